@@ -1,0 +1,36 @@
+"""Everything Nous raises on purpose: one tree, one subclass per thing a caller would do differently.
+
+Each message names the thing, the value and the fix.
+"""
+
+
+class NousError(Exception):
+    """Any failure Nous foresaw; nothing was half-written when it is raised."""
+
+
+class InvalidInput(NousError, ValueError):
+    """The caller passed something that can't be stored or asked; mend the argument and call again."""
+
+
+class NotFound(NousError, LookupError):
+    """The named agent, memory, night or proposal does not exist here."""
+
+
+class Unavailable(NousError):
+    """A database, embedder or judge can't be reached now; the same call may work later."""
+
+
+class DeadlineExceeded(Unavailable, TimeoutError):
+    """The call did not end in its time; it may be retried, with the same idempotency key."""
+
+
+class Unsupported(NousError):
+    """The server or its pgvector is too old, or the schema does not fit this version of the code."""
+
+
+class Conflict(NousError):
+    """Somebody else changed what this call depends on; read again and decide anew."""
+
+
+class Refused(NousError):
+    """A rule forbids the change; the message says which rule and what would have to change first."""

@@ -1,0 +1,1 @@
+"""The nightly lifecycle of memories as a Dagster project."""

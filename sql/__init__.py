@@ -1,0 +1,1 @@
+"""The database: the schema as it is, the road to it, and who may do what."""
