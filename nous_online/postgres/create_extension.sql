@@ -1,0 +1,2 @@
+-- Vectors, in the database `nous`.
+create extension if not exists vector

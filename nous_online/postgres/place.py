@@ -1,0 +1,189 @@
+"""Where an embedded server keeps its things: home, data directory, lock, and the record `server.json`."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Generator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import filelock
+import platformdirs
+
+from nous_online.errors import DeadlineExceeded, InvalidInput, Unavailable
+from nous_online.postgres.account import SHELTER, Account, is_root
+
+LOG_LINES = 20  # of server.log, quoted in errors
+LOG_BYTES = 16 * 2**20  # a longer server.log becomes server.log.1 at the next start
+
+
+@dataclass(frozen=True)
+class Server:
+    """A live embedded server: how to reach it, and the process that is its postmaster."""
+
+    home: Path
+    host: str
+    port: int
+    user: str
+    password: str
+    version: str
+    pid: int
+
+    def dsn(self, database: str = "nous") -> str:
+        """Return a libpq URL of `database`, with the password in it."""
+        return f"postgresql://{self.user}:{self.password}@{self.host}:{self.port}/{quote(database, safe='')}"
+
+
+@dataclass(frozen=True)
+class Record:
+    """What server.json keeps; `data` is the absolute data directory, `port` the one last used (0: none yet)."""
+
+    data: Path
+    port: int
+    user: str
+    password: str
+
+
+def default_home() -> Path:
+    """Return NOUS_HOME if it is set, else /var/lib/nous for root, else the user's data directory."""
+    if configured := os.environ.get("NOUS_HOME"):
+        return Path(configured)
+    return SHELTER if is_root() else platformdirs.user_data_path("nous", appauthor=False)
+
+
+def settled(home: Path | None) -> Path:
+    """Return `home`, or the default one, absolute and free of symlinks; raises `InvalidInput` if it is a file."""
+    path = (home or default_home()).expanduser().resolve()
+    if path.exists() and not path.is_dir():
+        raise InvalidInput(f"The Nous home {path} is not a directory; name another one (NOUS_HOME).")
+    return path
+
+
+def data_directory(home: Path | None = None) -> Path:
+    """Return where the data of `home` lies or would lie: home/pgdata, unless root had to put it elsewhere."""
+    path = settled(home)
+    record = read_record(path)
+    return record.data if record else place_for_data(path, None)
+
+
+def place_for_data(home: Path, account: Account | None) -> Path:
+    """Return where new data of `home` goes: home/pgdata, or below the shelter when `account` cannot get there."""
+    if account is None or account.reaches(home):
+        return home / "pgdata"
+    return SHELTER / hashlib.sha256(os.fsencode(home)).hexdigest()[:16] / "pgdata"
+
+
+def make_directory(path: Path) -> None:
+    """Create `path` and its missing parents; never changes one that exists. Raises `Unavailable`."""
+    mode = 0o711 if is_root() else 0o700  # root's server runs under another account, which must pass through
+    missing = [each for each in (path, *path.parents) if not each.exists()]
+    try:
+        for each in reversed(missing):
+            each.mkdir(exist_ok=True)
+            each.chmod(mode)
+    except OSError as error:
+        raise Unavailable(
+            f"Cannot create the directory {path} ({error.strerror}); name a writable one (NOUS_HOME)."
+        ) from error
+
+
+@contextmanager
+def locked(home: Path, *, timeout_s: float) -> Generator[None]:
+    """Hold the lock of `home`, waiting up to `timeout_s` seconds.
+
+    Raises `DeadlineExceeded` while another process holds it, `Unavailable` when the home is not writable.
+    """
+    try:
+        lock = filelock.FileLock(home / ".lock", timeout=max(timeout_s, 0.0))
+        lock.acquire()
+    except filelock.Timeout as error:
+        raise DeadlineExceeded(
+            f"Another process has been starting or stopping the server of {home} for {timeout_s:.0f} s; try again."
+        ) from error
+    except OSError as error:
+        raise Unavailable(
+            f"Cannot write in the Nous home {home} ({error.strerror}); free or own it, or name another (NOUS_HOME)."
+        ) from error
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+def read_record(home: Path) -> Record | None:
+    """Return what server.json says, None when there is none; raises `Unavailable` when it is damaged or not ours."""
+    path = home / "server.json"
+    try:
+        fields: dict[str, Any] = json.loads(path.read_text("utf-8"))
+        return Record(
+            data=(home / fields["data_directory"]).resolve(),
+            port=int(fields["port"]),
+            user=str(fields["user"]),
+            password=str(fields["password"]),
+        )
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as error:
+        raise Unavailable(
+            f"Cannot read {path} ({error.strerror}); run as its owner, or name another NOUS_HOME."
+        ) from error
+    except (ValueError, KeyError, TypeError) as error:
+        raise Unavailable(
+            f"{path} is damaged ({error!r}); restore it, or move it away to begin with an empty database."
+        ) from error
+
+
+def write_record(server: Server, data: Path) -> None:
+    """Replace server.json atomically, readable by its owner alone; raises OSError."""
+    path, home = server.home / "server.json", server.home
+    fields = {
+        "data_directory": str(data.relative_to(home) if data.is_relative_to(home) else data),
+        "host": server.host,
+        "port": server.port,
+        "user": server.user,
+        "password": server.password,
+        "version": server.version,
+        "pid": server.pid,
+    }
+    draft = path.with_suffix(".json.new")
+    draft.unlink(missing_ok=True)
+    with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
+        json.dump(fields, file, indent=2)
+        file.flush()
+        os.fsync(file.fileno())
+    draft.replace(path)
+
+
+def set_aside(data: Path) -> Path | None:
+    """Rename a half-made data directory and return its new name; None when there was nothing to keep."""
+    if not data.exists() or not any(data.iterdir()):
+        return None
+    aside = data.with_name(f"{data.name}.half-made-{datetime.now(UTC):%Y%m%dT%H%M%S%fZ}")
+    return data.rename(aside)
+
+
+def start_log(home: Path) -> int:
+    """Make room in server.log and return its length in bytes, from where `log_tail` shall quote."""
+    log = home / "server.log"
+    if log.exists() and log.stat().st_size > LOG_BYTES:
+        log.replace(home / "server.log.1")
+    log.touch(mode=0o600)
+    return log.stat().st_size
+
+
+def log_tail(home: Path, *, since: int = 0) -> str:
+    """Return the last lines of server.log after byte `since`, ready to end an error message."""
+    log = home / "server.log"
+    try:
+        with log.open("rb") as file:
+            file.seek(max(since, log.stat().st_size - LOG_BYTES // 256))
+            lines = file.read().decode("utf-8", "replace").splitlines()
+    except OSError:
+        lines = []
+    return f"The end of {log}:\n" + ("\n".join(lines[-LOG_LINES:]) or "(empty)")

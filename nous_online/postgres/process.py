@@ -1,0 +1,91 @@
+"""The processes around one data directory: which is its live postmaster, and which have outlived theirs."""
+
+from __future__ import annotations
+
+import signal
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+
+POLL_S = 0.02
+
+
+@dataclass(frozen=True)
+class Postmaster:
+    """A live postmaster; its port is None until it listens."""
+
+    pid: int
+    port: int | None
+
+
+def postmaster(data: Path) -> Postmaster | None:
+    """Return the live postmaster of `data`, None when there is none, whatever postmaster.pid says."""
+    try:
+        lines = (data / "postmaster.pid").read_text("utf-8").splitlines()
+        pid = int(lines[0])
+    except (OSError, ValueError, IndexError):
+        return None
+    if not _is_live(pid, data):
+        return None
+    port = lines[3].strip() if len(lines) > 3 else ""  # noqa: PLR2004 - the fourth line, by PostgreSQL's pidfile.h
+    return Postmaster(pid, int(port) if port.isdigit() else None)
+
+
+def shut_down(data: Path, *, timeout_s: float) -> bool:
+    """End the postmaster of `data` as `pg_ctl stop -m fast` would; return whether it ended in `timeout_s` seconds."""
+    found, until = postmaster(data), time.monotonic() + timeout_s
+    if not found:
+        return True
+    psutil.Process(found.pid).send_signal(signal.SIGINT)
+    while _is_live(found.pid, data):
+        if time.monotonic() > until:
+            return False
+        time.sleep(POLL_S)
+    return True
+
+
+def clear_dead(data: Path, *, timeout_s: float = 10.0) -> None:
+    """Remove the postmaster.pid of a dead postmaster, once nothing that it or an initdb left touches `data` any more.
+
+    PostgreSQL itself would take the PID of a zombie, or of another program, for a live postmaster. To remove the file
+    while a backend lives would let two servers write the same data, hence the killing; call it under the lock.
+    """
+    until = time.monotonic() + timeout_s
+    while leftovers := [process for process in psutil.process_iter() if _touches(process, data)]:
+        for process in leftovers:
+            _kill(process)
+        if time.monotonic() > until:
+            raise TimeoutError(f"processes {[process.pid for process in leftovers]} do not die")
+        time.sleep(POLL_S)
+    (data / "postmaster.pid").unlink(missing_ok=True)
+
+
+def _kill(process: psutil.Process) -> None:
+    try:
+        process.kill()
+    except psutil.NoSuchProcess:
+        return
+
+
+def _is_live(pid: int, data: Path) -> bool:
+    try:
+        process = psutil.Process(pid)
+        return _is_running(process, {"postgres"}) and str(data) in process.cmdline()
+    except psutil.Error:
+        return False
+
+
+def _touches(process: psutil.Process, data: Path) -> bool:
+    try:
+        if not _is_running(process, {"postgres", "initdb"}):
+            return False
+        return str(data) in process.cmdline() or process.cwd() == str(data)
+    except psutil.Error:
+        return False
+
+
+def _is_running(process: psutil.Process, names: set[str]) -> bool:
+    """A zombie is dead, even where nobody reaps it (a container whose first process is not an init)."""
+    return Path(process.name()).stem in names and process.status() != psutil.STATUS_ZOMBIE

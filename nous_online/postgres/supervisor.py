@@ -1,0 +1,286 @@
+"""Start, reuse and stop the embedded server of a home; safe for many processes at once."""
+
+from __future__ import annotations
+
+import logging
+import os
+import secrets
+import socket
+import subprocess
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import psycopg
+from psycopg.rows import class_row
+
+from nous_online.errors import DeadlineExceeded, Unavailable
+from nous_online.postgres.account import Account, account_for, run_as
+from nous_online.postgres.binaries import program
+from nous_online.postgres.place import (
+    Record,
+    Server,
+    locked,
+    log_tail,
+    make_directory,
+    place_for_data,
+    read_record,
+    set_aside,
+    settled,
+    start_log,
+    write_record,
+)
+from nous_online.postgres.process import POLL_S, Postmaster, clear_dead, postmaster, shut_down
+
+HOST = "127.0.0.1"
+USER = "nous"
+PORT_ATTEMPTS = 3  # another program may take the free port between our look and the server's bind
+CONNECT_S = 5  # for one attempt on the loopback
+
+# Written into postgresql.conf once, by initdb, so that an owner may change them there.
+SETTINGS = {
+    "listen_addresses": HOST,
+    "unix_socket_directories": "",  # a socket's path must be short and reachable; a port needs neither
+    "max_connections": "100",
+    "shared_buffers": "128MB",
+    "fsync": "on",
+    "synchronous_commit": "on",
+    "jit": "off",  # compiling costs more than our short queries take
+    "timezone": "UTC",
+    "log_timezone": "UTC",
+    # Memories are private, and an error may quote the text that caused it: the client is told, the log is not.
+    "log_min_messages": "log",
+    "log_min_error_statement": "panic",
+    "log_error_verbosity": "terse",
+    "log_parameter_max_length": "0",
+    "log_parameter_max_length_on_error": "0",
+    "log_checkpoints": "off",
+}
+
+_SQL = {
+    name: Path(__file__).with_name(f"{name}.sql").read_bytes()
+    for name in ("identity", "create_database", "create_extension")
+}
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Identity:
+    """Who answered on a port; complete when the database `nous` is there."""
+
+    data_directory: str
+    version: str
+    is_complete: bool
+
+
+def ensure(home: Path | None = None, *, timeout_s: float = 60.0) -> Server:
+    """Return the live server of `home`, started if need be, with a database `nous` that has pgvector.
+
+    Any number of processes may call it at once; the server outlives them all. Raises `DeadlineExceeded` after about
+    `timeout_s` seconds, `Unavailable` with the end of server.log when the server cannot run, `InvalidInput` when
+    `home` is no directory or NOUS_PG_USER no account.
+    """
+    place, until = settled(home), time.monotonic() + timeout_s
+    record = read_record(place)
+    found = _reusable(place, record) if record else None
+    if found:
+        return found
+    make_directory(place)
+    with locked(place, timeout_s=timeout_s):
+        try:
+            return _revived(place, until)
+        except subprocess.TimeoutExpired as error:
+            raise _late(place, f"{Path(error.cmd[0]).name} took over {error.timeout:.0f} s") from error
+        except OSError as error:
+            raise Unavailable(f"The embedded server of {place} cannot start: {error}. {log_tail(place)}") from error
+
+
+def running(home: Path | None = None) -> Server | None:
+    """Return the server of `home` if it answers and serves the data of `home`; never starts one."""
+    place = settled(home)
+    record = read_record(place)
+    found = postmaster(record.data) if record else None
+    if not record or not found or not found.port:
+        return None
+    try:
+        return _met(place, record, found)[0]
+    except psycopg.OperationalError:
+        return None
+
+
+def stop(home: Path | None = None, *, timeout_s: float = 30.0) -> bool:
+    """Stop the server of `home`, ending its sessions; return whether one was running.
+
+    Raises `DeadlineExceeded` when it has not ended after `timeout_s` seconds; it goes on ending by itself.
+    """
+    place, until = settled(home), time.monotonic() + timeout_s
+    if read_record(place) is None:
+        return False
+    with locked(place, timeout_s=timeout_s):
+        record = read_record(place)
+        if record is None or postmaster(record.data) is None:
+            return False
+        if not shut_down(record.data, timeout_s=until - time.monotonic()):
+            raise _late(place, f"it had not ended after {timeout_s:.0f} s")
+        return True
+
+
+def _reusable(place: Path, record: Record) -> Server | None:
+    """The quick way: no lock, no new process, one connection."""
+    found = postmaster(record.data)
+    if not found or not found.port:
+        return None
+    try:
+        server, identity = _met(place, record, found)
+    except psycopg.OperationalError:
+        return None
+    return server if identity.is_complete else None
+
+
+def _revived(place: Path, until: float) -> Server:
+    """The thorough way, under the lock: from whatever state an earlier process left behind."""
+    record = read_record(place) or _new_cluster(place, until)
+    account = account_for(record.data)
+    if not (record.data / "PG_VERSION").exists():
+        raise Unavailable(
+            f"{place / 'server.json'} says that the data is in {record.data}, where there is none: mount or restore "
+            "it, or move server.json away to begin with an empty database."
+        )
+    if postmaster(record.data) is None:
+        clear_dead(record.data)
+        _start(place, record, account, until)
+    server = _answering(place, record, until)
+    write_record(server, record.data)
+    return server
+
+
+def _new_cluster(place: Path, until: float) -> Record:
+    """Make the data directory; until server.json is written it counts as half-made."""
+    data = place_for_data(place, account_for(None))
+    account = account_for(None)
+    make_directory(data.parent)
+    shut_down(data, timeout_s=min(10.0, until - time.monotonic()))
+    clear_dead(data)
+    if aside := set_aside(data):
+        logger.warning("%s had no server.json, so it was half-made; kept as %s", data, aside)
+    password = secrets.token_urlsafe(24)
+    _initialise(place, data, password=password, account=account, until=until)
+    return Record(data, 0, USER, password)
+
+
+def _initialise(place: Path, data: Path, *, password: str, account: Account | None, until: float) -> None:
+    note = data.with_name("initdb.password")
+    note.unlink(missing_ok=True)
+    data.mkdir(mode=0o700, exist_ok=True)
+    try:
+        note.touch(mode=0o600)
+        note.write_text(password, "utf-8")
+        if account:
+            for path in (data, note):
+                os.chown(path, account.uid, account.gid)
+        options = [f"--set={name}={value}" for name, value in SETTINGS.items()]
+        command = [
+            program("initdb", account=account),
+            *("-D", str(data), "-U", USER, "-A", "scram-sha-256", f"--pwfile={note}", "-E", "UTF8"),
+            *("--locale=C", "--locale-provider=builtin", "--builtin-locale=C.UTF-8", *options),
+        ]
+        _logged(place, data, command, account=account, until=until)
+    finally:
+        note.unlink(missing_ok=True)
+
+
+def _start(place: Path, record: Record, account: Account | None, until: float) -> None:
+    """Start a server on the port last used, or else on another; a start that another process won is as good."""
+    pg_ctl = program("pg_ctl", account=account)
+    for attempt in range(PORT_ATTEMPTS):
+        port = _free_port(0 if attempt else record.port)
+        seconds = max(1, int(until - time.monotonic()))
+        command = [pg_ctl, "start", "-s", "-w", "-t", str(seconds), "-D", str(record.data), "-o", f"-p {port}"]
+        try:
+            _logged(place, record.data, command, account=account, until=until + 1)
+        except Unavailable as error:
+            if postmaster(record.data):
+                return
+            if "could not bind" not in str(error) or attempt == PORT_ATTEMPTS - 1:
+                raise
+        else:
+            return
+
+
+def _logged(place: Path, data: Path, command: list[str], *, account: Account | None, until: float) -> None:
+    """Run one of PostgreSQL's programs with its words in server.log; raises `Unavailable` that quotes them."""
+    since = start_log(place)
+    with (place / "server.log").open("ab") as log:
+        timeout_s = until - time.monotonic()
+        code = run_as(account, command, cwd=data.parent, output=log.fileno(), timeout_s=timeout_s)
+    if code:
+        name = Path(command[0]).name
+        raise Unavailable(f"{name} of {data} failed with code {code}. {log_tail(place, since=since)}")
+
+
+def _free_port(wanted: int) -> int:
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((HOST, wanted))
+        except OSError:
+            probe.bind((HOST, 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def _answering(place: Path, record: Record, until: float) -> Server:
+    """Wait until the postmaster takes connections (it may have to replay its log first), and complete it."""
+    reason = "its postmaster listens nowhere yet"
+    while time.monotonic() < until:
+        found = postmaster(record.data)
+        if found is None:
+            raise Unavailable(f"The server of {place} ended while starting. {log_tail(place)}")
+        try:
+            if found.port:
+                return _completed(place, record, found)
+        except psycopg.OperationalError as error:
+            reason = str(error).strip()
+            if "password authentication failed" in reason:
+                raise Unavailable(
+                    f"The server of {place} refuses the password in server.json; restore that file."
+                ) from error
+        time.sleep(POLL_S)
+    raise _late(place, reason)
+
+
+def _completed(place: Path, record: Record, found: Postmaster) -> Server:
+    server, identity = _met(place, record, found)
+    if not identity.is_complete:
+        with _connection(server, "postgres") as connection:
+            connection.execute(_SQL["create_database"])
+    with _connection(server, "nous") as connection:
+        connection.execute(_SQL["create_extension"])
+    return server
+
+
+def _met(place: Path, record: Record, found: Postmaster) -> tuple[Server, Identity]:
+    """Connect and compare: raises `psycopg.OperationalError` unless the answer comes from our data directory."""
+    server = Server(place, HOST, found.port or 0, record.user, record.password, "", found.pid)
+    with _connection(server, "postgres") as connection, connection.cursor(row_factory=class_row(Identity)) as cursor:
+        identity = cursor.execute(_SQL["identity"]).fetchone()
+    if identity is None or Path(identity.data_directory).resolve() != record.data:
+        raise psycopg.OperationalError(f"port {found.port} belongs to another server")
+    return Server(place, HOST, server.port, record.user, record.password, identity.version, found.pid), identity
+
+
+def _connection(server: Server, database: str) -> psycopg.Connection:
+    # Named here, these outrank the PG* variables a user may have set for other servers.
+    return psycopg.connect(
+        server.dsn(database),
+        autocommit=True,
+        connect_timeout=CONNECT_S,
+        sslmode="disable",
+        gssencmode="disable",
+        options="",
+    )
+
+
+def _late(place: Path, reason: str) -> DeadlineExceeded:
+    return DeadlineExceeded(f"The embedded server of {place} is late: {reason}. {log_tail(place)}")
