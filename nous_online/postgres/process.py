@@ -27,7 +27,7 @@ def postmaster(data: Path) -> Postmaster | None:
         pid = int(lines[0])
     except (OSError, ValueError, IndexError):
         return None
-    if not _is_live(pid, data):
+    if pid <= 0 or not _is_live(pid, data):  # negative: the single-user server that initdb runs
         return None
     port = lines[3].strip() if len(lines) > 3 else ""  # noqa: PLR2004 - the fourth line, by PostgreSQL's pidfile.h
     return Postmaster(pid, int(port) if port.isdigit() else None)
@@ -47,7 +47,7 @@ def shut_down(data: Path, *, timeout_s: float) -> bool:
 
 
 def clear_dead(data: Path, *, timeout_s: float = 10.0) -> None:
-    """Remove the postmaster.pid of a dead postmaster, once nothing that it or an initdb left touches `data` any more.
+    """Remove the postmaster.pid of a dead postmaster, once nothing it left behind touches `data` any more.
 
     PostgreSQL itself would take the PID of a zombie, or of another program, for a live postmaster. To remove the file
     while a backend lives would let two servers write the same data, hence the killing; call it under the lock.
@@ -79,7 +79,7 @@ def _is_live(pid: int, data: Path) -> bool:
 
 def _touches(process: psutil.Process, data: Path) -> bool:
     try:
-        if not _is_running(process, {"postgres", "initdb"}):
+        if not _is_running(process, {"postgres", "initdb", "pg_ctl"}):
             return False
         return str(data) in process.cmdline() or process.cwd() == str(data)
     except psutil.Error:

@@ -14,7 +14,7 @@ from pathlib import Path
 import psycopg
 from psycopg.rows import class_row
 
-from nous_online.errors import DeadlineExceeded, Unavailable
+from nous_online.errors import DeadlineExceeded, NousError, Unavailable
 from nous_online.postgres.account import Account, account_for, run_as
 from nous_online.postgres.binaries import program
 from nous_online.postgres.place import (
@@ -35,7 +35,7 @@ from nous_online.postgres.process import POLL_S, Postmaster, clear_dead, postmas
 HOST = "127.0.0.1"
 USER = "nous"
 PORT_ATTEMPTS = 3  # another program may take the free port between our look and the server's bind
-CONNECT_S = 5  # for one attempt on the loopback
+CONNECT_S = 3  # for one attempt on the loopback, where an idle server needs 5 ms
 
 # Written into postgresql.conf once, by initdb, so that an owner may change them there.
 SETTINGS = {
@@ -87,11 +87,13 @@ def ensure(home: Path | None = None, *, timeout_s: float = 60.0) -> Server:
     if found:
         return found
     make_directory(place)
-    with locked(place, timeout_s=timeout_s):
+    with locked(place, timeout_s=until - time.monotonic()):
         try:
             return _revived(place, until)
         except subprocess.TimeoutExpired as error:
             raise _late(place, f"{Path(error.cmd[0]).name} took over {error.timeout:.0f} s") from error
+        except NousError:
+            raise
         except OSError as error:
             raise Unavailable(f"The embedded server of {place} cannot start: {error}. {log_tail(place)}") from error
 
