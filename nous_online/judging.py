@@ -1,0 +1,129 @@
+"""The seam that answers for a pair of statements: same, update, contradiction, compatible or unsure.
+
+The question is never which statement is true, only: is it the same slot, and which was stated later?
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Literal, Protocol
+
+from nous_online.guards import differences
+from nous_online.matching import PairModel, load_model, pair_features, shared_slot, slot_key
+
+
+UNRELATED_BELOW = 0.1  # chance of `same` under which a pair without a shared slot is simply two statements
+
+
+class Verdict(StrEnum):
+    """What one statement is to another; `UNSURE` is always a valid answer and the cheapest one."""
+
+    SAME = "same"
+    UPDATES = "updates"
+    CONTRADICTS = "contradicts"
+    COMPATIBLE = "compatible"
+    UNSURE = "unsure"
+
+
+@dataclass(frozen=True)
+class Statement:
+    """A memory's words as a judge sees them; `trust` runs from 0 to 100 and is the caller's to weigh."""
+
+    text: str
+    subject: str | None = None
+    stated_at: datetime | None = None
+    trust: int = 50
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Two statements of one agent and the cosine of their vectors; `b` is the newer where the order is known."""
+
+    a: Statement
+    b: Statement
+    similarity: float
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """A verdict with who gave it and why; `slot` names what both speak about, `later` which was stated later."""
+
+    verdict: Verdict
+    confidence: float
+    reason: str
+    slot: str | None
+    later: Literal["a", "b"] | None
+    model: str
+    prompt_version: str
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cost_usd: float = 0.0
+
+
+class Judge(Protocol):
+    """Anything that gives one judgement per pair, in order."""
+
+    @property
+    def name(self) -> str: ...
+
+    def judge(self, pairs: Sequence[Pair]) -> list[Judgement]:
+        """Judge each pair on its own; raise `Unavailable` when no verdict can be had now."""
+        ...
+
+
+class OfflineJudge:
+    """Guards, then a small calibrated classifier: no network, no key, about 0.3 ms a pair."""
+
+    prompt_version = "guards-1"
+
+    @property
+    def name(self) -> str:
+        return f"offline:{load_model().version}"
+
+    def judge(self, pairs: Sequence[Pair]) -> list[Judgement]:
+        """Judge each pair from its words alone; `Unavailable` is raised when the model file is missing or altered."""
+        model = load_model()
+        chances = model.probability(pair_features([(p.a.text, p.b.text, p.similarity) for p in pairs]))
+        return [self._decide(pair, float(chance), model) for pair, chance in zip(pairs, chances, strict=True)]
+
+    def _decide(self, pair: Pair, chance: float, model: PairModel) -> Judgement:
+        reasons = differences(pair.a.text, pair.b.text)
+        slot = shared_slot(pair.a.text, pair.b.text, subject=pair.a.subject or pair.b.subject)
+        verdict, confidence, reason = decide(
+            reasons, slot=slot, chance=chance, merge_at=model.merge_at, later=later(pair)
+        )
+        return Judgement(verdict, confidence, reason, slot, later(pair), self.name, self.prompt_version)
+
+
+def later(pair: Pair) -> Literal["a", "b"] | None:
+    """Return which statement was made later, None when that is unknown or both were made at once."""
+    first, second = pair.a.stated_at, pair.b.stated_at
+    if first is None or second is None or first == second:
+        return None
+    return "b" if second > first else "a"
+
+
+def decide(
+    reasons: Sequence[str], *, slot: str | None, chance: float, merge_at: float, later: Literal["a", "b"] | None
+) -> tuple[Verdict, float, str]:
+    """Turn guard reasons, the shared slot and the classifier's chance of `same` into a verdict with its reason."""
+    if not reasons and chance >= merge_at:
+        return Verdict.SAME, chance, "same words in substance, and no guard fired"
+    if slot is not None:
+        why = f"same slot “{slot}”, {'; '.join(reasons) or 'another value'}"
+        if "negation" in reasons:
+            return Verdict.CONTRADICTS, 0.9, why
+        if later is None:
+            return Verdict.CONTRADICTS, 0.9, f"{why}, order unknown"
+        return Verdict.UPDATES, 0.9, f"{why}, stated later"
+    if reasons:
+        return Verdict.COMPATIBLE, 0.7, "; ".join(reasons)
+    if chance < UNRELATED_BELOW:
+        return Verdict.COMPATIBLE, 1 - chance, "different statements, no shared slot with another value"
+    return Verdict.UNSURE, max(chance, 1 - chance), "close, but not close enough to merge"
+
+
+__all__ = ["Judge", "Judgement", "OfflineJudge", "Pair", "Statement", "Verdict", "decide", "later", "slot_key"]

@@ -1,0 +1,180 @@
+"""Closed word lists the guards and the pair features read: function words, numbers, units, opposites, rival sets."""
+# ruff: noqa: SIM905 — a list of words reads best as words
+
+from __future__ import annotations
+
+FUNCTION_WORDS = frozenset(
+    """a an the this that these those some any each every all both either neither such another other
+    i you he she it we they me him her us them my your his its our their mine yours hers ours theirs myself himself herself
+    itself who whom whose which what when where why how there here then than so as if because while although though
+    since until unless whether is are was were be been being am do does did done doing have has had having can could
+    will would shall should may might must ought not no nor and or but of in on at by for from to with without into onto
+    upon over under about against between among through during before after above below up down out off again also too
+    very just only even still yet already now today currently one ones s t re ve ll d m per via etc mr mrs ms dr""".split()
+)
+COPULAS = frozenset("is are was were be been being called named known as".split())
+NEVER_NAMES = frozenset(
+    """i mr mrs ms dr sir the a an someone somebody everyone everybody anyone anybody nobody something everything
+    monday tuesday wednesday thursday friday saturday sunday january february march april may june july august september
+    october november december""".split()
+)
+DEMONYM_ENDS = frozenset("ish an ian n ese i er ans ians ic".split())
+PLACE_ENDS = frozenset(["", "y", "ey", "o", "a", "e", "ia", "s", "land"])
+ALIASES = {
+    "united states of america": "US", "united states": "US", "usa": "US", "united kingdom": "UK", "great britain": "UK",
+    "european union": "EU", "united nations": "UN", "new york city": "NYC", "los angeles": "LA",
+}  # fmt: skip
+NEGATORS = frozenset(
+    "not no never none nobody nothing nowhere neither nor without cannot hardly barely scarcely".split()
+)
+QUASI_NEGATORS = frozenset(
+    "fails failed refuses refused stopped quit lacks lacked denies denied ceased avoids avoided dislikes hates unable".split()
+)
+INTENTIONS = frozenset(
+    """plan plans planned planning want wants wanted intend intends intended consider considers considering considered hope
+    hopes hoped hoping might may could should would wish wishes thinking propose proposes proposed try tries trying
+    almost nearly probably possibly perhaps maybe reportedly allegedly""".split()
+)
+
+MONTHS = {
+    "january": "jan", "february": "feb", "march": "mar", "april": "apr", "may": "may", "june": "jun", "july": "jul",
+    "august": "aug", "september": "sep", "october": "oct", "november": "nov", "december": "dec",
+}  # fmt: skip
+NUMBER_WORDS = {
+    word: value
+    for value, word in enumerate(
+        "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen "
+        "eighteen nineteen".split()
+    )
+    if word != "one"
+} | {
+    word: 10 * value
+    for value, word in enumerate("twenty thirty forty fifty sixty seventy eighty ninety".split(), start=2)
+}  # fmt: skip
+ORDINAL_WORDS = {
+    word: value
+    for value, word in enumerate(
+        "first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth".split(), start=1
+    )
+    if word != "second"
+}
+SCALES = {
+    "hundred": 1e2, "k": 1e3, "thousand": 1e3, "m": 1e6, "million": 1e6, "bn": 1e9, "billion": 1e9, "trillion": 1e12,
+}  # fmt: skip
+
+_UNIT_SPELLINGS: dict[str, dict[float, str]] = {
+    "time": {
+        1e-9: "ns nanosecond nanoseconds", 1e-6: "us µs microsecond microseconds",
+        1e-3: "ms msec millisecond milliseconds", 1.0: "s sec secs second seconds", 60.0: "min mins minute minutes",
+        3600.0: "h hr hrs hour hours", 86400.0: "day days", 604800.0: "week weeks wk wks",
+    },
+    "month": {1.0: "month months", 12.0: "year years yr yrs"},
+    "length": {
+        1e-3: "mm millimetre millimetres millimeter millimeters", 1e-2: "cm centimetre centimetres centimeter centimeters",
+        1.0: "m metre metres meter meters", 1e3: "km kilometre kilometres kilometer kilometers",
+        0.0254: "inch inches", 0.3048: "ft foot feet", 0.9144: "yd yard yards", 1609.344: "mi mile miles",
+    },
+    "mass": {
+        1e-3: "mg milligram milligrams", 1.0: "g gram grams", 1e3: "kg kgs kilo kilos kilogram kilograms",
+        453.592: "lb lbs pound pounds", 28.3495: "oz ounce ounces", 1e6: "tonne tonnes",
+    },
+    "bytes": {
+        1.0: "byte bytes", 1e3: "kb kilobyte kilobytes", 1e6: "mb megabyte megabytes", 1e9: "gb gigabyte gigabytes",
+        1e12: "tb terabyte terabytes", 1024.0: "kib", 1048576.0: "mib", 1073741824.0: "gib",
+    },
+    "share": {1.0: "% percent pct"},
+    "volume": {1e-3: "ml millilitre millilitres milliliter milliliters", 1.0: "litre litres liter liters"},
+    "usd": {1.0: "usd dollar dollars", 0.01: "cent cents"},
+    "eur": {1.0: "eur euro euros"},
+    "gbp": {1.0: "gbp"},
+    "jpy": {1.0: "jpy yen"},
+    "celsius": {1.0: "°c celsius"},
+    "fahrenheit": {1.0: "°f fahrenheit"},
+    "power": {1.0: "watt watts", 1e3: "kw kilowatt kilowatts", 1e6: "mw megawatt megawatts"},
+    "frequency": {1.0: "hz hertz", 1e3: "khz", 1e6: "mhz", 1e9: "ghz"},
+    "speed": {1.0: "kmh kph", 1.609344: "mph"},
+}  # fmt: skip
+UNITS = {
+    word: (dimension, factor)
+    for dimension, spellings in _UNIT_SPELLINGS.items()
+    for factor, words in spellings.items()
+    for word in words.split()
+}
+
+_OPPOSITES = """always/never all/none everyone/nobody everything/nothing on/off up/down in/out inside/outside before/after
+with/without near/far above/below over/under left/right true/false yes/no open/closed opened/closed open/shut opens/closes
+opening/closing enabled/disabled enable/disable enables/disables allow/forbid allowed/forbidden allows/forbids
+allowed/prohibited permitted/forbidden accept/reject accepted/rejected accepts/rejects approve/reject approved/rejected
+increase/decrease increased/decreased increases/decreases increasing/decreasing rise/fall rose/fell rises/falls rising/falling
+raise/lower raised/lowered gain/lose gained/lost win/lose won/lost wins/loses start/stop started/stopped starts/stops
+begin/end began/ended begins/ends add/remove added/removed adds/removes buy/sell bought/sold buys/sells borrow/lend
+import/export imports/exports imported/exported send/receive sent/received push/pull pushing/pulling pushed/pulled
+love/hate loves/hates loved/hated like/dislike likes/dislikes liked/disliked enjoy/hate enjoys/hates prefer/avoid prefers/avoids
+hot/cold warm/cool wet/dry full/empty heavy/light dark/light big/small large/small huge/tiny huge/small big/little
+large/little long/short tall/short high/low deep/shallow wide/narrow thick/thin fast/slow quick/slow quickly/slowly
+early/late new/old young/old rich/poor strong/weak hard/soft hard/easy difficult/easy easy/difficult loud/quiet noisy/quiet
+happy/sad good/bad best/worst better/worse clean/dirty safe/dangerous safe/unsafe alive/dead awake/asleep public/private
+internal/external input/output minimum/maximum min/max first/last top/bottom front/back ascending/descending north/south
+east/west northern/southern eastern/western upper/lower major/minor possible/impossible legal/illegal valid/invalid
+stable/unstable active/inactive able/unable available/unavailable known/unknown include/exclude includes/excludes
+included/excluded present/absent pass/fail passed/failed passes/fails succeed/fail succeeded/failed success/failure
+standing/sitting sitting/lying walking/running climbing/descending arrive/leave arrived/left arrives/leaves enter/leave
+enters/leaves entered/left join/leave joined/left married/divorced married/single vegetarian/carnivore optional/required
+optional/mandatory manual/automatic synchronous/asynchronous sync/async mutable/immutable ancient/modern formal/informal
+man/woman men/women boy/girl boys/girls male/female king/queen husband/wife father/mother son/daughter brother/sister
+uncle/aunt his/her he/she him/her himself/herself more/less most/least many/few much/little older/younger larger/smaller
+bigger/smaller higher/lower greater/lesser longer/shorter faster/slower earlier/later stronger/weaker former/latter
+teacher/student teachers/students parent/child employer/employee landlord/tenant day/night morning/evening onto/off
+put/take putting/removing remove/put loading/unloading wearing/removing locked/unlocked lock/unlock connected/disconnected
+online/offline supports/opposes supported/opposed support/oppose agree/disagree agrees/disagrees agreed/disagreed
+confirmed/denied confirms/denies guilty/innocent beginning/end maternal/paternal domestic/foreign domestic/wild indoor/outdoor
+indoors/outdoors vertical/horizontal positive/negative even/odd
+"""
+OPPOSITES = frozenset(
+    pair
+    for entry in _OPPOSITES.split()
+    for one, _, other in [entry.partition("/")]
+    for pair in ((one, other), (other, one))
+)
+
+RIVALS = tuple(
+    frozenset(group.split())
+    for group in (
+        "red orange yellow green blue purple violet pink brown black white gray grey cyan magenta turquoise beige golden",
+        "monday tuesday wednesday thursday friday saturday sunday",
+        " ".join(month for month in MONTHS if month not in {"march", "may"}),
+        "spring summer autumn winter",
+        "hourly daily weekly biweekly fortnightly monthly quarterly yearly annually annual",
+        "morning afternoon evening night",
+        "breakfast lunch dinner",
+        "mother father sister brother son daughter uncle aunt cousin nephew niece grandmother grandfather wife husband",
+        "python java javascript typescript rust golang ruby kotlin swift scala php haskell perl elixir",
+        "english french german spanish italian portuguese russian chinese japanese korean arabic hindi dutch swedish polish",
+        "postgres postgresql mysql sqlite mongodb mariadb cassandra redis dynamodb",
+        "aws azure gcp heroku",
+        "production staging development",
+        "dev staging prod",
+        "guitar piano violin drums drum flute trumpet cello harp saxophone keyboard",
+        "dog cat horse cow sheep goat pig rabbit hamster parrot monkey elephant lion tiger bear panda kangaroo",
+        "coffee tea beer wine water juice milk cola",
+        "bus train car plane bicycle bike boat ship tram taxi motorcycle truck",
+        "potato tomato onion carrot cucumber pepper garlic broccoli spinach",
+        "swimming running cycling climbing dancing singing sleeping cooking reading writing painting",
+        "small medium large",
+        "low moderate medium high critical",
+        "left right center centre",
+    )
+)
+RIVAL_SPELLINGS = {
+    "grey": "gray",
+    "postgresql": "postgres",
+    "drum": "drums",
+    "bicycle": "bike",
+    "centre": "center",
+    "annually": "yearly",
+    "annual": "yearly",
+}
+SYMMETRIC = frozenset(
+    """and or both between with met meets married near beside equals same adjacent versus vs cousin sibling siblings friend friends
+    neighbor neighbour borders bordering together resembles similar plus times like as where when while but than""".split()
+)

@@ -1,0 +1,291 @@
+"""Typed features of a pair of statements, the classifier that weighs them, and the slot a statement fills."""
+# ruff: noqa: PLR2004 — word lengths are read best in place
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+from functools import cache, lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nous_online.errors import Unavailable
+from nous_online.guards import negations, unmatched_names, unmatched_numbers
+from nous_online.lexicon import FUNCTION_WORDS, INTENTIONS, NEGATORS
+from nous_online.reading import Reading, read
+
+MODEL_PATH = Path(__file__).parent / "model" / "pair_model.json"
+MAX_WORDS = 120  # alignment is quadratic in words; what stands later only counts towards the lengths
+ARTICLES = frozenset({"a", "an", "the"})
+
+
+@dataclass(frozen=True)
+class PairModel:
+    """Boosted regression trees as plain arrays: one row per tree, a perfect binary tree of `depth` levels each."""
+
+    version: str
+    features: tuple[str, ...]
+    depth: int
+    split_feature: NDArray[np.int32]
+    split_value: NDArray[np.float64]
+    leaf: NDArray[np.float64]
+    intercept: float
+    merge_at: float
+
+    def probability(self, rows: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the calibrated probability of `same` for each feature row."""
+        score = np.full(len(rows), self.intercept)
+        lines = np.arange(len(rows))
+        for feature, value, leaf in zip(self.split_feature, self.split_value, self.leaf, strict=True):
+            node = np.zeros(len(rows), dtype=np.int64)
+            for _ in range(self.depth):
+                node = 2 * node + 1 + (rows[lines, feature[node]] > value[node])
+            score += leaf[node - len(feature)]
+        return 1 / (1 + np.exp(-score))
+
+
+@cache
+def load_model(path: Path = MODEL_PATH) -> PairModel:
+    """Read the shipped classifier; raise `Unavailable` when it is missing, altered or made for other features."""
+    if not path.is_file():
+        message = f"{path} is missing; reinstall nous-pipelines or run: python -m nous_pipelines.training --data DIR"
+        raise Unavailable(message)
+    return parse_model(path.read_text("utf-8"))
+
+
+def parse_model(text: str) -> PairModel:
+    """Turn the JSON written by the training into arrays, after checking its checksum and its feature names."""
+    stored = json.loads(text)
+    claimed = stored.pop("sha256", None)
+    if claimed != checksum(stored):
+        message = "the pair model does not match its own SHA-256; reinstall nous-pipelines"
+        raise Unavailable(message)
+    if tuple(stored["features"]) != FEATURES:
+        message = (
+            f"the pair model {stored['version']} was trained on other features than this version computes; retrain it"
+        )
+        raise Unavailable(message)
+    return PairModel(
+        version=stored["version"],
+        features=FEATURES,
+        depth=stored["depth"],
+        split_feature=np.asarray(stored["split_feature"], dtype=np.int32),
+        split_value=np.asarray(stored["split_value"], dtype=np.float64),
+        leaf=np.asarray(stored["leaf"], dtype=np.float64),
+        intercept=stored["intercept"],
+        merge_at=stored["merge_at"],
+    )
+
+
+def checksum(stored: dict[str, Any]) -> str:
+    """Return the SHA-256 of a stored model in canonical JSON, its own checksum left out."""
+    return hashlib.sha256(json.dumps(stored, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+
+
+def pair_features(pairs: Sequence[tuple[str, str, float]]) -> NDArray[np.float64]:
+    """Return one row of `FEATURES` per (a, b, cosine); every feature is the same with a and b exchanged."""
+    rows = [list(features(read(a), read(b), similarity).values()) for a, b, similarity in pairs]
+    return np.asarray(rows, dtype=np.float64).reshape(len(rows), len(FEATURES))
+
+
+def features(a: Reading, b: Reading, similarity: float) -> dict[str, float]:
+    """Describe one pair: closeness, shared and differing words, order, and typed differences."""
+    return {
+        "similarity": similarity,
+        **_overlap(a, b),
+        **_unshared(a, b),
+        **_order(a, b),
+        **_typed(a, b),
+    }
+
+
+@lru_cache(maxsize=65_536)
+def _stems(words: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(stem(word) for word in words[:MAX_WORDS] if word.isalnum())
+
+
+def stem(word: str) -> str:
+    """Cut the commonest English endings, so that "plays", "played" and "playing" agree."""
+    if word.isdigit() or len(word) < 4:
+        return word
+    for ending, least in (
+        ("ingly", 8),
+        ("edly", 7),
+        ("ies", 5),
+        ("ing", 6),
+        ("ed", 5),
+        ("es", 5),
+        ("s", 4),
+        ("ly", 6),
+        ("e", 5),
+    ):
+        if word.endswith(ending) and len(word) >= least and not word.endswith("ss"):
+            root = word[: -len(ending)]
+            return root[:-1] if len(root) > 3 and root[-1] == root[-2] and ending in {"ing", "ed"} else root
+    return word
+
+
+def _dice(one: Counter[str], other: Counter[str]) -> float:
+    total = sum(one.values()) + sum(other.values())
+    return 2 * sum((one & other).values()) / total if total else 1.0
+
+
+def _grams(parts: Sequence[str], size: int) -> Counter[str]:
+    return Counter(" ".join(parts[i : i + size]) for i in range(len(parts) - size + 1))
+
+
+def _overlap(a: Reading, b: Reading) -> dict[str, float]:
+    one, other = _stems(a.words), _stems(b.words)
+    content_a, content_b = _content(one), _content(other)
+    letters_a, letters_b = list(" ".join(one)[:600]), list(" ".join(other)[:600])
+    return {
+        "word_dice": _dice(Counter(one), Counter(other)),
+        "content_dice": _dice(Counter(content_a), Counter(content_b)),
+        "bigram_dice": _dice(_grams(one, 2), _grams(other, 2)),
+        "content_bigram_dice": _dice(_grams(content_a, 2), _grams(content_b, 2)),
+        "letter_dice": _dice(_grams(letters_a, 3), _grams(letters_b, 3)),
+        "longest": float(max(len(one), len(other))),
+        "length_ratio": min(len(one), len(other)) / max(len(one), len(other), 1),
+        "length_gap": float(abs(len(one) - len(other))),
+    }
+
+
+def _content(words: Sequence[str]) -> list[str]:
+    return [word for word in words if word not in FUNCTION_WORDS]
+
+
+def _unshared(a: Reading, b: Reading) -> dict[str, float]:
+    one, other = Counter(_stems(a.words)), Counter(_stems(b.words))
+    only_a, only_b = list((one - other).elements()), list((other - one).elements())
+    content_a, content_b = _content(only_a), _content(only_b)
+    function_a, function_b = set(only_a) - set(content_a) - ARTICLES, set(only_b) - set(content_b) - ARTICLES
+    fewer, more = sorted((len(content_a), len(content_b)))
+    likeness = [max((_likeness(x, y) for y in content_b), default=0.0) for x in content_a[:12]]
+    return {
+        "content_only_fewer": float(fewer),
+        "content_only_more": float(more),
+        "content_only_share": (fewer + more) / max(1, len(_content(list(one))) + len(_content(list(other)))),
+        "function_only_fewer": float(min(len(function_a), len(function_b))),
+        "function_only_more": float(max(len(function_a), len(function_b))),
+        "replaced_likeness": min(likeness)
+        if likeness and content_b
+        else (1.0 if not content_a and not content_b else 0.5),
+        "article_change": float(sum((one & Counter(ARTICLES)).values()) != sum((other & Counter(ARTICLES)).values())),
+    }
+
+
+def _likeness(a: str, b: str) -> float:
+    return SequenceMatcher(None, a, b, autojunk=False).ratio()
+
+
+def _order(a: Reading, b: Reading) -> dict[str, float]:
+    one, other = _stems(a.words), _stems(b.words)
+    blocks = SequenceMatcher(None, one, other, autojunk=False).get_matching_blocks()
+    matched = sum(block.size for block in blocks)
+    shared_a, shared_b = _unique_content(one, other), _unique_content(other, one)
+    places = [shared_b.index(word) for word in shared_a]
+    pairs = len(places) * (len(places) - 1) / 2
+    inversions = sum(x > y for i, x in enumerate(places) for y in places[i + 1 :])
+    kept = sum(_neighbours(shared_a, word) & _neighbours(shared_b, word) != set() for word in shared_a)
+    return {
+        "in_order": 2 * matched / max(1, len(one) + len(other)),
+        "blocks": float(len(blocks) - 1),
+        "longest_block": max((block.size for block in blocks), default=0) / max(1, len(one), len(other)),
+        "inverted": inversions / pairs if pairs else 0.0,
+        "inversions": float(inversions),
+        "neighbours_kept": kept / len(shared_a) if shared_a else 1.0,
+        "neighbours_lost": float(len(shared_a) - kept),
+        "same_opening": float(one[:1] == other[:1]),
+        "same_ending": float(one[-1:] == other[-1:]),
+        "same_first_content": float(_content(one)[:1] == _content(other)[:1]),
+        "same_last_content": float(_content(one)[-1:] == _content(other)[-1:]),
+    }
+
+
+def _unique_content(words: Sequence[str], others: Sequence[str]) -> list[str]:
+    counts, other = Counter(words), Counter(others)
+    return [word for word in words if word not in FUNCTION_WORDS and counts[word] == 1 == other[word]]
+
+
+def _neighbours(words: list[str], word: str) -> set[str]:
+    place = words.index(word)
+    return {*words[max(0, place - 1) : place], *words[place + 1 : place + 2]}
+
+
+def _typed(a: Reading, b: Reading) -> dict[str, float]:
+    names = sorted((len(unmatched_names(a, b)), len(unmatched_names(b, a))))
+    numbers = sorted((len(unmatched_numbers(a, b)), len(unmatched_numbers(b, a))))
+    return {
+        "names_fewer": float(names[0]),
+        "names_more": float(names[1]),
+        "numbers_more": float(numbers[1]),
+        "dates_gap": float(abs(len(a.dates) - len(b.dates))),
+        "negation_gap": float(abs(negations(a) - negations(b))),
+        "intention_gap": float(len((set(a.words) ^ set(b.words)) & INTENTIONS)),
+        "question_gap": float(("?" in a.words) != ("?" in b.words)),
+        "passive_gap": float(_is_passive(a) != _is_passive(b)),
+        "lists": float(min(a.words.count(","), b.words.count(",")) + min(a.words.count("and"), b.words.count("and"))),
+        "names": float(min(len(a.names), len(b.names))),
+    }
+
+
+def _is_passive(reading: Reading) -> bool:
+    return "by" in reading.words and bool({"is", "are", "was", "were", "been", "being"} & set(reading.words))
+
+
+FEATURES = tuple(features(read(""), read(""), 0.0))
+
+
+def slot_key(text: str, subject: str | None) -> str | None:
+    """Return which attribute of which thing `text` states, normalised, or None when it can't be read off.
+
+    The value is taken to be what follows the last copula or preposition; the rest, without articles, is the slot:
+    "Wilma Trent was born in the city of London." → "wilma trent was born in city of".
+    """
+    words = [word for word in read(text).words if word.isalnum()]
+    if not 3 <= len(words) <= 40:
+        return None
+    ends = [i for i, word in enumerate(words[:-1]) if word in VALUE_OPENERS and i > 0]
+    if not ends:
+        return None
+    stated = [word for word in words[: ends[-1] + 1] if word not in ARTICLES]
+    about = [word for word in read(subject or "").words if word.isalnum() and word not in stated]
+    return " ".join([*about, *stated]) if len(_content(stated)) >= 1 else None
+
+
+VALUE_OPENERS = frozenset(
+    "is are was were be of in at by to as from on for uses use using equals speaks prefers likes".split()
+)
+
+
+def shared_slot(a: str, b: str, *, subject: str | None = None) -> str | None:
+    """Return the slot both statements fill with different values, or None.
+
+    Either their slot keys agree, or they are the same words but for one replaced phrase
+    (negation counts as a value), which leaves at least two content words of frame.
+    """
+    key_a, key_b = slot_key(a, subject), slot_key(b, subject)
+    if key_a and key_a == key_b:
+        return key_a
+    return _frame(a, b)
+
+
+def _frame(a: str, b: str) -> str | None:
+    one = [word for word in read(a).words if word.isalnum() and word not in ARTICLES][:MAX_WORDS]
+    other = [word for word in read(b).words if word.isalnum() and word not in ARTICLES][:MAX_WORDS]
+    codes = [code for code in SequenceMatcher(None, one, other, autojunk=False).get_opcodes() if code[0] != "equal"]
+    if len(codes) != 1 or max(codes[0][2] - codes[0][1], codes[0][4] - codes[0][3]) > 5:
+        return None
+    kind, start, end, _, _ = codes[0]
+    frame = [*one[:start], *one[end:]]
+    negated = kind != "replace" and {*one, *other} & NEGATORS
+    if (kind == "replace" or negated) and len(_content(frame)) >= 2:
+        return " ".join([*one[:start], "…", *one[end:]])
+    return None

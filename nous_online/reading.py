@@ -1,0 +1,311 @@
+"""What a short statement says in checkable terms: its words, numbers, dates, times, identifiers, quotes and names.
+
+Everything here is read off the surface with bounded patterns, so hostile text costs linear time.
+"""
+# ruff: noqa: PLR2004, RUF001 — word lengths are read best in place, and typographic quotes are the subject
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import pairwise
+
+from nous_online.lexicon import (
+    ALIASES,
+    FUNCTION_WORDS,
+    MONTHS,
+    NEVER_NAMES,
+    NUMBER_WORDS,
+    ORDINAL_WORDS,
+    SCALES,
+    UNITS,
+)
+
+MAX_CHARS = 4_000  # what comes later in a longer text can still separate two memories, never join them
+_QUOTES = str.maketrans(
+    {"‘": "'", "’": "'", "`": "'", "“": '"', "”": '"', "«": '"', "»": '"', "–": "-", "—": "-", "−": "-"}
+)
+_INITIALS = re.compile(r"\b(?:[A-Z]\.\s?){2,6}|\b[A-Z]\.[A-Z]\b")
+_ALIAS = re.compile(rf"\b(?:{'|'.join(ALIASES)})\b", re.IGNORECASE)
+_WORD = re.compile(r"\d+(?:[.,]\d+)*|[^\W\d_]+(?:'[^\W\d_]+)?|[^\w\s]", re.UNICODE)
+_MONTH = (
+    r"(jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?"
+    r"|sept?(?:ember)?|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?)\.?"
+)
+_DATES = (
+    re.compile(r"\b(?P<y>\d{4})-(?P<m>\d{1,2})-(?P<d>\d{1,2})(?!\d)"),
+    re.compile(
+        rf"\b(?P<d>\d{{1,2}})(?:st|nd|rd|th)?\s(?:of\s)?(?P<m>{_MONTH})\b(?:\s?,?\s?(?P<y>\d{{4}})\b)?", re.IGNORECASE
+    ),
+    re.compile(
+        rf"\b(?P<m>{_MONTH})\s(?:the\s)?(?P<d>\d{{1,2}})(?:st|nd|rd|th)?\b(?!:)(?:\s?,?\s?(?P<y>\d{{4}})\b)?",
+        re.IGNORECASE,
+    ),
+    re.compile(rf"\b(?P<m>{_MONTH})\s?,?\s?(?:of\s)?(?P<y>\d{{4}})\b", re.IGNORECASE),
+)
+_SLASHED = re.compile(r"(?<![\w/.])(\d{1,2})[/.](\d{1,2})[/.](\d{4}|\d{2})(?![\w/]|\.\d)")
+_BARE_MONTH = re.compile(
+    r"(?<=\b[a-z]\s)|(?<=[a-z,]\s)(January|February|March|April|May|June|July|August|September|October|November|December)\b"
+)
+_CLOCK = re.compile(
+    r"\b(\d{1,2})(?:[:.](\d{2}))?(?::\d{2})?\s?([ap])\.?m\b\.?|\b([01]?\d|2[0-3]):([0-5]\d)(?::[0-5]\d)?\b|\b(noon|midnight)\b",
+    re.IGNORECASE,
+)
+_IDENTIFIER = re.compile(r"[\w@#][\w@#./:+=&?%~-]*[\w/]|[\w@#]", re.UNICODE)
+_NUMBER = re.compile(
+    r"(?P<sign>(?<![\w.)-])-\s?)?(?P<money>[$€£¥])?\s?(?P<digits>\d{1,3}(?:,\d{3})+(?:\.\d+)?(?!\d)|\d+(?:\.\d+)*)"
+    r"(?P<ordinal>(?:st|nd|rd|th)\b)?(?:\s?-?(?P<scale>k|bn|m|thousand|million|billion|trillion|hundred)\b)?"
+    r"\s?-?(?P<unit>%|°?[^\W\d_]{1,14}\b)?"
+)
+_TENS = "|".join(word for word, value in NUMBER_WORDS.items() if value >= 20)
+_SMALL = "|".join(sorted((word for word, value in NUMBER_WORDS.items() if value < 20), key=len, reverse=True))
+_SPELLED = re.compile(
+    rf"\b(?:(?P<tens>{_TENS})(?:[\s-](?P<units>{_SMALL}|one)\b)?|(?P<few>{_SMALL})|(?P<ordinal>{'|'.join(ORDINAL_WORDS)}))\b",
+    re.IGNORECASE,
+)
+_QUOTED = re.compile(r'"([^"]{1,120})"|(?<!\w)\'([^\']{2,120})\'(?!\w)')
+
+
+@dataclass(frozen=True)
+class Number:
+    """A quantity: `value` in the base unit of `dimension` (None without a unit), `bare` the digits, `shown` as it stood."""
+
+    value: float
+    shown: str
+    dimension: str | None = None
+    unit: str | None = None
+    version: str | None = None
+    bare: float = 0.0
+
+
+@dataclass(frozen=True)
+class Date:
+    """A calendar date of which any part may be missing; `swapped` tells that day and month could be exchanged."""
+
+    year: int | None
+    month: int | None
+    day: int | None
+    swapped: bool = False
+
+    def __str__(self) -> str:
+        month = list(MONTHS)[self.month - 1].capitalize() if self.month and self.month <= 12 else None
+        return " ".join(str(part) for part in (self.day, month, self.year) if part)
+
+
+@dataclass(frozen=True)
+class Reading:
+    """One statement taken apart; `words` are lower-case with negative contractions opened, in order."""
+
+    text: str
+    words: tuple[str, ...]
+    cased: tuple[str, ...]
+    numbers: tuple[Number, ...]
+    ordinals: frozenset[int]
+    dates: tuple[Date, ...]
+    times: frozenset[int]
+    identifiers: frozenset[str]
+    quotes: tuple[str, ...]
+    names: tuple[str, ...]
+    numerals: frozenset[str]
+
+
+@lru_cache(maxsize=65_536)
+def read(text: str) -> Reading:
+    """Take one statement apart; only its first 4,000 characters are looked at."""
+    plain = cleaned(text)
+    dates, rest = _take_dates(plain)
+    times, rest = _take_times(rest)
+    identifiers, rest = _take_identifiers(rest)
+    numbers, ordinals = _numbers(rest)
+    cased = tuple(_WORD.findall(_opened(plain)))
+    return Reading(
+        text=plain,
+        words=tuple(_accentless(word.lower()) for word in cased),
+        cased=cased,
+        numbers=numbers,
+        ordinals=ordinals,
+        dates=dates,
+        times=times,
+        identifiers=identifiers,
+        quotes=tuple(one or other for one, other in _QUOTED.findall(plain)),
+        names=_names(cased),
+        numerals=_numerals(cased),
+    )
+
+
+def cleaned(text: str) -> str:
+    """Return the text in one normal form: compatibility characters folded, quotes straight, spaces single."""
+    folded = unicodedata.normalize("NFKC", text[:MAX_CHARS]).translate(_QUOTES).replace("''", '"')
+    dotted = _INITIALS.sub(lambda match: match.group().replace(".", "").replace(" ", "") + " ", folded)
+    return " ".join(_ALIAS.sub(lambda match: ALIASES[match.group().lower()], dotted).split())
+
+
+def folded_letters(text: str) -> str:
+    """Return only the letters and digits of a text, lower-case and without accents."""
+    plain = unicodedata.normalize("NFD", text.lower())
+    return "".join(char for char in plain if char.isalnum())
+
+
+def _accentless(word: str) -> str:
+    return (
+        word
+        if word.isascii()
+        else "".join(c for c in unicodedata.normalize("NFD", word) if not unicodedata.combining(c))
+    )
+
+
+def _opened(plain: str) -> str:
+    """Open contractions so that "doesn't" and "does not" read the same."""
+    opened = re.sub(r"\b(ca)n't\b", r"can not", re.sub(r"\bwon't\b", "will not", plain), flags=re.IGNORECASE)
+    opened = re.sub(
+        r"(?<=[a-z])n't\b|(?<=[a-z]) n't\b", " not", re.sub(r"\bcannot\b", "can not", opened), flags=re.IGNORECASE
+    )
+    return re.sub(r"(?<=\w)'s\b", "", re.sub(r"\b(i|you|we|they)'(ve|re|m|ll|d)\b", r"\1", opened, flags=re.IGNORECASE))
+
+
+def _take_dates(plain: str) -> tuple[tuple[Date, ...], str]:
+    found: list[Date] = []
+
+    def keep(match: re.Match[str]) -> str:
+        parts = match.groupdict()
+        month = parts["m"]
+        number = int(month) if month.isdigit() else list(MONTHS.values()).index(month[:3].lower()) + 1
+        found.append(Date(_int(parts.get("y")), number, _int(parts.get("d"))))
+        return " , "
+
+    def keep_slashed(match: re.Match[str]) -> str:
+        first, second, year = (int(part) for part in match.groups())
+        found.append(Date(year if year > 99 else 2000 + year, min(first, second), max(first, second), swapped=True))
+        return " , "
+
+    for pattern in _DATES:
+        plain = pattern.sub(keep, plain)
+    plain = _SLASHED.sub(keep_slashed, plain)
+    months = [match for match in _BARE_MONTH.findall(plain) if match]
+    found += [Date(None, list(MONTHS).index(month.lower()) + 1, None) for month in months]
+    return tuple(dict.fromkeys(found)), plain
+
+
+def _int(digits: str | None) -> int | None:
+    return int(digits) if digits else None
+
+
+def _take_times(plain: str) -> tuple[frozenset[int], str]:
+    found: set[int] = set()
+
+    def keep(match: re.Match[str]) -> str:
+        hour12, minute12, half, hour, minute, named = match.groups()
+        if named:
+            found.add(720 if named.lower() == "noon" else 0)
+        elif half:
+            found.add((int(hour12) % 12 + 12 * (half.lower() == "p")) * 60 + int(minute12 or 0))
+        else:
+            found.add(int(hour) * 60 + int(minute))
+        return " , "
+
+    rest = _CLOCK.sub(keep, plain)
+    return frozenset(found), rest
+
+
+def _take_identifiers(plain: str) -> tuple[frozenset[str], str]:
+    found: set[str] = set()
+
+    def keep(match: re.Match[str]) -> str:
+        token = match.group().rstrip("./:-")
+        if not is_identifier(token):
+            return match.group()
+        found.add(token.lower())
+        return " , "
+
+    rest = _IDENTIFIER.sub(keep, plain)
+    return frozenset(found), rest
+
+
+def is_identifier(token: str) -> bool:
+    """Tell whether a token is a code, path, address or key rather than a word or a quantity."""
+    if "_" in token.strip("_") or "@" in token.strip("@") or "://" in token:
+        return True
+    if re.fullmatch(r"v?\d+(?:[.,:/-]\d+)*(?:st|nd|rd|th|s|%)?", token, re.IGNORECASE):
+        return False
+    if not (any(c.isdigit() for c in token) and any(c.isalpha() for c in token)):
+        return False
+    quantity = re.fullmatch(r"[\d.,]+-?([^\W\d_]+)(-[^\W\d_]+)*", token)
+    return not (quantity and (quantity[1].lower() in UNITS or quantity[1].lower() in SCALES or len(quantity[1]) > 2))
+
+
+def _numbers(plain: str) -> tuple[tuple[Number, ...], frozenset[int]]:
+    ordinals: set[int] = set()
+    numbers: list[Number] = []
+    digits = _digitised(plain)
+    for match in _NUMBER.finditer(digits):
+        if match["ordinal"]:
+            ordinals.add(int(float(match["digits"].replace(",", "").split(".")[0])))
+        else:
+            numbers.append(_number(match, before=digits[max(0, match.start() - 12) : match.start()]))
+    return tuple(dict.fromkeys(numbers)), frozenset(ordinals)
+
+
+def _number(match: re.Match[str], *, before: str) -> Number:
+    digits = match["digits"].replace(",", "")
+    unit = "$€£¥".find(match["money"]) if match["money"] else -1
+    word = ("usd", "eur", "gbp", "jpy")[unit] if unit >= 0 else (match["unit"] or "").lower()
+    written = (match["scale"] or "").lower()
+    if written == "m" and unit < 0:  # metres, unless money stands before it
+        word, written = "m", ""
+    dimension, factor = UNITS.get(word, (None, 1.0))
+    scale = SCALES.get(written, 1.0)
+    versioned = "." in digits and (
+        digits.count(".") > 1 or bool(re.search(r"\b(?:v|version|release|[A-Z]\w*)\s?$", before))
+    )
+    version = re.sub(r"(?:\.0)+$", "", digits) if versioned else None
+    bare = float(".".join(digits.split(".")[:2])) * scale * (-1 if match["sign"] else 1)
+    return Number(bare * factor, match["digits"], dimension, word if dimension else None, version, bare)
+
+
+def _digitised(plain: str) -> str:
+    """Write number words as digits: "twenty-five" → "25", "third" → "3th"; "one" stays, it is often a pronoun."""
+
+    def digits(match: re.Match[str]) -> str:
+        if match["ordinal"]:
+            return f"{ORDINAL_WORDS[match['ordinal'].lower()]}th"
+        parts = (match["tens"], match["units"], match["few"])
+        return str(sum(NUMBER_WORDS.get(part.lower(), 1) for part in parts if part))
+
+    return _SPELLED.sub(digits, plain)
+
+
+def _names(cased: tuple[str, ...]) -> tuple[str, ...]:
+    """Return capitalised words that are not so merely because they open a sentence or stand in a title."""
+    letters = [word for word in cased if word[0].isalpha() and len(word) > 3]
+    titled = len(letters) >= 4 and sum(word[0].isupper() for word in letters) > 0.75 * len(letters)
+    found: list[str] = []
+    opening = True
+    for index, word in enumerate(cased):
+        if word[0].isalpha():
+            lower = word.lower()
+            follower = cased[index + 1] if index + 1 < len(cased) else ""
+            usable = word[0].isupper() and len(word) > 1 and lower not in NEVER_NAMES and not titled
+            if usable and (not opening or (word.isupper() and len(word) > 1) or _opens_as_name(lower, follower)):
+                found.append(word)
+            opening = False
+        else:
+            opening = word in {".", "!", "?", ":", '"'} or (opening and not word.isalnum())
+    return tuple(dict.fromkeys(found))
+
+
+def _opens_as_name(lower: str, follower: str) -> bool:
+    """Tell whether a bare word that opens a sentence can only be a name: no plural, a verb or a name next."""
+    if lower in FUNCTION_WORDS or lower.endswith(("s", "ing", "ed", "ly")):
+        return False
+    return follower[:1].isupper() or follower.lower() in FUNCTION_WORDS or follower.lower().endswith(("s", "ed"))
+
+
+def _numerals(cased: tuple[str, ...]) -> frozenset[str]:
+    """Return Roman numerals that follow a capitalised word, as in "Leopold II"."""
+    return frozenset(
+        second
+        for first, second in pairwise(cased)
+        if re.fullmatch(r"[IVX]{1,5}", second) and first[0].isupper() and len(first) > 1
+    )

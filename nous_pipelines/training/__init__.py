@@ -1,0 +1,1 @@
+"""Training of the offline judge's pair model: reproducible bit for bit."""
