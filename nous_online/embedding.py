@@ -122,7 +122,9 @@ class OpenAICompatible:
     and `InvalidInput` when its vectors are not of the promised width.
     """
 
-    def __init__(self, *, base_url: str, model: str, dimensions: int, api_key: str = "", timeout_s: float = 10.0) -> None:
+    def __init__(
+        self, *, base_url: str, model: str, dimensions: int, api_key: str = "", timeout_s: float = 10.0
+    ) -> None:
         self.space = EmbeddingSpace(
             id=f"openai-compatible:{model}:{dimensions}", model=model, weights_sha256="", dimensions=dimensions
         )
@@ -189,7 +191,9 @@ def is_transient(error: BaseException) -> bool:
 def checked_vectors(rows: Vectors, *, shape: tuple[int, int]) -> Vectors:
     """Return `rows` scaled to unit length; raise `InvalidInput` on another shape, NaN, infinity or a zero row."""
     if rows.shape != shape:
-        message = f"expected vectors of shape {shape}, got {rows.shape}; set NOUS_EMBEDDING_DIMENSIONS to the model's width"
+        message = (
+            f"expected vectors of shape {shape}, got {rows.shape}; set NOUS_EMBEDDING_DIMENSIONS to the model's width"
+        )
         raise InvalidInput(message)
     if not np.isfinite(rows).all():
         message = "the vectors hold NaN or infinity; nothing was stored"

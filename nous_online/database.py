@@ -1,0 +1,167 @@
+"""Connections, transactions and deadlines: everything above sees a connection that already speaks for one agent."""
+
+from __future__ import annotations
+
+import os
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Literal
+
+import psycopg
+from pgvector.psycopg import register_vector
+from psycopg_pool import ConnectionPool, PoolTimeout
+
+from nous_online import postgres
+from nous_online.embedding import EmbeddingSpace
+from nous_online.errors import DeadlineExceeded, InvalidInput, Unavailable, Unsupported
+from nous_online.migrations import is_current, migrate
+from nous_online.settings import settings
+from nous_online.statements import statements
+
+Role = Literal["nous_app", "nous_night", "nous_purge"]
+SQL = statements("nous_online", "database.sql")
+CONNECT_TIMEOUT_S = 5
+
+
+class Database:
+    """One PostgreSQL database of Nous: prepared once, then a pool of connections bound to a role.
+
+    Opening it applies missing migrations. Raises `Unavailable` when the server can't be reached and
+    `Unsupported` when it, its pgvector or its schema does not fit.
+    """
+
+    def __init__(self, url: str, *, role: Role = "nous_app", max_connections: int = 8) -> None:
+        self.url = url
+        prepare(url)
+        self._pool = ConnectionPool(
+            url,
+            kwargs={
+                "connect_timeout": CONNECT_TIMEOUT_S,
+                "autocommit": True,
+                "application_name": "nous",
+                "options": f"-c role={role} -c timezone=UTC -c plan_cache_mode=force_custom_plan",
+            },
+            configure=register_vector,
+            min_size=1,
+            max_size=max_connections,
+            open=True,
+        )
+
+    def close(self) -> None:
+        """Give the connections back to the server."""
+        self._pool.close()
+
+    @contextmanager
+    def transaction(self, agent_id: str | None = None, *, timeout_s: float = 60.0) -> Iterator[psycopg.Connection]:
+        """Yield a connection inside a transaction that sees `agent_id` only and ends within `timeout_s`.
+
+        Raises `DeadlineExceeded` when time runs out, even if the server no longer answers at all, and
+        `Unavailable` when the connection or the server fails; the transaction then left nothing behind,
+        unless the connection broke during the commit itself (use an idempotency key to retry safely).
+        """
+        ends_at = time.monotonic() + timeout_s
+        with translated(timeout_s), self._pool.connection(timeout=timeout_s) as connection:
+            left_s = max(ends_at - time.monotonic(), 0.001)
+            with watched(connection, left_s), connection.transaction():
+                connection.execute(
+                    SQL["begin_call"], {"agent_id": agent_id or "", "timeout": f"{int(left_s * 1000) + 1}ms"}
+                )
+                yield connection
+
+
+def open_url() -> str:
+    """Return the URL of the database to use: NOUS_DATABASE_URL, or the embedded server, started if need be."""
+    configured = settings().database_url
+    return configured.get_secret_value() if configured else postgres.ensure(settings().home).dsn()
+
+
+def prepare(url: str) -> None:
+    """Check the server and bring its schema up to date."""
+    try:
+        with psycopg.connect(url, connect_timeout=CONNECT_TIMEOUT_S, autocommit=True) as connection:
+            if not is_current(connection):
+                postgres.require_capable(connection)
+                migrate(connection)
+    except psycopg.errors.InsufficientPrivilege as error:
+        message = (
+            f"the database user may not create the schema: {error}; run `nous up` once as the owner of the database"
+        )
+        raise Unsupported(message) from error
+    except psycopg.OperationalError as error:
+        message = f"can't connect to PostgreSQL: {str(error).strip()}; check NOUS_DATABASE_URL, or run `nous up`"
+        raise Unavailable(message) from error
+    except psycopg.Error as error:
+        message = f"the database could not be prepared: {str(error).strip()}"
+        raise Unavailable(message) from error
+
+
+def register_space(url: str, space: EmbeddingSpace) -> None:
+    """Make an embedding space known, with the index its width needs; raise `InvalidInput` if its id means another one."""
+    with psycopg.connect(url, connect_timeout=CONNECT_TIMEOUT_S, autocommit=True) as connection:
+        found = connection.execute(SQL["find_space"], [space.id]).fetchone()
+        if found is None:
+            with connection.transaction():
+                connection.execute(SQL["store_space"], vars(space))
+                connection.execute(SQL["index_space"], [space.id])
+            return
+    if found != (space.weights_sha256, space.dimensions):
+        message = (
+            f"embedding space {space.id!r} is stored with weights and width {found}, but the embedder offers "
+            f"{(space.weights_sha256, space.dimensions)}; give the new model a name of its own"
+        )
+        raise InvalidInput(message)
+
+
+@contextmanager
+def watched(connection: psycopg.Connection, seconds: float) -> Iterator[None]:
+    """Cut the connection when the block is not done in time.
+
+    `statement_timeout` is kept by the server, so a frozen server never fires it; shutting the socket down
+    wakes the client whatever the other side does.
+    """
+    expired = threading.Event()
+
+    def cut() -> None:
+        expired.set()
+        with socket.socket(fileno=os.dup(connection.fileno())) as end:  # a copy: libpq still owns its own
+            end.shutdown(socket.SHUT_RDWR)
+
+    timer = threading.Timer(seconds, cut)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    except psycopg.OperationalError as error:
+        if expired.is_set():
+            message = f"the database did not answer within {seconds:.3f} s and the connection was cut; try again"
+            raise DeadlineExceeded(message) from error
+        raise
+    finally:
+        timer.cancel()
+
+
+@contextmanager
+def translated(timeout_s: float) -> Iterator[None]:
+    """Turn driver errors into ours, with what to do about them."""
+    try:
+        yield
+    except PoolTimeout as error:
+        message = (
+            f"no connection became free within {timeout_s:g} s; raise max_connections, or see whether the server runs"
+        )
+        raise DeadlineExceeded(message) from error
+    except psycopg.errors.QueryCanceled as error:
+        message = f"the call did not end within {timeout_s:g} s; raise deadline_s or ask for less"
+        raise DeadlineExceeded(message) from error
+    except (psycopg.errors.DiskFull, psycopg.errors.ReadOnlySqlTransaction) as error:
+        message = f"the database can't be written to: {str(error).strip()}; nothing was stored"
+        raise Unavailable(message) from error
+    except psycopg.errors.UndefinedTable as error:
+        message = f"the schema is incomplete: {str(error).strip()}; restore it, or run `nous doctor`"
+        raise Unsupported(message) from error
+    except psycopg.OperationalError as error:
+        message = f"the database failed: {str(error).strip()}; nothing was stored unless it was being committed"
+        raise Unavailable(message) from error

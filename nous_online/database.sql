@@ -1,0 +1,18 @@
+-- name: begin_call
+-- Everything is transaction-local: a setting that outlived its transaction would speak for the wrong agent
+-- when the pool lends the connection to the next caller.
+select set_config('nous.agent_id', %(agent_id)s, true),
+       set_config('statement_timeout', %(timeout)s, true),
+       set_config('lock_timeout', %(timeout)s, true),
+       set_config('synchronous_commit', 'on', true)
+
+-- name: find_space
+select weights_sha256, dimensions from heart.embedding_spaces where id = %s
+
+-- name: store_space
+insert into heart.embedding_spaces (id, model, weights_sha256, dimensions)
+values (%(id)s, %(model)s, %(weights_sha256)s, %(dimensions)s)
+on conflict (id) do nothing
+
+-- name: index_space
+select heart.index_embedding_space(%s)

@@ -1,0 +1,116 @@
+"""The nouns of the online module, as frozen values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Literal, TypedDict
+from uuid import UUID
+
+LearnAction = Literal["stored", "confirmed", "superseded"]
+SOURCE_KINDS = ("user", "agent", "tool", "episode", "import")
+SCOPES = ("private", "project", "system")
+
+
+class FactDetails(TypedDict, total=False):
+    """Everything `learn` may be told about a fact besides its content."""
+
+    subject: str | None
+    category: str | None
+    tags: list[str] | None
+    context: str | None
+    """What was said around it: helps to find it, is never shown as its content."""
+    confidence: float
+    source: str | None
+    source_kind: str
+    trust: int
+    is_pinned: bool
+    learned_at: datetime | str | None
+    """When it was said; now, unless an older history is being learned."""
+    valid_from: datetime | str | None
+    valid_to: datetime | str | None
+    encoded_frame: str | None
+    encoded_censors: list[str] | None
+    scope: str
+    user_id: str | None
+    project_id: str | None
+    idempotency_key: str | None
+    """A retry with the same key and content returns the first answer and changes nothing."""
+
+
+@dataclass(frozen=True)
+class Fact:
+    """A statement the agent learned, with what became of it."""
+
+    id: UUID
+    state: str
+    content: str
+    subject: str | None
+    slot: str | None
+    category: str | None
+    tags: list[str]
+    confidence: float
+    source: str | None
+    source_kind: str
+    trust: int
+    is_pinned: bool
+    learned_at: datetime
+    last_confirmed_at: datetime | None
+    confirmation_count: int
+    superseded_by: UUID | None
+    valid_from: datetime | None
+    valid_to: datetime | None
+    contradiction_status: str
+    encoded_frame: str | None
+    encoded_censors: list[str] | None
+    scope: str
+    user_id: str | None
+    project_id: str | None
+    rank_weight: float
+    row_version: int
+
+
+@dataclass(frozen=True)
+class Neighbour:
+    """A stored fact near a new statement; `similarity` is their cosine."""
+
+    fact: Fact
+    similarity: float
+
+
+@dataclass(frozen=True)
+class Learned:
+    """What learning did: `action`, the memory it led to, the fact it was compared with, and why."""
+
+    action: LearnAction
+    memory: Fact
+    reason: str
+    match: Neighbour | None = None
+
+
+@dataclass(frozen=True)
+class NewFact:
+    """A statement checked and ready to be stored."""
+
+    content: str
+    subject: str | None
+    category: str | None
+    tags: list[str]
+    context: str | None
+    confidence: float
+    source: str | None
+    source_kind: str
+    trust: int
+    is_pinned: bool
+    learned_at: datetime
+    valid_from: datetime | None
+    valid_to: datetime | None
+    encoded_frame: str | None
+    encoded_censors: list[str] | None
+    scope: str
+    user_id: str | None
+    project_id: str | None
+    idempotency_key: str | None
+    slot: str | None = None
+    source_episode_id: UUID | None = None
+    sources: list[str] = field(default_factory=list)

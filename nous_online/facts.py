@@ -1,0 +1,224 @@
+"""Learning facts: embed, compare, ask, and write in one transaction."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from datetime import datetime
+from typing import cast
+from uuid import UUID, uuid5
+
+from psycopg import Connection
+
+from nous_online import store
+from nous_online.agent import Agent
+from nous_online.changes import Cause, change_fact
+from nous_online.deadline import Deadline
+from nous_online.domain import SCOPES, SOURCE_KINDS, Fact, FactDetails, Learned, LearnAction, Neighbour, NewFact
+from nous_online.errors import Conflict, InvalidInput, NousError
+from nous_online.judging import Judgement, Verdict
+from nous_online.learning import Decision, decide, pair_of, questions, slot_of
+from nous_online.policy import MAX_CONTENT_BYTES, MAX_CONTEXT_BYTES
+from nous_online.store import Embedded, Request
+from nous_online.validation import (
+    checked_choice,
+    checked_moment,
+    checked_names,
+    checked_optional,
+    checked_share,
+    checked_text,
+)
+
+IMPORTED = UUID("6f1d2f0e-3c7b-5d0a-9a65-6e6f75730001")  # the namespace of ids made from import keys
+ROUNDS = 3  # how often learning looks again when others learned in between; then the night settles what is left
+UNDECIDED = Judgement(
+    verdict=Verdict.UNSURE,
+    confidence=0.0,
+    reason="the judge failed",
+    slot=None,
+    later=None,
+    model="none",
+    prompt_version="none",
+)
+ACTIONS: dict[str, LearnAction] = {
+    "store": "stored",
+    "store_superseded": "stored",
+    "confirm": "confirmed",
+    "supersede": "superseded",
+}
+
+
+def new_fact(content: object, details: FactDetails, *, now: datetime) -> NewFact:
+    """Check everything a caller said about a fact; raise `InvalidInput` naming what to mend."""
+    unknown = set(details) - set(FactDetails.__annotations__)
+    if unknown:
+        raise InvalidInput(f"unknown detail {sorted(unknown)[0]!r}; known: {', '.join(FactDetails.__annotations__)}")
+    text = checked_text("content", content, max_bytes=MAX_CONTENT_BYTES)
+    context = details.get("context")
+    subject = checked_optional("subject", details.get("subject"), max_characters=500)
+    valid_from, valid_to = (checked_moment(name, details.get(name)) for name in ("valid_from", "valid_to"))
+    if valid_from and valid_to and valid_to < valid_from:
+        raise InvalidInput(f"valid_to {valid_to.isoformat()} lies before valid_from {valid_from.isoformat()}")
+    return NewFact(
+        content=text,
+        subject=subject,
+        slot=slot_of(text, subject),
+        category=checked_optional("category", details.get("category"), max_characters=100),
+        tags=checked_names("tags", details.get("tags")) or [],
+        context=checked_text("context", context, max_bytes=MAX_CONTEXT_BYTES) if context else None,
+        confidence=checked_share("confidence", details.get("confidence", 1.0)),
+        source=checked_optional("source", details.get("source"), max_characters=500),
+        source_kind=checked_choice("source_kind", details.get("source_kind", "agent"), SOURCE_KINDS),
+        trust=checked_trust(details.get("trust", 50)),
+        is_pinned=bool(details.get("is_pinned", False)),
+        learned_at=checked_moment("learned_at", details.get("learned_at")) or now,
+        valid_from=valid_from,
+        valid_to=valid_to,
+        encoded_frame=checked_optional("encoded_frame", details.get("encoded_frame"), max_characters=100),
+        encoded_censors=checked_names("encoded_censors", details.get("encoded_censors")),
+        scope=checked_choice("scope", details.get("scope", "private"), SCOPES),
+        user_id=checked_optional("user_id", details.get("user_id"), max_characters=100),
+        project_id=checked_optional("project_id", details.get("project_id"), max_characters=100),
+        idempotency_key=checked_optional("idempotency_key", details.get("idempotency_key"), max_characters=200),
+    )
+
+
+def checked_trust(value: object) -> int:
+    """Return a trust between 0 (anybody's web page) and 100 (the operator)."""
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= 100:  # noqa: PLR2004 (the range is the definition)
+        raise InvalidInput(f"trust must be a whole number between 0 and 100, got {value!r}")
+    return value
+
+
+def embedded(agent: Agent, news: Sequence[NewFact], ids: Sequence[UUID | None]) -> list[Embedded]:
+    """Return the facts with their vectors; contexts are embedded together with what they surround."""
+    vectors = agent.embed([new.content for new in news])
+    with_context = [index for index, new in enumerate(news) if new.context]
+    around = agent.embed([f"{news[index].context} {news[index].content}" for index in with_context])
+    contexts = dict(zip(with_context, around, strict=True))
+    return [Embedded(new, vectors[index], contexts.get(index), ids[index]) for index, new in enumerate(news)]
+
+
+def learn(agent: Agent, new: NewFact, deadline: Deadline) -> Learned:
+    """Confirm, supersede or store one fact, in one transaction."""
+    (ready,) = embedded(agent, [new], [None])
+    judgements: dict[UUID, Judgement] = {}
+    for rounds_left in reversed(range(ROUNDS)):
+        with agent.transaction(deadline) as connection:
+            store.lock_agent(connection, agent.id)
+            earlier = repeated_request(connection, agent, new)
+            if earlier is not None:
+                return earlier
+            near = store.nearest_facts(
+                connection, agent.id, ready, space=agent.embedder.space, limit=agent.policy.neighbour_count
+            )
+            open_questions = [n for n in questions(new, near, agent.policy) if n.fact.id not in judgements]
+            if not open_questions or not rounds_left:
+                return write(connection, agent, ready, decide(new, near, judgements, agent.policy))
+        # Asking may take seconds: never inside a transaction that others wait for.
+        judgements.update(ask(agent, new, open_questions, deadline))
+    raise Conflict(f"agent {agent.id!r} was being taught by too many at once; try again")
+
+
+def ask(agent: Agent, new: NewFact, near: Sequence[Neighbour], deadline: Deadline) -> dict[UUID, Judgement]:
+    """Return what the judge says of each pair; a judge that fails says nothing, and the memory is stored all the same."""
+    deadline.remaining()
+    try:
+        judgements = agent.judge.judge([pair_of(new, n) for n in near])
+    except NousError:
+        return dict.fromkeys([n.fact.id for n in near], UNDECIDED)
+    return {n.fact.id: judgement for n, judgement in zip(near, judgements, strict=True)}
+
+
+def write(connection: Connection, agent: Agent, ready: Embedded, decision: Decision) -> Learned:
+    """Carry out a decision and remember the request it answers."""
+    new, match = ready.fact, decision.match
+    if decision.action == "confirm" and match is not None:
+        memory = confirm(connection, agent, match.fact, new, decision.reason)
+    else:
+        memory = store.store_fact(
+            connection, agent.id, ready, space=agent.embedder.space, actor="agent", reason=decision.reason
+        )
+        if decision.action == "supersede" and match is not None:
+            supersede(connection, agent, old=match.fact, by=memory, at=new.learned_at, reason=decision.reason)
+        if decision.action == "store_superseded" and match is not None:
+            memory = supersede(
+                connection, agent, old=memory, by=match.fact, at=match.fact.learned_at, reason=decision.reason
+            )
+    action = ACTIONS[decision.action]
+    if new.idempotency_key:
+        request = Request(new.idempotency_key, content_hash(new), memory.id, action)
+        store.store_request(connection, agent.id, "learn", request)
+    return Learned(action, memory, decision.reason, match)
+
+
+def confirm(connection: Connection, agent: Agent, known: Fact, new: NewFact, reason: str) -> Fact:
+    """Count one more time that a fact was stated."""
+    confirmed_at = max(filter(None, (known.last_confirmed_at, known.learned_at, new.learned_at)))
+    values = {"confirmation_count": known.confirmation_count + 1, "last_confirmed_at": confirmed_at.isoformat()}
+    cause = Cause("agent", "confirmed", reason, effective_at=new.learned_at)
+    return change_fact(connection, agent.id, known.id, row_version=known.row_version, values=values, cause=cause)
+
+
+def supersede(connection: Connection, agent: Agent, *, old: Fact, by: Fact, at: datetime, reason: str) -> Fact:
+    """Retire `old` in favour of `by`; it stays in the store, out of recall, and `as_of` brings it back."""
+    values = {"state": "superseded", "superseded_by": str(by.id), "superseded_at": at.isoformat()}
+    cause = Cause("agent", "superseded", reason, effective_at=at)
+    return change_fact(connection, agent.id, old.id, row_version=old.row_version, values=values, cause=cause)
+
+
+def repeated_request(connection: Connection, agent: Agent, new: NewFact) -> Learned | None:
+    """Return the first answer to this idempotency key; raise `Conflict` when it was used for another content."""
+    if not new.idempotency_key:
+        return None
+    request = store.find_requests(connection, agent.id, [new.idempotency_key]).get(new.idempotency_key)
+    if request is None:
+        return None
+    check_same_content(request, new)
+    memory = store.get_fact(connection, agent.id, request.memory_id)
+    return Learned(cast("LearnAction", request.action), memory, "this request was answered before")
+
+
+def check_same_content(request: Request, new: NewFact) -> None:
+    """Raise `Conflict` when a key comes back with another content."""
+    if request.content_hash != content_hash(new):
+        message = f"idempotency key {request.idempotency_key!r} was used for another content; use a new key for it"
+        raise Conflict(message)
+
+
+def content_hash(new: NewFact) -> str:
+    """Return the SHA-256 of what was said."""
+    return hashlib.sha256(new.content.encode()).hexdigest()
+
+
+def store_deferred(agent: Agent, news: Sequence[NewFact], deadline: Deadline) -> int:
+    """Store facts as they are and leave all matching to the night; return how many were new.
+
+    Facts whose idempotency key is known are skipped, so that an interrupted import can simply be run again.
+    """
+    ready = embedded(agent, news, [deferred_id(agent.id, new) for new in news])
+    with agent.transaction(deadline) as connection:
+        store.lock_agent(connection, agent.id)
+        known = store.find_requests(connection, agent.id, [new.idempotency_key for new in news if new.idempotency_key])
+        for new in news:
+            if new.idempotency_key in known:
+                check_same_content(known[new.idempotency_key], new)
+        fresh = [entry for entry in ready if entry.fact.idempotency_key not in known]
+        reason = "imported; matching is left to the night"
+        store.store_facts(connection, agent.id, fresh, space=agent.embedder.space, actor="import", reason=reason)
+        store.store_requests(
+            connection,
+            agent.id,
+            "import",
+            [
+                Request(entry.fact.idempotency_key, content_hash(entry.fact), entry.id, "stored")
+                for entry in fresh
+                if entry.fact.idempotency_key and entry.id
+            ],
+        )
+    return len(fresh)
+
+
+def deferred_id(agent_id: str, new: NewFact) -> UUID | None:
+    """Return the id an imported fact gets: its key decides, so that records can refer to each other by theirs."""
+    return uuid5(IMPORTED, f"{agent_id}\n{new.idempotency_key}") if new.idempotency_key else None

@@ -1,0 +1,65 @@
+-- name: lock_agent
+-- Learning is serial per agent: what two processes learn at once is compared with each other, not stored twice.
+select pg_advisory_xact_lock(hashtextextended('learn:' || %(agent_id)s, 0))
+
+-- name: register_agent
+insert into heart.agents (id, embedding_space_id) values (%(agent_id)s, %(space_id)s)
+on conflict (id) do nothing
+
+-- name: agent_space
+select embedding_space_id from heart.agents where id = %(agent_id)s
+
+-- name: find_requests
+select idempotency_key, content_hash, memory_id, action from heart.requests
+where agent_id = %(agent_id)s and idempotency_key = any(%(keys)s)
+
+-- name: store_request
+insert into heart.requests (agent_id, idempotency_key, verb, content_hash, memory_id, action)
+values (%(agent_id)s, %(idempotency_key)s, %(verb)s, %(content_hash)s, %(memory_id)s, %(action)s)
+
+-- name: get_fact
+select id, state, content, subject, slot, category, tags, confidence, source, source_kind, trust, is_pinned, learned_at,
+       last_confirmed_at, confirmation_count, superseded_by, valid_from, valid_to, contradiction_status, encoded_frame,
+       encoded_censors, scope, user_id, project_id, rank_weight, row_version
+from heart.facts where agent_id = %(agent_id)s and id = %(id)s
+
+-- name: nearest_facts
+-- The cast carries the width of the space, which is what the index of that space is built on.
+select id, state, content, subject, slot, category, tags, confidence, source, source_kind, trust, is_pinned, learned_at,
+       last_confirmed_at, confirmation_count, superseded_by, valid_from, valid_to, contradiction_status, encoded_frame,
+       encoded_censors, scope, user_id, project_id, rank_weight, row_version,
+       1 - (embedding::vector({dimensions}) <=> %(embedding)s) as similarity
+from heart.facts
+where agent_id = %(agent_id)s and state = 'active' and embedding_space_id = {space_id}
+  and scope = %(scope)s and user_id is not distinct from %(user_id)s and project_id is not distinct from %(project_id)s
+order by embedding::vector({dimensions}) <=> %(embedding)s
+limit %(limit)s
+
+-- name: store_fact
+with stored as (
+    insert into heart.facts (
+        id, agent_id, content, context, subject, slot, category, tags, confidence, source, source_kind, source_episode_id,
+        sources, trust, is_pinned, learned_at, valid_from, valid_to, encoded_frame, encoded_censors, scope, user_id,
+        project_id, embedding, context_embedding, embedding_space_id)
+    values (
+        coalesce(%(id)s, heart.new_id()), %(agent_id)s, %(content)s, %(context)s, %(subject)s, %(slot)s, %(category)s,
+        %(tags)s, %(confidence)s, %(source)s, %(source_kind)s, %(source_episode_id)s, %(sources)s, %(trust)s,
+        %(is_pinned)s, %(learned_at)s, %(valid_from)s, %(valid_to)s, %(encoded_frame)s, %(encoded_censors)s, %(scope)s,
+        %(user_id)s, %(project_id)s, %(embedding)s, %(context_embedding)s, %(space_id)s)
+    returning *
+), event as (
+    insert into lifecycle.events (
+        agent_id, memory_kind, memory_id, action, from_state, to_state, version_before, version_after, actor, reason,
+        effective_at)
+    select agent_id, 'fact', id, 'learned', 'new', state, 0, row_version, %(actor)s, %(reason)s, learned_at from stored
+), announced as (
+    insert into heart.outbox (agent_id, name, memory_id, payload)
+    select agent_id, 'fact_learned', id, jsonb_build_object('subject', subject) from stored
+)
+select id, state, content, subject, slot, category, tags, confidence, source, source_kind, trust, is_pinned, learned_at,
+       last_confirmed_at, confirmation_count, superseded_by, valid_from, valid_to, contradiction_status, encoded_frame,
+       encoded_censors, scope, user_id, project_id, rank_weight, row_version
+from stored
+
+-- name: count_facts
+select state, count(*) from heart.facts where agent_id = %(agent_id)s group by state order by state

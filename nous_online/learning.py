@@ -1,0 +1,91 @@
+"""What to do with a new statement, given its neighbours and what a judge said of them: pure decisions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+from typing import Literal
+from uuid import UUID
+
+from nous_online.domain import Neighbour, NewFact
+from nous_online.guards import differences
+from nous_online.judging import Judgement, Pair, Statement, Verdict
+from nous_online.matching import slot_key
+from nous_online.policy import LearnPolicy
+
+
+@dataclass(frozen=True)
+class Decision:
+    """What learning should do: confirm `match`, supersede it, be superseded by it, or just store."""
+
+    action: Literal["store", "confirm", "supersede", "store_superseded"]
+    reason: str
+    match: Neighbour | None = None
+
+
+def questions(new: NewFact, neighbours: Sequence[Neighbour], policy: LearnPolicy) -> list[Neighbour]:
+    """Return the neighbours only a judge can tell from `new`: the grey band, and other values of the same subject."""
+    return [
+        near for near in neighbours if not is_clear_repeat(new, near, policy) and is_worth_asking(new, near, policy)
+    ]
+
+
+def decide(
+    new: NewFact, neighbours: Sequence[Neighbour], judgements: Mapping[UUID, Judgement], policy: LearnPolicy
+) -> Decision:
+    """Return what to do with `new`; the nearest neighbour that settles it wins, and doubt always stores."""
+    by_similarity = sorted(neighbours, key=lambda near: (-near.similarity, near.fact.id))
+    for near in by_similarity:
+        if is_clear_repeat(new, near, policy):
+            return Decision("confirm", f"said before (similarity {near.similarity:.2f}, no difference found)", near)
+        judgement = judgements.get(near.fact.id)
+        if judgement is not None and judgement.verdict is Verdict.SAME and near.similarity >= policy.check_similarity:
+            return Decision("confirm", f"the same in other words: {judgement.reason}", near)
+    for near in by_similarity:
+        judgement = judgements.get(near.fact.id)
+        if judgement is not None and judgement.verdict is Verdict.UPDATES and near.fact.trust <= new.trust:
+            return succession(new, near, judgement.reason)
+    return Decision("store", "nothing known says the same")
+
+
+def succession(new: NewFact, near: Neighbour, reason: str) -> Decision:
+    """Return which of two values of one slot gives way: the one stated earlier."""
+    if new.learned_at >= near.fact.learned_at:
+        return Decision("supersede", f"a newer value: {reason}", near)
+    return Decision("store_superseded", f"an older value than the one known: {reason}", near)
+
+
+def is_clear_repeat(new: NewFact, near: Neighbour, policy: LearnPolicy) -> bool:
+    """Tell whether the two say the same without asking anybody: guards first, then the threshold."""
+    return near.similarity >= policy.confirm_similarity and not differences(near.fact.content, new.content)
+
+
+def is_worth_asking(new: NewFact, near: Neighbour, policy: LearnPolicy) -> bool:
+    """Tell whether a judge should see the pair."""
+    return near.similarity >= policy.check_similarity or same_subject(new, near, policy)
+
+
+def same_subject(new: NewFact, near: Neighbour, policy: LearnPolicy) -> bool:
+    """Tell whether both speak of one subject, by their slots or by subjects spelled alike."""
+    if new.slot is not None and new.slot == near.fact.slot:
+        return True
+    if not new.subject or not near.fact.subject:
+        return False
+    ratio = SequenceMatcher(None, new.subject.casefold(), near.fact.subject.casefold()).ratio()
+    return ratio > policy.subject_similarity
+
+
+def pair_of(new: NewFact, near: Neighbour) -> Pair:
+    """Return the pair as a judge wants it: the stored statement first, the new one second."""
+    known = near.fact
+    return Pair(
+        a=Statement(text=known.content, subject=known.subject, stated_at=known.learned_at, trust=known.trust),
+        b=Statement(text=new.content, subject=new.subject, stated_at=new.learned_at, trust=new.trust),
+        similarity=near.similarity,
+    )
+
+
+def slot_of(content: str, subject: str | None) -> str | None:
+    """Return the slot a statement fills, when it can be read off."""
+    return slot_key(content, subject)

@@ -1,0 +1,95 @@
+"""Brings a database to the schema this code was written for: numbered files, checksums, one advisory lock."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib.resources import files
+from typing import LiteralString, cast
+
+import psycopg
+
+from nous_online.errors import Unsupported
+
+LOCK_KEY = 0x6E6F7573  # "nous": any constant would do, as long as every runner takes the same
+
+
+@dataclass(frozen=True)
+class Migration:
+    """One step: its number, its name and the SQL that takes it."""
+
+    number: int
+    name: str
+    text: str
+
+    @property
+    def sha256(self) -> str:
+        return hashlib.sha256(self.text.encode()).hexdigest()
+
+
+def known_migrations() -> list[Migration]:
+    """Return the migrations shipped with this code, in order."""
+    folder = files("sql").joinpath("migrations")
+    paths = sorted((p for p in folder.iterdir() if p.name.endswith(".sql")), key=lambda p: p.name)
+    return [Migration(int(p.name[:4]), p.name[5:-4], p.read_text("utf-8")) for p in paths]
+
+
+def migrate(connection: psycopg.Connection) -> list[Migration]:
+    """Apply what is missing, all or nothing, and return it.
+
+    Two processes that start together wait for each other. Raises `Unsupported` when the database was made by a
+    newer version, or when a migration that ran there has since been edited.
+    """
+    with connection.transaction():
+        connection.execute("select pg_advisory_xact_lock(%s)", [LOCK_KEY])
+        run_file(connection, "bootstrap.sql")
+        pending = missing(applied(connection), known_migrations())
+        for migration in pending:
+            connection.execute(trusted(migration.text))
+            connection.execute(
+                "insert into migration.applied (number, name, sha256) values (%s, %s, %s)",
+                [migration.number, migration.name, migration.sha256],
+            )
+        if pending:
+            run_file(connection, "roles.sql")
+    return pending
+
+
+def is_current(connection: psycopg.Connection) -> bool:
+    """Tell, with one cheap look, whether the database already has this code's schema."""
+    found = connection.execute("select to_regclass('migration.applied') is not null").fetchone()
+    if found is None or not found[0]:
+        return False
+    return not missing(applied(connection), known_migrations())
+
+
+def applied(connection: psycopg.Connection) -> dict[int, str]:
+    """Return the checksums of the migrations the database has seen, by number."""
+    return dict(connection.execute("select number, sha256 from migration.applied").fetchall())
+
+
+def missing(seen: dict[int, str], known: Sequence[Migration]) -> list[Migration]:
+    """Return what of `known` the database lacks; raise `Unsupported` when it is newer than, or differs from, us."""
+    newest = known[-1].number
+    if any(number > newest for number in seen):
+        message = f"the database has schema {max(seen)}, this version knows {newest}; upgrade nous-pipelines"
+        raise Unsupported(message)
+    for migration in known:
+        if seen.get(migration.number, migration.sha256) != migration.sha256:
+            message = (
+                f"migration {migration.number:04d}_{migration.name} was edited after it ran here; "
+                "restore the original file and add a new migration instead"
+            )
+            raise Unsupported(message)
+    return [migration for migration in known if migration.number not in seen]
+
+
+def run_file(connection: psycopg.Connection, name: str) -> None:
+    """Execute one shipped SQL file."""
+    connection.execute(trusted(files("sql").joinpath(name).read_text("utf-8")))
+
+
+def trusted(text: str) -> LiteralString:
+    """Mark the text of a shipped file as code."""
+    return cast(LiteralString, text)

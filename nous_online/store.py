@@ -1,0 +1,148 @@
+"""Facts in PostgreSQL: one function a query, connection in, frozen values out; the caller owns the transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from pgvector import Vector
+from psycopg import Connection
+from psycopg.rows import class_row, dict_row
+from psycopg.sql import SQL, Composed, Literal
+from psycopg.types.json import Jsonb
+
+from nous_online.domain import Fact, Neighbour, NewFact
+from nous_online.embedding import EmbeddingSpace, Vectors
+from nous_online.errors import NotFound
+from nous_online.statements import statements
+
+FACTS = statements("nous_online", "facts.sql")
+
+
+@dataclass(frozen=True)
+class Request:
+    """What an idempotency key led to when it was first used."""
+
+    idempotency_key: str
+    content_hash: str
+    memory_id: UUID
+    action: str
+
+
+@dataclass(frozen=True)
+class Embedded:
+    """A new fact with the vectors of its content and of its surroundings."""
+
+    fact: NewFact
+    embedding: Vectors
+    context_embedding: Vectors | None = None
+    id: UUID | None = None
+
+
+def in_space(statement: str, space: EmbeddingSpace) -> Composed:
+    """Fill the width and the name of the space into a statement; both must be constants for its index to be used."""
+    return SQL(FACTS[statement]).format(dimensions=Literal(space.dimensions), space_id=Literal(space.id))
+
+
+def lock_agent(connection: Connection, agent_id: str) -> None:
+    """Wait for other learners of this agent; released when the transaction ends."""
+    connection.execute(FACTS["lock_agent"], {"agent_id": agent_id})
+
+
+def register_agent(connection: Connection, agent_id: str, space_id: str) -> str:
+    """Make an agent known if it is new, and return the embedding space its memories live in."""
+    connection.execute(FACTS["register_agent"], {"agent_id": agent_id, "space_id": space_id})
+    row = connection.execute(FACTS["agent_space"], {"agent_id": agent_id}).fetchone()
+    if row is None:
+        raise NotFound(f"agent {agent_id!r} is not known here")
+    return row[0]
+
+
+def find_requests(connection: Connection, agent_id: str, keys: Sequence[str]) -> dict[str, Request]:
+    """Return what was stored under these idempotency keys."""
+    with connection.cursor(row_factory=class_row(Request)) as cursor:
+        rows = cursor.execute(FACTS["find_requests"], {"agent_id": agent_id, "keys": list(keys)}).fetchall()
+    return {row.idempotency_key: row for row in rows}
+
+
+def store_request(connection: Connection, agent_id: str, verb: str, request: Request) -> None:
+    """Remember what an idempotency key led to."""
+    connection.execute(FACTS["store_request"], {"agent_id": agent_id, "verb": verb, **vars(request)})
+
+
+def store_requests(connection: Connection, agent_id: str, verb: str, requests: Sequence[Request]) -> None:
+    """Remember what many idempotency keys led to."""
+    with connection.cursor() as cursor:
+        cursor.executemany(
+            FACTS["store_request"], [{"agent_id": agent_id, "verb": verb, **vars(request)} for request in requests]
+        )
+
+
+def get_fact(connection: Connection, agent_id: str, fact_id: UUID) -> Fact:
+    """Return one fact; raise `NotFound` when this agent has none of that id."""
+    with connection.cursor(row_factory=class_row(Fact)) as cursor:
+        fact = cursor.execute(FACTS["get_fact"], {"agent_id": agent_id, "id": fact_id}).fetchone()
+    if fact is None:
+        raise NotFound(f"agent {agent_id!r} has no fact {fact_id}")
+    return fact
+
+
+def nearest_facts(
+    connection: Connection, agent_id: str, new: Embedded, *, space: EmbeddingSpace, limit: int
+) -> list[Neighbour]:
+    """Return the active facts of the same scope nearest to a new one, by cosine."""
+    parameters = {
+        "agent_id": agent_id,
+        "embedding": Vector(new.embedding),
+        "scope": new.fact.scope,
+        "user_id": new.fact.user_id,
+        "project_id": new.fact.project_id,
+        "limit": limit,
+    }
+    with connection.cursor(row_factory=dict_row) as cursor:
+        rows = cursor.execute(in_space("nearest_facts", space), parameters).fetchall()
+    return [Neighbour(similarity=row.pop("similarity"), fact=Fact(**row)) for row in rows]
+
+
+def store_fact(
+    connection: Connection, agent_id: str, new: Embedded, *, space: EmbeddingSpace, actor: str, reason: str
+) -> Fact:
+    """Insert one fact with its event and its announcement, and return it."""
+    with connection.cursor(row_factory=class_row(Fact)) as cursor:
+        fact = cursor.execute(FACTS["store_fact"], fact_row(agent_id, new, space, actor, reason)).fetchone()
+    if fact is None:
+        raise NotFound(f"the fact of agent {agent_id!r} was not stored")
+    return fact
+
+
+def store_facts(
+    connection: Connection, agent_id: str, news: Sequence[Embedded], *, space: EmbeddingSpace, actor: str, reason: str
+) -> None:
+    """Insert many facts, each with its event, in one round trip."""
+    rows = [fact_row(agent_id, new, space, actor, reason) for new in news]
+    with connection.cursor() as cursor:
+        cursor.executemany(FACTS["store_fact"], rows)
+
+
+def fact_row(agent_id: str, new: Embedded, space: EmbeddingSpace, actor: str, reason: str) -> dict[str, Any]:
+    """Return the parameters of `store_fact`."""
+    fact = new.fact
+    return {
+        **vars(fact),
+        "id": new.id,
+        "agent_id": agent_id,
+        "sources": Jsonb(fact.sources),
+        "encoded_censors": None if fact.encoded_censors is None else Jsonb(fact.encoded_censors),
+        "embedding": Vector(new.embedding),
+        "context_embedding": None if new.context_embedding is None else Vector(new.context_embedding),
+        "space_id": space.id,
+        "actor": actor,
+        "reason": reason,
+    }
+
+
+def count_facts(connection: Connection, agent_id: str) -> dict[str, int]:
+    """Return how many facts this agent has in each state."""
+    return dict(connection.execute(FACTS["count_facts"], {"agent_id": agent_id}).fetchall())

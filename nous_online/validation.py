@@ -1,0 +1,87 @@
+"""What may enter the store: each check returns the value it was given, or raises `InvalidInput` saying what to mend."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+from nous_online.errors import InvalidInput
+
+SHOWN_CHARACTERS = 40
+
+
+def checked_text(name: str, value: object, *, max_bytes: int) -> str:
+    """Return a text that PostgreSQL can hold: not blank, no NUL, no lone surrogate, at most `max_bytes` in UTF-8."""
+    if not isinstance(value, str):
+        raise InvalidInput(f"{name} must be text, got {type(value).__name__}")
+    if not value.strip():
+        raise InvalidInput(f"{name} is empty; say what is to be remembered")
+    if "\x00" in value:
+        raise InvalidInput(f"{name} holds a NUL character at position {value.index(chr(0))}; remove it")
+    try:
+        size = len(value.encode("utf-8"))
+    except UnicodeEncodeError as error:
+        message = f"{name} holds a lone surrogate at position {error.start}; decode the source with errors='replace'"
+        raise InvalidInput(message) from error
+    if size > max_bytes:
+        message = f"{name} has {size:,} bytes, the limit is {max_bytes:,}: {value[:SHOWN_CHARACTERS]!r}…; split it, or store an episode"
+        raise InvalidInput(message)
+    return value
+
+
+def checked_optional(name: str, value: object, *, max_characters: int) -> str | None:
+    """Return a short text or None; an empty text counts as none."""
+    if value is None or value == "":
+        return None
+    text = checked_text(name, value, max_bytes=4 * max_characters)
+    if len(text) > max_characters:
+        raise InvalidInput(
+            f"{name} has {len(text)} characters, the limit is {max_characters}: {text[:SHOWN_CHARACTERS]!r}…"
+        )
+    return text
+
+
+def checked_names(name: str, values: object) -> list[str] | None:
+    """Return a list of short names (tags, censors), or None."""
+    if values is None:
+        return None
+    if isinstance(values, str) or not isinstance(values, Sequence):
+        raise InvalidInput(f"{name} must be a list of names, got {values!r}")
+    return [checked_text(f"an entry of {name}", value, max_bytes=400) for value in values]
+
+
+def checked_moment(name: str, value: object) -> datetime | None:
+    """Return a moment with its time zone, read from a datetime or an ISO 8601 text; None stays None."""
+    if value is None:
+        return None
+    try:
+        moment = datetime.fromisoformat(value) if isinstance(value, str) else value
+    except ValueError as error:
+        raise InvalidInput(f"{name} {value!r} is no ISO 8601 moment, such as 2026-05-01T09:30:00Z") from error
+    if not isinstance(moment, datetime):
+        raise InvalidInput(f"{name} must be a moment, got {value!r}")
+    if moment.tzinfo is None:
+        raise InvalidInput(f"{name} {moment.isoformat()} names no time zone; add one, such as Z for UTC")
+    return moment.astimezone(UTC)
+
+
+def checked_share(name: str, value: object) -> float:
+    """Return a number between 0 and 1."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
+        raise InvalidInput(f"{name} must be between 0 and 1, got {value!r}")
+    return float(value)
+
+
+def checked_choice(name: str, value: object, choices: Sequence[str]) -> str:
+    """Return one of `choices`."""
+    if value not in choices:
+        raise InvalidInput(f"{name} must be one of {', '.join(choices)}; got {value!r}")
+    return str(value)
+
+
+def checked_agent(value: object) -> str:
+    """Return an agent id: a short name that is not empty."""
+    text = checked_optional("agent_id", value, max_characters=100)
+    if text is None:
+        raise InvalidInput("agent_id is empty; name the agent this memory belongs to")
+    return text

@@ -1,0 +1,127 @@
+"""The real embedded server for the whole session, and a database of its own for every test that asks for one."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import shutil
+import tempfile
+import uuid
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+import psycopg
+import pytest
+
+from nous_online import postgres
+from nous_online.database import Database, prepare, register_space
+from nous_online.embedding import EmbeddingSpace, Vectors, unit_rows
+from nous_online.heart import Heart
+from nous_online.judging import Judgement, Pair, Verdict
+
+
+class WordEmbedder:
+    """A deterministic embedder: a text is the sum of one fixed random direction a word."""
+
+    space = EmbeddingSpace(id="words-64", model="words", weights_sha256="", dimensions=64)
+
+    def embed_documents(self, texts: Sequence[str]) -> Vectors:
+        rows = [sum((direction(word) for word in words(text)), np.full(64, 1e-6)) for text in texts]
+        return unit_rows(np.asarray(rows, dtype=np.float32).reshape(len(texts), 64))
+
+    def embed_query(self, text: str) -> Vectors:
+        return self.embed_documents([text])[0]
+
+
+class ScriptedJudge:
+    """A judge that says what the test wrote down for a pair of texts, and `unsure` otherwise."""
+
+    name = "scripted"
+
+    def __init__(self, verdicts: dict[tuple[str, str], Verdict] | None = None) -> None:
+        self.verdicts = verdicts or {}
+        self.asked: list[Pair] = []
+
+    def judge(self, pairs: Sequence[Pair]) -> list[Judgement]:
+        self.asked.extend(pairs)
+        return [
+            Judgement(
+                verdict=self.verdicts.get((pair.a.text, pair.b.text), Verdict.UNSURE),
+                confidence=1.0,
+                reason="so says the script",
+                slot=None,
+                later="b",
+                model="scripted",
+                prompt_version="1",
+            )
+            for pair in pairs
+        ]
+
+
+def words(text: str) -> list[str]:
+    return re.findall(r"\w+", text.casefold())
+
+
+def direction(word: str) -> np.ndarray:
+    seed = int.from_bytes(hashlib.sha256(word.encode()).digest()[:8], "big")
+    return np.random.default_rng(seed).standard_normal(64)
+
+
+@pytest.fixture(scope="session")
+def server() -> Iterator[postgres.Server]:
+    home = Path(tempfile.mkdtemp(prefix="nous-test-"))
+    started = postgres.ensure(home)
+    yield started
+    postgres.stop(home)
+    shutil.rmtree(postgres.data_directory(home), ignore_errors=True)
+    shutil.rmtree(home, ignore_errors=True)
+
+
+@pytest.fixture(scope="session")
+def template(server: postgres.Server) -> str:
+    """The name of a database with the schema in it, to be cloned."""
+    with psycopg.connect(server.dsn("postgres"), autocommit=True) as connection:
+        connection.execute("create database nous_template")
+    prepare(server.dsn("nous_template"))
+    return "nous_template"
+
+
+@pytest.fixture
+def database_url(server: postgres.Server, template: str) -> Iterator[str]:
+    name = f"test_{uuid.uuid4().hex[:12]}"
+    with psycopg.connect(server.dsn("postgres"), autocommit=True) as connection:
+        connection.execute(f"create database {name} template {template}")
+        yield server.dsn(name)
+        connection.execute(f"drop database {name} with (force)")
+
+
+@pytest.fixture
+def database(database_url: str) -> Iterator[Database]:
+    opened = Database(database_url)
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def owner(database_url: str) -> Iterator[psycopg.Connection]:
+    """A connection of the database's owner, who sees everything."""
+    with psycopg.connect(database_url, autocommit=True) as connection:
+        yield connection
+
+
+@pytest.fixture
+def embedder() -> WordEmbedder:
+    return WordEmbedder()
+
+
+@pytest.fixture
+def judge() -> ScriptedJudge:
+    return ScriptedJudge()
+
+
+@pytest.fixture
+def heart(database: Database, embedder: WordEmbedder, judge: ScriptedJudge) -> Heart:
+    """The memory of agent `aria`, with the deterministic embedder and the scripted judge."""
+    return Heart.open("aria", database=database, embedder=embedder, judge=judge)
