@@ -1,0 +1,84 @@
+# Every target sets up what it needs. Works with GNU make 3.81 (macOS) and later.
+
+.DEFAULT_GOAL := help
+.SUFFIXES:
+
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check --no-input --quiet
+COMPILE := uv pip compile pyproject.toml --extra pipelines --extra dev --universal --generate-hashes \
+	--no-header --no-annotate --python-version 3.11 --quiet
+# Newest last: wheels for a new Python arrive late.
+PYTHONS := $(PYTHON) python3.13 python3.12 python3.11 python3.14 python3 python
+
+.PHONY: help demo test check bench dev down lock clean
+
+help:
+	@echo "make demo    90 days of an agent's memory, then a night over it    FROM=FILE.jsonl for your own"
+	@echo "make dev     the Dagster UI over your memories"
+	@echo "make down    stop what demo and dev started"
+	@echo "make test    all tests"
+	@echo "make check   lint, format, types, import contracts, house rules"
+	@echo "make bench   one measurement    NAME=dedup DATA=DIR JSON=FILE"
+	@echo "make lock    pin what pyproject.toml newly asks for    ARGS=--upgrade for all"
+	@echo "make clean   remove the environment and build files; memories stay"
+
+demo: $(VENV)/installed
+	@$(BIN)/nous demo $(if $(FROM),--from "$(FROM)")
+
+dev: $(VENV)/installed
+	@$(BIN)/nous dev
+
+down:
+	@if [ -x $(BIN)/nous ]; then $(BIN)/nous down; else echo "nothing is installed here, so nothing runs"; fi
+
+test: $(VENV)/installed
+	@$(BIN)/pytest $(ARGS)
+
+check: $(VENV)/installed
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/basedpyright
+	@$(BIN)/lint-imports
+	@$(BIN)/pytest tests/test_house.py
+
+bench: $(VENV)/installed-bench
+	@if [ -z "$(NAME)" ]; then echo "say which: make bench NAME=dedup [DATA=DIR] [JSON=FILE]; docs are in CONTRIBUTING.md"; exit 2; fi
+	@$(BIN)/python -m benchmarks $(NAME) $(if $(DATA),--data "$(DATA)") $(if $(JSON),--json "$(JSON)") $(ARGS)
+
+lock:
+	@command -v uv >/dev/null || { echo "make lock needs uv: python3 -m pip install uv" >&2; exit 1; }
+	@$(COMPILE) --output-file requirements.lock $(ARGS)
+	@$(COMPILE) --extra bench --constraint requirements.lock --output-file requirements-bench.lock
+
+clean:
+	@rm -rf $(VENV) build dist *.egg-info .pytest_cache .ruff_cache .import_linter_cache .hypothesis
+
+# --- the environment: a stamp each, so that the second time is instant and a changed lock installs anew ---
+
+$(VENV)/installed: requirements.lock pyproject.toml | $(VENV)/made
+	@echo "Installing what requirements.lock names into $(VENV); the first time takes a minute or two ..."
+	@$(PIP) install --require-hashes -r requirements.lock
+	@$(PIP) install --no-deps --no-build-isolation --editable .
+	@touch $@
+
+$(VENV)/installed-bench: requirements-bench.lock $(VENV)/installed
+	@echo "Installing the peers to measure against ..."
+	@$(PIP) install --require-hashes -r requirements-bench.lock
+	@touch $@
+
+# An environment that works is kept; one of another Python, or half made, is made again.
+$(VENV)/made:
+	@usable='import ensurepip, sys, venv; sys.exit(not (3, 11) <= sys.version_info[:2] < (3, 15))'; \
+	if ! { $(BIN)/python -c "$$usable" && $(BIN)/python -m pip --version; } >/dev/null 2>&1; then \
+		for python in $(PYTHONS); do \
+			if "$$python" -c "$$usable" >/dev/null 2>&1; then found=$$python; break; fi; \
+		done; \
+		if [ -z "$$found" ]; then \
+			echo "Nous needs Python 3.11, 3.12, 3.13 or 3.14 with venv (on Debian and Ubuntu: apt install python3-venv);" >&2; \
+			echo "none was found on PATH. If it is elsewhere: make PYTHON=/path/to/python ..." >&2; \
+			exit 1; \
+		fi; \
+		"$$found" -m venv --clear $(VENV) || exit 1; \
+	fi; \
+	touch $@
