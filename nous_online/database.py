@@ -55,8 +55,12 @@ class Database:
         self._pool.close()
 
     @contextmanager
-    def transaction(self, agent_id: str | None = None, *, timeout_s: float = 60.0) -> Iterator[psycopg.Connection]:
+    def transaction(
+        self, agent_id: str | None = None, *, timeout_s: float = 60.0, is_snapshot: bool = False
+    ) -> Iterator[psycopg.Connection]:
         """Yield a connection inside a transaction that sees `agent_id` only and ends within `timeout_s`.
+
+        With `is_snapshot` it is read-only, and all its queries see the database as it was at the first one.
 
         Raises `DeadlineExceeded` when time runs out, even if the server no longer answers at all, and
         `Unavailable` when the connection or the server fails; the transaction then left nothing behind,
@@ -65,7 +69,7 @@ class Database:
         ends_at = time.monotonic() + timeout_s
         with translated(timeout_s), self._pool.connection(timeout=timeout_s) as connection:
             left_s = max(ends_at - time.monotonic(), 0.001)
-            with watched(connection, left_s), connection.transaction():
+            with watched(connection, left_s), isolated(connection, is_snapshot=is_snapshot), connection.transaction():
                 connection.execute(
                     SQL["begin_call"], {"agent_id": agent_id or "", "timeout": f"{int(left_s * 1000) + 1}ms"}
                 )
@@ -113,6 +117,22 @@ def register_space(url: str, space: EmbeddingSpace) -> None:
             f"{(space.weights_sha256, space.dimensions)}; give the new model a name of its own"
         )
         raise InvalidInput(message)
+
+
+@contextmanager
+def isolated(connection: psycopg.Connection, *, is_snapshot: bool) -> Iterator[None]:
+    """Make the transactions of this block REPEATABLE READ and read-only, if asked to."""
+    if not is_snapshot:
+        yield
+        return
+    connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
+    connection.read_only = True
+    try:
+        yield
+    finally:
+        if not connection.closed:
+            connection.isolation_level = None
+            connection.read_only = None
 
 
 @contextmanager

@@ -7,3 +7,12 @@ create table if not exists migration.applied (
     sha256     text not null,
     applied_at timestamptz not null default now()
 );
+
+-- Which database this is, so that snapshots of two databases are never taken for each other's.
+create table if not exists migration.identity (
+    id      uuid not null default gen_random_uuid(),
+    is_sole boolean primary key default true check (is_sole)
+);
+insert into migration.identity default values on conflict do nothing;
+grant usage on schema migration to public;
+grant select on migration.identity to public;

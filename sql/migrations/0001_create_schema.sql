@@ -521,7 +521,7 @@ create table lifecycle.proposals (
     plan_hash  text not null references lifecycle.plans,
     kind       text not null check (kind in (
         'merge', 'supersede', 'contradiction', 'tier', 'promote', 'demote', 'archive', 'link', 'share',
-        'censor', 'procedure', 'keep_apart')),
+        'censor', 'procedure')),
     targets    uuid[] not null check (cardinality(targets) > 0),
     read_set   jsonb not null check (jsonb_typeof(read_set) = 'array'),  -- [{kind, id, row_version}]: all it was decided on
     changes    jsonb not null check (jsonb_typeof(changes) = 'array'),   -- [{kind, id, set}] or [{kind: usage, id, add}]
