@@ -1,0 +1,57 @@
+"""What each benchmark should reach: the one table of goals."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Goal:
+    """A bound that a metric keeps, from below or from above."""
+
+    bound: float
+    is_ceiling: bool
+
+    def is_met_by(self, value: float) -> bool:
+        """Tell whether `value` keeps the bound."""
+        return value <= self.bound if self.is_ceiling else value >= self.bound
+
+    def __str__(self) -> str:
+        return f"{'≤' if self.is_ceiling else '≥'} {self.bound:g}"
+
+
+def at_least(bound: float) -> Goal:
+    """Return the goal of a metric that should be large."""
+    return Goal(bound=bound, is_ceiling=False)
+
+
+def at_most(bound: float) -> Goal:
+    """Return the goal of a metric that should be small."""
+    return Goal(bound=bound, is_ceiling=True)
+
+
+GOALS: dict[str, dict[str, Goal]] = {
+    "join": {
+        "faiss_over_ours_100k_384_ratio": at_least(8),
+        "faiss_over_ours_30k_1536_ratio": at_least(5),
+        "semhash_over_ours_ratio": at_least(10),
+        "pairs_missed": at_most(0),
+        "pairs_extra": at_most(0),
+    },
+    "dedup": {
+        "precision": at_least(0.95),
+        "recall": at_least(0.40),
+        "false_merge_supersedes": at_most(0.005),
+        "false_merge_contradiction": at_most(0.005),
+        "false_merge_same_slot_other_value": at_most(0.005),
+        "false_merge_different": at_most(0.02),
+        "webnlg_pair_precision": at_least(0.99),
+        "webnlg_pair_recall": at_least(0.70),
+    },
+    "recall": {
+        "locomo_r10": at_least(0.76),
+        "lme_r10": at_least(0.83),
+        "beam_r10": at_least(0.63),
+    },
+    "snapshot": {"over_raw_copy_ratio": at_most(1.5)},
+}
