@@ -1,0 +1,1 @@
+"""The sample history behind the demo."""
