@@ -1,0 +1,142 @@
+"""Ordering what was found: pure arithmetic that keeps every part of a score."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol, TypeVar
+from uuid import UUID
+
+WORD = re.compile(r"\w+")
+
+
+@dataclass(frozen=True)
+class RecallPolicy:
+    """How memories are found and weighed; measured on three public sets, docs/decisions/0003-hybrid-recall.md."""
+
+    term_saturation: float = 0.9
+    """k1 of BM25: how soon repeating a word stops to help."""
+    length_penalty: float = 0.75
+    """b of BM25: how far a long text is held to its length."""
+    context_weight: float = 0.25
+    """What a word said around a memory counts beside a word of the memory itself (BM25F)."""
+    candidate_count: int = 40
+    """How many memories each nominator (words, vectors) puts forward at least."""
+    nominating_terms: int = 3
+    """Only the rarest words of a question nominate; the others still score."""
+    postings_limit: int = 2_000
+    """How many memories one word may nominate from: the bound on the cost of a common word."""
+    user_boost: float = 0.2
+    """An agent's answer echoes the question it answers; of two equal matches the user's own words are the source."""
+    subject_boost: float = 0.1
+    """For a memory whose subject the question names."""
+    frame_boost: float = 0.3
+    """For a memory encoded in the frame of the recall (frame-tagged encoding)."""
+    censor_boost: float = 0.2
+    """For the same censors being active, in proportion to their overlap (frame-tagged encoding)."""
+
+
+@dataclass(frozen=True)
+class Situation:
+    """What a memory is compared with besides the question's vector: its words, the frame, the active censors."""
+
+    query: str
+    frame: str | None = None
+    active_censors: Sequence[str] | None = None
+
+
+@dataclass(frozen=True)
+class ScoreParts:
+    """Why a memory stands where it stands: `score = relevance · frame_boost · censor_boost · rank_weight`."""
+
+    dense: float
+    """Cosine of question and memory."""
+    lexical: float
+    """Share of the question's words found in the memory, each weighed by its rarity: 0 to 1."""
+    relevance: float
+    frame_boost: float
+    censor_boost: float
+    rank_weight: float
+    score: float
+
+
+class Candidate(Protocol):
+    """Anything that can be ranked."""
+
+    @property
+    def id(self) -> UUID: ...
+    @property
+    def dense(self) -> float: ...
+    @property
+    def lexical(self) -> float: ...
+    @property
+    def subject(self) -> str | None: ...
+    @property
+    def source_kind(self) -> str: ...
+    @property
+    def encoded_frame(self) -> str | None: ...
+    @property
+    def encoded_censors(self) -> Sequence[str] | None: ...
+    @property
+    def rank_weight(self) -> float: ...
+
+
+C = TypeVar("C", bound=Candidate)
+LEAST_RELEVANCE = 1e-6  # a boost needs something to multiply
+
+
+def rank(
+    candidates: Sequence[C], situation: Situation, policy: RecallPolicy, *, limit: int
+) -> list[tuple[C, ScoreParts]]:
+    """Return the best `limit` candidates with the parts of their scores, best first, ties by id."""
+    scored = [(candidate, score_parts(candidate, situation, policy)) for candidate in candidates]
+    return sorted(scored, key=lambda pair: (-pair[1].score, pair[0].id))[:limit]
+
+
+def score_parts(candidate: Candidate, situation: Situation, policy: RecallPolicy) -> ScoreParts:
+    """Return the score of one candidate with everything it is made of; the boosts multiply, and never filter."""
+    relevance = relevance_of(candidate, situation, policy)
+    frame = frame_boost(candidate.encoded_frame, situation.frame, policy)
+    censors = censor_boost(candidate.encoded_censors, situation.active_censors, policy)
+    return ScoreParts(
+        dense=candidate.dense,
+        lexical=candidate.lexical,
+        relevance=relevance,
+        frame_boost=frame,
+        censor_boost=censors,
+        rank_weight=candidate.rank_weight,
+        score=relevance * frame * censors * candidate.rank_weight,
+    )
+
+
+def relevance_of(candidate: Candidate, situation: Situation, policy: RecallPolicy) -> float:
+    """Return how well a memory answers: the mean of cosine and lexical share, raised for its source and its subject.
+
+    Both halves are absolute, so that a score depends on nothing but question and memory: fusion by fixed bounds
+    (Bruch, Gai, Ingber 2023, "An Analysis of Fusion Functions for Hybrid Retrieval"), not by what else was found.
+    """
+    fused = (max(candidate.dense, 0.0) + candidate.lexical) / 2
+    if candidate.source_kind == "user":
+        fused *= 1 + policy.user_boost
+    if names(situation.query, candidate.subject):
+        fused *= 1 + policy.subject_boost
+    return max(fused, LEAST_RELEVANCE)
+
+
+def frame_boost(encoded_frame: str | None, frame: str | None, policy: RecallPolicy) -> float:
+    """Return 1.3 for a memory of the same frame and 1 for another or unknown one."""
+    return 1 + policy.frame_boost if frame is not None and encoded_frame == frame else 1.0
+
+
+def censor_boost(encoded: Sequence[str] | None, active: Sequence[str] | None, policy: RecallPolicy) -> float:
+    """Return 1 + 0.2 · Jaccard overlap of the censors active then and now; 1 when either is unknown."""
+    then, now = set(encoded or ()), set(active or ())
+    either = then | now
+    return 1 + policy.censor_boost * len(then & now) / len(either) if either else 1.0
+
+
+def names(query: str, subject: str | None) -> bool:
+    """Tell whether every word of `subject` occurs in the question."""
+    wanted = WORD.findall((subject or "").casefold())
+    return bool(wanted) and set(wanted) <= set(WORD.findall(query.casefold()))
