@@ -33,24 +33,19 @@ def is_root() -> bool:
     return hasattr(os, "geteuid") and os.geteuid() == 0
 
 
-def account_for(data: Path | None) -> Account | None:
+def account_for(home: Path, data: Path) -> Account | None:
     """Return the account to run the server under, None for our own.
 
-    For root that is the owner of existing data, else NOUS_PG_USER, else `postgres`, else `nobody`.
+    For root that is the owner of existing data, else NOUS_PG_USER, else the owner of `home` unless that is root,
+    else `postgres`, else `nobody`. Raises `InvalidInput` for a useless NOUS_PG_USER, `Unavailable` without any.
     """
     if not is_root():
         return None
-    owner = data.stat().st_uid if data and data.exists() else 0
-    return _account(owner) if owner else _configured()
-
-
-def _configured() -> Account:
+    if owner := _owner(data):
+        return _account(owner) or Account(f"user {owner}", owner, owner, ())
     if name := os.environ.get("NOUS_PG_USER"):
-        account = _account(name)
-        if account is None or account.uid == 0:
-            raise InvalidInput(f"NOUS_PG_USER={name} must name an existing account other than root.")
-        return account
-    account = _account("postgres") or _account("nobody")
+        return _named(name)
+    account = _account(_owner(home)) or _account("postgres") or _account("nobody")
     if account is None:
         raise Unavailable(
             "PostgreSQL refuses to run as root, and neither `postgres` nor `nobody` exists here: create an account and "
@@ -59,13 +54,34 @@ def _configured() -> Account:
     return account
 
 
+def give_to_owner(path: Path, home: Path) -> None:
+    """Let what root made in somebody's home be theirs, so that they can go on without root."""
+    if is_root():
+        owner = home.stat()
+        os.chown(path, owner.st_uid, owner.st_gid, follow_symlinks=False)
+
+
+def _named(name: str) -> Account:
+    account = _account(name)
+    if account is None:
+        raise InvalidInput(f"NOUS_PG_USER={name} must name an existing account other than root.")
+    return account
+
+
+def _owner(path: Path) -> int:
+    return path.stat().st_uid if path.exists() else 0
+
+
 def _account(who: str | int) -> Account | None:
+    """Look an account up by name or number; None when there is none (initdb insists on an entry), or it is root."""
     import pwd
 
     try:
         entry = pwd.getpwuid(who) if isinstance(who, int) else pwd.getpwnam(who)
     except KeyError:
-        return None if isinstance(who, str) else Account(str(who), who, who, ())
+        return None
+    if entry.pw_uid == 0:
+        return None
     groups = tuple(os.getgrouplist(entry.pw_name, entry.pw_gid))
     return Account(entry.pw_name, entry.pw_uid, entry.pw_gid, groups)
 

@@ -10,14 +10,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 from urllib.parse import quote
 
 import filelock
 import platformdirs
 
 from nous_online.errors import DeadlineExceeded, InvalidInput, Unavailable
-from nous_online.postgres.account import SHELTER, Account, is_root
+from nous_online.postgres.account import SHELTER, Account, account_for, give_to_owner, is_root
 
 LOG_LINES = 20  # of server.log, quoted in errors
 LOG_BYTES = 16 * 2**20  # a longer server.log becomes server.log.1 at the next start
@@ -58,10 +58,16 @@ def default_home() -> Path:
 
 
 def settled(home: Path | None) -> Path:
-    """Return `home`, or the default one, absolute and free of symlinks; raises `InvalidInput` if it is a file."""
+    """Return `home`, or the default one, absolute and free of symlinks.
+
+    Raises `InvalidInput` if it is a file, `Unavailable` if it may not be looked at.
+    """
     path = (home or default_home()).expanduser().resolve()
-    if path.exists() and not path.is_dir():
-        raise InvalidInput(f"The Nous home {path} is not a directory; name another one (NOUS_HOME).")
+    try:
+        if path.exists() and not path.is_dir():
+            raise InvalidInput(f"The Nous home {path} is not a directory; name another one (NOUS_HOME).")
+    except PermissionError as error:
+        raise Unavailable(f"Cannot enter the Nous home {path}; own it, or name another one (NOUS_HOME).") from error
     return path
 
 
@@ -69,7 +75,7 @@ def data_directory(home: Path | None = None) -> Path:
     """Return where the data of `home` lies or would lie: home/pgdata, unless root had to put it elsewhere."""
     path = settled(home)
     record = read_record(path)
-    return record.data if record else place_for_data(path, None)
+    return record.data if record else place_for_data(path, account_for(path, path / "pgdata"))
 
 
 def place_for_data(home: Path, account: Account | None) -> Path:
@@ -111,6 +117,7 @@ def locked(home: Path, *, timeout_s: float) -> Generator[None]:
             f"Cannot write in the Nous home {home} ({error.strerror}); free or own it, or name another (NOUS_HOME)."
         ) from error
     try:
+        give_to_owner(home / ".lock", home)
         yield
     finally:
         lock.release()
@@ -157,6 +164,7 @@ def write_record(server: Server, data: Path) -> None:
         json.dump(fields, file, indent=2)
         file.flush()
         os.fsync(file.fileno())
+    give_to_owner(draft, home)
     draft.replace(path)
 
 
@@ -168,13 +176,15 @@ def set_aside(data: Path) -> Path | None:
     return data.rename(aside)
 
 
-def start_log(home: Path) -> int:
-    """Make room in server.log and return its length in bytes, from where `log_tail` shall quote."""
+def open_log(home: Path) -> BinaryIO:
+    """Open server.log to append to; a long one is put by as server.log.1 first. Raises OSError."""
     log = home / "server.log"
     if log.exists() and log.stat().st_size > LOG_BYTES:
         log.replace(home / "server.log.1")
-    log.touch(mode=0o600)
-    return log.stat().st_size
+    flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0)
+    file = os.fdopen(os.open(log, flags, 0o600), "ab")
+    give_to_owner(log, home)
+    return file
 
 
 def log_tail(home: Path, *, since: int = 0) -> str:

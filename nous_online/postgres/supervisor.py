@@ -7,6 +7,7 @@ import os
 import secrets
 import socket
 import subprocess
+import sys
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,11 +24,11 @@ from nous_online.postgres.place import (
     locked,
     log_tail,
     make_directory,
+    open_log,
     place_for_data,
     read_record,
     set_aside,
     settled,
-    start_log,
     write_record,
 )
 from nous_online.postgres.process import POLL_S, Postmaster, clear_dead, postmaster, shut_down
@@ -56,6 +57,9 @@ SETTINGS = {
     "log_parameter_max_length_on_error": "0",
     "log_checkpoints": "off",
 }
+
+# One call for the whole file system, as durable as an fsync of each of 1,000 files, and 2 s quicker on a busy disk.
+SYNC = "syncfs" if sys.platform == "linux" else "fsync"
 
 _SQL = {
     name: Path(__file__).with_name(f"{name}.sql").read_bytes()
@@ -143,7 +147,7 @@ def _reusable(place: Path, record: Record) -> Server | None:
 def _revived(place: Path, until: float) -> Server:
     """The thorough way, under the lock: from whatever state an earlier process left behind."""
     record = read_record(place) or _new_cluster(place, until)
-    account = account_for(record.data)
+    account = account_for(place, record.data)
     if not (record.data / "PG_VERSION").exists():
         raise Unavailable(
             f"{place / 'server.json'} says that the data is in {record.data}, where there is none: mount or restore "
@@ -159,8 +163,8 @@ def _revived(place: Path, until: float) -> Server:
 
 def _new_cluster(place: Path, until: float) -> Record:
     """Make the data directory; until server.json is written it counts as half-made."""
-    data = place_for_data(place, account_for(None))
-    account = account_for(None)
+    account = account_for(place, place / "pgdata")
+    data = place_for_data(place, account)
     make_directory(data.parent)
     shut_down(data, timeout_s=min(10.0, until - time.monotonic()))
     clear_dead(data)
@@ -181,7 +185,8 @@ def _initialise(place: Path, data: Path, *, password: str, account: Account | No
         if account:
             for path in (data, note):
                 os.chown(path, account.uid, account.gid)
-        options = [f"--set={name}={value}" for name, value in SETTINGS.items()]
+        settings = {**SETTINGS, "recovery_init_sync_method": SYNC}
+        options = [f"--sync-method={SYNC}", *(f"--set={name}={value}" for name, value in settings.items())]
         command = [
             program("initdb", account=account),
             *("-D", str(data), "-U", USER, "-A", "scram-sha-256", f"--pwfile={note}", "-E", "UTF8"),
@@ -212,8 +217,8 @@ def _start(place: Path, record: Record, account: Account | None, until: float) -
 
 def _logged(place: Path, data: Path, command: list[str], *, account: Account | None, until: float) -> None:
     """Run one of PostgreSQL's programs with its words in server.log; raises `Unavailable` that quotes them."""
-    since = start_log(place)
-    with (place / "server.log").open("ab") as log:
+    with open_log(place) as log:
+        since = log.tell()
         timeout_s = until - time.monotonic()
         code = run_as(account, command, cwd=data.parent, output=log.fileno(), timeout_s=timeout_s)
     if code:
