@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import resource
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -16,3 +18,13 @@ def cases(data: Path, name: str) -> list[dict[str, Any]]:
         message = f"{file} is missing; give the folder that holds it with --data"
         raise NotFound(message)
     return [json.loads(line) for line in file.read_text("utf-8").splitlines() if line.strip()]
+
+
+def peak_mb() -> float:
+    """Return the most memory this process ever held, in MB; its own where the system can tell it from its parent's."""
+    status = Path("/proc/self/status")
+    if status.exists():
+        fields = dict(line.split(":", 1) for line in status.read_text("utf-8").splitlines())
+        return int(fields["VmHWM"].split()[0]) / 1024
+    unit = 2**20 if sys.platform == "darwin" else 2**10
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / unit

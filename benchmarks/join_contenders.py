@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import json
-import resource
 import sys
 from collections.abc import Callable
-from pathlib import Path
 from time import perf_counter
 from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from benchmarks import peak_mb
 from nous_online.embedding import Vectors
 from nous_pipelines.transforms.self_join import similar_pairs
 
@@ -93,16 +92,6 @@ def one_way(counts: NDArray[np.integer], neighbours: NDArray[np.integer]) -> Fou
 
 
 METHODS = {method.__name__: method for method in (ours, gemm, faiss, sklearn, semhash)}
-
-
-def peak_mb() -> float:
-    """Return the most memory this process ever held, in MB; its own where the system can tell it from its parent's."""
-    status = Path("/proc/self/status")
-    if status.exists():
-        fields = dict(line.split(":", 1) for line in status.read_text("utf-8").splitlines())
-        return int(fields["VmHWM"].split()[0]) / 1024
-    unit = 2**20 if sys.platform == "darwin" else 2**10
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / unit
 
 
 def main(method: str, vectors_file: str, result_file: str) -> None:
