@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import logging
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
 from psycopg import Connection
 
 from nous_online.database import Database
-from nous_online.deadline import Deadline
+from nous_online.deadline import Deadline, within
 from nous_online.embedding import Embedder, Vectors, checked_vectors
-from nous_online.errors import InvalidInput
-from nous_online.judging import Judge
+from nous_online.errors import InvalidInput, NousError, Unavailable
+from nous_online.judging import Judge, Judgement, Pair
 from nous_online.policy import LearnPolicy
 from nous_online.store import register_agent
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -33,15 +36,30 @@ class Agent:
         return Deadline(self.deadline_s if seconds is None else seconds)
 
     @contextmanager
-    def transaction(self, deadline: Deadline) -> Iterator[Connection]:
+    def transaction(self, deadline: Deadline) -> Generator[Connection]:
         """Yield a connection that sees this agent only."""
         with self.database.transaction(self.id, timeout_s=deadline.remaining()) as connection:
             yield connection
 
-    def embed(self, texts: Sequence[str]) -> Vectors:
-        """Return unit vectors of `texts`, checked before anything is stored."""
-        vectors = self.embedder.embed_documents(texts)
-        return checked_vectors(vectors, shape=(len(texts), self.embedder.space.dimensions))
+    def embed(self, texts: Sequence[str], deadline: Deadline) -> Vectors:
+        """Return unit vectors of `texts`, or raise `Unavailable` when the embedder fails."""
+        shape = (len(texts), self.embedder.space.dimensions)
+        try:
+            vectors = within(deadline.remaining(), lambda: self.embedder.embed_documents(texts), name="embedder")
+        except NousError:
+            raise
+        except Exception as error:  # an embedder may be anybody's code
+            raise Unavailable(f"the embedder failed: {error!r}; nothing was stored, mend it and try again") from error
+        return checked_vectors(vectors, shape=shape)
+
+    def ask(self, pairs: Sequence[Pair], deadline: Deadline) -> list[Judgement] | None:
+        """Return a judgement for each pair, or None from a judge that failed or took half of the time that is left."""
+        try:
+            judgements = within(deadline.remaining() / 2, lambda: self.judge.judge(pairs), name="judge")
+        except Exception as error:  # a judge may be anybody's code, and none may lose a memory
+            logger.warning("the judge failed, so %d pairs are left to the night: %s", len(pairs), error)
+            return None
+        return judgements if len(judgements) == len(pairs) else None
 
 
 def register(agent: Agent) -> None:

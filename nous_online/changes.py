@@ -13,11 +13,17 @@ from psycopg.rows import class_row
 from psycopg.types.json import Jsonb
 
 from nous_online.domain import Fact
-from nous_online.errors import Conflict
+from nous_online.errors import Conflict, InvalidInput
 from nous_online.statements import statements
 
 SQL = statements("nous_online", "changes.sql")
 Actor = Literal["agent", "night", "operator", "import"]
+# What a change may touch: the columns that `change_fact` writes. Content, origin and vectors are never rewritten.
+CHANGEABLE = frozenset(
+    "state subject slot category tags confidence summary compressed index_word source sources trust is_pinned "
+    "last_confirmed_at confirmation_count superseded_by superseded_at valid_from valid_to archived_at "
+    "contradiction_status scope user_id project_id rank_weight".split()
+)
 
 
 @dataclass(frozen=True)
@@ -49,8 +55,12 @@ def change_fact(
 ) -> Fact:
     """Set columns of one fact and leave the event; raise `Conflict` when it is no longer at `row_version`.
 
-    `values` maps column names to JSON values (moments as ISO 8601 text).
+    `values` maps column names to JSON values (moments as ISO 8601 text); one that never changes is
+    refused with `InvalidInput`.
     """
+    fixed = sorted(set(values) - CHANGEABLE)
+    if fixed:
+        raise InvalidInput(f"fact {fact_id}: {fixed[0]!r} can't be changed; learn a new fact that supersedes this one")
     parameters = {
         "agent_id": agent_id,
         "id": fact_id,

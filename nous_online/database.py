@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
+import selectors
 import socket
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from typing import Literal
 
@@ -16,14 +17,52 @@ from psycopg_pool import ConnectionPool, PoolTimeout
 
 from nous_online import postgres
 from nous_online.embedding import EmbeddingSpace
-from nous_online.errors import DeadlineExceeded, InvalidInput, Unavailable, Unsupported
-from nous_online.migrations import is_current, migrate
+from nous_online.errors import DeadlineExceeded, InvalidInput, NousError, Refused, Unavailable, Unsupported
+from nous_online.migrations import is_current, lock, migrate
 from nous_online.settings import settings
 from nous_online.statements import statements
 
 Role = Literal["nous_app", "nous_night", "nous_purge"]
 SQL = statements("nous_online", "database.sql")
+TRANSLATIONS: Sequence[tuple[tuple[type[psycopg.Error], ...], type[NousError], str]] = (
+    (
+        (PoolTimeout,),
+        DeadlineExceeded,
+        "no connection became free within {seconds:g} s; raise max_connections, or see whether the server runs",
+    ),
+    (
+        (psycopg.errors.QueryCanceled, psycopg.errors.LockNotAvailable),
+        DeadlineExceeded,
+        "the call did not end within {seconds:g} s; raise deadline_s or ask for less",
+    ),
+    (
+        (psycopg.errors.DiskFull, psycopg.errors.ReadOnlySqlTransaction),
+        Unavailable,
+        "the database can't be written to: {said}; nothing was stored",
+    ),
+    (
+        (
+            psycopg.errors.UndefinedTable,
+            psycopg.errors.UndefinedColumn,
+            psycopg.errors.UndefinedFunction,
+            psycopg.errors.UndefinedObject,
+            psycopg.errors.InvalidSchemaName,
+        ),
+        Unsupported,
+        "the schema is incomplete: {said}; restore it, or run `nous doctor`",
+    ),
+    (
+        (psycopg.errors.InsufficientPrivilege,),
+        Refused,
+        "the database user may not do this: {said}; open the agent as itself, or the database once as its owner",
+    ),
+    ((psycopg.IntegrityError,), Refused, "a rule of the schema forbids it: {said}; nothing was stored"),
+    ((psycopg.DataError,), InvalidInput, "the database can't hold a value: {said}; nothing was stored"),
+)
 CONNECT_TIMEOUT_S = 5
+PREPARE_S = 60.0  # for the checks and migrations of an opening database
+GRACE_S = 0.2  # the server's own timeout comes first and spares the connection; then the socket is cut
+RECONNECT_S = 5.0  # then the pool gives up, and the next call makes it try again: it must not sleep through a recovery
 
 
 class Database:
@@ -42,13 +81,23 @@ class Database:
                 "connect_timeout": CONNECT_TIMEOUT_S,
                 "autocommit": True,
                 "application_name": "nous",
+                "tcp_user_timeout": 10_000,  # milliseconds; a peer that vanished would hold a worker for hours
                 "options": f"-c role={role} -c timezone=UTC -c plan_cache_mode=force_custom_plan",
             },
             configure=register_vector,
+            check=self._refuse_ended,
+            reconnect_timeout=RECONNECT_S,
             min_size=1,
             max_size=max_connections,
             open=True,
         )
+
+    def _refuse_ended(self, connection: psycopg.Connection) -> None:
+        """Renew the whole pool when a connection ended while it lay there: the server restarted."""
+        if has_ended(connection):
+            connection.close()
+            self._pool.drain()
+            raise psycopg.OperationalError("the server ended the connection")
 
     def close(self) -> None:
         """Give the connections back to the server."""
@@ -57,7 +106,7 @@ class Database:
     @contextmanager
     def transaction(
         self, agent_id: str | None = None, *, timeout_s: float = 60.0, is_snapshot: bool = False
-    ) -> Iterator[psycopg.Connection]:
+    ) -> Generator[psycopg.Connection]:
         """Yield a connection inside a transaction that sees `agent_id` only and ends within `timeout_s`.
 
         With `is_snapshot` it is read-only, and all its queries see the database as it was at the first one.
@@ -69,7 +118,11 @@ class Database:
         ends_at = time.monotonic() + timeout_s
         with translated(timeout_s), self._pool.connection(timeout=timeout_s) as connection:
             left_s = max(ends_at - time.monotonic(), 0.001)
-            with watched(connection, left_s), isolated(connection, is_snapshot=is_snapshot), connection.transaction():
+            with (
+                watched(connection, left_s + GRACE_S),
+                isolated(connection, is_snapshot=is_snapshot),
+                connection.transaction(),
+            ):
                 connection.execute(
                     SQL["begin_call"], {"agent_id": agent_id or "", "timeout": f"{int(left_s * 1000) + 1}ms"}
                 )
@@ -84,33 +137,21 @@ def open_url() -> str:
 
 def prepare(url: str) -> None:
     """Check the server and bring its schema up to date."""
-    try:
-        with psycopg.connect(url, connect_timeout=CONNECT_TIMEOUT_S, autocommit=True) as connection:
-            if not is_current(connection):
-                postgres.require_capable(connection)
-                migrate(connection)
-    except psycopg.errors.InsufficientPrivilege as error:
-        message = (
-            f"the database user may not create the schema: {error}; run `nous up` once as the owner of the database"
-        )
-        raise Unsupported(message) from error
-    except psycopg.OperationalError as error:
-        message = f"can't connect to PostgreSQL: {str(error).strip()}; check NOUS_DATABASE_URL, or run `nous up`"
-        raise Unavailable(message) from error
-    except psycopg.Error as error:
-        message = f"the database could not be prepared: {str(error).strip()}"
-        raise Unavailable(message) from error
+    with as_owner(url) as connection:
+        if not is_current(connection):
+            postgres.require_capable(connection)
+            migrate(connection)
 
 
 def register_space(url: str, space: EmbeddingSpace) -> None:
-    """Make an embedding space known, with the index its width needs; raise `InvalidInput` if its id means another one."""
-    with psycopg.connect(url, connect_timeout=CONNECT_TIMEOUT_S, autocommit=True) as connection:
+    """Make an embedding space known, with the index it needs; raise `InvalidInput` if its id means another one."""
+    with as_owner(url) as connection, connection.transaction():
         found = connection.execute(SQL["find_space"], [space.id]).fetchone()
         if found is None:
-            with connection.transaction():
-                connection.execute(SQL["store_space"], vars(space))
-                connection.execute(SQL["index_space"], [space.id])
-            return
+            lock(connection)
+            connection.execute(SQL["store_space"], vars(space))
+            connection.execute(SQL["index_space"], [space.id])
+            found = connection.execute(SQL["find_space"], [space.id]).fetchone()
     if found != (space.weights_sha256, space.dimensions):
         message = (
             f"embedding space {space.id!r} is stored with weights and width {found}, but the embedder offers "
@@ -120,7 +161,32 @@ def register_space(url: str, space: EmbeddingSpace) -> None:
 
 
 @contextmanager
-def isolated(connection: psycopg.Connection, *, is_snapshot: bool) -> Iterator[None]:
+def as_owner(url: str) -> Generator[psycopg.Connection]:
+    """Yield a connection of the user in `url`, who owns the schema; errors are ours, and it ends in time."""
+    with translated(PREPARE_S), connected(url) as connection, watched(connection, PREPARE_S):
+        yield connection
+
+
+def connected(url: str) -> psycopg.Connection:
+    """Connect once; raise `Unavailable`, with what to check, when that fails."""
+    try:
+        return psycopg.connect(url, connect_timeout=CONNECT_TIMEOUT_S, autocommit=True)
+    except (psycopg.OperationalError, psycopg.ProgrammingError) as error:
+        message = f"can't connect to PostgreSQL: {str(error).strip()}; check NOUS_DATABASE_URL, or run `nous up`"
+        raise Unavailable(message) from error
+
+
+def has_ended(connection: psycopg.Connection) -> bool:
+    """Tell, without asking the server, whether it ended an idle connection: then there is something to read."""
+    if connection.closed:
+        return True
+    with selectors.DefaultSelector() as selector:
+        selector.register(connection.fileno(), selectors.EVENT_READ)
+        return bool(selector.select(0))
+
+
+@contextmanager
+def isolated(connection: psycopg.Connection, *, is_snapshot: bool) -> Generator[None]:
     """Make the transactions of this block REPEATABLE READ and read-only, if asked to."""
     if not is_snapshot:
         yield
@@ -136,7 +202,7 @@ def isolated(connection: psycopg.Connection, *, is_snapshot: bool) -> Iterator[N
 
 
 @contextmanager
-def watched(connection: psycopg.Connection, seconds: float) -> Iterator[None]:
+def watched(connection: psycopg.Connection, seconds: float) -> Generator[None]:
     """Cut the connection when the block is not done in time.
 
     `statement_timeout` is kept by the server, so a frozen server never fires it; shutting the socket down
@@ -164,24 +230,13 @@ def watched(connection: psycopg.Connection, seconds: float) -> Iterator[None]:
 
 
 @contextmanager
-def translated(timeout_s: float) -> Iterator[None]:
+def translated(timeout_s: float) -> Generator[None]:
     """Turn driver errors into ours, with what to do about them."""
     try:
         yield
-    except PoolTimeout as error:
-        message = (
-            f"no connection became free within {timeout_s:g} s; raise max_connections, or see whether the server runs"
-        )
-        raise DeadlineExceeded(message) from error
-    except psycopg.errors.QueryCanceled as error:
-        message = f"the call did not end within {timeout_s:g} s; raise deadline_s or ask for less"
-        raise DeadlineExceeded(message) from error
-    except (psycopg.errors.DiskFull, psycopg.errors.ReadOnlySqlTransaction) as error:
-        message = f"the database can't be written to: {str(error).strip()}; nothing was stored"
-        raise Unavailable(message) from error
-    except psycopg.errors.UndefinedTable as error:
-        message = f"the schema is incomplete: {str(error).strip()}; restore it, or run `nous doctor`"
-        raise Unsupported(message) from error
-    except psycopg.OperationalError as error:
-        message = f"the database failed: {str(error).strip()}; nothing was stored unless it was being committed"
-        raise Unavailable(message) from error
+    except psycopg.Error as error:
+        said = str(error).strip()
+        for raised, ours, template in TRANSLATIONS:
+            if isinstance(error, raised):
+                raise ours(template.format(said=said, seconds=timeout_s)) from error
+        raise Unavailable(f"the database failed: {said}; nothing was stored unless it was being committed") from error

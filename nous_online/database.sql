@@ -4,7 +4,8 @@
 select set_config('nous.agent_id', %(agent_id)s, true),
        set_config('statement_timeout', %(timeout)s, true),
        set_config('lock_timeout', %(timeout)s, true),
-       set_config('synchronous_commit', 'on', true)
+       set_config('synchronous_commit', 'on', true),
+       set_config('hnsw.iterative_scan', 'strict_order', true)
 
 -- name: find_space
 select weights_sha256, dimensions from heart.embedding_spaces where id = %s

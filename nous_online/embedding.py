@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from nous_online.errors import InvalidInput, Unavailable
 
@@ -164,16 +164,16 @@ class OpenAICompatible:
 
         try:
             answer = ask()
-        except (httpx.HTTPError, ValueError) as error:
+        except (httpx.HTTPError, httpx.InvalidURL, ValueError) as error:
             message = f"the embedding server at {self._url} failed: {error}; check NOUS_EMBEDDING_URL and its model"
             raise Unavailable(message) from error
         return self._parse(answer, len(texts))
 
     def _parse(self, answer: Any, expected: int) -> Vectors:
         try:
-            entries = sorted(answer["data"], key=lambda entry: entry["index"])
-            rows = np.asarray([entry["embedding"] for entry in entries], dtype=np.float32)
-        except (KeyError, TypeError, ValueError) as error:
+            by_index = {entry["index"]: entry["embedding"] for entry in answer["data"]}
+            rows = [by_index[index] for index in range(expected)]
+        except (KeyError, TypeError) as error:
             message = f"the embedding server at {self._url} sent no usable vectors ({error!r})"
             raise Unavailable(message) from error
         return checked_vectors(rows, shape=(expected, self.space.dimensions))
@@ -184,12 +184,16 @@ def is_transient(error: BaseException) -> bool:
     import httpx
 
     if isinstance(error, httpx.HTTPStatusError):
-        return error.response.status_code in {408, 409, 429} or error.response.status_code >= 500
+        return error.response.status_code in {408, 409, 429} or error.response.is_server_error
     return isinstance(error, httpx.TransportError)
 
 
-def checked_vectors(rows: Vectors, *, shape: tuple[int, int]) -> Vectors:
-    """Return `rows` scaled to unit length; raise `InvalidInput` on another shape, NaN, infinity or a zero row."""
+def checked_vectors(vectors: ArrayLike, *, shape: tuple[int, int]) -> Vectors:
+    """Return `vectors` scaled to unit length; raise `InvalidInput` on another shape, NaN, infinity or a zero row."""
+    try:
+        rows = np.asarray(vectors, dtype=np.float64)  # a float32 would overflow when it is squared
+    except (TypeError, ValueError) as error:
+        raise InvalidInput(f"the embedder returned no matrix of numbers ({error}); nothing was stored") from error
     if rows.shape != shape:
         message = (
             f"expected vectors of shape {shape}, got {rows.shape}; set NOUS_EMBEDDING_DIMENSIONS to the model's width"
@@ -204,7 +208,7 @@ def checked_vectors(rows: Vectors, *, shape: tuple[int, int]) -> Vectors:
     return unit_rows(rows)
 
 
-def unit_rows(rows: Vectors) -> Vectors:
+def unit_rows(rows: NDArray[np.floating]) -> Vectors:
     """Scale each row to length one; a zero row stays zero."""
     lengths = np.linalg.norm(rows, axis=1, keepdims=True)
     return (rows / np.where(lengths == 0, 1, lengths)).astype(np.float32)

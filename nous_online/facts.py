@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import cast
 from uuid import UUID, uuid5
@@ -14,14 +14,15 @@ from nous_online import store
 from nous_online.agent import Agent
 from nous_online.changes import Cause, change_fact
 from nous_online.deadline import Deadline
-from nous_online.domain import SCOPES, SOURCE_KINDS, Fact, FactDetails, Learned, LearnAction, Neighbour, NewFact
-from nous_online.errors import Conflict, InvalidInput, NousError
+from nous_online.domain import SCOPES, SOURCE_KINDS, Fact, FactDetails, LearnAction, Learned, Neighbour, NewFact
+from nous_online.errors import Conflict, InvalidInput
 from nous_online.judging import Judgement, Verdict
 from nous_online.learning import Decision, decide, pair_of, questions, slot_of
 from nous_online.policy import MAX_CONTENT_BYTES, MAX_CONTEXT_BYTES
 from nous_online.store import Embedded, Request
 from nous_online.validation import (
     checked_choice,
+    checked_flag,
     checked_moment,
     checked_names,
     checked_optional,
@@ -70,7 +71,7 @@ def new_fact(content: object, details: FactDetails, *, now: datetime) -> NewFact
         source=checked_optional("source", details.get("source"), max_characters=500),
         source_kind=checked_choice("source_kind", details.get("source_kind", "agent"), SOURCE_KINDS),
         trust=checked_trust(details.get("trust", 50)),
-        is_pinned=bool(details.get("is_pinned", False)),
+        is_pinned=checked_flag("is_pinned", details.get("is_pinned", False)),
         learned_at=checked_moment("learned_at", details.get("learned_at")) or now,
         valid_from=valid_from,
         valid_to=valid_to,
@@ -90,20 +91,22 @@ def checked_trust(value: object) -> int:
     return value
 
 
-def embedded(agent: Agent, news: Sequence[NewFact], ids: Sequence[UUID | None]) -> list[Embedded]:
+def embedded(agent: Agent, news: Sequence[NewFact], ids: Sequence[UUID | None], deadline: Deadline) -> list[Embedded]:
     """Return the facts with their vectors; contexts are embedded together with what they surround."""
-    vectors = agent.embed([new.content for new in news])
     with_context = [index for index, new in enumerate(news) if new.context]
-    around = agent.embed([f"{news[index].context} {news[index].content}" for index in with_context])
-    contexts = dict(zip(with_context, around, strict=True))
+    around = [f"{news[index].context} {news[index].content}" for index in with_context]
+    vectors = agent.embed([*(new.content for new in news), *around], deadline)
+    contexts = dict(zip(with_context, vectors[len(news) :], strict=True))
     return [Embedded(new, vectors[index], contexts.get(index), ids[index]) for index, new in enumerate(news)]
 
 
 def learn(agent: Agent, new: NewFact, deadline: Deadline) -> Learned:
     """Confirm, supersede or store one fact, in one transaction."""
-    (ready,) = embedded(agent, [new], [None])
+    (ready,) = embedded(agent, [new], [None], deadline)
     judgements: dict[UUID, Judgement] = {}
-    for rounds_left in reversed(range(ROUNDS)):
+    rounds_left = ROUNDS
+    while True:
+        rounds_left -= 1
         with agent.transaction(deadline) as connection:
             store.lock_agent(connection, agent.id)
             earlier = repeated_request(connection, agent, new)
@@ -117,16 +120,11 @@ def learn(agent: Agent, new: NewFact, deadline: Deadline) -> Learned:
                 return write(connection, agent, ready, decide(new, near, judgements, agent.policy))
         # Asking may take seconds: never inside a transaction that others wait for.
         judgements.update(ask(agent, new, open_questions, deadline))
-    raise Conflict(f"agent {agent.id!r} was being taught by too many at once; try again")
 
 
 def ask(agent: Agent, new: NewFact, near: Sequence[Neighbour], deadline: Deadline) -> dict[UUID, Judgement]:
-    """Return what the judge says of each pair; a judge that fails says nothing, and the memory is stored all the same."""
-    deadline.remaining()
-    try:
-        judgements = agent.judge.judge([pair_of(new, n) for n in near])
-    except NousError:
-        return dict.fromkeys([n.fact.id for n in near], UNDECIDED)
+    """Return what the judge says of each pair; a judge that says nothing leaves them undecided, and the fact stored."""
+    judgements = agent.ask([pair_of(new, n) for n in near], deadline) or [UNDECIDED] * len(near)
     return {n.fact.id: judgement for n, judgement in zip(near, judgements, strict=True)}
 
 
@@ -153,9 +151,14 @@ def write(connection: Connection, agent: Agent, ready: Embedded, decision: Decis
 
 
 def confirm(connection: Connection, agent: Agent, known: Fact, new: NewFact, reason: str) -> Fact:
-    """Count one more time that a fact was stated."""
+    """Count one more time that a fact was stated; it keeps the highest trust it was stated with, and a pin."""
     confirmed_at = max(filter(None, (known.last_confirmed_at, known.learned_at, new.learned_at)))
-    values = {"confirmation_count": known.confirmation_count + 1, "last_confirmed_at": confirmed_at.isoformat()}
+    values = {
+        "confirmation_count": known.confirmation_count + 1,
+        "last_confirmed_at": confirmed_at.isoformat(),
+        "trust": max(known.trust, new.trust),
+        "is_pinned": known.is_pinned or new.is_pinned,
+    }
     cause = Cause("agent", "confirmed", reason, effective_at=new.learned_at)
     return change_fact(connection, agent.id, known.id, row_version=known.row_version, values=values, cause=cause)
 
@@ -196,27 +199,35 @@ def store_deferred(agent: Agent, news: Sequence[NewFact], deadline: Deadline) ->
 
     Facts whose idempotency key is known are skipped, so that an interrupted import can simply be run again.
     """
-    ready = embedded(agent, news, [deferred_id(agent.id, new) for new in news])
+    ready = embedded(agent, news, [deferred_id(agent.id, new) for new in news], deadline)
     with agent.transaction(deadline) as connection:
         store.lock_agent(connection, agent.id)
         known = store.find_requests(connection, agent.id, [new.idempotency_key for new in news if new.idempotency_key])
-        for new in news:
-            if new.idempotency_key in known:
-                check_same_content(known[new.idempotency_key], new)
-        fresh = [entry for entry in ready if entry.fact.idempotency_key not in known]
+        fresh = unrepeated(ready, known)
         reason = "imported; matching is left to the night"
         store.store_facts(connection, agent.id, fresh, space=agent.embedder.space, actor="import", reason=reason)
-        store.store_requests(
-            connection,
-            agent.id,
-            "import",
-            [
-                Request(entry.fact.idempotency_key, content_hash(entry.fact), entry.id, "stored")
-                for entry in fresh
-                if entry.fact.idempotency_key and entry.id
-            ],
-        )
+        store.store_requests(connection, agent.id, "import", [r for entry in fresh if (r := request_of(entry))])
     return len(fresh)
+
+
+def unrepeated(entries: Sequence[Embedded], known: Mapping[str, Request]) -> list[Embedded]:
+    """Return the entries whose key neither `known` nor an earlier entry has; raise `Conflict` on another content."""
+    seen, fresh = dict(known), list[Embedded]()
+    for entry in entries:
+        request = request_of(entry)
+        if request and request.idempotency_key in seen:
+            check_same_content(seen[request.idempotency_key], entry.fact)
+            continue
+        fresh.append(entry)
+        if request:
+            seen[request.idempotency_key] = request
+    return fresh
+
+
+def request_of(entry: Embedded) -> Request | None:
+    """Return what to remember of a deferred fact's idempotency key, None when it has none."""
+    key = entry.fact.idempotency_key
+    return Request(key, content_hash(entry.fact), entry.id, "stored") if key and entry.id else None
 
 
 def deferred_id(agent_id: str, new: NewFact) -> UUID | None:

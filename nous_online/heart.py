@@ -15,7 +15,7 @@ from nous_online.embedding import Embedder, LocalMiniLM, OpenAICompatible
 from nous_online.judging import Judge, OfflineJudge
 from nous_online.policy import LearnPolicy
 from nous_online.settings import settings
-from nous_online.validation import checked_agent
+from nous_online.validation import checked_agent, checked_id
 
 
 class Heart:
@@ -24,8 +24,9 @@ class Heart:
     Safe to share between threads. Every call ends by its deadline with an answer or a `NousError`.
     """
 
-    def __init__(self, agent: Agent) -> None:
+    def __init__(self, agent: Agent, *, owns_database: bool = False) -> None:
         self.agent = agent
+        self._owns_database = owns_database
 
     @classmethod
     def open(
@@ -45,6 +46,7 @@ class Heart:
         the agent's memories live in another embedding space than `embedder` offers.
         """
         name = checked_agent(agent_id)
+        owns_database = database is None
         database = database or Database(open_url())
         embedder = embedder or default_embedder()
         register_space(database.url, embedder.space)
@@ -54,14 +56,15 @@ class Heart:
             embedder=embedder,
             judge=judge or OfflineJudge(),
             policy=policy or LearnPolicy(),
-            deadline_s=deadline_s or settings().deadline_s,
+            deadline_s=settings().deadline_s if deadline_s is None else deadline_s,
         )
         register(agent)
-        return cls(agent)
+        return cls(agent, owns_database=owns_database)
 
     def close(self) -> None:
-        """Give the connections back; the embedded server keeps running for others."""
-        self.agent.database.close()
+        """Give back the connections that were opened here; the embedded server keeps running for others."""
+        if self._owns_database:
+            self.agent.database.close()
 
     def __enter__(self) -> Self:
         return self
@@ -95,7 +98,7 @@ class Heart:
     def get(self, fact_id: UUID, *, deadline_s: float | None = None) -> Fact:
         """Return one fact in whatever state it is; raise `NotFound` when this agent has none of that id."""
         with self.agent.transaction(self.agent.deadline(deadline_s)) as connection:
-            return store.get_fact(connection, self.agent.id, fact_id)
+            return store.get_fact(connection, self.agent.id, checked_id("fact_id", fact_id))
 
     def count(self, *, deadline_s: float | None = None) -> dict[str, int]:
         """Return how many facts the agent has in each state."""

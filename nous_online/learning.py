@@ -14,6 +14,8 @@ from nous_online.judging import Judgement, Pair, Statement, Verdict
 from nous_online.matching import slot_key
 from nous_online.policy import LearnPolicy
 
+MAX_SLOT_CHARACTERS = 500
+
 
 @dataclass(frozen=True)
 class Decision:
@@ -42,18 +44,27 @@ def decide(
         judgement = judgements.get(near.fact.id)
         if judgement is not None and judgement.verdict is Verdict.SAME and near.similarity >= policy.check_similarity:
             return Decision("confirm", f"the same in other words: {judgement.reason}", near)
-    for near in by_similarity:
-        judgement = judgements.get(near.fact.id)
-        if judgement is not None and judgement.verdict is Verdict.UPDATES and near.fact.trust <= new.trust:
-            return succession(new, near, judgement.reason)
-    return Decision("store", "nothing known says the same")
+    updated = [near for near in by_similarity if is_update(judgements.get(near.fact.id))]
+    for near in updated:
+        decision = succession(new, near, judgements[near.fact.id].reason)
+        if decision is not None:
+            return decision
+    return Decision(
+        "store", "what it updates is trusted more, so both stay" if updated else "nothing known says the same"
+    )
 
 
-def succession(new: NewFact, near: Neighbour, reason: str) -> Decision:
-    """Return which of two values of one slot gives way: the one stated earlier."""
+def is_update(judgement: Judgement | None) -> bool:
+    """Tell whether a judge found another value of the same slot."""
+    return judgement is not None and judgement.verdict is Verdict.UPDATES
+
+
+def succession(new: NewFact, near: Neighbour, reason: str) -> Decision | None:
+    """Return which of two values of one slot gives way, the one stated earlier; None if that one is trusted more."""
     if new.learned_at >= near.fact.learned_at:
-        return Decision("supersede", f"a newer value: {reason}", near)
-    return Decision("store_superseded", f"an older value than the one known: {reason}", near)
+        return Decision("supersede", f"a newer value: {reason}", near) if new.trust >= near.fact.trust else None
+    is_outranked = near.fact.trust >= new.trust
+    return Decision("store_superseded", f"an older value than the one known: {reason}", near) if is_outranked else None
 
 
 def is_clear_repeat(new: NewFact, near: Neighbour, policy: LearnPolicy) -> bool:
@@ -87,5 +98,6 @@ def pair_of(new: NewFact, near: Neighbour) -> Pair:
 
 
 def slot_of(content: str, subject: str | None) -> str | None:
-    """Return the slot a statement fills, when it can be read off."""
-    return slot_key(content, subject)
+    """Return the slot a statement fills, when it can be read off and is short enough to be one."""
+    key = slot_key(content, subject)
+    return key if key and len(key) <= MAX_SLOT_CHARACTERS else None

@@ -35,31 +35,37 @@ def known_migrations() -> list[Migration]:
     return [Migration(int(p.name[:4]), p.name[5:-4], p.read_text("utf-8")) for p in paths]
 
 
-def migrate(connection: psycopg.Connection) -> list[Migration]:
-    """Apply what is missing, all or nothing, and return it.
+def migrate(connection: psycopg.Connection, *, known: Sequence[Migration] | None = None) -> list[Migration]:
+    """Apply what is missing of `known` (what this code ships with), all or nothing, and return it.
 
     Two processes that start together wait for each other. Raises `Unsupported` when the database was made by a
     newer version, or when a migration that ran there has since been edited.
     """
     with connection.transaction():
-        connection.execute("select pg_advisory_xact_lock(%s)", [LOCK_KEY])
+        lock(connection)
         run_file(connection, "bootstrap.sql")
-        pending = missing(applied(connection), known_migrations())
+        pending = missing(applied(connection), known or known_migrations())
         for migration in pending:
             connection.execute(trusted(migration.text))
             connection.execute(
                 "insert into migration.applied (number, name, sha256) values (%s, %s, %s)",
                 [migration.number, migration.name, migration.sha256],
             )
-        if pending:
-            run_file(connection, "roles.sql")
+        run_file(connection, "roles.sql")
     return pending
+
+
+def lock(connection: psycopg.Connection) -> None:
+    """Wait for others who change the schema; released when the transaction ends."""
+    connection.execute("select pg_advisory_xact_lock(%s)", [LOCK_KEY])
 
 
 def is_current(connection: psycopg.Connection) -> bool:
     """Tell, with one cheap look, whether the database already has this code's schema."""
-    found = connection.execute("select to_regclass('migration.applied') is not null").fetchone()
-    if found is None or not found[0]:
+    found = connection.execute(
+        "select to_regclass('migration.applied') is not null and to_regrole('nous_app') is not null"
+    )
+    if not all(found.fetchone() or [False]):  # a restored database arrives without its roles
         return False
     return not missing(applied(connection), known_migrations())
 

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from numbers import Real
+from typing import cast
+from uuid import UUID
 
 from nous_online.errors import InvalidInput
 
 SHOWN_CHARACTERS = 40
+MAX_NAMES = 100
 
 
 def checked_text(name: str, value: object, *, max_bytes: int) -> str:
@@ -24,8 +28,10 @@ def checked_text(name: str, value: object, *, max_bytes: int) -> str:
         message = f"{name} holds a lone surrogate at position {error.start}; decode the source with errors='replace'"
         raise InvalidInput(message) from error
     if size > max_bytes:
-        message = f"{name} has {size:,} bytes, the limit is {max_bytes:,}: {value[:SHOWN_CHARACTERS]!r}…; split it, or store an episode"
-        raise InvalidInput(message)
+        shown = f"{value[:SHOWN_CHARACTERS]!r}…"
+        raise InvalidInput(
+            f"{name} has {size:,} bytes, the limit is {max_bytes:,}: {shown}; split it, or store an episode"
+        )
     return value
 
 
@@ -47,7 +53,10 @@ def checked_names(name: str, values: object) -> list[str] | None:
         return None
     if isinstance(values, str) or not isinstance(values, Sequence):
         raise InvalidInput(f"{name} must be a list of names, got {values!r}")
-    return [checked_text(f"an entry of {name}", value, max_bytes=400) for value in values]
+    names = cast("Sequence[object]", values)
+    if len(names) > MAX_NAMES:
+        raise InvalidInput(f"{name} has {len(names):,} entries, the limit is {MAX_NAMES}")
+    return [checked_text(f"an entry of {name}", each, max_bytes=400) for each in names]
 
 
 def checked_moment(name: str, value: object) -> datetime | None:
@@ -62,14 +71,32 @@ def checked_moment(name: str, value: object) -> datetime | None:
         raise InvalidInput(f"{name} must be a moment, got {value!r}")
     if moment.tzinfo is None:
         raise InvalidInput(f"{name} {moment.isoformat()} names no time zone; add one, such as Z for UTC")
-    return moment.astimezone(UTC)
+    try:
+        return moment.astimezone(UTC)
+    except OverflowError as error:
+        raise InvalidInput(f"{name} {moment.isoformat()} lies outside the years 1 to 9999 of UTC") from error
 
 
 def checked_share(name: str, value: object) -> float:
-    """Return a number between 0 and 1."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
-        raise InvalidInput(f"{name} must be between 0 and 1, got {value!r}")
-    return float(value)
+    """Return a number between 0 and 1, to six decimals: what a `real` holds."""
+    if isinstance(value, bool) or not isinstance(value, Real) or not 0 <= float(value) <= 1:
+        raise InvalidInput(f"{name} must be a number between 0 and 1, got {value!r}")
+    return round(float(value), 6)
+
+
+def checked_flag(name: str, value: object) -> bool:
+    """Return True or False; a text such as "no" is neither."""
+    if not isinstance(value, bool):
+        raise InvalidInput(f"{name} must be True or False, got {value!r}")
+    return value
+
+
+def checked_id(name: str, value: object) -> UUID:
+    """Return the id of a memory, from a UUID or its text."""
+    try:
+        return value if isinstance(value, UUID) else UUID(str(value))
+    except ValueError as error:
+        raise InvalidInput(f"{name} must be the UUID of a memory, got {value!r}") from error
 
 
 def checked_choice(name: str, value: object, choices: Sequence[str]) -> str:

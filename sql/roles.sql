@@ -34,7 +34,8 @@ grant insert, update, delete on all tables in schema heart, brain to nous_purge;
 grant delete, update on lifecycle.plans, lifecycle.proposals, lifecycle.agent_policies to nous_purge;
 grant delete on lifecycle.events to nous_purge;
 grant insert on lifecycle.tombstones to nous_purge;
-revoke insert, update, delete on heart.embedding_spaces from nous_night;
+revoke insert, update on heart.embedding_spaces from nous_app, nous_night;  -- shared by all agents: the owner's alone
+revoke select on lifecycle.plans, lifecycle.tombstones from nous_app;  -- they name, or tell of, other agents
 revoke insert, update on lifecycle.transitions from nous_app, nous_night, nous_purge;
 
 do $$

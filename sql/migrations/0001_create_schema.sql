@@ -47,7 +47,7 @@ create table heart.agents (
 -- ---------------------------------------------------------------------------------------------------------------
 
 create table heart.episodes (
-    id                   uuid primary key default heart.new_id(),
+    id                   uuid not null default heart.new_id(),
     agent_id             text not null references heart.agents,
     state                text not null default 'open' check (state in ('open', 'closed', 'archived')),
     title                text,
@@ -59,7 +59,7 @@ create table heart.episodes (
     started_at           timestamptz not null default now(),
     ended_at             timestamptz,
     duration_seconds     integer generated always as (extract(epoch from ended_at - started_at)::integer) stored,
-    completed_at          timestamptz,                    -- when title, summary and facts had been drawn from it
+    completed_at         timestamptz,                    -- when title, summary and facts had been drawn from it
     completion_note      text,                            -- why it was skipped, when it was
     decision_ids         uuid[] not null default '{}',
     participants         text[] not null default '{}',
@@ -87,7 +87,7 @@ create table heart.episodes (
     row_version          bigint not null default 1,
     created_at           timestamptz not null default now(),
     written_xid          xid8 not null default pg_current_xact_id(),  -- the watermark: a late commit can't hide behind a clock
-    unique (agent_id, id),
+    primary key (agent_id, id),
     constraint ends_after_it_starts check (ended_at >= started_at),
     constraint closed_has_an_end check (state <> 'closed' or ended_at is not null),
     constraint archived_says_when check ((state = 'archived') = (archived_at is not null)),
@@ -104,7 +104,7 @@ create table heart.episode_artifacts (
 );
 
 create table heart.facts (
-    id                   uuid primary key default heart.new_id(),
+    id                   uuid not null default heart.new_id(),
     agent_id             text not null references heart.agents,
     state                text not null default 'active' check (state in ('active', 'superseded', 'archived', 'quarantined')),
     content              text not null check (content <> ''),
@@ -147,7 +147,7 @@ create table heart.facts (
     row_version          bigint not null default 1,
     created_at           timestamptz not null default now(),
     written_xid          xid8 not null default pg_current_xact_id(),
-    unique (agent_id, id),
+    primary key (agent_id, id),
     foreign key (agent_id, superseded_by) references heart.facts (agent_id, id),
     foreign key (agent_id, source_episode_id) references heart.episodes (agent_id, id),
     constraint superseded_has_a_successor check (state <> 'superseded' or superseded_by is not null),
@@ -160,7 +160,7 @@ create table heart.facts (
 );
 
 create table heart.procedures (
-    id                   uuid primary key default heart.new_id(),
+    id                   uuid not null default heart.new_id(),
     agent_id             text not null references heart.agents,
     state                text not null default 'active' check (state in ('active', 'review', 'archived')),
     name                 text not null check (name <> '' and char_length(name) <= 500),
@@ -206,14 +206,14 @@ create table heart.procedures (
     row_version          bigint not null default 1,
     created_at           timestamptz not null default now(),
     written_xid          xid8 not null default pg_current_xact_id(),
-    unique (agent_id, id),
+    primary key (agent_id, id),
     constraint archived_says_when check ((state = 'archived') = (archived_at is not null)),
     constraint vector_names_its_space check (embedding is null or embedding_space_id is not null)
 );
 create unique index procedures_name on heart.procedures (agent_id, name) where state <> 'archived';
 
 create table heart.censors (
-    id                   uuid primary key default heart.new_id(),
+    id                   uuid not null default heart.new_id(),
     agent_id             text not null references heart.agents,
     state                text not null default 'active' check (state in ('active', 'archived')),
     trigger              text not null check (trigger <> ''),
@@ -250,7 +250,7 @@ create table heart.censors (
     row_version          bigint not null default 1,
     created_at           timestamptz not null default now(),
     written_xid          xid8 not null default pg_current_xact_id(),
-    unique (agent_id, id),
+    primary key (agent_id, id),
     foreign key (agent_id, learned_from_episode_id) references heart.episodes (agent_id, id),
     constraint archived_says_when check ((state = 'archived') = (archived_at is not null)),
     constraint vector_names_its_space check (embedding is null or embedding_space_id is not null)
@@ -324,7 +324,7 @@ create table heart.usage (
 
 -- What was asked, what was returned, what of it was used: usage, and the probes the night replays.
 create table heart.recalls (
-    id                 uuid primary key default heart.new_id(),
+    id                 uuid not null default heart.new_id(),
     agent_id           text not null references heart.agents,
     recalled_at        timestamptz not null default now(),
     query              text not null,
@@ -341,7 +341,7 @@ create table heart.recalls (
     cited_ids          uuid[] not null default '{}',
     ignored_ids        uuid[] not null default '{}',
     created_at         timestamptz not null default now(),
-    unique (agent_id, id)
+    primary key (agent_id, id)
 );
 create index recalls_by_day on heart.recalls (agent_id, recalled_at);
 
@@ -361,7 +361,7 @@ create table heart.requests (
 -- ---------------------------------------------------------------------------------------------------------------
 
 create table heart.contradictions (
-    id          uuid primary key default heart.new_id(),
+    id          uuid not null default heart.new_id(),
     agent_id    text not null references heart.agents,
     memory_a    uuid not null,
     memory_b    uuid not null,
@@ -372,6 +372,7 @@ create table heart.contradictions (
     note        text,
     judgement   jsonb,
     row_version bigint not null default 1,
+    primary key (agent_id, id),
     foreign key (agent_id, memory_a) references heart.facts (agent_id, id),
     foreign key (agent_id, memory_b) references heart.facts (agent_id, id),
     constraint one_row_a_pair check (memory_a < memory_b),
@@ -471,7 +472,7 @@ create table heart.outbox_cursors (
 );
 
 create table brain.decisions (
-    id          uuid primary key default heart.new_id(),
+    id          uuid not null default heart.new_id(),
     agent_id    text not null references heart.agents,
     title       text not null,
     rationale   text,
@@ -484,7 +485,7 @@ create table brain.decisions (
     decided_at  timestamptz not null default now(),
     resolved_at timestamptz,
     row_version bigint not null default 1,
-    unique (agent_id, id),
+    primary key (agent_id, id),
     foreign key (agent_id, episode_id) references heart.episodes (agent_id, id),
     constraint resolved_says_when check ((status = 'pending') = (resolved_at is null))
 );
