@@ -19,11 +19,12 @@ from nous_online.statements import statements
 SQL = statements("nous_online", "changes.sql")
 Actor = Literal["agent", "night", "operator", "import"]
 # What a change may touch: the columns that `change_fact` writes. Content, origin and vectors are never rewritten.
-CHANGEABLE = frozenset(
-    "state subject slot category tags confidence summary compressed index_word source sources trust is_pinned "
-    "last_confirmed_at confirmation_count superseded_by superseded_at valid_from valid_to archived_at "
-    "contradiction_status scope user_id project_id rank_weight".split()
-)
+CHANGEABLE = frozenset((
+    "state", "subject", "slot", "category", "tags", "confidence", "summary", "compressed", "index_word", "source",
+    "sources", "trust", "is_pinned", "last_confirmed_at", "confirmation_count", "superseded_by", "superseded_at",
+    "valid_from", "valid_to", "archived_at", "contradiction_status", "scope", "user_id", "project_id",
+    "rank_weight",
+))  # fmt: skip
 
 
 @dataclass(frozen=True)
