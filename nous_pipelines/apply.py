@@ -1,0 +1,176 @@
+"""Carries out a checked plan: a short transaction a proposal, every row it read checked, an event for every change."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import asdict, dataclass, field
+from typing import Any
+from uuid import UUID
+
+from psycopg import Connection
+from psycopg.types.json import Jsonb
+
+from nous_online.changes import Cause, UsageDelta, add_usage, change_fact, locked_versions
+from nous_online.database import Database
+from nous_online.errors import Conflict, NotFound
+from nous_online.statements import statements
+from nous_pipelines.nights import end_of
+from nous_pipelines.proposals import Change, Plan, Proposal, Read
+
+SQL = statements("nous_pipelines", "apply.sql")
+PROPOSAL_TIMEOUT_S = 30.0
+
+
+@dataclass(frozen=True)
+class Applied:
+    """What became of each proposal of a plan."""
+
+    applied: int = 0
+    stale: int = 0
+    known: int = 0
+    """Decided in an earlier run of the same night; nothing was done again."""
+    stale_reasons: Mapping[str, str] = field(default_factory=dict)
+
+
+def apply_plan(
+    database: Database,
+    plan: Plan,
+    *,
+    run_id: str,
+    checks: Sequence[Mapping[str, Any]] = (),
+    on_progress: Callable[[int, int], None] | None = None,
+) -> Applied:
+    """Apply a plan that passed its checks; running it again does nothing.
+
+    A proposal one of whose memories changed since it was read is recorded as stale and left alone. Raises `Conflict`
+    when another night is at work on one of the agents; nothing was changed then.
+    """
+    outcomes: Counter[str] = Counter()
+    stale_reasons: dict[str, str] = {}
+    with holding_night(database, sorted({proposal.agent_id for proposal in plan.proposals})):
+        store_plan(database, plan, run_id=run_id, checks=checks)
+        for done, proposal in enumerate(plan.proposals, start=1):
+            outcome, reason = apply_proposal(database, plan.hash, proposal, run_id=run_id)
+            outcomes[outcome] += 1
+            if outcome == "stale":
+                stale_reasons[str(proposal.id)] = reason
+            if on_progress is not None:
+                on_progress(done, len(plan.proposals))
+        with database.transaction() as connection:
+            connection.execute(SQL["close_plan"], {"hash": plan.hash})
+    return Applied(outcomes["applied"], outcomes["stale"], outcomes["known"], stale_reasons)
+
+
+@contextmanager
+def holding_night(database: Database, agent_ids: Sequence[str]) -> Iterator[None]:
+    """Keep other nights away from these agents; raise `Conflict` when one is already at work."""
+    with ExitStack() as stack:
+        connection = stack.enter_context(database.transaction(timeout_s=24 * 3600))
+        for agent_id in agent_ids:
+            row = connection.execute(SQL["hold_night"], {"agent_id": agent_id}).fetchone()
+            if row is None or not row[0]:
+                message = f"another night is being applied for agent {agent_id!r}; wait for it to end and run this one again"
+                raise Conflict(message)
+        yield
+
+
+def store_plan(database: Database, plan: Plan, *, run_id: str, checks: Sequence[Mapping[str, Any]]) -> None:
+    """Keep the plan's identity, policy and checks beside what it did."""
+    row = {
+        "hash": plan.hash,
+        "night": plan.night,
+        "agent_ids": list(plan.agent_ids),
+        "policy": Jsonb(dict(plan.policy)),
+        "counts": Jsonb(Counter(proposal.kind for proposal in plan.proposals)),
+        "checks": Jsonb(list(checks)),
+        "run_id": run_id,
+    }
+    with database.transaction() as connection:
+        connection.execute(SQL["store_plan"], row)
+
+
+def apply_proposal(database: Database, plan_hash: str, proposal: Proposal, *, run_id: str) -> tuple[str, str]:
+    """Apply one proposal in one transaction; return `applied`, `stale` or `known`, and why."""
+    key = {"agent_id": proposal.agent_id, "id": proposal.id}
+    with database.transaction(proposal.agent_id, timeout_s=PROPOSAL_TIMEOUT_S) as connection:
+        connection.execute(SQL["store_proposal"], proposal_row(plan_hash, proposal))
+        state = connection.execute(SQL["lock_proposal"], key).fetchone()
+        if state is None or state[0] != "proposed":
+            return "known", "decided before"
+        reason = staleness(proposal.read_set, versions(connection, proposal))
+        if reason is None:
+            for change in proposal.changes:
+                carry_out(connection, proposal, change, run_id=run_id)
+        outcome = "applied" if reason is None else "stale"
+        connection.execute(SQL["decide_proposal"], {**key, "state": outcome, "outcome": reason})
+    return outcome, reason or ""
+
+
+def versions(connection: Connection, proposal: Proposal) -> dict[str, int]:
+    """Lock everything the proposal read and return the versions it has now."""
+    found = locked_versions(connection, proposal.agent_id, [UUID(read.id) for read in proposal.read_set])
+    return {str(memory): version for memory, version in found.items()}
+
+
+def staleness(read_set: Sequence[Read], found: Mapping[str, int]) -> str | None:
+    """Say what a proposal read that is no longer so; None when all of it still is."""
+    for read in read_set:
+        version = found.get(read.id)
+        if version is None:
+            return f"{read.kind} {read.id} is gone"
+        if version != read.row_version:
+            return f"{read.kind} {read.id} changed since it was read (version {read.row_version}, now {version})"
+    return None
+
+
+def carry_out(connection: Connection, proposal: Proposal, change: Change, *, run_id: str) -> None:
+    """Make one change of a proposal."""
+    if change.kind == "usage":
+        add_usage(connection, proposal.agent_id, UUID(change.id), "fact", UsageDelta(**change.add))
+        return
+    row_version = next(read.row_version for read in proposal.read_set if read.id == change.id)
+    cause = Cause(
+        actor="night",
+        action="merged" if "superseded_by" in change.set else "absorbed",
+        reason=proposal.reason,
+        effective_at=end_of(proposal.night),
+        night=proposal.night,
+        run_id=run_id,
+        proposal_id=proposal.id,
+    )
+    change_fact(connection, proposal.agent_id, UUID(change.id), row_version=row_version, values=change.set, cause=cause)
+
+
+def proposal_row(plan_hash: str, proposal: Proposal) -> dict[str, Any]:
+    """Return the parameters of `store_proposal`."""
+    return {
+        "id": proposal.id,
+        "agent_id": proposal.agent_id,
+        "night": proposal.night,
+        "plan_hash": plan_hash,
+        "kind": proposal.kind,
+        "targets": [UUID(target) for target in proposal.targets],
+        "read_set": Jsonb([asdict(read) for read in proposal.read_set]),
+        "changes": Jsonb([asdict(change) for change in proposal.changes]),
+        "reason": proposal.reason,
+        "evidence": Jsonb(dict(proposal.evidence)),
+        "cost_usd": proposal.cost_usd,
+    }
+
+
+def find_agents(database: Database, agent_ids: Sequence[str]) -> list[str]:
+    """Return the agents a night is for, all of them when none is named; raise `NotFound` for one nobody knows."""
+    with database.transaction() as connection:
+        found = [row[0] for row in connection.execute(SQL["find_agents"], {"agent_ids": list(agent_ids)})]
+    missing = sorted(set(agent_ids) - set(found))
+    if missing:
+        raise NotFound(f"agent {missing[0]!r} is not known here; `nous status` lists those that are")
+    return found
+
+
+def earlier_leaving(database: Database, plan: Plan) -> dict[str, list[int]]:
+    """Return how many memories each agent lost in its recent nights."""
+    with database.transaction() as connection:
+        return dict(connection.execute(SQL["earlier_leaving"], {"night": plan.night}).fetchall())

@@ -1,0 +1,1 @@
+"""The night as assets: each names the thing it makes, and only wires."""

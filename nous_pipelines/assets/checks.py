@@ -1,0 +1,41 @@
+"""The plan's blocking checks: when one fails, `applied` does not run and nothing has changed."""
+
+from collections.abc import Iterator
+from dataclasses import asdict
+
+import dagster as dg
+
+from nous_pipelines.apply import earlier_leaving
+from nous_pipelines.assets.night import night_of, plan
+from nous_pipelines.checks import CHECKS, Evidence
+from nous_pipelines.resources import NightRun, as_metadata
+
+
+@dg.multi_asset_check(
+    specs=[
+        dg.AssetCheckSpec(name, asset=plan, blocking=True, description=(check.__doc__ or "").partition("\n")[0])
+        for name, check in CHECKS.items()
+    ],
+)
+def plan_checks(context: dg.AssetCheckExecutionContext, night_run: NightRun) -> Iterator[dg.AssetCheckResult]:
+    night = night_of(context)
+    files, taken = night_run.files(night), night_run.snapshot(night)
+    made = files.read_plan()
+    evidence = Evidence(
+        plan=made,
+        facts=taken.table("facts"),
+        candidates=files.read_table("duplicate_candidates"),
+        recalls=taken.table("recalls"),
+        earlier_leaving=earlier_leaving(night_run.database, made),
+        policy=night_run.night_policy,
+        judge=night_run.judge,
+    )
+    results = {name: check(evidence) for name, check in CHECKS.items()}
+    files.write_json("checks", {"hash": made.hash, "results": [{"name": name, **asdict(r)} for name, r in results.items()]})
+    for name, result in results.items():
+        yield dg.AssetCheckResult(
+            check_name=name,
+            passed=result.passed,
+            description=result.description,
+            metadata=as_metadata({**result.metadata, "night": night.isoformat()}),
+        )

@@ -1,0 +1,58 @@
+"""The Dagster code location: assets, checks, the nightly job and its schedule."""
+
+from collections.abc import Iterator
+from datetime import timedelta
+
+import dagster as dg
+
+from nous_pipelines.assets.checks import plan_checks
+from nous_pipelines.assets.night import (
+    NIGHTS,
+    applied,
+    duplicate_candidates,
+    duplicate_clusters,
+    merge_proposals,
+    plan,
+    report,
+    snapshot,
+)
+from nous_pipelines.resources import NightRun
+
+ASSETS = [snapshot, duplicate_candidates, duplicate_clusters, merge_proposals, plan, applied, report]
+
+nightly = dg.define_asset_job(
+    "nightly",
+    selection=dg.AssetSelection.assets(*ASSETS) | dg.AssetSelection.checks(plan_checks),
+    executor_def=dg.in_process_executor,
+    description="A whole night: snapshot, proposals, plan, checks, applied, report.",
+)
+dry_run = dg.define_asset_job(
+    "dry_run",
+    selection=dg.AssetSelection.assets(*ASSETS[:5]) | dg.AssetSelection.checks(plan_checks),
+    executor_def=dg.in_process_executor,
+    description="The same night up to the checks: says what it would change, and changes nothing.",
+)
+
+
+@dg.schedule(
+    job=nightly,
+    cron_schedule="0 3 * * *",
+    execution_timezone="UTC",
+    default_status=dg.DefaultScheduleStatus.STOPPED,
+    description="Every day at 03:00 UTC: the night that ended at midnight.",
+)
+def every_night(context: dg.ScheduleEvaluationContext) -> Iterator[dg.RunRequest]:
+    night = (context.scheduled_execution_time - timedelta(days=1)).date().isoformat()
+    yield dg.RunRequest(run_key=night, partition_key=night)
+
+
+defs = dg.Definitions(
+    assets=ASSETS,
+    asset_checks=[plan_checks],
+    jobs=[nightly, dry_run],
+    schedules=[every_night],
+    resources={"night_run": NightRun.configure_at_launch()},
+    executor=dg.in_process_executor,
+)
+
+__all__ = ["NIGHTS", "defs"]

@@ -1,0 +1,88 @@
+"""What assets hand to each other: files of one night, written whole or not at all."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from nous_online.errors import Refused, Unavailable
+from nous_pipelines.copy_binary import write_parquet_atomically
+from nous_pipelines.proposals import Plan, Proposal
+
+
+@dataclass(frozen=True)
+class CheckedPlan:
+    """A plan that passed, with the results of its checks."""
+
+    plan: Plan
+    results: list[dict[str, Any]]
+
+
+class NightFiles:
+    """The folder of one night's working files, beside its snapshot; made again by every run."""
+
+    def __init__(self, snapshot_folder: Path) -> None:
+        self.folder = snapshot_folder / "run"
+
+    def write_table(self, name: str, table: pl.DataFrame) -> Path:
+        """Write a table as Parquet."""
+        self.folder.mkdir(exist_ok=True)
+        path = self.folder / f"{name}.parquet"
+        write_parquet_atomically(table, path)
+        return path
+
+    def read_table(self, name: str) -> pl.DataFrame:
+        """Read a table; raise `Unavailable` when it is missing or damaged."""
+        try:
+            return pl.read_parquet(self.folder / f"{name}.parquet")
+        except (OSError, pl.exceptions.PolarsError) as error:
+            raise Unavailable(f"{name}.parquet in {self.folder} can't be read ({error}); run the night again") from error
+
+    def write_json(self, name: str, value: Mapping[str, Any]) -> Path:
+        """Write a JSON document."""
+        self.folder.mkdir(exist_ok=True)
+        path = self.folder / f"{name}.json"
+        part = path.with_suffix(f".{os.getpid()}.part")
+        part.write_text(json.dumps(value, ensure_ascii=False, allow_nan=False), "utf-8")
+        part.replace(path)
+        return path
+
+    def read_json(self, name: str) -> dict[str, Any]:
+        """Read a JSON document; raise `Unavailable` when it is missing or damaged."""
+        try:
+            return json.loads((self.folder / f"{name}.json").read_text("utf-8"))
+        except (OSError, ValueError) as error:
+            raise Unavailable(f"{name}.json in {self.folder} can't be read ({error}); run the night again") from error
+
+    def has(self, name: str) -> bool:
+        """Tell whether a JSON document has been written."""
+        return (self.folder / f"{name}.json").exists()
+
+    def write_proposals(self, name: str, proposals: list[Proposal]) -> Path:
+        """Write the proposals of one kind."""
+        return self.write_json(name, {"proposals": [proposal.as_dict() for proposal in proposals]})
+
+    def read_proposals(self, name: str) -> list[Proposal]:
+        """Read the proposals of one kind."""
+        return [Proposal.from_dict(values) for values in self.read_json(name)["proposals"]]
+
+    def read_plan(self) -> Plan:
+        """Read the plan of the night."""
+        return Plan.from_dict(self.read_json("plan"))
+
+    def read_checked_plan(self) -> CheckedPlan:
+        """Read the plan with what its checks said; raise `Refused` when they failed, or saw another plan."""
+        plan, checks = self.read_plan(), self.read_json("checks")
+        if checks["hash"] != plan.hash:
+            message = f"the checks saw plan {checks['hash'][:12]}, the plan is now {plan.hash[:12]}; run the checks again"
+            raise Refused(message)
+        broken = [result["name"] for result in checks["results"] if not result["passed"]]
+        if broken:
+            raise Refused(f"plan {plan.hash[:12]} failed its checks ({', '.join(broken)}); nothing is applied")
+        return CheckedPlan(plan, checks["results"])

@@ -1,0 +1,34 @@
+"""A night is a date: everything before its end counts, nothing after."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, date, datetime, time, timedelta
+
+from nous_online.errors import InvalidInput
+
+FIRST_NIGHT = date(2020, 1, 1)
+"""Where the partitions begin: before any history worth importing, and few enough for the UI."""
+
+
+def end_of(night: date) -> datetime:
+    """Return the moment a night ends: midnight UTC after its date."""
+    return datetime.combine(night + timedelta(days=1), time(), UTC)
+
+
+def parse_night(text: str) -> date:
+    """Read a night such as 2026-11-20; raise `InvalidInput` for anything else, or a date before the first night."""
+    try:
+        night = date.fromisoformat(text)
+    except ValueError as error:
+        raise InvalidInput(f"{text!r} is no night; write it as a date, such as 2026-11-20") from error
+    if night < FIRST_NIGHT:
+        raise InvalidInput(f"night {night} lies before the first one, {FIRST_NIGHT}")
+    return night
+
+
+def nights_between(first: date, last: date) -> Iterator[date]:
+    """Return the nights from `first` to `last`, both included; raise `InvalidInput` when they are in the wrong order."""
+    if last < first:
+        raise InvalidInput(f"the last night {last} lies before the first one {first}; swap them")
+    return (first + timedelta(days=offset) for offset in range((last - first).days + 1))

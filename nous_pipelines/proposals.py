@@ -1,0 +1,139 @@
+"""What a night wants to change, as values that can be read, hashed and stored before anything changes."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from datetime import date
+from typing import Any
+from uuid import UUID, uuid5
+
+NAMESPACE = UUID("6f1d2f0e-3c7b-5d0a-9a65-6e6f75730002")
+
+PRECEDENCE = ("merge", "supersede", "contradiction", "archive", "share", "promote", "demote", "tier", "link", "censor", "procedure")
+"""When two proposals want the same memory, the one whose kind comes first here keeps it; the other waits a night.
+
+Merging goes first since it decides which memory the others would have to speak of.
+"""
+
+
+@dataclass(frozen=True)
+class Read:
+    """A row the proposal was decided on, at the version it had."""
+
+    kind: str
+    id: str
+    row_version: int
+
+
+@dataclass(frozen=True)
+class Change:
+    """Columns to set on one memory, or counters to add to its usage."""
+
+    kind: str
+    id: str
+    set: Mapping[str, Any] = field(default_factory=dict)
+    add: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """One change a night proposes: on what, having read what, why, and on which evidence."""
+
+    night: date
+    agent_id: str
+    kind: str
+    targets: tuple[str, ...]
+    read_set: tuple[Read, ...]
+    changes: tuple[Change, ...]
+    reason: str
+    evidence: Mapping[str, Any]
+    cost_usd: float = 0.0
+
+    @property
+    def id(self) -> UUID:
+        """The same proposal of the same night always has the same id, so that a retry finds itself."""
+        return uuid5(NAMESPACE, "\n".join((self.night.isoformat(), self.agent_id, self.kind, *self.targets)))
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the proposal as plain JSON values."""
+        return {**asdict(self), "night": self.night.isoformat()}
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Proposal:
+        """Read back what `as_dict` wrote."""
+        return cls(
+            **{
+                **values,
+                "night": date.fromisoformat(values["night"]),
+                "targets": tuple(values["targets"]),
+                "read_set": tuple(Read(**read) for read in values["read_set"]),
+                "changes": tuple(Change(**change) for change in values["changes"]),
+            }
+        )
+
+
+@dataclass(frozen=True)
+class Plan:
+    """All proposals of a night that don't get in each other's way, and those that had to wait."""
+
+    night: date
+    agent_ids: tuple[str, ...]
+    policy: Mapping[str, Any]
+    proposals: tuple[Proposal, ...]
+    waiting: tuple[Proposal, ...] = ()
+
+    @property
+    def hash(self) -> str:
+        """SHA-256 of everything that would be done; the checks pass this plan, and apply executes no other."""
+        return hashlib.sha256(canonical_json(self.as_dict()).encode()).hexdigest()
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the plan as plain JSON values."""
+        return {
+            "night": self.night.isoformat(),
+            "agent_ids": list(self.agent_ids),
+            "policy": dict(self.policy),
+            "proposals": [proposal.as_dict() for proposal in self.proposals],
+            "waiting": [proposal.as_dict() for proposal in self.waiting],
+        }
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Plan:
+        """Read back what `as_dict` wrote."""
+        return cls(
+            night=date.fromisoformat(values["night"]),
+            agent_ids=tuple(values["agent_ids"]),
+            policy=values["policy"],
+            proposals=tuple(Proposal.from_dict(entry) for entry in values["proposals"]),
+            waiting=tuple(Proposal.from_dict(entry) for entry in values["waiting"]),
+        )
+
+
+def planned(
+    night: date, proposals: Iterable[Proposal], *, agent_ids: Sequence[str], policy: Mapping[str, Any]
+) -> Plan:
+    """Resolve conflicts by the written precedence and return the plan.
+
+    A memory is changed by one proposal a night; a later one that reads or changes it would be decided on what is
+    no longer true, so it waits.
+    """
+    taken: set[tuple[str, str]] = set()
+    kept: list[Proposal] = []
+    waiting: list[Proposal] = []
+    for proposal in sorted(proposals, key=lambda p: (PRECEDENCE.index(p.kind), p.agent_id, p.id)):
+        changed = {(proposal.agent_id, change.id) for change in proposal.changes}
+        read = {(proposal.agent_id, entry.id) for entry in proposal.read_set}
+        if taken & (changed | read):
+            waiting.append(proposal)
+        else:
+            taken |= changed
+            kept.append(proposal)
+    return Plan(night, tuple(sorted(agent_ids)), policy, tuple(kept), tuple(waiting))
+
+
+def canonical_json(value: Any) -> str:
+    """Write JSON one way only: sorted keys, no spaces."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)

@@ -1,0 +1,80 @@
+"""What assets reach the world through: the database, the files of a night, and this run's options."""
+
+from datetime import date
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+from pydantic import Field, PrivateAttr
+
+from nous_online import postgres
+from nous_online.database import Database, open_url
+from nous_online.judging import Judge, OfflineJudge
+from nous_online.settings import settings
+from nous_pipelines.apply import find_agents
+from nous_pipelines.files import NightFiles
+from nous_pipelines.policy import NightPolicy
+from nous_pipelines.snapshot import Snapshot, night_folder, open_snapshot
+
+
+class NightRun(dg.ConfigurableResource):
+    """One night's database, files, policy and judge; the fields can be set in the launchpad."""
+
+    agent_ids: list[str] = Field(default=[], description="Agents this run is for; empty means all of them.")
+    policy: dict[str, float] = Field(default={}, description="Policy fields to override, such as candidate_similarity.")
+    home: str = Field(default="", description="Where snapshots are kept; empty means the home of Nous.")
+    database_url: str = Field(default="", description="The database; empty means the one Nous is set up with.")
+
+    _database: Database | None = PrivateAttr(default=None)
+
+    def setup_for_execution(self, context: dg.InitResourceContext) -> None:
+        """Open the database for the length of a step."""
+        self._database = Database(self.database_url or open_url(), role="nous_night", max_connections=4)
+
+    def teardown_after_execution(self, context: dg.InitResourceContext) -> None:
+        """Give the connections back."""
+        if self._database is not None:
+            self._database.close()
+
+    @property
+    def database(self) -> Database:
+        """The database, as the role of the night."""
+        if self._database is None:
+            raise RuntimeError("the resource is used outside of a run")
+        return self._database
+
+    @property
+    def night_policy(self) -> NightPolicy:
+        """The policy of this run: the default with this run's overrides."""
+        return NightPolicy().overridden(self.policy)
+
+    @cached_property
+    def judge(self) -> Judge:
+        """Who decides about pairs."""
+        return OfflineJudge()
+
+    def folder(self, night: date) -> Path:
+        """Return where this night's files lie."""
+        home = Path(self.home) if self.home else settings().home or postgres.default_home()
+        return night_folder(home / "snapshots", self.database, night)
+
+    def files(self, night: date) -> NightFiles:
+        """Return this night's working files."""
+        return NightFiles(self.folder(night))
+
+    def snapshot(self, night: date) -> Snapshot:
+        """Return this night's snapshot; fails the step when it has not been taken."""
+        snapshot = open_snapshot(self.folder(night))
+        if snapshot is None:
+            raise dg.Failure(f"night {night} has no snapshot; materialise the asset `snapshot` first")
+        return snapshot
+
+    def agents(self) -> list[str]:
+        """Return the agents this run is for."""
+        return find_agents(self.database, self.agent_ids)
+
+
+def as_metadata(values: dict[str, Any]) -> dict[str, Any]:
+    """Return plain values as Dagster metadata, nested ones as JSON."""
+    return {key: dg.MetadataValue.json(value) if isinstance(value, dict | list) else value for key, value in values.items()}

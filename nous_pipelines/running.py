@@ -1,0 +1,123 @@
+"""Runs nights without a UI: the same job, in this process, recorded in the same Dagster instance."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import date
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import filelock
+
+from nous_online.database import Database
+from nous_online.errors import Conflict, NotFound
+from nous_pipelines.files import NightFiles
+from nous_pipelines.report import NightReport, night_report
+from nous_pipelines.snapshot import night_folder, open_snapshot
+
+if TYPE_CHECKING:
+    from dagster import DagsterInstance, ExecuteInProcessResult
+
+
+@dataclass(frozen=True)
+class NightOptions:
+    """What a run may be told: for whom, where, and which opinions to change."""
+
+    database_url: str
+    home: Path
+    agent_ids: Sequence[str] = ()
+    policy: Mapping[str, float] = field(default_factory=dict)
+    is_dry_run: bool = False
+
+    def run_config(self) -> dict[str, object]:
+        """Return the options as Dagster run config."""
+        config = {
+            "agent_ids": list(self.agent_ids),
+            "policy": dict(self.policy),
+            "home": str(self.home),
+            "database_url": self.database_url,
+        }
+        return {"resources": {"night_run": {"config": config}}}
+
+
+@dataclass(frozen=True)
+class NightOutcome:
+    """How a run ended: its report, and what stopped it if something did."""
+
+    night: date
+    run_id: str
+    is_success: bool
+    report: NightReport | None
+    failures: tuple[str, ...]
+
+
+def run_night(night: date, options: NightOptions, *, instance: DagsterInstance) -> NightOutcome:
+    """Run one night and return its outcome; raise `Conflict` when it is being run already.
+
+    A night whose checks fail has changed nothing, and says in `failures` which check and why.
+    """
+    from nous_pipelines.definitions import defs
+
+    job = defs.resolve_job_def("dry_run" if options.is_dry_run else "nightly")
+    folder = files_of(night, options)
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    lock = filelock.FileLock(folder.with_name(f".{folder.name}.lock"))
+    try:
+        with lock.acquire(timeout=0):
+            result = job.execute_in_process(
+                partition_key=night.isoformat(),
+                run_config=options.run_config(),
+                instance=instance,
+                raise_on_error=False,
+            )
+    except filelock.Timeout as error:
+        raise Conflict(f"night {night} is being run by another process; wait for it to end") from error
+    return outcome_of(night, result, options)
+
+
+def outcome_of(night: date, result: ExecuteInProcessResult, options: NightOptions) -> NightOutcome:
+    """Read a finished run."""
+    failures = (*failed_checks(result), *failed_steps(result))
+    report = read_report(night, options) if result.success or failed_checks(result) else None
+    return NightOutcome(night, result.run_id, result.success, report, failures)
+
+
+def failed_checks(result: ExecuteInProcessResult) -> list[str]:
+    """Return a sentence for each check that failed."""
+    return [
+        f"check {evaluation.check_name}: {evaluation.description}"
+        for evaluation in result.get_asset_check_evaluations()
+        if not evaluation.passed
+    ]
+
+
+def failed_steps(result: ExecuteInProcessResult) -> list[str]:
+    """Return a sentence for each step that broke, naming the innermost cause."""
+    sentences: list[str] = []
+    for event in result.all_events:
+        if event.is_step_failure and event.step_failure_data.error is not None:
+            error = event.step_failure_data.error
+            while error.cause is not None:
+                error = error.cause
+            if "DagsterAssetCheckFailedError" not in (error.cls_name or ""):
+                sentences.append(f"{event.step_key}: {error.message.strip()}")
+    return sentences
+
+
+def files_of(night: date, options: NightOptions) -> Path:
+    """Return the folder of a night; raise `NotFound` or `Unavailable` as opening the database does."""
+    database = Database(options.database_url, role="nous_night", max_connections=2)
+    try:
+        return night_folder(options.home / "snapshots", database, night)
+    finally:
+        database.close()
+
+
+def read_report(night: date, options: NightOptions) -> NightReport:
+    """Return the report of a night that ran; raise `NotFound` when it did not."""
+    folder = files_of(night, options)
+    snapshot = open_snapshot(folder)
+    if snapshot is None or not NightFiles(folder).has("plan"):
+        raise NotFound(f"night {night} has not run here; run it with: nous night --date {night}")
+    return night_report(snapshot, NightFiles(folder))

@@ -1,0 +1,148 @@
+"""The state of the store at the end of a night, read in one transaction and kept as immutable Parquet."""
+
+from __future__ import annotations
+
+import io
+import json
+import shutil
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import polars as pl
+from psycopg import Connection
+from psycopg.sql import SQL
+
+from nous_online.database import Database
+from nous_online.errors import Unavailable
+from nous_online.statements import statements
+from nous_pipelines.copy_binary import read_fixed, write_parquet_atomically
+from nous_pipelines.nights import end_of
+
+BLOCKS = statements("nous_pipelines", "snapshot.sql")
+MOMENTS = ("learned_at", "last_confirmed_at", "superseded_at", "valid_from", "valid_to", "archived_at", "recalled_at")
+LISTS = ("tags", "sources", "encoded_censors", "result_ids", "cited_ids", "targets")
+FLAGS = ("is_pinned", "is_rewound")
+NUMBERS = {
+    "confidence": pl.Float64,
+    "trust": pl.Int16,
+    "confirmation_count": pl.Int32,
+    "rank_weight": pl.Float64,
+    "row_version": pl.Int64,
+    "retrieved_count": pl.Int64,
+    "cited_count": pl.Int64,
+    "ignored_count": pl.Int64,
+    "result_limit": pl.Int32,
+}
+READ_TIMEOUT_S = 600.0
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """Where the tables of one night lie; `taken_at` tells whether the night was over when it was read."""
+
+    folder: Path
+    night: date
+    taken_at: datetime
+    counts: dict[str, int]
+
+    @property
+    def is_final(self) -> bool:
+        """Whether nothing more could be said in this night when the snapshot was taken."""
+        return self.taken_at >= end_of(self.night)
+
+    def table(self, name: str) -> pl.DataFrame:
+        """Read one table; raise `Unavailable` when its file is missing or damaged."""
+        path = self.folder / f"{name}.parquet"
+        try:
+            return pl.read_parquet(path)
+        except (OSError, pl.exceptions.PolarsError) as error:
+            message = f"{path} can't be read ({error}); move {self.folder} aside and run the night again to rebuild it"
+            raise Unavailable(message) from error
+
+
+def night_folder(root: Path, database: Database, night: date) -> Path:
+    """Return where the files of a night lie: apart for each database, so that none is taken for another's."""
+    with database.transaction() as connection:
+        row = connection.execute(BLOCKS["identity"]).fetchone()
+    return root / str(row[0] if row else "unknown") / f"night={night.isoformat()}"
+
+
+def take_snapshot(database: Database, folder: Path, *, night: date, probe_days: int, now: datetime | None = None) -> Snapshot:
+    """Return the snapshot of a night, reading the store only when there is no final one yet.
+
+    A final snapshot is never read again. One taken while its night still lasted is moved aside, not overwritten.
+    Either all files appear under `folder`, or none.
+    """
+    existing = open_snapshot(folder)
+    if existing is not None and existing.is_final:
+        return existing
+    if existing is not None:
+        folder.rename(folder.with_name(f"{folder.name}.taken-{existing.taken_at:%Y%m%dT%H%M%S%f}"))
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = folder.with_name(f".{folder.name}.{uuid4().hex}")
+    unfinished.mkdir()
+    try:
+        snapshot = _read(database, unfinished, night=night, probe_days=probe_days, taken_at=now or datetime.now(UTC))
+        unfinished.rename(folder)
+    except BaseException:
+        shutil.rmtree(unfinished, ignore_errors=True)
+        raise
+    return Snapshot(folder, snapshot.night, snapshot.taken_at, snapshot.counts)
+
+
+def open_snapshot(folder: Path) -> Snapshot | None:
+    """Return the snapshot that lies in `folder`, or None; raise `Unavailable` when its description is damaged."""
+    path = folder / "snapshot.json"
+    if not path.exists():
+        return None
+    try:
+        values = json.loads(path.read_text("utf-8"))
+        return Snapshot(folder, date.fromisoformat(values["night"]), datetime.fromisoformat(values["taken_at"]), values["counts"])
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        message = f"{path} is damaged ({error!r}); move {folder} aside and run the night again to rebuild it"
+        raise Unavailable(message) from error
+
+
+def _read(database: Database, folder: Path, *, night: date, probe_days: int, taken_at: datetime) -> Snapshot:
+    bounds = {"ends_at": end_of(night), "probes_from": end_of(night) - timedelta(days=probe_days)}
+    with database.transaction(timeout_s=READ_TIMEOUT_S, is_snapshot=True) as connection:
+        tables = {
+            "facts": with_vectors(connection, read_table(connection, "facts", bounds), "vectors", bounds),
+            "recalls": with_vectors(connection, read_table(connection, "recalls", bounds), "recall_vectors", bounds),
+            "undone_merges": read_table(connection, "undone_merges", bounds),
+        }
+    for name, table in tables.items():
+        write_parquet_atomically(table, folder / f"{name}.parquet")
+    counts = {name: len(table) for name, table in tables.items()}
+    description = {"night": night.isoformat(), "taken_at": taken_at.isoformat(), "counts": counts}
+    (folder / "snapshot.json").write_text(json.dumps(description), "utf-8")
+    return Snapshot(folder, night, taken_at, counts)
+
+
+def read_table(connection: Connection, block: str, parameters: dict[str, Any]) -> pl.DataFrame:
+    """Return the rows of a query as a table: moments in UTC, JSON lists as lists of text."""
+    content = io.BytesIO()
+    with connection.cursor() as cursor:
+        query = SQL("copy ({}) to stdout (format csv, header)").format(SQL(BLOCKS[block]))
+        with cursor.copy(query, parameters) as copy:
+            for chunk in copy:
+                content.write(chunk)
+    content.seek(0)
+    table = pl.read_csv(content, infer_schema=False)
+    return table.with_columns(
+        pl.col(name).str.to_datetime(time_zone="UTC", time_unit="us") for name in MOMENTS if name in table.columns
+    ).with_columns(
+        pl.col(name).str.json_decode(pl.List(pl.String)) for name in LISTS if name in table.columns
+    ).with_columns(
+        *(pl.col(name) == "t" for name in FLAGS if name in table.columns),
+        *(pl.col(name).cast(dtype) for name, dtype in NUMBERS.items() if name in table.columns),
+    )
+
+
+def with_vectors(connection: Connection, table: pl.DataFrame, block: str, parameters: dict[str, Any]) -> pl.DataFrame:
+    """Add the column `embedding` to a table, by id; null where there is no vector."""
+    vectors = read_fixed(connection, BLOCKS[block], parameters, types={"id": "uuid", "embedding": "vector"})
+    return table.join(vectors, on="id", how="left", maintain_order="left")

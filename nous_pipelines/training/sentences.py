@@ -1,0 +1,214 @@
+"""Labelled pairs over the sentences of `templates`: wordings of one statement, and look-alikes that differ in one thing."""
+# ruff: noqa: S311 — pseudo-random draws with a fixed seed make the model reproducible; nothing here is secret
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from nous_pipelines.training.templates import (
+    ACTORS,
+    ADDITIONS,
+    DEEDS,
+    FACTS,
+    MANNERS,
+    QUALIFIERS,
+    SPOTS,
+    TRAITS,
+    VALUES,
+)
+
+FACT_ROUNDS = 40  # draws of values per statement
+SCENE_ROUNDS = 2_500
+
+
+@dataclass(frozen=True)
+class Example:
+    """Two texts, whether they say the same, and where they come from."""
+
+    a: str
+    b: str
+    is_same: bool
+    source: str
+
+
+def written_examples(seed: int) -> list[Example]:
+    """Return the pairs generated from sentences written for this purpose, the same for the same seed."""
+    rng = random.Random(seed)
+    pairs = [*_fact_pairs(rng), *_scene_pairs(rng)]
+    return [pair for pair in dict.fromkeys(pairs) if pair.a != pair.b]
+
+
+def _fact_pairs(rng: random.Random) -> Iterator[Example]:
+    for wordings in FACTS:
+        slots = sorted(set(re.findall(r"{(\w+)}", " ".join(wordings))))
+        for _ in range(FACT_ROUNDS):
+            filled = _draw(slots, rng)
+            one, other = rng.sample(wordings, 2)
+            yield Example(_fill(one, filled), _fill(other, filled), is_same=True, source="written-wording")
+            yield Example(_fill(one, filled), _noised(_fill(one, filled), rng), is_same=True, source="written-noise")
+            changed = {**filled, **_changed(slots, filled, rng)}
+            yield Example(_fill(one, filled), _fill(rng.choice((one, other)), changed), is_same=False, source="written-value")
+            yield from _widened(one, other, filled, rng)
+            yield from _qualified(one, other, filled, rng)
+            yield from _exchanged(one, other, filled, rng)
+
+
+def _draw(slots: list[str], rng: random.Random) -> dict[str, str]:
+    filled: dict[str, str] = {}
+    for slot in slots:
+        free = [value for value in VALUES[slot.rstrip("2")] if value not in filled.values()]
+        filled[slot] = rng.choice(free)
+    return filled
+
+
+def _changed(slots: list[str], filled: dict[str, str], rng: random.Random) -> dict[str, str]:
+    slot = rng.choice(slots)
+    return {slot: rng.choice([value for value in VALUES[slot.rstrip("2")] if value not in filled.values()])}
+
+
+def _fill(wording: str, filled: dict[str, str]) -> str:
+    text = wording.format(**filled)
+    return text[0].upper() + text[1:]
+
+
+def _widened(one: str, other: str, filled: dict[str, str], rng: random.Random) -> Iterator[Example]:
+    """Narrow or widen one value: "in Ghent" against "in Ghent, Belgium", "in Belgium", "garlic" against "garlic and rice"."""
+    if "city" in filled:
+        place = rng.choice(VALUES["place"])
+        wider = {**filled, "city": f"{filled['city']}, {place}"}
+        yield Example(_fill(one, filled), _fill(rng.choice((one, other)), wider), is_same=False, source="written-wider")
+    if "food" in filled:
+        more = {**filled, "food": f"{filled['food']} and {rng.choice(VALUES['food'])}"}
+        yield Example(_fill(one, filled), _fill(rng.choice((one, other)), more), is_same=False, source="written-wider")
+    if "thing" in filled:
+        extra = rng.choice((" since last year", " for a short time", " together with its sister company", " in the old town"))
+        text = _fill(other, filled).rstrip(".") + extra + "."
+        yield Example(_fill(one, filled), text, is_same=False, source="written-wider")
+
+
+def _qualified(one: str, other: str, filled: dict[str, str], rng: random.Random) -> Iterator[Example]:
+    """Add a word or a phrase that says more: "the former owner", "… and Bergen", "… for two years"."""
+    plain, text = _fill(one, filled), _fill(rng.choice((one, one, other)), filled)
+    nouns = [match.start() for match in re.finditer(r"(?<=\b[Tt]he )(?=[a-z])|(?<=\ba )(?=[a-z])|(?<='s )(?=[a-z])", text)]
+    if nouns:
+        place = rng.choice(nouns)
+        qualified = f"{text[:place]}{rng.choice(QUALIFIERS)} {text[place:]}"
+        yield Example(plain, qualified, is_same=False, source="written-qualified")
+    ending = rng.choice(ADDITIONS).format(**_draw(["city", "person", "place", "year", "food"], rng))
+    yield Example(plain, f"{text.rstrip('.')} {ending}.", is_same=False, source="written-addition")
+
+
+def _exchanged(one: str, other: str, filled: dict[str, str], rng: random.Random) -> Iterator[Example]:
+    """Exchange the two values of one kind, in the same or in the other wording."""
+    for slot in filled:
+        if slot + "2" in filled and " and {" not in one + other:
+            turned = {**filled, slot: filled[slot + "2"], slot + "2": filled[slot]}
+            yield Example(_fill(one, filled), _fill(rng.choice((one, other)), turned), is_same=False, source="written-roles")
+
+
+def _noised(text: str, rng: random.Random) -> str:
+    """Change what carries no meaning: the full stop, letter case, a filler, an article."""
+    choice = rng.randrange(5)
+    if choice == 0:
+        return text.rstrip(".")
+    if choice == 1:
+        return text.lower()
+    if choice == 2:
+        return text.replace(" is ", " is currently ", 1) if " is " in text else text.rstrip(".") + " ."
+    if choice == 3:
+        return text.replace("The ", "", 1) if text.startswith("The ") else f"{text.rstrip('.')}!"
+    return text.replace(" was ", " has been ", 1) if " was " in text else text.upper()
+
+
+@dataclass(frozen=True)
+class Scene:
+    """One everyday scene; every part is a tuple of interchangeable spellings."""
+
+    trait: tuple[str, ...]
+    actor: tuple[str, ...]
+    deed: tuple[tuple[str, ...], ...]
+    object: tuple[str, ...]
+    object_trait: tuple[str, ...]
+    spot: tuple[str, ...]
+    manner: tuple[str, ...]
+
+
+def _scene_pairs(rng: random.Random) -> Iterator[Example]:
+    for _ in range(SCENE_ROUNDS):
+        scene = _scene(rng)
+        yield Example(_told(scene, rng), _told(scene, rng), is_same=True, source="written-scene")
+        other, kind = _altered(scene, rng)
+        yield Example(_told(scene, rng), _told(other, rng), is_same=False, source=f"written-scene-{kind}")
+
+
+def _scene(rng: random.Random) -> Scene:
+    deed = rng.choice(DEEDS)
+    return Scene(
+        trait=_spellings(rng.choice(("", "", *TRAITS))),
+        actor=_spellings(rng.choice(ACTORS)),
+        deed=tuple(_spellings(part) for part in deed[:3]),
+        object=_spellings(rng.choice(deed[3].split(","))),
+        object_trait=_spellings(rng.choice(("", "", "", *TRAITS))),
+        spot=_spellings(rng.choice(SPOTS)),
+        manner=_spellings(rng.choice(MANNERS)),
+    )
+
+
+def _spellings(part: str) -> tuple[str, ...]:
+    return tuple(part.strip().split("/"))
+
+
+def _altered(scene: Scene, rng: random.Random) -> tuple[Scene, str]:
+    """Change one part of a scene so that it is another scene."""
+    from dataclasses import replace
+
+    fresh = _scene(rng)
+    same_deed = next(deed for deed in DEEDS if _spellings(deed[0]) == scene.deed[0])
+    changes = {
+        "actor": replace(scene, actor=fresh.actor),
+        "deed": replace(scene, deed=fresh.deed),
+        "object": replace(scene, object=_spellings(rng.choice(same_deed[3].split(",")))),
+        "trait": replace(scene, trait=fresh.trait),
+        "object-trait": replace(scene, object_trait=fresh.object_trait),
+        "spot": replace(scene, spot=fresh.spot),
+        "manner": replace(scene, manner=fresh.manner),
+        "moved-trait": replace(scene, trait=scene.object_trait, object_trait=scene.trait),
+    }
+    usable = [kind for kind, other in changes.items() if other != scene]
+    kind = rng.choice(usable)
+    return changes[kind], kind
+
+
+def _told(scene: Scene, rng: random.Random) -> str:
+    """Tell a scene in one of several constructions, with any spelling of each part."""
+    actor, trait = rng.choice(scene.actor), rng.choice(scene.trait)
+    article = rng.choice(("a", "a", "the", "one"))
+    relative = bool(trait) and rng.random() < 0.25
+    who = f"{article} {actor}, who is {trait}," if relative else f"{article} {trait} {actor}"
+    doing, done, does = (rng.choice(spellings) for spellings in scene.deed)
+    thing = _thing(scene, rng)
+    spot, manner = rng.choice(scene.spot), rng.choice(scene.manner)
+    told = rng.choice(
+        (
+            f"{who} is {manner} {doing} {thing} {spot}",
+            f"{who} is {doing} {thing} {manner} {spot}",
+            f"{who} {manner} {does} {thing} {spot}",
+            f"{thing} is being {manner} {done} by {who} {spot}",
+            f"there is {who} {manner} {doing} {thing} {spot}",
+            f"{spot or who} {who if spot else ''} is {manner} {doing} {thing}",
+        )
+    )
+    told = re.sub(r"\ba (?=[aeiou])", "an ", " ".join(told.split()).rstrip(","))
+    return told[0].upper() + told[1:] + rng.choice(("", "."))
+
+
+def _thing(scene: Scene, rng: random.Random) -> str:
+    written, trait = rng.choice(scene.object), rng.choice(scene.object_trait)
+    article, _, noun = written.partition(" ")
+    article = "a" if article == "an" else article
+    if not noun or not trait:
+        return written
+    return f"{article} {noun} which is {trait}" if rng.random() < 0.25 else f"{article} {trait} {noun}"
