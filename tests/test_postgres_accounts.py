@@ -8,7 +8,6 @@ import shutil
 import stat
 import subprocess
 import sys
-import tempfile
 from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
@@ -16,6 +15,7 @@ from pathlib import Path
 import psutil
 import psycopg
 import pytest
+from postgres_homes import scratch
 
 from nous_online import postgres
 from nous_online.errors import InvalidInput, Unavailable
@@ -42,15 +42,8 @@ home = Path(sys.argv[1])
 
 @pytest.fixture
 def place() -> Iterator[Path]:
-    """A directory of ours that any account can pass through; it and every server in it go afterwards."""
-    memory = Path("/dev/shm")  # noqa: S108 - three times as fast as a busy disk, and nothing here shall last
-    in_memory = os.access(memory, os.W_OK) and shutil.disk_usage(memory).free > 2**30
-    directory = Path(tempfile.mkdtemp(prefix="nous-test-", dir=memory if in_memory else None)).resolve()
-    directory.chmod(0o711)
-    yield directory
-    for record in directory.rglob("server.json"):
-        postgres.stop(record.parent)
-    shutil.rmtree(directory)
+    with scratch() as directory:
+        yield directory
 
 
 @pytest.fixture

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator
 
 import psycopg
 import pytest
+from postgres_homes import scratch
 
 from nous_online import postgres
 from nous_online.errors import Unsupported
@@ -14,12 +14,9 @@ from nous_online.postgres.capability import Capability, shortcoming
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[postgres.Server]:
-    home = tmp_path_factory.mktemp("home")
-    yield postgres.ensure(home)
-    postgres.stop(home)
-    data = postgres.data_directory(home)
-    shutil.rmtree(data if data.is_relative_to(home) else data.parent)
+def server() -> Iterator[postgres.Server]:
+    with scratch() as home:
+        yield postgres.ensure(home)
 
 
 def test_the_embedded_server_is_capable(server: postgres.Server) -> None:
