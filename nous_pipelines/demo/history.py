@@ -25,6 +25,9 @@ WORKDAY_START = time(9, 0)
 WORKDAY_MINUTES = 9 * 60
 FULL_FACT_FIELDS = 7
 SOURCES_WITH_A_KIND = ("agent", "tool", "import")
+MONTHS = (  # strftime would follow the locale, and the bytes must not
+    "January February March April May June July August September October November December".split()
+)
 CONFIDENCE = {"user": 0.86, "tool": 0.93, "import": 0.76, "agent": 0.72}
 FRAMES = {
     "technical": "task",
@@ -212,7 +215,7 @@ def with_dates(text: str, *, until: date) -> str:
 
     def spelled(match: re.Match[str]) -> str:
         day = workday(first + timedelta(days=int(match[1])), first=date.min, last=date.max)
-        return f"{day.day} {day:%B}"
+        return f"{day.day} {MONTHS[day.month - 1]}"
 
     return re.sub(r"<d(\d+)>", spelled, text)
 
