@@ -7,13 +7,14 @@ from datetime import UTC, datetime
 from typing import Self, Unpack
 from uuid import UUID
 
-from nous_online import facts, store
+from nous_online import facts, recalling, store
 from nous_online.agent import Agent, register
 from nous_online.database import Database, open_url, register_space
 from nous_online.domain import Fact, FactDetails, Learned
 from nous_online.embedding import Embedder, LocalMiniLM, OpenAICompatible
 from nous_online.judging import Judge, OfflineJudge
 from nous_online.policy import LearnPolicy
+from nous_online.recalling import Recall, RecallDetails
 from nous_online.settings import settings
 from nous_online.validation import checked_agent, checked_id
 
@@ -94,6 +95,44 @@ class Heart:
         now = datetime.now(UTC)
         news = [facts.new_fact(content, details, now=now) for content, details in entries]
         return facts.store_deferred(self.agent, news, deadline)
+
+    def recall(self, query: str, *, deadline_s: float | None = None, **details: Unpack[RecallDetails]) -> Recall:
+        """Return what answers `query` best, best first, with the parts of each score, and remember that it was asked.
+
+        What was encoded in the same frame counts 1.3 times, what was encoded under the same censors up to 1.2 times;
+        neither hides anything. Raises `InvalidInput`, `DeadlineExceeded` or `Unavailable`.
+        """
+        deadline = self.agent.deadline(deadline_s)
+        return recalling.ask(self.agent, query, details, deadline)
+
+    def cite(
+        self,
+        recall_id: UUID,
+        memory_ids: Sequence[UUID],
+        *,
+        at: datetime | None = None,
+        deadline_s: float | None = None,
+    ) -> int:
+        """Say which answers of a recall were used; return how many that is news about.
+
+        What is cited rises with the nights, and becomes a probe that no night may make harder to find.
+        """
+        deadline = self.agent.deadline(deadline_s)
+        at = at or datetime.now(UTC)
+        return recalling.give_feedback(self.agent, recall_id, memory_ids, "cited", at=at, deadline=deadline)
+
+    def ignore(
+        self,
+        recall_id: UUID,
+        memory_ids: Sequence[UUID],
+        *,
+        at: datetime | None = None,
+        deadline_s: float | None = None,
+    ) -> int:
+        """Say which answers of a recall were of no use; return how many that is news about."""
+        deadline = self.agent.deadline(deadline_s)
+        at = at or datetime.now(UTC)
+        return recalling.give_feedback(self.agent, recall_id, memory_ids, "ignored", at=at, deadline=deadline)
 
     def get(self, fact_id: UUID, *, deadline_s: float | None = None) -> Fact:
         """Return one fact in whatever state it is; raise `NotFound` when this agent has none of that id."""

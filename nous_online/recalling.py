@@ -1,0 +1,142 @@
+"""Recalling: find, remember what was found, and learn from what was used of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Literal, TypedDict, overload
+from uuid import UUID
+
+from pgvector import Vector
+from psycopg import Connection
+from psycopg.types.json import Jsonb
+
+from nous_online.agent import Agent
+from nous_online.deadline import Deadline
+from nous_online.errors import InvalidInput, NotFound
+from nous_online.policy import MAX_CONTENT_BYTES
+from nous_online.ranking import RecallPolicy
+from nous_online.recall import Cue, Recalled, check, recall
+from nous_online.statements import statements
+from nous_online.validation import checked_moment, checked_names, checked_optional, checked_text
+
+SQL = statements("nous_online", "usage.sql")
+Feedback = Literal["cited", "ignored"]
+
+
+class RecallDetails(TypedDict, total=False):
+    """Everything `recall` may be told besides its question."""
+
+    types: Sequence[str] | None
+    """Kinds of memory to look among; all that can be recalled, unless named."""
+    limit: int
+    frame: str | None
+    """The cognitive frame the agent is in; memories encoded in it count 1.3 times."""
+    active_censors: Sequence[str] | None
+    as_of: datetime | str | None
+    """Ask for what was believed at that moment."""
+    at: datetime | str | None
+    """When the question was asked; now, unless an older history is being replayed."""
+    session_id: str | None
+    user_id: str | None
+    project_id: str | None
+
+
+@dataclass(frozen=True)
+class Recall(Sequence[Recalled]):
+    """The answers of one recall, best first; its `id` takes the feedback."""
+
+    id: UUID
+    query: str
+    answers: tuple[Recalled, ...]
+
+    def __len__(self) -> int:
+        return len(self.answers)
+
+    @overload
+    def __getitem__(self, index: int) -> Recalled: ...
+    @overload
+    def __getitem__(self, index: slice) -> tuple[Recalled, ...]: ...
+    def __getitem__(self, index: int | slice) -> Recalled | tuple[Recalled, ...]:
+        return self.answers[index]
+
+    def __iter__(self) -> Iterator[Recalled]:
+        return iter(self.answers)
+
+
+def ask(agent: Agent, query: object, details: RecallDetails, deadline: Deadline) -> Recall:
+    """Find the answers to a question and log them, in one transaction."""
+    unknown = set(details) - set(RecallDetails.__annotations__)
+    if unknown:
+        raise InvalidInput(f"unknown detail {sorted(unknown)[0]!r}; known: {', '.join(RecallDetails.__annotations__)}")
+    text = checked_text("query", query, max_bytes=MAX_CONTENT_BYTES)
+    at = checked_moment("at", details.get("at")) or datetime.now(UTC)
+    session_id = checked_optional("session_id", details.get("session_id"), max_characters=100)
+    (vector,) = agent.embed([text], deadline)
+    cue = Cue(
+        query=text,
+        embedding=vector,
+        types=tuple(details.get("types") or ("fact",)),
+        limit=details.get("limit", 10),
+        frame=checked_optional("frame", details.get("frame"), max_characters=100),
+        active_censors=checked_names("active_censors", details.get("active_censors")),
+        as_of=checked_moment("as_of", details.get("as_of")),
+        user_id=details.get("user_id"),
+        project_id=details.get("project_id"),
+    )
+    check(cue)
+    with agent.transaction(deadline) as connection:
+        found = recall(connection, agent.id, cue, space=agent.embedder.space, policy=RecallPolicy())
+        recall_id = log(connection, agent, cue, found, at=at, session_id=session_id)
+    return Recall(recall_id, text, tuple(found))
+
+
+def log(
+    connection: Connection, agent: Agent, cue: Cue, found: Sequence[Recalled], *, at: datetime, session_id: str | None
+) -> UUID:
+    """Keep what was asked and found, and count each memory found."""
+    row = {
+        "agent_id": agent.id,
+        "recalled_at": at,
+        "query": cue.query,
+        "query_embedding": Vector(cue.embedding),
+        "space_id": agent.embedder.space.id,
+        "types": list(cue.types),
+        "limit": cue.limit,
+        "frame": cue.frame,
+        "active_censors": None if cue.active_censors is None else Jsonb(list(cue.active_censors)),
+        "as_of": cue.as_of,
+        "session_id": session_id,
+        "result_ids": [answer.id for answer in found],
+        "result_scores": [answer.score for answer in found],
+    }
+    with connection.pipeline():
+        logged = connection.execute(SQL["log_recall"], row)
+        connection.execute(SQL["count_retrieved"], {**row, "kinds": [answer.memory.kind for answer in found]})
+    stored = logged.fetchone()
+    if stored is None:
+        raise NotFound(f"the recall of agent {agent.id!r} was not logged")
+    return stored[0]
+
+
+def give_feedback(
+    agent: Agent, recall_id: UUID, memory_ids: Sequence[UUID], kind: Feedback, *, at: datetime, deadline: Deadline
+) -> int:
+    """Say which answers of a recall were used, or not; return how many that is news about.
+
+    Saying it twice counts once. Raises `NotFound` for an unknown recall, `InvalidInput` for a memory it did not find.
+    """
+    key = {"agent_id": agent.id, "recall_id": recall_id}
+    with agent.transaction(deadline) as connection:
+        row = connection.execute(SQL["lock_recall"], key).fetchone()
+        if row is None:
+            raise NotFound(f"agent {agent.id!r} has no recall {recall_id}")
+        result_ids, cited_ids, ignored_ids = row
+        strangers = sorted(set(memory_ids) - set(result_ids))
+        if strangers:
+            raise InvalidInput(f"recall {recall_id} did not find memory {strangers[0]}; cite only what it returned")
+        fresh = sorted(set(memory_ids) - set(cited_ids if kind == "cited" else ignored_ids))
+        connection.execute(SQL[f"store_{kind}"], {**key, "ids": fresh})
+        connection.execute(SQL[f"count_{kind}"], {**key, "ids": fresh, "at": at})
+    return len(fresh)
