@@ -54,6 +54,11 @@ class ImportReport:
         """Whether an earlier run had already stored some of it."""
         return self.already_known > 0
 
+    @property
+    def is_useful(self) -> bool:
+        """Whether anything in the file was good."""
+        return bool(self.stored or self.episodes or self.recalls_replayed or self.already_known)
+
 
 @dataclass(frozen=True)
 class Progress:

@@ -1,0 +1,225 @@
+"""Commands about memories: learn, recall, import, status."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from nous_online.cli.output import (
+    INTERRUPTED,
+    AgentOption,
+    JsonOption,
+    escaped,
+    show,
+    show_error,
+    show_json,
+    show_note,
+    stderr,
+)
+
+if TYPE_CHECKING:
+    from nous_online.heart import Heart
+    from nous_online.importing import ImportReport, Progress
+
+SHOWN_BAD_LINES = 20
+
+
+def register(app: typer.Typer) -> None:
+    """Add these commands."""
+    for name, command in {"learn": learn, "recall": recall, "import": import_history, "status": status}.items():
+        app.command(name, rich_help_panel="Memories")(command)
+
+
+def opened(agent: str | None) -> Heart:
+    """Open the memory of the agent named, or of the one NOUS_AGENT names."""
+    from nous_online.heart import Heart
+    from nous_online.settings import settings
+
+    return Heart.open(agent or settings().agent)
+
+
+def learn(  # noqa: PLR0913 (one parameter for each option)
+    text: Annotated[str, typer.Argument(help="What is to be remembered: one statement.")],
+    *,
+    subject: Annotated[str | None, typer.Option(help="What it is about.")] = None,
+    category: Annotated[str | None, typer.Option(help="Its category, such as preference.")] = None,
+    tag: Annotated[list[str] | None, typer.Option(help="A tag; may be given several times.")] = None,
+    frame: Annotated[str | None, typer.Option(help="The cognitive frame it was learned in, such as debug.")] = None,
+    source: Annotated[str | None, typer.Option(help="Where it comes from.")] = None,
+    confidence: Annotated[float, typer.Option(help="How sure it is, from 0 to 1.")] = 1.0,
+    learned_at: Annotated[
+        str | None, typer.Option(metavar="ISO-8601", help="When it was said; now by default.")
+    ] = None,
+    key: Annotated[str | None, typer.Option(help="An idempotency key, to make a retry safe.")] = None,
+    agent: AgentOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Learn one fact: confirm what says the same, supersede what it updates, or store it.
+
+    [bold]Examples[/bold]
+
+    [dim]$[/dim] nous learn "The staging database is Postgres 18" --subject staging --source "chat with Ada"
+
+    [dim]$[/dim] nous learn "Deploys need two approvals" --frame decision --tag process --json
+    """
+    with opened(agent) as heart:
+        learned = heart.learn(
+            text, subject=subject, category=category, tags=tag, encoded_frame=frame, source=source,
+            confidence=confidence, learned_at=learned_at, idempotency_key=key,
+        )  # fmt: skip
+    if as_json:
+        show_json(learned)
+        return
+    show(f"[green]{learned.action}[/green]  {escaped(learned.memory.content)}")
+    show(f"[dim]{learned.memory.id}  {escaped(learned.reason)}[/dim]")
+
+
+def recall(
+    query: Annotated[str, typer.Argument(help="What to look for, as a question or in words.")],
+    *,
+    limit: Annotated[int, typer.Option(help="How many memories at most.")] = 10,
+    frame: Annotated[str | None, typer.Option(help="The cognitive frame the agent is in.")] = None,
+    as_of: Annotated[str | None, typer.Option(metavar="ISO-8601", help="What was believed at that moment.")] = None,
+    agent: AgentOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Recall what matters for a question, best first.
+
+    [bold]Examples[/bold]
+
+    [dim]$[/dim] nous recall "which database does staging use?" --limit 3
+
+    [dim]$[/dim] nous recall "who approves deploys" --as-of 2026-05-01T00:00:00Z --json
+    """
+    with opened(agent) as heart:
+        found = heart.recall(query, limit=limit, frame=frame, as_of=as_of)
+    if as_json:
+        show_json({"recall_id": found.id, "memories": [recalled_json(each) for each in found]})
+        return
+    if not found:
+        show("nothing was found")
+    for place, each in enumerate(found, start=1):
+        show(f"[bold]{place:>2}[/bold]  [cyan]{each.score:.3f}[/cyan]  {escaped(each.content)}")
+        show(f"            [dim]{each.id}  learned {each.memory.learned_at:%Y-%m-%d}[/dim]")
+
+
+def import_history(
+    file: Annotated[Path, typer.Argument(help="A JSONL file: one fact, dialogue, episode or recall a line.")],
+    *,
+    source: Annotated[str | None, typer.Option(help="The name of this history; the file's by default.")] = None,
+    agent: AgentOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Import a history; run it again after an interruption and it continues.
+
+    Bad lines are reported by number and the others kept. The exit code is 1 when nothing in the file was good.
+    The format: docs/import.md.
+
+    [bold]Examples[/bold]
+
+    [dim]$[/dim] nous import history.jsonl --agent aria
+
+    [dim]$[/dim] nous import exports/2026-05.jsonl --source may --json
+    """
+    from nous_online.importing import import_file
+
+    with opened(agent) as heart, progress_bar(file) as on_progress:
+        report = import_file(heart, file, source=source, on_progress=on_progress)
+    if as_json:
+        show_json(report)
+    else:
+        show_report(report)
+    if report.bad_count and not report.is_useful:
+        raise typer.Exit(1)
+
+
+@contextmanager
+def progress_bar(file: Path) -> Generator[Callable[[Progress], None]]:
+    """Show how far an import has come, on a terminal; say so when it is interrupted."""
+    from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
+    from rich.progress import Progress as Bar
+
+    console = stderr()
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.fields[lines]:,} lines"),
+        TimeRemainingColumn(),
+    )
+    last: list[Progress] = []
+    with Bar(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
+        task = bar.add_task(escaped(file.name), total=None, lines=0)
+
+        def advance(progress: Progress) -> None:
+            last[:] = [progress]
+            bar.update(task, total=progress.total_bytes, completed=progress.bytes_read, lines=progress.lines)
+
+        try:
+            yield advance
+        except KeyboardInterrupt as interrupt:
+            bar.stop()
+            lines = last[0].lines if last else 0
+            show_error(f"interrupted; everything up to line {lines:,} is stored, run the same import again to go on")
+            raise typer.Exit(INTERRUPTED) from interrupt
+
+
+def show_report(report: ImportReport) -> None:
+    """Tell people what an import did, and on stderr what it could not do."""
+    counts = {
+        "facts": report.stored,
+        "episodes": report.episodes,
+        "recalls replayed": report.recalls_replayed,
+        "already known": report.already_known,
+    }
+    said = ", ".join(f"{count:,} {name}" for name, count in counts.items() if count) or "nothing new"
+    show(f"[green]imported[/green]  {said}, from {report.lines:,} lines")
+    for reason, count in report.skipped:
+        show_note(f"left out  {count:,} lines: {reason}")
+    if report.ignored_fields:
+        show_note(f"ignored fields: {', '.join(report.ignored_fields)}")
+    for note in report.bad[:SHOWN_BAD_LINES]:
+        show_error(f"line {note.number}: {note.message}")
+    if report.bad_count > SHOWN_BAD_LINES:
+        show_error(f"{report.bad_count - SHOWN_BAD_LINES:,} more bad lines; --json lists up to {len(report.bad):,}")
+
+
+def status(*, agent: AgentOption = None, as_json: JsonOption = False) -> None:
+    """Count what an agent remembers.
+
+    [bold]Examples[/bold]
+
+    [dim]$[/dim] nous status --agent aria
+
+    [dim]$[/dim] nous status --json | jq .memories.fact.active
+    """
+    from nous_online.database import Database, open_url
+    from nous_online.settings import settings
+    from nous_online.status import status_of
+    from nous_online.validation import checked_agent
+
+    name = checked_agent(agent or settings().agent)
+    database = Database(open_url())
+    try:
+        with database.transaction(name) as connection:
+            found = status_of(connection, name)
+    finally:
+        database.close()
+    if as_json:
+        show_json(found)
+        return
+    show(f"[bold]{escaped(name)}[/bold]")
+    for kind, states in found.memories.items():
+        counts = ", ".join(f"{count:,} {state}" for state, count in states.items())
+        show(f"{kind:<10} {counts}")
+    show(f"{'recalls':<10} {found.recalls:,}")
+    if not found.memories:
+        show_note("no memories yet; teach it some with `nous learn` or `nous import`")
+
+
+def recalled_json(recalled: Any) -> dict[str, Any]:
+    """Return one answer of a recall for machines: the memory, its score and the parts of it."""
+    return {"score": recalled.score, "memory": recalled.memory, "parts": recalled.parts}

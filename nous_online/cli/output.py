@@ -1,0 +1,121 @@
+"""What a command says: results on stdout, for people or as one JSON object; everything else on stderr."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, fields, is_dataclass
+from datetime import date
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from rich.console import Console, RenderableType
+
+INTERRUPTED = 130  # 128 + SIGINT, as shells report it
+
+
+@dataclass
+class Invocation:
+    """The options that may stand before or after the command's name."""
+
+    agent: str | None = None
+    as_json: bool = False
+
+
+def remember_agent(context: typer.Context, value: str | None) -> str | None:
+    """Take the agent from whichever place named it."""
+    invocation = context.ensure_object(Invocation)
+    invocation.agent = value or invocation.agent
+    return invocation.agent
+
+
+def remember_json(context: typer.Context, value: bool) -> bool:  # noqa: FBT001 (the signature of an option's callback)
+    """Take the wish for JSON from whichever place uttered it."""
+    invocation = context.ensure_object(Invocation)
+    invocation.as_json = value or invocation.as_json
+    return invocation.as_json
+
+
+AgentOption = Annotated[
+    str | None,
+    typer.Option(
+        "--agent", "-a", metavar="NAME", help="Whose memory; NOUS_AGENT, or `default`.", callback=remember_agent
+    ),
+]
+JsonOption = Annotated[
+    bool,
+    typer.Option("--json", help="Print one JSON object, for machines.", callback=remember_json, metavar=""),
+]
+
+
+def stdout() -> Console:
+    """Return the console for results; it colours a terminal only."""
+    from rich.console import Console
+
+    return Console(highlight=False)
+
+
+def stderr() -> Console:
+    """Return the console for everything that is no result."""
+    from rich.console import Console
+
+    return Console(highlight=False, stderr=True)
+
+
+def show(result: RenderableType) -> None:
+    """Print a result for people: a text (with rich's markup) or a table."""
+    stdout().print(result, soft_wrap=isinstance(result, str))
+
+
+def show_json(result: Any) -> None:
+    """Print a result for machines."""
+    sys.stdout.write(json.dumps(result, default=plain, allow_nan=False) + "\n")
+
+
+def plain(value: object) -> Any:
+    """Return a value in JSON's terms: dataclasses as objects, moments as ISO 8601, the rest as its text."""
+    if is_dataclass(value) and not isinstance(value, type):
+        return {field.name: getattr(value, field.name) for field in fields(value)}
+    if isinstance(value, date):
+        return value.isoformat()
+    if isinstance(value, Mapping):
+        return dict(value)  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType] (json looks into it)
+    if isinstance(value, set | frozenset):
+        return sorted(value)  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType] (json looks into it)
+    return str(value)
+
+
+def show_error(message: str) -> None:
+    """Print an error on stderr, red on a terminal."""
+    from rich.text import Text
+
+    stderr().print(Text(f"error: {message}", style="red"), soft_wrap=True)
+
+
+def show_note(message: str) -> None:
+    """Print a remark on stderr, dimmed on a terminal."""
+    from rich.text import Text
+
+    stderr().print(Text(message, style="dim"), soft_wrap=True)
+
+
+def escaped(text: str) -> str:
+    """Return a text whose brackets are not read as markup."""
+    from rich.markup import escape
+
+    return escape(text)
+
+
+@contextmanager
+def waiting(message: str) -> Generator[None]:
+    """Show that something takes a while, on a terminal only."""
+    console = stderr()
+    if not console.is_terminal:
+        yield
+        return
+    with console.status(message):
+        yield

@@ -1,0 +1,81 @@
+"""Commands about the database: up, down, doctor."""
+
+from __future__ import annotations
+
+import typer
+
+from nous_online.cli.output import JsonOption, escaped, show, show_json, waiting
+
+
+def register(app: typer.Typer) -> None:
+    """Add these commands."""
+    for name, command in {"up": up, "down": down, "doctor": doctor}.items():
+        app.command(name, rich_help_panel="Database")(command)
+
+
+def up(*, as_json: JsonOption = False) -> None:
+    """Start the embedded server if need be, and bring the schema up to date.
+
+    With NOUS_DATABASE_URL that server is prepared instead.
+
+    [bold]Examples[/bold]
+
+    [dim]$[/dim] nous up
+
+    [dim]$[/dim] NOUS_DATABASE_URL=postgresql://nous@db/nous nous up
+    """
+    from psycopg.conninfo import conninfo_to_dict
+
+    from nous_online.database import open_url, prepare
+
+    with waiting("starting PostgreSQL …"):
+        url = open_url()
+        prepare(url)
+    address = conninfo_to_dict(url)
+    place = {name: str(address[name]) for name in ("host", "port", "dbname", "user") if address.get(name)}
+    if as_json:
+        show_json({"is_ready": True, **place})
+    else:
+        where = f"{place.get('host', 'localhost')}:{place.get('port', '5432')}/{place.get('dbname', '')}"
+        show(f"[green]ready[/green]  PostgreSQL at {escaped(where)}")
+
+
+def down(*, as_json: JsonOption = False) -> None:
+    """Stop the embedded server; memories stay where they are.
+
+    [bold]Examples[/bold]
+
+    [dim]$[/dim] nous down
+    """
+    from nous_online import postgres
+    from nous_online.settings import settings
+
+    with waiting("stopping PostgreSQL …"):
+        was_running = postgres.stop(settings().home)
+    if as_json:
+        show_json({"was_running": was_running})
+    else:
+        show("stopped; memories stay where they are" if was_running else "nothing was running")
+
+
+def doctor(*, as_json: JsonOption = False) -> None:
+    """Check what Nous needs, and say how to mend what is wrong (exit code 1).
+
+    [bold]Examples[/bold]
+
+    [dim]$[/dim] nous doctor
+
+    [dim]$[/dim] nous doctor --json | jq '.checks\\[] | select(.is_ok | not)'
+    """
+    from nous_online.doctor import checks
+
+    found = list(checks())
+    is_ok = all(check.is_ok for check in found)
+    if as_json:
+        show_json({"is_ok": is_ok, "checks": found})
+    else:
+        for check in found:
+            mark = "[green]ok [/green]" if check.is_ok else "[red]fix[/red]"
+            show(f"{mark}  {check.name:<9} {escaped(check.message)}")
+    if not is_ok:
+        raise typer.Exit(1)

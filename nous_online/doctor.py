@@ -1,0 +1,136 @@
+"""Whether everything Nous needs is there: one look at each thing, and what to do where it is not."""
+
+from __future__ import annotations
+
+import platform
+import shutil
+import sys
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import psycopg
+
+from nous_online import postgres
+from nous_online.database import CONNECT_TIMEOUT_S
+from nous_online.errors import NousError, Unavailable, Unsupported
+from nous_online.heart import default_embedder
+from nous_online.migrations import is_current
+from nous_online.settings import settings
+from nous_online.statements import statements
+
+SQL = statements("nous_online", "doctor.sql")
+ROLES = ("nous_app", "nous_night", "nous_purge")
+OLDEST_PYTHON, NEWEST_PYTHON = (3, 11), (3, 14)
+FREE_BYTES_NEEDED = 2**30  # 100k memories with their vectors and words take about half of it
+
+
+@dataclass(frozen=True)
+class Check:
+    """One look: what was looked at, whether it is in order, and what was found or is to be done."""
+
+    name: str
+    is_ok: bool
+    message: str
+
+
+def checks() -> Iterator[Check]:
+    """Yield one check after the other; nothing is started, and nothing changed."""
+    for name, look in LOOKS.items():
+        yield checked(name, look)
+
+
+def checked(name: str, look: Callable[[], str]) -> Check:
+    """Return what a look found."""
+    try:
+        return Check(name, is_ok=True, message=look())
+    except NousError as error:
+        return Check(name, is_ok=False, message=str(error))
+
+
+def look_at_python() -> str:
+    """Return the version of Python."""
+    if not OLDEST_PYTHON <= sys.version_info[:2] <= NEWEST_PYTHON:
+        raise Unsupported(f"Python {platform.python_version()} is untested here; use 3.11 to 3.14")
+    return f"{platform.python_implementation()} {platform.python_version()}"
+
+
+def look_at_embedder() -> str:
+    """Embed a word, which checks the local weights or the server that is configured."""
+    embedder = default_embedder()
+    embedder.embed_query("memory")
+    found = "checksums match" if embedder.space.weights_sha256 else "answers"
+    return f"{embedder.space.id}, {embedder.space.dimensions} dimensions, {found}"
+
+
+def look_at_disk() -> str:
+    """Return how much space is left where the embedded server keeps its data."""
+    data = postgres.data_directory(settings().home)
+    place = next(path for path in (data, *data.parents) if path.exists())
+    free = shutil.disk_usage(place).free
+    if free < FREE_BYTES_NEEDED:
+        raise Unavailable(f"{place} has {free / 2**30:.1f} GiB left; free some, or name another place in NOUS_HOME")
+    return f"{free / 2**30:.1f} GiB free at {place}"
+
+
+def look_at_server() -> str:
+    """Connect, and check the versions of PostgreSQL and pgvector."""
+    with connected() as connection:
+        postgres.require_capable(connection)
+        row = connection.execute(SQL["read_versions"]).fetchone()
+        found, vector = row or ("", None)
+        at = f"{connection.info.host}:{connection.info.port}"
+        return f"PostgreSQL {found}, pgvector {vector or 'not created yet'}, at {at}"
+
+
+def look_at_schema() -> str:
+    """Check that the schema is the one this version knows."""
+    with connected() as connection:
+        if not is_current(connection):
+            raise Unsupported("the database lacks migrations of this version; run `nous up`")
+    return "current"
+
+
+def look_at_roles() -> str:
+    """Check that this user may act as each of the roles."""
+    with connected() as connection:
+        for role in ROLES:
+            try:
+                with connection.transaction():
+                    connection.execute(SQL["take_role"], [role])
+            except psycopg.Error as error:
+                fix = "run `nous up` once as the owner of the database"
+                raise Unsupported(f"this user can't act as {role}: {str(error).strip()}; {fix}") from error
+    return ", ".join(ROLES)
+
+
+@contextmanager
+def connected() -> Generator[psycopg.Connection]:
+    """Yield a connection to the server in use, which is not started for it."""
+    try:
+        with psycopg.connect(known_url(), connect_timeout=CONNECT_TIMEOUT_S, autocommit=True) as connection:
+            yield connection
+    except psycopg.Error as error:
+        message = f"the server can't be asked: {str(error).strip()}; check NOUS_DATABASE_URL, or run `nous up`"
+        raise Unavailable(message) from error
+
+
+def known_url() -> str:
+    """Return the URL of the server in use; raise `Unavailable` when the embedded one is not running."""
+    configured = settings().database_url
+    if configured:
+        return configured.get_secret_value()
+    server = postgres.running(settings().home)
+    if server is None:
+        raise Unavailable("the embedded server is not running; run `nous up`")
+    return server.dsn()
+
+
+LOOKS: dict[str, Callable[[], str]] = {
+    "python": look_at_python,
+    "embedder": look_at_embedder,
+    "disk": look_at_disk,
+    "server": look_at_server,
+    "schema": look_at_schema,
+    "roles": look_at_roles,
+}
