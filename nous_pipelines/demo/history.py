@@ -25,8 +25,20 @@ WORKDAY_START = time(9, 0)
 WORKDAY_MINUTES = 9 * 60
 FULL_FACT_FIELDS = 7
 SOURCES_WITH_A_KIND = ("agent", "tool", "import")
-MONTHS = (  # strftime would follow the locale, and the bytes must not
-    "January February March April May June July August September October November December".split()
+# Not strftime: it follows the locale, and the bytes must not.
+MONTHS = (
+    "January",
+    "February",
+    "March",
+    "April",
+    "May",
+    "June",
+    "July",
+    "August",
+    "September",
+    "October",
+    "November",
+    "December",
 )
 CONFIDENCE = {"user": 0.86, "tool": 0.93, "import": 0.76, "agent": 0.72}
 FRAMES = {
