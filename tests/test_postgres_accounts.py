@@ -63,6 +63,13 @@ def shelter(place: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return directory
 
 
+@pytest.fixture
+def tight_umask() -> Iterator[None]:
+    before = os.umask(0o077)
+    yield
+    os.umask(before)
+
+
 def ordinary(script: str, home: Path) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-W", "error", "-c", AS_ORDINARY_USER + script, str(home)]
     return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
@@ -116,6 +123,15 @@ def test_data_of_a_home_the_account_cannot_enter_takes_shelter(private: Path, sh
 
 
 @as_root
+def test_a_shelter_the_account_cannot_enter_either_is_reported(private: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(postgres.place, "SHELTER", private / "shelter")
+
+    with pytest.raises(Unavailable, match=r"can enter neither .*NOUS_HOME"):
+        postgres.ensure(private / "home")
+
+
+@as_root
+@pytest.mark.usefixtures("tight_umask")
 def test_programs_the_account_cannot_read_are_copied_and_no_directory_is_opened(
     place: Path, private: Path, shelter: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -133,12 +149,9 @@ def test_programs_the_account_cannot_read_are_copied_and_no_directory_is_opened(
 
 
 @as_root
+@pytest.mark.usefixtures("tight_umask")
 def test_a_tight_umask_of_roots_does_not_shut_the_account_out(place: Path, shelter: Path) -> None:
-    before = os.umask(0o077)
-    try:
-        postgres.ensure(place / "deep" / "home")
-    finally:
-        os.umask(before)
+    postgres.ensure(place / "deep" / "home")
 
     assert postgres.data_directory(place / "deep" / "home") == place / "deep" / "home" / "pgdata"
     assert not shelter.exists()

@@ -233,6 +233,25 @@ def test_a_home_that_is_a_file_is_refused(tmp_path: Path) -> None:
         postgres.ensure(tmp_path / "file")
 
 
+def test_a_home_may_have_blanks_quotes_and_letters_of_any_script(home: Path) -> None:
+    server = postgres.ensure(home.with_name("O'Neill's höme 家"))
+
+    assert one(server, "select 1") == 1
+    assert postgres.running(server.home) == server
+
+
+@pytest.mark.parametrize("name", ['a"b', "a$(touch b)", "a`b`", "a\nb", r"a\\b"])
+def test_a_home_that_a_shell_would_misread_is_refused(tmp_path: Path, name: str) -> None:
+    with pytest.raises(InvalidInput, match="name another one"):
+        postgres.ensure(tmp_path / name)
+
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_password_is_not_shown_with_the_server(shared: Server) -> None:
+    assert shared.password not in repr(shared)
+
+
 def test_the_home_follows_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NOUS_HOME", "/srv/elsewhere")
     assert postgres.default_home() == Path("/srv/elsewhere")

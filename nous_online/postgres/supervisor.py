@@ -86,10 +86,9 @@ def ensure(home: Path | None = None, *, timeout_s: float = 60.0) -> Server:
     `home` is no directory or NOUS_PG_USER no account.
     """
     place, until = settled(home), time.monotonic() + timeout_s
-    record = read_record(place)
-    found = _reusable(place, record) if record else None
-    if found:
-        return found
+    found = _verified(place)
+    if found and found[1].is_complete:
+        return found[0]
     make_directory(place)
     with locked(place, timeout_s=until - time.monotonic()):
         try:
@@ -104,15 +103,8 @@ def ensure(home: Path | None = None, *, timeout_s: float = 60.0) -> Server:
 
 def running(home: Path | None = None) -> Server | None:
     """Return the server of `home` if it answers and serves the data of `home`; never starts one."""
-    place = settled(home)
-    record = read_record(place)
-    found = postmaster(record.data) if record else None
-    if not record or not found or not found.port:
-        return None
-    try:
-        return _met(place, record, found)[0]
-    except psycopg.OperationalError:
-        return None
+    found = _verified(settled(home))
+    return found[0] if found else None
 
 
 def stop(home: Path | None = None, *, timeout_s: float = 30.0) -> bool:
@@ -132,16 +124,16 @@ def stop(home: Path | None = None, *, timeout_s: float = 30.0) -> bool:
         return True
 
 
-def _reusable(place: Path, record: Record) -> Server | None:
+def _verified(place: Path) -> tuple[Server, Identity] | None:
     """The quick way: no lock, no new process, one connection."""
-    found = postmaster(record.data)
-    if not found or not found.port:
+    record = read_record(place)
+    found = postmaster(record.data) if record else None
+    if not record or not found or not found.port:
         return None
     try:
-        server, identity = _met(place, record, found)
+        return _met(place, record, found)
     except psycopg.OperationalError:
         return None
-    return server if identity.is_complete else None
 
 
 def _revived(place: Path, until: float) -> Server:
@@ -166,6 +158,11 @@ def _new_cluster(place: Path, until: float) -> Record:
     account = account_for(place, place / "pgdata")
     data = place_for_data(place, account)
     make_directory(data.parent)
+    if account and not account.reaches(data.parent):
+        raise Unavailable(
+            f"PostgreSQL's account {account.name} can enter neither {place} nor {data.parent}: name a home that it can "
+            "enter (NOUS_HOME), or an account that can enter this one (NOUS_PG_USER)."
+        )
     shut_down(data, timeout_s=min(10.0, until - time.monotonic()))
     clear_dead(data)
     if aside := set_aside(data):
