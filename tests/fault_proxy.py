@@ -1,0 +1,112 @@
+"""A TCP proxy on the loopback that misbehaves on command: it can delay, freeze, cut and refuse what passes through."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import socket
+import struct
+import threading
+import time
+from types import TracebackType
+from typing import Self
+
+CHUNK_BYTES = 65_536
+LIFETIME_S = 60.0  # a proxy that was forgotten ends by itself
+RESET = struct.pack("ii", 1, 0)  # SO_LINGER: on, 0 s; closing then sends RST
+
+
+class FaultProxy:
+    """Stands between a client and a server; passes everything until told otherwise."""
+
+    def __init__(self, host: str, port: int) -> None:
+        self._server = (host, port)
+        self._flows = threading.Event()
+        self._flows.set()
+        self._delay_s = 0.0
+        self._refuses = False
+        self._ends_at = time.monotonic() + LIFETIME_S
+        self._sockets: list[socket.socket] = []
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self._listener.settimeout(0.1)
+        self.port: int = self._listener.getsockname()[1]
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    @classmethod
+    def before(cls, url: str) -> Self:
+        """Stand before the server that a PostgreSQL URL names."""
+        found = re.search(r"@([\d.]+):(\d+)/", url)
+        assert found, "the URL names no host and port"
+        return cls(found[1], int(found[2]))
+
+    def url(self, url: str) -> str:
+        """Return the URL with this proxy in place of its server."""
+        return re.sub(r"@[\d.]+:\d+/", f"@127.0.0.1:{self.port}/", url)
+
+    def freeze(self) -> None:
+        """Keep every byte, and every new connection, until `thaw`; connections stay open."""
+        self._flows.clear()
+
+    def thaw(self) -> None:
+        """Let everything flow again, what was kept included."""
+        self._flows.set()
+
+    def delay(self, seconds: float) -> None:
+        """Hold each chunk back by so many seconds."""
+        self._delay_s = seconds
+
+    def cut(self) -> None:
+        """Reset every connection."""
+        sockets, self._sockets = self._sockets, []
+        for each in sockets:
+            with contextlib.suppress(OSError):
+                each.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)
+                each.shutdown(socket.SHUT_RDWR)
+            each.close()
+
+    def refuse(self) -> None:
+        """Reset every connection, and each new one at once, until `admit`."""
+        self._refuses = True
+        self.cut()
+
+    def admit(self) -> None:
+        """Accept connections again."""
+        self._refuses = False
+
+    def close(self) -> None:
+        """End the proxy and all its threads."""
+        self._ends_at = 0.0
+        self._flows.set()
+        self._listener.close()
+        self.cut()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.close()
+
+    def _accept(self) -> None:
+        while time.monotonic() < self._ends_at:
+            try:
+                client = self._listener.accept()[0]
+            except TimeoutError:
+                continue
+            except OSError:
+                return
+            self._sockets.append(client)
+            if self._refuses:
+                self.cut()
+                continue
+            server = socket.create_connection(self._server)
+            self._sockets.append(server)
+            for source, target in ((client, server), (server, client)):
+                threading.Thread(target=self._pump, args=(source, target), daemon=True).start()
+
+    def _pump(self, source: socket.socket, target: socket.socket) -> None:
+        with contextlib.suppress(OSError):
+            while chunk := source.recv(CHUNK_BYTES):
+                self._flows.wait(LIFETIME_S)
+                time.sleep(self._delay_s)
+                target.sendall(chunk)
+            target.shutdown(socket.SHUT_WR)

@@ -1,0 +1,215 @@
+"""The schema, and the migrations that lead to it, on the real server."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import uuid
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from importlib.resources import files
+
+import psycopg
+import pytest
+
+from nous_online import postgres
+from nous_online.database import Database, prepare, register_space
+from nous_online.embedding import EmbeddingSpace
+from nous_online.errors import Unsupported
+from nous_online.migrations import Migration, applied, is_current, known_migrations, migrate, missing
+from nous_online.postgres.binaries import program
+from nous_online.postgres.capability import Capability, shortcoming
+
+NewDatabase = Callable[[], str]
+
+
+@pytest.fixture
+def empty_database(server: postgres.Server) -> Iterator[NewDatabase]:
+    """Makes databases with nothing in them and returns their URLs."""
+    names: list[str] = []
+
+    def make() -> str:
+        names.append(f"empty_{uuid.uuid4().hex[:12]}")
+        with psycopg.connect(server.dsn("postgres"), autocommit=True) as connection:
+            connection.execute(f"create database {names[-1]}")
+        return server.dsn(names[-1])
+
+    yield make
+    with psycopg.connect(server.dsn("postgres"), autocommit=True) as connection:
+        for name in names:
+            connection.execute(f"drop database {name} with (force)")
+
+
+def shipped(name: str) -> str:
+    return files("sql").joinpath(name).read_text("utf-8")
+
+
+def dump(url: str) -> list[str]:
+    """What pg_dump says of the three schemas, without its own version and random tokens."""
+    schemas = ["-n", "heart", "-n", "brain", "-n", "lifecycle"]
+    command = [program("pg_dump", account=None), "--schema-only", "--no-owner", *schemas, url]
+    text = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    return [line for line in text.splitlines() if not line.startswith(("--", "\\"))]
+
+
+def test_schema_and_migrations_arrive_at_the_same_place(empty_database: NewDatabase) -> None:
+    described, migrated = empty_database(), empty_database()
+    with psycopg.connect(described, autocommit=True) as connection, connection.transaction():
+        connection.execute(shipped("bootstrap.sql"))
+        connection.execute(shipped("schema.sql"))
+        connection.execute(shipped("roles.sql"))
+
+    prepare(migrated)
+
+    assert dump(migrated) == dump(described)
+    assert len(dump(migrated)) > 500
+
+
+def test_migrating_twice_changes_nothing(empty_database: NewDatabase) -> None:
+    url = empty_database()
+
+    with psycopg.connect(url, autocommit=True) as connection:
+        first, before = migrate(connection), dump(url)
+        second, after = migrate(connection), dump(url)
+
+    assert [migration.number for migration in first] == list(range(1, len(first) + 1))
+    assert second == []
+    assert after == before
+
+
+def test_a_prepared_database_is_recognised_with_one_look(database_url: str) -> None:
+    with psycopg.connect(database_url, autocommit=True) as connection:
+        assert is_current(connection)
+        assert set(applied(connection)) == {migration.number for migration in known_migrations()}
+
+
+def test_an_empty_database_is_not_current(empty_database: NewDatabase) -> None:
+    with psycopg.connect(empty_database(), autocommit=True) as connection:
+        assert not is_current(connection)
+
+
+def test_four_processes_that_meet_an_empty_database_all_succeed(empty_database: NewDatabase) -> None:
+    url = empty_database()
+    script = (
+        "import os, psycopg; from nous_online.migrations import migrate; "
+        "migrate(psycopg.connect(os.environ['TEST_URL'], autocommit=True))"
+    )
+    command = [sys.executable, "-c", script]
+
+    racers = [subprocess.Popen(command, env={**os.environ, "TEST_URL": url}, stderr=subprocess.PIPE) for _ in range(4)]
+    complaints = [racer.communicate(timeout=60)[1] for racer in racers]
+
+    assert complaints == [b""] * 4
+    with psycopg.connect(url, autocommit=True) as connection:
+        assert is_current(connection)
+
+
+def test_threads_that_open_one_new_embedding_space_at_once_all_succeed(database: Database) -> None:
+    space = EmbeddingSpace(id="raced", model="raced", weights_sha256="", dimensions=8)
+
+    with ThreadPoolExecutor(4) as pool:
+        found = [pool.submit(register_space, database.url, space) for _ in range(4)]
+
+    assert [future.result() for future in found] == [None] * 4
+
+
+def test_an_edited_migration_is_refused_by_name(owner: psycopg.Connection) -> None:
+    owner.execute("update migration.applied set sha256 = 'another' where number = 1")
+
+    with pytest.raises(Unsupported, match="0001_create_schema was edited"):
+        migrate(owner)
+
+
+def test_a_database_of_a_newer_version_is_refused_with_the_fix(database_url: str, owner: psycopg.Connection) -> None:
+    owner.execute("insert into migration.applied (number, name, sha256) values (9999, 'from_the_future', 'x')")
+
+    with pytest.raises(Unsupported, match=r"schema 9999.*upgrade nous-pipelines"):
+        Database(database_url)
+
+
+def test_a_migration_that_fails_leaves_nothing_and_the_next_run_is_right(empty_database: NewDatabase) -> None:
+    url = empty_database()
+    broken = Migration(9998, "break", "create table heart.half_made (id int); select 1 / 0;")
+
+    with psycopg.connect(url, autocommit=True) as connection:
+        with pytest.raises(psycopg.errors.DivisionByZero):
+            migrate(connection, known=[*known_migrations(), broken])
+        left = connection.execute(
+            "select to_regnamespace('heart'), to_regnamespace('lifecycle'), to_regnamespace('migration')"
+        ).fetchone()
+        migrate(connection)
+
+        assert left == (None, None, None)
+        assert is_current(connection)
+
+
+def test_only_what_a_database_lacks_is_missing() -> None:
+    one, two = Migration(1, "one", "a"), Migration(2, "two", "b")
+
+    assert missing({}, [one, two]) == [one, two]
+    assert missing({1: one.sha256}, [one, two]) == [two]
+    assert missing({1: one.sha256, 2: two.sha256}, [one, two]) == []
+
+
+def test_numbers_and_names_of_migrations_are_read_from_their_files() -> None:
+    numbers = [migration.number for migration in known_migrations()]
+
+    assert numbers == sorted(set(numbers))
+    assert known_migrations()[0].name == "create_schema"
+
+
+@pytest.mark.parametrize(
+    ("found", "said"),
+    [
+        (Capability(140_000, "0.8.5", "0.8.5"), "PostgreSQL 14.0"),
+        (Capability(170_000, None, None), "pgvector is not installed"),
+        (Capability(170_000, "0.7.4", None), "pgvector 0.7.4"),
+        (Capability(170_000, "0.8.5", "0.5.1"), "alter extension vector update"),
+    ],
+)
+def test_a_server_that_is_too_old_is_told_what_to_do(found: Capability, said: str) -> None:
+    assert said in (shortcoming(found) or "")
+
+
+def test_a_server_with_what_it_takes_lacks_nothing() -> None:
+    assert shortcoming(Capability(180_004, "0.8.5", "0.8.5")) is None
+
+
+def test_roles_lost_in_a_restore_come_back(server: postgres.Server, database_url: str) -> None:
+    """A dump holds no roles; a database restored on a fresh server still gets its grants."""
+    with psycopg.connect(database_url, autocommit=True) as connection:
+        connection.execute("revoke all on all tables in schema heart from nous_app")
+        migrate(connection)
+        granted = connection.execute("select has_table_privilege('nous_app', 'heart.facts', 'select')").fetchone()
+
+    assert granted == (True,)
+
+
+def test_every_unique_key_of_a_table_with_agents_begins_with_the_agent(owner: psycopg.Connection) -> None:
+    """Otherwise a refused insert would tell one agent what another one has; identities are never chosen by a caller."""
+    leaks = owner.execute("""
+        select t.relname, i.indexrelid::regclass::text
+        from pg_index i
+        join pg_class t on t.oid = i.indrelid
+        join pg_namespace n on n.oid = t.relnamespace
+        join pg_attribute a on a.attrelid = t.oid and a.attname = 'agent_id'
+        join pg_attribute first on first.attrelid = t.oid and first.attnum = i.indkey[0]
+        where n.nspname in ('heart', 'brain', 'lifecycle') and i.indisunique
+          and first.attname <> 'agent_id' and first.attidentity = ''
+          and t.relname <> 'llm_requests'
+    """).fetchall()
+
+    assert leaks == []
+
+
+def test_a_reference_between_memories_never_crosses_agents(owner: psycopg.Connection) -> None:
+    """Each foreign key to a table with agents carries the agent."""
+    crossing = owner.execute("""
+        select c.conrelid::regclass::text, c.conname
+        from pg_constraint c
+        join pg_attribute a on a.attrelid = c.confrelid and a.attname = 'agent_id'
+        where c.contype = 'f' and not a.attnum = any(c.confkey) and c.confrelid <> 'lifecycle.events'::regclass
+    """).fetchall()
+
+    assert crossing == []
