@@ -324,7 +324,7 @@ def test_the_architecture_fits_in_one_sitting() -> None:
 
 def test_the_example_in_the_readme_prints_what_it_says(database_url: str) -> None:
     (example,) = re.findall(r"^```python\n(.*?)^```", (ROOT / "README.md").read_text("utf-8"), re.DOTALL | re.MULTILINE)
-    promised = re.findall(r"^print\(.*#\s*(.+)$", example, re.MULTILINE)
+    promised = re.findall(r"^ *print\(.*#\s*(.+)$", example, re.MULTILINE)
 
     ended = subprocess.run(
         [sys.executable, "-c", example],
