@@ -26,7 +26,7 @@ def sentences(content: str, subject: str | None) -> list[str]:
             pieces[-1] += f" {piece}"
         else:
             pieces.append(piece)
-    return [about(subject, piece) for piece in pieces[:MOST_PASSAGES]]
+    return [about(subject, piece) for piece in pieces[:MOST_PASSAGES] or [content]]
 
 
 def surroundings(context: str | None) -> list[str]:

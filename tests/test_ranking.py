@@ -1,0 +1,161 @@
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from uuid import UUID
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nous_online.ranking import RecallPolicy, Situation, censor_boost, frame_boost, names, rank, score_parts
+
+POLICY = RecallPolicy()
+ASKED = Situation("how do we deploy?")
+SHARE = st.floats(0, 1)
+ONE = UUID(int=1)
+
+
+@dataclass(frozen=True)
+class Memory:
+    id: UUID = ONE
+    dense: float = 0.5
+    lexical: float = 0.5
+    subject: str | None = None
+    source_kind: str = "agent"
+    encoded_frame: str | None = None
+    encoded_censors: Sequence[str] | None = None
+    rank_weight: float = 1.0
+
+
+def order(*memories: Memory, situation: Situation = ASKED, limit: int = 10) -> list[int]:
+    return [memory.id.int for memory, _ in rank(memories, situation, POLICY, limit=limit)]
+
+
+@pytest.mark.parametrize(
+    ("encoded", "frame", "boost"),
+    [
+        ("decision", "decision", 1.3),
+        ("debug", "decision", 1.0),
+        (None, "decision", 1.0),
+        ("decision", None, 1.0),
+        (None, None, 1.0),
+    ],
+)
+def test_only_the_same_frame_is_boosted_and_an_unknown_one_is_neutral(encoded, frame, boost):
+    assert frame_boost(encoded, frame, POLICY) == pytest.approx(boost)
+
+
+@pytest.mark.parametrize(
+    ("encoded", "active", "boost"),
+    [
+        (["a", "b"], ["b", "a"], 1.2),
+        (["a"], ["a", "b"], 1.1),
+        (["a"], ["b"], 1.0),
+        (None, ["a"], 1.0),
+        (["a"], None, 1.0),
+        ([], [], 1.0),
+    ],
+)
+def test_shared_censors_boost_by_their_overlap(encoded, active, boost):
+    assert censor_boost(encoded, active, POLICY) == pytest.approx(boost)
+
+
+def test_a_score_is_the_product_of_its_parts():
+    memory = Memory(dense=0.6, lexical=0.2, encoded_frame="decision", encoded_censors=["a"], rank_weight=0.5)
+
+    parts = score_parts(memory, Situation("deploy?", "decision", ["a", "b"]), POLICY)
+
+    assert parts.relevance == pytest.approx(0.4)
+    assert parts.score == pytest.approx(0.4 * 1.3 * 1.1 * 0.5)
+    assert parts.score == parts.relevance * parts.frame_boost * parts.censor_boost * parts.rank_weight
+
+
+def test_a_strong_match_of_another_frame_still_beats_a_weak_one_of_the_same_frame():
+    strong = Memory(UUID(int=1), dense=0.8, lexical=0.6, encoded_frame="debug")
+    weak = Memory(UUID(int=2), dense=0.3, lexical=0.1, encoded_frame="decision")
+
+    assert order(weak, strong, situation=Situation("deploy?", "decision")) == [1, 2]
+
+
+def test_the_frame_decides_between_equal_matches():
+    other, same = Memory(UUID(int=1), encoded_frame="debug"), Memory(UUID(int=2), encoded_frame="decision")
+
+    assert order(other, same, situation=Situation("deploy?", "decision")) == [2, 1]
+
+
+def test_words_and_meaning_together_beat_either_alone():
+    words, meaning, both = (
+        Memory(UUID(int=1), dense=0.2, lexical=0.7),
+        Memory(UUID(int=2), dense=0.7, lexical=0.0),
+        Memory(UUID(int=3), dense=0.6, lexical=0.6),
+    )
+
+    assert order(words, meaning, both) == [3, 1, 2]
+
+
+def test_what_the_user_said_comes_before_the_answer_that_echoes_it():
+    assert order(Memory(UUID(int=1), source_kind="agent"), Memory(UUID(int=2), source_kind="user")) == [2, 1]
+
+
+def test_a_memory_about_whom_the_question_names_comes_first():
+    melanie, caroline = Memory(UUID(int=1), subject="Melanie"), Memory(UUID(int=2), subject="Caroline")
+
+    assert order(melanie, caroline, situation=Situation("What did Caroline adopt?")) == [2, 1]
+
+
+@pytest.mark.parametrize(
+    ("query", "subject", "named"),
+    [
+        ("What did Caroline adopt?", "caroline", True),
+        ("When is the release train due?", "release train", True),
+        ("When is the train due?", "release train", False),
+        ("Is it art?", "Art Basel", False),
+        ("Is a cart there?", "art", False),
+        ("anything", "", False),
+        ("anything", None, False),
+        ("anything", "?!", False),
+    ],
+)
+def test_a_subject_is_named_when_all_its_words_are(query, subject, named):
+    assert names(query, subject) is named
+
+
+def test_ties_are_settled_by_id_whatever_order_they_came_in():
+    one, two, three = (Memory(UUID(int=number)) for number in (1, 2, 3))
+
+    assert order(three, one, two) == order(two, three, one) == [1, 2, 3]
+
+
+def test_no_more_than_the_limit_comes_back():
+    assert order(*(Memory(UUID(int=number)) for number in range(1, 9)), limit=3) == [1, 2, 3]
+
+
+@given(dense=st.floats(-1, 1), lexical=SHARE, weight=st.floats(0.25, 4))
+def test_every_score_is_positive_so_that_boosts_can_multiply_it(dense, lexical, weight):
+    memory = Memory(dense=dense, lexical=lexical, rank_weight=weight, encoded_frame="decision")
+
+    plain = score_parts(memory, ASKED, POLICY)
+    boosted = score_parts(memory, Situation(ASKED.query, "decision"), POLICY)
+
+    assert 0 < plain.score < boosted.score
+
+
+@given(st.lists(st.tuples(SHARE, SHARE), min_size=1, max_size=20), SHARE, SHARE)
+def test_finding_one_more_memory_changes_no_other_score(scores, dense, lexical):
+    memories = [Memory(UUID(int=number), d, w) for number, (d, w) in enumerate(scores)]
+    newcomer = Memory(UUID(int=99), dense, lexical)
+
+    before = order(*memories, limit=100)
+    after = order(newcomer, *memories, limit=100)
+
+    assert [number for number in after if number != 99] == before
+
+
+def test_a_frame_never_filters():
+    memories = [
+        replace(Memory(UUID(int=number)), encoded_frame=frame)
+        for number, frame in ((1, None), (2, "debug"), (3, "task"))
+    ]
+
+    assert sorted(order(*memories, situation=Situation("deploy?", "decision"))) == [1, 2, 3]
