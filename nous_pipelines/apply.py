@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, field
+from datetime import date
 from typing import Any
 from uuid import UUID
 
@@ -174,3 +175,9 @@ def earlier_leaving(database: Database, plan: Plan) -> dict[str, list[int]]:
     """Return how many memories each agent lost in its recent nights."""
     with database.transaction() as connection:
         return dict(connection.execute(SQL["earlier_leaving"], {"night": plan.night}).fetchall())
+
+
+def proposal_states(database: Database, night: date) -> dict[str, str]:
+    """Return what became of each proposal of a night that was carried out."""
+    with database.transaction() as connection:
+        return dict(connection.execute(SQL["proposal_states"], {"night": night}).fetchall())

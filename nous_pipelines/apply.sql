@@ -63,12 +63,5 @@ where agent_id = %(agent_id)s and memory_id = %(memory_id)s order by id desc lim
 -- name: find_agents
 select id from heart.agents where (%(agent_ids)s::text[] = '{}' or id = any(%(agent_ids)s)) order by id
 
--- name: proposals_of_night
-select p.id::text, p.agent_id, p.kind, p.state, p.outcome, p.reason, p.targets::text[] as targets, p.evidence, p.plan_hash
-from lifecycle.proposals p
-where p.night = %(night)s and (%(agent_id)s::text is null or p.agent_id = %(agent_id)s)
-order by p.agent_id, p.kind, p.id
-
--- name: contents
-select id::text, content, state, learned_at from heart.facts where id = any(%(ids)s::uuid[])
-
+-- name: proposal_states
+select id::text, state from lifecycle.proposals where night = %(night)s

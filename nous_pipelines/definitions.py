@@ -15,10 +15,11 @@ from nous_pipelines.assets.night import (
     plan,
     report,
     snapshot,
+    word_statistics,
 )
 from nous_pipelines.resources import NightRun
 
-ASSETS = [snapshot, duplicate_candidates, duplicate_clusters, merge_proposals, plan, applied, report]
+ASSETS = [snapshot, duplicate_candidates, duplicate_clusters, merge_proposals, plan, applied, word_statistics, report]
 
 nightly = dg.define_asset_job(
     "nightly",

@@ -32,3 +32,8 @@ def nights_between(first: date, last: date) -> Iterator[date]:
     if last < first:
         raise InvalidInput(f"the last night {last} lies before the first one {first}; swap them")
     return (first + timedelta(days=offset) for offset in range((last - first).days + 1))
+
+
+def last_night(now: datetime) -> date:
+    """Return the last night that is over."""
+    return (now.astimezone(UTC) - timedelta(days=1)).date()

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from datetime import date
 from typing import Any
 
@@ -46,33 +47,45 @@ class NightReport:
 
     night: date
     plan_hash: str
-    active_before: int
-    active_after: int
+    active_by_agent: Mapping[str, int]
+    """How many memories each agent had before the night."""
     merged: tuple[Merged, ...]
     kept_apart: tuple[KeptApart, ...]
     checks: tuple[dict[str, Any], ...]
-    applied: int
-    stale: int
-    is_applied: bool
 
     @property
     def counts(self) -> dict[str, int]:
-        """The figures of the night."""
+        """The figures of the night; what went stale or was taken back does not count as retired."""
+        before = sum(self.active_by_agent.values())
+        in_force = [merge for merge in self.merged if merge.state in {"proposed", "applied"}]
+        retired = sum(len(merge.retired) for merge in in_force)
         return {
-            "active_before": self.active_before,
-            "active_after": self.active_after,
-            "merges": len(self.merged),
-            "retired": sum(len(merge.retired) for merge in self.merged),
+            "active_before": before,
+            "active_after": before - retired,
+            "merges": len(in_force),
+            "retired": retired,
             "kept_apart": len(self.kept_apart),
-            "stale": self.stale,
+            "stale": sum(merge.state == "stale" for merge in self.merged),
+            "undone": sum(merge.state == "undone" for merge in self.merged),
         }
+
+    def of_agent(self, agent_id: str | None) -> NightReport:
+        """Return the part of the report that is about one agent; all of it for None."""
+        if agent_id is None:
+            return self
+        return replace(
+            self,
+            active_by_agent={agent: count for agent, count in self.active_by_agent.items() if agent == agent_id},
+            merged=tuple(merge for merge in self.merged if merge.agent_id == agent_id),
+            kept_apart=tuple(pair for pair in self.kept_apart if pair.agent_id == agent_id),
+        )
 
     @property
     def markdown(self) -> str:
         """The report as Markdown, at most 20 entries a section."""
         lines = [
             f"# Night {self.night}",
-            f"Plan `{self.plan_hash[:12]}` — {self.active_before} active memories before, {self.active_after} after.",
+            f"Plan `{self.plan_hash[:12]}` — {self.counts['active_before']} active memories before, {self.counts['active_after']} after.",
             f"## Merged ({len(self.merged)})",
             *(line for merge in self.merged[:SHOWN] for line in merge_lines(merge)),
             f"## Look alike, kept apart ({len(self.kept_apart)})",
@@ -96,36 +109,26 @@ def apart_lines(pair: KeptApart) -> list[str]:
     return [f"- “{pair.a}” / “{pair.b}” — {pair.similarity:.2f}, {pair.verdict}: {pair.reason}"]
 
 
-def night_report(snapshot: Snapshot, files: NightFiles) -> NightReport:
-    """Draw up the report of a night from its files; raise `Unavailable` when it has not been planned."""
+def night_report(snapshot: Snapshot, files: NightFiles, states: Mapping[str, str]) -> NightReport:
+    """Draw up the report of a night from its files and from what became of its proposals (id → state).
+
+    Raises `Unavailable` when the night has not been planned.
+    """
     plan, facts = files.read_plan(), snapshot.table("facts")
-    outcome = files.read_json("applied") if files.has("applied") else None
-    is_applied = outcome is not None and outcome["hash"] == plan.hash
-    stale = set(outcome["stale_reasons"]) if outcome is not None and is_applied else set[str]()
     agents = list(plan.agent_ids) or facts["agent_id"].unique().to_list()
     active = facts.filter(pl.col("agent_id").is_in(agents), pl.col("state") == "active")
     texts = dict(facts.select("id", "content").iter_rows())
-    merged = tuple(merge_of(p, texts, state_of(p, is_applied=is_applied, stale=stale)) for p in plan.proposals if p.kind == "merge")
-    gone = sum(len(merge.retired) for merge in merged if merge.state != "stale")
+    merged = tuple(
+        merge_of(p, texts, states.get(str(p.id), "proposed")) for p in plan.proposals if p.kind == "merge"
+    )
     return NightReport(
         night=plan.night,
         plan_hash=plan.hash,
-        active_before=len(active),
-        active_after=len(active) - gone,
+        active_by_agent=dict(active.group_by("agent_id").len().sort("agent_id").iter_rows()),
         merged=merged,
         kept_apart=kept_apart(files.read_table("duplicate_candidates"), texts),
         checks=tuple(files.read_json("checks")["results"] if files.has("checks") else ()),
-        applied=len(plan.proposals) - len(stale) if is_applied else 0,
-        stale=len(stale),
-        is_applied=is_applied,
     )
-
-
-def state_of(proposal: Proposal, *, is_applied: bool, stale: set[str]) -> str:
-    """Return what became of a proposal."""
-    if not is_applied:
-        return "proposed"
-    return "stale" if str(proposal.id) in stale else "applied"
 
 
 def merge_of(proposal: Proposal, texts: dict[str, str], state: str) -> Merged:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import date
 from pathlib import Path
@@ -12,6 +13,7 @@ import filelock
 
 from nous_online.database import Database
 from nous_online.errors import Conflict, NotFound
+from nous_pipelines.apply import proposal_states
 from nous_pipelines.files import NightFiles
 from nous_pipelines.report import NightReport, night_report
 from nous_pipelines.snapshot import night_folder, open_snapshot
@@ -38,7 +40,8 @@ class NightOptions:
             "home": str(self.home),
             "database_url": self.database_url,
         }
-        return {"resources": {"night_run": {"config": config}}}
+        quiet = {"console": {"config": {"log_level": "CRITICAL"}}}  # the run's own log, in the interface, keeps it all
+        return {"resources": {"night_run": {"config": config}}, "loggers": quiet}
 
 
 @dataclass(frozen=True)
@@ -60,7 +63,7 @@ def run_night(night: date, options: NightOptions, *, instance: DagsterInstance) 
     from nous_pipelines.definitions import defs
 
     job = defs.resolve_job_def("dry_run" if options.is_dry_run else "nightly")
-    folder = files_of(night, options)
+    folder = folder_of(night, options)
     folder.parent.mkdir(parents=True, exist_ok=True)
     lock = filelock.FileLock(folder.with_name(f".{folder.name}.lock"))
     try:
@@ -105,19 +108,28 @@ def failed_steps(result: ExecuteInProcessResult) -> list[str]:
     return sentences
 
 
-def files_of(night: date, options: NightOptions) -> Path:
-    """Return the folder of a night; raise `NotFound` or `Unavailable` as opening the database does."""
+@contextmanager
+def opened(options: NightOptions) -> Generator[Database]:
+    """Open the database of a run as the night, for a moment."""
     database = Database(options.database_url, role="nous_night", max_connections=2)
     try:
-        return night_folder(options.home / "snapshots", database, night)
+        yield database
     finally:
         database.close()
 
 
+def folder_of(night: date, options: NightOptions) -> Path:
+    """Return the folder of a night."""
+    with opened(options) as database:
+        return night_folder(options.home / "snapshots", database, night)
+
+
 def read_report(night: date, options: NightOptions) -> NightReport:
     """Return the report of a night that ran; raise `NotFound` when it did not."""
-    folder = files_of(night, options)
+    with opened(options) as database:
+        folder = night_folder(options.home / "snapshots", database, night)
+        states = proposal_states(database, night)
     snapshot = open_snapshot(folder)
     if snapshot is None or not NightFiles(folder).has("plan"):
         raise NotFound(f"night {night} has not run here; run it with: nous night --date {night}")
-    return night_report(snapshot, NightFiles(folder))
+    return night_report(snapshot, NightFiles(folder), states)

@@ -7,7 +7,8 @@ from datetime import UTC, date, datetime
 import dagster as dg
 import polars as pl
 
-from nous_pipelines.apply import apply_plan
+from nous_online.recall import refresh_statistics
+from nous_pipelines.apply import apply_plan, proposal_states
 from nous_pipelines.nights import FIRST_NIGHT, parse_night
 from nous_pipelines.proposals import planned
 from nous_pipelines.report import night_report
@@ -153,11 +154,28 @@ def applied(context: dg.AssetExecutionContext, night_run: NightRun) -> dg.Materi
     partitions_def=NIGHTS,
     deps=[applied],
     group_name="night",
+    kinds={"postgres"},
+    description="How often each word occurs in an agent's memories: what makes a rare word count in recall.",
+)
+def word_statistics(context: dg.AssetExecutionContext, night_run: NightRun) -> dg.MaterializeResult:
+    agents = night_run.agents()
+    for agent_id in agents:
+        with night_run.database.transaction(agent_id) as connection:
+            refresh_statistics(connection, agent_id)
+    return dg.MaterializeResult(metadata={"agents": len(agents)})
+
+
+@dg.asset(
+    partitions_def=NIGHTS,
+    deps=[applied],
+    group_name="night",
     kinds={"markdown"},
     description="What the night changed and why, what it kept apart and why, and how to take it back.",
 )
 def report(context: dg.AssetExecutionContext, night_run: NightRun) -> dg.MaterializeResult:
-    made = night_report(night_run.snapshot(night_of(context)), night_run.files(night_of(context)))
+    night = night_of(context)
+    states = proposal_states(night_run.database, night)
+    made = night_report(night_run.snapshot(night), night_run.files(night), states)
     return dg.MaterializeResult(metadata={**made.counts, "report": dg.MetadataValue.md(made.markdown)})
 
 

@@ -118,8 +118,8 @@ def _leading_directions(sample: Float64) -> Float64:
     width = min(sample.shape[1], KEPT_DIMENSIONS[-1])
     gram = sample.T @ sample
     directions = np.random.default_rng(0).standard_normal((sample.shape[1], width))
-    for _ in range(4):
-        directions = np.linalg.qr(gram @ directions).Q
+    for _ in range(2):
+        directions = np.linalg.qr(gram @ (gram @ directions)).Q
     rotation = np.linalg.eigh(directions.T @ gram @ directions).eigenvectors[:, ::-1]
     return np.linalg.qr(directions @ rotation).Q
 
@@ -129,11 +129,16 @@ def _cheapest_width(rows: Float64, directions: Float64, *, threshold: float) -> 
     rotated = rows @ directions
     lengths = np.vecdot(rows, rows)
 
-    def cost(kept: int) -> float:
+    best, lowest = directions.shape[1], np.inf
+    for kept in KEPT_DIMENSIONS:
+        if kept > min(directions.shape[1], lowest):
+            break
         narrow = _with_rest(rotated[:, :kept], lengths).astype(np.float32)
-        return kept + SURVIVOR_COST * rows.shape[1] * float(np.mean(narrow @ narrow.T >= threshold))
-
-    return min((k for k in KEPT_DIMENSIONS if k <= directions.shape[1]), key=cost)
+        survivors = np.count_nonzero(narrow @ narrow.T >= threshold) / len(rows) ** 2
+        cost = kept + SURVIVOR_COST * rows.shape[1] * survivors
+        if cost < lowest:
+            best, lowest = kept, cost
+    return best
 
 
 def _narrowed(rows: Float32, directions: Float64) -> Float32:

@@ -1,0 +1,275 @@
+"""The commands about nights: night, diff, report, undo, dev, demo."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from collections.abc import Generator
+from dataclasses import asdict
+from datetime import UTC, date, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+from uuid import UUID
+
+import typer
+
+from nous_online.cli.output import AgentOption, JsonOption, escaped, show, show_error, show_json, show_note, waiting
+from nous_online.errors import InvalidInput
+from nous_pipelines.nights import nights_between, parse_night
+
+if TYPE_CHECKING:
+    from dagster import DagsterInstance
+
+    from nous_pipelines.report import NightReport
+    from nous_pipelines.running import NightOptions, NightOutcome
+
+NightOption = Annotated[str | None, typer.Option("--night", "--date", metavar="YYYY-MM-DD", help="Which night; yesterday's by default.")]
+
+
+def register(app: typer.Typer) -> None:
+    """Add these commands."""
+    for name, command in {"night": night, "diff": diff, "report": report, "undo": undo}.items():
+        app.command(name, rich_help_panel="Nights")(command)
+    app.command("dev", rich_help_panel="Nights")(dev)
+    app.command("demo", rich_help_panel="Nights")(demo)
+
+
+def night(  # noqa: PLR0913 (one parameter for each option)
+    *,
+    night: NightOption = None,
+    first: Annotated[str | None, typer.Option("--from", metavar="YYYY-MM-DD", help="Backfill from this night on …")] = None,
+    last: Annotated[str | None, typer.Option("--to", metavar="YYYY-MM-DD", help="… up to this one, in order.")] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Stop after the checks; change nothing.")] = False,
+    policy: Annotated[list[str] | None, typer.Option(metavar="FIELD=NUMBER", help="Override a policy field for this run.")] = None,
+    agent: AgentOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Run the nightly lifecycle: propose, check, apply, report. Running a night twice changes nothing.
+
+    Without --date it is yesterday's night, the last one that is over. Without --agent it is for all agents.
+    Exit code 1 when a check or a step failed; then nothing of that night was applied.
+
+    [bold]Examples[/bold]
+
+    [dim]$[/dim] nous night --dry-run
+
+    [dim]$[/dim] nous night --date 2026-11-20 --agent aria
+
+    [dim]$[/dim] nous night --from 2026-08-01 --to 2026-11-20
+    """
+    from nous_pipelines.running import run_night
+
+    wanted = chosen_nights(night, first, last)
+    options = options_for(agent, policy=parsed_policy(policy or []), is_dry_run=dry_run)
+    outcomes: list[NightOutcome] = []
+    with recorded_runs() as instance:
+        for each in wanted:
+            with waiting(f"night {each} …"):
+                outcomes.append(run_night(each, options, instance=instance))
+            if not as_json:
+                show_outcome(outcomes[-1], is_dry_run=dry_run)
+            if not outcomes[-1].is_success:
+                break
+    if as_json:
+        show_json({"nights": [as_plain(outcome) for outcome in outcomes]})
+    if not outcomes[-1].is_success:
+        raise typer.Exit(1)
+
+
+def diff(*, night: NightOption = None, agent: AgentOption = None, as_json: JsonOption = False) -> None:
+    """Show what a night changed, or after a dry run would change: one line a memory.
+
+    [bold]Examples[/bold]
+
+    [dim]$[/dim] nous diff --night 2026-11-20
+
+    [dim]$[/dim] nous diff --json | jq '.merged[].kept'
+    """
+    from nous_pipelines.morning import show_diff
+    from nous_pipelines.running import read_report
+
+    found = read_report(chosen_night(night), options_for(agent)).of_agent(agent)
+    if as_json:
+        show_json(asdict(found))
+    else:
+        show_diff(found)
+
+
+def report(*, night: NightOption = None, agent: AgentOption = None, as_json: JsonOption = False) -> None:
+    """Tell what a night did and why, what it kept apart and why, and how to take it back.
+
+    [bold]Examples[/bold]
+
+    [dim]$[/dim] nous report
+
+    [dim]$[/dim] nous report --night 2026-11-20 --agent aria
+    """
+    from nous_pipelines.morning import show_report
+    from nous_pipelines.running import read_report
+
+    found = read_report(chosen_night(night), options_for(agent)).of_agent(agent)
+    if as_json:
+        show_json({**asdict(found), "counts": found.counts})
+    else:
+        show_report(found)
+
+
+def undo(  # noqa: PLR0913 (one parameter for each option)
+    *,
+    night: NightOption = None,
+    proposal: Annotated[str | None, typer.Option(metavar="ID", help="One proposal, as `nous report` names it.")] = None,
+    kind: Annotated[str | None, typer.Option(help="One kind of proposal, such as merge.")] = None,
+    reason: Annotated[str, typer.Option(help="Why; kept with the event.")] = "taken back by the operator",
+    agent: AgentOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Take back what a night changed: every row as it was, another event for each. Refused where others built on it.
+
+    What was taken back is not proposed again.
+
+    [bold]Examples[/bold]
+
+    [dim]$[/dim] nous undo --night 2026-11-20
+
+    [dim]$[/dim] nous undo --proposal 3f0c… --reason "two different teams"
+    """
+    from nous_online.database import Database, open_url
+    from nous_pipelines.undo import Selection, undo as take_back
+
+    if not (night or proposal):
+        raise InvalidInput("say what to take back: --night YYYY-MM-DD or --proposal ID")
+    selection = Selection(agent, parse_night(night) if night else None, kind, parsed_id(proposal) if proposal else None)
+    database = Database(open_url(), role="nous_night")
+    try:
+        result = take_back(database, selection, reason=reason)
+    finally:
+        database.close()
+    if as_json:
+        show_json({"undone": [str(each) for each in result.undone], "refused": {str(k): v for k, v in result.refused.items()}})
+    else:
+        show(f"[green]taken back[/green]  {len(result.undone)} proposals")
+        for each, why in result.refused.items():
+            show(f"[red]refused[/red]  {each}: {escaped(why)}")
+    if result.refused:
+        raise typer.Exit(1)
+
+
+def dev(*, port: Annotated[int, typer.Option(help="Where the interface listens, on 127.0.0.1.")] = 3000) -> None:
+    """Run the Dagster interface over your memories until Ctrl-C: schedule, runs, checks, backfills.
+
+    [bold]Examples[/bold]
+
+    [dim]$[/dim] nous dev
+    """
+    from nous_pipelines.interface import run_interface
+
+    raise typer.Exit(run_interface(port))
+
+
+def demo(
+    *,
+    source: Annotated[Path | None, typer.Option("--from", metavar="FILE", help="Your own history, as `nous import` reads it.")] = None,
+    no_interface: Annotated[bool, typer.Option("--no-ui", help="Don't start the Dagster interface.")] = False,
+) -> None:
+    """Watch a night over a sample history: ninety days of one agent, learned, then one night through Dagster.
+
+    Uses a server and a home of its own; your memories are not touched. `nous down` stops what it started.
+
+    [bold]Examples[/bold]
+
+    [dim]$[/dim] nous demo
+
+    [dim]$[/dim] nous demo --from my_memories.jsonl
+    """
+    from nous_pipelines.demo.show import run_demo
+
+    if not run_demo(source, with_interface=not no_interface):
+        raise typer.Exit(1)
+
+
+def chosen_nights(night: str | None, first: str | None, last: str | None) -> list[date]:
+    """Return the nights the options ask for."""
+    if first is None and last is None:
+        return [chosen_night(night)]
+    if night is not None or first is None or last is None:
+        raise InvalidInput("say either --date, or both --from and --to")
+    return list(nights_between(parse_night(first), parse_night(last)))
+
+
+def chosen_night(night: str | None) -> date:
+    """Return the night named, or the last one that is over."""
+    from nous_pipelines.nights import last_night
+
+    return parse_night(night) if night else last_night(datetime.now(UTC))
+
+
+def parsed_policy(assignments: list[str]) -> dict[str, float]:
+    """Read overrides such as candidate_similarity=0.95; raise `InvalidInput` for anything else."""
+    from nous_pipelines.policy import NightPolicy
+
+    values: dict[str, float] = {}
+    for assignment in assignments:
+        name, _, number = assignment.partition("=")
+        try:
+            values[name] = float(number)
+        except ValueError as error:
+            raise InvalidInput(f"--policy {assignment!r} is not of the form FIELD=NUMBER") from error
+    NightPolicy().overridden(values)
+    return values
+
+
+def parsed_id(text: str) -> UUID:
+    """Read the id of a proposal."""
+    try:
+        return UUID(text)
+    except ValueError as error:
+        raise InvalidInput(f"{text!r} is no proposal id; `nous report` names them") from error
+
+
+def options_for(agent: str | None, *, policy: dict[str, float] | None = None, is_dry_run: bool = False) -> NightOptions:
+    """Return the options of a run over the database and the home of this process."""
+    from nous_online.database import open_url
+    from nous_pipelines.instance import home_folder
+    from nous_pipelines.running import NightOptions
+
+    return NightOptions(open_url(), home_folder(), (agent,) if agent else (), policy or {}, is_dry_run=is_dry_run)
+
+
+@contextmanager
+def recorded_runs() -> Generator[DagsterInstance]:
+    """Yield the Dagster instance, with its log kept to what went wrong."""
+    import logging
+
+    from nous_pipelines.instance import dagster_instance
+
+    logging.getLogger("dagster").setLevel(logging.CRITICAL)
+    with dagster_instance() as instance:
+        yield instance
+
+
+def show_outcome(outcome: NightOutcome, *, is_dry_run: bool) -> None:
+    """Print what a run came to, in a few lines."""
+    for failure in outcome.failures:
+        show_error(failure)
+    if outcome.report is None:
+        return
+    counts = outcome.report.counts
+    mark = "[green]✓[/green]" if outcome.is_success else "[red]✗[/red]"
+    verb = "would be merged" if is_dry_run or not outcome.is_success else "merged"
+    show(
+        f"{mark} night {outcome.night}: {counts['retired']} memories {verb} into {counts['merges']}, "
+        f"{counts['kept_apart']} look-alikes kept apart; {counts['active_before']} → {counts['active_after']} active"
+    )
+    show_note(f"  why: nous report --night {outcome.night}" + ("" if is_dry_run else f"   back: nous undo --night {outcome.night}"))
+
+
+def as_plain(outcome: NightOutcome) -> dict[str, Any]:
+    """Return an outcome for machines."""
+    report: NightReport | None = outcome.report
+    return {
+        "night": outcome.night,
+        "run_id": outcome.run_id,
+        "is_success": outcome.is_success,
+        "failures": list(outcome.failures),
+        "counts": report.counts if report else None,
+        "plan_hash": report.plan_hash if report else None,
+    }

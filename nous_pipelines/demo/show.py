@@ -1,0 +1,127 @@
+"""`nous demo`: a history is learned, a night runs over it, and a person sees what it did and why."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import shlex
+import shutil
+import sys
+from collections.abc import Generator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+from pathlib import Path
+
+import psycopg
+from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+from nous_online import postgres
+from nous_online.cli.output import escaped, show, show_error, stderr
+from nous_online.heart import Heart
+from nous_online.importing import ImportReport, import_file
+from nous_online.settings import settings
+from nous_online.statements import statements
+from nous_pipelines.demo.history import history
+from nous_pipelines.instance import dagster_instance
+from nous_pipelines.interface import start_interface
+from nous_pipelines.morning import show_report
+from nous_pipelines.nights import last_night
+from nous_pipelines.running import NightOptions, NightOutcome, run_night
+
+SQL = statements("nous_pipelines.demo", "demo.sql")
+AGENT = "aria"
+SHOWN = 8
+
+
+@dataclass(frozen=True)
+class Stage:
+    """The demo's own server, home and night."""
+
+    home: Path
+    url: str
+    night: date
+
+
+def run_demo(source: Path | None, *, with_interface: bool) -> bool:
+    """Learn a history, run a night over it and show what happened; return whether the night succeeded."""
+    logging.getLogger("dagster").setLevel(logging.CRITICAL)
+    now = datetime.now(UTC)
+    # A history without dates was said just now: only tonight's night sees it.
+    night = last_night(now) if source is None else now.date()
+    with steps() as progress:
+        with step(progress, "PostgreSQL"):
+            stage = set_stage(night)
+        with step(progress, "learning" if source is None else f"importing {source}"):
+            learned = learn_history(stage, source)
+        with step(progress, f"night {night} in Dagster"), dagster_instance() as instance:
+            outcome = run_night(night, NightOptions(stage.url, stage.home), instance=instance)
+        address = None
+        if with_interface:
+            with step(progress, "Dagster's interface"):
+                address = start_interface(stage.home)
+    tell(stage, learned, outcome, address)
+    return outcome.is_success
+
+
+def set_stage(night: date) -> Stage:
+    """Start the demo's server and give it an empty database; the user's own memories live elsewhere."""
+    home = (settings().home or postgres.default_home()) / "demo"
+    server = postgres.ensure(home)
+    with psycopg.connect(server.dsn("postgres"), autocommit=True) as connection:
+        connection.execute(SQL["drop_database"])
+        connection.execute(SQL["create_database"])
+    shutil.rmtree(home / "snapshots", ignore_errors=True)
+    os.environ.pop("NOUS_DATABASE_URL", None)
+    os.environ["NOUS_HOME"] = str(home)
+    settings.cache_clear()
+    return Stage(home, server.dsn(), night)
+
+
+def learn_history(stage: Stage, source: Path | None) -> ImportReport:
+    """Learn the sample history, or the user's own, through the public API."""
+    path = source
+    if path is None:
+        path = stage.home / "history.jsonl"
+        path.write_text("".join(f"{json.dumps(record)}\n" for record in history(until=stage.night)), "utf-8")
+    with Heart.open(AGENT) as heart:
+        return import_file(heart, path)
+
+
+def tell(stage: Stage, learned: ImportReport, outcome: NightOutcome, address: str | None) -> None:
+    """Print what happened, as a person would like to read it."""
+    show(
+        f"\n[bold]Learned[/bold]  {learned.stored} facts and {learned.episodes} episodes, "
+        f"and asked {learned.recalls_replayed} questions of them"
+    )
+    for note in learned.bad[:SHOWN]:
+        show(f"  [yellow]line {note.number}[/yellow] {escaped(note.message)}")
+    for failure in outcome.failures:
+        show_error(failure)
+    if outcome.report is not None:
+        show_report(outcome.report, shown=SHOWN)
+    nous = f"NOUS_HOME={shlex.quote(str(stage.home))} {Path(sys.argv[0])}"
+    show(f"\n[bold]See it all[/bold]    {nous} report --night {stage.night}")
+    show(f"[bold]Take it back[/bold]  {nous} undo --night {stage.night}")
+    show(f"[bold]Ask it[/bold]        {nous} recall 'when do we deploy?' --agent {AGENT}")
+    if address is not None:
+        show(f"[bold]Watch it[/bold]      {address}   [dim](Dagster: assets, checks, runs; make down stops it)[/dim]")
+
+
+def steps() -> Progress:
+    """Return the progress display: one line a step, with the time it took, on stderr."""
+    return Progress(
+        SpinnerColumn(finished_text="[green]✓[/green]"),
+        TextColumn("{task.description}"),
+        TimeElapsedColumn(),
+        console=stderr(),
+    )
+
+
+@contextmanager
+def step(progress: Progress, description: str) -> Generator[None]:
+    """Show one step while it runs."""
+    task = progress.add_task(description, total=1)
+    yield
+    progress.update(task, completed=1)
