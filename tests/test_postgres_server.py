@@ -7,6 +7,7 @@ import stat
 import subprocess
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 
@@ -14,7 +15,7 @@ import filelock
 import psutil
 import psycopg
 import pytest
-from postgres_homes import ENSURE, answer, client, lives, one, remember, scratch
+from postgres_homes import ENSURE, answer, client, lives, one, remember, scratch, wait_for
 
 from nous_online import postgres
 from nous_online.errors import DeadlineExceeded, InvalidInput, Unavailable
@@ -107,6 +108,22 @@ def test_a_stopped_server_is_gone_and_comes_back_with_its_data_and_port(home: Pa
     second = postgres.ensure(home)
     assert (second.port, second.password) == (first.port, first.password)
     assert one(second, "select text from kept") == "kept over a stop"
+
+
+def test_a_server_that_is_stopping_is_waited_for_and_started_again(home: Path) -> None:
+    first = postgres.ensure(home)
+    last_session = psycopg.connect(first.dsn())
+    psutil.Process(first.pid).terminate()  # a "smart" shutdown: no new sessions, and the end when the last one leaves
+    wait_for(lambda: postgres.running(home) is None)
+
+    with ThreadPoolExecutor() as pool:
+        second = pool.submit(postgres.ensure, home)
+        time.sleep(0.2)
+        assert not second.done()
+        last_session.close()
+
+    assert second.result().pid != first.pid
+    assert not lives(first.pid)
 
 
 def test_a_taken_port_is_exchanged_for_a_free_one(home: Path) -> None:

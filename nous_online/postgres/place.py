@@ -19,10 +19,9 @@ import platformdirs
 from nous_online.errors import DeadlineExceeded, InvalidInput, Unavailable
 from nous_online.postgres.account import SHELTER, Account, account_for, give_to_owner, is_root
 
+# pg_ctl passes the data directory through a shell, in double quotes.
+UNQUOTABLE = frozenset('"$`\n' if os.sep == "\\" else '"$`\n\\')
 LOG_LINES = 20  # of server.log, quoted in errors
-UNQUOTABLE = (
-    '"$`\n' if os.sep == "\\" else '"$`\n\\'
-)  # pg_ctl passes the data directory through a shell, in double quotes
 LOG_BYTES = 16 * 2**20  # a longer server.log becomes server.log.1 at the next start
 
 
@@ -66,7 +65,7 @@ def settled(home: Path | None) -> Path:
     Raises `InvalidInput` if it is a file or a shell would misread it, `Unavailable` if it is closed to us.
     """
     path = (home or default_home()).expanduser().resolve()
-    if any(character in str(path) for character in UNQUOTABLE):
+    if UNQUOTABLE.intersection(str(path)):
         raise InvalidInput(
             f"The Nous home {str(path)!r} has a double quote, $, `, backslash or line break in it; name another one."
         )
@@ -166,13 +165,18 @@ def write_record(server: Server, data: Path) -> None:
         "pid": server.pid,
     }
     draft = path.with_suffix(".json.new")
-    draft.unlink(missing_ok=True)
-    with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
-        json.dump(fields, file, indent=2)
-        file.flush()
-        os.fsync(file.fileno())
+    write_private(draft, json.dumps(fields, indent=2))
     give_to_owner(draft, home)
     draft.replace(path)
+
+
+def write_private(path: Path, text: str) -> None:
+    """Write `path` anew, readable by its owner alone, through no link that somebody left there; raises OSError."""
+    path.unlink(missing_ok=True)
+    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
 
 
 def set_aside(data: Path) -> Path | None:

@@ -29,6 +29,7 @@ from nous_online.postgres.place import (
     read_record,
     set_aside,
     settled,
+    write_private,
     write_record,
 )
 from nous_online.postgres.process import POLL_S, Postmaster, clear_dead, postmaster, shut_down
@@ -145,10 +146,13 @@ def _revived(place: Path, until: float) -> Server:
             f"{place / 'server.json'} says that the data is in {record.data}, where there is none: mount or restore "
             "it, or move server.json away to begin with an empty database."
         )
-    if postmaster(record.data) is None:
+    server = _answering(place, record, until)
+    if server is None:
         clear_dead(record.data)
         _start(place, record, account, until)
-    server = _answering(place, record, until)
+        server = _answering(place, record, until)
+    if server is None:
+        raise Unavailable(f"The server of {place} ended while starting. {log_tail(place)}")
     write_record(server, record.data)
     return server
 
@@ -174,14 +178,12 @@ def _new_cluster(place: Path, until: float) -> Record:
 
 def _initialise(place: Path, data: Path, *, password: str, account: Account | None, until: float) -> None:
     note = data.with_name("initdb.password")
-    note.unlink(missing_ok=True)
     data.mkdir(mode=0o700, exist_ok=True)
     try:
-        note.touch(mode=0o600)
-        note.write_text(password, "utf-8")
+        write_private(note, password)
         if account:
             for path in (data, note):
-                os.chown(path, account.uid, account.gid)
+                os.chown(path, account.uid, account.gid, follow_symlinks=False)
         settings = {**SETTINGS, "recovery_init_sync_method": SYNC}
         options = [f"--sync-method={SYNC}", *(f"--set={name}={value}" for name, value in settings.items())]
         command = [
@@ -234,13 +236,15 @@ def _free_port(wanted: int) -> int:
         return port
 
 
-def _answering(place: Path, record: Record, until: float) -> Server:
-    """Wait until the postmaster takes connections (it may have to replay its log first), and complete it."""
+def _answering(place: Path, record: Record, until: float) -> Server | None:
+    """Wait until the live server takes connections, and complete it; None when there is none, or it ended meanwhile.
+
+    A server that starts may have to replay its log first; one that stops takes no connections, and then is no more.
+    """
     reason = "its postmaster listens nowhere yet"
-    while time.monotonic() < until:
-        found = postmaster(record.data)
-        if found is None:
-            raise Unavailable(f"The server of {place} ended while starting. {log_tail(place)}")
+    while found := postmaster(record.data):
+        if time.monotonic() > until:
+            raise _late(place, reason)
         try:
             if found.port:
                 return _completed(place, record, found)
@@ -251,7 +255,7 @@ def _answering(place: Path, record: Record, until: float) -> Server:
                     f"The server of {place} refuses the password in server.json; restore that file."
                 ) from error
         time.sleep(POLL_S)
-    raise _late(place, reason)
+    return None
 
 
 def _completed(place: Path, record: Record, found: Postmaster) -> Server:
