@@ -14,6 +14,7 @@ from nous_online.errors import InvalidInput
 from nous_online.statements import statements
 
 MAX_LINE_BYTES = 8 * 1024 * 1024
+SKIPPED_AT_ONCE_BYTES = 64 * 1024
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 SQL = statements("nous_online", "import_lines.sql")
 
@@ -53,7 +54,7 @@ def lines_of(file: BinaryIO) -> Iterator[Line]:
 def skip_line(file: BinaryIO) -> int:
     """Read on to the end of a line and return how many bytes that took."""
     skipped = 0
-    while text := file.readline(MAX_LINE_BYTES):
+    while text := file.readline(SKIPPED_AT_ONCE_BYTES):
         skipped += len(text)
         if text.endswith(b"\n"):
             break

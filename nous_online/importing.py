@@ -204,12 +204,13 @@ class ImportRun:
         fresh: list[Pending] = []
         for each in pending:
             key, content_hash = key_of(each.entry), hash_of(each.entry)
-            if hashes.setdefault(key, content_hash) != content_hash:
-                self.note_bad(each.number, "its id was used before for another text; give it an id of its own")
-            elif key in requests:
+            if key not in hashes:
+                hashes[key] = content_hash
+                fresh.append(each)
+            elif hashes[key] == content_hash:
                 self.already_known += 1
             else:
-                fresh.append(each)
+                self.note_bad(each.number, "its id was used before for another text; give it an id of its own")
         return fresh
 
     def store(self, pending: Sequence[Pending]) -> None:
