@@ -158,6 +158,22 @@ def test_a_copied_home_gets_a_server_of_its_own(home: Path) -> None:
     assert postgres.running(home) == first
 
 
+def test_a_port_where_other_data_answer_is_not_ours(home: Path) -> None:
+    first = postgres.ensure(home)
+    copy = home.with_name("copy")
+    subprocess.run(["cp", "-a", home, copy], check=True)
+    second = postgres.ensure(copy)
+    pid_file = copy / "pgdata" / "postmaster.pid"
+    truth = pid_file.read_text()
+
+    pid_file.write_text(truth.replace(f"\n{second.port}\n", f"\n{first.port}\n"))
+    misled = postgres.running(copy)
+    pid_file.write_text(truth)
+
+    assert misled is None
+    assert postgres.running(copy) == second
+
+
 def test_four_processes_on_a_fresh_and_then_an_existing_home_share_one_server(home: Path) -> None:
     fresh = [answer(process) for process in [client(ENSURE, home) for _ in range(4)]]
     postgres.stop(home)
