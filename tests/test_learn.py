@@ -1,0 +1,532 @@
+"""`Heart.learn` and `Heart.learn_deferred` on the real database, with vectors whose cosines the test chooses."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import psycopg
+import pytest
+from conftest import ScriptedJudge, WordEmbedder
+
+from nous_online.database import Database
+from nous_online.domain import FactDetails
+from nous_online.embedding import EmbeddingSpace, Vectors
+from nous_online.errors import Conflict, InvalidInput, NotFound, NousError, Unavailable
+from nous_online.heart import Heart
+from nous_online.judging import Judgement, Pair, Verdict
+
+OLD = "The api team deploys every Friday"
+NEW = "Every Friday the api team deploys"
+MAY = datetime(2026, 5, 1, tzinfo=UTC)
+JUNE = datetime(2026, 6, 1, tzinfo=UTC)
+
+
+class TableEmbedder:
+    """A text's vector has the cosine with the first axis that the test wrote down, and 0 where it wrote nothing."""
+
+    space = EmbeddingSpace(id="table-16", model="table", weights_sha256="", dimensions=16)
+
+    def __init__(self, cosines: dict[str, float]) -> None:
+        self.cosines = cosines
+        self.others: dict[str, int] = {}
+
+    def embed_documents(self, texts: Sequence[str]) -> Vectors:
+        return np.asarray([self.vector(text) for text in texts], dtype=np.float32).reshape(len(texts), 16)
+
+    def embed_query(self, text: str) -> Vectors:
+        return self.embed_documents([text])[0]
+
+    def vector(self, text: str) -> np.ndarray:
+        """Texts share the first axis only, so that their cosine is the product of what the table says of them."""
+        cosine = self.cosines.get(text, 0.0)
+        row = np.zeros(16)
+        row[0] = cosine
+        row[1 + self.others.setdefault(text, len(self.others)) % 15] = np.sqrt(1 - cosine**2)
+        return row
+
+
+class FailingJudge:
+    name = "failing"
+
+    def __init__(self, error: Exception) -> None:
+        self.error = error
+
+    def judge(self, pairs: Sequence[Pair]) -> list[Judgement]:
+        raise self.error
+
+
+class SlowJudge(ScriptedJudge):
+    def judge(self, pairs: Sequence[Pair]) -> list[Judgement]:
+        time.sleep(3)
+        return super().judge(pairs)
+
+
+class ForgetfulJudge(ScriptedJudge):
+    def judge(self, pairs: Sequence[Pair]) -> list[Judgement]:
+        return super().judge(pairs)[:-1]
+
+
+def opened(database: Database, similarity: float, judge: Any = None) -> Heart:
+    """An agent for whom OLD and NEW have this cosine."""
+    embedder = TableEmbedder({OLD: 1.0, NEW: similarity})
+    return Heart.open("aria", database=database, embedder=embedder, judge=judge or ScriptedJudge())
+
+
+def events(owner: psycopg.Connection) -> list[tuple[Any, ...]]:
+    return owner.execute(
+        "select action, from_state, to_state, version_before, version_after, actor from lifecycle.events order by id"
+    ).fetchall()
+
+
+@pytest.mark.parametrize(
+    ("similarity", "action", "asked"),
+    [(0.99, "confirmed", 0), (0.951, "confirmed", 0), (0.949, "stored", 1), (0.851, "stored", 1), (0.849, "stored", 0)],
+)
+def test_the_three_bands_hold_on_stored_vectors(database: Database, similarity: float, action: str, asked: int) -> None:
+    judge = ScriptedJudge()
+    heart = opened(database, similarity, judge)
+    heart.learn(OLD)
+
+    learned = heart.learn(NEW)
+
+    assert (learned.action, len(judge.asked)) == (action, asked)
+    assert heart.count() == {"active": 1 if action == "confirmed" else 2}
+
+
+def test_a_judge_who_says_same_confirms_the_known_fact(database: Database) -> None:
+    heart = opened(database, 0.9, ScriptedJudge({(OLD, NEW): Verdict.SAME}))
+    first = heart.learn(OLD, learned_at=MAY).memory
+
+    learned = heart.learn(NEW, learned_at=JUNE)
+
+    assert learned.action == "confirmed"
+    assert (learned.memory.id, learned.memory.confirmation_count) == (first.id, 1)
+    assert learned.memory.last_confirmed_at == JUNE
+    assert learned.match is not None
+    assert learned.match.similarity == pytest.approx(0.9, abs=1e-6)
+
+
+def test_a_guard_stops_a_confirm_on_identical_vectors(database: Database) -> None:
+    forty, fifty = "The pool has 40 connections", "The pool has 50 connections"
+    heart = Heart.open("aria", database=database, embedder=TableEmbedder({forty: 1, fifty: 1}), judge=ScriptedJudge())
+    heart.learn(forty)
+
+    assert heart.learn(fifty).action == "stored"
+    assert heart.count() == {"active": 2}
+
+
+def test_a_confirmation_that_was_said_earlier_does_not_turn_back_the_clock(database: Database) -> None:
+    heart = opened(database, 0.99)
+    heart.learn(OLD, learned_at=JUNE)
+
+    confirmed = heart.learn(NEW, learned_at=MAY).memory
+
+    assert (confirmed.learned_at, confirmed.last_confirmed_at) == (JUNE, JUNE)
+
+
+def test_a_confirmation_keeps_the_highest_trust_and_a_pin(database: Database) -> None:
+    heart = opened(database, 0.99)
+    heart.learn(OLD, trust=20)
+
+    pinned = heart.learn(NEW, trust=90, is_pinned=True).memory
+    again = heart.learn(NEW, trust=10).memory
+
+    assert (pinned.trust, pinned.is_pinned) == (90, True)
+    assert (again.trust, again.is_pinned, again.confirmation_count) == (90, True, 2)
+
+
+def test_an_update_supersedes_the_old_value_and_keeps_it(database: Database) -> None:
+    heart = opened(database, 0.2, ScriptedJudge({(OLD, NEW): Verdict.UPDATES}))
+    old = heart.learn(OLD, subject="deploy", learned_at=MAY).memory
+
+    learned = heart.learn(NEW, subject="deploys", learned_at=JUNE)
+
+    assert learned.action == "superseded"
+    assert (learned.memory.content, learned.memory.state) == (NEW, "active")
+    assert heart.get(old.id).content == OLD
+    assert (heart.get(old.id).state, heart.get(old.id).superseded_by) == ("superseded", learned.memory.id)
+
+
+def test_an_older_statement_that_arrives_late_leaves_the_newer_in_force(database: Database) -> None:
+    heart = opened(database, 0.9, ScriptedJudge({(NEW, OLD): Verdict.UPDATES}))
+    newer = heart.learn(NEW, learned_at=JUNE).memory
+
+    late = heart.learn(OLD, learned_at=MAY)
+
+    assert late.action == "stored"
+    assert (late.memory.state, late.memory.superseded_by) == ("superseded", newer.id)
+    assert heart.get(newer.id) == newer
+
+
+def test_a_value_that_comes_back_is_in_force_again(database: Database) -> None:
+    verdicts = {(OLD, NEW): Verdict.UPDATES, (NEW, OLD): Verdict.UPDATES}
+    heart = opened(database, 0.9, ScriptedJudge(verdicts))
+    heart.learn(OLD)
+    heart.learn(NEW)
+
+    back = heart.learn(OLD)
+
+    assert (back.action, back.memory.content, back.memory.state) == ("superseded", OLD, "active")
+    assert heart.count() == {"active": 1, "superseded": 2}
+
+
+def test_what_is_trusted_less_supersedes_nothing(database: Database) -> None:
+    heart = opened(database, 0.9, ScriptedJudge({(OLD, NEW): Verdict.UPDATES}))
+    trusted = heart.learn(OLD, trust=90).memory
+
+    learned = heart.learn(NEW, trust=10)
+
+    assert learned.action == "stored"
+    assert "trusted more" in learned.reason
+    assert heart.get(trusted.id) == trusted
+
+
+def test_facts_of_different_scopes_are_never_matched(database: Database) -> None:
+    heart = opened(database, 1.0)
+    heart.learn(OLD)
+
+    actions = [
+        heart.learn(OLD, scope="project", project_id="p1").action,
+        heart.learn(OLD, scope="project", project_id="p2").action,
+        heart.learn(OLD, user_id="u1").action,
+    ]
+
+    assert actions == ["stored"] * 3
+
+
+def test_a_superseded_fact_is_not_confirmed_by_its_own_words(database: Database) -> None:
+    heart = opened(database, 0.9, ScriptedJudge({(OLD, NEW): Verdict.UPDATES}))
+    old = heart.learn(OLD).memory
+    heart.learn(NEW)
+
+    assert heart.learn(OLD).memory.id != old.id
+    assert heart.get(old.id).confirmation_count == 0
+
+
+@pytest.mark.parametrize(
+    "judge",
+    [
+        FailingJudge(Unavailable("the judge is down")),
+        FailingJudge(RuntimeError("a bug of the judge")),
+        ForgetfulJudge(),
+    ],
+)
+def test_a_judge_that_fails_never_loses_the_memory(database: Database, judge: Any) -> None:
+    heart = opened(database, 0.9, judge)
+    heart.learn(OLD)
+
+    learned = heart.learn(NEW)
+
+    assert learned.action == "stored"
+    assert heart.count() == {"active": 2}
+
+
+def test_a_judge_that_is_slow_never_loses_the_memory_nor_the_deadline(database: Database) -> None:
+    heart = opened(database, 0.9, SlowJudge())
+    heart.learn(OLD)
+
+    began = time.monotonic()
+    learned = heart.learn(NEW, deadline_s=1.0)
+
+    assert learned.action == "stored"
+    assert time.monotonic() - began < 1.5
+
+
+def test_a_retry_with_the_same_key_returns_the_first_answer_and_changes_nothing(
+    database: Database, owner: psycopg.Connection
+) -> None:
+    heart = opened(database, 0.99)
+    first = heart.learn(OLD, idempotency_key="k")
+    before = (heart.get(first.memory.id), events(owner))
+
+    again = heart.learn(OLD, idempotency_key="k")
+
+    assert (again.action, again.memory.id) == (first.action, first.memory.id)
+    assert (heart.get(first.memory.id), events(owner)) == before
+
+
+def test_a_retry_of_a_confirmation_counts_once(database: Database) -> None:
+    heart = opened(database, 0.99)
+    heart.learn(OLD)
+
+    answers = [heart.learn(NEW, idempotency_key="k") for _ in range(3)]
+
+    assert {answer.action for answer in answers} == {"confirmed"}
+    assert answers[-1].memory.confirmation_count == 1
+
+
+def test_a_key_that_returns_with_another_content_is_a_conflict(database: Database) -> None:
+    heart = opened(database, 0.1)
+    heart.learn(OLD, idempotency_key="k")
+
+    with pytest.raises(Conflict, match="'k'"):
+        heart.learn(NEW, idempotency_key="k")
+
+    assert heart.count() == {"active": 1}
+
+
+@pytest.mark.parametrize("teachers", [2, 8])
+def test_threads_that_learn_one_statement_at_once_leave_one_row(database: Database, teachers: int) -> None:
+    heart = opened(database, 1.0)
+
+    with ThreadPoolExecutor(teachers) as pool:
+        answers = [pool.submit(heart.learn, OLD) for _ in range(teachers)]
+    actions = sorted(answer.result().action for answer in answers)
+
+    assert actions == ["confirmed"] * (teachers - 1) + ["stored"]
+    assert heart.count() == {"active": 1}
+    assert heart.learn(OLD).memory.confirmation_count == teachers
+
+
+def test_threads_that_retry_one_request_at_once_change_one_row_once(database: Database) -> None:
+    heart = opened(database, 1.0)
+
+    with ThreadPoolExecutor(4) as pool:
+        answers = [pool.submit(heart.learn, OLD, idempotency_key="k") for _ in range(4)]
+
+    assert len({answer.result().memory.id for answer in answers}) == 1
+    assert {answer.result().memory.confirmation_count for answer in answers} == {0}
+
+
+LEARNER = """
+import sys
+sys.path.insert(0, sys.argv[1])
+from nous_online.database import Database
+from nous_online.heart import Heart
+from conftest import ScriptedJudge, WordEmbedder
+from test_learn import OLD, opened
+import os
+heart = opened(Database(os.environ["TEST_URL"]), 1.0)
+print("ready", flush=True)
+sys.stdin.readline()
+for number in range(int(sys.argv[2])):
+    heart.learn(OLD if sys.argv[3] == "same" else f"statement {number}", deadline_s=30)
+    print("learned", flush=True)
+"""
+
+
+def learner(url: str, *, count: int, kind: str) -> subprocess.Popen[str]:
+    """A process that says it is ready, waits for a line, then learns."""
+    command = [sys.executable, "-c", LEARNER, str(Path(__file__).parent), str(count), kind]
+    environment = {**os.environ, "TEST_URL": url, "OMP_NUM_THREADS": "1"}
+    return subprocess.Popen(command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+
+def start(process: subprocess.Popen[str]) -> None:
+    assert process.stdin is not None
+    process.stdin.write("go\n")
+    process.stdin.flush()
+
+
+def line(process: subprocess.Popen[str]) -> str:
+    assert process.stdout is not None
+    return process.stdout.readline().strip()
+
+
+def test_processes_that_learn_one_statement_at_once_leave_one_row(database: Database) -> None:
+    processes = [learner(database.url, count=3, kind="same") for _ in range(2)]
+    assert [line(process) for process in processes] == ["ready"] * 2
+
+    for process in processes:
+        start(process)
+    for process in processes:
+        process.communicate(timeout=60)
+
+    heart = opened(database, 1.0)
+    assert heart.count() == {"active": 1}
+    assert heart.learn(OLD).memory.confirmation_count == 6
+
+
+def test_a_process_killed_while_it_learns_leaves_nothing_half_written(
+    database: Database, owner: psycopg.Connection
+) -> None:
+    process = learner(database.url, count=100_000, kind="many")
+    assert line(process) == "ready"
+    start(process)
+    for _ in range(5):
+        assert line(process) == "learned"
+
+    process.send_signal(signal.SIGKILL)
+    process.communicate()
+
+    facts, born, words = owner.execute("""
+        select (select count(*) from heart.facts),
+               (select count(*) from lifecycle.events where action = 'learned'),
+               (select count(distinct memory_id) from heart.postings)
+    """).fetchone() or (0, 0, 0)
+    assert facts >= 5
+    assert facts == born == words
+    assert opened(database, 1.0).learn(OLD).action == "stored"
+
+
+def test_what_was_said_about_a_fact_is_kept(database: Database, owner: psycopg.Connection) -> None:
+    heart = opened(database, 0.1)
+    details: FactDetails = {
+        "subject": "deploys", "category": "habit", "tags": ["ops", "week"], "context": "We spoke of releases.",
+        "confidence": 0.25, "source": "chat", "source_kind": "user", "trust": 70, "is_pinned": True, "learned_at": MAY,
+        "valid_from": "2026-01-01T00:00:00Z", "valid_to": JUNE, "encoded_frame": "decision",
+        "encoded_censors": ["no-friday-deploys"], "scope": "project", "user_id": "u", "project_id": "p",
+    }  # fmt: skip
+
+    fact = heart.get(heart.learn(OLD, **details).memory.id)
+
+    for name in set(details) - {"context", "valid_from"}:
+        assert getattr(fact, name) == details[name], name  # type: ignore[literal-required]
+    assert fact.valid_from == datetime(2026, 1, 1, tzinfo=UTC)
+    context = owner.execute(
+        "select context, context_embedding is not null, embedding_space_id from heart.facts"
+    ).fetchone()
+    assert context == ("We spoke of releases.", True, "table-16")
+
+
+def test_a_fact_without_frame_and_censors_is_neutral(database: Database, owner: psycopg.Connection) -> None:
+    fact = opened(database, 0.1).learn(OLD).memory
+
+    stored = owner.execute(
+        "select encoded_frame, encoded_censors, context, context_embedding from heart.facts"
+    ).fetchone()
+
+    assert (fact.encoded_frame, fact.encoded_censors) == (None, None)
+    assert stored == (None, None, None, None)
+
+
+def test_learned_at_is_now_unless_it_was_said_earlier(database: Database) -> None:
+    heart = opened(database, 0.1)
+
+    now, then = heart.learn(OLD).memory, heart.learn(NEW, learned_at="2026-05-01T02:00:00+02:00").memory
+
+    assert abs(now.learned_at - datetime.now(UTC)) < timedelta(seconds=30)
+    assert then.learned_at == MAY
+
+
+def test_every_change_leaves_one_event_with_what_was_before(database: Database, owner: psycopg.Connection) -> None:
+    heart = opened(database, 0.9, ScriptedJudge({(OLD, NEW): Verdict.UPDATES}))
+    heart.learn(OLD, learned_at=MAY)
+    heart.learn(OLD, learned_at=MAY)
+    new = heart.learn(NEW, learned_at=JUNE).memory
+
+    told = events(owner)
+    before, after, effective_at = owner.execute(
+        "select before, after, effective_at from lifecycle.events where action = 'superseded'"
+    ).fetchone() or (None, None, None)
+
+    assert told == [
+        ("learned", "new", "active", 0, 1, "agent"),
+        ("confirmed", "active", "active", 1, 2, "agent"),
+        ("learned", "new", "active", 0, 1, "agent"),
+        ("superseded", "active", "superseded", 2, 3, "agent"),
+    ]
+    assert before == {"state": "active", "superseded_by": None, "superseded_at": None}
+    assert (after["state"], after["superseded_by"]) == ("superseded", str(new.id))
+    assert effective_at == JUNE
+
+
+def test_each_learned_fact_is_announced_once(database: Database, owner: psycopg.Connection) -> None:
+    heart = opened(database, 0.99)
+    fact = heart.learn(OLD, subject="deploys").memory
+    heart.learn(NEW)
+
+    announced = owner.execute("select agent_id, name, memory_id, payload from heart.outbox").fetchall()
+
+    assert announced == [("aria", "fact_learned", fact.id, {"subject": "deploys"})]
+
+
+def test_deferred_facts_are_stored_as_they_are(database: Database, owner: psycopg.Connection) -> None:
+    judge = ScriptedJudge()
+    heart = opened(database, 1.0, judge)
+
+    stored = heart.learn_deferred([(OLD, {"learned_at": MAY}), (NEW, {}), (OLD, {})])
+
+    assert (stored, heart.count(), judge.asked) == (3, {"active": 3}, [])
+    assert {actor for *_, actor in events(owner)} == {"import"}
+
+
+def test_deferring_again_with_the_same_keys_changes_nothing(database: Database) -> None:
+    heart = opened(database, 1.0)
+    entries: list[tuple[str, FactDetails]] = [(OLD, {"idempotency_key": "1"}), (NEW, {"idempotency_key": "2"})]
+
+    first = heart.learn_deferred(entries[:1])
+    second = heart.learn_deferred(entries)
+    third = heart.learn_deferred(entries)
+
+    assert (first, second, third) == (1, 1, 0)
+    assert heart.count() == {"active": 2}
+
+
+def test_a_key_twice_in_one_batch_is_stored_once(database: Database) -> None:
+    heart = opened(database, 1.0)
+
+    stored = heart.learn_deferred([(OLD, {"idempotency_key": "1"}), (OLD, {"idempotency_key": "1"})])
+
+    assert (stored, heart.count()) == (1, {"active": 1})
+
+
+@pytest.mark.parametrize(
+    ("last", "error"),
+    [
+        (("", {}), InvalidInput),
+        (("late", {"confidence": 2.0}), InvalidInput),
+        (("another content", {"idempotency_key": "1"}), Conflict),
+    ],
+)
+def test_a_bad_entry_keeps_the_whole_batch_out(database: Database, last: Any, error: type[NousError]) -> None:
+    heart = opened(database, 1.0)
+
+    with pytest.raises(error):
+        heart.learn_deferred([(OLD, {"idempotency_key": "1"}), (NEW, {}), last])
+
+    assert heart.count() == {}
+
+
+def test_deferring_nothing_is_no_mistake(heart: Heart) -> None:
+    assert heart.learn_deferred([]) == 0
+
+
+def test_a_fact_of_another_agent_is_not_found(database: Database) -> None:
+    aria = opened(database, 1.0)
+    ben = Heart.open("ben", database=database, embedder=aria.agent.embedder, judge=ScriptedJudge())
+    fact = aria.learn(OLD).memory
+
+    with pytest.raises(NotFound, match=str(fact.id)):
+        ben.get(fact.id)
+
+
+def test_one_statement_of_two_agents_is_two_facts(database: Database) -> None:
+    aria = opened(database, 1.0)
+    ben = Heart.open("ben", database=database, embedder=aria.agent.embedder, judge=ScriptedJudge())
+    aria.learn(OLD)
+
+    assert ben.learn(OLD).action == "stored"
+    assert (aria.count(), ben.count()) == ({"active": 1}, {"active": 1})
+
+
+def test_a_small_agent_among_large_ones_finds_its_own_repeat(database: Database, embedder: WordEmbedder) -> None:
+    """The index holds the vectors of all agents, and the nearest of them are another agent's."""
+    crowd = Heart.open("crowd", database=database, embedder=embedder, judge=ScriptedJudge())
+    aria = Heart.open("aria", database=database, embedder=embedder, judge=ScriptedJudge())
+    crowd.learn_deferred([(f"{OLD} word{number}", {}) for number in range(150)], deadline_s=60)
+    aria.learn(f"{OLD} indeed")
+
+    assert aria.learn(f"{OLD} indeed").action == "confirmed"
+
+
+def test_an_agent_stays_in_the_embedding_space_it_was_made_in(database: Database, heart: Heart) -> None:
+    with pytest.raises(InvalidInput, match=r"'aria'.*'words-64'.*'table-16'"):
+        opened(database, 1.0)
+
+
+def test_closing_a_heart_leaves_a_borrowed_database_open(database: Database) -> None:
+    with opened(database, 1.0) as heart:
+        heart.learn(OLD)
+
+    assert opened(database, 1.0).count() == {"active": 1}

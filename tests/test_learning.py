@@ -1,0 +1,224 @@
+"""What learning decides: values in, values out, no database."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from nous_online.domain import Fact, Neighbour, NewFact
+from nous_online.facts import new_fact
+from nous_online.judging import Judgement, Verdict
+from nous_online.learning import decide, pair_of, questions, same_subject, slot_of
+from nous_online.policy import LearnPolicy
+
+NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)
+EARLIER = NOW - timedelta(days=30)
+POLICY = LearnPolicy()
+SENTENCE = "The api team deploys every Friday"
+REWORDED = "Every Friday the api team deploys"
+
+
+def said(content: str = REWORDED, **details: Any) -> NewFact:
+    return new_fact(content, details, now=NOW)  # type: ignore[arg-type]
+
+
+def known(similarity: float, content: str = SENTENCE, **changed: Any) -> Neighbour:
+    columns: dict[str, Any] = dict.fromkeys(Fact.__annotations__)
+    columns |= {
+        "id": UUID(int=1), "state": "active", "content": content, "tags": [], "confidence": 1.0, "trust": 50,
+        "source_kind": "agent", "is_pinned": False, "learned_at": EARLIER, "confirmation_count": 0, "row_version": 1,
+        "rank_weight": 1.0, "scope": "private", "contradiction_status": "none",
+    }  # fmt: skip
+    return Neighbour(fact=Fact(**columns | changed), similarity=similarity)
+
+
+def verdict(kind: Verdict) -> Judgement:
+    return Judgement(kind, 1.0, "so it was judged", None, "b", "scripted", "1")
+
+
+def judged(near: Neighbour, kind: Verdict) -> dict[UUID, Judgement]:
+    return {near.fact.id: verdict(kind)}
+
+
+@pytest.mark.parametrize(
+    ("similarity", "action"), [(1.0, "confirm"), (0.95, "confirm"), (0.9499, "store"), (0.5, "store")]
+)
+def test_only_from_the_confirm_threshold_on_is_nobody_asked(similarity: float, action: str) -> None:
+    assert decide(said(), [known(similarity)], {}, POLICY).action == action
+
+
+@pytest.mark.parametrize(
+    ("similarity", "is_asked"),
+    [(0.96, False), (0.95, False), (0.9499, True), (0.85, True), (0.8499, False), (0.1, False)],
+)
+def test_the_judge_is_asked_in_the_grey_band_alone(similarity: float, is_asked: bool) -> None:  # noqa: FBT001 (a parameter)
+    assert bool(questions(said(), [known(similarity)], POLICY)) is is_asked
+
+
+@pytest.mark.parametrize(
+    ("kind", "action"),
+    [
+        (Verdict.SAME, "confirm"),
+        (Verdict.UNSURE, "store"),
+        (Verdict.COMPATIBLE, "store"),
+        (Verdict.CONTRADICTS, "store"),
+        (Verdict.UPDATES, "supersede"),
+    ],
+)
+def test_the_verdict_decides_in_the_grey_band(kind: Verdict, action: str) -> None:
+    near = known(0.9)
+
+    assert decide(said(), [near], judged(near, kind), POLICY).action == action
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("The pool has 20 connections", "The pool has 40 connections"),
+        ("The api is deployed on Fridays", "The api is not deployed on Fridays"),
+        ("The release is on 2026-05-01", "The release is on 2026-05-08"),
+        ("The service runs on Python 3.11", "The service runs on Python 3.12"),
+        ("Anna owns the billing service", "Bernd owns the billing service"),
+    ],
+)
+def test_a_guard_stops_a_confirm_at_any_similarity(old: str, new: str) -> None:
+    near = known(1.0, old)
+
+    decision = decide(said(new), [near], {}, POLICY)
+
+    assert decision.action == "store"
+    assert questions(said(new), [near], POLICY) == [near]
+
+
+def test_the_same_words_are_confirmed_although_a_number_is_in_them() -> None:
+    sentence = "The pool has 20 connections"
+
+    assert decide(said(sentence), [known(1.0, sentence)], {}, POLICY).action == "confirm"
+
+
+def test_a_verdict_of_same_below_the_grey_band_confirms_nothing() -> None:
+    near = known(0.7, subject="deploys")
+
+    assert decide(said(subject="deploys"), [near], judged(near, Verdict.SAME), POLICY).action == "store"
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "is_same"),
+    [
+        ("deploys", "deploys", True),
+        ("Deploys", "deploys", True),
+        ("deployment", "deployments", True),
+        ("abcde", "abcdf", False),  # a ratio of exactly 0.80
+        ("deploys", "invoices", False),
+        (None, "deploys", False),
+        (None, None, False),
+    ],
+)
+def test_subjects_spelled_alike_are_one_subject(one: str | None, other: str | None, is_same: bool) -> None:  # noqa: FBT001 (a parameter)
+    assert same_subject(said("Tea helps", subject=one), known(0.1, subject=other), POLICY) is is_same
+
+
+def test_another_value_of_the_same_subject_is_asked_about_however_far_its_vector() -> None:
+    near = known(0.2, subject="deploy day")
+
+    assert questions(said(subject="deploy days"), [near], POLICY) == [near]
+
+
+def test_an_update_of_the_same_subject_supersedes_the_old_value() -> None:
+    near = known(0.3, subject="deploys")
+
+    decision = decide(said(subject="deploys"), [near], judged(near, Verdict.UPDATES), POLICY)
+
+    assert (decision.action, decision.match) == ("supersede", near)
+
+
+def test_an_older_statement_that_arrives_late_gives_way_to_the_newer() -> None:
+    near = known(0.3, subject="deploys", learned_at=NOW)
+    late = said(subject="deploys", learned_at=EARLIER)
+
+    assert decide(late, [near], judged(near, Verdict.UPDATES), POLICY).action == "store_superseded"
+
+
+@pytest.mark.parametrize(
+    ("new_is_later", "new_trust", "known_trust", "action"),
+    [
+        (True, 50, 50, "supersede"),
+        (True, 90, 10, "supersede"),
+        (True, 10, 90, "store"),
+        (False, 50, 50, "store_superseded"),
+        (False, 10, 90, "store_superseded"),
+        (False, 90, 10, "store"),
+    ],
+)
+def test_what_is_trusted_less_never_replaces_what_is_trusted_more(
+    new_is_later: bool,  # noqa: FBT001 (a parameter)
+    new_trust: int,
+    known_trust: int,
+    action: str,
+) -> None:
+    new = said(subject="deploys", trust=new_trust, learned_at=NOW if new_is_later else EARLIER - timedelta(days=1))
+    near = known(0.9, subject="deploys", trust=known_trust)
+
+    assert decide(new, [near], judged(near, Verdict.UPDATES), POLICY).action == action
+
+
+def test_a_fact_that_says_the_same_is_preferred_to_one_it_would_update() -> None:
+    update, repeat = known(0.99, "The api team deploys every 2 Fridays", id=UUID(int=2)), known(0.96)
+    judgements = judged(update, Verdict.UPDATES)
+
+    decision = decide(said(), [update, repeat], judgements, POLICY)
+
+    assert (decision.action, decision.match) == ("confirm", repeat)
+
+
+def test_the_nearest_of_several_repeats_is_confirmed_in_whatever_order_they_come() -> None:
+    near, nearer = known(0.96, id=UUID(int=1)), known(0.97, id=UUID(int=2))
+
+    forwards = decide(said(), [near, nearer], {}, POLICY)
+    backwards = decide(said(), [nearer, near], {}, POLICY)
+
+    assert forwards == backwards
+    assert forwards.match == nearer
+
+
+def test_of_equally_near_repeats_the_smallest_id_is_confirmed() -> None:
+    twins = [known(0.96, id=UUID(int=2)), known(0.96, id=UUID(int=1))]
+
+    assert decide(said(), twins, {}, POLICY).match == twins[1]
+
+
+def test_a_judge_that_decided_nothing_stores() -> None:
+    assert decide(said(), [known(0.9)], {}, POLICY).action == "store"
+
+
+def test_the_first_statement_of_all_is_stored() -> None:
+    assert decide(said(), [], {}, POLICY).action == "store"
+
+
+def test_every_decision_gives_its_reason() -> None:
+    near = known(0.9, subject="deploys", trust=90)
+
+    reasons = [decide(said(), [near], judged(near, kind), POLICY).reason for kind in Verdict]
+
+    assert all(reasons)
+    assert "trusted more" in decide(said(), [near], judged(near, Verdict.UPDATES), POLICY).reason
+
+
+def test_a_judge_sees_what_is_known_first_and_what_is_new_second() -> None:
+    near = known(0.9, subject="deploys", trust=70)
+
+    pair = pair_of(said(subject="deploy", trust=30), near)
+
+    assert (pair.a.text, pair.a.stated_at, pair.a.trust) == (SENTENCE, EARLIER, 70)
+    assert (pair.b.text, pair.b.stated_at, pair.b.trust) == (REWORDED, NOW, 30)
+    assert pair.similarity == 0.9
+
+
+def test_a_slot_too_long_for_its_column_is_no_slot() -> None:
+    long = " ".join(["word" * 8] * 36) + " is blue"
+
+    assert slot_of(long, None) is None
+    assert slot_of("The colour of the door is blue", None)
