@@ -1,49 +1,80 @@
-"""Rows of Postgres as COPY sends them in binary, to columns without a Python object per value.
+"""Rows of Postgres as COPY sends them in binary, to columns without a Python object per number.
 
-The format: https://www.postgresql.org/docs/current/sql-copy.html, "Binary Format". A row of a vector of one width
-always takes the same number of bytes, so a run of such rows is one numpy structured array.
+The format: https://www.postgresql.org/docs/current/sql-copy.html, "Binary Format". All rows of a few megabytes are
+walked together, one column at a time: where each field starts, how long it is, then its bytes at once.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, LiteralString, TypeAlias
 
 import numpy as np
 import polars as pl
+from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 from psycopg import Connection
 from psycopg.abc import Buffer
 from psycopg.sql import SQL
 
-from nous_online.errors import InvalidInput
+from nous_online.errors import InvalidInput, Unavailable
 
-Run: TypeAlias = NDArray[np.void]
-"""Consecutive rows of one layout: the same columns null, the vectors of the same width."""
+Bytes: TypeAlias = NDArray[np.uint8]
+Places: TypeAlias = NDArray[np.int64]
 
+SIGNATURE = b"PGCOPY\n\xff\r\n\0"
 HEADER_SIZE = 19  # signature, flags, length of an extension that no server sends
-NULL = -1
+END_MARK_SIZE = 2
 PARSED_AT_ONCE = 8 << 20  # bytes of rows taken together: bounds what is held twice
-END_MARK = -1
-FIXED_TYPES = {"uuid": np.dtype("V16"), "bigint": np.dtype(">i8")}
-POLARS_TYPES = {"uuid": pl.String, "bigint": pl.Int64, "vector": pl.List(pl.Float32)}
+POSTGRES_EPOCH_US = 946_684_800_000_000  # 2000-01-01 counted from 1970-01-01
+
+
+@dataclass(frozen=True)
+class Fields:
+    """One column of a batch of rows: its name and kind, and where each of its values starts and how long it is."""
+
+    name: str
+    kind: str
+    rows: bytes
+    starts: Places
+    sizes: Places
+
+    def cut(self, size: int, *, skip: int = 0) -> Bytes:
+        """Return `size` bytes of each value as the rows of a matrix."""
+        return sliding_window_view(np.frombuffer(self.rows, dtype=np.uint8), size)[self.starts + skip]
+
+    def numbers(self) -> NDArray[Any]:
+        """Return values of one fixed size in the byte order of this machine."""
+        wire = np.dtype(WIRE_TYPES[self.kind])
+        return self.cut(wire.itemsize).view(wire)[:, 0].astype(wire.newbyteorder("="))
+
+
+def read_rows(connection: Connection, query: LiteralString, parameters: Mapping[str, Any]) -> pl.DataFrame:
+    """Return the rows of a query as a table, every value with the bits it has in the database.
+
+    Integers, reals, booleans and moments (UTC) become what they are; uuid, text, json and jsonb text; a vector a list
+    of Float32, whatever its width; null stays null. Raises `InvalidInput` for a column of another type: cast it in
+    the query.
+    """
+    kinds = _described(connection, query, parameters)
+    command = SQL("copy ({}) to stdout (format binary)").format(SQL(query))
+    with connection.cursor() as cursor, cursor.copy(command, parameters) as copy:
+        parts = [_parsed(rows, bounds, kinds) for rows, bounds in _batches(copy) if len(bounds) > 1]
+    return pl.concat([pl.DataFrame(schema={name: DECODERS[kind][0] for name, kind in kinds.items()}), *parts])
 
 
 def read_fixed(
     connection: Connection, query: LiteralString, parameters: Mapping[str, Any], *, types: Mapping[str, str]
 ) -> pl.DataFrame:
-    """Return the rows of a query whose columns are of the named `types`: uuid, bigint or vector.
-
-    An uuid becomes its text, a vector a list of Float32 with its bits unchanged, null stays null. Vectors of several
-    widths may follow each other; it is quick when rows of one width come together. Raises `InvalidInput` when the
-    columns of the query are not those named.
-    """
-    command = SQL("copy ({}) to stdout (format binary)").format(SQL(query))
-    with connection.cursor() as cursor, cursor.copy(command, parameters) as copy:
-        parts = list(_tables(copy, types))
-    return pl.concat([pl.DataFrame(schema={name: POLARS_TYPES[kind] for name, kind in types.items()}), *parts])
+    """Return the rows of a query as `read_rows` does; raise `InvalidInput` unless its columns are those in `types`."""
+    table = read_rows(connection, query, parameters)
+    if table.columns != list(types):
+        message = f"the query has the columns {', '.join(table.columns)}, expected {', '.join(types)}"
+        raise InvalidInput(message)
+    return table
 
 
 def vector_matrix(vectors: pl.Series) -> NDArray[np.float32]:
@@ -84,89 +115,136 @@ def _sync_folder(folder: Path) -> None:
         os.close(opened)
 
 
-def _tables(chunks: Iterable[Buffer], types: Mapping[str, str]) -> Iterator[pl.DataFrame]:
-    """Turn the stream into tables of a few MB."""
-    waiting = bytearray()
-    offset = HEADER_SIZE
-    for chunk in chunks:
-        waiting += chunk
-        if len(waiting) >= PARSED_AT_ONCE:
-            for run in _runs(waiting, types, offset=offset):
-                yield _columns(run, types)
-                offset += run.nbytes
-            waiting, offset = waiting[offset:], 0
-    for run in _runs(waiting, types, offset=offset):
-        yield _columns(run, types)
-
-
-def _runs(rows: bytearray, types: Mapping[str, str], *, offset: int) -> Iterator[Run]:
-    """Cut whole rows into runs of one layout; an unfinished row at the end stays."""
-    while sizes := _field_sizes(rows, offset, types):
-        layout = _layout(sizes, types)
-        run = np.frombuffer(rows, dtype=layout, offset=offset, count=(len(rows) - offset) // layout.itemsize)
-        alike = np.logical_and.reduce([run[_size(name)] == size for name, size in zip(types, sizes, strict=True)])
-        run = run if alike.all() else run[: np.argmin(alike)]
-        yield run
-        offset += run.nbytes
-
-
-def _field_sizes(rows: bytearray, offset: int, types: Mapping[str, str]) -> list[int]:
-    """Return the length of each field of the row at `offset`; nothing when the row is unfinished or the end mark."""
-    count = int.from_bytes(rows[offset : offset + 2], signed=True)
-    if len(rows) < offset + 2 or count == END_MARK:
-        return []
-    if count != len(types):
-        message = f"the query has {count} columns, expected {len(types)}: {', '.join(types)}"
+def _described(connection: Connection, query: LiteralString, parameters: Mapping[str, Any]) -> dict[str, str]:
+    """Ask the server for the names and types of the columns of a query, without its rows."""
+    probe = SQL("select * from ({}) described limit 0").format(SQL(query))
+    described = connection.execute(probe, parameters).description or []
+    kinds = {column.name: _kind(connection, column.type_code) for column in described}
+    unknown = [f"{name} ({kind})" for name, kind in kinds.items() if kind not in DECODERS]
+    if unknown:
+        message = f"can't read {', '.join(unknown)} from a binary copy; cast it to one of {', '.join(DECODERS)}"
         raise InvalidInput(message)
-    sizes: list[int] = []
-    place = offset + 2
-    for _ in types:
-        if len(rows) < place + 4:
-            return []
-        sizes.append(int.from_bytes(rows[place : place + 4], signed=True))
-        place += 4 + max(sizes[-1], 0)
-    return sizes if len(rows) >= place else []
+    return kinds
 
 
-def _layout(sizes: Iterable[int], types: Mapping[str, str]) -> np.dtype[np.void]:
-    fields: list[Any] = [("count", ">i2")]
-    for (name, kind), size in zip(types.items(), sizes, strict=True):
-        fields.append((_size(name), ">i4"))
-        if size != NULL:
-            fields.append((name, *_value_type(name, kind, size)))
-    return np.dtype(fields)
+def _kind(connection: Connection, oid: int) -> str:
+    """Return the name of a type; that of an extension is asked for, since its number differs between databases."""
+    known = connection.adapters.types.get(oid)
+    if known is not None:
+        return known.name if known.oid == oid else f"{known.name}[]"
+    row = connection.execute("select typname from pg_type where oid = %s", [oid]).fetchone()
+    return row[0] if row else str(oid)
 
 
-def _size(name: str) -> str:
-    return f"size of {name}"
+def _batches(messages: Iterable[Buffer]) -> Iterator[tuple[bytes, Places]]:
+    """Yield the stream in batches of some megabytes, with where each row starts in it and where the last one ends."""
+    waiting: list[Buffer] = []
+    size = 0
+    for message in messages:
+        waiting.append(message)
+        size += len(message)
+        if size >= PARSED_AT_ONCE:
+            yield _batch(waiting)
+            waiting, size = [], 0
+    if waiting:
+        yield _batch(waiting)
 
 
-def _value_type(name: str, kind: str, size: int) -> tuple[Any, ...]:
-    """Return the numpy type of a value of `size` bytes; a vector starts with four bytes that hold its width."""
-    if kind == "vector":
-        return (">f4", (size // 4,))
-    if size != FIXED_TYPES[kind].itemsize:
-        message = f"{name} is sent in {size} bytes, expected a {kind}; cast it in the query"
-        raise InvalidInput(message)
-    return (FIXED_TYPES[kind],)
+def _batch(messages: list[Buffer]) -> tuple[bytes, Places]:
+    """Join messages of one row each; the first of all starts with the header, the last of all is the end mark."""
+    whole = b"".join(messages)
+    bounds = np.cumsum([0, *map(len, messages)])
+    if whole.startswith(SIGNATURE):
+        bounds[0] = HEADER_SIZE
+    is_last = bounds[-1] - bounds[-2] == END_MARK_SIZE  # no row is that short
+    return whole, bounds[:-1] if is_last else bounds
 
 
-def _columns(run: Run, types: Mapping[str, str]) -> pl.DataFrame:
-    return pl.DataFrame([_column(run, name, kind) for name, kind in types.items()])
+def _parsed(rows: bytes, bounds: Places, kinds: Mapping[str, str]) -> pl.DataFrame:
+    """Walk all rows together, column by column; raise `Unavailable` when a message did not hold exactly one row."""
+    place = bounds[:-1] + 2
+    series: list[pl.Series] = []
+    for name, kind in kinds.items():
+        sizes = Fields(name, "int4", rows, place, place).numbers().astype(np.int64)
+        series.append(_column(Fields(name, kind, rows, place + 4, sizes)))
+        place = place + 4 + np.maximum(sizes, 0)
+    if not np.array_equal(place, bounds[1:]):
+        message = "the server did not send one row a message; is something between it and us that speaks for it?"
+        raise Unavailable(message)
+    return pl.DataFrame(series)
 
 
-def _column(run: Run, name: str, kind: str) -> pl.Series:
-    names = run.dtype.names or ()
-    if name not in names:
-        return pl.Series(name, [None] * len(run), dtype=POLARS_TYPES[kind])
-    if kind == "uuid":
-        return pl.Series(name, _uuid_texts(run[name]), dtype=pl.String)
-    if kind == "vector":
-        return pl.Series(name, run[name][:, 1:].astype(np.float32)).cast(pl.List(pl.Float32))
-    return pl.Series(name, run[name].astype(np.int64))
+def _column(fields: Fields) -> pl.Series:
+    """Decode the values that are there and put null where there is none."""
+    present = fields.sizes >= 0
+    dtype, decode = DECODERS[fields.kind]
+    if not present.any():
+        return pl.Series(fields.name, [None], dtype=dtype).new_from_index(0, len(present))
+    if present.all():
+        return decode(fields).cast(dtype).alias(fields.name)
+    found = decode(replace(fields, starts=fields.starts[present], sizes=fields.sizes[present])).cast(dtype)
+    places = pl.Series(np.cumsum(present) - 1, dtype=pl.Int64).zip_with(
+        pl.Series(present), pl.Series([None], dtype=pl.Int64).new_from_index(0, len(present))
+    )
+    return found.gather(places).alias(fields.name)
 
 
-def _uuid_texts(values: NDArray[np.void]) -> list[str]:
-    digits = np.frombuffer(values.tobytes().hex().encode(), dtype=np.uint8).reshape(-1, 32)
+def _numbers(fields: Fields) -> pl.Series:
+    return pl.Series(fields.numbers())
+
+
+def _flags(fields: Fields) -> pl.Series:
+    return pl.Series(fields.cut(1)[:, 0] == 1)
+
+
+def _moments(fields: Fields) -> pl.Series:
+    return pl.Series(fields.numbers() + POSTGRES_EPOCH_US)
+
+
+def _texts(fields: Fields) -> pl.Series:
+    """Cut texts out one by one, but a text that all rows share only once."""
+    size = int(fields.sizes[0])
+    if size and (fields.sizes == size).all() and (np.ptp(fields.cut(size), axis=0) == 0).all():
+        return pl.Series([fields.cut(size)[0].tobytes()]).new_from_index(0, len(fields.starts))
+    stops = fields.starts + fields.sizes
+    cut = [fields.rows[start:stop] for start, stop in zip(fields.starts.tolist(), stops.tolist(), strict=True)]
+    return pl.Series(cut, dtype=pl.Binary)
+
+
+def _jsonb(fields: Fields) -> pl.Series:
+    """Skip the version byte before the text."""
+    return _texts(replace(fields, starts=fields.starts + 1, sizes=fields.sizes - 1))
+
+
+def _uuids(fields: Fields) -> pl.Series:
+    digits = np.frombuffer(fields.cut(16).tobytes().hex().encode(), dtype=np.uint8).reshape(-1, 32)
     dashed = np.insert(digits, (8, 12, 16, 20), ord("-"), axis=1).tobytes().decode()
-    return [dashed[start : start + 36] for start in range(0, len(dashed), 36)]
+    return pl.Series([dashed[start : start + 36] for start in range(0, len(dashed), 36)])
+
+
+def _vectors(fields: Fields) -> pl.Series:
+    """Skip the four bytes that hold the width; rows of several widths are taken one by one."""
+    sizes = fields.sizes - 4
+    if (sizes == sizes[0]).all():
+        return pl.Series(fields.cut(int(sizes[0]), skip=4).view(">f4").astype(np.float32))
+    places = zip((fields.starts + 4).tolist(), sizes.tolist(), strict=True)
+    return pl.Series([np.frombuffer(fields.rows, ">f4", size // 4, start).astype(np.float32) for start, size in places])
+
+
+Decoder: TypeAlias = Callable[[Fields], pl.Series]
+
+WIRE_TYPES = {"int2": ">i2", "int4": ">i4", "int8": ">i8", "float4": ">f4", "float8": ">f8", "timestamptz": ">i8"}
+DECODERS: dict[str, tuple[pl.DataType, Decoder]] = {
+    "uuid": (pl.String(), _uuids),
+    "text": (pl.String(), _texts),
+    "json": (pl.String(), _texts),
+    "jsonb": (pl.String(), _jsonb),
+    "int2": (pl.Int16(), _numbers),
+    "int4": (pl.Int32(), _numbers),
+    "int8": (pl.Int64(), _numbers),
+    "float4": (pl.Float32(), _numbers),
+    "float8": (pl.Float64(), _numbers),
+    "bool": (pl.Boolean(), _flags),
+    "timestamptz": (pl.Datetime("us", "UTC"), _moments),
+    "vector": (pl.List(pl.Float32), _vectors),
+}

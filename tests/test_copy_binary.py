@@ -1,15 +1,16 @@
+import math
 import os
+from datetime import UTC, datetime
 from uuid import UUID
 
 import numpy as np
 import polars as pl
 import pytest
 
-from nous_online.errors import InvalidInput
+from nous_online.errors import InvalidInput, Unavailable
 from nous_pipelines import copy_binary
-from nous_pipelines.copy_binary import read_fixed, vector_matrix, write_parquet_atomically
+from nous_pipelines.copy_binary import read_fixed, read_rows, vector_matrix, write_parquet_atomically
 
-TYPES = {"id": "uuid", "row_version": "bigint", "embedding": "vector"}
 IDS = [str(UUID(int=number << 100 | number)) for number in range(1, 6)]
 
 
@@ -24,7 +25,7 @@ def memories(owner):
 
 
 def test_reads_ids_versions_and_vectors_of_any_width_and_none(memories):
-    table = read_fixed(memories, "select * from memories order by id", {}, types=TYPES)
+    table = read_rows(memories, "select * from memories order by id", {})
 
     assert table.schema == {"id": pl.String, "row_version": pl.Int64, "embedding": pl.List(pl.Float32)}
     assert table["id"].to_list() == IDS
@@ -34,22 +35,22 @@ def test_reads_ids_versions_and_vectors_of_any_width_and_none(memories):
     assert np.array_equal(table["embedding"].to_list()[1], np.array([0, 0.1, 3e-38], dtype=np.float32))
 
 
-def test_rows_cut_anywhere_by_the_stream_are_put_together_again(memories, monkeypatch):
-    whole = read_fixed(memories, "select * from memories order by id", {}, types=TYPES)
+def test_batches_of_any_size_give_the_same_table(memories, monkeypatch):
+    whole = read_rows(memories, "select * from memories order by id", {})
 
     monkeypatch.setattr(copy_binary, "PARSED_AT_ONCE", 1)
 
-    assert read_fixed(memories, "select * from memories order by id", {}, types=TYPES).equals(whole)
+    assert read_rows(memories, "select * from memories order by id", {}).equals(whole)
 
 
 def test_reads_nulls_in_every_column(memories):
-    table = read_fixed(memories, "select null::uuid, null::bigint, null::vector", {}, types=TYPES)
+    table = read_rows(memories, "select null::uuid, null::bigint, null::vector", {})
 
     assert table.rows() == [(None, None, None)]
 
 
 def test_reads_no_rows_as_an_empty_table_of_the_same_schema(memories):
-    table = read_fixed(memories, "select * from memories where false", {}, types=TYPES)
+    table = read_rows(memories, "select * from memories where false", {})
 
     assert table.rows() == []
     assert table.schema == {"id": pl.String, "row_version": pl.Int64, "embedding": pl.List(pl.Float32)}
@@ -58,25 +59,64 @@ def test_reads_no_rows_as_an_empty_table_of_the_same_schema(memories):
 def test_parameters_reach_the_query(memories):
     query = "select id from memories where row_version = %(version)s"
 
-    table = read_fixed(memories, query, {"version": 10**12}, types={"id": "uuid"})
+    table = read_rows(memories, query, {"version": 10**12})
 
     assert table["id"].to_list() == [IDS[1]]
 
 
+def test_reads_every_type_of_a_memory_as_it_is_stored(owner):
+    query = """
+        select * from (values
+            ('Zürich, "quoted"\n\\ 漢字', 7::int2, -8::int4, 9::int8, 0.1::real, 0.1::float8, true,
+             '2026-03-01 12:00:00.000001+02'::timestamptz, '{"a": [1]}'::jsonb, '[2]'::json),
+            ('', 0, 0, 0, 'nan', 'infinity', false, '1969-12-31 23:59:59+00', '[]', '{}'),
+            (null, null, null, null, null, null, null, null, null, null)
+        ) as drawn(content, trust, position, row_version, confidence, cost, is_pinned, learned_at, sources, detail)
+    """
+
+    first, second, third = read_rows(owner, query, {}).rows()
+
+    learned_at = datetime(2026, 3, 1, 10, 0, 0, 1, tzinfo=UTC)
+    tenth = float(np.float32(0.1))
+    text = 'Zürich, "quoted"\n\\ 漢字'
+    assert first == (text, 7, -8, 9, tenth, 0.1, True, learned_at, '{"a": [1]}', "[2]")
+    assert second[:4] == ("", 0, 0, 0)
+    assert math.isnan(second[4])
+    assert second[5:8] == (math.inf, False, datetime(1969, 12, 31, 23, 59, 59, tzinfo=UTC))
+    assert third == (None,) * 10
+
+
+def test_a_text_that_all_rows_share_is_read_for_each_of_them(memories):
+    table = read_rows(memories, "select 'aria'::text as agent_id from memories", {})
+
+    assert table["agent_id"].to_list() == ["aria"] * 5
+
+
+def test_refuses_a_column_of_a_type_it_does_not_know(memories):
+    with pytest.raises(InvalidInput, match=r"can't read tags \(text\[\]\).*cast it to one of uuid, text"):
+        read_rows(memories, "select array['tea']::text[] as tags", {})
+
+
 def test_refuses_a_query_with_other_columns_than_named(memories):
-    with pytest.raises(InvalidInput, match="the query has 2 columns, expected 3: id, row_version, embedding"):
-        read_fixed(memories, "select id, row_version from memories", {}, types=TYPES)
+    with pytest.raises(InvalidInput, match="the query has the columns id, row_version, expected id, embedding"):
+        read_fixed(memories, "select id, row_version from memories", {}, types={"id": "uuid", "embedding": "vector"})
 
 
-def test_refuses_a_column_of_another_type_than_named(memories):
-    with pytest.raises(InvalidInput, match="row_version is sent in 4 bytes, expected a bigint"):
-        read_fixed(memories, "select 1::int", {}, types={"row_version": "bigint"})
+def test_refuses_a_stream_whose_messages_are_not_rows(memories, monkeypatch):
+    whole = copy_binary._batches
+
+    def merged(messages):
+        return whole([b"".join(messages)])
+
+    monkeypatch.setattr(copy_binary, "_batches", merged)
+    with pytest.raises(Unavailable, match="one row a message"):
+        read_rows(memories, "select id from memories", {})
 
 
 def test_vectors_of_one_width_become_a_matrix(memories):
     query = "select embedding from memories where vector_dims(embedding) = 3 order by id"
 
-    matrix = vector_matrix(read_fixed(memories, query, {}, types={"embedding": "vector"})["embedding"])
+    matrix = vector_matrix(read_rows(memories, query, {})["embedding"])
 
     assert matrix.dtype == np.float32
     assert matrix[[0, 2]].tolist() == [[1.0, 0.5, -0.25], [1.0, 2.0, 3.0]]
