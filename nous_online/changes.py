@@ -50,6 +50,12 @@ class UsageDelta:
     ignored_count: int = 0
     last_used_at: datetime | None = None
 
+    @classmethod
+    def of(cls, counts: Mapping[str, int]) -> UsageDelta:
+        """Return the delta of counters given by name; those not named stay."""
+        retrieved, cited, ignored = (counts.get(f"{name}_count", 0) for name in ("retrieved", "cited", "ignored"))
+        return cls(retrieved, cited, ignored)
+
 
 def change_fact(
     connection: Connection, agent_id: str, fact_id: UUID, *, row_version: int, values: Mapping[str, Any], cause: Cause

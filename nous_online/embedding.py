@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
+from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
@@ -17,7 +18,6 @@ from nous_online.errors import InvalidInput, Unavailable
 
 if TYPE_CHECKING:
     import httpx
-    from onnxruntime import InferenceSession
     from tokenizers import Encoding, Tokenizer
 
 Vectors: TypeAlias = NDArray[np.float32]
@@ -77,13 +77,12 @@ class LocalMiniLM:
         source = verified(Path(__file__).parent / "model" / "tokenizer.json", TOKENIZER_SHA256)
         tokenizer = Tokenizer.from_str(source.read_text("utf-8"))
         tokenizer.no_padding()
-        tokenizer.enable_truncation(MAX_TOKENS)
+        tokenizer.enable_truncation(MAX_TOKENS)  # pyright: ignore[reportUnknownMemberType] (untyped keyword arguments)
         return tokenizer
 
     @cached_property
-    def _session(self) -> InferenceSession:
-        import onnxruntime
-
+    def _session(self) -> Any:
+        onnxruntime: Any = import_module("onnxruntime")  # it ships no types
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = self._threads
         weights = verified(installed_weights(), WEIGHTS_SHA256)
@@ -92,7 +91,7 @@ class LocalMiniLM:
     def embed_documents(self, texts: Sequence[str]) -> Vectors:
         """Return unit rows for `texts`; similar lengths share a batch, since padding is paid by the longest."""
         rows = np.zeros((len(texts), self.space.dimensions), dtype=np.float32)
-        encodings = self._tokenizer.encode_batch(list(texts))
+        encodings: list[Encoding] = self._tokenizer.encode_batch(list(texts))
         by_length = sorted(range(len(texts)), key=lambda i: len(encodings[i].ids))
         for batch in batches(by_length, BATCH_SIZE):
             rows[batch] = self._embed_batch([encodings[i] for i in batch])

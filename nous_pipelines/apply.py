@@ -72,7 +72,9 @@ def holding_night(database: Database, agent_ids: Sequence[str]) -> Iterator[None
         for agent_id in agent_ids:
             row = connection.execute(SQL["hold_night"], {"agent_id": agent_id}).fetchone()
             if row is None or not row[0]:
-                message = f"another night is being applied for agent {agent_id!r}; wait for it to end and run this one again"
+                message = (
+                    f"another night is being applied for agent {agent_id!r}; wait for it to end and run this one again"
+                )
                 raise Conflict(message)
         yield
 
@@ -129,7 +131,7 @@ def staleness(read_set: Sequence[Read], found: Mapping[str, int]) -> str | None:
 def carry_out(connection: Connection, proposal: Proposal, change: Change, *, run_id: str) -> None:
     """Make one change of a proposal."""
     if change.kind == "usage":
-        add_usage(connection, proposal.agent_id, UUID(change.id), "fact", UsageDelta(**change.add))
+        add_usage(connection, proposal.agent_id, UUID(change.id), "fact", UsageDelta.of(change.add))
         return
     row_version = next(read.row_version for read in proposal.read_set if read.id == change.id)
     cause = Cause(

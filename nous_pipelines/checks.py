@@ -52,7 +52,7 @@ def conservation(evidence: Evidence) -> CheckResult:
     lost = sorted(memory for memory in successor if final_successor(memory, successor) not in alive)
     if lost:
         return failed(f"{len(lost)} memories would leave without a living successor", lost)
-    return CheckResult(True, f"all {len(successor)} memories that leave have a living successor")
+    return held(f"all {len(successor)} memories that leave have a living successor")
 
 
 def no_cycles(evidence: Evidence) -> CheckResult:
@@ -61,7 +61,7 @@ def no_cycles(evidence: Evidence) -> CheckResult:
     circular = sorted(memory for memory in successor if final_successor(memory, successor) is None)
     if circular:
         return failed(f"{len(circular)} memories would supersede each other in a circle", circular)
-    return CheckResult(True, "no memory succeeds itself")
+    return held("no memory succeeds itself")
 
 
 def reads_what_it_changes(evidence: Evidence) -> CheckResult:
@@ -69,7 +69,7 @@ def reads_what_it_changes(evidence: Evidence) -> CheckResult:
     blind = [str(p.id) for p in evidence.plan.proposals if {c.id for c in p.changes} - {r.id for r in p.read_set}]
     if blind:
         return failed(f"{len(blind)} proposals would change what they did not read", blind)
-    return CheckResult(True, "every proposal read all it changes")
+    return held("every proposal read all it changes")
 
 
 def blast_radius(evidence: Evidence) -> CheckResult:
@@ -86,8 +86,8 @@ def blast_radius(evidence: Evidence) -> CheckResult:
     metadata = {"leaving": sum(counts.values()), "active": sum(active.values())}
     if complaints:
         hint = "look at the proposals; if they are right, raise the limit for this run in the policy"
-        return CheckResult(False, f"{'; '.join(complaints[:SHOWN])} — {hint}", metadata)
-    return CheckResult(True, f"{metadata['leaving']} of {metadata['active']} active memories would leave", metadata)
+        return broken(f"{'; '.join(complaints[:SHOWN])} — {hint}", metadata)
+    return held(f"{metadata['leaving']} of {metadata['active']} active memories would leave", metadata)
 
 
 def excess(agent_id: str, count: int, active: int, evidence: Evidence) -> str | None:
@@ -117,7 +117,7 @@ def canaries(evidence: Evidence) -> CheckResult:
     ]
     if wrong:
         return failed(f"{len(wrong)} of {len(CANARIES)} canary pairs were judged wrongly", wrong)
-    return CheckResult(True, f"all {len(CANARIES)} canary pairs were judged rightly")
+    return held(f"all {len(CANARIES)} canary pairs were judged rightly")
 
 
 def protected(evidence: Evidence) -> CheckResult:
@@ -130,7 +130,7 @@ def protected(evidence: Evidence) -> CheckResult:
     weaker = sorted(m for m, after in successor.items() if known[after]["trust"] < known[m]["trust"])
     if weaker:
         return failed(f"{len(weaker)} memories would give way to a less trusted one", weaker)
-    return CheckResult(True, "pinned and trusted memories stay")
+    return held("pinned and trusted memories stay")
 
 
 def recall_does_not_regress(evidence: Evidence) -> CheckResult:
@@ -144,14 +144,16 @@ def recall_does_not_regress(evidence: Evidence) -> CheckResult:
     checked = 0
     probes = evidence.recalls.filter(pl.col("cited_ids").list.len() > 0, pl.col("embedding").is_not_null())
     for (agent_id,), group in probes.group_by(["agent_id"], maintain_order=True):
-        active = evidence.facts.filter(pl.col("agent_id") == agent_id, pl.col("state") == "active", pl.col("embedding").is_not_null())
+        active = evidence.facts.filter(
+            pl.col("agent_id") == agent_id, pl.col("state") == "active", pl.col("embedding").is_not_null()
+        )
         ranks = ProbeRanks(active, successor)
         for probe in group.select("query", "embedding", "result_limit", "cited_ids").to_dicts():
             checked += 1
             worse += ranks.worse(probe)
     if worse:
         return failed(f"{len(worse)} used memories would be harder to find", worse, checked=checked)
-    return CheckResult(True, f"{checked} probes find what they found before", {"probes": checked})
+    return held(f"{checked} probes find what they found before", {"probes": checked})
 
 
 class ProbeRanks:
@@ -185,8 +187,8 @@ def effect(evidence: Evidence) -> CheckResult:
     explained = evidence.candidates.filter(pl.col("verdict") != Verdict.SAME.value, pl.col("reason") != "")
     metadata = {"eligible_pairs": eligible, "merges": merges, "kept_apart": len(explained)}
     if eligible and not merges and len(explained) < eligible:
-        return CheckResult(False, f"{eligible} pairs are similar enough, yet nothing was proposed and not all say why", metadata)
-    return CheckResult(True, f"{eligible} similar pairs: {merges} merges, {len(explained)} kept apart with a reason", metadata)
+        return broken(f"{eligible} pairs are similar enough, yet nothing was proposed and not all say why", metadata)
+    return held(f"{eligible} similar pairs: {merges} merges, {len(explained)} kept apart with a reason", metadata)
 
 
 CHECKS: Mapping[str, Check] = {
@@ -232,7 +234,17 @@ def final_successor(memory: str, successor: Mapping[str, str]) -> str | None:
     return memory
 
 
+def held(sentence: str, metadata: Mapping[str, Any] | None = None) -> CheckResult:
+    """Return that a rule holds."""
+    return CheckResult(passed=True, description=sentence, metadata=metadata or {})
+
+
+def broken(sentence: str, metadata: Mapping[str, Any]) -> CheckResult:
+    """Return that a rule is broken."""
+    return CheckResult(passed=False, description=sentence, metadata=metadata)
+
+
 def failed(sentence: str, offenders: Sequence[str], **metadata: Any) -> CheckResult:
     """Return a failure that names the first offenders and counts them all."""
     shown = ", ".join(offenders[:SHOWN]) + (" …" if len(offenders) > SHOWN else "")
-    return CheckResult(False, f"{sentence}: {shown}", {"offenders": len(offenders), **metadata})
+    return broken(f"{sentence}: {shown}", {"offenders": len(offenders), **metadata})

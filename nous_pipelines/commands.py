@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
 from collections.abc import Generator
+from contextlib import contextmanager
 from dataclasses import asdict
 from datetime import UTC, date, datetime
 from pathlib import Path
@@ -22,7 +22,9 @@ if TYPE_CHECKING:
     from nous_pipelines.report import NightReport
     from nous_pipelines.running import NightOptions, NightOutcome
 
-NightOption = Annotated[str | None, typer.Option("--night", "--date", metavar="YYYY-MM-DD", help="Which night; yesterday's by default.")]
+NightOption = Annotated[
+    str | None, typer.Option("--night", "--date", metavar="YYYY-MM-DD", help="Which night; yesterday's by default.")
+]
 
 
 def register(app: typer.Typer) -> None:
@@ -36,10 +38,14 @@ def register(app: typer.Typer) -> None:
 def night(  # noqa: PLR0913 (one parameter for each option)
     *,
     night: NightOption = None,
-    first: Annotated[str | None, typer.Option("--from", metavar="YYYY-MM-DD", help="Backfill from this night on …")] = None,
+    first: Annotated[
+        str | None, typer.Option("--from", metavar="YYYY-MM-DD", help="Backfill from this night on …")
+    ] = None,
     last: Annotated[str | None, typer.Option("--to", metavar="YYYY-MM-DD", help="… up to this one, in order.")] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Stop after the checks; change nothing.")] = False,
-    policy: Annotated[list[str] | None, typer.Option(metavar="FIELD=NUMBER", help="Override a policy field for this run.")] = None,
+    policy: Annotated[
+        list[str] | None, typer.Option(metavar="FIELD=NUMBER", help="Override a policy field for this run.")
+    ] = None,
     agent: AgentOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -113,7 +119,7 @@ def report(*, night: NightOption = None, agent: AgentOption = None, as_json: Jso
         show_report(found)
 
 
-def undo(  # noqa: PLR0913 (one parameter for each option)
+def undo(
     *,
     night: NightOption = None,
     proposal: Annotated[str | None, typer.Option(metavar="ID", help="One proposal, as `nous report` names it.")] = None,
@@ -133,7 +139,8 @@ def undo(  # noqa: PLR0913 (one parameter for each option)
     [dim]$[/dim] nous undo --proposal 3f0c… --reason "two different teams"
     """
     from nous_online.database import Database, open_url
-    from nous_pipelines.undo import Selection, undo as take_back
+    from nous_pipelines.undo import Selection
+    from nous_pipelines.undo import undo as take_back
 
     if not (night or proposal):
         raise InvalidInput("say what to take back: --night YYYY-MM-DD or --proposal ID")
@@ -144,7 +151,9 @@ def undo(  # noqa: PLR0913 (one parameter for each option)
     finally:
         database.close()
     if as_json:
-        show_json({"undone": [str(each) for each in result.undone], "refused": {str(k): v for k, v in result.refused.items()}})
+        show_json(
+            {"undone": [str(each) for each in result.undone], "refused": {str(k): v for k, v in result.refused.items()}}
+        )
     else:
         show(f"[green]taken back[/green]  {len(result.undone)} proposals")
         for each, why in result.refused.items():
@@ -167,7 +176,9 @@ def dev(*, port: Annotated[int, typer.Option(help="Where the interface listens, 
 
 def demo(
     *,
-    source: Annotated[Path | None, typer.Option("--from", metavar="FILE", help="Your own history, as `nous import` reads it.")] = None,
+    source: Annotated[
+        Path | None, typer.Option("--from", metavar="FILE", help="Your own history, as `nous import` reads it.")
+    ] = None,
     no_interface: Annotated[bool, typer.Option("--no-ui", help="Don't start the Dagster interface.")] = False,
 ) -> None:
     """Watch a night over a sample history: ninety days of one agent, learned, then one night through Dagster.
@@ -259,7 +270,10 @@ def show_outcome(outcome: NightOutcome, *, is_dry_run: bool) -> None:
         f"{mark} night {outcome.night}: {counts['retired']} memories {verb} into {counts['merges']}, "
         f"{counts['kept_apart']} look-alikes kept apart; {counts['active_before']} → {counts['active_after']} active"
     )
-    show_note(f"  why: nous report --night {outcome.night}" + ("" if is_dry_run else f"   back: nous undo --night {outcome.night}"))
+    show_note(
+        f"  why: nous report --night {outcome.night}"
+        + ("" if is_dry_run else f"   back: nous undo --night {outcome.night}")
+    )
 
 
 def as_plain(outcome: NightOutcome) -> dict[str, Any]:

@@ -42,7 +42,9 @@ class NightFiles:
         try:
             return pl.read_parquet(self.folder / f"{name}.parquet")
         except (OSError, pl.exceptions.PolarsError) as error:
-            raise Unavailable(f"{name}.parquet in {self.folder} can't be read ({error}); run the night again") from error
+            raise Unavailable(
+                f"{name}.parquet in {self.folder} can't be read ({error}); run the night again"
+            ) from error
 
     def write_json(self, name: str, value: Mapping[str, Any]) -> Path:
         """Write a JSON document."""
@@ -80,7 +82,9 @@ class NightFiles:
         """Read the plan with what its checks said; raise `Refused` when they failed, or saw another plan."""
         plan, checks = self.read_plan(), self.read_json("checks")
         if checks["hash"] != plan.hash:
-            message = f"the checks saw plan {checks['hash'][:12]}, the plan is now {plan.hash[:12]}; run the checks again"
+            message = (
+                f"the checks saw plan {checks['hash'][:12]}, the plan is now {plan.hash[:12]}; run the checks again"
+            )
             raise Refused(message)
         broken = [result["name"] for result in checks["results"] if not result["passed"]]
         if broken:

@@ -58,7 +58,9 @@ def dagster_url(memories_url: str) -> str:
     except psycopg.errors.DuplicateDatabase:
         pass  # another process was quicker
     except psycopg.Error as error:
-        message = f"database {name!r} for Dagster can't be made ({str(error).strip()}); make it, or set NOUS_DAGSTER_DB_URL"
+        message = (
+            f"database {name!r} for Dagster can't be made ({str(error).strip()}); make it, or set NOUS_DAGSTER_DB_URL"
+        )
         raise Unavailable(message) from error
     return urlunsplit(("postgresql+psycopg2", parts.netloc, f"/{name}", parts.query, ""))
 

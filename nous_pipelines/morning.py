@@ -9,7 +9,7 @@ from rich.padding import Padding
 from rich.text import Text
 
 from nous_online.cli.output import show
-from nous_pipelines.report import KeptApart, Merged, NightReport
+from nous_pipelines.report import KeptApart, Merged, NightReport, shown_similarity
 
 SHOWN = 12
 INDENT = (0, 0, 0, 2)
@@ -22,9 +22,27 @@ def show_report(report: NightReport, *, shown: int = SHOWN) -> None:
         f"\n[bold]Night {report.night}[/bold]   {counts['active_before']} active memories → {counts['active_after']}"
         f"   [dim]plan {report.plan_hash[:12]}[/dim]"
     )
-    show(section(f"Merged: {counts['retired']} memories into {counts['merges']}", map(merge_text, report.merged), len(report.merged), shown))
-    show(section("Look alike, kept apart", map(pair_text, report.kept_apart), len(report.kept_apart), shown))
-    show(section("Checked before anything changed", map(check_text, report.checks), len(report.checks), len(report.checks)))
+    show(
+        section(
+            f"Merged: {counts['retired']} memories into {counts['merges']}",
+            map(merge_text, report.merged),
+            len(report.merged),
+            shown,
+        )
+    )
+    show(
+        section(
+            f"Look alike, kept apart: {counts['kept_apart']} pairs",
+            map(pair_text, report.kept_apart),
+            len(report.kept_apart),
+            shown,
+        )
+    )
+    show(
+        section(
+            "Checked before anything changed", map(check_text, report.checks), len(report.checks), len(report.checks)
+        )
+    )
 
 
 def show_diff(report: NightReport) -> None:
@@ -60,7 +78,7 @@ def merge_text(merge: Merged) -> Text:
 def pair_text(pair: KeptApart) -> Text:
     """Return one pair that looked alike, and in what it differs."""
     text = Text.assemble(("≠ ", "yellow"), pair.a, f"\n  {pair.b}")
-    text.append(f"\n    {pair.similarity:.2f} similar, but {pair.reason}", style="cyan")
+    text.append(f"\n    {shown_similarity(pair.similarity)} similar, but {pair.reason}", style="cyan")
     return text
 
 

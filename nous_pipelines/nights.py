@@ -28,7 +28,7 @@ def parse_night(text: str) -> date:
 
 
 def nights_between(first: date, last: date) -> Iterator[date]:
-    """Return the nights from `first` to `last`, both included; raise `InvalidInput` when they are in the wrong order."""
+    """Return the nights from `first` to `last`, both included; raise `InvalidInput` when they are swapped."""
     if last < first:
         raise InvalidInput(f"the last night {last} lies before the first one {first}; swap them")
     return (first + timedelta(days=offset) for offset in range((last - first).days + 1))

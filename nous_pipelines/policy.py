@@ -16,7 +16,7 @@ class NightPolicy:
     candidate_similarity: float = 0.92
     """Cosine from which two facts are looked at as duplicates (living memory, consolidation engine)."""
     max_leaving_share: float = 0.40
-    """Largest share of an agent's active memories one night may retire; a first night over an import is the worst case."""
+    """Largest share of an agent's active memories one night may retire; a first night over an import needs most."""
     max_leaving_count: int = 20_000
     """Largest number of memories one night may retire for one agent."""
     max_leaving_jump: float = 10.0
@@ -36,7 +36,7 @@ class NightPolicy:
                 raise InvalidInput(f"{name} must not be negative, got {getattr(self, name)!r}")
 
     def overridden(self, values: Mapping[str, Any]) -> NightPolicy:
-        """Return this policy with some fields replaced; raise `InvalidInput` for a name or value that makes no sense."""
+        """Return this policy with fields replaced; raise `InvalidInput` for a name or value that makes no sense."""
         known = {field.name: field.type for field in fields(self)}
         for name, value in values.items():
             if name not in known:

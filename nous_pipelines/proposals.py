@@ -12,7 +12,19 @@ from uuid import UUID, uuid5
 
 NAMESPACE = UUID("6f1d2f0e-3c7b-5d0a-9a65-6e6f75730002")
 
-PRECEDENCE = ("merge", "supersede", "contradiction", "archive", "share", "promote", "demote", "tier", "link", "censor", "procedure")
+PRECEDENCE = (
+    "merge",
+    "supersede",
+    "contradiction",
+    "archive",
+    "share",
+    "promote",
+    "demote",
+    "tier",
+    "link",
+    "censor",
+    "procedure",
+)
 """When two proposals want the same memory, the one whose kind comes first here keeps it; the other waits a night.
 
 Merging goes first since it decides which memory the others would have to speak of.
@@ -112,9 +124,7 @@ class Plan:
         )
 
 
-def planned(
-    night: date, proposals: Iterable[Proposal], *, agent_ids: Sequence[str], policy: Mapping[str, Any]
-) -> Plan:
+def planned(night: date, proposals: Iterable[Proposal], *, agent_ids: Sequence[str], policy: Mapping[str, Any]) -> Plan:
     """Resolve conflicts by the written precedence and return the plan.
 
     A memory is changed by one proposal a night; a later one that reads or changes it would be decided on what is

@@ -83,15 +83,19 @@ class NightReport:
     @property
     def markdown(self) -> str:
         """The report as Markdown, at most 20 entries a section."""
+        before, after = self.counts["active_before"], self.counts["active_after"]
         lines = [
             f"# Night {self.night}",
-            f"Plan `{self.plan_hash[:12]}` — {self.counts['active_before']} active memories before, {self.counts['active_after']} after.",
+            f"Plan `{self.plan_hash[:12]}` — {before} active memories before, {after} after.",
             f"## Merged ({len(self.merged)})",
             *(line for merge in self.merged[:SHOWN] for line in merge_lines(merge)),
             f"## Look alike, kept apart ({len(self.kept_apart)})",
             *(line for pair in self.kept_apart[:SHOWN] for line in apart_lines(pair)),
             "## Checks",
-            *(f"- {'✓' if check['passed'] else '✗'} **{check['name']}** {check['description']}" for check in self.checks),
+            *(
+                f"- {'✓' if check['passed'] else '✗'} **{check['name']}** {check['description']}"
+                for check in self.checks
+            ),
             "## Take it back",
             f"`nous undo --night {self.night}` takes back the whole night, `nous undo --proposal ID` one merge.",
         ]
@@ -106,7 +110,12 @@ def merge_lines(merge: Merged) -> list[str]:
 
 def apart_lines(pair: KeptApart) -> list[str]:
     """Return one pair that was kept apart as a list entry."""
-    return [f"- “{pair.a}” / “{pair.b}” — {pair.similarity:.2f}, {pair.verdict}: {pair.reason}"]
+    return [f"- “{pair.a}” / “{pair.b}” — {shown_similarity(pair.similarity)}, {pair.verdict}: {pair.reason}"]
+
+
+def shown_similarity(similarity: float) -> str:
+    """Return a cosine for people; what is not the same never reads as 1."""
+    return f"{min(similarity, 0.999):.3f}"
 
 
 def night_report(snapshot: Snapshot, files: NightFiles, states: Mapping[str, str]) -> NightReport:
@@ -118,9 +127,7 @@ def night_report(snapshot: Snapshot, files: NightFiles, states: Mapping[str, str
     agents = list(plan.agent_ids) or facts["agent_id"].unique().to_list()
     active = facts.filter(pl.col("agent_id").is_in(agents), pl.col("state") == "active")
     texts = dict(facts.select("id", "content").iter_rows())
-    merged = tuple(
-        merge_of(p, texts, states.get(str(p.id), "proposed")) for p in plan.proposals if p.kind == "merge"
-    )
+    merged = tuple(merge_of(p, texts, states.get(str(p.id), "proposed")) for p in plan.proposals if p.kind == "merge")
     return NightReport(
         night=plan.night,
         plan_hash=plan.hash,
@@ -134,13 +141,30 @@ def night_report(snapshot: Snapshot, files: NightFiles, states: Mapping[str, str
 def merge_of(proposal: Proposal, texts: dict[str, str], state: str) -> Merged:
     """Put a merge proposal in words."""
     kept, *retired = proposal.targets
-    return Merged(str(proposal.id), proposal.agent_id, texts[kept], tuple(texts[memory] for memory in retired), proposal.reason, state)
+    return Merged(
+        str(proposal.id),
+        proposal.agent_id,
+        texts[kept],
+        tuple(texts[memory] for memory in retired),
+        proposal.reason,
+        state,
+    )
 
 
 def kept_apart(candidates: pl.DataFrame, texts: dict[str, str]) -> tuple[KeptApart, ...]:
-    """Return the pairs that were similar enough and not merged, the most alike first."""
-    rows = candidates.filter(pl.col("verdict") != Verdict.SAME.value).sort("similarity", "left_id", descending=[True, False])
+    """Return the pairs that were similar enough and not merged: known differences first, then the most alike."""
+    is_unsure = pl.col("verdict") == Verdict.UNSURE.value
+    rows = candidates.filter(pl.col("verdict") != Verdict.SAME.value).sort(
+        is_unsure, "similarity", "left_id", descending=[False, True, False]
+    )
     return tuple(
-        KeptApart(row["agent_id"], texts[row["left_id"]], texts[row["right_id"]], row["similarity"], row["reason"], row["verdict"])
+        KeptApart(
+            row["agent_id"],
+            texts[row["left_id"]],
+            texts[row["right_id"]],
+            row["similarity"],
+            row["reason"],
+            row["verdict"],
+        )
         for row in rows.to_dicts()
     )

@@ -77,4 +77,6 @@ class NightRun(dg.ConfigurableResource):
 
 def as_metadata(values: dict[str, Any]) -> dict[str, Any]:
     """Return plain values as Dagster metadata, nested ones as JSON."""
-    return {key: dg.MetadataValue.json(value) if isinstance(value, dict | list) else value for key, value in values.items()}
+    return {
+        key: dg.MetadataValue.json(value) if isinstance(value, dict | list) else value for key, value in values.items()
+    }

@@ -70,7 +70,9 @@ def night_folder(root: Path, database: Database, night: date) -> Path:
     return root / str(row[0] if row else "unknown") / f"night={night.isoformat()}"
 
 
-def take_snapshot(database: Database, folder: Path, *, night: date, probe_days: int, now: datetime | None = None) -> Snapshot:
+def take_snapshot(
+    database: Database, folder: Path, *, night: date, probe_days: int, now: datetime | None = None
+) -> Snapshot:
     """Return the snapshot of a night, reading the store only when there is no final one yet.
 
     A final snapshot is never read again. One taken while its night still lasted is moved aside, not overwritten.
@@ -100,7 +102,9 @@ def open_snapshot(folder: Path) -> Snapshot | None:
         return None
     try:
         values = json.loads(path.read_text("utf-8"))
-        return Snapshot(folder, date.fromisoformat(values["night"]), datetime.fromisoformat(values["taken_at"]), values["counts"])
+        return Snapshot(
+            folder, date.fromisoformat(values["night"]), datetime.fromisoformat(values["taken_at"]), values["counts"]
+        )
     except (OSError, ValueError, KeyError, TypeError) as error:
         message = f"{path} is damaged ({error!r}); move {folder} aside and run the night again to rebuild it"
         raise Unavailable(message) from error
@@ -132,13 +136,15 @@ def read_table(connection: Connection, block: str, parameters: dict[str, Any]) -
                 content.write(chunk)
     content.seek(0)
     table = pl.read_csv(content, infer_schema=False)
-    return table.with_columns(
-        pl.col(name).str.to_datetime(time_zone="UTC", time_unit="us") for name in MOMENTS if name in table.columns
-    ).with_columns(
-        pl.col(name).str.json_decode(pl.List(pl.String)) for name in LISTS if name in table.columns
-    ).with_columns(
-        *(pl.col(name) == "t" for name in FLAGS if name in table.columns),
-        *(pl.col(name).cast(dtype) for name, dtype in NUMBERS.items() if name in table.columns),
+    return (
+        table.with_columns(
+            pl.col(name).str.to_datetime(time_zone="UTC", time_unit="us") for name in MOMENTS if name in table.columns
+        )
+        .with_columns(pl.col(name).str.json_decode(pl.List(pl.String)) for name in LISTS if name in table.columns)
+        .with_columns(
+            *(pl.col(name) == "t" for name in FLAGS if name in table.columns),
+            *(pl.col(name).cast(dtype) for name, dtype in NUMBERS.items() if name in table.columns),
+        )
     )
 
 

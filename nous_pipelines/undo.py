@@ -87,7 +87,7 @@ def undo_proposal(database: Database, proposal: AppliedProposal, *, reason: str)
             restore(connection, proposal, event, reason=reason)
         for change in proposal.changes:
             if change["kind"] == "usage":
-                taken = UsageDelta(**{name: -count for name, count in change["add"].items()})
+                taken = UsageDelta.of({name: -count for name, count in change["add"].items()})
                 add_usage(connection, proposal.agent_id, UUID(change["id"]), "fact", taken)
         connection.execute(SQL["decide_proposal"], {**key, "state": "undone", "outcome": reason})
 
@@ -101,7 +101,9 @@ def restore(connection: Connection, proposal: AppliedProposal, event: Mapping[st
     version, now = row
     changed = [name for name in event["after"] if is_changed(name, event["after"][name], now[name])]
     if changed:
-        raise Refused(f"fact {memory} was changed since ({', '.join(changed)}): {later_cause(connection, proposal, memory)}")
+        raise Refused(
+            f"fact {memory} was changed since ({', '.join(changed)}): {later_cause(connection, proposal, memory)}"
+        )
     cause = Cause("operator", "undone", reason, datetime.now(UTC), proposal_id=proposal.id, undoes=event["id"])
     values = {name: restored(name, event["before"][name], event["after"][name], now[name]) for name in event["before"]}
     change_fact(connection, proposal.agent_id, memory, row_version=version, values=values, cause=cause)

@@ -31,7 +31,9 @@ def plan_checks(context: dg.AssetCheckExecutionContext, night_run: NightRun) -> 
         judge=night_run.judge,
     )
     results = {name: check(evidence) for name, check in CHECKS.items()}
-    files.write_json("checks", {"hash": made.hash, "results": [{"name": name, **asdict(r)} for name, r in results.items()]})
+    files.write_json(
+        "checks", {"hash": made.hash, "results": [{"name": name, **asdict(r)} for name, r in results.items()]}
+    )
     for name, result in results.items():
         yield dg.AssetCheckResult(
             check_name=name,

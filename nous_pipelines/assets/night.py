@@ -28,7 +28,7 @@ NIGHTS = dg.DailyPartitionsDefinition(start_date=FIRST_NIGHT.isoformat(), timezo
 YESTERDAY = dg.TimeWindowPartitionMapping(start_offset=-1, end_offset=-1)
 
 
-def night_of(context: dg.AssetExecutionContext) -> date:
+def night_of(context: dg.AssetExecutionContext | dg.AssetCheckExecutionContext) -> date:
     """Return the night a step works on."""
     return parse_night(context.partition_key)
 
@@ -43,8 +43,12 @@ def night_of(context: dg.AssetExecutionContext) -> date:
 def snapshot(context: dg.AssetExecutionContext, night_run: NightRun) -> dg.MaterializeResult:
     night = night_of(context)
     policy = night_run.night_policy
-    taken = take_snapshot(night_run.database, night_run.folder(night), night=night, probe_days=policy.probe_days, now=datetime.now(UTC))
-    return dg.MaterializeResult(metadata={**taken.counts, "folder": str(taken.folder), "taken_at": taken.taken_at.isoformat()})
+    taken = take_snapshot(
+        night_run.database, night_run.folder(night), night=night, probe_days=policy.probe_days, now=datetime.now(UTC)
+    )
+    return dg.MaterializeResult(
+        metadata={**taken.counts, "folder": str(taken.folder), "taken_at": taken.taken_at.isoformat()}
+    )
 
 
 @dg.asset(
@@ -114,7 +118,7 @@ def merge_proposals(context: dg.AssetExecutionContext, night_run: NightRun) -> d
     deps=[merge_proposals],
     group_name="night",
     kinds={"json"},
-    description="Everything the night would change, free of conflicts, identified by its hash. Nothing has changed yet.",
+    description="Everything the night would change, free of conflicts, known by its hash. Nothing has changed yet.",
 )
 def plan(context: dg.AssetExecutionContext, night_run: NightRun) -> dg.MaterializeResult:
     night = night_of(context)
@@ -127,7 +131,14 @@ def plan(context: dg.AssetExecutionContext, night_run: NightRun) -> dg.Materiali
     )
     files.write_json("plan", made.as_dict())
     return dg.MaterializeResult(
-        metadata=as_metadata({"hash": made.hash, "proposals": len(made.proposals), "waiting": len(made.waiting), "policy": dict(made.policy)})
+        metadata=as_metadata(
+            {
+                "hash": made.hash,
+                "proposals": len(made.proposals),
+                "waiting": len(made.waiting),
+                "policy": dict(made.policy),
+            }
+        )
     )
 
 

@@ -37,11 +37,11 @@ def mergeable(facts: pl.DataFrame, apart: pl.DataFrame) -> pl.DataFrame:
 
     Facts with one `text` in one place are copies of each other; those a person took apart again are nobody's copies.
     """
-    return facts.filter(
-        pl.col("state") == "active", pl.col("embedding").is_not_null(), ~pl.col("is_rewound")
-    ).with_columns(
-        text=pl.when(pl.col("id").is_in(apart["left_id"].implode())).then("id").otherwise("content")
-    ).sort("id")
+    return (
+        facts.filter(pl.col("state") == "active", pl.col("embedding").is_not_null(), ~pl.col("is_rewound"))
+        .with_columns(text=pl.when(pl.col("id").is_in(apart["left_id"].implode())).then("id").otherwise("content"))
+        .sort("id")
+    )
 
 
 def judged_candidates(
@@ -83,7 +83,9 @@ def _similar(facts: pl.DataFrame, threshold: float) -> pl.DataFrame:
     pairs = similar_pairs(vector_matrix(facts["embedding"]), threshold=threshold)
     ids, said = facts["id"], facts["learned_at"]
     swap = said.gather(pairs.left) > said.gather(pairs.right)
-    return pl.DataFrame({"a": ids.gather(pairs.left), "b": ids.gather(pairs.right), "similarity": pairs.similarity, "swap": swap}).select(
+    return pl.DataFrame(
+        {"a": ids.gather(pairs.left), "b": ids.gather(pairs.right), "similarity": pairs.similarity, "swap": swap}
+    ).select(
         left_id=pl.when("swap").then("b").otherwise("a"),
         right_id=pl.when("swap").then("a").otherwise("b"),
         similarity="similarity",
@@ -120,7 +122,9 @@ def _statement(row: dict[str, Any]) -> Statement:
     return Statement(text=row["content"], subject=row["subject"], stated_at=row["learned_at"], trust=row["trust"])
 
 
-def duplicate_clusters_of(facts: pl.DataFrame, candidates: pl.DataFrame, *, undone_merges: pl.DataFrame) -> pl.DataFrame:
+def duplicate_clusters_of(
+    facts: pl.DataFrame, candidates: pl.DataFrame, *, undone_merges: pl.DataFrame
+) -> pl.DataFrame:
     """Return the facts of one agent that say the same, copies included, without chaining: shape `CLUSTERS`."""
     found = mergeable(facts, separated_pairs(undone_merges))
     is_own = pl.col("left_id").is_in(found["id"].implode())
@@ -135,7 +139,11 @@ def merge_proposals_of(
     facts: pl.DataFrame, candidates: pl.DataFrame, cluster_members: pl.DataFrame, *, night: date
 ) -> list[Proposal]:
     """Return one merge for each cluster of one agent: the canonical memory stays, the others point to it."""
-    members = cluster_members.drop("agent_id").join(facts.drop("embedding"), left_on="member_id", right_on="id").sort("cluster_id", "member_id")
+    members = (
+        cluster_members.drop("agent_id")
+        .join(facts.drop("embedding"), left_on="member_id", right_on="id")
+        .sort("cluster_id", "member_id")
+    )
     evidence = _evidence_by_cluster(candidates, cluster_members)
     proposals = [
         _merge(group.to_dicts(), evidence.get(str(cluster_id), []), night=night)
@@ -150,7 +158,15 @@ def _evidence_by_cluster(candidates: pl.DataFrame, members: pl.DataFrame) -> dic
         candidates.join(of, left_on="left_id", right_on="member_id")
         .join(of, left_on="right_id", right_on="member_id", suffix="_right")
         .filter(pl.col("cluster_id") == pl.col("cluster_id_right"))
-        .select("cluster_id", a="left_id", b="right_id", similarity=pl.col("similarity").cast(pl.Float64).round(4), confidence=pl.col("confidence").cast(pl.Float64).round(4), reason="reason", model="model")
+        .select(
+            "cluster_id",
+            a="left_id",
+            b="right_id",
+            similarity=pl.col("similarity").cast(pl.Float64).round(4),
+            confidence=pl.col("confidence").cast(pl.Float64).round(4),
+            reason="reason",
+            model="model",
+        )
         .sort("cluster_id", "a", "b")
     )
     return {str(key[0]): group.drop("cluster_id").to_dicts() for key, group in inside.group_by(["cluster_id"])}
@@ -164,7 +180,11 @@ def _merge(rows: list[dict[str, Any]], evidence: list[dict[str, Any]], *, night:
     merged = [canonical, *leaving]
     at = end_of(night).isoformat()
     retired = [
-        Change("fact", row["member_id"], set={"state": "superseded", "superseded_by": canonical["member_id"], "superseded_at": at})
+        Change(
+            "fact",
+            row["member_id"],
+            set={"state": "superseded", "superseded_by": canonical["member_id"], "superseded_at": at},
+        )
         for row in leaving
     ]
     return Proposal(
@@ -206,6 +226,7 @@ def _summed_usage(rows: Sequence[dict[str, Any]]) -> tuple[Change, ...]:
 
 def _reason(rows: Sequence[dict[str, Any]], evidence: Sequence[dict[str, Any]]) -> str:
     canonical = rows[0]
-    times = f"said {len(rows)} times"
-    alike = f", least similarity {min(pair['similarity'] for pair in evidence):.2f}" if evidence else ", word for word"
-    return f"{times} between {min(r['learned_at'] for r in rows):%d %b %Y} and {max(r['learned_at'] for r in rows):%d %b %Y}{alike}; keeps the one of {canonical['learned_at']:%d %b %Y}"
+    said = [f"{row['learned_at']:%d %b %Y}" for row in sorted(rows, key=lambda row: row["learned_at"])]
+    times = f"said {len(rows)} times, first {said[0]}, last {said[-1]}"
+    alike = f", at least {min(pair['similarity'] for pair in evidence):.2f} similar" if evidence else ", word for word"
+    return f"{times}{alike}; keeps the one of {canonical['learned_at']:%d %b %Y}"
