@@ -143,7 +143,7 @@ def entries_of(record: Record, *, source: str, name: str, now: datetime) -> list
     if record.kind == "episode":
         return [imported_episode(record, key=memory_key(source, name), now=now)]
     if record.kind == "recall":
-        return [imported_recall(record, source=source, name=name, now=now)]
+        return [imported_recall(record, source=source, name=name)]
     if is_dialogue(record.fields):
         return imported_dialogue(record, source=source, name=name, now=now)
     return [imported_fact(record, key=memory_key(source, name), now=now)]
@@ -193,12 +193,15 @@ def imported_episode(record: Record, *, key: str, now: datetime) -> NewEpisode:
     return new_episode(details.pop("detail", None), cast("EpisodeDetails", details), now=now)
 
 
-def imported_recall(record: Record, *, source: str, name: str, now: datetime) -> ReplayedRecall:
+def imported_recall(record: Record, *, source: str, name: str) -> ReplayedRecall:
     """Return the question a line replays."""
     fields = record.fields
+    at = imported_moment("at", fields.get("at"))
+    if at is None:
+        raise InvalidInput("at is missing; say when the question was asked")
     return ReplayedRecall(
         query=checked_text("query", fields.get("query"), max_bytes=MAX_CONTENT_BYTES),
-        at=imported_moment("at", fields.get("at")) or now,
+        at=at,
         frame=checked_optional("frame", fields.get("frame"), max_characters=100),
         cited=tuple(memory_key(source, each) for each in listed_ids("cited", fields.get("cited"))),
         ignored=tuple(memory_key(source, each) for each in listed_ids("ignored", fields.get("ignored"))),

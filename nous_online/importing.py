@@ -16,6 +16,7 @@ from nous_online.episodes import NewEpisode
 from nous_online.errors import Conflict, InvalidInput, NousError
 from nous_online.heart import Heart
 from nous_online.import_lines import MAX_LINE_BYTES, Line, Occurrences, lines_of, occurrences, opened
+from nous_online.import_recalls import replay
 from nous_online.import_records import Entry, ReplayedRecall, entries_of, parsed_record
 
 BATCH_SIZE = 128
@@ -46,7 +47,7 @@ class ImportReport:
     bad: tuple[LineNote, ...]
     """The first thousand bad lines."""
     skipped: tuple[tuple[str, int], ...]
-    """Lines that were left out although nothing is wrong with them: the reason, and how many."""
+    """What was left out although nothing is wrong with it: the reason, and how many."""
     ignored_fields: tuple[str, ...]
 
     @property
@@ -150,7 +151,7 @@ class ImportRun:
             return
         for entry in entries:
             if isinstance(entry, ReplayedRecall):
-                self.replay(entry)
+                self.replay(heart, entry)
             else:
                 self.pending.append(Pending(line.number, heart, entry))
             if len(self.pending) >= self.batch_size:
@@ -235,13 +236,18 @@ class ImportRun:
         self.stored += facts.store_deferred(agent, new_facts, agent.deadline(BATCH_DEADLINE_S))
         self.episodes += episodes.store_deferred(agent, new_episodes, agent.deadline(BATCH_DEADLINE_S))
 
-    def replay(self, recall: ReplayedRecall) -> None:
-        """Note a recall that can't be replayed."""
-        self.note_skipped("recalls can't be replayed by this version")
+    def replay(self, heart: Heart, recall: ReplayedRecall) -> None:
+        """Ask a past question again, once everything before it in the file is stored."""
+        self.flush()
+        done = replay(heart, recall)
+        self.recalls_replayed += done.is_new
+        self.already_known += not done.is_new
+        if done.missed_count:
+            self.note_skipped("marked memories that were no answer of the replayed recall", done.missed_count)
 
-    def note_skipped(self, reason: str) -> None:
-        """Count a line that is left out for a reason."""
-        self.skipped[reason] = self.skipped.get(reason, 0) + 1
+    def note_skipped(self, reason: str, count: int = 1) -> None:
+        """Count what is left out for a reason."""
+        self.skipped[reason] = self.skipped.get(reason, 0) + count
 
     def note_bad(self, number: int, message: str) -> None:
         """Count a bad line and keep its message."""

@@ -131,7 +131,8 @@ BAD_LINES = {
     '{"kind": "episode", "detail": "x", "started_at": "2026-02-01", "ended_at": "2026-01-01"}': "before started_at",
     '{"kind": "episode", "detail": "x", "outcome": "fine"}': "outcome must be one of",
     '{"kind": "episode", "detail": "x", "lessons_learned": "be careful"}': "lessons_learned must be a list",
-    '{"kind": "recall", "query": "x", "cited": "f-1"}': "cited must be a list of ids",
+    '{"kind": "recall", "query": "x"}': "at is missing",
+    '{"kind": "recall", "query": "x", "at": 0, "cited": "f-1"}': "cited must be a list of ids",
 }
 
 
@@ -379,6 +380,60 @@ def test_stores_an_episode_closed_with_its_event(heart: Heart, owner: psycopg.Co
     assert event == [("episode", "learned", "new", "closed", "import", datetime(2026, 5, 5, 9, 40, tzinfo=UTC))]
 
 
+def past_recall(**marks: list) -> list[dict]:
+    return [
+        {"id": "f-1", "content": "Ada prefers tea", "learned_at": "2026-05-01"},
+        {"id": "f-2", "content": "Ada prefers short answers", "learned_at": "2026-05-01"},
+        {"kind": "recall", "id": "r-1", "query": "What does Ada prefer?", "at": "2026-05-06", "frame": "task", **marks},
+        {"id": "f-3", "content": "Ada prefers coffee", "learned_at": "2026-05-07"},
+    ]
+
+
+def usage_of(owner: psycopg.Connection) -> list[tuple]:
+    return owner.execute(
+        "select f.content, u.retrieved_count, u.cited_count, u.ignored_count, u.last_used_at::date::text"
+        " from heart.usage u join heart.facts f on f.id = u.memory_id order by content"
+    ).fetchall()
+
+
+def test_replays_a_recall_and_what_was_made_of_it_once(heart: Heart, owner: psycopg.Connection, tmp_path: Path):
+    path = written(tmp_path / "history.jsonl", *past_recall(cited=["f-1"], ignored=["f-2"]))
+
+    reports = [import_file(heart, path) for _ in range(2)]
+
+    assert [(report.recalls_replayed, report.already_known) for report in reports] == [(1, 0), (0, 4)]
+    assert usage_of(owner) == [
+        ("Ada prefers short answers", 1, 0, 1, "2026-05-06"),
+        ("Ada prefers tea", 1, 1, 0, "2026-05-06"),
+    ]
+    recalls = owner.execute("select query, frame, recalled_at::date::text from heart.recalls").fetchall()
+    assert recalls == [("What does Ada prefer?", "task", "2026-05-06")]
+
+
+def test_a_recall_whose_marks_were_not_stored_gets_them_from_the_next_run(
+    heart: Heart, owner: psycopg.Connection, tmp_path: Path
+):
+    import_file(heart, written(tmp_path / "history.jsonl", *past_recall()))
+    path = written(tmp_path / "history.jsonl", *past_recall(cited=["f-2"]))
+
+    report = import_file(heart, path)
+
+    assert report.recalls_replayed == 0
+    assert [row[:4] for row in usage_of(owner)] == [
+        ("Ada prefers short answers", 1, 1, 0),
+        ("Ada prefers tea", 1, 0, 0),
+    ]
+
+
+def test_counts_marked_memories_that_the_replayed_recall_did_not_find(heart: Heart, tmp_path: Path):
+    path = written(tmp_path / "history.jsonl", *past_recall(cited=["f-1", "f-3", "nobody"]))
+
+    report = import_file(heart, path)
+
+    assert report.bad == ()
+    assert report.skipped == (("marked memories that were no answer of the replayed recall", 2),)
+
+
 class Choosy(WordEmbedder):
     """An embedder that fails on one word."""
 
@@ -502,7 +557,7 @@ def test_every_example_of_the_documentation_is_imported(heart: Heart, tmp_path: 
     assert len(examples) >= 5
     assert (report.bad, report.ignored_fields) == ((), ())
     assert report.stored == 11
-    assert report.episodes == 1
+    assert (report.episodes, report.recalls_replayed) == (1, 1)
 
 
 def test_the_documentation_names_every_field_that_is_read():

@@ -178,7 +178,7 @@ def show_report(report: ImportReport) -> None:
     said = ", ".join(f"{count:,} {name}" for name, count in counts.items() if count) or "nothing new"
     show(f"[green]imported[/green]  {said}, from {report.lines:,} lines")
     for reason, count in report.skipped:
-        show_note(f"left out  {count:,} lines: {reason}")
+        show_note(f"left out {count:,} times: {reason}")
     if report.ignored_fields:
         show_note(f"ignored fields: {', '.join(report.ignored_fields)}")
     for note in report.bad[:SHOWN_BAD_LINES]:
