@@ -5,6 +5,7 @@
 
 VENV := .venv
 BIN := $(VENV)/bin
+# Compiling every package costs half a minute; what gets imported is compiled then.
 PIP := $(BIN)/python -m pip --disable-pip-version-check --no-input -qq
 COMPILE := uv pip compile pyproject.toml --extra pipelines --extra dev --universal --generate-hashes \
 	--no-header --no-annotate --python-version 3.11 --quiet
@@ -58,13 +59,13 @@ clean:
 
 $(VENV)/installed: requirements.lock pyproject.toml | $(VENV)/made
 	@echo "Installing what requirements.lock names into $(VENV); the first time takes a minute or two ..."
-	@$(PIP) install --no-deps --require-hashes -r requirements.lock
+	@$(PIP) install --no-compile --no-deps --require-hashes -r requirements.lock
 	@$(PIP) install --no-deps --no-build-isolation --editable .
 	@touch $@
 
 $(VENV)/installed-bench: requirements-bench.lock $(VENV)/installed
 	@echo "Installing the peers to measure against ..."
-	@$(PIP) install --no-deps --require-hashes -r requirements-bench.lock
+	@$(PIP) install --no-compile --no-deps --require-hashes -r requirements-bench.lock
 	@touch $@
 
 # An environment that works is kept; one of another Python, or half made, is made again.
