@@ -39,6 +39,14 @@ def show_report(report: NightReport, *, shown: int = SHOWN) -> None:
         )
     )
     show(
+        Text(
+            f"\nA cosine threshold alone would have merged every one of these pairs. {counts['kept_apart']} were kept "
+            f"apart: {counts['kept_apart'] - counts['unsure']} differ in something that matters, {counts['unsure']} "
+            "are close but not certain, and a wrong merge costs more than a second copy.",
+            style="bold",
+        )
+    )
+    show(
         section(
             "Checked before anything changed", map(check_text, report.checks), len(report.checks), len(report.checks)
         )

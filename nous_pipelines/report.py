@@ -26,6 +26,8 @@ class Merged:
     kept: str
     retired: tuple[str, ...]
     reason: str
+    similarity: float
+    """Of the two members least alike; 1 for copies."""
     state: str
 
 
@@ -65,6 +67,7 @@ class NightReport:
             "merges": len(in_force),
             "retired": retired,
             "kept_apart": len(self.kept_apart),
+            "unsure": sum(pair.verdict == Verdict.UNSURE.value for pair in self.kept_apart),
             "stale": sum(merge.state == "stale" for merge in self.merged),
             "undone": sum(merge.state == "undone" for merge in self.merged),
         }
@@ -132,7 +135,7 @@ def night_report(snapshot: Snapshot, files: NightFiles, states: Mapping[str, str
         night=plan.night,
         plan_hash=plan.hash,
         active_by_agent=dict(active.group_by("agent_id").len().sort("agent_id").iter_rows()),
-        merged=merged,
+        merged=tuple(sorted(merged, key=lambda merge: (-len(merge.retired), merge.similarity, merge.proposal_id))),
         kept_apart=kept_apart(files.read_table("duplicate_candidates"), texts),
         checks=tuple(files.read_json("checks")["results"] if files.has("checks") else ()),
     )
@@ -141,13 +144,15 @@ def night_report(snapshot: Snapshot, files: NightFiles, states: Mapping[str, str
 def merge_of(proposal: Proposal, texts: dict[str, str], state: str) -> Merged:
     """Put a merge proposal in words."""
     kept, *retired = proposal.targets
+    similarity = min((pair["similarity"] for pair in proposal.evidence["pairs"]), default=1.0)
     return Merged(
-        str(proposal.id),
-        proposal.agent_id,
-        texts[kept],
-        tuple(texts[memory] for memory in retired),
-        proposal.reason,
-        state,
+        proposal_id=str(proposal.id),
+        agent_id=proposal.agent_id,
+        kept=texts[kept],
+        retired=tuple(texts[memory] for memory in retired),
+        reason=proposal.reason,
+        similarity=similarity,
+        state=state,
     )
 
 

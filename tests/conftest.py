@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import hashlib
-import os
 import re
-import shutil
-import tempfile
 import uuid
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 
 import numpy as np
 import psycopg
 import pytest
+from postgres_homes import scratch
 
 from nous_online import postgres
-from nous_online.database import Database, prepare, register_space
+from nous_online.database import Database, prepare
 from nous_online.embedding import EmbeddingSpace, Vectors, unit_rows
 from nous_online.heart import Heart
 from nous_online.judging import Judgement, Pair, Verdict
@@ -71,12 +68,8 @@ def direction(word: str) -> np.ndarray:
 
 @pytest.fixture(scope="session")
 def server() -> Iterator[postgres.Server]:
-    home = Path(tempfile.mkdtemp(prefix="nous-test-"))
-    started = postgres.ensure(home)
-    yield started
-    postgres.stop(home)
-    shutil.rmtree(postgres.data_directory(home), ignore_errors=True)
-    shutil.rmtree(home, ignore_errors=True)
+    with scratch() as home:
+        yield postgres.ensure(home)
 
 
 @pytest.fixture(scope="session")

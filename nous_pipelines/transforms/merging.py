@@ -228,5 +228,6 @@ def _reason(rows: Sequence[dict[str, Any]], evidence: Sequence[dict[str, Any]]) 
     canonical = rows[0]
     said = [f"{row['learned_at']:%d %b %Y}" for row in sorted(rows, key=lambda row: row["learned_at"])]
     times = f"said {len(rows)} times, first {said[0]}, last {said[-1]}"
-    alike = f", at least {min(pair['similarity'] for pair in evidence):.2f} similar" if evidence else ", word for word"
+    least = min((pair["similarity"] for pair in evidence), default=None)
+    alike = ", word for word" if least is None else f", at least {min(least, 0.999):.3f} similar"
     return f"{times}{alike}; keeps the one of {canonical['learned_at']:%d %b %Y}"
