@@ -6,6 +6,8 @@ import typer
 
 from nous_online.cli.output import JsonOption, escaped, show, show_json, waiting
 
+DEMO = "demo"  # the folder in the home where the demo keeps a server of its own
+
 
 def register(app: typer.Typer) -> None:
     """Add these commands."""
@@ -41,21 +43,27 @@ def up(*, as_json: JsonOption = False) -> None:
 
 
 def down(*, as_json: JsonOption = False) -> None:
-    """Stop the embedded server; memories stay where they are.
+    """Stop the embedded server and what runs in the background, the demo's too; memories stay where they are.
 
     [bold]Examples[/bold]
 
     [dim]$[/dim] nous down
     """
     from nous_online import postgres
+    from nous_online.background import stop_all
     from nous_online.settings import settings
 
-    with waiting("stopping PostgreSQL …"):
-        was_running = postgres.stop(settings().home)
+    home = settings().home or postgres.default_home()
+    stopped: list[str] = []
+    with waiting("stopping …"):
+        for place in (home / DEMO, home):
+            stopped += stop_all(place)
+            if place.is_dir() and postgres.stop(place):
+                stopped.append(f"PostgreSQL in {place}")
     if as_json:
-        show_json({"was_running": was_running})
+        show_json({"was_running": bool(stopped), "stopped": stopped})
     else:
-        show("stopped; memories stay where they are" if was_running else "nothing was running")
+        show(f"stopped {', '.join(stopped)}; memories stay where they are" if stopped else "nothing was running")
 
 
 def doctor(*, as_json: JsonOption = False) -> None:
