@@ -148,11 +148,11 @@ class OpenAICompatible:
 
     def _request(self, texts: list[str]) -> Vectors:
         import httpx
-        from tenacity import retry, retry_if_exception, stop_after_attempt, wait_exponential_jitter
+        from tenacity import retry, retry_if_exception, stop_after_attempt, wait_random_exponential
 
         @retry(
             stop=stop_after_attempt(3),
-            wait=wait_exponential_jitter(initial=0.2, max=2),
+            wait=wait_random_exponential(multiplier=0.2, max=2),
             retry=retry_if_exception(is_transient),
             reraise=True,
         )
@@ -164,7 +164,8 @@ class OpenAICompatible:
         try:
             answer = ask()
         except (httpx.HTTPError, httpx.InvalidURL, ValueError) as error:
-            message = f"the embedding server at {self._url} failed: {error}; check NOUS_EMBEDDING_URL and its model"
+            said = (str(error) or repr(error)).splitlines()[0]
+            message = f"the embedding server at {self._url} failed: {said}; check NOUS_EMBEDDING_URL and its model"
             raise Unavailable(message) from error
         return self._parse(answer, len(texts))
 

@@ -1,0 +1,235 @@
+"""Opening a database and losing it: down, read-only, half-migrated, full; a clear error, and the next call is right."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+
+import psycopg
+import pytest
+from conftest import ScriptedJudge, WordEmbedder
+
+from nous_online import postgres
+from nous_online.database import Database, has_ended, open_url, prepare, register_space
+from nous_online.embedding import EmbeddingSpace
+from nous_online.errors import InvalidInput, Refused, Unavailable, Unsupported
+from nous_online.heart import Heart
+from nous_online.settings import settings
+
+SPACE = EmbeddingSpace(id="a-space", model="m", weights_sha256="x", dimensions=3)
+
+
+def opened(url: str) -> Heart:
+    return Heart.open("aria", database=Database(url), embedder=WordEmbedder(), judge=ScriptedJudge())
+
+
+@pytest.mark.parametrize(
+    ("url", "said"),
+    [
+        ("postgresql://nous@127.0.0.1:9/nous", r"can't connect.*NOUS_DATABASE_URL.*nous up"),
+        ("postgresql://nous@127.0.0.1:port/nous", "can't connect"),
+        ("nonsense", "can't connect"),
+    ],
+)
+def test_a_database_that_cannot_be_reached_is_unavailable(url: str, said: str) -> None:
+    with pytest.raises(Unavailable, match=f"(?s){said}"):
+        Database(url)
+
+
+def test_a_wrong_password_is_unavailable_and_never_shown(database_url: str) -> None:
+    wrong = re.sub(r"//nous:.*@", "//nous:sesame@", database_url)
+
+    with pytest.raises(Unavailable) as refused:
+        Database(wrong)
+
+    assert "sesame" not in str(refused.value)
+
+
+def test_a_database_that_does_not_exist_is_unavailable(server: postgres.Server) -> None:
+    with pytest.raises(Unavailable, match="absent"):
+        Database(server.dsn("absent"))
+
+
+def test_a_call_after_closing_is_unavailable(database_url: str) -> None:
+    database = Database(database_url)
+    database.close()
+
+    with pytest.raises(Unavailable), database.transaction("aria"):
+        pass
+
+
+def test_the_configured_server_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NOUS_DATABASE_URL", "postgresql://somewhere/nous")
+    settings.cache_clear()
+
+    url = open_url()
+
+    settings.cache_clear()
+    assert url == "postgresql://somewhere/nous"
+
+
+@pytest.fixture
+def read_only(database_url: str, owner: psycopg.Connection) -> str:
+    """A database that already knows the agent, and then stops taking writes."""
+    opened(database_url).agent.database.close()
+    name = owner.info.dbname
+    owner.execute(f"alter database {name} set default_transaction_read_only = on")  # type: ignore[arg-type]
+    return database_url
+
+
+def test_a_read_only_database_is_said_to_be_one_and_works_again_when_it_is_not(
+    read_only: str, owner: psycopg.Connection
+) -> None:
+    with pytest.raises(Unavailable, match=r"can't be written to.*read-only.*nothing was stored"):
+        opened(read_only)
+
+    owner.execute(f"alter database {owner.info.dbname} reset default_transaction_read_only")  # type: ignore[arg-type]
+    assert opened(read_only).learn("Tea helps").action == "stored"
+
+
+def test_an_empty_read_only_database_cannot_be_prepared(server: postgres.Server) -> None:
+    name = f"empty_{uuid.uuid4().hex[:12]}"
+    with psycopg.connect(server.dsn("postgres"), autocommit=True) as connection:
+        connection.execute(f"create database {name}")  # type: ignore[arg-type]
+        connection.execute(f"alter database {name} set default_transaction_read_only = on")  # type: ignore[arg-type]
+
+        with pytest.raises(Unavailable, match="can't be written to"):
+            Database(server.dsn(name))
+
+        connection.execute(f"alter database {name} reset default_transaction_read_only")  # type: ignore[arg-type]
+        prepare(server.dsn(name))
+        connection.execute(f"drop database {name} with (force)")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "drop table heart.requests cascade",
+        "drop table heart.facts cascade",
+        "alter table heart.facts drop column slot cascade",
+        "drop schema lifecycle cascade",
+        "drop function heart.require_event() cascade; drop function heart.current_agent() cascade",
+    ],
+)
+def test_a_damaged_schema_is_said_to_be_incomplete(heart: Heart, owner: psycopg.Connection, damage: str) -> None:
+    owner.execute(damage)  # type: ignore[arg-type]
+
+    with pytest.raises((Unsupported, Refused)):
+        heart.learn("Tea helps", idempotency_key="k")
+
+
+def test_a_user_without_rights_is_told_so(server: postgres.Server, database_url: str) -> None:
+    name = f"user_{uuid.uuid4().hex[:8]}"
+    with psycopg.connect(database_url, autocommit=True) as connection:
+        connection.execute(f"create role {name} login password 'x'")  # type: ignore[arg-type]
+    password = database_url.split(":")[2].split("@", maxsplit=1)[0]
+    stranger = database_url.replace(f"//nous:{password}", f"//{name}:x")
+
+    with pytest.raises(Refused, match="as its owner"):
+        Database(stranger)
+
+    with psycopg.connect(server.dsn("postgres"), autocommit=True) as connection:
+        connection.execute(f"drop role {name}")  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def tiny_disk(owner: psycopg.Connection) -> Iterator[Path]:
+    """A file system of 24 MB that the server may write to."""
+    if os.name != "posix" or os.geteuid() != 0:
+        pytest.skip("mounting a small file system takes root")
+    place = Path(tempfile.gettempdir()) / f"nous-tiny-{uuid.uuid4().hex[:8]}"
+    place.mkdir()
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=24m", "tmpfs", place], check=False).returncode:
+        place.rmdir()
+        pytest.skip("this machine does not allow to mount a file system")
+    (data,) = owner.execute("show data_directory").fetchone() or ("/",)
+    shutil.chown(place, Path(data).stat().st_uid, Path(data).stat().st_gid)
+    yield place
+    subprocess.run(["umount", place], check=True)
+    place.rmdir()
+
+
+def test_a_full_disk_loses_the_call_but_nothing_else(
+    server: postgres.Server, database_url: str, owner: psycopg.Connection, tiny_disk: Path
+) -> None:
+    space, filler = f"tiny_{uuid.uuid4().hex[:8]}", tiny_disk / "filler"
+    owner.execute(f"create tablespace {space} location '{tiny_disk}'")  # type: ignore[arg-type]
+    owner.execute(f"alter table heart.facts set tablespace {space}")  # type: ignore[arg-type]
+    heart = opened(database_url)
+    heart.learn("Tea helps")
+    free = os.statvfs(tiny_disk)
+    filler.write_bytes(b"x" * (free.f_bavail * free.f_frsize))
+
+    with pytest.raises(Unavailable, match="can't be written to"):
+        heart.learn_deferred([(f"statement {n} " + "long " * 500, {}) for n in range(100)], deadline_s=20)
+    full = heart.count()
+    filler.unlink()
+    after = heart.learn_deferred([(f"statement {n} " + "long " * 500, {}) for n in range(100)], deadline_s=20)
+
+    assert (full, after, heart.count()) == ({"active": 1}, 100, {"active": 101})
+    heart.agent.database.close()
+    owner.execute("alter table heart.facts set tablespace pg_default")
+    owner.execute(f"drop tablespace {space}")  # type: ignore[arg-type]
+
+
+def test_a_space_is_registered_once_and_recognised_again(database: Database, owner: psycopg.Connection) -> None:
+    register_space(database.url, SPACE)
+    register_space(database.url, SPACE)
+
+    stored = owner.execute("select id, weights_sha256, dimensions from heart.embedding_spaces").fetchall()
+    indexes = owner.execute(
+        "select count(*) from pg_indexes where schemaname = 'heart' and indexdef like '%hnsw%vector(3)%'"
+    ).fetchone()
+    assert stored == [("a-space", "x", 3)]
+    assert indexes == (8,)
+
+
+@pytest.mark.parametrize("other", [EmbeddingSpace("a-space", "m", "y", 3), EmbeddingSpace("a-space", "m", "x", 4)])
+def test_a_space_of_that_name_with_other_weights_or_width_is_refused(database: Database, other: EmbeddingSpace) -> None:
+    register_space(database.url, SPACE)
+
+    with pytest.raises(InvalidInput, match="'a-space'"):
+        register_space(database.url, other)
+
+
+def test_a_space_too_wide_for_an_index_is_searched_exactly(database: Database, owner: psycopg.Connection) -> None:
+    register_space(database.url, EmbeddingSpace("wide", "m", "", 3072))
+
+    assert owner.execute("select count(*) from pg_indexes where indexdef like '%vector(3072)%'").fetchone() == (0,)
+
+
+@pytest.mark.parametrize("dimensions", [0, -1, 4001])
+def test_a_space_of_impossible_width_is_refused(database: Database, dimensions: int) -> None:
+    with pytest.raises(Refused, match="rule of the schema"):
+        register_space(database.url, EmbeddingSpace("odd", "m", "", dimensions))
+
+
+def test_a_snapshot_sees_one_moment_and_changes_nothing(heart: Heart, database: Database) -> None:
+    with database.transaction("aria", is_snapshot=True) as connection:
+        before = connection.execute("select count(*) from heart.facts").fetchone()
+        heart.learn("Tea helps")
+        after = connection.execute("select count(*) from heart.facts").fetchone()
+
+    assert before == after == (0,)
+    with (
+        pytest.raises(Unavailable, match="can't be written to"),
+        database.transaction("aria", is_snapshot=True) as connection,
+    ):
+        connection.execute("delete from heart.links")
+    assert heart.learn("Tea helps").action == "confirmed"
+
+
+def test_an_idle_connection_shows_when_the_server_has_ended_it(database_url: str, owner: psycopg.Connection) -> None:
+    with psycopg.connect(database_url) as connection:
+        alive = has_ended(connection)
+        owner.execute("select pg_terminate_backend(%s, 1000)", [connection.info.backend_pid])
+
+        assert not alive
+        assert has_ended(connection)
+    assert has_ended(connection)
