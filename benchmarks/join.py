@@ -167,7 +167,7 @@ def notes(outcomes: list[Outcome]) -> list[str]:
     """Say what was joined and how to read it."""
     return [
         *(f"{measured.label}: {len(measured.pairs['ours']):,} pairs at cosine 0.92" for measured in outcomes),
-        "one thread and one process for each run; gemm computes the upper triangle only, faiss has no such option",
+        "processor seconds of one thread, one process a run; gemm computes the upper triangle only, faiss cannot",
         "gemm_over_ours_ratio is of the largest set of width 384; peak_mb includes the interpreter and the input",
         "rows beyond the real ones: real vectors moved along the real covariance to real nearest-neighbour cosines",
         "1536 dimensions: centres and moves drawn from the real curve of variances stretched to that width",

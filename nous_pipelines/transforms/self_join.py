@@ -22,14 +22,11 @@ Int32: TypeAlias = NDArray[np.int32]
 Hits: TypeAlias = tuple[Int32, Int32]
 
 BLOCK_ROWS = 512  # a 512 x 512 float32 tile is 1 MB: it stays in a core's cache between product and comparison
-SAMPLE_ROWS = (
-    3072  # two thirds to find good directions (any orthonormal ones keep the bound valid), a third to try them
-)
+FITTED_ROWS = 2048  # enough to find good directions; any orthonormal ones keep the bound valid
+TRIED_ROWS = 512  # other rows, to see how many pairs would survive: 130,000 pairs are enough for that
 NARROW_ROWS = 1024  # with fewer rows, finding directions costs more than it saves
-KEPT_DIMENSIONS = (16, 24, 32, 40, 48, 64, 96, 128, 192)
-SURVIVOR_COST = (
-    110  # of each dimension of a scattered full comparison, in dimensions of a blocked product (1.1 ns / 0.01 ns)
-)
+KEPT_DIMENSIONS = (16, 24, 32, 40, 48, 64, 96, 128)
+SURVIVOR_COST = 110  # a dimension of a scattered comparison, in dimensions of a blocked product (1.1 ns / 0.01 ns)
 PAIRS_AT_ONCE = 4096  # survivors compared together; a tile with more of them is compared as a whole
 LONGEST_UNIT_ROW = 1.001  # float32 rounding leaves 1e-7; more means that somebody forgot to normalise
 FLOAT32_ROUNDING = 2.0**-24
@@ -52,7 +49,7 @@ def similar_pairs(vectors: Float32, *, threshold: float, block_rows: int = BLOCK
 
     `vectors` is an (n, d) matrix of float32 rows of length one (or zero: similar to nothing). A pair belongs to the
     result when the double-precision dot product of its float32 rows is >= threshold; no other rounding decides.
-    Memory beyond input and result is one narrow copy of the rows (at most 193 float32 each) and a few
+    Memory beyond input and result is one narrow copy of the rows (at most 129 float32 each) and a few
     block_rows x block_rows tiles. Raises `InvalidInput` for NaN, infinity, longer rows or a threshold outside (0, 1].
     """
     rows = _checked(vectors, threshold)
@@ -99,9 +96,8 @@ def _bounding_rows(left: Float32, right: Float32, *, threshold: float) -> tuple[
     if min(len(left), len(right)) < NARROW_ROWS or left.shape[1] <= KEPT_DIMENSIONS[0]:
         return left, right
     sample = _sample(right).astype(np.float64)
-    tried = len(sample) // 3
-    directions = _leading_directions(sample[tried:])
-    kept = _cheapest_width(sample[:tried], directions, threshold=threshold)
+    directions = _leading_directions(sample[TRIED_ROWS:])
+    kept = _cheapest_width(sample[:TRIED_ROWS], directions, threshold=threshold)
     if kept + 1 >= left.shape[1]:
         return left, right
     narrow = _narrowed(right, directions[:, :kept])
@@ -109,7 +105,7 @@ def _bounding_rows(left: Float32, right: Float32, *, threshold: float) -> tuple[
 
 
 def _sample(rows: Float32) -> Float32:
-    chosen = np.random.default_rng(0).choice(len(rows), size=min(len(rows), SAMPLE_ROWS), replace=False)
+    chosen = np.random.default_rng(0).choice(len(rows), size=min(len(rows), FITTED_ROWS + TRIED_ROWS), replace=False)
     return rows[chosen]
 
 
@@ -144,9 +140,9 @@ def _cheapest_width(rows: Float64, directions: Float64, *, threshold: float) -> 
 def _narrowed(rows: Float32, directions: Float64) -> Float32:
     """Rotate in double precision, so that the length of what is left out keeps its digits."""
     narrow = np.empty((len(rows), directions.shape[1] + 1), dtype=np.float32)
-    for start in range(0, len(rows), PAIRS_AT_ONCE):
-        block = rows[start : start + PAIRS_AT_ONCE].astype(np.float64)
-        narrow[start : start + PAIRS_AT_ONCE] = _with_rest(block @ directions, np.vecdot(block, block))
+    for start in range(0, len(rows), BLOCK_ROWS):
+        block = rows[start : start + BLOCK_ROWS].astype(np.float64)
+        narrow[start : start + BLOCK_ROWS] = _with_rest(block @ directions, np.vecdot(block, block))
     return narrow
 
 
