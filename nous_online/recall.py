@@ -120,7 +120,7 @@ def find(
 ) -> list[Found]:
     """Return the candidates of every kind asked for; settings and searches share one round trip."""
     wanted = search_parameters(agent_id, cue, policy)
-    breadth = str(min(wanted["candidate_count"], WIDEST_SCAN))
+    breadth = str(wanted["breadth"])
     with connection.pipeline():
         connection.execute(BLOCKS["prepare_scan"], {"scan": SCAN, "breadth": breadth})
         took_effect = connection.execute(BLOCKS["read_scan"])
@@ -131,7 +131,7 @@ def find(
 
 def search(connection: Connection, kind: str, wanted: dict[str, Any], cue: Cue, space: EmbeddingSpace) -> Cursor[Found]:
     """Send the search for one kind of memory."""
-    cursor = connection.cursor(row_factory=class_row(Found))
+    cursor = connection.cursor(row_factory=class_row(Found), binary=True)
     return cursor.execute(search_statement(SEARCHES[kind], space, is_past=cue.as_of is not None), wanted)
 
 
@@ -147,6 +147,7 @@ def search_statement(name: str, space: EmbeddingSpace, *, is_past: bool) -> Comp
 
 def search_parameters(agent_id: str, cue: Cue, policy: RecallPolicy) -> dict[str, Any]:
     """Return the values a search asks for."""
+    candidate_count = max(policy.candidate_count, 2 * cue.limit)
     return {
         "agent_id": agent_id,
         "query": cue.query,
@@ -154,7 +155,9 @@ def search_parameters(agent_id: str, cue: Cue, policy: RecallPolicy) -> dict[str
         "as_of": cue.as_of,
         "user_id": cue.user_id,
         "project_id": cue.project_id,
-        "candidate_count": max(policy.candidate_count, cue.limit),
+        "candidate_count": candidate_count,
+        "breadth": min(max(candidate_count, policy.scan_breadth), WIDEST_SCAN),
+        "exact_limit": policy.exact_limit,
         "nominating_terms": policy.nominating_terms,
         "postings_limit": policy.postings_limit,
         "term_saturation": policy.term_saturation,

@@ -30,11 +30,16 @@ with corpus as materialized (
     from (select) one
     left join heart.corpus_stats s on s.agent_id = %(agent_id)s
     left join lateral (
-        select count(*) as memory_count, nullif(avg(word_count), 0) as average_length,
+        select (select count(*) from (
+                    select from heart.facts
+                    where s.agent_id is null and agent_id = %(agent_id)s
+                    limit %(exact_limit)s + 1) counted) as memory_count,
+               nullif(avg(word_count), 0) as average_length,
                avg(context_word_count - word_count) filter (where context_word_count > word_count) as average_context_length
-        from (select word_count, context_word_count from heart.facts where agent_id = %(agent_id)s
+        from (select word_count, context_word_count from heart.facts
+              where s.agent_id is null and agent_id = %(agent_id)s
               limit %(postings_limit)s) sample
-    ) live on s.agent_id is null
+    ) live on true
 ), term as materialized (
     select q.lexeme, counted.document_count,
            ln(1 + (greatest(c.memory_count, counted.document_count) - counted.document_count + 0.5)
@@ -43,13 +48,13 @@ with corpus as materialized (
     cross join corpus c
     left join heart.term_stats s on s.agent_id = %(agent_id)s and s.lexeme = q.lexeme
     cross join lateral (
-        select coalesce(s.document_count, (
-            select count(*) from (
-                select from heart.postings p
-                where p.agent_id = %(agent_id)s and p.lexeme = q.lexeme and p.term_count > 0
-                limit %(postings_limit)s) seen)) as document_count
+        select coalesce(s.document_count, count(*) filter (where term_count > 0)) as document_count,
+               s.document_count is not null or count(*) > 0 as is_known
+        from (select term_count from heart.postings
+              where s.document_count is null and agent_id = %(agent_id)s and lexeme = q.lexeme
+              limit %(postings_limit)s) listed
     ) counted
-    where counted.document_count > 0
+    where counted.is_known
 ), rarest as materialized (
     select lexeme, weight from term order by document_count, lexeme limit %(nominating_terms)s
 ), named as materialized (
@@ -73,17 +78,34 @@ with corpus as materialized (
     order by n.match desc, n.memory_id
     limit %(candidate_count)s
 ), by_content as materialized (
-    select f.id
-    from heart.facts f
-    where f.agent_id = %(agent_id)s and f.embedding_space_id = {space_id} and {visible} and {in_reach}
-    order by f.embedding::vector({dimensions}) <=> %(embedding)s
-    limit %(candidate_count)s
+    -- A small tenant is scanned exactly, through the btree on agent_id: an index over everybody's vectors finds
+    -- its neighbours among strangers. The addition keeps the vector index away.
+    (select f.id
+     from heart.facts f
+     where f.agent_id = %(agent_id)s and f.embedding_space_id = {space_id} and {visible} and {in_reach}
+       and (select memory_count from corpus) <= %(exact_limit)s
+     order by (coalesce(f.context_embedding, f.embedding) <=> %(embedding)s) + 0
+     limit %(candidate_count)s)
+    union all
+    (select id
+     from (select f.id, f.embedding::vector({dimensions}) <=> %(embedding)s as distance
+           from heart.facts f
+           where f.agent_id = %(agent_id)s and f.embedding_space_id = {space_id} and {visible} and {in_reach}
+             and (select memory_count from corpus) > %(exact_limit)s
+           order by f.embedding::vector({dimensions}) <=> %(embedding)s
+           limit %(breadth)s) near
+     order by distance
+     limit %(candidate_count)s)
 ), by_context as materialized (
-    select f.id
-    from heart.facts f
-    where f.agent_id = %(agent_id)s and f.embedding_space_id = {space_id} and {visible} and {in_reach}
-      and f.context_embedding is not null
-    order by f.context_embedding::vector({dimensions}) <=> %(embedding)s
+    select id
+    from (select f.id, f.context_embedding::vector({dimensions}) <=> %(embedding)s as distance
+          from heart.facts f
+          where f.agent_id = %(agent_id)s and f.embedding_space_id = {space_id} and {visible} and {in_reach}
+            and f.context_embedding is not null
+            and (select memory_count from corpus) > %(exact_limit)s
+          order by f.context_embedding::vector({dimensions}) <=> %(embedding)s
+          limit %(breadth)s) near
+    order by distance
     limit %(candidate_count)s
 ), candidate as materialized (
     select id from by_words union select id from by_content union select id from by_context
