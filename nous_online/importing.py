@@ -19,8 +19,8 @@ from nous_online.import_lines import MAX_LINE_BYTES, Line, Occurrences, lines_of
 from nous_online.import_recalls import replay
 from nous_online.import_records import Entry, ReplayedRecall, entries_of, parsed_record
 
-BATCH_SIZE = 128
-BATCH_DEADLINE_S = 60.0  # to embed and store one batch of the longest contexts on a busy core
+BATCH_SIZE = 64
+BATCH_DEADLINE_S = 120.0  # to embed and store a batch of the longest contexts on one busy core
 MAX_REPORTED = 1000  # of the bad lines and of the ignored fields; the rest is counted
 REFUSALS = (Conflict, InvalidInput, psycopg.DataError, psycopg.IntegrityError)
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
-from importlib.metadata import entry_points, version
+from collections.abc import Callable, Iterable
+from importlib.metadata import EntryPoint, entry_points, version
 from typing import Annotated, Any
 
 import typer
@@ -101,7 +101,7 @@ def application() -> typer.Typer:
     app.callback()(before_every_command)
     memory.register(app)
     server.register(app)
-    register_extras(app)
+    register_extras(app, entry_points=entry_points(group=COMMANDS_GROUP))
     return app
 
 
@@ -123,9 +123,9 @@ def before_every_command(
     """Long-term memory for AI agents that maintains itself every night, and can prove it lost nothing."""
 
 
-def register_extras(app: typer.Typer) -> None:
+def register_extras(app: typer.Typer, *, entry_points: Iterable[EntryPoint]) -> None:
     """Add the commands of installed extras, and for the others commands that say which extra to install."""
-    for point in entry_points(group=COMMANDS_GROUP):
+    for point in entry_points:
         try:
             register: Callable[[typer.Typer], None] = point.load()
             register(app)
