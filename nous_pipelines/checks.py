@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from nous_online.judging import Judge, Pair, Statement, Verdict
 from nous_pipelines.canaries import CANARIES
@@ -46,13 +47,17 @@ Check = Callable[[Evidence], CheckResult]
 
 
 def conservation(evidence: Evidence) -> CheckResult:
-    """Whatever leaves `active` has a living successor or is archived, and can be found again from there."""
-    successor = successors(evidence.plan)
-    alive = set(evidence.facts.filter(pl.col("state") == "active")["id"]) - leaving(evidence.plan)
-    lost = sorted(memory for memory in successor if final_successor(memory, successor) not in alive)
+    """Whatever leaves `active` is archived or has a living successor of the same agent."""
+    successor, leave = successors(evidence.plan), leaving(evidence.plan)
+    owner = dict(evidence.facts.select("id", "agent_id").iter_rows())
+    alive = set(evidence.facts.filter(pl.col("state") == "active")["id"]) - leave
+    heirs = {
+        memory: final_successor(memory, successor) for memory in (leave | set(successor)) - archived(evidence.plan)
+    }
+    lost = sorted(memory for memory, heir in heirs.items() if heir not in alive or owner[heir] != owner.get(memory))
     if lost:
         return failed(f"{len(lost)} memories would leave without a living successor", lost)
-    return held(f"all {len(successor)} memories that leave have a living successor")
+    return held(f"all {len(leave)} memories that leave have a living successor or are archived")
 
 
 def no_cycles(evidence: Evidence) -> CheckResult:
@@ -124,10 +129,14 @@ def protected(evidence: Evidence) -> CheckResult:
     """No pinned memory leaves, and none gives way to a less trusted one."""
     known = {row["id"]: row for row in evidence.facts.select("id", "is_pinned", "trust").to_dicts()}
     successor = successors(evidence.plan)
-    pinned = sorted(memory for memory in successor if known[memory]["is_pinned"])
+    pinned = sorted(memory for memory in leaving(evidence.plan) & known.keys() if known[memory]["is_pinned"])
     if pinned:
         return failed(f"{len(pinned)} pinned memories would leave", pinned)
-    weaker = sorted(m for m, after in successor.items() if known[after]["trust"] < known[m]["trust"])
+    weaker = sorted(
+        memory
+        for memory, after in successor.items()
+        if {memory, after} <= known.keys() and known[after]["trust"] < known[memory]["trust"]
+    )
     if weaker:
         return failed(f"{len(weaker)} memories would give way to a less trusted one", weaker)
     return held("pinned and trusted memories stay")
@@ -139,7 +148,6 @@ def recall_does_not_regress(evidence: Evidence) -> CheckResult:
     Each probe's question is asked again, by cosine over all active memories, before the plan and after it. A used
     memory may not fall out of the probe's result length, nor further down when it was outside already.
     """
-    successor = successors(evidence.plan)
     worse: list[str] = []
     checked = 0
     probes = evidence.recalls.filter(pl.col("cited_ids").list.len() > 0, pl.col("embedding").is_not_null())
@@ -147,7 +155,7 @@ def recall_does_not_regress(evidence: Evidence) -> CheckResult:
         active = evidence.facts.filter(
             pl.col("agent_id") == agent_id, pl.col("state") == "active", pl.col("embedding").is_not_null()
         )
-        ranks = ProbeRanks(active, successor)
+        ranks = ProbeRanks(active, evidence.plan)
         for probe in group.select("query", "embedding", "result_limit", "cited_ids").to_dicts():
             checked += 1
             worse += ranks.worse(probe)
@@ -159,36 +167,46 @@ def recall_does_not_regress(evidence: Evidence) -> CheckResult:
 class ProbeRanks:
     """Ranks of one agent's active memories for a question, before the plan and after it."""
 
-    def __init__(self, active: pl.DataFrame, successor: Mapping[str, str]) -> None:
+    def __init__(self, active: pl.DataFrame, plan: Plan) -> None:
         self._place = {memory: row for row, memory in enumerate(active["id"])}
         self._vectors = vector_matrix(active["embedding"])
-        self._successor = successor
-        self._stays = ~active["id"].is_in(list(successor)).to_numpy()
+        self._successor = successors(plan)
+        self._stays = ~active["id"].is_in(list(leaving(plan))).to_numpy()
 
     def worse(self, probe: Mapping[str, Any]) -> list[str]:
         """Return a sentence for each memory this probe's user cited and would no longer find."""
+        cited = [memory for memory in probe["cited_ids"] if memory in self._place]
+        if not cited:
+            return []  # they left in an earlier night, whose own checks looked after them
         scores = self._vectors @ np.asarray(probe["embedding"], dtype=np.float32)
         found: list[str] = []
-        for memory in probe["cited_ids"]:
-            if memory not in self._place:
-                continue  # it left in an earlier night, whose own checks looked after it
+        for memory in cited:
             before = 1 + int((scores > scores[self._place[memory]]).sum())
-            heir = self._place.get(final_successor(memory, self._successor) or "")
-            after = 1 + int((scores[self._stays] > scores[heir]).sum()) if heir is not None else len(scores) + 1
-            if after > max(before, probe["result_limit"]):
-                found.append(f"“{probe['query']}”: {memory} at rank {before} before, {after} after")
+            after = self._rank_after(memory, scores)
+            if after is None or after > max(before, probe["result_limit"]):
+                found.append(f"“{probe['query']}”: {memory} at rank {before} before, {after or 'nowhere'} after")
         return found
+
+    def _rank_after(self, memory: str, scores: NDArray[np.float32]) -> int | None:
+        heir = self._place.get(final_successor(memory, self._successor) or "")
+        if heir is None or not self._stays[heir]:
+            return None
+        return 1 + int((scores[self._stays] > scores[heir]).sum())
 
 
 def effect(evidence: Evidence) -> CheckResult:
-    """A night with something to do does it, or says for each case why not."""
-    eligible = len(evidence.candidates)
-    merges = sum(proposal.kind == "merge" for proposal in evidence.plan.proposals)
-    explained = evidence.candidates.filter(pl.col("verdict") != Verdict.SAME.value, pl.col("reason") != "")
-    metadata = {"eligible_pairs": eligible, "merges": merges, "kept_apart": len(explained)}
-    if eligible and not merges and len(explained) < eligible:
-        return broken(f"{eligible} pairs are similar enough, yet nothing was proposed and not all say why", metadata)
-    return held(f"{eligible} similar pairs: {merges} merges, {len(explained)} kept apart with a reason", metadata)
+    """For each agent, a night with something to do does it, or says for each pair why not; a pinned memory may stay."""
+    pinned = evidence.facts.filter("is_pinned")["id"].implode()
+    has_reason = (pl.col("verdict") != Verdict.SAME.value) & (pl.col("reason") != "")
+    may_stay = pl.col("left_id").is_in(pinned) | pl.col("right_id").is_in(pinned)
+    unexplained = evidence.candidates.filter(~(has_reason | may_stay))
+    merges = [proposal.agent_id for proposal in evidence.plan.proposals if proposal.kind == "merge"]
+    idle = sorted(set(unexplained["agent_id"]) - set(merges))
+    eligible, kept_apart = len(evidence.candidates), len(evidence.candidates.filter(has_reason))
+    metadata = {"eligible_pairs": eligible, "merges": len(merges), "kept_apart": kept_apart}
+    if idle:
+        return failed("similar pairs don't say why they stay apart, yet nothing was proposed for", idle, **metadata)
+    return held(f"{eligible} similar pairs: {len(merges)} merges, {kept_apart} kept apart with a reason", metadata)
 
 
 CHECKS: Mapping[str, Check] = {
@@ -216,6 +234,11 @@ def successors(plan: Plan) -> dict[str, str]:
 def leaving(plan: Plan) -> set[str]:
     """Return the memories the plan takes out of `active`."""
     return {memory for proposal in plan.proposals for memory in leaving_of(proposal)}
+
+
+def archived(plan: Plan) -> set[str]:
+    """Return the memories the plan archives, from where they can be restored."""
+    return {c.id for proposal in plan.proposals for c in proposal.changes if c.set.get("state") == "archived"}
 
 
 def leaving_of(proposal: Proposal) -> set[str]:

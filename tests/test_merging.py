@@ -2,6 +2,8 @@ from datetime import UTC, date, datetime
 
 import polars as pl
 import pytest
+from conftest import ScriptedJudge, WordEmbedder
+from drawn import NIGHT, drawn, embedded_facts
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -9,8 +11,6 @@ from nous_online.judging import Verdict
 from nous_pipelines.policy import NightPolicy
 from nous_pipelines.proposals import Change, Read
 from nous_pipelines.transforms.merging import duplicate_clusters_of, judged_candidates, merge_proposals_of
-from conftest import ScriptedJudge, WordEmbedder
-from drawn import NIGHT, drawn, embedded_facts
 
 POLICY = NightPolicy(candidate_similarity=0.7)
 UNDONE = {"agent_id": pl.String, "targets": pl.List(pl.String)}
@@ -229,10 +229,10 @@ def test_a_pinned_memory_stays_beside_the_one_the_others_point_to():
 
 def test_what_stays_takes_over_counts_tags_sources_and_confidence():
     table = facts("""
-        id | content       | tags     | source | sources | confidence | confirmation_count | learned_at | last_confirmed_at
-        ---|---------------|----------|--------|---------|------------|--------------------|------------|------------------
-        a  | one two three | ops, web | chat-1 |         | 0.7        | 2                  | 2026-05-01 | 2026-05-20
-        b  | one two three | ops, api | chat-2 | mail-1  | 0.9        | 1                  | 2026-05-09 | -
+        id | content       | tags     | source | sources | confidence | confirmation_count | last_confirmed_at
+        ---|---------------|----------|--------|---------|------------|--------------------|------------------
+        a  | one two three | ops, web | chat-1 |         | 0.7        | 2                  | 2026-05-20
+        b  | one two three | ops, api | chat-2 | mail-1  | 0.9        | 1                  | -
     """)
 
     (proposal,) = proposals(table)

@@ -1,13 +1,14 @@
 import json
 from dataclasses import replace
 from datetime import date
+from itertools import pairwise
 
 import pytest
+from drawn import NIGHT, merge
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nous_pipelines.proposals import PRECEDENCE, Change, Plan, Proposal, Read, canonical_json, planned
-from drawn import NIGHT, merge
 
 MERGES = [merge("a", "b"), merge("c", "d"), merge("a", "b", agent_id="ben")]
 
@@ -82,7 +83,7 @@ def test_the_order_in_which_agents_are_named_means_nothing():
     assert plan_of(*MERGES, agent_ids=["ben", "aria"]).hash == plan_of(*MERGES, agent_ids=["aria", "ben"]).hash
 
 
-@pytest.mark.parametrize(("first", "second"), list(zip(PRECEDENCE, PRECEDENCE[1:], strict=False)))
+@pytest.mark.parametrize(("first", "second"), list(pairwise(PRECEDENCE)))
 def test_of_two_that_change_one_memory_the_kind_named_first_keeps_it(first, second):
     early, late = merge("a", "b", kind=first), merge("b", "c", kind=second)
 

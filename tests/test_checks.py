@@ -1,0 +1,314 @@
+from dataclasses import replace
+
+import numpy as np
+import polars as pl
+import pytest
+from conftest import ScriptedJudge
+from drawn import NIGHT, drawn, drawn_facts, merge
+
+from nous_online.judging import OfflineJudge, Verdict
+from nous_pipelines.canaries import CANARIES
+from nous_pipelines.checks import CHECKS, Evidence
+from nous_pipelines.policy import NightPolicy
+from nous_pipelines.proposals import Change, Read, planned
+from nous_pipelines.transforms.merging import CANDIDATES
+
+RECALLS = {
+    "agent_id": pl.String,
+    "query": pl.String,
+    "result_limit": pl.Int32,
+    "cited_ids": pl.List(pl.String),
+    "embedding": pl.List(pl.Float32),
+}
+VECTORS = {"a": (1.0, 0.0, 0.0), "b": (0.8, 0.6, 0.0), "c": (0.0, 1.0, 0.0), "d": (0.0, 0.0, 1.0)}
+FACTS = drawn_facts(
+    """
+    id | agent_id
+    ---|---------
+    a  | aria
+    b  | aria
+    c  | aria
+    d  | aria
+    x  | ben
+    y  | ben
+    """,
+    vectors=VECTORS,
+)
+PAIRS = drawn(
+    """
+    agent_id | left_id | right_id | similarity | verdict    | reason
+    ---------|---------|----------|------------|------------|-----------
+    aria     | a       | b        | 0.97       | same       | same words
+    aria     | c       | d        | 0.93       | compatible | other names
+    """,
+    CANDIDATES,
+)
+
+
+def evidence(*proposals, **changes):
+    values = {
+        "plan": planned(NIGHT, proposals, agent_ids=[], policy={}),
+        "facts": FACTS,
+        "candidates": PAIRS,
+        "recalls": pl.DataFrame(schema=RECALLS),
+        "earlier_leaving": {},
+        "policy": NightPolicy(),
+        "judge": OfflineJudge(),
+    }
+    return Evidence(**{**values, **changes})
+
+
+def gone(memory, **values):
+    """A proposal that takes one memory out of `active` without naming a successor, unless `values` do."""
+    change = Change("fact", memory, set={"state": "superseded", **values})
+    return merge(memory, read_set=(Read("fact", memory, 1),), changes=(change,))
+
+
+def facts_with(**columns):
+    return FACTS.with_columns(**{name: pl.col("id").is_in(list(ids)) for name, ids in columns.items()})
+
+
+def many(count, *, share_of=1000):
+    """A plan that retires `count` of an agent's `share_of` active memories."""
+    facts = drawn_facts("id\n---\n" + "\n".join(f"m{number:04}" for number in range(share_of)))
+    return evidence(merge(*(f"m{number:04}" for number in range(count + 1))), facts=facts)
+
+
+def probe(*cited, vector, limit=1, agent_id="aria"):
+    row = {"agent_id": agent_id, "query": "how?", "result_limit": limit, "cited_ids": list(cited), "embedding": vector}
+    return pl.DataFrame([row], schema=RECALLS)
+
+
+@pytest.mark.parametrize("name", CHECKS)
+def test_a_sound_plan_passes_every_check(name):
+    result = CHECKS[name](evidence(merge("a", "b"), recalls=probe("a", vector=VECTORS["a"])))
+
+    assert result.passed, result.description
+
+
+@pytest.mark.parametrize("name", CHECKS)
+def test_a_night_without_proposals_passes_every_check(name):
+    quiet = evidence(facts=FACTS.clear(), candidates=PAIRS.clear())
+
+    assert CHECKS[name](quiet).passed
+
+
+@pytest.mark.parametrize(
+    ("case", "proposals"),
+    [
+        ("no successor at all", [gone("a")]),
+        ("a successor nobody knows", [merge("nobody", "a")]),
+        ("a successor that leaves as well", [merge("b", "a"), replace(gone("b"), kind="archive")]),
+        ("a successor of another agent", [merge("x", "a")]),
+    ],
+)
+def test_conservation_names_the_memory_that_would_be_lost(case, proposals):
+    plan = evidence().plan
+    result = CHECKS["conservation"](evidence(plan=replace(plan, proposals=tuple(proposals))))
+
+    assert not result.passed, case
+    assert ": a" in result.description
+    assert result.metadata["offenders"] >= 1
+
+
+def test_conservation_needs_a_successor_that_is_active():
+    dormant = FACTS.with_columns(state=pl.when(pl.col("id") == "a").then(pl.lit("archived")).otherwise("state"))
+
+    assert not CHECKS["conservation"](evidence(merge("a", "b"), facts=dormant)).passed
+
+
+def test_conservation_lets_a_memory_be_archived():
+    assert CHECKS["conservation"](evidence(gone("a", state="archived"))).passed
+
+
+def test_conservation_follows_a_succession_to_its_end():
+    plan = evidence().plan
+    chained = replace(plan, proposals=(merge("b", "a"), merge("c", "b")))
+
+    assert CHECKS["conservation"](evidence(plan=chained)).passed
+
+
+def test_a_circle_of_successions_is_found():
+    plan = evidence().plan
+    circle = replace(plan, proposals=(merge("b", "a"), merge("c", "b"), merge("a", "c")))
+
+    result = CHECKS["no_cycles"](evidence(plan=circle))
+
+    assert not result.passed
+    assert "a, b, c" in result.description
+    assert not CHECKS["conservation"](evidence(plan=circle)).passed
+
+
+@pytest.mark.parametrize("kind", ["fact", "usage"])
+def test_a_change_of_what_was_not_read_is_found(kind):
+    blind = merge("a", "b")
+    blind = replace(blind, changes=(*blind.changes, Change(kind, "c", set={"tags": []})))
+
+    result = CHECKS["reads_what_it_changes"](evidence(blind))
+
+    assert not result.passed
+    assert str(blind.id) in result.description
+
+
+def test_a_pinned_memory_may_not_leave():
+    pinned = facts_with(is_pinned="b")
+
+    assert "b" in CHECKS["protected"](evidence(merge("a", "b"), facts=pinned)).description
+    assert not CHECKS["protected"](evidence(merge("a", "b"), facts=pinned)).passed
+    assert not CHECKS["protected"](evidence(gone("b", state="archived"), facts=pinned)).passed
+    assert CHECKS["protected"](evidence(merge("b", "a"), facts=pinned)).passed
+
+
+def test_a_memory_may_not_give_way_to_a_less_trusted_one():
+    trusted = FACTS.with_columns(trust=pl.when(pl.col("id") == "b").then(60).otherwise(50))
+
+    assert not CHECKS["protected"](evidence(merge("a", "b"), facts=trusted)).passed
+    assert CHECKS["protected"](evidence(merge("b", "a"), facts=trusted)).passed
+
+
+def test_a_plan_about_memories_nobody_knows_breaks_no_check():
+    strange = evidence(merge("nobody", "no one"))
+
+    assert [name for name, check in CHECKS.items() if not check(strange).passed] == ["conservation"]
+
+
+@pytest.mark.parametrize(("count", "is_fine"), [(400, True), (401, False)])
+def test_no_more_than_the_largest_share_leaves(count, is_fine):
+    assert CHECKS["blast_radius"](many(count)).passed is is_fine
+
+
+@pytest.mark.parametrize(("count", "is_fine"), [(20, True), (21, False)])
+def test_a_young_agent_may_lose_a_few_whatever_their_share(count, is_fine):
+    assert CHECKS["blast_radius"](many(count, share_of=22)).passed is is_fine
+
+
+@pytest.mark.parametrize(("count", "is_fine"), [(50, True), (51, False)])
+def test_no_more_than_the_largest_number_leaves(count, is_fine):
+    limited = replace(many(count), policy=NightPolicy(max_leaving_count=50))
+
+    result = CHECKS["blast_radius"](limited)
+
+    assert result.passed is is_fine
+    assert is_fine or "aria: 51 memories would leave, the limit is 50" in result.description
+
+
+@pytest.mark.parametrize(("earlier", "is_fine"), [((3, 3, 900), False), ((), True), ((5, 5, 5), True), ((0, 0), True)])
+def test_a_jump_against_the_median_of_earlier_nights_stops_the_night(earlier, is_fine):
+    jumping = replace(many(50), earlier_leaving={"aria": earlier})
+
+    result = CHECKS["blast_radius"](jumping)
+
+    assert result.passed is is_fine
+    assert is_fine or "17 times the usual 3" in result.description
+
+
+def test_the_memories_of_two_agents_are_counted_apart():
+    rows = "\n".join(f"{agent}{n} | {agent}" for agent in ("aria", "ben") for n in range(60))
+    facts = drawn_facts(f"id | agent_id\n---|---\n{rows}")
+    plan = [merge(*(f"{agent}{n}" for n in range(25)), agent_id=agent) for agent in ("aria", "ben")]
+
+    assert not CHECKS["blast_radius"](evidence(plan[0], facts=facts.filter(pl.col("id").str.slice(-1) < "3"))).passed
+    assert CHECKS["blast_radius"](evidence(*plan, facts=facts)).passed
+
+
+def test_a_judge_that_merges_too_much_is_found_by_the_canaries():
+    gullible = ScriptedJudge({(c.a, c.b): Verdict.SAME for c in CANARIES})
+
+    result = CHECKS["canaries"](evidence(judge=gullible))
+
+    assert not result.passed
+    assert result.metadata["offenders"] == sum(not c.is_same for c in CANARIES)
+    assert CANARIES[0].a in result.description
+
+
+def test_a_judge_that_recognises_nothing_is_found_by_the_canaries():
+    result = CHECKS["canaries"](evidence(judge=ScriptedJudge()))
+
+    assert not result.passed
+    assert result.metadata["offenders"] == sum(c.is_same for c in CANARIES)
+
+
+@pytest.mark.parametrize("wrong", range(len(CANARIES)))
+def test_each_canary_alone_stops_the_night(wrong):
+    truth = {(c.a, c.b): Verdict.SAME if c.is_same != (c is CANARIES[wrong]) else Verdict.COMPATIBLE for c in CANARIES}
+
+    assert not CHECKS["canaries"](evidence(judge=ScriptedJudge(truth))).passed
+
+
+def test_a_used_memory_that_would_be_harder_to_find_stops_the_night():
+    # b answers first; merged into a, which points elsewhere, the answer would come second, after c.
+    asked = probe("b", vector=(0.6, 0.8, 0.0))
+
+    result = CHECKS["recall_does_not_regress"](evidence(merge("a", "b"), recalls=asked))
+
+    assert not result.passed
+    assert "“how?”: b at rank 1 before, 2 after" in result.description
+
+
+def test_a_probe_may_lose_ranks_within_the_length_of_its_answer():
+    asked = probe("b", vector=(0.6, 0.8, 0.0), limit=2)
+
+    assert CHECKS["recall_does_not_regress"](evidence(merge("a", "b"), recalls=asked)).passed
+
+
+def test_a_used_memory_that_would_vanish_stops_the_night():
+    asked = probe("b", vector=VECTORS["b"], limit=10)
+
+    assert not CHECKS["recall_does_not_regress"](evidence(gone("b", state="archived"), recalls=asked)).passed
+
+
+def test_what_was_recalled_and_not_used_is_no_probe():
+    asked = probe(vector=VECTORS["b"])
+
+    result = CHECKS["recall_does_not_regress"](evidence(gone("b", state="archived"), recalls=asked))
+
+    assert result.passed
+    assert result.metadata == {"probes": 0}
+
+
+def test_a_probe_whose_memory_left_in_an_earlier_night_says_nothing():
+    recalls = pl.concat([probe("older", vector=VECTORS["a"]), probe("older", vector=VECTORS["a"], agent_id="nobody")])
+
+    assert CHECKS["recall_does_not_regress"](evidence(merge("a", "b"), recalls=recalls)).passed
+
+
+def test_probes_of_one_agent_are_not_asked_of_another():
+    everybody = FACTS.with_columns(
+        embedding=pl.col("embedding").fill_null(pl.Series([[0.6, 0.8, 0.0]], dtype=pl.List(pl.Float32)).first())
+    )
+    asked = probe("c", vector=(0.6, 0.8, 0.0))
+
+    assert CHECKS["recall_does_not_regress"](
+        evidence(merge("x", "y", agent_id="ben"), facts=everybody, recalls=asked)
+    ).passed
+
+
+def test_a_night_that_recognises_repeats_and_proposes_nothing_has_to_say_why():
+    result = CHECKS["effect"](evidence())
+
+    assert not result.passed
+    assert "aria" in result.description
+    assert result.metadata["eligible_pairs"] == 2
+
+
+def test_one_agent_does_not_excuse_another():
+    assert not CHECKS["effect"](evidence(merge("x", "y", agent_id="ben"))).passed
+
+
+def test_a_pair_without_a_reason_is_not_explained():
+    silent = PAIRS.filter(pl.col("verdict") != "same").with_columns(reason=pl.lit(""))
+
+    assert not CHECKS["effect"](evidence(candidates=silent)).passed
+
+
+def test_repeats_that_stay_because_one_is_pinned_are_explained():
+    assert CHECKS["effect"](evidence(facts=facts_with(is_pinned="ab"))).passed
+
+
+def test_every_check_has_a_sentence_and_figures_that_are_plain_values():
+    for check in CHECKS.values():
+        result = check(evidence(merge("a", "b")))
+
+        assert (check.__doc__ or "").strip()
+        assert result.description
+        assert not any(isinstance(value, np.generic) for value in result.metadata.values())
