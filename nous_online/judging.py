@@ -12,8 +12,7 @@ from enum import StrEnum
 from typing import Literal, Protocol
 
 from nous_online.guards import differences
-from nous_online.matching import PairModel, load_model, pair_features, shared_slot, slot_key
-
+from nous_online.matching import LEAST_SIMILARITY, load_model, pair_features, shared_slot
 
 UNRELATED_BELOW = 0.1  # chance of `same` under which a pair without a shared slot is simply two statements
 
@@ -85,17 +84,26 @@ class OfflineJudge:
 
     def judge(self, pairs: Sequence[Pair]) -> list[Judgement]:
         """Judge each pair from its words alone; `Unavailable` is raised when the model file is missing or altered."""
-        model = load_model()
-        chances = model.probability(pair_features([(p.a.text, p.b.text, p.similarity) for p in pairs]))
-        return [self._decide(pair, float(chance), model) for pair, chance in zip(pairs, chances, strict=True)]
+        reasons = [differences(pair.a.text, pair.b.text) for pair in pairs]
+        chances = chances_of_same(pairs, reasons)
+        return [self._judged(*parts) for parts in zip(pairs, reasons, chances, strict=True)]
 
-    def _decide(self, pair: Pair, chance: float, model: PairModel) -> Judgement:
-        reasons = differences(pair.a.text, pair.b.text)
+    def _judged(self, pair: Pair, reasons: Sequence[str], chance: float) -> Judgement:
         slot = shared_slot(pair.a.text, pair.b.text, subject=pair.a.subject or pair.b.subject)
-        verdict, confidence, reason = decide(
-            reasons, slot=slot, chance=chance, merge_at=model.merge_at, later=later(pair)
-        )
+        merge_at = load_model().merge_at
+        verdict, confidence, reason = decide(reasons, slot=slot, chance=chance, merge_at=merge_at, later=later(pair))
         return Judgement(verdict, confidence, reason, slot, later(pair), self.name, self.prompt_version)
+
+
+def chances_of_same(pairs: Sequence[Pair], reasons: Sequence[Sequence[str]]) -> list[float]:
+    """Return the classifier's chance of `same` per pair: 0 where a guard fired or the cosine is under 0.85."""
+    open_to_doubt = [i for i, pair in enumerate(pairs) if not reasons[i] and pair.similarity >= LEAST_SIMILARITY]
+    model = load_model()
+    rows = pair_features([(pairs[i].a.text, pairs[i].b.text, pairs[i].similarity) for i in open_to_doubt])
+    chances = [0.0] * len(pairs)
+    for index, chance in zip(open_to_doubt, model.probability(rows), strict=True):
+        chances[index] = float(chance)
+    return chances
 
 
 def later(pair: Pair) -> Literal["a", "b"] | None:
@@ -113,17 +121,18 @@ def decide(
     if not reasons and chance >= merge_at:
         return Verdict.SAME, chance, "same words in substance, and no guard fired"
     if slot is not None:
-        why = f"same slot “{slot}”, {'; '.join(reasons) or 'another value'}"
-        if "negation" in reasons:
-            return Verdict.CONTRADICTS, 0.9, why
-        if later is None:
-            return Verdict.CONTRADICTS, 0.9, f"{why}, order unknown"
-        return Verdict.UPDATES, 0.9, f"{why}, stated later"
+        return _about_one_slot(f"same slot “{slot}”, {'; '.join(reasons) or 'another value'}", reasons, later=later)
     if reasons:
         return Verdict.COMPATIBLE, 0.7, "; ".join(reasons)
     if chance < UNRELATED_BELOW:
-        return Verdict.COMPATIBLE, 1 - chance, "different statements, no shared slot with another value"
+        return Verdict.COMPATIBLE, min(1 - chance, 0.9), "different statements, no shared slot with another value"
     return Verdict.UNSURE, max(chance, 1 - chance), "close, but not close enough to merge"
 
 
-__all__ = ["Judge", "Judgement", "OfflineJudge", "Pair", "Statement", "Verdict", "decide", "later", "slot_key"]
+def _about_one_slot(why: str, reasons: Sequence[str], *, later: Literal["a", "b"] | None) -> tuple[Verdict, float, str]:
+    """Order turns another value of one slot into an update; a negation stays an open contradiction."""
+    if "negation" in reasons:
+        return Verdict.CONTRADICTS, 0.9, why
+    if later is None:
+        return Verdict.CONTRADICTS, 0.9, f"{why}, order unknown"
+    return Verdict.UPDATES, 0.9, f"{why}, stated later"

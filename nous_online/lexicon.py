@@ -1,5 +1,5 @@
 """Closed word lists the guards and the pair features read: function words, numbers, units, opposites, rival sets."""
-# ruff: noqa: SIM905 — a list of words reads best as words
+# ruff: noqa: SIM905, E501 — a list of words reads best as words
 
 from __future__ import annotations
 
@@ -177,4 +177,11 @@ RIVAL_SPELLINGS = {
 SYMMETRIC = frozenset(
     """and or both between with met meets married near beside equals same adjacent versus vs cousin sibling siblings friend friends
     neighbor neighbour borders bordering together resembles similar plus times like as where when while but than""".split()
+)
+# Verbs a subject may have many objects of: another object is another fact, no new value of the same slot.
+MANY_VALUED = frozenset(
+    """like likes liked enjoy enjoys enjoyed love loves loved know knows knew speak speaks spoke own owns owned have has had
+    use uses used visit visits visited meet meets met buy buys bought read reads watch watches watched eat eats ate see sees
+    saw write writes wrote made make makes went go goes attended attends tried tries said says told asked played won
+    recommended contain contains contained include includes included ingredient ingredients one""".split()
 )

@@ -18,11 +18,16 @@ from numpy.typing import NDArray
 
 from nous_online.errors import Unavailable
 from nous_online.guards import negations, unmatched_names, unmatched_numbers
-from nous_online.lexicon import FUNCTION_WORDS, INTENTIONS, NEGATORS
+from nous_online.lexicon import FUNCTION_WORDS, INTENTIONS, MANY_VALUED, NEGATORS
 from nous_online.reading import Reading, read
 
 MODEL_PATH = Path(__file__).parent / "model" / "pair_model.json"
 MAX_WORDS = 120  # alignment is quadratic in words; what stands later only counts towards the lengths
+VALUE_OPENERS = frozenset(
+    """is are was were be of in at by to as from on for equals prefers""".split()  # noqa: SIM905 — words read best so
+)
+LEAST_SIMILARITY = 0.85  # cosine from which the classifier was trained; below it nothing is a candidate for merging
+TURNS = frozenset(["is", "are", "was", "were", "by", "of", "has", "have", "had", "in", "being"])
 ARTICLES = frozenset({"a", "an", "the"})
 
 
@@ -108,12 +113,12 @@ def features(a: Reading, b: Reading, similarity: float) -> dict[str, float]:
 
 @lru_cache(maxsize=65_536)
 def _stems(words: tuple[str, ...]) -> tuple[str, ...]:
-    return tuple(stem(word) for word in words[:MAX_WORDS] if word.isalnum())
+    return tuple(stem(word) for word in words[:MAX_WORDS] if word[0] in "#@~" or word.isalnum())
 
 
 def stem(word: str) -> str:
     """Cut the commonest English endings, so that "plays", "played" and "playing" agree."""
-    if word.isdigit() or len(word) < 4:
+    if len(word) < 4 or not word.isalpha():
         return word
     for ending, least in (
         ("ingly", 8),
@@ -142,7 +147,7 @@ def _grams(parts: Sequence[str], size: int) -> Counter[str]:
 
 
 def _overlap(a: Reading, b: Reading) -> dict[str, float]:
-    one, other = _stems(a.words), _stems(b.words)
+    one, other = _stems(a.terms), _stems(b.terms)
     content_a, content_b = _content(one), _content(other)
     letters_a, letters_b = list(" ".join(one)[:600]), list(" ".join(other)[:600])
     return {
@@ -162,7 +167,7 @@ def _content(words: Sequence[str]) -> list[str]:
 
 
 def _unshared(a: Reading, b: Reading) -> dict[str, float]:
-    one, other = Counter(_stems(a.words)), Counter(_stems(b.words))
+    one, other = Counter(_stems(a.terms)), Counter(_stems(b.terms))
     only_a, only_b = list((one - other).elements()), list((other - one).elements())
     content_a, content_b = _content(only_a), _content(only_b)
     function_a, function_b = set(only_a) - set(content_a) - ARTICLES, set(only_b) - set(content_b) - ARTICLES
@@ -186,7 +191,7 @@ def _likeness(a: str, b: str) -> float:
 
 
 def _order(a: Reading, b: Reading) -> dict[str, float]:
-    one, other = _stems(a.words), _stems(b.words)
+    one, other = _stems(a.terms), _stems(b.terms)
     blocks = SequenceMatcher(None, one, other, autojunk=False).get_matching_blocks()
     matched = sum(block.size for block in blocks)
     shared_a, shared_b = _unique_content(one, other), _unique_content(other, one)
@@ -198,6 +203,7 @@ def _order(a: Reading, b: Reading) -> dict[str, float]:
         "in_order": 2 * matched / max(1, len(one) + len(other)),
         "blocks": float(len(blocks) - 1),
         "longest_block": max((block.size for block in blocks), default=0) / max(1, len(one), len(other)),
+        "rotated": _best_rotation(one, other),
         "inverted": inversions / pairs if pairs else 0.0,
         "inversions": float(inversions),
         "neighbours_kept": kept / len(shared_a) if shared_a else 1.0,
@@ -207,6 +213,13 @@ def _order(a: Reading, b: Reading) -> dict[str, float]:
         "same_first_content": float(_content(one)[:1] == _content(other)[:1]),
         "same_last_content": float(_content(one)[-1:] == _content(other)[-1:]),
     }
+
+
+def _best_rotation(one: Sequence[str], other: Sequence[str]) -> float:
+    """Return how well the words agree in order when one sentence is turned round at a verb: "X is Y", "Y is X"."""
+    turns = [place for place, word in enumerate(one) if word in TURNS and 0 < place < len(one) - 1][:4]
+    rotations = [[*one[place + 1 :], one[place], *one[:place]] for place in turns]
+    return max((SequenceMatcher(None, turned, other, autojunk=False).ratio() for turned in rotations), default=0.0)
 
 
 def _unique_content(words: Sequence[str], others: Sequence[str]) -> list[str]:
@@ -256,13 +269,10 @@ def slot_key(text: str, subject: str | None) -> str | None:
     if not ends:
         return None
     stated = [word for word in words[: ends[-1] + 1] if word not in ARTICLES]
+    if MANY_VALUED & set(stated):
+        return None
     about = [word for word in read(subject or "").words if word.isalnum() and word not in stated]
     return " ".join([*about, *stated]) if len(_content(stated)) >= 1 else None
-
-
-VALUE_OPENERS = frozenset(
-    "is are was were be of in at by to as from on for uses use using equals speaks prefers likes".split()
-)
 
 
 def shared_slot(a: str, b: str, *, subject: str | None = None) -> str | None:
@@ -286,6 +296,7 @@ def _frame(a: str, b: str) -> str | None:
     kind, start, end, _, _ = codes[0]
     frame = [*one[:start], *one[end:]]
     negated = kind != "replace" and {*one, *other} & NEGATORS
-    if (kind == "replace" or negated) and len(_content(frame)) >= 2:
+    replaced = kind == "replace" and not MANY_VALUED & set(frame)
+    if (replaced or negated) and len(_content(frame)) >= 2:
         return " ".join([*one[:start], "…", *one[end:]])
     return None

@@ -23,6 +23,8 @@ from nous_online.lexicon import (
     UNITS,
 )
 
+FIRST_MARK, LAST_MARK = 0xE000, 0xF8FF  # the private-use characters, more of them than a text has characters
+_MARK = re.compile(f"[{chr(FIRST_MARK)}-{chr(LAST_MARK)}]")
 MAX_CHARS = 4_000  # what comes later in a longer text can still separate two memories, never join them
 _QUOTES = str.maketrans(
     {"‘": "'", "’": "'", "`": "'", "“": '"', "”": '"', "«": '"', "»": '"', "–": "-", "—": "-", "−": "-"}
@@ -65,12 +67,13 @@ _SPELLED = re.compile(
     rf"\b(?:(?P<tens>{_TENS})(?:[\s-](?P<units>{_SMALL}|one)\b)?|(?P<few>{_SMALL})|(?P<ordinal>{'|'.join(ORDINAL_WORDS)}))\b",
     re.IGNORECASE,
 )
+CURRENCIES = frozenset({"usd", "eur", "gbp", "jpy"})
 _QUOTED = re.compile(r'"([^"]{1,120})"|(?<!\w)\'([^\']{2,120})\'(?!\w)')
 
 
 @dataclass(frozen=True)
 class Number:
-    """A quantity: `value` in the base unit of `dimension` (None without a unit), `bare` the digits, `shown` as it stood."""
+    """A quantity: `value` in the base unit of `dimension` (or none), `bare` the digits, `shown` as it stood."""
 
     value: float
     shown: str
@@ -96,10 +99,14 @@ class Date:
 
 @dataclass(frozen=True)
 class Reading:
-    """One statement taken apart; `words` are lower-case with negative contractions opened, in order."""
+    """One statement taken apart; `words` are lower-case with contractions opened, in order.
+
+    `terms` are the same with each date, time, identifier and number in one spelling: "3,000" and "3000" are "#3000".
+    """
 
     text: str
     words: tuple[str, ...]
+    terms: tuple[str, ...]
     cased: tuple[str, ...]
     numbers: tuple[Number, ...]
     ordinals: frozenset[int]
@@ -111,18 +118,38 @@ class Reading:
     numerals: frozenset[str]
 
 
+class _Marks:
+    """What has been taken out of a text: a private character stands for each, so that order is kept."""
+
+    def __init__(self) -> None:
+        self.terms: list[str] = []
+
+    def mark(self, term: str) -> str:
+        self.terms.append(term)
+        return f" {chr(FIRST_MARK + len(self.terms) - 1)} "
+
+    def spelled(self, rest: str) -> tuple[str, ...]:
+        """Return the words of `rest` with each mark replaced by the term it stands for."""
+        words = (_accentless(word.lower()) for word in _WORD.findall(_opened(rest)))
+        return tuple(
+            self.terms[ord(word) - FIRST_MARK] if FIRST_MARK <= ord(word[0]) <= LAST_MARK else word for word in words
+        )
+
+
 @lru_cache(maxsize=65_536)
 def read(text: str) -> Reading:
     """Take one statement apart; only its first 4,000 characters are looked at."""
     plain = cleaned(text)
-    dates, rest = _take_dates(plain)
-    times, rest = _take_times(rest)
-    identifiers, rest = _take_identifiers(rest)
-    numbers, ordinals = _numbers(rest)
+    marks = _Marks()
+    dates, rest = _take_dates(plain, marks)
+    times, rest = _take_times(rest, marks)
+    identifiers, rest = _take_identifiers(rest, marks)
+    numbers, ordinals, rest = _take_numbers(rest, marks)
     cased = tuple(_WORD.findall(_opened(plain)))
     return Reading(
         text=plain,
         words=tuple(_accentless(word.lower()) for word in cased),
+        terms=marks.spelled(rest),
         cased=cased,
         numbers=numbers,
         ordinals=ordinals,
@@ -137,7 +164,11 @@ def read(text: str) -> Reading:
 
 def cleaned(text: str) -> str:
     """Return the text in one normal form: compatibility characters folded, quotes straight, spaces single."""
-    folded = unicodedata.normalize("NFKC", text[:MAX_CHARS]).translate(_QUOTES).replace("''", '"')
+    folded = (
+        _MARK.sub(" ", unicodedata.normalize("NFKC", text[:MAX_CHARS])[:MAX_CHARS])
+        .translate(_QUOTES)
+        .replace("''", '"')
+    )
     dotted = _INITIALS.sub(lambda match: match.group().replace(".", "").replace(" ", "") + " ", folded)
     return " ".join(_ALIAS.sub(lambda match: ALIASES[match.group().lower()], dotted).split())
 
@@ -149,11 +180,9 @@ def folded_letters(text: str) -> str:
 
 
 def _accentless(word: str) -> str:
-    return (
-        word
-        if word.isascii()
-        else "".join(c for c in unicodedata.normalize("NFD", word) if not unicodedata.combining(c))
-    )
+    if word.isascii():
+        return word
+    return "".join(c for c in unicodedata.normalize("NFD", word) if not unicodedata.combining(c)) or word
 
 
 def _opened(plain: str) -> str:
@@ -165,20 +194,23 @@ def _opened(plain: str) -> str:
     return re.sub(r"(?<=\w)'s\b", "", re.sub(r"\b(i|you|we|they)'(ve|re|m|ll|d)\b", r"\1", opened, flags=re.IGNORECASE))
 
 
-def _take_dates(plain: str) -> tuple[tuple[Date, ...], str]:
+def _take_dates(plain: str, marks: _Marks) -> tuple[tuple[Date, ...], str]:
     found: list[Date] = []
+
+    def note(date: Date) -> str:
+        found.append(date)
+        return marks.mark(f"@{date.year or ''}-{date.month}-{date.day or ''}")
 
     def keep(match: re.Match[str]) -> str:
         parts = match.groupdict()
         month = parts["m"]
         number = int(month) if month.isdigit() else list(MONTHS.values()).index(month[:3].lower()) + 1
-        found.append(Date(_int(parts.get("y")), number, _int(parts.get("d"))))
-        return " , "
+        return note(Date(_int(parts.get("y")), number, _int(parts.get("d"))))
 
     def keep_slashed(match: re.Match[str]) -> str:
         first, second, year = (int(part) for part in match.groups())
-        found.append(Date(year if year > 99 else 2000 + year, min(first, second), max(first, second), swapped=True))
-        return " , "
+        year = year if year > 99 else 2000 + year
+        return note(Date(year, min(first, second), max(first, second), swapped=True))
 
     for pattern in _DATES:
         plain = pattern.sub(keep, plain)
@@ -192,24 +224,25 @@ def _int(digits: str | None) -> int | None:
     return int(digits) if digits else None
 
 
-def _take_times(plain: str) -> tuple[frozenset[int], str]:
+def _take_times(plain: str, marks: _Marks) -> tuple[frozenset[int], str]:
     found: set[int] = set()
 
     def keep(match: re.Match[str]) -> str:
         hour12, minute12, half, hour, minute, named = match.groups()
         if named:
-            found.add(720 if named.lower() == "noon" else 0)
+            minutes = 720 if named.lower() == "noon" else 0
         elif half:
-            found.add((int(hour12) % 12 + 12 * (half.lower() == "p")) * 60 + int(minute12 or 0))
+            minutes = (int(hour12) % 12 + 12 * (half.lower() == "p")) * 60 + int(minute12 or 0)
         else:
-            found.add(int(hour) * 60 + int(minute))
-        return " , "
+            minutes = int(hour) * 60 + int(minute)
+        found.add(minutes)
+        return marks.mark(f"@{minutes}")
 
     rest = _CLOCK.sub(keep, plain)
     return frozenset(found), rest
 
 
-def _take_identifiers(plain: str) -> tuple[frozenset[str], str]:
+def _take_identifiers(plain: str, marks: _Marks) -> tuple[frozenset[str], str]:
     found: set[str] = set()
 
     def keep(match: re.Match[str]) -> str:
@@ -217,7 +250,7 @@ def _take_identifiers(plain: str) -> tuple[frozenset[str], str]:
         if not is_identifier(token):
             return match.group()
         found.add(token.lower())
-        return " , "
+        return marks.mark(f"#{token.lower()}") + match.group()[len(token) :]
 
     rest = _IDENTIFIER.sub(keep, plain)
     return frozenset(found), rest
@@ -235,16 +268,24 @@ def is_identifier(token: str) -> bool:
     return not (quantity and (quantity[1].lower() in UNITS or quantity[1].lower() in SCALES or len(quantity[1]) > 2))
 
 
-def _numbers(plain: str) -> tuple[tuple[Number, ...], frozenset[int]]:
+def _take_numbers(plain: str, marks: _Marks) -> tuple[tuple[Number, ...], frozenset[int], str]:
     ordinals: set[int] = set()
     numbers: list[Number] = []
     digits = _digitised(plain)
-    for match in _NUMBER.finditer(digits):
+
+    def keep(match: re.Match[str]) -> str:
         if match["ordinal"]:
-            ordinals.add(int(float(match["digits"].replace(",", "").split(".")[0])))
-        else:
-            numbers.append(_number(match, before=digits[max(0, match.start() - 12) : match.start()]))
-    return tuple(dict.fromkeys(numbers)), frozenset(ordinals)
+            ordinal = int(match["digits"].replace(",", "").split(".")[0][:15])
+            ordinals.add(ordinal)
+            return marks.mark(f"#{ordinal}th")
+        number = _number(match, before=digits[max(0, match.start() - 12) : match.start()])
+        numbers.append(number)
+        left_over = "" if number.unit or not match["unit"] else f" {match['unit']} "
+        term = marks.mark(f"#{number.version or format(number.bare, '.12g')}")
+        return f"{term} {marks.mark(f'~{number.dimension}')} " if number.dimension else f"{term}{left_over}"
+
+    rest = _NUMBER.sub(keep, digits)
+    return tuple(dict.fromkeys(numbers)), frozenset(ordinals), rest
 
 
 def _number(match: re.Match[str], *, before: str) -> Number:
@@ -252,7 +293,7 @@ def _number(match: re.Match[str], *, before: str) -> Number:
     unit = "$€£¥".find(match["money"]) if match["money"] else -1
     word = ("usd", "eur", "gbp", "jpy")[unit] if unit >= 0 else (match["unit"] or "").lower()
     written = (match["scale"] or "").lower()
-    if written == "m" and unit < 0:  # metres, unless money stands before it
+    if written == "m" and UNITS.get(word, ("",))[0] not in CURRENCIES:  # metres, unless it is money
         word, written = "m", ""
     dimension, factor = UNITS.get(word, (None, 1.0))
     scale = SCALES.get(written, 1.0)

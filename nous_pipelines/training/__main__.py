@@ -1,4 +1,4 @@
-"""Train the pair model and write it where the offline judge reads it: `python -m nous_pipelines.training --data DIR`."""
+"""Train the pair model: `python -m nous_pipelines.training --data DIR` writes it where the judge reads it."""
 
 from __future__ import annotations
 

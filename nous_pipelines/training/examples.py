@@ -11,10 +11,10 @@ import numpy as np
 
 from nous_online.embedding import Embedder
 from nous_online.guards import differences
+from nous_online.matching import LEAST_SIMILARITY
 from nous_pipelines.training.sentences import Example, written_examples
 
-LEAST_SIMILARITY = 0.85  # below it no pair is ever a candidate, so the model need not know such pairs
-DIFFERENT_BELOW = 4.0  # STS-B score (0–5) under which two sentences do not say the same
+DIFFERENT_BELOW = 4.0  # STS-B score (0 to 5) under which two sentences do not say the same
 SAME_FROM = 4.5
 FOLDED = 512  # rows multiplied at once when looking for near neighbours
 

@@ -1,12 +1,12 @@
 """Labelled pairs over the sentences of `templates`: wordings of one statement, and look-alikes that differ in one thing."""
-# ruff: noqa: S311 — pseudo-random draws with a fixed seed make the model reproducible; nothing here is secret
+# ruff: noqa: S311, PLR2004, E501 — seeded draws make the model reproducible; odds are read best in place
 
 from __future__ import annotations
 
 import random
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from nous_pipelines.training.templates import (
     ACTORS,
@@ -50,7 +50,9 @@ def _fact_pairs(rng: random.Random) -> Iterator[Example]:
             yield Example(_fill(one, filled), _fill(other, filled), is_same=True, source="written-wording")
             yield Example(_fill(one, filled), _noised(_fill(one, filled), rng), is_same=True, source="written-noise")
             changed = {**filled, **_changed(slots, filled, rng)}
-            yield Example(_fill(one, filled), _fill(rng.choice((one, other)), changed), is_same=False, source="written-value")
+            yield Example(
+                _fill(one, filled), _fill(rng.choice((one, other)), changed), is_same=False, source="written-value"
+            )
             yield from _widened(one, other, filled, rng)
             yield from _qualified(one, other, filled, rng)
             yield from _exchanged(one, other, filled, rng)
@@ -84,7 +86,9 @@ def _widened(one: str, other: str, filled: dict[str, str], rng: random.Random) -
         more = {**filled, "food": f"{filled['food']} and {rng.choice(VALUES['food'])}"}
         yield Example(_fill(one, filled), _fill(rng.choice((one, other)), more), is_same=False, source="written-wider")
     if "thing" in filled:
-        extra = rng.choice((" since last year", " for a short time", " together with its sister company", " in the old town"))
+        extra = rng.choice(
+            (" since last year", " for a short time", " together with its sister company", " in the old town")
+        )
         text = _fill(other, filled).rstrip(".") + extra + "."
         yield Example(_fill(one, filled), text, is_same=False, source="written-wider")
 
@@ -92,7 +96,9 @@ def _widened(one: str, other: str, filled: dict[str, str], rng: random.Random) -
 def _qualified(one: str, other: str, filled: dict[str, str], rng: random.Random) -> Iterator[Example]:
     """Add a word or a phrase that says more: "the former owner", "… and Bergen", "… for two years"."""
     plain, text = _fill(one, filled), _fill(rng.choice((one, one, other)), filled)
-    nouns = [match.start() for match in re.finditer(r"(?<=\b[Tt]he )(?=[a-z])|(?<=\ba )(?=[a-z])|(?<='s )(?=[a-z])", text)]
+    nouns = [
+        match.start() for match in re.finditer(r"(?<=\b[Tt]he )(?=[a-z])|(?<=\ba )(?=[a-z])|(?<='s )(?=[a-z])", text)
+    ]
     if nouns:
         place = rng.choice(nouns)
         qualified = f"{text[:place]}{rng.choice(QUALIFIERS)} {text[place:]}"
@@ -103,10 +109,12 @@ def _qualified(one: str, other: str, filled: dict[str, str], rng: random.Random)
 
 def _exchanged(one: str, other: str, filled: dict[str, str], rng: random.Random) -> Iterator[Example]:
     """Exchange the two values of one kind, in the same or in the other wording."""
-    for slot in filled:
+    for slot, value in filled.items():
         if slot + "2" in filled and " and {" not in one + other:
-            turned = {**filled, slot: filled[slot + "2"], slot + "2": filled[slot]}
-            yield Example(_fill(one, filled), _fill(rng.choice((one, other)), turned), is_same=False, source="written-roles")
+            turned = {**filled, slot: filled[slot + "2"], slot + "2": value}
+            yield Example(
+                _fill(one, filled), _fill(rng.choice((one, other)), turned), is_same=False, source="written-roles"
+            )
 
 
 def _noised(text: str, rng: random.Random) -> str:
@@ -163,8 +171,6 @@ def _spellings(part: str) -> tuple[str, ...]:
 
 def _altered(scene: Scene, rng: random.Random) -> tuple[Scene, str]:
     """Change one part of a scene so that it is another scene."""
-    from dataclasses import replace
-
     fresh = _scene(rng)
     same_deed = next(deed for deed in DEEDS if _spellings(deed[0]) == scene.deed[0])
     changes = {

@@ -1,5 +1,5 @@
 """Sentences written for the training: wordings of one statement, and the values that may fill them."""
-# ruff: noqa: SIM905 — a list of words reads best as words
+# ruff: noqa: SIM905, E501 — a list of words reads best as words, a wording best on one line
 
 from __future__ import annotations
 
@@ -30,20 +30,38 @@ VALUES: dict[str, tuple[str, ...]] = {
     ),
     "thing": tuple(
         """Harbour Bridge,Eastgate Airport,Linden Hall,Saint Brendan's Hospital,Riverside Stadium,Maple County Library,Castle Rock
-        Museum,Greenfield College,Hotel Aurora,Tower of Winds,Mill Lake,Northern Line""".replace("\n        ", " ").split(",")
+        Museum,Greenfield College,Hotel Aurora,Tower of Winds,Mill Lake,Northern Line""".replace(
+            "\n        ", " "
+        ).split(",")
     ),
-    "dish": tuple("Moorland stew,Coral soup,Harvest cake,Fennel bread,Saffron rice,Plum dumplings,Pepper pie,Lemon curry".split(",")),
-    "food": tuple("butter,rice,garlic,honey,cinnamon,chickpeas,almonds,coconut milk,spinach,ginger,potatoes,cheese".split(",")),
+    "dish": tuple(
+        "Moorland stew,Coral soup,Harvest cake,Fennel bread,Saffron rice,Plum dumplings,Pepper pie,Lemon curry".split(
+            ","
+        )
+    ),
+    "food": tuple(
+        "butter,rice,garlic,honey,cinnamon,chickpeas,almonds,coconut milk,spinach,ginger,potatoes,cheese".split(",")
+    ),
     "number": tuple("12 40 75 118 260 415 730 1204 2850 5300 9641 17500 48020".split()),
     "year": tuple("1874 1902 1931 1956 1968 1979 1987 1994 2001 2009 2016 2021".split()),
-    "job": tuple("architect,nurse,novelist,engineer,violinist,teacher,journalist,pilot,chemist,painter,judge,surgeon".split(",")),
-    "service": tuple(
-        "billing service,search index,payment gateway,image pipeline,login page,mobile app,report generator,event bus".split(",")
+    "job": tuple(
+        "architect,nurse,novelist,engineer,violinist,teacher,journalist,pilot,chemist,painter,judge,surgeon".split(",")
     ),
-    "tool": tuple("Redis,Kafka,Terraform,Grafana,Django,Kubernetes,RabbitMQ,Nginx,Airflow,Sentry,Vault,Jenkins".split(",")),
+    "service": tuple(
+        "billing service,search index,payment gateway,image pipeline,login page,mobile app,report generator,event bus".split(
+            ","
+        )
+    ),
+    "tool": tuple(
+        "Redis,Kafka,Terraform,Grafana,Django,Kubernetes,RabbitMQ,Nginx,Airflow,Sentry,Vault,Jenkins".split(",")
+    ),
     "hobby": tuple("chess,pottery,sailing,hiking,gardening,baking,photography,fencing,origami,climbing".split(",")),
     "day": tuple("Monday Tuesday Wednesday Thursday Friday Saturday Sunday".split()),
-    "team": tuple("the platform team,the design group,the data team,the support desk,the mobile crew,the research group".split(",")),
+    "team": tuple(
+        "the platform team,the design group,the data team,the support desk,the mobile crew,the research group".split(
+            ","
+        )
+    ),
 }
 
 # Each line is one statement in several wordings, any two of which say the same; `{x2}` is a second value of the same kind.
@@ -113,9 +131,13 @@ FACTS: tuple[tuple[str, ...], ...] = tuple(
 
 # Everyday scenes: who, doing, what, where; synonyms inside a slot are written with "/".
 ACTORS = tuple(
-    "man,woman,boy,girl,kid/child,dog/hound,person,cat/feline,chef/cook,soldier,player,lady,guy/man,toddler/infant,horse,biker/cyclist".split(",")
+    "man,woman,boy,girl,kid/child,dog/hound,person,cat/feline,chef/cook,soldier,player,lady,guy/man,toddler/infant,horse,biker/cyclist".split(
+        ","
+    )
 )
-TRAITS = tuple("young,old,small/little,tall,tired/weary,happy/cheerful,wet,brown,black,big/large,strange/odd,fast/quick".split(","))
+TRAITS = tuple(
+    "young,old,small/little,tall,tired/weary,happy/cheerful,wet,brown,black,big/large,strange/odd,fast/quick".split(",")
+)
 # verb-ing | past participle | present | objects
 DEEDS = tuple(
     tuple(part.strip() for part in line.split("|"))
@@ -140,7 +162,9 @@ DEEDS = tuple(
 )
 SPOTS = tuple(
     """,,,in a park/in the park,on the beach/at the beach,near a lake/next to a lake,on the street/in the street,in the snow,on a stage/on stage,in front of a house/before a house,
-    under a tree/beneath a tree,in the kitchen,behind a fence,in a field/in the field,beside a road/next to a road""".replace("\n    ", "").split(",")
+    under a tree/beneath a tree,in the kitchen,behind a fence,in a field/in the field,beside a road/next to a road""".replace(
+        "\n    ", ""
+    ).split(",")
 )
 MANNERS = tuple(",,,quickly/rapidly,slowly,carefully/cautiously,quietly/silently,happily/cheerfully".split(","))
 

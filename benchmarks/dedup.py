@@ -1,0 +1,158 @@
+"""Which pairs the night would merge, against what people said of them: facts_pairs and WebNLG clusters.
+
+A pair is merged when its cosine is at least 0.92 (that nominates it), no guard fires and the offline judge says `same`.
+WebNLG texts go the whole way: the exact self-join, guards, judge, complete linkage.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from benchmarks import cases
+from nous_online.embedding import LocalMiniLM
+from nous_online.guards import differences
+from nous_online.matching import load_model, pair_features
+from nous_pipelines.transforms.duplicates import clusters
+from nous_pipelines.transforms.self_join import similar_pairs
+
+Flags: TypeAlias = NDArray[np.bool_]
+Metrics: TypeAlias = dict[str, float]
+
+CANDIDATE_AT = 0.92
+ASKED_FROM = 0.85  # what `learn` asks the judge about; below 0.92 the night nominates nothing
+QUICK_ROWS = 1_500
+LABELS = ("supersedes", "contradiction", "same_slot_other_value", "different", "related")
+
+
+def run(data: Path, *, quick: bool) -> dict[str, Any]:
+    """Measure pairwise precision, recall and false merges per label, and what each stage contributes."""
+    pairs = cases(data, "facts_pairs")
+    wordings = cases(data, "webnlg_fact_clusters")
+    if quick:  # every n-th row keeps the mixture of sources; whole clusters stay together
+        pairs = pairs[:: max(1, len(pairs) // QUICK_ROWS)]
+        wordings = sorted(wordings, key=lambda row: row["cluster"])[:QUICK_ROWS]
+    embedder = LocalMiniLM()
+    metrics = {**of_pairs(pairs, embedder), **of_clusters(wordings, embedder)}
+    peers = {name: value for name, value in metrics.items() if name.startswith("cosine_")}
+    notes = [
+        f"{len(pairs)} pairs, {len(wordings)} wordings; merged = cosine ≥ {CANDIDATE_AT}, no guard, judge says same",
+        "online_*: the same decision from cosine 0.85, where learn asks the judge",
+        "webnlg_*: recall over all pairs of one triple; *_clustered_* after complete linkage, which may only split",
+        "webnlg_same_triple_*: two clusters that hold the same subject and object under two names of one predicate "
+        "(leader, leaderName) count as one fact",
+    ]
+    return {"metrics": metrics, "peers": peers, "notes": notes}
+
+
+def of_pairs(pairs: Sequence[Mapping[str, Any]], embedder: LocalMiniLM) -> Metrics:
+    """Return the metrics over labelled pairs, for the whole decision, each stage alone and cosine alone."""
+    texts = [(row["a"], row["b"]) for row in pairs]
+    similarity = cosines(texts, embedder)
+    labels = np.array([row["label"] for row in pairs])
+    unguarded, same = stages(texts, similarity)
+    nominated = similarity >= CANDIDATE_AT
+    decisions = {
+        "": nominated & unguarded & same,
+        "cosine_": nominated,
+        "guards_": nominated & unguarded,
+        "classifier_": nominated & same,
+        "online_": unguarded & same,
+    }
+    return {
+        name: value for prefix, merged in decisions.items() for name, value in rates(merged, labels, prefix).items()
+    }
+
+
+def rates(merged: Flags, labels: NDArray[np.str_], prefix: str) -> Metrics:
+    """Return precision and recall of `duplicate`, and the share of each other label that was merged."""
+    positive = labels == "duplicate"
+    found = {
+        f"{prefix}precision": share(positive[merged]),
+        f"{prefix}recall": share(merged[positive]),
+    }
+    return found | {f"{prefix}false_merge_{label}": share(merged[labels == label]) for label in LABELS}
+
+
+def share(flags: Flags) -> float:
+    """Return the share of true flags; 0 when there are none at all."""
+    return float(flags.mean()) if len(flags) else 0.0
+
+
+def cosines(texts: Sequence[tuple[str, str]], embedder: LocalMiniLM) -> NDArray[np.float64]:
+    """Return the cosine of each pair; each distinct text is embedded once."""
+    distinct = sorted({text for pair in texts for text in pair})
+    place = {text: index for index, text in enumerate(distinct)}
+    vectors = embedder.embed_documents(distinct)
+    left, right = ([place[pair[side]] for pair in texts] for side in (0, 1))
+    return np.einsum("ij,ij->i", vectors[left], vectors[right]).astype(np.float64)
+
+
+def stages(texts: Sequence[tuple[str, str]], similarity: NDArray[np.float64]) -> tuple[Flags, Flags]:
+    """Return, for each pair at 0.85 or more, whether no guard fires and whether the classifier alone says same."""
+    asked = np.flatnonzero(similarity >= ASKED_FROM).tolist()
+    unguarded, same = np.zeros(len(texts), dtype=bool), np.zeros(len(texts), dtype=bool)
+    model = load_model()
+    rows = pair_features([(*texts[i], float(similarity[i])) for i in asked])
+    same[asked] = model.probability(rows) >= model.merge_at
+    unguarded[asked] = [not differences(*texts[i]) for i in asked]
+    return unguarded, same
+
+
+def of_clusters(wordings: Sequence[Mapping[str, Any]], embedder: LocalMiniLM) -> Metrics:
+    """Return the metrics over wordings of triples, before and after complete linkage."""
+    texts = [row["text"] for row in wordings]
+    near = similar_pairs(embedder.embed_documents(texts), threshold=CANDIDATE_AT)
+    left, right = near.left.astype(np.int64), near.right.astype(np.int64)
+    similarity = near.similarity.astype(np.float64)
+    unguarded, same = stages([(texts[i], texts[j]) for i, j in zip(left, right, strict=True)], similarity)
+    truth = np.unique([row["cluster"] for row in wordings], return_inverse=True)[1]
+    ends = np.unique(["|".join(sorted((row["subject"], row["object"]))) for row in wordings], return_inverse=True)[1]
+    nominated = np.ones(len(left), dtype=bool)
+    found: Metrics = {}
+    stage_flags = {"": unguarded & same, "cosine_": nominated, "guards_": unguarded, "classifier_": same}
+    for prefix, kept in stage_flags.items():
+        table = pl.DataFrame({"left_id": left[kept], "right_id": right[kept], "similarity": similarity[kept]})
+        found |= {f"{prefix}webnlg_{name}": value for name, value in agreement(table, truth, ends).items()}
+    return found
+
+
+def agreement(accepted: pl.DataFrame, truth: NDArray[np.int64], ends: NDArray[np.int64]) -> Metrics:
+    """Compare accepted pairs, and the clusters they make, with the true cluster of each text."""
+    left, right = accepted["left_id"].to_numpy(), accepted["right_id"].to_numpy()
+    sizes = np.bincount(truth)
+    true_pairs = int((sizes * (sizes - 1) // 2).sum())
+    right_pairs = truth[left] == truth[right]
+    made = np.arange(len(truth)) + len(truth)
+    members = clusters(accepted)
+    made[members["member_id"].to_numpy()] = members["cluster_id"].to_numpy()
+    together, joined = paired(truth, made), np.bincount(np.unique(made, return_inverse=True)[1])
+    return {
+        "pair_precision": share(right_pairs),
+        "pair_recall": float(right_pairs.sum() / true_pairs),
+        "same_triple_pair_precision": share(right_pairs | (ends[left] == ends[right])),
+        "clustered_pair_precision": together / max(1, int((joined * (joined - 1) // 2).sum())),
+        "clustered_pair_recall": together / true_pairs,
+        "bcubed_f1": bcubed(truth, made),
+    }
+
+
+def paired(truth: NDArray[np.int64], made: NDArray[np.int64]) -> int:
+    """Return how many pairs are together both in truth and in the clusters made."""
+    shared = np.unique(np.stack([truth, made]), axis=1, return_counts=True)[1]
+    return int((shared * (shared - 1) // 2).sum())
+
+
+def bcubed(truth: NDArray[np.int64], made: NDArray[np.int64]) -> float:
+    """Return B-cubed F1 (Bagga and Baldwin 1998): purity and completeness around each text."""
+    place, shared = np.unique(np.stack([truth, made]), axis=1, return_inverse=True, return_counts=True)[1:]
+    overlap = shared[place.ravel()]
+    cluster, size = np.unique(made, return_inverse=True, return_counts=True)[1:]
+    precision = float(np.mean(overlap / size[cluster]))
+    recall = float(np.mean(overlap / np.bincount(truth)[truth]))
+    return 2 * precision * recall / (precision + recall)
