@@ -116,7 +116,7 @@ select f.id, 'fact' as kind, f.content, f.subject, f.category, f.tags, f.state, 
        1 - (coalesce(f.context_embedding, f.embedding) <=> %(embedding)s) as dense,
        coalesce(matched.weight / total.weight, 0) as lexical
 from candidate c
-join heart.facts f on f.id = c.id
+join heart.facts f on f.agent_id = %(agent_id)s and f.id = c.id
 cross join (select nullif(sum(weight), 0) as weight from term) total
 cross join corpus
 left join lateral (
