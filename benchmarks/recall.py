@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -38,6 +39,7 @@ def run(*, data: Path, quick: bool) -> dict[str, Any]:
             database.close()
         finally:
             postgres.stop(home)
+            shutil.rmtree(postgres.data_directory(home), ignore_errors=True)  # root's data lie outside the folder
     return {
         "metrics": {name: value for method in METHODS for name, value in metrics(stores, rankings, method)},
         "peers": dict(metrics(stores, rankings, "rank_fusion_")),
