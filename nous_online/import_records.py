@@ -151,12 +151,17 @@ def entries_of(record: Record, *, source: str, name: str, now: datetime) -> list
 
 def imported_fact(record: Record, *, key: str, now: datetime) -> NewFact:
     """Return the fact a line states."""
+    content = first_of(record.fields, CONTENT_FIELDS)
+    if content is None:
+        raise InvalidInput(
+            "the line has no content; a fact needs `content`, a dialogue `turns`, other records a `kind`"
+        )
     details = shared_details(record.fields)
     for name in ("valid_from", "valid_to"):
         details[name] = imported_moment(name, record.fields.get(name))
     details["learned_at"] = first_moment(record.fields)
     details["idempotency_key"] = key
-    return new_fact(first_of(record.fields, CONTENT_FIELDS), cast("FactDetails", details), now=now)
+    return new_fact(content, cast("FactDetails", details), now=now)
 
 
 def imported_dialogue(record: Record, *, source: str, name: str, now: datetime) -> list[Entry]:

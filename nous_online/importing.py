@@ -18,6 +18,7 @@ from nous_online.heart import Heart
 from nous_online.import_lines import MAX_LINE_BYTES, Line, Occurrences, lines_of, occurrences, opened
 from nous_online.import_recalls import replay
 from nous_online.import_records import Entry, ReplayedRecall, entries_of, parsed_record
+from nous_online.recall import refresh_statistics
 
 BATCH_SIZE = 64
 BATCH_DEADLINE_S = 120.0  # to embed and store a batch of the longest contexts on one busy core
@@ -110,7 +111,7 @@ def import_file(
         try:
             for line in lines_of(file):
                 run.take(line)
-            run.flush()
+            run.finish()
         except NousError as error:
             raise type(error)(f"{error}; {run.so_far()}") from error
     return run.report()
@@ -152,10 +153,10 @@ class ImportRun:
         for entry in entries:
             if isinstance(entry, ReplayedRecall):
                 self.replay(heart, entry)
-            else:
-                self.pending.append(Pending(line.number, heart, entry))
+                continue
+            self.pending.append(Pending(line.number, heart, entry))
             if len(self.pending) >= self.batch_size:
-                self.flush()
+                self.flush(done_lines=line.number - (entry is not entries[-1]))
 
     def read(self, line: Line) -> tuple[Heart, list[Entry]]:
         """Return whose memories a line holds, and which."""
@@ -187,13 +188,20 @@ class ImportRun:
             )  # fmt: skip
         return self.hearts[agent_id]
 
-    def flush(self) -> None:
-        """Store what was read so far."""
+    def finish(self) -> None:
+        """Store what is left, and let recall weigh words by how rare they have become."""
+        self.flush(done_lines=self.line.number)
+        for heart in (self.heart, *self.hearts.values()):
+            with heart.agent.transaction(heart.agent.deadline(BATCH_DEADLINE_S)) as connection:
+                refresh_statistics(connection, heart.agent.id)
+
+    def flush(self, *, done_lines: int) -> None:
+        """Store what was read so far, which completes the lines up to `done_lines`."""
         by_agent = sorted(self.pending, key=lambda pending: pending.heart.agent.id)
         for _, group in groupby(by_agent, key=lambda pending: pending.heart.agent.id):
             self.store(self.unknown(list(group)))
         self.pending.clear()
-        self.done_lines = self.line.number
+        self.done_lines = done_lines
         self.on_progress(self.progress())
 
     def unknown(self, pending: Sequence[Pending]) -> list[Pending]:
@@ -238,7 +246,7 @@ class ImportRun:
 
     def replay(self, heart: Heart, recall: ReplayedRecall) -> None:
         """Ask a past question again, once everything before it in the file is stored."""
-        self.flush()
+        self.flush(done_lines=self.line.number - 1)
         done = replay(heart, recall)
         self.recalls_replayed += done.is_new
         self.already_known += not done.is_new

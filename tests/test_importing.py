@@ -122,7 +122,7 @@ BAD_LINES = {
     '{"content": "x", "valid_from": "2026-02-01", "valid_to": "2026-01-01"}': "lies before valid_from",
     '{"content": "' + "long " * 10_000 + '"}': "content has 50,000 bytes",
     '{"content": 7}': "content must be text, got int",
-    "{}": "content must be text, got NoneType",
+    "{}": "the line has no content",
     '{"turns": "hello"}': "turns must be a list",
     '{"turns": ["hello"]}': "turn 0 must be an object",
     '{"turns": [{"role": "user", "content": ["hello"]}]}': "content of turn 0 must be text",
@@ -520,6 +520,22 @@ def test_tells_how_far_it_has_come(heart: Heart, tmp_path: Path):
     assert [(each.lines, each.stored, each.bad_count) for each in told] == [(4, 4, 0), (7, 6, 1)]
     assert [each.bytes_read for each in told] == [4 * 22, size]
     assert {each.total_bytes for each in told} == {size}
+
+
+def test_counts_a_line_as_done_when_all_it_holds_is_stored(heart: Heart, tmp_path: Path):
+    dialogue = {"turns": [{"role": "user", "content": f"turn {number}"} for number in range(5)]}
+    told: list[Progress] = []
+
+    import_file(heart, written(tmp_path / "some.jsonl", dialogue, dialogue), batch_size=4, on_progress=told.append)
+
+    assert [(each.lines, each.stored) for each in told] == [(0, 4), (1, 8), (2, 10)]
+
+
+def test_refreshes_what_recall_knows_of_the_rarity_of_words(heart: Heart, owner: psycopg.Connection, tmp_path: Path):
+    import_file(heart, written(tmp_path / "some.jsonl", {"content": "green tea"}, {"content": "black tea"}))
+
+    counted = "select lexeme, document_count from heart.term_stats order by lexeme"
+    assert owner.execute(counted).fetchall() == [("black", 1), ("green", 1), ("tea", 2)]
 
 
 def test_keeps_the_messages_of_a_thousand_bad_lines_and_counts_the_rest(heart: Heart, tmp_path: Path):
