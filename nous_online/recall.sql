@@ -1,6 +1,8 @@
 -- name: prepare_scan
 -- For this transaction only. A misspelt setting is accepted and ignored, so what took effect is read back.
-select set_config('hnsw.iterative_scan', %(scan)s, true), set_config('hnsw.ef_search', %(breadth)s, true)
+-- Compiling a query of a few milliseconds costs more than running it.
+select set_config('hnsw.iterative_scan', %(scan)s, true), set_config('hnsw.ef_search', %(breadth)s, true),
+       set_config('jit', 'off', true)
 
 -- name: read_scan
 select current_setting('hnsw.iterative_scan'), current_setting('hnsw.ef_search')
