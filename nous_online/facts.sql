@@ -24,16 +24,35 @@ select id, state, content, subject, slot, category, tags, confidence, source, so
 from heart.facts where agent_id = %(agent_id)s and id = %(id)s
 
 -- name: nearest_facts
--- The cast carries the width of the space, which is what the index of that space is built on.
-select id, state, content, subject, slot, category, tags, confidence, source, source_kind, trust, is_pinned, learned_at,
+-- A small tenant is compared with all of its facts: the vector index holds everybody's, and loses some of many equal
+-- ones; the addition keeps it away. The cast carries the width of the space, which is what its index is built on.
+with size as materialized (
+    select count(*) <= %(exact_limit)s as is_small
+    from (select from heart.facts where agent_id = %(agent_id)s and state = 'active' limit %(exact_limit)s + 1) counted
+), near as materialized (
+    (select id, embedding <=> %(embedding)s as distance
+     from heart.facts
+     where agent_id = %(agent_id)s and state = 'active' and embedding_space_id = {space_id} and {in_scope}
+       and (select is_small from size)
+     order by (embedding <=> %(embedding)s) + 0
+     limit %(limit)s)
+    union all
+    (select id, embedding::vector({dimensions}) <=> %(embedding)s as distance
+     from heart.facts
+     where agent_id = %(agent_id)s and state = 'active' and embedding_space_id = {space_id} and {in_scope}
+       and not (select is_small from size)
+     order by embedding::vector({dimensions}) <=> %(embedding)s
+     limit %(limit)s)
+)
+select f.id, state, content, subject, slot, category, tags, confidence, source, source_kind, trust, is_pinned, learned_at,
        last_confirmed_at, confirmation_count, superseded_by, valid_from, valid_to, contradiction_status, encoded_frame,
-       encoded_censors, scope, user_id, project_id, rank_weight, row_version,
-       1 - (embedding::vector({dimensions}) <=> %(embedding)s) as similarity
-from heart.facts
-where agent_id = %(agent_id)s and state = 'active' and embedding_space_id = {space_id}
-  and scope = %(scope)s and user_id is not distinct from %(user_id)s and project_id is not distinct from %(project_id)s
-order by embedding::vector({dimensions}) <=> %(embedding)s
-limit %(limit)s
+       encoded_censors, scope, user_id, project_id, rank_weight, row_version, 1 - n.distance as similarity
+from near n
+join heart.facts f on f.agent_id = %(agent_id)s and f.id = n.id
+order by n.distance, f.id
+
+-- name: in_scope
+scope = %(scope)s and user_id is not distinct from %(user_id)s and project_id is not distinct from %(project_id)s
 
 -- name: store_fact
 with stored as (

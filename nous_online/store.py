@@ -19,6 +19,7 @@ from nous_online.errors import NotFound
 from nous_online.statements import statements
 
 FACTS = statements("nous_online", "facts.sql")
+EXACT_LIMIT = 10_000  # up to so many facts of an agent are all compared: a few milliseconds, and nothing is missed
 
 
 @dataclass(frozen=True)
@@ -43,7 +44,9 @@ class Embedded:
 
 def in_space(statement: str, space: EmbeddingSpace) -> Composed:
     """Fill the width and the name of the space into a statement; both must be constants for its index to be used."""
-    return SQL(FACTS[statement]).format(dimensions=Literal(space.dimensions), space_id=Literal(space.id))
+    return SQL(FACTS[statement]).format(
+        dimensions=Literal(space.dimensions), space_id=Literal(space.id), in_scope=SQL(FACTS["in_scope"])
+    )
 
 
 def lock_agent(connection: Connection, agent_id: str) -> None:
@@ -100,6 +103,7 @@ def nearest_facts(
         "user_id": new.fact.user_id,
         "project_id": new.fact.project_id,
         "limit": limit,
+        "exact_limit": EXACT_LIMIT,
     }
     with connection.cursor(row_factory=dict_row) as cursor:
         rows = cursor.execute(in_space("nearest_facts", space), parameters).fetchall()

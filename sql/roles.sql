@@ -17,8 +17,8 @@ begin
             exception when duplicate_object or unique_violation then null;  -- another process was quicker
             end;
         end if;
-        if not pg_has_role(current_user, name, 'set') then
-            execute format('grant %I to current_user with set true', name);
+        if not pg_has_role(current_user, name, 'usage') then
+            execute format('grant %I to current_user', name);  -- to set the role; 15 knows no `with set true`
         end if;
     end loop;
 end $$;

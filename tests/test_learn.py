@@ -16,8 +16,9 @@ from typing import Any
 import numpy as np
 import psycopg
 import pytest
-from conftest import ScriptedJudge, WordEmbedder
+from conftest import ScriptedJudge
 
+from nous_online import store
 from nous_online.database import Database
 from nous_online.domain import FactDetails
 from nous_online.embedding import EmbeddingSpace, Vectors
@@ -510,14 +511,31 @@ def test_one_statement_of_two_agents_is_two_facts(database: Database) -> None:
     assert (aria.count(), ben.count()) == ({"active": 1}, {"active": 1})
 
 
-def test_a_small_agent_among_large_ones_finds_its_own_repeat(database: Database, embedder: WordEmbedder) -> None:
-    """The index holds the vectors of all agents, and the nearest of them are another agent's."""
+def test_a_small_agent_among_large_ones_finds_its_own_repeat(database: Database) -> None:
+    """The vector index holds everybody's vectors, and loses some when many of them are equal."""
+    others = {f"Remark {number}": 1.0 for number in range(200)}
+    embedder = TableEmbedder({OLD: 0.99, NEW: 0.99} | others)
     crowd = Heart.open("crowd", database=database, embedder=embedder, judge=ScriptedJudge())
     aria = Heart.open("aria", database=database, embedder=embedder, judge=ScriptedJudge())
-    crowd.learn_deferred([(f"{OLD} word{number}", {}) for number in range(150)], deadline_s=60)
-    aria.learn(f"{OLD} indeed")
+    crowd.learn_deferred([(content, {}) for content in others], deadline_s=60)
+    aria.learn(OLD)
 
-    assert aria.learn(f"{OLD} indeed").action == "confirmed"
+    assert aria.learn(NEW).action == "confirmed"
+
+
+def test_an_agent_too_large_to_compare_all_is_searched_by_the_index(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(store, "EXACT_LIMIT", 0)
+    heart = opened(database, 0.99)
+    heart.learn("Quite another statement")
+    heart.learn(OLD)
+
+    learned = heart.learn(NEW)
+
+    assert learned.action == "confirmed"
+    assert learned.match is not None
+    assert learned.match.similarity == pytest.approx(0.99, abs=1e-6)
 
 
 def test_an_agent_stays_in_the_embedding_space_it_was_made_in(database: Database, heart: Heart) -> None:

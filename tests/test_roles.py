@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from uuid import UUID, uuid4
 
 import psycopg
@@ -9,6 +10,7 @@ import pytest
 from conftest import ScriptedJudge, WordEmbedder
 from psycopg.sql import SQL, Identifier
 
+from nous_online import postgres
 from nous_online.database import Database
 from nous_online.errors import Refused
 from nous_online.heart import Heart
@@ -282,3 +284,24 @@ def test_filtered_vector_searches_keep_scanning_until_they_are_full(database: Da
         ).fetchone()
 
     assert setting == ("strict_order", "enum")
+
+
+def test_an_owner_without_special_rights_prepares_and_serves_a_database(server: postgres.Server) -> None:
+    """Row-level security is forced on the owner, too; references and triggers must not stumble over it."""
+    name = f"owner_{uuid4().hex[:8]}"
+    with psycopg.connect(server.dsn("postgres"), autocommit=True) as admin:
+        admin.execute(SQL("create role {} login password 'x'").format(Identifier(name)))
+        admin.execute(SQL("grant nous_app, nous_night, nous_purge to {}").format(Identifier(name)))
+        admin.execute(SQL("create database {} owner {}").format(Identifier(name), Identifier(name)))
+    with psycopg.connect(server.dsn(name), autocommit=True) as admin:
+        admin.execute("create extension vector")  # the one thing that takes a superuser
+    url = re.sub(r"//.*@", f"//{name}:x@", server.dsn(name))
+
+    database = Database(url)
+    heart = Heart.open("aria", database=database, embedder=WordEmbedder(), judge=ScriptedJudge())
+    actions = [heart.learn("Tea helps").action, heart.learn("Tea helps").action]
+    database.close()
+    with psycopg.connect(server.dsn("postgres"), autocommit=True) as admin:
+        admin.execute(SQL("drop database {} with (force)").format(Identifier(name)))
+        admin.execute(SQL("drop role {}").format(Identifier(name)))
+    assert actions == ["stored", "confirmed"]
