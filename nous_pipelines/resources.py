@@ -24,7 +24,10 @@ class NightRun(dg.ConfigurableResource):
     agent_ids: list[str] = Field(default=[], description="Agents this run is for; empty means all of them.")
     policy: dict[str, float] = Field(default={}, description="Policy fields to override, such as candidate_similarity.")
     home: str = Field(default="", description="Where snapshots are kept; empty means the home of Nous.")
-    database_url: str = Field(default="", description="The database; empty means the one Nous is set up with.")
+    database_url: str = Field(
+        default="",
+        description="Leave it empty: the database is the one Nous is set up with, and what is typed here is recorded.",
+    )
 
     _database: Database | None = PrivateAttr(default=None)
 

@@ -15,11 +15,17 @@ from nous_online.database import Database
 from nous_online.errors import Conflict, NotFound
 from nous_pipelines.apply import proposal_states
 from nous_pipelines.files import NightFiles
+from nous_pipelines.proposals import canonical_json
 from nous_pipelines.report import NightReport, night_report
 from nous_pipelines.snapshot import night_folder, open_snapshot
 
 if TYPE_CHECKING:
     from dagster import DagsterInstance, ExecuteInProcessResult
+
+    from nous_pipelines.resources import NightRun
+
+QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
+"""Keeps the terminal for the outcome; the run's own log, in the interface, keeps it all."""
 
 
 @dataclass(frozen=True)
@@ -32,16 +38,20 @@ class NightOptions:
     policy: Mapping[str, float] = field(default_factory=dict)
     is_dry_run: bool = False
 
-    def run_config(self) -> dict[str, object]:
-        """Return the options as Dagster run config."""
-        config = {
-            "agent_ids": list(self.agent_ids),
-            "policy": dict(self.policy),
-            "home": str(self.home),
-            "database_url": self.database_url,
-        }
-        quiet = {"console": {"config": {"log_level": "CRITICAL"}}}  # the run's own log, in the interface, keeps it all
-        return {"resources": {"night_run": {"config": config}}, "loggers": quiet}
+    def night_run(self) -> NightRun:
+        """Return the resource of the run: an object, since run config is recorded and the URL holds a password."""
+        from nous_pipelines.resources import NightRun
+
+        return NightRun(
+            agent_ids=list(self.agent_ids),
+            policy=dict(self.policy),
+            home=str(self.home),
+            database_url=self.database_url,
+        )
+
+    def tags(self) -> dict[str, str]:
+        """Return what the run is recorded with."""
+        return {"nous/agents": ", ".join(self.agent_ids) or "all", "nous/policy": canonical_json(dict(self.policy))}
 
 
 @dataclass(frozen=True)
@@ -70,7 +80,9 @@ def run_night(night: date, options: NightOptions, *, instance: DagsterInstance) 
         with lock.acquire(timeout=0):
             result = job.execute_in_process(
                 partition_key=night.isoformat(),
-                run_config=options.run_config(),
+                run_config=QUIET,
+                resources={"night_run": options.night_run()},
+                tags=options.tags(),
                 instance=instance,
                 raise_on_error=False,
             )
