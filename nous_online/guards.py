@@ -16,6 +16,7 @@ from nous_online.lexicon import (
     FUNCTION_WORDS,
     NEGATORS,
     OPPOSITES,
+    PAIRED_WORDS,
     PLACE_ENDS,
     QUASI_NEGATORS,
     RIVAL_SPELLINGS,
@@ -216,8 +217,8 @@ def negations(reading: Reading) -> int:
 
 
 def _opposites(a: Reading, b: Reading) -> Iterable[str]:
-    only_a = [_rival(word) for word in a.words if word not in b.words]
-    only_b = [_rival(word) for word in b.words if word not in a.words]
+    only_a = [_rival(word) for word in a.words if word in PAIRED_WORDS and word not in b.words]
+    only_b = [_rival(word) for word in b.words if word in PAIRED_WORDS and word not in a.words]
     pairs = ((one, other) for one in only_a for other in only_b if one != other)
     for one, other in pairs:
         if (one, other) in OPPOSITES:

@@ -174,6 +174,7 @@ RIVAL_SPELLINGS = {
     "annually": "yearly",
     "annual": "yearly",
 }
+PAIRED_WORDS = frozenset[str]().union({word for pair in OPPOSITES for word in pair}, *RIVALS, RIVAL_SPELLINGS)
 SYMMETRIC = frozenset(
     """and or both between with met meets married near beside equals same adjacent versus vs cousin sibling siblings friend friends
     neighbor neighbour borders bordering together resembles similar plus times like as where when while but than""".split()

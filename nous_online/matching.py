@@ -96,7 +96,7 @@ def checksum(stored: dict[str, Any]) -> str:
 
 def pair_features(pairs: Sequence[tuple[str, str, float]]) -> NDArray[np.float64]:
     """Return one row of `FEATURES` per (a, b, cosine); every feature is the same with a and b exchanged."""
-    rows = [list(features(read(a), read(b), similarity).values()) for a, b, similarity in pairs]
+    rows = [list(features(read(min(a, b)), read(max(a, b)), similarity).values()) for a, b, similarity in pairs]
     return np.asarray(rows, dtype=np.float64).reshape(len(rows), len(FEATURES))
 
 

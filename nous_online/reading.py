@@ -175,8 +175,8 @@ def cleaned(text: str) -> str:
 
 def folded_letters(text: str) -> str:
     """Return only the letters and digits of a text, lower-case and without accents."""
-    plain = unicodedata.normalize("NFD", text.lower())
-    return "".join(char for char in plain if char.isalnum())
+    lower = text.lower()
+    return "".join(filter(str.isalnum, lower if lower.isascii() else unicodedata.normalize("NFD", lower)))
 
 
 def _accentless(word: str) -> str:
