@@ -143,8 +143,6 @@ def checked_lessons(values: object) -> list[str]:
 
 def store_deferred(agent: Agent, news: Sequence[NewEpisode], deadline: Deadline) -> int:
     """Store closed episodes, all or none, and return how many were new; known idempotency keys are skipped."""
-    if not news:
-        return 0
     vectors = agent.embed([embedded_text(new) for new in news], deadline)
     with agent.transaction(deadline) as connection:
         store.lock_agent(connection, agent.id)

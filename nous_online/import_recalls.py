@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from dataclasses import dataclass
 from hashlib import sha256
+from typing import TypeAlias
 from uuid import UUID
 
 from nous_online import store
@@ -15,6 +15,8 @@ from nous_online.statements import statements
 
 SQL = statements("nous_online", "import_recalls.sql")
 USUAL_LIMIT = 10
+Recalled: TypeAlias = tuple[UUID, set[UUID]]
+"""The id of a recall, and its answers."""
 
 
 @dataclass(frozen=True)
@@ -32,36 +34,29 @@ def replay(heart: Heart, recall: ReplayedRecall) -> Replay:
     once. Raises as `Heart.recall` does.
     """
     session_id = f"import:{sha256(recall.idempotency_key.encode()).hexdigest()}"
-    found = replayed(heart, recall, session_id)
+    found, marked = known(heart, recall, session_id)
     recall_id, answers = found or ask(heart, recall, session_id)
-    cited, ignored = (imported(heart, keys) for keys in (recall.cited, recall.ignored))
-    heart.cite(recall_id, sorted(cited & answers), at=recall.at)
-    heart.ignore(recall_id, sorted(ignored & answers), at=recall.at)
-    marked_count = len({*recall.cited, *recall.ignored})
-    return Replay(is_new=found is None, missed_count=marked_count - len((cited | ignored) & answers))
+    for mark, keys in ((heart.cite, recall.cited), (heart.ignore, recall.ignored)):
+        if ids := {marked[key] for key in keys if key in marked} & answers:
+            mark(recall_id, sorted(ids), at=recall.at)
+    return Replay(is_new=found is None, missed_count=sum(marked.get(key) not in answers for key in recall.marked))
 
 
-def ask(heart: Heart, recall: ReplayedRecall, session_id: str) -> tuple[UUID, set[UUID]]:
+def known(heart: Heart, recall: ReplayedRecall, session_id: str) -> tuple[Recalled | None, dict[str, UUID]]:
+    """Return the recall an earlier run made for this record, and which memories its marks are about, by their keys."""
+    agent = heart.agent
+    key = {"agent_id": agent.id, "at": recall.at, "session_id": session_id}
+    with agent.transaction(agent.deadline(None)) as connection:
+        row = connection.execute(SQL["find_replayed"], key).fetchone()
+        requests = store.find_requests(connection, agent.id, recall.marked)
+    found = (row[0], set[UUID](row[1])) if row else None
+    return found, {key: request.memory_id for key, request in requests.items()}
+
+
+def ask(heart: Heart, recall: ReplayedRecall, session_id: str) -> Recalled:
     """Recall, with room for everything that was marked."""
-    limit = min(max(USUAL_LIMIT, len(recall.cited) + len(recall.ignored)), MAX_RECALL_LIMIT)
+    limit = min(max(USUAL_LIMIT, len(recall.marked)), MAX_RECALL_LIMIT)
     found = heart.recall(
         recall.query, limit=limit, frame=recall.frame, as_of=recall.at, at=recall.at, session_id=session_id
     )
     return found.id, {answer.id for answer in found}
-
-
-def replayed(heart: Heart, recall: ReplayedRecall, session_id: str) -> tuple[UUID, set[UUID]] | None:
-    """Return the recall an earlier run made for this record, and its answers."""
-    agent = heart.agent
-    with agent.transaction(agent.deadline(None)) as connection:
-        row = connection.execute(
-            SQL["find_replayed"], {"agent_id": agent.id, "at": recall.at, "session_id": session_id}
-        ).fetchone()
-    return (row[0], set(row[1])) if row else None
-
-
-def imported(heart: Heart, keys: Collection[str]) -> set[UUID]:
-    """Return the memories imported under these keys."""
-    agent = heart.agent
-    with agent.transaction(agent.deadline(None)) as connection:
-        return {request.memory_id for request in store.find_requests(connection, agent.id, list(keys)).values()}

@@ -50,6 +50,11 @@ class ReplayedRecall:
     ignored: tuple[str, ...]
     idempotency_key: str
 
+    @property
+    def marked(self) -> list[str]:
+        """The keys of everything that was cited or ignored, each once."""
+        return list(dict.fromkeys((*self.cited, *self.ignored)))
+
 
 Entry: TypeAlias = NewFact | NewEpisode | ReplayedRecall
 

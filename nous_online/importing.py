@@ -130,6 +130,7 @@ class ImportRun:
     began_at: datetime = field(default_factory=lambda: datetime.now(UTC))
     hearts: dict[str, Heart] = field(default_factory=dict[str, Heart])
     pending: list[Pending] = field(default_factory=list[Pending])
+    recalls: list[tuple[int, Heart, ReplayedRecall]] = field(default_factory=list[tuple[int, Heart, ReplayedRecall]])
     line: Line = field(default_factory=lambda: Line(0, b"", 0))
     read_count: int = 0
     stored: int = 0
@@ -152,10 +153,10 @@ class ImportRun:
             return
         for entry in entries:
             if isinstance(entry, ReplayedRecall):
-                self.replay(heart, entry)
-                continue
-            self.pending.append(Pending(line.number, heart, entry))
-            if len(self.pending) >= self.batch_size:
+                self.recalls.append((line.number, heart, entry))
+            else:
+                self.pending.append(Pending(line.number, heart, entry))
+            if len(self.pending) + len(self.recalls) >= self.batch_size:
                 self.flush(done_lines=line.number - (entry is not entries[-1]))
 
     def read(self, line: Line) -> tuple[Heart, list[Entry]]:
@@ -200,7 +201,10 @@ class ImportRun:
         by_agent = sorted(self.pending, key=lambda pending: pending.heart.agent.id)
         for _, group in groupby(by_agent, key=lambda pending: pending.heart.agent.id):
             self.store(self.unknown(list(group)))
+        for number, heart, recall in self.recalls:  # asked as of their moments, so what came later stays unseen
+            self.replay(number, heart, recall)
         self.pending.clear()
+        self.recalls.clear()
         self.done_lines = done_lines
         self.on_progress(self.progress())
 
@@ -241,13 +245,18 @@ class ImportRun:
         agent = pending[0].heart.agent
         new_facts = [each.entry for each in pending if isinstance(each.entry, NewFact)]
         new_episodes = [each.entry for each in pending if isinstance(each.entry, NewEpisode)]
-        self.stored += facts.store_deferred(agent, new_facts, agent.deadline(BATCH_DEADLINE_S))
-        self.episodes += episodes.store_deferred(agent, new_episodes, agent.deadline(BATCH_DEADLINE_S))
+        if new_facts:
+            self.stored += facts.store_deferred(agent, new_facts, agent.deadline(BATCH_DEADLINE_S))
+        if new_episodes:
+            self.episodes += episodes.store_deferred(agent, new_episodes, agent.deadline(BATCH_DEADLINE_S))
 
-    def replay(self, heart: Heart, recall: ReplayedRecall) -> None:
-        """Ask a past question again, once everything before it in the file is stored."""
-        self.flush(done_lines=self.line.number - 1)
-        done = replay(heart, recall)
+    def replay(self, number: int, heart: Heart, recall: ReplayedRecall) -> None:
+        """Ask a past question again."""
+        try:
+            done = replay(heart, recall)
+        except REFUSALS as error:
+            self.note_bad(number, str(error).strip())
+            return
         self.recalls_replayed += done.is_new
         self.already_known += not done.is_new
         if done.missed_count:
