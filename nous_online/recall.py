@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cache
 from typing import Any
 from uuid import UUID
 
 from pgvector import Vector
-from psycopg import Connection, Cursor
+from psycopg import Connection, Cursor, RawCursor
 from psycopg.rows import class_row
-from psycopg.sql import SQL, Composed, Literal
+from psycopg.sql import SQL, Literal
 
 from nous_online.embedding import EmbeddingSpace, Vectors
 from nous_online.errors import InvalidInput, Unsupported
@@ -22,6 +24,7 @@ from nous_online.statements import statements
 BLOCKS = statements("nous_online", "recall.sql")
 SEARCHES = {"fact": "find_facts"}
 """The query that finds memories of each kind; all return the columns of `Found`."""
+PARAMETER = re.compile(r"%\((\w+)\)s")
 SCAN = "relaxed_order"
 WIDEST_SCAN = 1_000  # the upper bound of hnsw.ef_search
 
@@ -129,20 +132,31 @@ def find(
     return [memory for cursor in searches for memory in cursor.fetchall()]
 
 
-def search(connection: Connection, kind: str, wanted: dict[str, Any], cue: Cue, space: EmbeddingSpace) -> Cursor[Found]:
+def search(
+    connection: Connection, kind: str, wanted: Mapping[str, Any], cue: Cue, space: EmbeddingSpace
+) -> Cursor[Found]:
     """Send the search for one kind of memory."""
-    cursor = connection.cursor(row_factory=class_row(Found), binary=True)
-    return cursor.execute(search_statement(SEARCHES[kind], space, is_past=cue.as_of is not None), wanted)
+    statement, names = search_statement(SEARCHES[kind], space, is_past=cue.as_of is not None)
+    cursor = RawCursor(connection, row_factory=class_row(Found))
+    return cursor.execute(statement, [wanted[name] for name in names], binary=True)
 
 
-def search_statement(name: str, space: EmbeddingSpace, *, is_past: bool) -> Composed:
-    """Return a search with its filters filled in; width and space must be constants for the index to be used."""
-    return SQL(BLOCKS[name]).format(
+@cache
+def search_statement(name: str, space: EmbeddingSpace, *, is_past: bool) -> tuple[bytes, tuple[str, ...]]:
+    """Return a search with its filters filled in, and the names of its numbered parameters.
+
+    Width and space must be constants for the index to be used. The driver would read this long text anew at every
+    call to find its parameters, which takes as long as the search.
+    """
+    composed = SQL(BLOCKS[name]).format(
         visible=SQL(BLOCKS["visible_then" if is_past else "visible_now"]),
         in_reach=SQL(BLOCKS["in_reach"]),
         dimensions=Literal(space.dimensions),
         space_id=Literal(space.id),
     )
+    numbers: dict[str, int] = {}
+    text = PARAMETER.sub(lambda found: f"${numbers.setdefault(found[1], len(numbers) + 1)}", composed.as_string())
+    return text.encode(), tuple(numbers)
 
 
 def search_parameters(agent_id: str, cue: Cue, policy: RecallPolicy) -> dict[str, Any]:

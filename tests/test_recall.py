@@ -26,6 +26,11 @@ def asked(heart: Heart, query: str, **changes) -> list[Recalled]:
         return recall(connection, heart.agent.id, cue, space=heart.agent.embedder.space, policy=RecallPolicy())
 
 
+def refresh(heart: Heart) -> None:
+    with heart.agent.database.transaction(heart.agent.id) as connection:
+        refresh_statistics(connection, heart.agent.id)
+
+
 def contents(answers: list[Recalled]) -> list[str]:
     return [answer.content for answer in answers]
 
@@ -100,14 +105,14 @@ def test_a_question_without_words_is_answered_by_its_vector(heart):
 
 
 @pytest.mark.parametrize("statistics", ["absent", "fresh", "stale"])
-def test_statistics_that_are_absent_or_stale_change_no_order_here(heart, owner, statistics):
+def test_statistics_that_are_absent_or_stale_change_no_order_here(heart, statistics):
     heart.learn("Heliotrope blooms here")
     if statistics == "stale":
-        refresh_statistics(owner, "aria")
+        refresh(heart)
     heart.learn("The office opens early")
     heart.learn("The office closes late")
     if statistics == "fresh":
-        refresh_statistics(owner, "aria")
+        refresh(heart)
 
     answers = asked(heart, "heliotrope office early")
 
@@ -119,8 +124,8 @@ def test_refreshed_statistics_count_own_words_of_one_agent(heart, database, embe
     heart.learn("Heliotrope wilts in the cold winter")
     Heart.open("ben", database=database, embedder=embedder).learn("Heliotrope dries")
 
-    refresh_statistics(owner, "aria")
-    refresh_statistics(owner, "aria")
+    refresh(heart)
+    refresh(heart)
 
     counts = dict(
         owner.execute("select lexeme, document_count from heart.term_stats where agent_id = 'aria'").fetchall()
