@@ -5,11 +5,14 @@ from __future__ import annotations
 import io
 import json
 import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
+from zlib import crc32
 
 import polars as pl
 from psycopg import Connection
@@ -47,6 +50,8 @@ class Snapshot:
     night: date
     taken_at: datetime
     counts: dict[str, int]
+    checksums: dict[str, int]
+    """CRC-32 of each table's file: a spoilt byte in a vector would be read without complaint."""
 
     @property
     def is_final(self) -> bool:
@@ -54,11 +59,13 @@ class Snapshot:
         return self.taken_at >= end_of(self.night)
 
     def table(self, name: str) -> pl.DataFrame:
-        """Read one table; raise `Unavailable` when its file is missing or damaged."""
+        """Read one table; raise `Unavailable` when its file is missing or is not the one that was written."""
         path = self.folder / f"{name}.parquet"
         try:
+            if checksum(path) != self.checksums.get(name):
+                raise ValueError("its checksum is not the one it was written with")
             return pl.read_parquet(path)
-        except (OSError, pl.exceptions.PolarsError) as error:
+        except (OSError, ValueError, pl.exceptions.PolarsError) as error:
             message = f"{path} can't be read ({error}); move {self.folder} aside and run the night again to rebuild it"
             raise Unavailable(message) from error
 
@@ -76,42 +83,74 @@ def take_snapshot(
     """Return the snapshot of a night, reading the store only when there is no final one yet.
 
     A final snapshot is never read again. One taken while its night still lasted is moved aside, not overwritten.
-    Either all files appear under `folder`, or none.
+    Either all files appear under `folder`, or none. Raises `Unavailable` when they can't be written.
     """
     existing = open_snapshot(folder)
     if existing is not None and existing.is_final:
         return existing
-    if existing is not None:
-        folder.rename(folder.with_name(f"{folder.name}.taken-{existing.taken_at:%Y%m%dT%H%M%S%f}"))
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = folder.with_name(f".{folder.name}.{uuid4().hex}")
-    unfinished.mkdir()
+    taken_at = now or datetime.now(UTC)
     try:
-        snapshot = _read(database, unfinished, night=night, probe_days=probe_days, taken_at=now or datetime.now(UTC))
-        unfinished.rename(folder)
+        if existing is not None:
+            folder.rename(folder.with_name(f"{folder.name}.taken-{existing.taken_at:%Y%m%dT%H%M%S%f}"))
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with unfinished(folder) as part:
+            _read(database, part, night=night, probe_days=probe_days, taken_at=taken_at)
+    except (OSError, pl.exceptions.PolarsError) as error:
+        made = open_snapshot(folder)  # by another run that was quicker
+        if made is not None and made.is_final:
+            return made
+        message = (
+            f"the snapshot {folder} can't be written ({error}); is there space left, and may this user write there?"
+        )
+        raise Unavailable(message) from error
+    return _described(folder)
+
+
+@contextmanager
+def unfinished(folder: Path) -> Iterator[Path]:
+    """Yield a new folder that becomes `folder` when the block succeeds, and vanishes when it does not."""
+    part = folder.with_name(f".{folder.name}.{uuid4().hex}")
+    part.mkdir()
+    try:
+        yield part
+        part.rename(folder)
     except BaseException:
-        shutil.rmtree(unfinished, ignore_errors=True)
+        shutil.rmtree(part, ignore_errors=True)
         raise
-    return Snapshot(folder, snapshot.night, snapshot.taken_at, snapshot.counts)
+
+
+def checksum(path: Path) -> int:
+    """Return the CRC-32 of a file."""
+    value = 0
+    with path.open("rb") as file:
+        while chunk := file.read(1 << 20):
+            value = crc32(chunk, value)
+    return value
 
 
 def open_snapshot(folder: Path) -> Snapshot | None:
     """Return the snapshot that lies in `folder`, or None; raise `Unavailable` when its description is damaged."""
+    return _described(folder) if (folder / "snapshot.json").exists() else None
+
+
+def _described(folder: Path) -> Snapshot:
     path = folder / "snapshot.json"
-    if not path.exists():
-        return None
     try:
         values = json.loads(path.read_text("utf-8"))
         return Snapshot(
-            folder, date.fromisoformat(values["night"]), datetime.fromisoformat(values["taken_at"]), values["counts"]
+            folder,
+            date.fromisoformat(values["night"]),
+            datetime.fromisoformat(values["taken_at"]),
+            counts=dict(values["counts"]),
+            checksums=dict(values["checksums"]),
         )
     except (OSError, ValueError, KeyError, TypeError) as error:
         message = f"{path} is damaged ({error!r}); move {folder} aside and run the night again to rebuild it"
         raise Unavailable(message) from error
 
 
-def _read(database: Database, folder: Path, *, night: date, probe_days: int, taken_at: datetime) -> Snapshot:
-    bounds = {"ends_at": end_of(night), "probes_from": end_of(night) - timedelta(days=probe_days)}
+def _read(database: Database, folder: Path, *, night: date, probe_days: int, taken_at: datetime) -> None:
+    bounds = {"night": night, "ends_at": end_of(night), "probes_from": end_of(night) - timedelta(days=probe_days)}
     with database.transaction(timeout_s=READ_TIMEOUT_S, is_snapshot=True) as connection:
         tables = {
             "facts": with_vectors(connection, read_table(connection, "facts", bounds), "vectors", bounds),
@@ -120,10 +159,13 @@ def _read(database: Database, folder: Path, *, night: date, probe_days: int, tak
         }
     for name, table in tables.items():
         write_parquet_atomically(table, folder / f"{name}.parquet")
-    counts = {name: len(table) for name, table in tables.items()}
-    description = {"night": night.isoformat(), "taken_at": taken_at.isoformat(), "counts": counts}
+    description = {
+        "night": night.isoformat(),
+        "taken_at": taken_at.isoformat(),
+        "counts": {name: len(table) for name, table in tables.items()},
+        "checksums": {name: checksum(folder / f"{name}.parquet") for name in tables},
+    }
     (folder / "snapshot.json").write_text(json.dumps(description), "utf-8")
-    return Snapshot(folder, night, taken_at, counts)
 
 
 def read_table(connection: Connection, block: str, parameters: dict[str, Any]) -> pl.DataFrame:

@@ -4,19 +4,25 @@ select id::text from migration.identity
 -- name: facts
 -- The facts as they were at the end of the night: said before it, and with every later change taken back.
 -- A row with later changes is marked, so that a night of the past changes nothing decided since.
+-- Usage is what is counted now without what was counted later: it includes what a memory absorbed in earlier nights.
 with later as (
     select e.memory_id, jsonb_object_agg(b.key, b.value order by e.id desc) as before
     from lifecycle.events e cross join jsonb_each(e.before) b
     where e.effective_at >= %(ends_at)s and e.memory_kind = 'fact' and e.version_before > 0
     group by e.memory_id
-), uses as (
-    select agent_id, memory_id, count(*) as retrieved_count, count(*) filter (where is_cited) as cited_count,
-           count(*) filter (where is_ignored) as ignored_count
+), later_uses as (
+    select agent_id, memory_id, sum(retrieved) as retrieved_count, sum(cited) as cited_count, sum(ignored) as ignored_count
     from (
-        select r.agent_id, u.memory_id, u.memory_id = any(r.cited_ids) as is_cited, u.memory_id = any(r.ignored_ids) as is_ignored
+        select r.agent_id, u.memory_id, 1 as retrieved, (u.memory_id = any(r.cited_ids))::integer as cited,
+               (u.memory_id = any(r.ignored_ids))::integer as ignored
         from heart.recalls r cross join unnest(r.result_ids) u(memory_id)
-        where r.recalled_at < %(ends_at)s
-    ) used
+        where r.recalled_at >= %(ends_at)s
+        union all
+        select p.agent_id, c.id, coalesce((c.add ->> 'retrieved_count')::integer, 0),
+               coalesce((c.add ->> 'cited_count')::integer, 0), coalesce((c.add ->> 'ignored_count')::integer, 0)
+        from lifecycle.proposals p cross join jsonb_to_recordset(p.changes) c(kind text, id uuid, add jsonb)
+        where p.state = 'applied' and p.night >= %(night)s and c.kind = 'usage'
+    ) later
     group by agent_id, memory_id
 ), as_of as (
     select f.*, false as is_rewound from heart.facts f
@@ -29,10 +35,13 @@ select f.id::text, f.agent_id, f.state, f.content, f.subject, f.slot, f.category
        f.source, f.source_kind, f.sources::text as sources, f.trust, f.is_pinned, f.learned_at, f.last_confirmed_at,
        f.confirmation_count, f.superseded_by::text, f.superseded_at, f.valid_from, f.valid_to, f.archived_at,
        f.encoded_frame, f.encoded_censors::text as encoded_censors, f.scope, f.user_id, f.project_id, f.rank_weight,
-       f.embedding_space_id, f.row_version, f.is_rewound, coalesce(u.retrieved_count, 0) as retrieved_count,
-       coalesce(u.cited_count, 0) as cited_count, coalesce(u.ignored_count, 0) as ignored_count
+       f.embedding_space_id, f.row_version, f.is_rewound,
+       greatest(coalesce(u.retrieved_count, 0) - coalesce(l.retrieved_count, 0), 0) as retrieved_count,
+       greatest(coalesce(u.cited_count, 0) - coalesce(l.cited_count, 0), 0) as cited_count,
+       greatest(coalesce(u.ignored_count, 0) - coalesce(l.ignored_count, 0), 0) as ignored_count
 from as_of f
-left join uses u on u.agent_id = f.agent_id and u.memory_id = f.id
+left join heart.usage u on u.agent_id = f.agent_id and u.memory_id = f.id
+left join later_uses l on l.agent_id = f.agent_id and l.memory_id = f.id
 order by f.id
 
 -- name: vectors
