@@ -172,7 +172,7 @@ class ImportRun:
         entries = entries_of(record, source=self.source, name=name, now=now)
         self.read_count += len(entries)
         if not entries:
-            self.note_skipped("nothing is said in the dialogue")
+            self.note_skipped("dialogues in which nothing is said")
         if len(self.ignored_fields) < MAX_REPORTED:
             self.ignored_fields |= record.ignored_fields
         return heart, entries

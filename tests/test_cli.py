@@ -149,7 +149,7 @@ def test_tells_what_an_import_did_and_which_lines_were_bad(nous: Callable[..., A
 
     assert answer.code == 0
     assert answer.out == "imported  1 facts, from 27 lines\n"
-    assert "left out 1 times: nothing is said in the dialogue" in answer.err
+    assert "dialogues in which nothing is said: 1" in answer.err
     assert "ignored fields: split" in answer.err
     assert "error: line 3: not JSON" in answer.err
     assert "error: 5 more bad lines; --json lists up to 25" in answer.err

@@ -332,7 +332,7 @@ def test_a_dialogue_in_which_nothing_is_said_is_left_out_with_the_reason(heart: 
     report = import_file(heart, written(tmp_path / "silent.jsonl", {"sessions": []}, {"turns": [{"role": "user"}]}))
 
     assert (report.stored, report.bad_count) == (0, 0)
-    assert report.skipped == (("nothing is said in the dialogue", 2),)
+    assert report.skipped == (("dialogues in which nothing is said", 2),)
 
 
 def test_names_ignored_fields_once(heart: Heart, tmp_path: Path):

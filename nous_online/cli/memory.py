@@ -43,7 +43,7 @@ def opened(agent: str | None) -> Heart:
 
 
 def learn(  # noqa: PLR0913 (one parameter for each option)
-    text: Annotated[str, typer.Argument(help="What is to be remembered: one statement.")],
+    text: Annotated[str, typer.Argument(metavar="TEXT", help="What is to be remembered: one statement.")],
     *,
     subject: Annotated[str | None, typer.Option(help="What it is about.")] = None,
     category: Annotated[str | None, typer.Option(help="Its category, such as preference.")] = None,
@@ -79,7 +79,7 @@ def learn(  # noqa: PLR0913 (one parameter for each option)
 
 
 def recall(
-    query: Annotated[str, typer.Argument(help="What to look for, as a question or in words.")],
+    query: Annotated[str, typer.Argument(metavar="QUERY", help="What to look for, as a question or in words.")],
     *,
     limit: Annotated[int, typer.Option(help="How many memories at most.")] = 10,
     frame: Annotated[str | None, typer.Option(help="The cognitive frame the agent is in.")] = None,
@@ -108,7 +108,9 @@ def recall(
 
 
 def import_history(
-    file: Annotated[Path, typer.Argument(help="A JSONL file: one fact, dialogue, episode or recall a line.")],
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE", help="A JSONL file: one fact, dialogue, episode or recall a line.")
+    ],
     *,
     source: Annotated[str | None, typer.Option(help="The name of this history; the file's by default.")] = None,
     agent: AgentOption = None,
@@ -178,7 +180,7 @@ def show_report(report: ImportReport) -> None:
     said = ", ".join(f"{count:,} {name}" for name, count in counts.items() if count) or "nothing new"
     show(f"[green]imported[/green]  {said}, from {report.lines:,} lines")
     for reason, count in report.skipped:
-        show_note(f"left out {count:,} times: {reason}")
+        show_note(f"{reason}: {count:,}")
     if report.ignored_fields:
         show_note(f"ignored fields: {', '.join(report.ignored_fields)}")
     for note in report.bad[:SHOWN_BAD_LINES]:
