@@ -8,6 +8,7 @@ import signal
 import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import psutil
 
@@ -35,9 +36,14 @@ def start(name: str, command: Sequence[str], *, home: Path, environment: Mapping
             start_new_session=True,
             preexec_fn=listen_to_signals,  # noqa: PLW1509 (started from one thread)
         )
-    record = {"pid": process.pid, "created": psutil.Process(process.pid).create_time(), "command": list(command)}
+    record: dict[str, Any] = {
+        "pid": process.pid,
+        "created": psutil.Process(process.pid).create_time(),
+        "command": list(command),
+    }
     (folder / f"{name}.json").write_text(json.dumps(record), "utf-8")
-    return process.pid
+    process.returncode = 0  # it outlives this process on purpose, which Python would otherwise warn about
+    return record["pid"]
 
 
 def listen_to_signals() -> None:
