@@ -9,7 +9,7 @@ from functools import cache, cached_property
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from tokenizers import Encoding, Tokenizer
 
 Vectors: TypeAlias = NDArray[np.float32]
+T = TypeVar("T")
 
 WEIGHTS_SHA256 = "8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6"
 TOKENIZER_SHA256 = "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037"
@@ -216,7 +217,7 @@ def unit_rows(rows: NDArray[np.floating]) -> Vectors:
     return (rows / np.where(lengths == 0, 1, lengths)).astype(np.float32)
 
 
-def batches(entries: list[Any], size: int) -> Iterator[list[Any]]:
+def batches(entries: list[T], size: int) -> Iterator[list[T]]:
     """Cut a list into runs of at most `size`."""
     return (entries[start : start + size] for start in range(0, len(entries), size))
 
