@@ -46,7 +46,7 @@ where p.state = 'applied'
 order by p.night desc, p.decided_at desc, p.id
 
 -- name: proposal_events
-select e.id, e.memory_id, e.memory_kind, e.before, e.after
+select e.id, e.memory_id, e.memory_kind, e.to_state, e.before, e.after
 from lifecycle.events e
 where e.agent_id = %(agent_id)s and e.proposal_id = %(id)s and e.undoes is null
   and not exists (select from lifecycle.events u where u.undoes = e.id)

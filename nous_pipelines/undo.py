@@ -11,7 +11,7 @@ from uuid import UUID
 from psycopg import Connection
 from psycopg.rows import class_row, dict_row
 
-from nous_online.changes import Cause, UsageDelta, add_usage, change_fact
+from nous_online.changes import Cause, UsageDelta, add_usage, change_fact, locked_versions
 from nous_online.database import Database
 from nous_online.errors import NotFound, Refused
 from nous_pipelines.apply import PROPOSAL_TIMEOUT_S, SQL
@@ -83,6 +83,7 @@ def undo_proposal(database: Database, proposal: AppliedProposal, *, reason: str)
             raise Refused(f"proposal {proposal.id} is no longer applied")
         with connection.cursor(row_factory=dict_row) as cursor:
             events = cursor.execute(SQL["proposal_events"], key).fetchall()
+        locked_versions(connection, proposal.agent_id, [event["memory_id"] for event in events])
         for event in events:
             restore(connection, proposal, event, reason=reason)
         for change in proposal.changes:
@@ -99,7 +100,8 @@ def restore(connection: Connection, proposal: AppliedProposal, event: Mapping[st
     if row is None:
         raise Refused(f"fact {memory} is gone")
     version, now = row
-    changed = [name for name in event["after"] if is_changed(name, event["after"][name], now[name])]
+    left = {"state": event["to_state"], **event["after"]}
+    changed = [name for name in left if is_changed(name, left[name], now[name])]
     if changed:
         raise Refused(
             f"fact {memory} was changed since ({', '.join(changed)}): {later_cause(connection, proposal, memory)}"

@@ -39,14 +39,16 @@ def snapshot_of(database: Database, folder: Path, *, night: date = NIGHT) -> Sna
     return take_snapshot(database, folder / f"night={night}", night=night, probe_days=30, now=now)
 
 
-def plan_of(database: Database, folder: Path, judge: Judge, *, night: date = NIGHT) -> Plan:
-    """Return what a night would do, from its snapshot on."""
+def plan_of(
+    database: Database, folder: Path, judge: Judge, *, night: date = NIGHT, agent_id: str | None = None
+) -> Plan:
+    """Return what a night would do for one agent or all, from its snapshot on."""
     taken = snapshot_of(database, folder, night=night)
     facts, apart = taken.table("facts"), taken.table("undone_merges")
     policy = NightPolicy(candidate_similarity=0.7)
     proposals = []
-    for agent_id in sorted(set(facts["agent_id"])):
-        own = facts.filter(agent_id=agent_id)
+    for each in [agent_id] if agent_id else sorted(set(facts["agent_id"])):
+        own = facts.filter(agent_id=each)
         candidates = judged_candidates(own, policy=policy, judge=judge, undone_merges=apart)
         clusters = duplicate_clusters_of(own, candidates, undone_merges=apart)
         proposals += merge_proposals_of(own, candidates, clusters, night=night)
