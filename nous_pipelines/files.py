@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,17 @@ class CheckedPlan:
     results: list[dict[str, Any]]
 
 
+@contextmanager
+def writing(path: Path) -> Iterator[None]:
+    """Make the folder of `path`, and raise `Unavailable` when it can't be written there."""
+    try:
+        path.parent.mkdir(exist_ok=True)
+        yield
+    except (OSError, pl.exceptions.PolarsError) as error:
+        message = f"{path} can't be written ({error}); is there space left, and may this user write there?"
+        raise Unavailable(message) from error
+
+
 class NightFiles:
     """The folder of one night's working files, beside its snapshot; made again by every run."""
 
@@ -31,10 +43,10 @@ class NightFiles:
         self.folder = snapshot_folder / "run"
 
     def write_table(self, name: str, table: pl.DataFrame) -> Path:
-        """Write a table as Parquet."""
-        self.folder.mkdir(exist_ok=True)
+        """Write a table as Parquet; raise `Unavailable` when that is not possible."""
         path = self.folder / f"{name}.parquet"
-        write_parquet_atomically(table, path)
+        with writing(path):
+            write_parquet_atomically(table, path)
         return path
 
     def read_table(self, name: str) -> pl.DataFrame:
@@ -47,12 +59,15 @@ class NightFiles:
             ) from error
 
     def write_json(self, name: str, value: Mapping[str, Any]) -> Path:
-        """Write a JSON document."""
-        self.folder.mkdir(exist_ok=True)
+        """Write a JSON document; raise `Unavailable` when that is not possible."""
         path = self.folder / f"{name}.json"
         part = path.with_suffix(f".{os.getpid()}.part")
-        part.write_text(json.dumps(value, ensure_ascii=False, allow_nan=False), "utf-8")
-        part.replace(path)
+        with writing(path):
+            try:
+                part.write_text(json.dumps(value, ensure_ascii=False, allow_nan=False), "utf-8")
+                part.replace(path)
+            finally:
+                part.unlink(missing_ok=True)
         return path
 
     def read_json(self, name: str) -> dict[str, Any]:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
+from math import inf
 from typing import Any
 
 from nous_online.errors import InvalidInput
+
+MAX_PROBE_DAYS = 3650
 
 
 @dataclass(frozen=True)
@@ -31,9 +34,11 @@ class NightPolicy:
             raise InvalidInput(f"candidate_similarity must be between 0.5 and 1, got {self.candidate_similarity!r}")
         if not 0 < self.max_leaving_share <= 1:
             raise InvalidInput(f"max_leaving_share must be above 0 and at most 1, got {self.max_leaving_share!r}")
-        for name in ("max_leaving_count", "max_leaving_jump", "free_leaving_count", "probe_days"):
-            if not getattr(self, name) >= 0:
-                raise InvalidInput(f"{name} must not be negative, got {getattr(self, name)!r}")
+        for name in ("max_leaving_count", "max_leaving_jump", "free_leaving_count"):
+            if not 0 <= getattr(self, name) < inf:
+                raise InvalidInput(f"{name} must be a number from 0 on, got {getattr(self, name)!r}")
+        if not 0 <= self.probe_days <= MAX_PROBE_DAYS:
+            raise InvalidInput(f"probe_days must be between 0 and {MAX_PROBE_DAYS}, got {self.probe_days!r}")
 
     def overridden(self, values: Mapping[str, Any]) -> NightPolicy:
         """Return this policy with fields replaced; raise `InvalidInput` for a name or value that makes no sense."""

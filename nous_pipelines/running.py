@@ -5,16 +5,18 @@ from __future__ import annotations
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from datetime import date
+from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import filelock
 
 from nous_online.database import Database
-from nous_online.errors import Conflict, NotFound
-from nous_pipelines.apply import proposal_states
+from nous_online.errors import Conflict, InvalidInput, NotFound, Unavailable
+from nous_pipelines.apply import find_agents, proposal_states
 from nous_pipelines.files import NightFiles
+from nous_pipelines.nights import FIRST_NIGHT
+from nous_pipelines.policy import NightPolicy
 from nous_pipelines.proposals import canonical_json
 from nous_pipelines.report import NightReport, night_report
 from nous_pipelines.snapshot import night_folder, open_snapshot
@@ -68,16 +70,18 @@ class NightOutcome:
 def run_night(night: date, options: NightOptions, *, instance: DagsterInstance) -> NightOutcome:
     """Run one night and return its outcome; raise `Conflict` when it is being run already.
 
+    Raises `InvalidInput` for a night that has not begun or a policy that makes no sense, `NotFound` for an agent
+    nobody knows, and `Unavailable` when the home can't be written to; nothing was run then.
     A night whose checks fail has changed nothing, and says in `failures` which check and why.
     """
     from nous_pipelines.definitions import defs
 
+    check(night, options)
     job = defs.resolve_job_def("dry_run" if options.is_dry_run else "nightly")
     folder = folder_of(night, options)
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    lock = filelock.FileLock(folder.with_name(f".{folder.name}.lock"))
     try:
-        with lock.acquire(timeout=0):
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with filelock.FileLock(folder.with_name(f".{folder.name}.lock"), timeout=0):
             result = job.execute_in_process(
                 partition_key=night.isoformat(),
                 run_config=QUIET,
@@ -88,7 +92,19 @@ def run_night(night: date, options: NightOptions, *, instance: DagsterInstance) 
             )
     except filelock.Timeout as error:
         raise Conflict(f"night {night} is being run by another process; wait for it to end") from error
+    except OSError as error:
+        raise Unavailable(f"{folder.parent} can't be written to ({error}); see NOUS_HOME") from error
     return outcome_of(night, result, options)
+
+
+def check(night: date, options: NightOptions) -> None:
+    """Raise `InvalidInput` or `NotFound` for a run that makes no sense, before it is recorded."""
+    today = datetime.now(UTC).date()
+    if not FIRST_NIGHT <= night <= today:
+        raise InvalidInput(f"night {night} can't be run: the first one is {FIRST_NIGHT}, the latest {today}")
+    NightPolicy().overridden(options.policy)
+    with opened(options) as database:
+        find_agents(database, options.agent_ids)
 
 
 def outcome_of(night: date, result: ExecuteInProcessResult, options: NightOptions) -> NightOutcome:

@@ -154,7 +154,11 @@ def applied(context: dg.AssetExecutionContext, night_run: NightRun) -> dg.Materi
     files = night_run.files(night)
     checked = files.read_checked_plan()
     outcome = apply_plan(
-        night_run.database, checked.plan, run_id=context.run_id, checks=checked.results, on_progress=progress(context)
+        night_run.database,
+        checked.plan,
+        run_id=context.run.run_id,
+        checks=checked.results,
+        on_progress=progress(context),
     )
     metadata = {"hash": checked.plan.hash, **asdict(outcome)}
     files.write_json("applied", metadata)
