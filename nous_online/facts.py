@@ -18,6 +18,7 @@ from nous_online.domain import SCOPES, SOURCE_KINDS, Fact, FactDetails, LearnAct
 from nous_online.errors import Conflict, InvalidInput
 from nous_online.judging import Judgement, Verdict
 from nous_online.learning import Decision, decide, pair_of, questions, slot_of
+from nous_online.passages import passages, recall_vector
 from nous_online.policy import MAX_CONTENT_BYTES, MAX_CONTEXT_BYTES
 from nous_online.store import Embedded, Request
 from nous_online.validation import (
@@ -92,12 +93,13 @@ def checked_trust(value: object) -> int:
 
 
 def embedded(agent: Agent, news: Sequence[NewFact], ids: Sequence[UUID | None], deadline: Deadline) -> list[Embedded]:
-    """Return the facts with their vectors; contexts are embedded together with what they surround."""
-    with_context = [index for index, new in enumerate(news) if new.context]
-    around = [f"{news[index].context} {news[index].content}" for index in with_context]
-    vectors = agent.embed([*(new.content for new in news), *around], deadline)
-    contexts = dict(zip(with_context, vectors[len(news) :], strict=True))
-    return [Embedded(new, vectors[index], contexts.get(index), ids[index]) for index, new in enumerate(news)]
+    """Return the facts with the vectors they are compared and recalled by; no passage is embedded twice."""
+    texts = list(dict.fromkeys(text for new in news for text in passages(new.content, new.subject, new.context)))
+    vectors = dict(zip(texts, agent.embed(texts, deadline), strict=True))
+    return [
+        Embedded(new, vectors[new.content], recall_vector(new.content, new.subject, new.context, vectors), fact_id)
+        for new, fact_id in zip(news, ids, strict=True)
+    ]
 
 
 def learn(agent: Agent, new: NewFact, deadline: Deadline) -> Learned:

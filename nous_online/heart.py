@@ -47,20 +47,25 @@ class Heart:
         the agent's memories live in another embedding space than `embedder` offers.
         """
         name = checked_agent(agent_id)
-        owns_database = database is None
-        database = database or Database(open_url())
         embedder = embedder or default_embedder()
-        register_space(database.url, embedder.space)
-        agent = Agent(
-            id=name,
-            database=database,
-            embedder=embedder,
-            judge=judge or OfflineJudge(),
-            policy=policy or LearnPolicy(),
-            deadline_s=settings().deadline_s if deadline_s is None else deadline_s,
+        heart = cls(
+            Agent(
+                id=name,
+                database=database or Database(open_url()),
+                embedder=embedder,
+                judge=judge or OfflineJudge(),
+                policy=policy or LearnPolicy(),
+                deadline_s=settings().deadline_s if deadline_s is None else deadline_s,
+            ),
+            owns_database=database is None,
         )
-        register(agent)
-        return cls(agent, owns_database=owns_database)
+        try:
+            register_space(heart.agent.database.url, embedder.space)
+            register(heart.agent)
+        except BaseException:
+            heart.close()
+            raise
+        return heart
 
     def close(self) -> None:
         """Give back the connections that were opened here; the embedded server keeps running for others."""

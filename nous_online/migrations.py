@@ -11,8 +11,11 @@ from typing import LiteralString, cast
 import psycopg
 
 from nous_online.errors import Unsupported
+from nous_online.statements import statements
 
+SQL = statements("nous_online", "migrations.sql")
 LOCK_KEY = 0x6E6F7573  # "nous": any constant would do, as long as every runner takes the same
+ROLES = 0  # the number under which the checksum of roles.sql is kept: run again whenever the file changes
 
 
 @dataclass(frozen=True)
@@ -45,34 +48,34 @@ def migrate(connection: psycopg.Connection, *, known: Sequence[Migration] | None
         lock(connection)
         run_file(connection, "bootstrap.sql")
         pending = missing(applied(connection), known or known_migrations())
-        for migration in pending:
+        for migration in (*pending, roles()):
             connection.execute(trusted(migration.text))
-            connection.execute(
-                "insert into migration.applied (number, name, sha256) values (%s, %s, %s)",
-                [migration.number, migration.name, migration.sha256],
-            )
-        run_file(connection, "roles.sql")
+            row = {"number": migration.number, "name": migration.name, "sha256": migration.sha256}
+            connection.execute(SQL["store_applied"], row)
     return pending
+
+
+def roles() -> Migration:
+    """Return the grants this code ships with."""
+    return Migration(ROLES, "roles", files("sql").joinpath("roles.sql").read_text("utf-8"))
 
 
 def lock(connection: psycopg.Connection) -> None:
     """Wait for others who change the schema; released when the transaction ends."""
-    connection.execute("select pg_advisory_xact_lock(%s)", [LOCK_KEY])
+    connection.execute(SQL["take_lock"], [LOCK_KEY])
 
 
 def is_current(connection: psycopg.Connection) -> bool:
     """Tell, with one cheap look, whether the database already has this code's schema."""
-    found = connection.execute(
-        "select to_regclass('migration.applied') is not null and to_regrole('nous_app') is not null"
-    )
-    if not all(found.fetchone() or [False]):  # a restored database arrives without its roles
+    if not all(connection.execute(SQL["has_schema_and_roles"]).fetchone() or [False]):
         return False
-    return not missing(applied(connection), known_migrations())
+    seen = applied(connection)
+    return not missing(seen, known_migrations()) and seen.get(ROLES) == roles().sha256
 
 
 def applied(connection: psycopg.Connection) -> dict[int, str]:
     """Return the checksums of the migrations the database has seen, by number."""
-    return dict(connection.execute("select number, sha256 from migration.applied").fetchall())
+    return dict(connection.execute(SQL["find_applied"]).fetchall())
 
 
 def missing(seen: dict[int, str], known: Sequence[Migration]) -> list[Migration]:

@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 
 from nous_online.judging import Judge, Pair, Statement, Verdict
 from nous_pipelines.canaries import CANARIES
-from nous_pipelines.copy_binary import vector_matrix
 from nous_pipelines.policy import NightPolicy
 from nous_pipelines.proposals import Plan, Proposal
+from nous_pipelines.transforms.vectors import vector_matrix
 
 SHOWN = 5  # offenders named in a description; all of them are counted
 

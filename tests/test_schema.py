@@ -17,7 +17,7 @@ from nous_online import postgres
 from nous_online.database import Database, prepare, register_space
 from nous_online.embedding import EmbeddingSpace
 from nous_online.errors import Unsupported
-from nous_online.migrations import Migration, applied, is_current, known_migrations, migrate, missing
+from nous_online.migrations import ROLES, Migration, applied, is_current, known_migrations, migrate, missing
 from nous_online.postgres.binaries import program
 from nous_online.postgres.capability import Capability, shortcoming
 
@@ -81,7 +81,20 @@ def test_migrating_twice_changes_nothing(empty_database: NewDatabase) -> None:
 def test_a_prepared_database_is_recognised_with_one_look(database_url: str) -> None:
     with psycopg.connect(database_url, autocommit=True) as connection:
         assert is_current(connection)
-        assert set(applied(connection)) == {migration.number for migration in known_migrations()}
+        assert set(applied(connection)) == {ROLES} | {migration.number for migration in known_migrations()}
+
+
+def test_grants_that_changed_without_a_migration_are_given_anew(database_url: str) -> None:
+    with psycopg.connect(database_url, autocommit=True) as connection:
+        connection.execute("update migration.applied set sha256 = 'of an older release' where number = %s", [ROLES])
+        connection.execute("revoke select on heart.facts from nous_app")
+        assert not is_current(connection)
+
+        migrate(connection)
+
+        assert is_current(connection)
+        granted = connection.execute("select has_table_privilege('nous_app', 'heart.facts', 'select')").fetchone()
+        assert granted == (True,)
 
 
 def test_an_empty_database_is_not_current(empty_database: NewDatabase) -> None:

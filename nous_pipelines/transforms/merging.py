@@ -9,12 +9,12 @@ from typing import Any
 import polars as pl
 
 from nous_online.judging import Judge, Pair, Statement, Verdict
-from nous_pipelines.copy_binary import vector_matrix
 from nous_pipelines.nights import end_of
 from nous_pipelines.policy import NightPolicy
 from nous_pipelines.proposals import Change, Proposal, Read
 from nous_pipelines.transforms.duplicates import clusters, representatives
 from nous_pipelines.transforms.self_join import similar_pairs
+from nous_pipelines.transforms.vectors import vector_matrix
 
 PLACE = ["scope", "user_id", "project_id", "embedding_space_id"]
 """Facts that differ in one of these are never compared."""

@@ -272,10 +272,10 @@ create table heart.working_memory (
 );
 
 -- An exact scan of a small tenant reads the vectors row by row: kept in the row they need no second look-up.
-alter table heart.facts alter column embedding set storage main;
-alter table heart.episodes alter column embedding set storage main;
-alter table heart.procedures alter column embedding set storage main;
-alter table heart.censors alter column embedding set storage main;
+alter table heart.facts alter column embedding set storage main, alter column context_embedding set storage main;
+alter table heart.episodes alter column embedding set storage main, alter column context_embedding set storage main;
+alter table heart.procedures alter column embedding set storage main, alter column context_embedding set storage main;
+alter table heart.censors alter column embedding set storage main, alter column context_embedding set storage main;
 
 -- ---------------------------------------------------------------------------------------------------------------
 -- Finding them again
