@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import filelock
 
 from nous_online.database import Database
-from nous_online.errors import Conflict, InvalidInput, NotFound, Unavailable
+from nous_online.errors import Conflict, InvalidInput, NotFound, NousError, Unavailable
 from nous_pipelines.apply import find_agents, proposal_states
 from nous_pipelines.files import NightFiles
 from nous_pipelines.nights import FIRST_NIGHT
@@ -124,15 +124,17 @@ def failed_checks(result: ExecuteInProcessResult) -> list[str]:
 
 
 def failed_steps(result: ExecuteInProcessResult) -> list[str]:
-    """Return a sentence for each step that broke, naming the innermost cause."""
+    """Return a sentence for each step that broke: our own, which says what to do, or else the first cause."""
     sentences: list[str] = []
     for event in result.all_events:
-        if event.is_step_failure and event.step_failure_data.error is not None:
-            error = event.step_failure_data.error
-            while error.cause is not None:
-                error = error.cause
-            if "DagsterAssetCheckFailedError" not in (error.cls_name or ""):
-                sentences.append(f"{event.step_key}: {error.message.strip()}")
+        error = event.step_failure_data.error if event.is_step_failure else None
+        said: list[str] = []
+        while error is not None:
+            said.append(error.message.strip())
+            error = error.cause
+        if said and "DagsterAssetCheckFailedError" not in said[-1]:
+            ours = [message.partition(": ")[2] for message in said if message.startswith(NousError.__module__)]
+            sentences.append(f"{event.step_key}: {[*ours, said[-1]][0]}")
     return sentences
 
 
