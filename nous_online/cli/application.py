@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import sys
+import threading
 from collections.abc import Callable, Iterable
 from importlib.metadata import EntryPoint, entry_points, version
 from typing import Annotated, Any
@@ -25,6 +27,7 @@ EXTRA_COMMANDS = {
 }
 EXTRA = "pipelines"
 EXTRA_MODULES = frozenset({"anthropic", "dagster", "dagster_postgres", "duckdb", "polars", "sklearn", "sqlalchemy"})
+ABANDONED = "nous-"  # how the threads are called in which a deadline leaves late work behind
 UsageError: type[Exception] = typer.BadParameter.__mro__[1]
 
 
@@ -160,6 +163,21 @@ def main() -> None:
             reconfigure(errors="backslashreplace")  # a memory may hold what the terminal can't show
     try:
         application()()
+    except SystemExit as ended:
+        leave(ended.code)
     except KeyboardInterrupt:
         show_error("interrupted; nothing was left half-done")
-        sys.exit(INTERRUPTED)
+        leave(INTERRUPTED)
+
+
+def leave(code: str | int | None) -> None:
+    """End the process with `code`.
+
+    Work that was abandoned may still run inside the embedder's native code, which aborts the process when the
+    interpreter is taken down around it; then the interpreter is not taken down.
+    """
+    if isinstance(code, int) and any(thread.name.startswith(ABANDONED) for thread in threading.enumerate()):
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
+    sys.exit(code)
