@@ -17,7 +17,7 @@ PYTHONS := $(PYTHON) python3.13 python3.12 python3.11 python3.14 python3 python
 help:
 	@echo "make demo    90 days of an agent's memory, then a night over it    FROM=FILE.jsonl for your own"
 	@echo "make dev     the Dagster UI over your memories"
-	@echo "make down    stop what demo and dev started"
+	@echo "make down    stop what the demo started"
 	@echo "make test    all tests"
 	@echo "make check   lint, format, types, import contracts, house rules"
 	@echo "make bench   one measurement    NAME=dedup DATA=DIR JSON=FILE"
@@ -31,7 +31,7 @@ dev: $(VENV)/installed
 	@$(BIN)/nous dev
 
 down:
-	@if [ -x $(BIN)/nous ]; then $(BIN)/nous down; else echo "nothing is installed here, so nothing runs"; fi
+	@if [ -x $(BIN)/nous ]; then $(BIN)/nous down --demo; else echo "nothing is installed here, so nothing runs"; fi
 
 test: $(VENV)/installed
 	@$(BIN)/pytest $(ARGS)

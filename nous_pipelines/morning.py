@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterable
 
 from rich.console import Group, RenderableType
@@ -12,6 +13,7 @@ from nous_online.cli.output import show
 from nous_pipelines.report import KeptApart, Merged, NightReport, shown_similarity
 
 SHOWN = 12
+LONGEST_TEXT = 240  # characters: three lines of a terminal
 INDENT = (0, 0, 0, 2)
 
 
@@ -74,9 +76,9 @@ def section(title: str, entries: Iterable[Text], count: int, shown: int) -> Rend
 
 def merge_text(merge: Merged) -> Text:
     """Return one merge: what stays, what was said besides, and why they are the same."""
-    text = Text.assemble(("= ", "green"), merge.kept)
+    text = Text.assemble(("= ", "green"), shortened(merge.kept))
     for retired in merge.retired:
-        text.append(f"\n    {retired}" if retired != merge.kept else "\n    (word for word)", style="dim")
+        text.append(f"\n    {shortened(retired)}" if retired != merge.kept else "\n    (word for word)", style="dim")
     text.append(f"\n    {merge.reason}", style="cyan")
     if merge.state in {"stale", "undone"}:
         text.append(f"  [{merge.state}]", style="yellow")
@@ -85,9 +87,14 @@ def merge_text(merge: Merged) -> Text:
 
 def pair_text(pair: KeptApart) -> Text:
     """Return one pair that looked alike, and in what it differs."""
-    text = Text.assemble(("≠ ", "yellow"), pair.a, f"\n  {pair.b}")
+    text = Text.assemble(("≠ ", "yellow"), shortened(pair.a), f"\n  {shortened(pair.b)}")
     text.append(f"\n    {shown_similarity(pair.similarity)} similar, but {pair.reason}", style="cyan")
     return text
+
+
+def shortened(text: str) -> str:
+    """Return a text for the terminal; `--json` and the Markdown report have all of it."""
+    return textwrap.shorten(text, LONGEST_TEXT, placeholder=" …")
 
 
 def check_text(check: dict[str, object]) -> Text:

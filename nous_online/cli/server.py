@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import typer
 
 from nous_online.cli.output import JsonOption, escaped, show, show_json, waiting
@@ -42,12 +44,18 @@ def up(*, as_json: JsonOption = False) -> None:
         show(f"[green]ready[/green]  PostgreSQL at {escaped(where)}")
 
 
-def down(*, as_json: JsonOption = False) -> None:
+def down(
+    *,
+    demo: Annotated[bool, typer.Option("--demo", help="Only what the demo started.")] = False,
+    as_json: JsonOption = False,
+) -> None:
     """Stop the embedded server and what runs in the background, the demo's too; memories stay where they are.
 
     [bold]Examples[/bold]
 
     [dim]$[/dim] nous down
+
+    [dim]$[/dim] nous down --demo
     """
     from nous_online import postgres
     from nous_online.background import stop_all
@@ -56,7 +64,7 @@ def down(*, as_json: JsonOption = False) -> None:
     home = settings().home or postgres.default_home()
     stopped: list[str] = []
     with waiting("stopping …"):
-        for place in (home / DEMO, home):
+        for place in (home / DEMO,) if demo else (home / DEMO, home):
             stopped += stop_all(place)
             if place.is_dir() and postgres.stop(place):
                 stopped.append(f"PostgreSQL in {place}")
