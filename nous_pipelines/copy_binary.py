@@ -9,13 +9,13 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, LiteralString, TypeAlias
 
 import numpy as np
 import polars as pl
-from numpy.lib.stride_tricks import sliding_window_view
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 from psycopg import Connection
 from psycopg.abc import Buffer
 from psycopg.sql import SQL
@@ -44,12 +44,18 @@ class Fields:
 
     def cut(self, size: int, *, skip: int = 0) -> Bytes:
         """Return `size` bytes of each value as the rows of a matrix."""
-        return sliding_window_view(np.frombuffer(self.rows, dtype=np.uint8), size)[self.starts + skip]
+        return anywhere(self.rows, f"V{size}")[self.starts + skip].view(np.uint8).reshape(-1, size)
 
     def numbers(self) -> NDArray[Any]:
         """Return values of one fixed size in the byte order of this machine."""
         wire = np.dtype(WIRE_TYPES[self.kind])
-        return self.cut(wire.itemsize).view(wire)[:, 0].astype(wire.newbyteorder("="))
+        return anywhere(self.rows, wire)[self.starts].astype(wire.newbyteorder("="))
+
+
+def anywhere(rows: bytes, dtype: DTypeLike) -> NDArray[Any]:
+    """Return the value of a type that starts at each byte of `rows`; nothing is moved until some are picked."""
+    wire = np.dtype(dtype)
+    return np.ndarray((len(rows) - wire.itemsize + 1,), wire, rows, strides=(1,))
 
 
 def read_rows(connection: Connection, query: LiteralString, parameters: Mapping[str, Any]) -> pl.DataFrame:
@@ -64,17 +70,6 @@ def read_rows(connection: Connection, query: LiteralString, parameters: Mapping[
     with connection.cursor() as cursor, cursor.copy(command, parameters) as copy:
         parts = [_parsed(rows, bounds, kinds) for rows, bounds in _batches(copy) if len(bounds) > 1]
     return pl.concat([pl.DataFrame(schema={name: DECODERS[kind][0] for name, kind in kinds.items()}), *parts])
-
-
-def read_fixed(
-    connection: Connection, query: LiteralString, parameters: Mapping[str, Any], *, types: Mapping[str, str]
-) -> pl.DataFrame:
-    """Return the rows of a query as `read_rows` does; raise `InvalidInput` unless its columns are those in `types`."""
-    table = read_rows(connection, query, parameters)
-    if table.columns != list(types):
-        message = f"the query has the columns {', '.join(table.columns)}, expected {', '.join(types)}"
-        raise InvalidInput(message)
-    return table
 
 
 def vector_matrix(vectors: pl.Series) -> NDArray[np.float32]:
@@ -163,9 +158,10 @@ def _batch(messages: list[Buffer]) -> tuple[bytes, Places]:
 def _parsed(rows: bytes, bounds: Places, kinds: Mapping[str, str]) -> pl.DataFrame:
     """Walk all rows together, column by column; raise `Unavailable` when a message did not hold exactly one row."""
     place = bounds[:-1] + 2
+    size_at = anywhere(rows, ">i4")
     series: list[pl.Series] = []
     for name, kind in kinds.items():
-        sizes = Fields(name, "int4", rows, place, place).numbers().astype(np.int64)
+        sizes = size_at[place].astype(np.int64)
         series.append(_column(Fields(name, kind, rows, place + 4, sizes)))
         place = place + 4 + np.maximum(sizes, 0)
     if not np.array_equal(place, bounds[1:]):
@@ -203,12 +199,13 @@ def _moments(fields: Fields) -> pl.Series:
 
 def _texts(fields: Fields) -> pl.Series:
     """Cut texts out one by one, but a text that all rows share only once."""
-    size = int(fields.sizes[0])
-    if size and (fields.sizes == size).all() and (np.ptp(fields.cut(size), axis=0) == 0).all():
-        return pl.Series([fields.cut(size)[0].tobytes()]).new_from_index(0, len(fields.starts))
-    stops = fields.starts + fields.sizes
-    cut = [fields.rows[start:stop] for start, stop in zip(fields.starts.tolist(), stops.tolist(), strict=True)]
-    return pl.Series(cut, dtype=pl.Binary)
+    size, count = int(fields.sizes[0]), len(fields.sizes)
+    if size and (fields.sizes == size).all():
+        first = fields.rows[fields.starts[0] : fields.starts[0] + size]
+        if fields.cut(size).tobytes() == first * count:
+            return pl.Series([first]).new_from_index(0, count)
+    cuts = map(slice, fields.starts.tolist(), (fields.starts + fields.sizes).tolist())
+    return pl.Series([*map(fields.rows.__getitem__, cuts)], dtype=pl.Binary)
 
 
 def _jsonb(fields: Fields) -> pl.Series:
@@ -218,8 +215,10 @@ def _jsonb(fields: Fields) -> pl.Series:
 
 def _uuids(fields: Fields) -> pl.Series:
     digits = np.frombuffer(fields.cut(16).tobytes().hex().encode(), dtype=np.uint8).reshape(-1, 32)
-    dashed = np.insert(digits, (8, 12, 16, 20), ord("-"), axis=1).tobytes().decode()
-    return pl.Series([dashed[start : start + 36] for start in range(0, len(dashed), 36)])
+    dashed = np.full((len(digits), 36), ord("-"), dtype=np.uint8)
+    for group, (start, stop) in enumerate(pairwise((0, 8, 12, 16, 20, 32))):
+        dashed[:, start + group : stop + group] = digits[:, start:stop]
+    return pl.Series(dashed.view("S36")[:, 0].tolist(), dtype=pl.Binary)
 
 
 def _vectors(fields: Fields) -> pl.Series:

@@ -31,35 +31,26 @@ with later as (
     select r.*, true from heart.facts f join later l on l.memory_id = f.id cross join jsonb_populate_record(f, l.before) r
     where f.learned_at < %(ends_at)s
 )
-select f.id::text, f.agent_id, f.state, f.content, f.subject, f.slot, f.category, to_json(f.tags)::text as tags, f.confidence,
-       f.source, f.source_kind, f.sources::text as sources, f.trust, f.is_pinned, f.learned_at, f.last_confirmed_at,
-       f.confirmation_count, f.superseded_by::text, f.superseded_at, f.valid_from, f.valid_to, f.archived_at,
-       f.encoded_frame, f.encoded_censors::text as encoded_censors, f.scope, f.user_id, f.project_id, f.rank_weight,
+select f.id, f.agent_id, f.state, f.content, f.subject, f.slot, f.category, to_json(f.tags) as tags, f.confidence,
+       f.source, f.source_kind, f.sources, f.trust, f.is_pinned, f.learned_at, f.last_confirmed_at,
+       f.confirmation_count, f.superseded_by, f.superseded_at, f.valid_from, f.valid_to, f.archived_at,
+       f.encoded_frame, f.encoded_censors, f.scope, f.user_id, f.project_id, f.rank_weight,
        f.embedding_space_id, f.row_version, f.is_rewound,
        greatest(coalesce(u.retrieved_count, 0) - coalesce(l.retrieved_count, 0), 0) as retrieved_count,
        greatest(coalesce(u.cited_count, 0) - coalesce(l.cited_count, 0), 0) as cited_count,
-       greatest(coalesce(u.ignored_count, 0) - coalesce(l.ignored_count, 0), 0) as ignored_count
+       greatest(coalesce(u.ignored_count, 0) - coalesce(l.ignored_count, 0), 0) as ignored_count,
+       f.embedding
 from as_of f
 left join heart.usage u on u.agent_id = f.agent_id and u.memory_id = f.id
 left join later_uses l on l.agent_id = f.agent_id and l.memory_id = f.id
-order by f.id
-
--- name: vectors
-select id, embedding from heart.facts where learned_at < %(ends_at)s order by id
 
 -- name: recalls
-select id::text, agent_id, recalled_at, query, result_limit, frame, to_json(result_ids)::text as result_ids,
-       to_json(cited_ids)::text as cited_ids
+select id, agent_id, recalled_at, query, result_limit, frame, to_json(result_ids) as result_ids,
+       to_json(cited_ids) as cited_ids, query_embedding as embedding
 from heart.recalls
 where recalled_at < %(ends_at)s and recalled_at >= %(probes_from)s
-order by id
-
--- name: recall_vectors
-select id, query_embedding as embedding from heart.recalls
-where recalled_at < %(ends_at)s and recalled_at >= %(probes_from)s and query_embedding is not null
-order by id
 
 -- name: undone_merges
-select agent_id, to_json(targets)::text as targets from lifecycle.proposals
+select agent_id, to_json(targets) as targets from lifecycle.proposals
 where state = 'undone' and kind = 'merge'
 order by id

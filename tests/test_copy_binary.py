@@ -9,7 +9,7 @@ import pytest
 
 from nous_online.errors import InvalidInput, Unavailable
 from nous_pipelines import copy_binary
-from nous_pipelines.copy_binary import read_fixed, read_rows, vector_matrix, write_parquet_atomically
+from nous_pipelines.copy_binary import read_rows, vector_matrix, write_parquet_atomically
 
 IDS = [str(UUID(int=number << 100 | number)) for number in range(1, 6)]
 
@@ -95,11 +95,6 @@ def test_a_text_that_all_rows_share_is_read_for_each_of_them(memories):
 def test_refuses_a_column_of_a_type_it_does_not_know(memories):
     with pytest.raises(InvalidInput, match=r"can't read tags \(text\[\]\).*cast it to one of uuid, text"):
         read_rows(memories, "select array['tea']::text[] as tags", {})
-
-
-def test_refuses_a_query_with_other_columns_than_named(memories):
-    with pytest.raises(InvalidInput, match="the query has the columns id, row_version, expected id, embedding"):
-        read_fixed(memories, "select id, row_version from memories", {}, types={"id": "uuid", "embedding": "vector"})
 
 
 def test_refuses_a_stream_whose_messages_are_not_rows(memories, monkeypatch):
