@@ -33,18 +33,27 @@ def home_folder() -> Path:
 def prepare_dagster() -> Path:
     """Set the variables Dagster reads, make its database if need be, and return its home.
 
-    What the user set already stays as it is. Raises `Unavailable` when the database can't be made.
+    What the user set already stays as it is. Raises `Unavailable` when home or database can't be made.
     """
     home = home_folder() / "dagster"
-    home.mkdir(parents=True, exist_ok=True)
-    written = files("nous_pipelines").joinpath("dagster.yaml").read_text("utf-8")
-    target = home / "dagster.yaml"
-    if not target.exists() or target.read_text("utf-8") != written:
-        target.write_text(written, "utf-8")
+    try:
+        write_settings(home / "dagster.yaml")
+    except OSError as error:
+        raise Unavailable(
+            f"{home} can't be written to ({error}); mend it, or set NOUS_HOME to another folder"
+        ) from error
     os.environ.setdefault("DAGSTER_HOME", str(home))
     if "NOUS_DAGSTER_DB_URL" not in os.environ:
         os.environ["NOUS_DAGSTER_DB_URL"] = dagster_url(open_url())
     return home
+
+
+def write_settings(target: Path) -> None:
+    """Put Dagster's settings, as this version has them, where Dagster looks for them."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    written = files("nous_pipelines").joinpath("dagster.yaml").read_text("utf-8")
+    if not target.exists() or target.read_text("utf-8") != written:
+        target.write_text(written, "utf-8")
 
 
 def dagster_url(memories_url: str) -> str:

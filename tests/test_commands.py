@@ -1,0 +1,277 @@
+"""`nous night`, `diff`, `report` and `undo`, as somebody types them."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import psycopg
+import pytest
+from night_runs import NIGHT, facts_in, proposals_in, remember
+from typer.testing import CliRunner
+
+from nous_online.cli import application
+from nous_online.settings import settings
+from nous_pipelines.checks import CHECKS, CheckResult
+
+NINE = "The office opens at nine."
+BACKUPS = ("Backups are kept for 30 days.", "Backups are kept for 14 days.")
+HERE = ("--date", NIGHT.isoformat(), "--policy", "candidate_similarity=0.7")
+ONE_FILE = """
+telemetry: {{enabled: false}}
+event_log_storage:
+    module: dagster._core.storage.event_log
+    class: ConsolidatedSqliteEventLogStorage
+    config: {{base_dir: {folder}}}
+"""
+NOUS = [sys.executable, "-c", "from nous_online.cli import main; main()"]
+
+
+@pytest.fixture(scope="module")
+def dagster_home():
+    """A Dagster home that keeps its runs in one file, in memory where that is possible: it syncs at every event."""
+    memory = Path("/dev/shm")  # noqa: S108 (a folder of our own is made in it)
+    with tempfile.TemporaryDirectory(prefix="nous-dagster-", dir=memory if memory.is_dir() else None) as folder:
+        home = Path(folder)
+        (home / "dagster.yaml").write_text(ONE_FILE.format(folder=folder))
+        yield home
+
+
+@pytest.fixture
+def nous(database_url, dagster_home, tmp_path, monkeypatch):
+    """Run a command over this test's database, in process."""
+    monkeypatch.setenv("NOUS_DATABASE_URL", database_url)
+    monkeypatch.setenv("NOUS_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("DAGSTER_HOME", str(dagster_home))
+    monkeypatch.setenv("NOUS_DAGSTER_DB_URL", "unused")
+    monkeypatch.delenv("NOUS_AGENT", raising=False)
+    settings.cache_clear()
+    yield lambda *arguments: CliRunner().invoke(application(), arguments)
+    settings.cache_clear()
+
+
+def as_json(result):
+    assert result.stdout.count("\n") == 1, result.output
+    return json.loads(result.stdout)
+
+
+def test_a_night_says_in_a_few_lines_what_it_did_and_how_to_take_it_back(heart, nous, owner):
+    remember(heart, NINE, NINE, *BACKUPS)
+
+    result = nous("night", *HERE)
+
+    assert result.exit_code == 0, result.output
+    assert "night 2026-06-01: 1 memories merged into 1, 1 look-alikes kept apart; 4 → 3 active" in result.stdout
+    assert "nous undo --night 2026-06-01" in result.output
+    assert sorted(proposals_in(owner).values()) == ["applied"]
+
+
+def test_a_night_speaks_json_to_machines(heart, nous):
+    remember(heart, NINE, NINE)
+
+    (night,) = as_json(nous("night", *HERE, "--json"))["nights"]
+
+    assert (night["night"], night["is_success"], night["failures"]) == ("2026-06-01", True, [])
+    assert night["counts"]["retired"] == 1
+    assert len(night["plan_hash"]) == 64
+
+
+def test_nights_are_backfilled_in_order(heart, nous):
+    remember(heart, NINE, NINE)
+
+    nights = as_json(nous("night", "--from", "2026-05-01", "--to", "2026-05-03", "--json"))["nights"]
+
+    assert [(night["night"], night["counts"]["retired"]) for night in nights] == [
+        ("2026-05-01", 0), ("2026-05-02", 1), ("2026-05-03", 0)
+    ]  # fmt: skip
+
+
+def test_a_dry_run_can_be_looked_at_and_changes_nothing(heart, nous, owner):
+    remember(heart, NINE, NINE)
+    before = facts_in(owner, without=())
+
+    dry, shown = nous("night", *HERE, "--dry-run"), nous("diff", "--night", "2026-06-01")
+
+    assert "1 memories would be merged into 1" in dry.stdout
+    assert "nous undo" not in dry.output
+    assert shown.exit_code == 0
+    assert f"- {NINE}" in shown.stdout
+    assert facts_in(owner, without=()) == before
+
+
+def test_a_night_that_fails_its_checks_ends_with_an_error_and_the_nights_after_it_wait(heart, nous, owner, monkeypatch):
+    remember(heart, NINE, NINE)
+    before = facts_in(owner, without=())
+    monkeypatch.setitem(CHECKS, "effect", lambda _: CheckResult(passed=False, description="this can't be"))
+
+    result = nous("night", "--from", "2026-06-01", "--to", "2026-06-02")
+    spoken = nous("night", "--from", "2026-06-01", "--to", "2026-06-02", "--json")
+
+    assert (result.exit_code, spoken.exit_code) == (1, 1)
+    assert "check effect: this can't be" in result.stderr
+    assert "2026-06-02" not in result.output
+    (night,) = as_json(spoken)["nights"]
+    assert night["failures"] == ["check effect: this can't be"]
+    assert facts_in(owner, without=()) == before
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("night", "--date", "soon"), "'soon' is no night; write it as a date"),
+        (("night", "--date", "2019-12-31"), "lies before the first one, 2020-01-01"),
+        (("night", "--date", "2099-01-01"), "night 2099-01-01 can't be run"),
+        (("night", "--from", "2026-06-01"), "say either --date, or both --from and --to"),
+        (("night", "--from", "2026-06-02", "--to", "2026-06-01"), "swap them"),
+        (("night", "--date", "2026-06-01", "--from", "2026-06-01", "--to", "2026-06-01"), "either --date, or both"),
+        (("night", "--policy", "candidate_similarity"), "is not of the form FIELD=NUMBER"),
+        (("night", "--policy", "candidate_similarity=high"), "is not of the form FIELD=NUMBER"),
+        (("night", "--policy", "candidate_similarity=2"), "must be between 0.5 and 1, got 2.0"),
+        (("night", "--policy", "boldness=2"), "the policy has no field 'boldness'"),
+        (("night", "--agent", "nobody"), "agent 'nobody' is not known here"),
+        (("report", "--night", "2026-06-01"), "has not run here; run it with: nous night --date 2026-06-01"),
+        (("diff", "--night", "2026-06-01"), "has not run here"),
+        (("undo",), "say what to take back: --night YYYY-MM-DD or --proposal ID"),
+        (("undo", "--proposal", "7"), "'7' is no proposal id"),
+        (("undo", "--night", "2026-06-01"), "no applied proposal has night=2026-06-01"),
+    ],
+)
+def test_what_makes_no_sense_ends_in_one_line_that_says_what_to_do(heart, nous, arguments, said):
+    result = nous(*arguments)
+
+    assert result.exit_code == 1
+    assert said in " ".join(result.stderr.split())
+    assert "Traceback" not in result.output
+
+
+def test_a_home_that_cannot_be_written_to_ends_in_one_line(heart, nous, tmp_path):
+    (tmp_path / "home").write_text("a file")
+
+    result = nous("night", *HERE)
+
+    assert result.exit_code == 1
+    assert "set NOUS_HOME to another folder" in " ".join(result.stderr.split())
+
+
+def test_a_report_tells_what_was_merged_what_was_kept_apart_and_what_was_checked(heart, nous):
+    remember(heart, NINE, NINE, *BACKUPS)
+    nous("night", *HERE)
+
+    told, plain = nous("report", "--night", "2026-06-01"), as_json(nous("report", "--night", "2026-06-01", "--json"))
+
+    for part in (NINE, *BACKUPS, "30", "conservation", "canaries"):
+        assert part in told.stdout
+    assert [(merge["kept"], merge["retired"], merge["state"]) for merge in plain["merged"]] == [
+        (NINE, [NINE], "applied")
+    ]
+    assert {check["name"] for check in plain["checks"]} == set(CHECKS)
+    assert plain["counts"]["kept_apart"] == 1
+
+
+def test_a_report_can_be_narrowed_to_an_agent(heart, nous):
+    remember(heart, NINE, NINE)
+    nous("night", *HERE)
+
+    others = as_json(nous("report", "--night", "2026-06-01", "--agent", "ben", "--json"))
+
+    assert (others["merged"], others["counts"]["active_before"]) == ([], 0)
+
+
+def test_a_night_is_taken_back_and_its_report_says_so(heart, nous, owner):
+    remember(heart, NINE, NINE)
+    before = facts_in(owner)
+    nous("night", *HERE)
+
+    result = nous("undo", "--night", "2026-06-01", "--reason", "two offices")
+
+    assert result.exit_code == 0, result.output
+    assert "taken back  1 proposals" in result.stdout
+    assert facts_in(owner) == before
+    assert as_json(nous("report", "--night", "2026-06-01", "--json"))["merged"][0]["state"] == "undone"
+    assert owner.execute("select outcome from lifecycle.proposals").fetchone() == ("two offices",)
+    assert nous("undo", "--night", "2026-06-01").exit_code == 1
+
+
+def test_one_proposal_is_taken_back_by_the_name_the_report_gives_it(heart, nous, owner):
+    remember(heart, NINE, NINE, "Cats like fish.", "Cats like fish.")
+    nous("night", *HERE)
+    merged = as_json(nous("diff", "--night", "2026-06-01", "--json"))["merged"]
+
+    undone = as_json(nous("undo", "--proposal", merged[0]["proposal_id"], "--json"))
+
+    assert undone == {"undone": [merged[0]["proposal_id"]], "refused": {}}
+    assert proposals_in(owner) == {merged[0]["proposal_id"]: "undone", merged[1]["proposal_id"]: "applied"}
+
+
+def test_what_others_built_on_is_refused_with_who_and_the_command_fails(heart, nous, owner):
+    remember(heart, NINE, NINE)
+    nous("night", *HERE)
+    update = "The office opens at ten since June."
+    kept = next(memory for memory, columns in facts_in(owner).items() if columns["state"] == "active")
+    heart.agent.judge.verdicts = {}
+    supersede(heart, kept, update)
+
+    result = nous("undo", "--night", "2026-06-01")
+
+    assert result.exit_code == 1
+    assert "refused" in result.stdout
+    assert "undo that first" in " ".join(result.stdout.split())
+
+
+def supersede(heart, memory, content):
+    from uuid import UUID
+
+    from nous_online import facts, store
+
+    with heart.agent.database.transaction("aria") as connection:
+        old = store.get_fact(connection, "aria", UUID(memory))
+        new = heart.learn(content).memory
+        facts.supersede(connection, heart.agent, old=old, by=new, at=datetime.now(UTC), reason="a newer value")
+
+
+def test_without_a_date_it_is_the_last_night_that_is_over(heart, nous):
+    (night,) = as_json(nous("night", "--json"))["nights"]
+
+    assert night["night"] == (datetime.now(UTC) - timedelta(days=1)).date().isoformat()
+
+
+def test_a_command_killed_in_the_middle_is_run_again_and_ends_where_it_should(
+    heart, database_url, owner, tmp_path, server
+):  # fmt: skip
+    remember(heart, *[f"Room {number} has a window." for number in range(3)] * 2)
+    owner.execute("""create function slow() returns trigger language plpgsql as
+                     $$ begin if new.actor = 'night' then perform pg_sleep(0.3); end if; return new; end $$""")
+    owner.execute("create trigger slow before insert on lifecycle.events for each row execute function slow()")
+    environment = {**os.environ, "NOUS_DATABASE_URL": database_url, "NOUS_HOME": str(tmp_path / "home")}
+    command = [*NOUS, "night", *HERE, "--json"]
+    with (tmp_path / "said").open("w") as said:
+        process = subprocess.Popen(command, env=environment, stdout=said, stderr=said)
+    wait_until(owner, "select count(*) > 0 from lifecycle.proposals where state = 'applied'")
+    process.send_signal(signal.SIGKILL)
+    assert process.wait(timeout=30) == -signal.SIGKILL
+    wait_until(owner, "select count(*) = 0 from pg_locks where locktype = 'advisory' and database = "
+                      "(select oid from pg_database where datname = current_database())")  # fmt: skip
+    halfway = sorted(proposals_in(owner).values())
+
+    again = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, check=False)
+
+    assert 1 <= len(halfway) < 3
+    assert again.returncode == 0, again.stderr
+    assert sorted(proposals_in(owner).values()) == ["applied"] * 3
+    assert sorted(columns["state"] for columns in facts_in(owner).values()) == ["active"] * 3 + ["superseded"] * 3
+    with psycopg.connect(server.dsn("postgres"), autocommit=True) as connection:
+        connection.execute(f'drop database "{owner.info.dbname}_dagster" with (force)')
+
+
+def wait_until(owner, query):
+    ends_at = time.monotonic() + 90
+    while not owner.execute(query).fetchone()[0]:
+        assert time.monotonic() < ends_at, query
+        time.sleep(0.02)
