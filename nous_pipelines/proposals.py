@@ -7,6 +7,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import date
+from functools import cached_property
 from typing import Any
 from uuid import UUID, uuid5
 
@@ -64,7 +65,7 @@ class Proposal:
     evidence: Mapping[str, Any]
     cost_usd: float = 0.0
 
-    @property
+    @cached_property
     def id(self) -> UUID:
         """The same proposal of the same night always has the same id, so that a retry finds itself."""
         return uuid5(NAMESPACE, "\n".join((self.night.isoformat(), self.agent_id, self.kind, *self.targets)))
@@ -97,7 +98,7 @@ class Plan:
     proposals: tuple[Proposal, ...]
     waiting: tuple[Proposal, ...] = ()
 
-    @property
+    @cached_property
     def hash(self) -> str:
         """SHA-256 of everything that would be done; the checks pass this plan, and apply executes no other."""
         return hashlib.sha256(canonical_json(self.as_dict()).encode()).hexdigest()
