@@ -12,13 +12,14 @@ COMPILE := uv pip compile pyproject.toml --extra pipelines --extra dev --univers
 # Newest last: wheels for a new Python arrive late.
 PYTHONS := $(PYTHON) python3.13 python3.12 python3.11 python3.14 python3 python
 
-.PHONY: help demo test check bench dev down lock clean
+.PHONY: help demo test unit check bench dev down lock clean
 
 help:
 	@echo "make demo    90 days of an agent's memory, then a night over it    FROM=FILE.jsonl for your own"
 	@echo "make dev     the Dagster UI over your memories"
 	@echo "make down    stop what the demo started"
 	@echo "make test    all tests"
+	@echo "make unit    those that need no server, in seconds"
 	@echo "make check   lint, format, types, import contracts, house rules"
 	@echo "make bench   one measurement    NAME=dedup DATA=DIR JSON=FILE"
 	@echo "make lock    pin what pyproject.toml newly asks for    ARGS=--upgrade for all"
@@ -35,6 +36,9 @@ down:
 
 test: $(VENV)/installed
 	@$(BIN)/pytest $(ARGS)
+
+unit: $(VENV)/installed
+	@$(BIN)/pytest -m "not integration" $(ARGS)
 
 check: $(VENV)/installed
 	@$(BIN)/ruff check .

@@ -19,6 +19,26 @@ from nous_online.heart import Heart
 from nous_online.judging import Judgement, Pair, Verdict
 
 
+STARTS_PROCESSES = (
+    "test_postgres_",
+    "test_house",
+    "test_background",
+    "test_demo",
+    "test_cli",
+    "test_benchmarks",
+    "test_schedule",
+)
+"""Files whose tests start programs of their own instead of using the server of the session."""
+
+
+def pytest_collection_modifyitems(items: Sequence[pytest.Item]) -> None:
+    """Mark what needs a server or other programs; `make unit` runs the rest."""
+    for item in items:
+        needs_server = "server" in getattr(item, "fixturenames", ())
+        if needs_server or item.path.name.startswith(STARTS_PROCESSES):
+            item.add_marker(pytest.mark.integration)
+
+
 class WordEmbedder:
     """A deterministic embedder: a text is the sum of one fixed random direction a word."""
 
