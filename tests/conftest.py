@@ -18,7 +18,6 @@ from nous_online.embedding import EmbeddingSpace, Vectors, unit_rows
 from nous_online.heart import Heart
 from nous_online.judging import Judgement, Pair, Verdict
 
-
 STARTS_PROCESSES = (
     "test_postgres_",
     "test_house",
