@@ -7,7 +7,7 @@ walked together, one column at a time: where each field starts, how long it is, 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
@@ -16,18 +16,21 @@ from typing import Any, LiteralString, TypeAlias
 import numpy as np
 import polars as pl
 from numpy.typing import DTypeLike, NDArray
+from polars.io.plugins import register_io_source
 from psycopg import Connection
 from psycopg.abc import Buffer
-from psycopg.sql import SQL
+from psycopg.sql import SQL, Composed
 
 from nous_online.errors import InvalidInput, Unavailable
 
 Bytes: TypeAlias = NDArray[np.uint8]
 Places: TypeAlias = NDArray[np.int64]
+Query: TypeAlias = LiteralString | Composed
 
 SIGNATURE = b"PGCOPY\n\xff\r\n\0"
 HEADER_SIZE = 19  # signature, flags, length of an extension that no server sends
 END_MARK_SIZE = 2
+ROW_GROUP_SIZE = 16_384  # rows that are encoded together while the next ones are read
 PARSED_AT_ONCE = 8 << 20  # bytes of rows taken together: bounds what is held twice
 POSTGRES_EPOCH_US = 946_684_800_000_000  # 2000-01-01 counted from 1970-01-01
 
@@ -58,18 +61,32 @@ def anywhere(rows: bytes, dtype: DTypeLike) -> NDArray[Any]:
     return np.ndarray((len(rows) - wire.itemsize + 1,), wire, rows, strides=(1,))
 
 
-def read_rows(connection: Connection, query: LiteralString, parameters: Mapping[str, Any]) -> pl.DataFrame:
-    """Return the rows of a query as a table, every value with the bits it has in the database.
+def read_rows(connection: Connection, query: Query, parameters: Mapping[str, Any]) -> pl.DataFrame:
+    """Return the rows of a query as a table, as `read_parts` reads them."""
+    return pl.concat(read_parts(connection, query, parameters))
+
+
+def read_parts(
+    connection: Connection, query: Query, parameters: Mapping[str, Any]
+) -> Generator[pl.DataFrame, None, None]:
+    """Yield a table without rows, then the rows of a query as they come, every value with the bits it has there.
 
     Integers, reals, booleans and moments (UTC) become what they are; uuid, text, json and jsonb text; a vector a list
     of Float32, whatever its width; null stays null. Raises `InvalidInput` for a column of another type: cast it in
     the query.
     """
     kinds = _described(connection, query, parameters)
-    command = SQL("copy ({}) to stdout (format binary)").format(SQL(query))
+    yield pl.DataFrame(schema={name: DECODERS[kind][0] for name, kind in kinds.items()})
+    command = SQL("copy ({}) to stdout (format binary)").format(composed(query))
     with connection.cursor() as cursor, cursor.copy(command, parameters) as copy:
-        parts = [_parsed(rows, bounds, kinds) for rows, bounds in _batches(copy) if len(bounds) > 1]
-    return pl.concat([pl.DataFrame(schema={name: DECODERS[kind][0] for name, kind in kinds.items()}), *parts])
+        for rows, bounds in _batches(copy):
+            if len(bounds) > 1:
+                yield _parsed(rows, bounds, kinds)
+
+
+def composed(query: Query) -> SQL | Composed:
+    """Return a query as a part to build others from."""
+    return SQL(query) if isinstance(query, str) else query
 
 
 def vector_matrix(vectors: pl.Series) -> NDArray[np.float32]:
@@ -99,6 +116,30 @@ def write_parquet_atomically(table: pl.DataFrame, path: Path) -> None:
     _sync_folder(path.parent)
 
 
+def write_parquet_as_read(parts: Iterable[pl.DataFrame], schema: pl.Schema, path: Path) -> None:
+    """Write tables into one file while the next ones are still being read; what reading raises comes through.
+
+    A process that dies, or an error, leaves half a file: write it into a folder that gets its name when it is whole.
+    """
+    raised: list[Exception] = []
+
+    def pass_on(*_: object) -> Iterator[pl.DataFrame]:
+        try:
+            yield from parts
+        except Exception as error:
+            raised.append(error)
+            raise
+
+    try:
+        register_io_source(pass_on, schema=schema).sink_parquet(
+            path, compression="uncompressed", statistics=False, row_group_size=ROW_GROUP_SIZE, sync_on_close="all"
+        )
+    except Exception:
+        if raised:
+            raise raised[0] from None
+        raise
+
+
 def _sync_folder(folder: Path) -> None:
     """Make a rename last; Windows has no such call and does not need it."""
     if os.name == "nt":
@@ -110,9 +151,9 @@ def _sync_folder(folder: Path) -> None:
         os.close(opened)
 
 
-def _described(connection: Connection, query: LiteralString, parameters: Mapping[str, Any]) -> dict[str, str]:
+def _described(connection: Connection, query: Query, parameters: Mapping[str, Any]) -> dict[str, str]:
     """Ask the server for the names and types of the columns of a query, without its rows."""
-    probe = SQL("select * from ({}) described limit 0").format(SQL(query))
+    probe = SQL("select * from ({}) described limit 0").format(composed(query))
     described = connection.execute(probe, parameters).description or []
     kinds = {column.name: _kind(connection, column.type_code) for column in described}
     unknown = [f"{name} ({kind})" for name, kind in kinds.items() if kind not in DECODERS]

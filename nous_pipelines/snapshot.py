@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
+from itertools import chain
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -16,15 +17,18 @@ from zlib import crc32
 import polars as pl
 import polars.selectors as cs
 from psycopg import Connection
+from psycopg.sql import SQL, Composed
 
 from nous_online.database import Database
 from nous_online.errors import Unavailable
 from nous_online.statements import statements
-from nous_pipelines.copy_binary import read_rows, write_parquet_atomically
+from nous_pipelines.copy_binary import read_parts, read_rows, write_parquet_as_read, write_parquet_atomically
 from nous_pipelines.nights import end_of
 
 BLOCKS = statements("nous_pipelines", "snapshot.sql")
 LISTS = ("tags", "sources", "encoded_censors", "result_ids", "cited_ids", "targets")
+COUNTS = ("retrieved_count", "cited_count", "ignored_count")
+KEY = ("agent_id", "id")
 READ_TIMEOUT_S = 600.0
 
 
@@ -138,30 +142,82 @@ def _described(folder: Path) -> Snapshot:
 def _read(database: Database, folder: Path, *, night: date, probe_days: int, taken_at: datetime) -> None:
     bounds = {"night": night, "ends_at": end_of(night), "probes_from": end_of(night) - timedelta(days=probe_days)}
     with database.transaction(timeout_s=READ_TIMEOUT_S, is_snapshot=True) as connection:
-        tables = {name: read_table(connection, name, bounds) for name in ("facts", "recalls", "undone_merges")}
-    for name, table in tables.items():
-        write_parquet_atomically(table, folder / f"{name}.parquet")
+        counts = {
+            "facts": write_facts(connection, bounds, folder / "facts.parquet"),
+            **{
+                name: write_small(connection, bounds, folder / f"{name}.parquet")
+                for name in ("recalls", "undone_merges")
+            },
+        }
     description = {
         "night": night.isoformat(),
         "taken_at": taken_at.isoformat(),
-        "counts": {name: len(table) for name, table in tables.items()},
-        "checksums": {name: checksum(folder / f"{name}.parquet") for name in tables},
+        "counts": counts,
+        "checksums": {name: checksum(folder / f"{name}.parquet") for name in counts},
     }
     (folder / "snapshot.json").write_text(json.dumps(description), "utf-8")
 
 
-def read_table(connection: Connection, block: str, parameters: dict[str, Any]) -> pl.DataFrame:
-    """Return the rows of a query as a table: JSON lists as lists of text, reals as they are printed, sorted by id.
-
-    Sorting here spares the server a sort of every vector; ids are ordered in time, so it is often done already.
-    """
-    table = read_rows(connection, BLOCKS[block], parameters).with_columns(
+def as_stored(table: pl.DataFrame) -> pl.DataFrame:
+    """Turn JSON lists into lists of text, and reals into the doubles that are printed alike."""
+    return table.with_columns(
         pl.col(pl.Float32).cast(pl.String).cast(pl.Float64),
         cs.by_name(*LISTS, require_all=False).str.json_decode(pl.List(pl.String)),
     )
-    return table if "id" not in table.columns or _is_rising(table["id"]) else table.sort("id", "agent_id")
 
 
-def _is_rising(ids: pl.Series) -> bool:
-    """Tell whether each id is greater than the one before it."""
-    return (ids.slice(1) > ids.slice(0, max(len(ids) - 1, 0))).all()
+def write_small(connection: Connection, bounds: Mapping[str, Any], path: Path) -> int:
+    """Write the rows of the query that is named as the file is; return their number."""
+    table = as_stored(read_rows(connection, BLOCKS[path.stem], bounds))
+    write_parquet_atomically(table, path)
+    return len(table)
+
+
+def write_facts(connection: Connection, bounds: Mapping[str, Any], path: Path) -> int:
+    """Write the facts by id, while they are read if they come in that order; return their number.
+
+    Rows lie mostly as they were learned, and ids are ordered in time: a sort on the server would make every night wait.
+    """
+    usage = read_rows(connection, BLOCKS["usage"], bounds)
+    rewound = read_rows(connection, facts_from("rewound"), bounds)
+    with closing(read_parts(connection, facts_from("present"), bounds)) as present:
+        unchanged = (part.join(rewound, on=KEY, how="anti", maintain_order="left") for part in present)
+        parts = (with_usage(as_stored(part), usage) for part in chain(unchanged, [rewound]))
+        empty = next(parts)
+        rising = Rising(parts)
+        write_parquet_as_read(rising, empty.schema, path)
+        seen = [empty, *rising.seen, *parts]
+    if not rising.is_rising:
+        write_parquet_atomically(pl.concat(seen).sort("id", "agent_id"), path)
+    return sum(map(len, seen))
+
+
+def facts_from(block: str) -> Composed:
+    """Return the query for the facts as one block has them."""
+    return SQL(BLOCKS["facts"]).format(facts=SQL(BLOCKS[block]))
+
+
+def with_usage(facts: pl.DataFrame, usage: pl.DataFrame) -> pl.DataFrame:
+    """Add how often each fact was retrieved, cited and ignored; the vectors stay the last column."""
+    return facts.join(usage, on=KEY, how="left", maintain_order="left").select(
+        pl.exclude("embedding", *COUNTS), pl.col(COUNTS).fill_null(0), "embedding"
+    )
+
+
+class Rising:
+    """Tables passed on as long as each id is greater than the one before it; all that were seen are kept."""
+
+    def __init__(self, parts: Iterable[pl.DataFrame]) -> None:
+        self.parts = parts
+        self.seen: list[pl.DataFrame] = []
+        self.is_rising = True
+
+    def __iter__(self) -> Iterator[pl.DataFrame]:
+        """Yield tables; end at the first one out of order."""
+        for part in self.parts:
+            ids = pl.concat([*(last["id"].tail(1) for last in self.seen[-1:]), part["id"]])
+            self.seen.append(part)
+            self.is_rising = bool((ids.slice(1) > ids.head(-1)).all())
+            if not self.is_rising:
+                return
+            yield part
