@@ -25,7 +25,7 @@ from nous_online.settings import settings
 from nous_online.statements import statements
 from nous_pipelines.demo.history import history
 from nous_pipelines.instance import dagster_instance
-from nous_pipelines.interface import start_interface
+from nous_pipelines.interface import start_interface, wait_for
 from nous_pipelines.morning import show_report
 from nous_pipelines.nights import last_night
 from nous_pipelines.running import NightOptions, NightOutcome, run_night
@@ -53,14 +53,14 @@ def run_demo(source: Path | None, *, with_interface: bool) -> bool:
     with steps() as progress:
         with step(progress, "PostgreSQL"):
             stage = set_stage(night)
+            address = start_interface(stage.home) if with_interface else None  # it comes up while the rest goes on
         with step(progress, "learning" if source is None else f"importing {source}"):
             learned = learn_history(stage, source)
         with step(progress, f"night {night} in Dagster"), dagster_instance() as instance:
             outcome = run_night(night, NightOptions(stage.url, stage.home), instance=instance)
-        address = None
-        if with_interface:
+        if address is not None:
             with step(progress, "Dagster's interface"):
-                address = start_interface(stage.home)
+                wait_for(address, home=stage.home)
     tell(stage, learned, outcome, address)
     return outcome.is_success
 
