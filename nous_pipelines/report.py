@@ -108,7 +108,8 @@ class NightReport:
 def merge_lines(merge: Merged) -> list[str]:
     """Return one merge as a list entry, what it retired below what it keeps."""
     retired = "".join(f"\n  - ~~{text}~~" for text in merge.retired)
-    return [f"- **{merge.kept}** — {merge.reason} (`{merge.proposal_id}`){retired}"]
+    mark = f" **{merge.state}**" if merge.state in {"stale", "undone"} else ""
+    return [f"- **{merge.kept}** — {merge.reason} (`{merge.proposal_id}`){mark}{retired}"]
 
 
 def apart_lines(pair: KeptApart) -> list[str]:
