@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, field
-from datetime import date
+from datetime import date, datetime
 from typing import Any
 from uuid import UUID
 
@@ -177,6 +177,13 @@ def earlier_leaving(database: Database, plan: Plan) -> dict[str, list[int]]:
     """Return how many memories each agent lost in its recent nights."""
     with database.transaction() as connection:
         return dict(connection.execute(SQL["earlier_leaving"], {"night": plan.night}).fetchall())
+
+
+def applied_since(database: Database, night: date, moment: datetime) -> bool:
+    """Tell whether a night before this one was applied after a moment."""
+    with database.transaction() as connection:
+        row = connection.execute(SQL["applied_since"], {"night": night, "moment": moment}).fetchone()
+    return row is not None and row[0]
 
 
 def proposal_states(database: Database, night: date) -> dict[str, str]:

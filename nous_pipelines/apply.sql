@@ -63,5 +63,11 @@ where agent_id = %(agent_id)s and memory_id = %(memory_id)s order by id desc lim
 -- name: find_agents
 select id from heart.agents where (%(agent_ids)s::text[] = '{}' or id = any(%(agent_ids)s)) order by id
 
+-- name: applied_since
+-- Whether an earlier night changed something after a moment.
+select exists (
+    select from lifecycle.events where actor = 'night' and night < %(night)s and recorded_at > %(moment)s
+)
+
 -- name: proposal_states
 select id::text, state from lifecycle.proposals where night = %(night)s

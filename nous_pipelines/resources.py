@@ -12,10 +12,10 @@ from nous_online import postgres
 from nous_online.database import Database, open_url
 from nous_online.judging import Judge, OfflineJudge
 from nous_online.settings import settings
-from nous_pipelines.apply import find_agents
+from nous_pipelines.apply import applied_since, find_agents
 from nous_pipelines.files import NightFiles
 from nous_pipelines.policy import NightPolicy
-from nous_pipelines.snapshot import Snapshot, night_folder, open_snapshot
+from nous_pipelines.snapshot import Snapshot, night_folder, open_snapshot, take_snapshot
 
 
 class NightRun(dg.ConfigurableResource):
@@ -72,6 +72,17 @@ class NightRun(dg.ConfigurableResource):
         if snapshot is None:
             raise dg.Failure(f"night {night} has no snapshot; materialise the asset `snapshot` first")
         return snapshot
+
+    def settled_snapshot(self, night: date) -> Snapshot:
+        """Return this night's snapshot, taken anew if nothing used it yet and an earlier night was applied since.
+
+        A range launched in the interface takes the snapshot of a night as soon as that of the night before is there.
+        """
+        taken = self.snapshot(night)
+        if self.files(night).has("plan") or not applied_since(self.database, night, taken.taken_at):
+            return taken
+        taken.folder.rename(taken.folder.with_name(f"{taken.folder.name}.taken-{taken.taken_at:%Y%m%dT%H%M%S%f}"))
+        return take_snapshot(self.database, taken.folder, night=night, probe_days=self.night_policy.probe_days)
 
     def agents(self) -> list[str]:
         """Return the agents this run is for."""

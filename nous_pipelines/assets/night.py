@@ -60,7 +60,7 @@ def snapshot(context: dg.AssetExecutionContext, night_run: NightRun) -> dg.Mater
 )
 def duplicate_candidates(context: dg.AssetExecutionContext, night_run: NightRun) -> dg.MaterializeResult:
     night, policy = night_of(context), night_run.night_policy
-    taken = night_run.snapshot(night)
+    taken = night_run.settled_snapshot(night)
     apart = taken.table("undone_merges")
     parts = [
         judged_candidates(facts, policy=policy, judge=night_run.judge, undone_merges=apart)

@@ -1,0 +1,146 @@
+"""What Dagster sees of the nights: definitions, partitions, schedule, backfill."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from datetime import UTC, datetime
+from itertools import pairwise
+
+import dagster as dg
+import pytest
+from night_runs import facts_in, proposals_in, remember
+
+from nous_pipelines.checks import CHECKS
+from nous_pipelines.definitions import ASSETS, NIGHTS, defs, every_night
+
+NIGHT_ORDER = ("snapshot", "duplicate_candidates", "duplicate_clusters", "merge_proposals", "plan", "applied", "report")
+
+# A backfill as the interface launches it, without its daemon's pauses of 30 seconds. The daemon's loop has no public
+# door: this is the one place that knows Dagster from inside. In a process of its own, since Dagster leaves coroutines
+# behind that nobody awaits.
+BACKFILL = """
+import json, logging, sys, time
+from dagster import AssetKey
+from dagster._core.execution.backfill import PartitionBackfill
+from dagster._core.test_utils import create_test_daemon_workspace_context, instance_for_test
+from dagster._core.workspace.load_target import ModuleTarget
+from dagster._daemon.backfill import execute_backfill_iteration
+from nous_pipelines.definitions import ASSETS
+
+folder, *nights = sys.argv[1:]
+target = ModuleTarget("nous_pipelines.definitions", attribute=None, working_directory=None, location_name=None)
+with (
+    instance_for_test(temp_dir=folder, synchronous_run_coordinator=True, synchronous_run_launcher=True) as instance,
+    create_test_daemon_workspace_context(target, instance) as workspace,
+):
+    instance.add_backfill(
+        PartitionBackfill.from_asset_partitions(
+            backfill_id="range", asset_graph=workspace.create_request_context().asset_graph, partition_names=nights,
+            asset_selection=[asset.key for asset in ASSETS], backfill_timestamp=time.time(), tags={},
+            dynamic_partitions_store=instance, all_partitions=False, title=None, description=None, run_config=None,
+        )
+    )
+    status = "REQUESTED"
+    while status in ("REQUESTED", "COMPLETING"):
+        errors = [error for error in execute_backfill_iteration(workspace, logging.getLogger("backfill")) if error]
+        assert not errors, errors
+        status = instance.get_backfill("range").status.value
+    runs = sorted(instance.get_run_records(), key=lambda record: record.start_time)
+    applied = [
+        (run.dagster_run.tags["dagster/partition"], run.dagster_run.status.value) for run in runs
+        if AssetKey("applied") in run.dagster_run.asset_selection
+    ]
+print(json.dumps({"status": status, "applied": applied}))
+"""
+
+
+@pytest.fixture(scope="module")
+def instance():
+    with dg.DagsterInstance.ephemeral() as ephemeral:
+        yield ephemeral
+
+
+def asked_for(instance, moment):
+    """Return the nights the schedule asks for at a moment."""
+    with dg.build_schedule_context(
+        instance=instance, scheduled_execution_time=moment, repository_def=defs.get_repository_def()
+    ) as context:
+        requests = every_night.evaluate_tick(context).run_requests or []
+    return [(request.partition_key, request.run_key) for request in requests]
+
+
+def test_the_definitions_load():
+    dg.Definitions.validate_loadable(defs)
+
+
+@pytest.mark.parametrize(
+    ("moment", "night"),
+    [
+        (datetime(2026, 6, 2, 3, tzinfo=UTC), "2026-06-01"),
+        (datetime(2026, 3, 1, 3, tzinfo=UTC), "2026-02-28"),
+        (datetime(2027, 1, 1, 3, tzinfo=UTC), "2026-12-31"),
+    ],
+)
+def test_the_schedule_asks_for_the_night_that_ended_once(instance, moment, night):
+    assert asked_for(instance, moment) == [(night, night)]
+
+
+def test_the_schedule_waits_to_be_switched_on():
+    assert every_night.default_status is dg.DefaultScheduleStatus.STOPPED
+    assert every_night.cron_schedule == "0 3 * * *"
+
+
+def test_the_partitions_are_the_nights_from_the_first_one_to_tonight():
+    now = datetime(2026, 6, 1, 12, tzinfo=UTC)
+
+    keys = NIGHTS.get_partition_keys(current_time=now)
+
+    assert (keys[0], keys[-1]) == ("2020-01-01", "2026-06-01")
+
+
+def test_a_night_reads_what_the_night_before_left():
+    graph = defs.resolve_asset_graph()
+
+    assert dg.AssetKey("snapshot") in graph.get(dg.AssetKey("snapshot")).parent_keys
+    for earlier, later in pairwise(NIGHT_ORDER):
+        assert dg.AssetKey(earlier) in graph.get(dg.AssetKey(later)).parent_keys
+
+
+def test_every_check_is_there_and_blocks():
+    keys = {key: defs.resolve_asset_graph().get(key) for key in defs.resolve_asset_graph().asset_check_keys}
+
+    assert {key.name for key in keys} == set(CHECKS)
+    assert all(node.blocking for node in keys.values())
+
+
+def test_every_asset_is_described_and_part_of_a_night():
+    selected = defs.resolve_job_def("nightly").asset_layer.executable_asset_keys
+
+    assert selected == {asset.key for asset in ASSETS}
+    assert all(asset.descriptions_by_key[asset.key] for asset in ASSETS)
+
+
+def test_a_dry_run_ends_before_anything_is_applied():
+    selected = {key.to_user_string() for key in defs.resolve_job_def("dry_run").asset_layer.executable_asset_keys}
+
+    assert selected == set(NIGHT_ORDER[:5])
+
+
+def test_a_range_of_nights_is_backfilled_in_order(heart, database_url, owner, tmp_path):
+    remember(heart, *["Cats like fish."] * 4)
+    nights = [f"2026-05-0{day}" for day in (2, 3, 4)]
+    environment = {**os.environ, "NOUS_DATABASE_URL": database_url, "NOUS_HOME": str(tmp_path / "home")}
+    command = [sys.executable, "-c", BACKFILL, str(tmp_path), *nights]
+
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=240, check=False)
+
+    assert done.returncode == 0, done.stderr[-2000:]
+    said = json.loads(done.stdout.splitlines()[-1])
+    assert said["status"] == "COMPLETED_SUCCESS"
+    assert [night for night, status in said["applied"] if status == "SUCCESS"] == nights
+    retired = [columns["superseded_at"] for columns in facts_in(owner).values() if columns["state"] == "superseded"]
+    assert sorted(moment[:10] for moment in retired) == ["2026-05-03", "2026-05-04", "2026-05-05"]
+    assert set(proposals_in(owner).values()) == {"applied"}
