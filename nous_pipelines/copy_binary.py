@@ -30,7 +30,7 @@ Query: TypeAlias = LiteralString | Composed
 SIGNATURE = b"PGCOPY\n\xff\r\n\0"
 HEADER_SIZE = 19  # signature, flags, length of an extension that no server sends
 END_MARK_SIZE = 2
-ROW_GROUP_SIZE = 16_384  # rows that are encoded together while the next ones are read
+ROW_GROUP_SIZE = 4096  # rows encoded together: what one batch of wide vectors holds
 PARSED_AT_ONCE = 8 << 20  # bytes of rows taken together: bounds what is held twice
 POSTGRES_EPOCH_US = 946_684_800_000_000  # 2000-01-01 counted from 1970-01-01
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
@@ -174,22 +174,20 @@ def write_small(connection: Connection, bounds: Mapping[str, Any], path: Path) -
 
 
 def write_facts(connection: Connection, bounds: Mapping[str, Any], path: Path) -> int:
-    """Write the facts by id, while they are read if they come in that order; return their number.
+    """Write the facts while they are read, then by id if they did not come so; return their number.
 
     Rows lie mostly as they were learned, and ids are ordered in time: a sort on the server would make every night wait.
     """
     usage = read_rows(connection, BLOCKS["usage"], bounds)
     rewound = read_rows(connection, facts_from("rewound"), bounds)
     with closing(read_parts(connection, facts_from("present"), bounds)) as present:
-        unchanged = (part.join(rewound, on=KEY, how="anti", maintain_order="left") for part in present)
+        unchanged = (without(part, rewound) for part in present)
         parts = (with_usage(as_stored(part), usage) for part in chain(unchanged, [rewound]))
-        empty = next(parts)
-        rising = Rising(parts)
-        write_parquet_as_read(rising, empty.schema, path)
-        seen = [empty, *rising.seen, *parts]
-    if not rising.is_rising:
-        write_parquet_atomically(pl.concat(seen).sort("id", "agent_id"), path)
-    return sum(map(len, seen))
+        write_parquet_as_read(parts, next(parts).schema, path)
+    ids = pl.read_parquet(path, columns=["id"])["id"]
+    if not (ids.slice(1) > ids.head(-1)).all():
+        write_parquet_atomically(pl.read_parquet(path, memory_map=False).sort("id", "agent_id"), path)
+    return len(ids)
 
 
 def facts_from(block: str) -> Composed:
@@ -197,27 +195,12 @@ def facts_from(block: str) -> Composed:
     return SQL(BLOCKS["facts"]).format(facts=SQL(BLOCKS[block]))
 
 
+def without(facts: pl.DataFrame, others: pl.DataFrame) -> pl.DataFrame:
+    """Leave out the facts that are in another table too."""
+    return facts.join(others, on=KEY, how="anti", maintain_order="left") if len(others) else facts
+
+
 def with_usage(facts: pl.DataFrame, usage: pl.DataFrame) -> pl.DataFrame:
-    """Add how often each fact was retrieved, cited and ignored; the vectors stay the last column."""
-    return facts.join(usage, on=KEY, how="left", maintain_order="left").select(
-        pl.exclude("embedding", *COUNTS), pl.col(COUNTS).fill_null(0), "embedding"
-    )
-
-
-class Rising:
-    """Tables passed on as long as each id is greater than the one before it; all that were seen are kept."""
-
-    def __init__(self, parts: Iterable[pl.DataFrame]) -> None:
-        self.parts = parts
-        self.seen: list[pl.DataFrame] = []
-        self.is_rising = True
-
-    def __iter__(self) -> Iterator[pl.DataFrame]:
-        """Yield tables; end at the first one out of order."""
-        for part in self.parts:
-            ids = pl.concat([*(last["id"].tail(1) for last in self.seen[-1:]), part["id"]])
-            self.seen.append(part)
-            self.is_rising = bool((ids.slice(1) > ids.head(-1)).all())
-            if not self.is_rising:
-                return
-            yield part
+    """Add how often each fact was retrieved, cited and ignored, before the vectors, which no join has to move."""
+    counts = facts.select(KEY).join(usage, on=KEY, how="left", maintain_order="left").select(COUNTS).fill_null(0)
+    return facts.hstack(counts).select(pl.exclude("embedding"), "embedding")
