@@ -16,12 +16,14 @@ from nous_online.judging import Judge
 from nous_pipelines.nights import end_of
 from nous_pipelines.policy import NightPolicy
 from nous_pipelines.proposals import Plan, planned
+from nous_pipelines.running import NightOptions
 from nous_pipelines.snapshot import Snapshot, take_snapshot
 from nous_pipelines.transforms.merging import duplicate_clusters_of, judged_candidates, merge_proposals_of
 
 NIGHT = date(2026, 6, 1)
 SAID = datetime(2026, 5, 1, 9, tzinfo=UTC)
 VERSIONING = ("row_version", "written_xid")
+POLICY = {"candidate_similarity": 0.7}
 
 
 def remember(heart: Heart, *contents: str, **details: Any) -> None:
@@ -78,11 +80,16 @@ def events_in(owner: psycopg.Connection) -> list[dict[str, Any]]:
         return cursor.execute("select * from lifecycle.events order by id").fetchall()
 
 
-def states_in(owner: psycopg.Connection) -> dict[str, str]:
-    """Return the state of each fact, by content where that is unique, else of the last row of that content."""
-    return dict(owner.execute("select content, state from heart.facts order by learned_at").fetchall())
-
-
 def proposals_in(owner: psycopg.Connection) -> dict[str, str]:
     """Return the state of each proposal, by id."""
     return dict(owner.execute("select id::text, state from lifecycle.proposals").fetchall())
+
+
+def everything(owner: psycopg.Connection) -> tuple[Any, ...]:
+    """Return all a night could change: facts with their versions, events, proposals, usage."""
+    return facts_in(owner, without=()), events_in(owner), proposals_in(owner), usage_in(owner)
+
+
+def options(database_url: str, home: Path, **changes: Any) -> NightOptions:
+    """Return the options of a night of this database that looks at pairs from a cosine of 0.7 on."""
+    return NightOptions(**{"database_url": database_url, "home": home, "policy": POLICY, **changes})

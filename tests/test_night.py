@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import uuid
-from collections import Counter
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 
@@ -11,7 +9,7 @@ import filelock
 import psycopg
 import pytest
 from dagster import AssetKey, DagsterInstance
-from night_runs import NIGHT, SAID, events_in, facts_in, proposals_in, remember, usage_in
+from night_runs import NIGHT, POLICY, SAID, everything, facts_in, options, remember
 
 from nous_online.database import Database
 from nous_online.errors import Conflict, InvalidInput, NotFound, Unavailable
@@ -19,12 +17,11 @@ from nous_online.heart import Heart
 from nous_online.judging import OfflineJudge, Verdict
 from nous_pipelines.checks import CHECKS, CheckResult
 from nous_pipelines.files import NightFiles
-from nous_pipelines.running import NightOptions, folder_of, read_report, run_night
+from nous_pipelines.running import folder_of, read_report, run_night
 from nous_pipelines.undo import Selection, undo
 
 NINE = "The office opens at nine."
 BACKUPS = ("Backups are kept for 30 days.", "Backups are kept for 14 days.")
-POLICY = {"candidate_similarity": 0.7}
 
 
 @pytest.fixture(scope="module")
@@ -53,14 +50,6 @@ def folder(database_url, tmp_path):
 def opened(database, embedder, judge):
     """Open the memory of an agent by name."""
     return lambda agent_id: Heart.open(agent_id, database=database, embedder=embedder, judge=judge)
-
-
-def options(database_url, home, **changes):
-    return NightOptions(**{"database_url": database_url, "home": home, "policy": POLICY, **changes})
-
-
-def everything(owner):
-    return facts_in(owner, without=()), events_in(owner), proposals_in(owner), usage_in(owner)
 
 
 def active(owner, agent_id="aria"):
@@ -354,61 +343,6 @@ def test_a_home_that_cannot_be_written_to_is_named(heart, run, owner, tmp_path):
         run()
 
     assert everything(owner) == before
-
-
-HISTORY = (
-    ("a1", date(2026, 5, 1), NINE),
-    ("b1", date(2026, 5, 1), BACKUPS[0]),
-    ("a2", date(2026, 5, 2), NINE),
-    ("c1", date(2026, 5, 2), "Cats like fish."),
-    ("b2", date(2026, 5, 3), BACKUPS[1]),
-    ("a3", date(2026, 5, 3), "The office opens at nine"),
-    ("c2", date(2026, 5, 3), "Cats like fish"),
-)
-NIGHTS = [date(2026, 5, day) for day in range(1, 4)]
-
-
-def test_backfilling_an_imported_history_ages_it_as_if_it_had_been_lived(
-    server, template, embedder, judge, instance, tmp_path
-):  # fmt: skip
-    def lived(url):
-        for night in NIGHTS:
-            learn(url, [entry for entry in HISTORY if entry[1] == night])
-            assert run_night(night, options(url, tmp_path), instance=instance).is_success
-
-    def imported(url):
-        learn(url, HISTORY)
-        for night in NIGHTS:
-            assert run_night(night, options(url, tmp_path), instance=instance).is_success
-
-    def learn(url, entries):
-        database = Database(url)
-        heart = Heart.open("aria", database=database, embedder=embedder, judge=judge)
-        heart.learn_deferred([
-            (text, {"learned_at": datetime.combine(day, SAID.timetz()), "idempotency_key": key})
-            for key, day, text in entries
-        ])  # fmt: skip
-        database.close()
-
-    outcomes = [left_by(way, server, template) for way in (lived, imported)]
-
-    assert outcomes[0] == outcomes[1]
-    assert Counter(columns["state"] for columns in outcomes[0][0].values()) == {"active": 4, "superseded": 3}
-
-
-def left_by(live, server, template):
-    """Return what a way of living leaves in a database of its own, but for when the rows were written."""
-    name = f"lived_{uuid.uuid4().hex[:12]}"
-    with psycopg.connect(server.dsn("postgres"), autocommit=True) as connection:
-        connection.execute(f"create database {name} template {template}")
-        live(server.dsn(name))
-        with psycopg.connect(server.dsn(name), autocommit=True) as owner:
-            facts = facts_in(owner, without=("written_xid", "created_at"))
-            events = [
-                (str(e["memory_id"]), e["action"], e["version_after"], e["effective_at"]) for e in events_in(owner)
-            ]
-        connection.execute(f"drop database {name} with (force)")
-    return facts, sorted(events), sorted(Counter(e[1] for e in events).items())
 
 
 def test_a_night_that_is_undone_stays_undone_when_it_is_run_again_and_in_the_next_ones(
