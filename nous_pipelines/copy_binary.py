@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from io import BytesIO
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, LiteralString, TypeAlias
@@ -174,22 +175,19 @@ def _kind(connection: Connection, oid: int) -> str:
 
 def _batches(messages: Iterable[Buffer]) -> Iterator[tuple[bytes, Places]]:
     """Yield the stream in batches of some megabytes, with where each row starts in it and where the last one ends."""
-    waiting: list[Buffer] = []
-    size = 0
+    held, sizes = BytesIO(), list[int]()
     for message in messages:
-        waiting.append(message)
-        size += len(message)
-        if size >= PARSED_AT_ONCE:
-            yield _batch(waiting)
-            waiting, size = [], 0
-    if waiting:
-        yield _batch(waiting)
+        sizes.append(held.write(message))  # copied at once: thousands of waiting buffers would keep the collector busy
+        if held.tell() >= PARSED_AT_ONCE:
+            yield _batch(held.getvalue(), sizes)
+            held, sizes = BytesIO(), []
+    if sizes:
+        yield _batch(held.getvalue(), sizes)
 
 
-def _batch(messages: list[Buffer]) -> tuple[bytes, Places]:
-    """Join messages of one row each; the first of all starts with the header, the last of all is the end mark."""
-    whole = b"".join(messages)
-    bounds = np.cumsum([0, *map(len, messages)])
+def _batch(whole: bytes, sizes: list[int]) -> tuple[bytes, Places]:
+    """Tell where the rows in messages of one row each start; the first has the header, the last is the end mark."""
+    bounds = np.cumsum([0, *sizes])
     if whole.startswith(SIGNATURE):
         bounds[0] = HEADER_SIZE
     is_last = bounds[-1] - bounds[-2] == END_MARK_SIZE  # no row is that short

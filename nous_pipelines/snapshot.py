@@ -202,5 +202,8 @@ def without(facts: pl.DataFrame, others: pl.DataFrame) -> pl.DataFrame:
 
 def with_usage(facts: pl.DataFrame, usage: pl.DataFrame) -> pl.DataFrame:
     """Add how often each fact was retrieved, cited and ignored, before the vectors, which no join has to move."""
-    counts = facts.select(KEY).join(usage, on=KEY, how="left", maintain_order="left").select(COUNTS).fill_null(0)
-    return facts.hstack(counts).select(pl.exclude("embedding"), "embedding")
+    if usage.is_empty():
+        counts = pl.DataFrame([pl.Series(name, [0], dtype=pl.Int64).new_from_index(0, len(facts)) for name in COUNTS])
+    else:
+        counts = facts.select(KEY).join(usage, on=KEY, how="left", maintain_order="left").select(COUNTS).fill_null(0)
+    return facts.drop("embedding").hstack(counts).hstack([facts["embedding"]])
