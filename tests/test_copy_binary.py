@@ -1,17 +1,38 @@
+import json
 import math
 import os
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from uuid import UUID
 
 import numpy as np
 import polars as pl
 import pytest
 
-from nous_online.errors import InvalidInput, Unavailable
+from nous_online.database import Database
+from nous_online.errors import DeadlineExceeded, InvalidInput, Unavailable
 from nous_pipelines import copy_binary
-from nous_pipelines.copy_binary import read_rows, vector_matrix, write_parquet_atomically
+from nous_pipelines.copy_binary import read_rows, vector_matrix, write_parquet_as_read, write_parquet_atomically
+from nous_pipelines.snapshot import COUNTS, take_snapshot
 
 IDS = [str(UUID(int=number << 100 | number)) for number in range(1, 6)]
+NIGHT = date(2026, 6, 1)
+ODD_FACTS = [  # place in the order of ids, agent, content, subject, tags, confidence, sources, censors, vector
+    (
+        3,
+        "aria",
+        'Zürich, "quoted"\n\\ 漢字 🜚',
+        "",
+        ["a, b", 'c"d', "e\nf", "ü"],
+        0.1,
+        '["x\\"y", "é"]',
+        None,
+        "[1,0.5]",
+    ),
+    (1, "borea", "\\.", None, [], 1 / 3, "[]", "[]", None),
+    (5, "aria", "NULL", "NULL", ["NULL", ""], 1e-7, '["a/b", "\\u0007"]', '["c,1"]', "[0.1,3e-38,7]"),
+    (2, "aria", " spaces ", "s", ["{}"], 1.0, "[]", None, "[1,2,3]"),
+    (4, "borea", "'; drop table heart.facts; --", "東京", ["a"], 0.7, '["s"]', '["c", "d"]', "[4]"),
+]
 
 
 @pytest.fixture
@@ -149,3 +170,106 @@ def test_a_write_that_fails_leaves_the_earlier_file_and_nothing_else(tmp_path, m
 
     assert pl.read_parquet(path)["id"].to_list() == ["before"]
     assert [file.name for file in tmp_path.iterdir()] == ["facts.parquet"]
+
+
+@pytest.fixture
+def odd_store(owner):
+    """Facts of two agents that lie out of order, one changed twice since the night, with uses before and after it."""
+    owner.execute("set session_replication_role = replica")
+    owner.execute("insert into heart.agents (id, embedding_space_id) values ('aria', 'odd'), ('borea', 'odd')")
+    for place, *columns in ODD_FACTS:
+        owner.execute(
+            """insert into heart.facts (id, agent_id, content, subject, tags, confidence, sources, encoded_censors,
+                   embedding, embedding_space_id, learned_at)
+               values (%s, %s, %s, %s, %s, %s, %s, %s, %s, 'odd', '2026-05-01 09:00:00.000001+00')""",
+            [UUID(int=place), *columns],
+        )
+    owner.execute(
+        "update heart.facts set state = 'superseded', superseded_by = %s, superseded_at = '2026-06-05' where id = %s",
+        [UUID(int=3), UUID(int=2)],
+    )
+    for version, moment, before in (
+        (1, "2026-06-03", '{"category": "first", "tags": ["x,y", "z"], "confidence": 0.3}'),
+        (2, "2026-06-05", '{"category": "second", "state": "active", "superseded_by": null, "superseded_at": null}'),
+    ):
+        owner.execute(
+            """insert into lifecycle.events (agent_id, memory_kind, memory_id, action, from_state, to_state,
+                   version_before, version_after, before, actor, reason, effective_at)
+               values ('aria', 'fact', %s, 'changed', 'active', 'active', %s, %s, %s, 'agent', 'it was so', %s)""",
+            [UUID(int=2), version, version + 1, before, moment],
+        )
+    owner.execute(
+        "insert into heart.usage select agent_id, id, 'fact', 5, 2, 1 from heart.facts where agent_id = 'aria'"
+    )
+    for moment in ("2026-05-30", "2026-06-04"):
+        owner.execute(
+            """insert into heart.recalls (agent_id, recalled_at, query, result_limit, query_embedding, result_ids,
+                   cited_ids, ignored_ids) values ('aria', %s, 'what, "now"?', 5, '[1,2]', %s, %s, %s)""",
+            [moment, [UUID(int=3), UUID(int=5)], [UUID(int=3)], [UUID(int=5)]],
+        )
+    return owner
+
+
+@pytest.fixture
+def odd_snapshot(odd_store, database_url, tmp_path):
+    database = Database(database_url, role="nous_night")
+    yield take_snapshot(database, tmp_path / "night", night=NIGHT, probe_days=30)
+    database.close()
+
+
+def test_a_snapshot_says_of_a_fact_what_the_store_says(odd_store, odd_snapshot):
+    facts = {row["id"]: row for row in odd_snapshot.table("facts").to_dicts()}
+
+    assert list(facts) == [str(UUID(int=place)) for place in range(1, 6)]
+    for place, agent, content, subject, tags, confidence, sources, censors, vector in ODD_FACTS:
+        row = facts[str(UUID(int=place))]
+        assert (row["agent_id"], row["content"], row["subject"]) == (agent, content, subject)
+        assert row["sources"] == json.loads(sources)
+        assert row["encoded_censors"] == (json.loads(censors) if censors else None)
+        expected = None if vector is None else np.array(json.loads(vector), np.float32).tolist()
+        assert row["embedding"] == expected
+        assert row["learned_at"] == datetime(2026, 5, 1, 9, 0, 0, 1, tzinfo=UTC)
+        if place != 2:
+            assert (row["tags"], row["confidence"]) == (tags, float(str(np.float32(confidence))))
+            assert (row["is_rewound"], row["state"], row["superseded_by"]) == (False, "active", None)
+
+
+def test_a_snapshot_takes_back_later_changes_and_uses(odd_snapshot):
+    facts = {UUID(row["id"]).int: row for row in odd_snapshot.table("facts").to_dicts()}
+    counts = [tuple(facts[place][name] for name in COUNTS) for place in range(1, 6)]
+
+    rewound = facts[2]
+    assert (rewound["is_rewound"], rewound["state"], rewound["superseded_by"]) == (True, "active", None)
+    assert (rewound["category"], rewound["tags"], rewound["confidence"]) == ("first", ["x,y", "z"], 0.3)
+    assert rewound["embedding"] == [1.0, 2.0, 3.0]
+    assert counts == [(0, 0, 0), (5, 2, 1), (4, 1, 1), (0, 0, 0), (4, 2, 0)]
+    (probe,) = odd_snapshot.table("recalls").to_dicts()
+    assert (probe["query"], probe["embedding"]) == ('what, "now"?', [1.0, 2.0])
+    assert (probe["result_ids"], probe["cited_ids"]) == ([str(UUID(int=3)), str(UUID(int=5))], [str(UUID(int=3))])
+
+
+def test_a_snapshot_has_the_same_schema_whatever_lies_in_the_store(odd_snapshot, database_url, owner, tmp_path):
+    owner.execute("truncate heart.facts, heart.usage, heart.recalls, lifecycle.events cascade")
+    database = Database(database_url, role="nous_night")
+    empty = take_snapshot(database, tmp_path / "empty", night=NIGHT, probe_days=30)
+    database.close()
+
+    for name in ("facts", "recalls", "undone_merges"):
+        assert empty.table(name).schema == odd_snapshot.table(name).schema
+
+
+def test_an_error_while_reading_comes_through_the_writer(tmp_path):
+    def parts():
+        yield pl.DataFrame({"id": ["a"]})
+        raise DeadlineExceeded("too slow")
+
+    with pytest.raises(DeadlineExceeded, match="too slow"):
+        write_parquet_as_read(parts(), pl.Schema({"id": pl.String}), tmp_path / "facts.parquet")
+
+
+def test_tables_written_as_they_are_read_are_one_table(tmp_path):
+    parts = [pl.DataFrame({"id": [str(place)], "embedding": [[place / 2]]}) for place in range(20)]
+
+    write_parquet_as_read(parts, parts[0].schema, tmp_path / "facts.parquet")
+
+    assert pl.read_parquet(tmp_path / "facts.parquet").equals(pl.concat(parts))
