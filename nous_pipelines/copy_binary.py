@@ -23,11 +23,13 @@ from psycopg.abc import Buffer
 from psycopg.sql import SQL, Composed
 
 from nous_online.errors import InvalidInput, Unavailable
+from nous_online.statements import statements
 
 Bytes: TypeAlias = NDArray[np.uint8]
 Places: TypeAlias = NDArray[np.int64]
 Query: TypeAlias = LiteralString | Composed
 
+BLOCKS = statements("nous_pipelines", "copy_binary.sql")
 SIGNATURE = b"PGCOPY\n\xff\r\n\0"
 HEADER_SIZE = 19  # signature, flags, length of an extension that no server sends
 END_MARK_SIZE = 2
@@ -78,7 +80,7 @@ def read_parts(
     """
     kinds = _described(connection, query, parameters)
     yield pl.DataFrame(schema={name: DECODERS[kind][0] for name, kind in kinds.items()})
-    command = SQL("copy ({}) to stdout (format binary)").format(composed(query))
+    command = SQL(BLOCKS["copy_rows"]).format(composed(query))
     with connection.cursor() as cursor, cursor.copy(command, parameters) as copy:
         for rows, bounds in _batches(copy):
             if len(bounds) > 1:
@@ -120,7 +122,7 @@ def write_parquet_atomically(table: pl.DataFrame, path: Path) -> None:
 def write_parquet_as_read(parts: Iterable[pl.DataFrame], schema: pl.Schema, path: Path) -> None:
     """Write tables into one file while the next ones are still being read; what reading raises comes through.
 
-    A process that dies, or an error, leaves half a file: write it into a folder that gets its name when it is whole.
+    Nothing is flushed, and an error leaves half a file: write it into a folder that gets its name when it is whole.
     """
     raised: list[Exception] = []
 
@@ -133,7 +135,7 @@ def write_parquet_as_read(parts: Iterable[pl.DataFrame], schema: pl.Schema, path
 
     try:
         register_io_source(pass_on, schema=schema).sink_parquet(
-            path, compression="uncompressed", statistics=False, row_group_size=ROW_GROUP_SIZE, sync_on_close="all"
+            path, compression="uncompressed", statistics=False, row_group_size=ROW_GROUP_SIZE
         )
     except Exception:
         if raised:
@@ -154,7 +156,7 @@ def _sync_folder(folder: Path) -> None:
 
 def _described(connection: Connection, query: Query, parameters: Mapping[str, Any]) -> dict[str, str]:
     """Ask the server for the names and types of the columns of a query, without its rows."""
-    probe = SQL("select * from ({}) described limit 0").format(composed(query))
+    probe = SQL(BLOCKS["describe"]).format(composed(query))
     described = connection.execute(probe, parameters).description or []
     kinds = {column.name: _kind(connection, column.type_code) for column in described}
     unknown = [f"{name} ({kind})" for name, kind in kinds.items() if kind not in DECODERS]
@@ -169,7 +171,7 @@ def _kind(connection: Connection, oid: int) -> str:
     known = connection.adapters.types.get(oid)
     if known is not None:
         return known.name if known.oid == oid else f"{known.name}[]"
-    row = connection.execute("select typname from pg_type where oid = %s", [oid]).fetchone()
+    row = connection.execute(BLOCKS["name_type"], [oid]).fetchone()
     return row[0] if row else str(oid)
 
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
@@ -118,6 +120,15 @@ def checksum(path: Path) -> int:
     return value
 
 
+def flushed(path: Path) -> int:
+    """Flush a file to the disk and return its checksum, taken meanwhile."""
+    with path.open("r+b") as file, ThreadPoolExecutor(1) as disk:
+        flushing = disk.submit(os.fsync, file.fileno())
+        value = checksum(path)
+        flushing.result()
+    return value
+
+
 def open_snapshot(folder: Path) -> Snapshot | None:
     """Return the snapshot that lies in `folder`, or None; raise `Unavailable` when its description is damaged."""
     return _described(folder) if (folder / "snapshot.json").exists() else None
@@ -153,7 +164,7 @@ def _read(database: Database, folder: Path, *, night: date, probe_days: int, tak
         "night": night.isoformat(),
         "taken_at": taken_at.isoformat(),
         "counts": counts,
-        "checksums": {name: checksum(folder / f"{name}.parquet") for name in counts},
+        "checksums": {name: flushed(folder / f"{name}.parquet") for name in counts},
     }
     (folder / "snapshot.json").write_text(json.dumps(description), "utf-8")
 
