@@ -11,11 +11,12 @@ from typing import Any
 from uuid import UUID
 
 from psycopg import Connection
+from psycopg.rows import class_row
 from psycopg.types.json import Jsonb
 
 from nous_online.changes import Cause, UsageDelta, add_usage, change_fact, locked_versions
 from nous_online.database import Database
-from nous_online.errors import Conflict, NotFound
+from nous_online.errors import Conflict, InvalidInput, NotFound, Refused
 from nous_online.statements import statements
 from nous_pipelines.nights import end_of
 from nous_pipelines.proposals import Change, Plan, Proposal, Read
@@ -30,9 +31,25 @@ class Applied:
 
     applied: int = 0
     stale: int = 0
+    refused: int = 0
     known: int = 0
     """Decided in an earlier run of the same night; nothing was done again."""
-    stale_reasons: Mapping[str, str] = field(default_factory=dict)
+    reasons: Mapping[str, str] = field(default_factory=dict)
+    """Why a proposal went stale or was refused."""
+
+
+@dataclass(frozen=True)
+class StoredProposal:
+    """A proposal that was decided, with the words of what it is about."""
+
+    id: str
+    agent_id: str
+    kind: str
+    targets: list[str]
+    reason: str
+    evidence: Mapping[str, Any]
+    state: str
+    texts: Mapping[str, str]
 
 
 def apply_plan(
@@ -49,19 +66,19 @@ def apply_plan(
     when another night is at work on one of the agents; nothing was changed then.
     """
     outcomes: Counter[str] = Counter()
-    stale_reasons: dict[str, str] = {}
+    reasons: dict[str, str] = {}
     with holding_night(database, sorted({proposal.agent_id for proposal in plan.proposals})):
         store_plan(database, plan, run_id=run_id, checks=checks)
         for done, proposal in enumerate(plan.proposals, start=1):
             outcome, reason = apply_proposal(database, plan.hash, proposal, run_id=run_id)
             outcomes[outcome] += 1
-            if outcome == "stale":
-                stale_reasons[str(proposal.id)] = reason
+            if outcome in {"stale", "refused"}:
+                reasons[str(proposal.id)] = reason
             if on_progress is not None:
                 on_progress(done, len(plan.proposals))
         with database.transaction() as connection:
             connection.execute(SQL["close_plan"], {"hash": plan.hash})
-    return Applied(outcomes["applied"], outcomes["stale"], outcomes["known"], stale_reasons)
+    return Applied(outcomes["applied"], outcomes["stale"], outcomes["refused"], outcomes["known"], reasons)
 
 
 @contextmanager
@@ -95,7 +112,22 @@ def store_plan(database: Database, plan: Plan, *, run_id: str, checks: Sequence[
 
 
 def apply_proposal(database: Database, plan_hash: str, proposal: Proposal, *, run_id: str) -> tuple[str, str]:
-    """Apply one proposal in one transaction; return `applied`, `stale` or `known`, and why."""
+    """Apply one proposal and return `applied`, `stale`, `refused` or `known`, and why.
+
+    What the database's own rules forbid is recorded as refused, so that it does not stop the others night after night.
+    """
+    try:
+        return apply_at_once(database, plan_hash, proposal, run_id=run_id)
+    except (Refused, InvalidInput) as error:
+        with database.transaction(proposal.agent_id, timeout_s=PROPOSAL_TIMEOUT_S) as connection:
+            connection.execute(SQL["store_proposal"], proposal_row(plan_hash, proposal))
+            decision = {"agent_id": proposal.agent_id, "id": proposal.id, "state": "refused", "outcome": str(error)}
+            connection.execute(SQL["decide_proposal"], decision)
+        return "refused", str(error)
+
+
+def apply_at_once(database: Database, plan_hash: str, proposal: Proposal, *, run_id: str) -> tuple[str, str]:
+    """Apply one proposal in one transaction, or leave it stale."""
     key = {"agent_id": proposal.agent_id, "id": proposal.id}
     with database.transaction(proposal.agent_id, timeout_s=PROPOSAL_TIMEOUT_S) as connection:
         connection.execute(SQL["store_proposal"], proposal_row(plan_hash, proposal))
@@ -186,7 +218,7 @@ def applied_since(database: Database, night: date, moment: datetime) -> bool:
     return row is not None and row[0]
 
 
-def proposal_states(database: Database, night: date) -> dict[str, str]:
-    """Return what became of each proposal of a night that was carried out."""
-    with database.transaction() as connection:
-        return dict(connection.execute(SQL["proposal_states"], {"night": night}).fetchall())
+def proposals_of(database: Database, night: date) -> list[StoredProposal]:
+    """Return the proposals of a night that were decided, whichever of its runs decided them."""
+    with database.transaction() as connection, connection.cursor(row_factory=class_row(StoredProposal)) as cursor:
+        return cursor.execute(SQL["proposals_of_night"], {"night": night}).fetchall()

@@ -117,6 +117,7 @@ def report(*, night: NightOption = None, agent: AgentOption = None, as_json: Jso
         show_json({**asdict(found), "counts": found.counts})
     else:
         show_report(found)
+        show_note(f"\ntake it back: nous undo --night {found.night}, or --proposal ID (ids: --json)")
 
 
 def undo(

@@ -31,6 +31,7 @@ dry_run = dg.define_asset_job(
     "dry_run",
     selection=dg.AssetSelection.assets(*ASSETS[:5]) | dg.AssetSelection.checks(plan_checks),
     executor_def=dg.in_process_executor,
+    config={"resources": {"night_run": {"config": {"is_dry_run": True}}}},
     description="The same night up to the checks: says what it would change, and changes nothing.",
 )
 

@@ -39,8 +39,8 @@ def writing(path: Path) -> Iterator[None]:
 class NightFiles:
     """The folder of one night's working files, beside its snapshot; made again by every run."""
 
-    def __init__(self, snapshot_folder: Path) -> None:
-        self.folder = snapshot_folder / "run"
+    def __init__(self, snapshot_folder: Path, *, is_dry_run: bool = False) -> None:
+        self.folder = snapshot_folder / ("dry_run" if is_dry_run else "run")
 
     def write_table(self, name: str, table: pl.DataFrame) -> Path:
         """Write a table as Parquet; raise `Unavailable` when that is not possible."""

@@ -10,7 +10,7 @@ from rich.padding import Padding
 from rich.text import Text
 
 from nous_online.cli.output import show
-from nous_pipelines.report import KeptApart, Merged, NightReport, shown_similarity
+from nous_pipelines.report import NOT_IN_FORCE, KeptApart, Merged, NightReport, shown_similarity
 
 SHOWN = 12
 LONGEST_TEXT = 240  # characters: three lines of a terminal
@@ -80,7 +80,7 @@ def merge_text(merge: Merged) -> Text:
     for retired in merge.retired:
         text.append(f"\n    {shortened(retired)}" if retired != merge.kept else "\n    (word for word)", style="dim")
     text.append(f"\n    {merge.reason}", style="cyan")
-    if merge.state in {"stale", "undone"}:
+    if merge.state in NOT_IN_FORCE:
         text.append(f"  [{merge.state}]", style="yellow")
     return text
 

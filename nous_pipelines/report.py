@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from typing import Any
@@ -10,11 +10,13 @@ from typing import Any
 import polars as pl
 
 from nous_online.judging import Verdict
+from nous_pipelines.apply import StoredProposal
 from nous_pipelines.files import NightFiles
 from nous_pipelines.proposals import Proposal
 from nous_pipelines.snapshot import Snapshot
 
 SHOWN = 20
+NOT_IN_FORCE = ("stale", "refused", "undone")
 
 
 @dataclass(frozen=True)
@@ -68,8 +70,7 @@ class NightReport:
             "retired": retired,
             "kept_apart": len(self.kept_apart),
             "unsure": sum(pair.verdict == Verdict.UNSURE.value for pair in self.kept_apart),
-            "stale": sum(merge.state == "stale" for merge in self.merged),
-            "undone": sum(merge.state == "undone" for merge in self.merged),
+            **{state: sum(merge.state == state for merge in self.merged) for state in NOT_IN_FORCE},
         }
 
     def of_agent(self, agent_id: str | None) -> NightReport:
@@ -108,7 +109,7 @@ class NightReport:
 def merge_lines(merge: Merged) -> list[str]:
     """Return one merge as a list entry, what it retired below what it keeps."""
     retired = "".join(f"\n  - ~~{text}~~" for text in merge.retired)
-    mark = f" **{merge.state}**" if merge.state in {"stale", "undone"} else ""
+    mark = f" **{merge.state}**" if merge.state in NOT_IN_FORCE else ""
     return [f"- **{merge.kept}** — {merge.reason} (`{merge.proposal_id}`){mark}{retired}"]
 
 
@@ -122,8 +123,8 @@ def shown_similarity(similarity: float) -> str:
     return f"{min(similarity, 0.999):.3f}"
 
 
-def night_report(snapshot: Snapshot, files: NightFiles, states: Mapping[str, str]) -> NightReport:
-    """Draw up the report of a night from its files and from what became of its proposals (id → state).
+def night_report(snapshot: Snapshot, files: NightFiles, decided: Sequence[StoredProposal]) -> NightReport:
+    """Draw up the report of a night: what any of its runs decided, and what the plan in `files` proposes besides.
 
     Raises `Unavailable` when the night has not been planned.
     """
@@ -131,7 +132,9 @@ def night_report(snapshot: Snapshot, files: NightFiles, states: Mapping[str, str
     agents = list(plan.agent_ids) or facts["agent_id"].unique().to_list()
     active = facts.filter(pl.col("agent_id").is_in(agents), pl.col("state") == "active")
     texts = dict(facts.select("id", "content").iter_rows())
-    merged = tuple(merge_of(p, texts, states.get(str(p.id), "proposed")) for p in plan.proposals if p.kind == "merge")
+    known = {proposal.id for proposal in decided}
+    open_proposals = [stored(p, texts) for p in plan.proposals if str(p.id) not in known]
+    merged = [merge_of(proposal) for proposal in (*decided, *open_proposals) if proposal.kind == "merge"]
     return NightReport(
         night=plan.night,
         plan_hash=plan.hash,
@@ -142,18 +145,32 @@ def night_report(snapshot: Snapshot, files: NightFiles, states: Mapping[str, str
     )
 
 
-def merge_of(proposal: Proposal, texts: dict[str, str], state: str) -> Merged:
-    """Put a merge proposal in words."""
+def stored(proposal: Proposal, texts: Mapping[str, str]) -> StoredProposal:
+    """Return a proposal of a plan as if it were stored, not decided yet."""
+    return StoredProposal(
+        id=str(proposal.id),
+        agent_id=proposal.agent_id,
+        kind=proposal.kind,
+        targets=list(proposal.targets),
+        reason=proposal.reason,
+        evidence=proposal.evidence,
+        state="proposed",
+        texts={target: texts[target] for target in proposal.targets},
+    )
+
+
+def merge_of(proposal: StoredProposal) -> Merged:
+    """Put a merge in words."""
     kept, *retired = proposal.targets
     similarity = min((pair["similarity"] for pair in proposal.evidence["pairs"]), default=1.0)
     return Merged(
-        proposal_id=str(proposal.id),
+        proposal_id=proposal.id,
         agent_id=proposal.agent_id,
-        kept=texts[kept],
-        retired=tuple(texts[memory] for memory in retired),
+        kept=proposal.texts[kept],
+        retired=tuple(proposal.texts[memory] for memory in retired),
         reason=proposal.reason,
         similarity=similarity,
-        state=state,
+        state=proposal.state,
     )
 
 

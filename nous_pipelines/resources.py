@@ -23,6 +23,7 @@ class NightRun(dg.ConfigurableResource):
 
     agent_ids: list[str] = Field(default=[], description="Agents this run is for; empty means all of them.")
     policy: dict[str, float] = Field(default={}, description="Policy fields to override, such as candidate_similarity.")
+    is_dry_run: bool = Field(default=False, description="Keep this run's files apart; the job `dry_run` sets it.")
     home: str = Field(default="", description="Where snapshots are kept; empty means the home of Nous.")
     database_url: str = Field(
         default="",
@@ -64,7 +65,7 @@ class NightRun(dg.ConfigurableResource):
 
     def files(self, night: date) -> NightFiles:
         """Return this night's working files."""
-        return NightFiles(self.folder(night))
+        return NightFiles(self.folder(night), is_dry_run=self.is_dry_run)
 
     def snapshot(self, night: date) -> Snapshot:
         """Return this night's snapshot; fails the step when it has not been taken."""

@@ -13,7 +13,7 @@ import filelock
 
 from nous_online.database import Database
 from nous_online.errors import Conflict, InvalidInput, NotFound, NousError, Unavailable
-from nous_pipelines.apply import find_agents, proposal_states
+from nous_pipelines.apply import find_agents, proposals_of
 from nous_pipelines.files import NightFiles
 from nous_pipelines.nights import FIRST_NIGHT
 from nous_pipelines.policy import NightPolicy
@@ -45,6 +45,7 @@ class NightOptions:
         from nous_pipelines.resources import NightRun
 
         return NightRun(
+            is_dry_run=self.is_dry_run,
             agent_ids=list(self.agent_ids),
             policy=dict(self.policy),
             home=str(self.home),
@@ -158,8 +159,10 @@ def read_report(night: date, options: NightOptions) -> NightReport:
     """Return the report of a night that ran; raise `NotFound` when it did not."""
     with opened(options) as database:
         folder = night_folder(options.home / "snapshots", database, night)
-        states = proposal_states(database, night)
-    snapshot = open_snapshot(folder)
-    if snapshot is None or not NightFiles(folder).has("plan"):
+        decided = proposals_of(database, night)
+    snapshot, files = open_snapshot(folder), NightFiles(folder, is_dry_run=options.is_dry_run)
+    if not files.has("plan"):
+        files = NightFiles(folder, is_dry_run=True)
+    if snapshot is None or not files.has("plan"):
         raise NotFound(f"night {night} has not run here; run it with: nous night --date {night}")
-    return night_report(snapshot, NightFiles(folder), states)
+    return night_report(snapshot, files, decided)

@@ -145,7 +145,7 @@ def test_a_memory_that_changed_since_it_was_read_makes_its_proposal_stale_and_no
     outcome = apply_plan(night_database, plan, run_id="r1")
 
     assert (outcome.applied, outcome.stale) == (2, 1)
-    assert "changed since it was read (version 1, now 2)" in outcome.stale_reasons[str(stale.id)]
+    assert "changed since it was read (version 1, now 2)" in outcome.reasons[str(stale.id)]
     assert proposals_in(owner)[str(stale.id)] == "stale"
     assert changed_by(owner, stale) == set()
     assert all(changed_by(owner, proposal) for proposal in sound)
@@ -174,7 +174,7 @@ def test_a_memory_that_is_gone_makes_its_proposal_stale(night_database, plan, ow
     outcome = apply_plan(night_database, plan, run_id="r1")
 
     assert (outcome.applied, outcome.stale) == (2, 1)
-    assert list(outcome.stale_reasons.values()) == [f"fact {lost} is gone"]
+    assert list(outcome.reasons.values()) == [f"fact {lost} is gone"]
 
 
 def test_two_nights_of_one_agent_do_not_meet(night_database, database_url, plan, owner):
@@ -242,6 +242,17 @@ def test_a_night_whose_write_fails_leaves_no_half_of_a_proposal(night_database, 
     owner.execute("drop trigger failing on lifecycle.events")
     apply_plan(night_database, plan, run_id="r2")
     assert everything(owner) == undisturbed
+
+
+def test_what_the_database_forbids_is_refused_and_does_not_stop_the_others(night_database, plan, owner):
+    fail_at_event(owner, 1, "raise exception 'not this one' using errcode = 'check_violation'")
+
+    outcome = apply_plan(night_database, plan, run_id="r1")
+
+    assert (outcome.applied, outcome.refused) == (2, 1)
+    (reason,) = outcome.reasons.values()
+    assert "not this one" in reason
+    assert Counter(proposals_in(owner).values()) == {"applied": 2, "refused": 1}
 
 
 def fail_at_event(owner, nth, statement):

@@ -11,7 +11,7 @@ from drawn import NIGHT, drawn, drawn_facts, merge
 from nous_online.errors import Unavailable
 from nous_pipelines.files import NightFiles
 from nous_pipelines.proposals import planned
-from nous_pipelines.report import KeptApart, Merged, NightReport, night_report
+from nous_pipelines.report import KeptApart, Merged, NightReport, night_report, stored
 from nous_pipelines.snapshot import open_snapshot
 from nous_pipelines.transforms.merging import CANDIDATES
 
@@ -60,8 +60,13 @@ class Drawn:
 
 
 def report_of(files, **states):
-    named = {str(proposal.id): states[proposal.agent_id] for proposal in MERGES if proposal.agent_id in states}
-    return night_report(Drawn(), files, named)
+    texts = dict(drawn_facts(FACTS).select("id", "content").iter_rows())
+    decided = [
+        replace(stored(proposal, texts), state=states[proposal.agent_id])
+        for proposal in MERGES
+        if proposal.agent_id in states
+    ]
+    return night_report(Drawn(), files, decided)
 
 
 def test_a_report_says_what_was_merged_and_what_was_kept_apart_and_why(files):
@@ -82,8 +87,25 @@ def test_what_was_taken_back_or_went_stale_is_not_counted_as_merged(files):
 
     assert report.counts == {
         "active_before": 6, "active_after": 6, "merges": 0, "retired": 0, "kept_apart": 2, "unsure": 1, "stale": 1,
-        "undone": 1,
+        "refused": 0, "undone": 1,
     }  # fmt: skip
+
+
+def test_what_an_earlier_run_of_the_night_decided_stays_in_the_report(files):
+    files.write_json("plan", planned(NIGHT, [], agent_ids=[], policy={}).as_dict())
+
+    report = report_of(files, aria="applied")
+
+    assert [merged.kept for merged in report.merged] == ["The office opens at nine."]
+
+
+def test_a_dry_run_leaves_the_files_of_the_night_as_they_were(files, tmp_path):
+    dry = NightFiles(tmp_path, is_dry_run=True)
+
+    dry.write_json("plan", planned(NIGHT, [], agent_ids=[], policy={}).as_dict())
+
+    assert len(files.read_plan().proposals) == 2
+    assert dry.read_plan().proposals == ()
 
 
 def test_before_a_plan_is_applied_its_merges_are_proposed(files):

@@ -8,7 +8,7 @@ import dagster as dg
 import polars as pl
 
 from nous_online.recall import refresh_statistics
-from nous_pipelines.apply import apply_plan, proposal_states
+from nous_pipelines.apply import apply_plan, proposals_of
 from nous_pipelines.nights import FIRST_NIGHT, parse_night
 from nous_pipelines.proposals import planned
 from nous_pipelines.report import night_report
@@ -189,8 +189,8 @@ def word_statistics(context: dg.AssetExecutionContext, night_run: NightRun) -> d
 )
 def report(context: dg.AssetExecutionContext, night_run: NightRun) -> dg.MaterializeResult:
     night = night_of(context)
-    states = proposal_states(night_run.database, night)
-    made = night_report(night_run.snapshot(night), night_run.files(night), states)
+    decided = proposals_of(night_run.database, night)
+    made = night_report(night_run.snapshot(night), night_run.files(night), decided)
     return dg.MaterializeResult(metadata={**made.counts, "report": dg.MetadataValue.md(made.markdown)})
 
 
