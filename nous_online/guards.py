@@ -9,21 +9,28 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from difflib import SequenceMatcher
+from itertools import takewhile
 
 from nous_online.lexicon import (
     COPULAS,
     DEMONYM_ENDS,
+    DETERMINERS,
     FUNCTION_WORDS,
     NEGATORS,
+    NEGATORS_BEFORE_VERBS,
     OPPOSITES,
     PAIRED_WORDS,
     PLACE_ENDS,
     QUASI_NEGATORS,
+    RAISING_VERBS,
     RIVAL_SPELLINGS,
     RIVALS,
     SYMMETRIC,
 )
-from nous_online.reading import Date, Number, Reading, cleaned, folded_letters, read
+from nous_online.reading import Date, Number, Reading, cleaned, folded_letters, read, stem
+
+PLACING = frozenset({"in", "on", "at"})
+RAISED = frozenset(map(stem, RAISING_VERBS))  # "I don't think it is" denies what follows, not the thinking
 
 
 def differences(a: str, b: str) -> tuple[str, ...]:
@@ -181,10 +188,10 @@ def _spelled(name: str, words: Sequence[str], joined: str) -> bool:
     letters = folded_letters(name)
     if letters in words or (len(letters) > 3 and letters.rstrip("s") in joined):
         return True
-    return any(_near(letters, word) or _demonym(letters, word) for word in words)
+    return any(is_near_spelling(letters, word) or _demonym(letters, word) for word in words)
 
 
-def _near(a: str, b: str) -> bool:
+def is_near_spelling(a: str, b: str) -> bool:
     """Tell whether two words are one name with a slip: equal first letter and at most one edit per five letters."""
     shortest = min(len(a), len(b))
     if shortest < 5 or a[0] != b[0] or abs(len(a) - len(b)) > 2:
@@ -201,19 +208,47 @@ def _demonym(a: str, b: str) -> bool:
 
 
 def _negation(a: Reading, b: Reading) -> Iterable[str]:
-    if negations(a) % 2 != negations(b) % 2:
+    if negations(a) % 2 != negations(b) % 2 or _denies(a, b) or _denies(b, a):
         yield "negation"
 
 
 def negations(reading: Reading) -> int:
     """Count what turns a statement round: "not", "never", "without", "stopped" …; "not only" does not."""
-    count = 0
-    for word, follower in zip(reading.words, (*reading.words[1:], ""), strict=False):
-        if word in QUASI_NEGATORS or (
-            word in NEGATORS and follower not in {"only", "just", "least", "later", "longer,"}
-        ):
-            count += 1
-    return count
+    return len(_negators(reading))
+
+
+def _negators(reading: Reading) -> list[int]:
+    """Return the places of the negating words; "fails" and its like count before a verb alone."""
+    found: list[int] = []
+    for place, (word, follower) in enumerate(zip(reading.words, (*reading.words[1:], ""), strict=False)):
+        turns = word in NEGATORS and follower not in {"only", "just", "least", "later"}
+        stops = word in NEGATORS_BEFORE_VERBS and (follower == "to" or follower.endswith("ing"))
+        if turns or stops or word in QUASI_NEGATORS:
+            found.append(place)
+    return found
+
+
+def _denies(a: Reading, b: Reading) -> bool:
+    """Tell whether `a` negates a word that `b` states: two negations in one sentence do not make up for each other."""
+    denied = [scope[0] for scope in _scopes(a) if scope and scope[0] not in RAISED]
+    spared = {word for scope in _scopes(b) for word in scope}
+    stated_a, stated_b = ([stem(word) for word in reading.words] for reading in (a, b))
+    return any(
+        word in stated_b and word not in spared and stated_a.count(word) == denied.count(word) for word in denied
+    )
+
+
+def _scopes(reading: Reading) -> list[list[str]]:
+    """Return, per negating word, the stems it bears on: the next content words of its clause."""
+    free = FUNCTION_WORDS | NEGATORS | {"longer"}
+    scopes: list[list[str]] = []
+    for place in _negators(reading):
+        after = takewhile(
+            lambda word: word.isalnum() and word not in {"and", "but"}, reading.words[place + 1 : place + 8]
+        )
+        before = reading.words[max(0, place - 1) : place] if reading.words[place] == "no" else ()
+        scopes.append([stem(word) for word in (*after, *before) if word not in free])
+    return scopes
 
 
 def _opposites(a: Reading, b: Reading) -> Iterable[str]:
@@ -245,28 +280,37 @@ def exchanged(a: Reading, b: Reading) -> tuple[str, str] | None:
     Places in a list ("x and y") and relations that hold both ways ("x met y") are no exchange.
     """
     one, other = _content(a), _content(b)
+    if _turned_at_copula(one, other):
+        return None
     start = _common_prefix(one, other)
     end = _common_prefix(one[start:][::-1], other[start:][::-1])
     left, right = one[start : len(one) - end], other[start : len(other) - end]
     if len(left) != len(right) or not left or sorted(left) != sorted(right):
         return None
-    return _phrases(left, right)
+    return _phrases(left, right, before=one[:start][-1:])
+
+
+def _turned_at_copula(one: list[str], other: list[str]) -> bool:
+    """Tell whether one statement is "X is Y" and the other "Y is X"."""
+    places = [place for place, word in enumerate(one) if word in COPULAS][:4]
+    return any([*one[place + 1 :], one[place], *one[:place]] == other for place in places)
 
 
 def _content(reading: Reading) -> list[str]:
-    return [word for word in reading.words if word.isalnum() and word not in {"the", "a", "an"}]
+    return [word for word in reading.words if word.isalnum() and word not in DETERMINERS]
 
 
 def _common_prefix(a: list[str], b: list[str]) -> int:
     return next((i for i, (one, other) in enumerate(zip(a, b, strict=False)) if one != other), min(len(a), len(b)))
 
 
-def _phrases(left: list[str], right: list[str]) -> tuple[str, str] | None:
+def _phrases(left: list[str], right: list[str], *, before: list[str]) -> tuple[str, str] | None:
     """Split `left` into x + middle + y so that `right` is y + middle + x, related one way by the middle."""
     for first in range(1, min(len(left), 6)):
         for last in range(1, min(len(left) - first + 1, 6)):
             x, middle, y = left[:first], left[first : len(left) - last], left[len(left) - last :]
-            if right == [*y, *middle, *x] and _relates(middle) and not {*x, *y} <= FUNCTION_WORDS:
+            adjuncts = middle == before or x[0] in PLACING or y[0] in PLACING  # "in 1943 in Oakland": no exchange
+            if right == [*y, *middle, *x] and _relates(middle) and not adjuncts and not {*x, *y} <= FUNCTION_WORDS:
                 return " ".join(x), " ".join(y)
     return None
 

@@ -21,15 +21,73 @@ NEVER_NAMES = frozenset(
 DEMONYM_ENDS = frozenset("ish an ian n ese i er ans ians ic".split())
 PLACE_ENDS = frozenset(["", "y", "ey", "o", "a", "e", "ia", "s", "land"])
 ALIASES = {
-    "united states of america": "US", "united states": "US", "usa": "US", "united kingdom": "UK", "great britain": "UK",
-    "european union": "EU", "united nations": "UN", "new york city": "NYC", "los angeles": "LA",
+    "united states of america": "USA", "united states": "USA", "usa": "USA", "united kingdom": "UK", "great britain": "UK",
+    "square kilometres": "sqkm", "square kilometers": "sqkm", "square kilometre": "sqkm", "square kilometer": "sqkm",
+    "square km": "sqkm", "sq km": "sqkm", "sq kms": "sqkm", "km2": "sqkm", "square metres": "sqm", "square meters": "sqm", "sq m": "sqm",
+    "m2": "sqm", "square miles": "sqmi", "sq miles": "sqmi", "sq mi": "sqmi", "european union": "EU", "united nations": "UN", "new york city": "NYC", "los angeles": "LA",
 }  # fmt: skip
+# Words a wording may add or leave out: what is left of a statement without them is what it says.
+LIGHT_WORDS = frozenset(
+    """located locate locates location lies lie lying lay situated situates sits found find finds placed place places position
+    positioned stands standing based name names named called titled title titles known considered given total overall
+    part parts particular certain different various there one some something someone used using serves served serve
+    goes go comes come came made make makes held holds hold took take takes taken gave give gives gets get got having
+    exists exist stated lists listed thing things person people man's woman's work works worked become became becomes
+    consists consist within inside whose which also currently presently really actually official officially""".split()
+) - frozenset("inside work works worked people served serve serves different standing lying".split())
+KIND_NOUNS = frozenset(
+    """city town village state country county region area district province nation island river dish book novel film movie
+    song album company team service project tool language year date month day number name amount type kind sort piece
+    municipality community field role position post job title journal magazine character footballer player writer artist
+    club band method category group""".split()
+)
+# What narrows a noun: with it a statement says something else than without.
+RESTRICTORS = frozenset(
+    """main only largest biggest smallest first last former current new old second third other next previous major minor
+    chief head deputy vice assistant acting senior junior several many most few all both every each half almost nearly
+    least main primary secondary northern southern eastern western upper lower former best worst least oldest youngest""".split()
+)
+_ROOTS = """lead: leads led leader leaders leadership leading | own: owns owned owner owners ownership | found: founded founder
+founders founding founds foundation establish established establishes establishment | born: birth birthplace births
+birthdate birthday | die: died dies death deaths dead dying | write: writes wrote written writer writers author authors
+authored authoring | marry: married marries marriage spouse spouses wed wedded | operate: run runs ran running operates operated operator
+operating operation operations operational | locat: headquarter headquarters headquartered hq | built: build builds building construct
+constructed construction constructs | finish: finished completed completes completion complete | speak: spoken speaks spoke
+speaking language languages | inhabit: population inhabitants inhabitant residents resident populated | elev: elevation
+elevated altitude | above: height high tall | long: length lengths lengthy | wide: width | weigh: weight weighs weighed | deep: depth |
+precede: preceded precedes predecessor preceding | follow: followed follows successor succeeded sequel following succeeds |
+ingredient: ingredients contains contain containing includes include including included | origin: originates originate
+originated originally originating origins | play: plays played player players playing | manage: manager manages managed
+managing management | direct: director directs directed | teach: teaches taught teacher teaching | employ: employs employed
+employer employment | publish: publisher published publishes publication | award: awarded awards receive received receives recipient
+win: wins won winner winning | study: studied studies graduate graduated alma attend attended attends |
+job: occupation profession work works worked works | like: likes liked fond enjoys enjoy enjoyed | buy: bought acquire
+acquired acquires acquisition buys purchase purchased| identifier: id ids identifiers identification identified | choose: selected select selection selects hired picked
+| begin: began begun start started starts starting commenced |
+end: ended ends ending finished | nation: nationality national | serve: serves served
+serving | design: designed designs designer architect architects architecture | fight: fought battle battles fights fighting |
+abbreviate: abbreviated abbreviation abbreviations acronym | start: launch launched launches | kid: child children kids |
+film: movie movies films | big: large | small: little | quick: fast rapid | bike: bicycle bicycles bikes | cut: slice sliced
+slicing slices cutting cuts chopping chops | car: automobile vehicle"""
+ROOTS = {
+    word: root.strip()
+    for entry in _ROOTS.replace("\nwin:", " | win:").split("|")
+    for root, _, words in [entry.partition(":")]
+    for word in (*words.split(), root.strip())
+}
 NEGATORS = frozenset(
     "not no never none nobody nothing nowhere neither nor without cannot hardly barely scarcely".split()
 )
-QUASI_NEGATORS = frozenset(
-    "fails failed refuses refused stopped quit lacks lacked denies denied ceased avoids avoided dislikes hates unable".split()
+QUASI_NEGATORS = frozenset("lacks lacked lacking denies denied avoids avoided dislikes hates unable".split())
+# These turn a statement round only with a verb after them: "fails to start", "stopped eating meat".
+NEGATORS_BEFORE_VERBS = frozenset(
+    """fail fails failed failing refuse refuses refused refusing stop stops stopped quit cease ceases ceased decline declines
+    declined""".split()
 )
+RAISING_VERBS = frozenset(
+    "think thinks thought believe believes believed expect expects seem seems want wants appear".split()
+)
+DETERMINERS = frozenset("the a an its his her their my our your this that these those".split())
 INTENTIONS = frozenset(
     """plan plans planned planning want wants wanted intend intends intended consider considers considering considered hope
     hopes hoped hoping might may could should would wish wishes thinking propose proposes proposed try tries trying
@@ -82,6 +140,7 @@ _UNIT_SPELLINGS: dict[str, dict[float, str]] = {
         1.0: "byte bytes", 1e3: "kb kilobyte kilobytes", 1e6: "mb megabyte megabytes", 1e9: "gb gigabyte gigabytes",
         1e12: "tb terabyte terabytes", 1024.0: "kib", 1048576.0: "mib", 1073741824.0: "gib",
     },
+    "area": {1.0: "sqm", 1e6: "sqkm", 2589988.11: "sqmi", 1e4: "hectare hectares ha"},
     "share": {1.0: "% percent pct"},
     "volume": {1e-3: "ml millilitre millilitres milliliter milliliters", 1.0: "litre litres liter liters"},
     "usd": {1.0: "usd dollar dollars", 0.01: "cent cents"},

@@ -17,9 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nous_online.errors import Unavailable
+from nous_online.gist import gist_features
 from nous_online.guards import negations, unmatched_names, unmatched_numbers
 from nous_online.lexicon import FUNCTION_WORDS, INTENTIONS, MANY_VALUED, NEGATORS
-from nous_online.reading import Reading, read
+from nous_online.reading import Reading, read, stem
 
 MODEL_PATH = Path(__file__).parent / "model" / "pair_model.json"
 MAX_WORDS = 120  # alignment is quadratic in words; what stands later only counts towards the lengths
@@ -108,33 +109,13 @@ def features(a: Reading, b: Reading, similarity: float) -> dict[str, float]:
         **_unshared(a, b),
         **_order(a, b),
         **_typed(a, b),
+        **gist_features(a, b),
     }
 
 
 @lru_cache(maxsize=65_536)
 def _stems(words: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(stem(word) for word in words[:MAX_WORDS] if word[0] in "#@~" or word.isalnum())
-
-
-def stem(word: str) -> str:
-    """Cut the commonest English endings, so that "plays", "played" and "playing" agree."""
-    if len(word) < 4 or not word.isalpha():
-        return word
-    for ending, least in (
-        ("ingly", 8),
-        ("edly", 7),
-        ("ies", 5),
-        ("ing", 6),
-        ("ed", 5),
-        ("es", 5),
-        ("s", 4),
-        ("ly", 6),
-        ("e", 5),
-    ):
-        if word.endswith(ending) and len(word) >= least and not word.endswith("ss"):
-            root = word[: -len(ending)]
-            return root[:-1] if len(root) > 3 and root[-1] == root[-2] and ending in {"ing", "ed"} else root
-    return word
 
 
 def _dice(one: Counter[str], other: Counter[str]) -> float:

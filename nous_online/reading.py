@@ -14,6 +14,7 @@ from itertools import pairwise
 
 from nous_online.lexicon import (
     ALIASES,
+    COPULAS,
     FUNCTION_WORDS,
     MONTHS,
     NEVER_NAMES,
@@ -29,8 +30,10 @@ MAX_CHARS = 4_000  # what comes later in a longer text can still separate two me
 _QUOTES = str.maketrans(
     {"‘": "'", "’": "'", "`": "'", "“": '"', "”": '"', "«": '"', "»": '"', "–": "-", "—": "-", "−": "-"}
 )
+_UNDECOMPOSED = str.maketrans({"ø": "o", "ł": "l", "đ": "d", "ß": "ss", "æ": "ae", "œ": "oe", "ı": "i"})
 _INITIALS = re.compile(r"\b(?:[A-Z]\.\s?){2,6}|\b[A-Z]\.[A-Z]\b")
 _ALIAS = re.compile(rf"\b(?:{'|'.join(ALIASES)})\b", re.IGNORECASE)
+_COUNTRY = re.compile(r"\bUS\b")  # so that it never reads as the pronoun
 _WORD = re.compile(r"\d+(?:[.,]\d+)*|[^\W\d_]+(?:'[^\W\d_]+)?|[^\w\s]", re.UNICODE)
 _MONTH = (
     r"(jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?"
@@ -68,6 +71,7 @@ _SPELLED = re.compile(
     re.IGNORECASE,
 )
 CURRENCIES = frozenset({"usd", "eur", "gbp", "jpy"})
+_ENDINGS = (("ingly", 8), ("edly", 7), ("ies", 5), ("ing", 6), ("ed", 5), ("es", 5), ("s", 4), ("ly", 6), ("e", 5))
 _QUOTED = re.compile(r'"([^"]{1,120})"|(?<!\w)\'([^\']{2,120})\'(?!\w)')
 
 
@@ -170,19 +174,21 @@ def cleaned(text: str) -> str:
         .replace("''", '"')
     )
     dotted = _INITIALS.sub(lambda match: match.group().replace(".", "").replace(" ", "") + " ", folded)
-    return " ".join(_ALIAS.sub(lambda match: ALIASES[match.group().lower()], dotted).split())
+    spelled = _ALIAS.sub(lambda match: ALIASES[match.group().lower()], dotted)
+    return " ".join(_COUNTRY.sub("USA", spelled).split())
 
 
 def folded_letters(text: str) -> str:
     """Return only the letters and digits of a text, lower-case and without accents."""
     lower = text.lower()
-    return "".join(filter(str.isalnum, lower if lower.isascii() else unicodedata.normalize("NFD", lower)))
+    return "".join(filter(str.isalnum, lower if lower.isascii() else _accentless(lower)))
 
 
 def _accentless(word: str) -> str:
     if word.isascii():
         return word
-    return "".join(c for c in unicodedata.normalize("NFD", word) if not unicodedata.combining(c)) or word
+    plain = unicodedata.normalize("NFD", word.translate(_UNDECOMPOSED))
+    return "".join(c for c in plain if not unicodedata.combining(c)) or word
 
 
 def _opened(plain: str) -> str:
@@ -320,7 +326,8 @@ def _digitised(plain: str) -> str:
 def _names(cased: tuple[str, ...]) -> tuple[str, ...]:
     """Return capitalised words that are not so merely because they open a sentence or stand in a title."""
     letters = [word for word in cased if word[0].isalpha() and len(word) > 3]
-    titled = len(letters) >= 4 and sum(word[0].isupper() for word in letters) > 0.75 * len(letters)
+    titled = len(letters) >= 4 and all(word[0].isupper() or word in FUNCTION_WORDS for word in letters)
+    titled = titled and not COPULAS & set(cased)
     found: list[str] = []
     opening = True
     for index, word in enumerate(cased):
@@ -350,3 +357,14 @@ def _numerals(cased: tuple[str, ...]) -> frozenset[str]:
         for first, second in pairwise(cased)
         if re.fullmatch(r"[IVX]{1,5}", second) and first[0].isupper() and len(first) > 1
     )
+
+
+def stem(word: str) -> str:
+    """Cut the commonest English endings, so that "plays", "played" and "playing" agree."""
+    if len(word) < 4 or not word.isalpha():
+        return word
+    for ending, least in _ENDINGS:
+        if word.endswith(ending) and len(word) >= least and not word.endswith("ss"):
+            root = word[: -len(ending)]
+            return root[:-1] if len(root) > 3 and root[-1] == root[-2] and ending in {"ing", "ed"} else root
+    return word

@@ -43,7 +43,8 @@ def rows(path: Path) -> Iterator[dict[str, Any]]:
 
 def _paws(folder: Path) -> Iterator[Example]:
     for row in rows(folder / "pairs_paws.jsonl"):
-        yield Example(row["a"], row["b"], is_same=row["label"] == "duplicate", source="PAWS")
+        is_same = row["label"] == "duplicate"
+        yield Example(row["a"], row["b"], is_same=is_same, source="PAWS" if is_same else "PAWS-swapped")
 
 
 def _stsb(folder: Path) -> Iterator[Example]:

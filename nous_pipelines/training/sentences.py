@@ -20,7 +20,7 @@ from nous_pipelines.training.templates import (
     VALUES,
 )
 
-FACT_ROUNDS = 40  # draws of values per statement
+FACT_ROUNDS = 24  # draws of values per statement
 SCENE_ROUNDS = 2_500
 
 
@@ -43,12 +43,13 @@ def written_examples(seed: int) -> list[Example]:
 
 def _fact_pairs(rng: random.Random) -> Iterator[Example]:
     for wordings in FACTS:
-        slots = sorted(set(re.findall(r"{(\w+)}", " ".join(wordings))))
+        slots = _slots(wordings)
         for _ in range(FACT_ROUNDS):
             filled = _draw(slots, rng)
             one, other = rng.sample(wordings, 2)
             yield Example(_fill(one, filled), _fill(other, filled), is_same=True, source="written-wording")
             yield Example(_fill(one, filled), _noised(_fill(one, filled), rng), is_same=True, source="written-noise")
+            yield Example(_fill(one, filled), _noised(_fill(other, filled), rng), is_same=True, source="written-sloppy")
             changed = {**filled, **_changed(slots, filled, rng)}
             yield Example(
                 _fill(one, filled), _fill(rng.choice((one, other)), changed), is_same=False, source="written-value"
@@ -56,6 +57,20 @@ def _fact_pairs(rng: random.Random) -> Iterator[Example]:
             yield from _widened(one, other, filled, rng)
             yield from _qualified(one, other, filled, rng)
             yield from _exchanged(one, other, filled, rng)
+            yield from _restated(wordings, filled, rng)
+
+
+def _restated(wordings: tuple[str, ...], filled: dict[str, str], rng: random.Random) -> Iterator[Example]:
+    """Say something else of the same things: "the capital of Kenya is …" against "the largest city in Kenya is …"."""
+    slots = sorted(filled)
+    others = [line for line in FACTS if not {*line} & {*wordings} and _slots(line) == slots]
+    if others:
+        text = _fill(rng.choice(rng.choice(others)), filled)
+        yield Example(_fill(rng.choice(wordings), filled), text, is_same=False, source="written-predicate")
+
+
+def _slots(wordings: tuple[str, ...]) -> list[str]:
+    return sorted(set(re.findall(r"{(\w+)}", " ".join(wordings))))
 
 
 def _draw(slots: list[str], rng: random.Random) -> dict[str, str]:
@@ -79,9 +94,14 @@ def _fill(wording: str, filled: dict[str, str]) -> str:
 def _widened(one: str, other: str, filled: dict[str, str], rng: random.Random) -> Iterator[Example]:
     """Narrow or widen one value: "in Ghent" against "in Ghent, Belgium", "in Belgium", "garlic" against "garlic and rice"."""
     if "city" in filled:
-        place = rng.choice(VALUES["place"])
-        wider = {**filled, "city": f"{filled['city']}, {place}"}
-        yield Example(_fill(one, filled), _fill(rng.choice((one, other)), wider), is_same=False, source="written-wider")
+        place = rng.choice([value for value in VALUES["place"] if value not in filled.values()])
+        text, told = _fill(one, filled), rng.choice((one, other))
+        whole = _fill(told, {**filled, "city": f"{filled['city']}, {place}"})
+        if told.rstrip(".").endswith("{city}"):
+            yield Example(text, whole, is_same=False, source="written-wider")
+        elif not filled.keys() & {"person", "thing", "company", "title"}:
+            yield Example(text, whole, is_same=True, source="written-whole")
+        yield Example(_fill(one, {**filled, "city": place}), whole, is_same=False, source="written-wider")
     if "food" in filled:
         more = {**filled, "food": f"{filled['food']} and {rng.choice(VALUES['food'])}"}
         yield Example(_fill(one, filled), _fill(rng.choice((one, other)), more), is_same=False, source="written-wider")
@@ -118,17 +138,17 @@ def _exchanged(one: str, other: str, filled: dict[str, str], rng: random.Random)
 
 
 def _noised(text: str, rng: random.Random) -> str:
-    """Change what carries no meaning: the full stop, letter case, a filler, an article."""
-    choice = rng.randrange(5)
-    if choice == 0:
-        return text.rstrip(".")
-    if choice == 1:
-        return text.lower()
-    if choice == 2:
-        return text.replace(" is ", " is currently ", 1) if " is " in text else text.rstrip(".") + " ."
-    if choice == 3:
-        return text.replace("The ", "", 1) if text.startswith("The ") else f"{text.rstrip('.')}!"
-    return text.replace(" was ", " has been ", 1) if " was " in text else text.upper()
+    """Change what carries no meaning: the full stop, letter case, a filler, an article, a possessive."""
+    plain = text.rstrip(".")
+    return (
+        plain,
+        text.lower(),
+        text.replace(" is ", " is currently ", 1) if " is " in text else f"{plain} .",
+        text.replace("The ", "", 1) if text.startswith("The ") else f"{plain}!",
+        text.replace(" was ", " has been ", 1) if " was " in text else text.upper(),
+        text.replace(" the ", " ").removeprefix("The "),
+        text.replace("'s ", " "),
+    )[rng.randrange(7)]
 
 
 @dataclass(frozen=True)

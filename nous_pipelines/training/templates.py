@@ -42,6 +42,21 @@ VALUES: dict[str, tuple[str, ...]] = {
     "food": tuple(
         "butter,rice,garlic,honey,cinnamon,chickpeas,almonds,coconut milk,spinach,ginger,potatoes,cheese".split(",")
     ),
+    "title": tuple(
+        "Golden Quill,Order of the Heron,Marlow Medal,Silver Compass,Northern Star Award,Linden Prize".split(",")
+    ),
+    "month": tuple("January February March April June July August September October November December".split()),
+    "dom": tuple("2 5 7 9 12 14 18 21 23 26 28 30".split()),
+    "code": tuple("QXR,VLTN,K7-204,HBR,ZW4,EGAM,T1988,NWLX".split(",")),
+    "tongue": tuple("Portuguese,Finnish,Polish,Vietnamese,Catalan,Swahili,Norwegian,Dutch".split(",")),
+    "coin": tuple("the krona,the peso,the shilling,the zloty,the dinar,the rupee".split(",")),
+    "few": tuple("3 4 6 8 11 14 19 23 31 47".split()),
+    "decimal": tuple("12.5 48.0 86.3 140.2 297.9 412.0 655.4 1093.6".split()),
+    "genre": tuple("jazz,science fiction,folk music,crime fiction,ambient,punk rock,historical fiction".split(",")),
+    "form": tuple("hardcover,paperback,e-book,audiobook".split(",")),
+    "role": tuple("goalkeeper,striker,defender,midfielder,captain,treasurer,chairman,secretary".split(",")),
+    "material": tuple("granite,oak,brick,steel,marble,sandstone".split(",")),
+    "nickname": tuple("the Quiet Giant,the Bell Town,the Old Lady,the River Queen,the Iron Duchess".split(",")),
     "number": tuple("12 40 75 118 260 415 730 1204 2850 5300 9641 17500 48020".split()),
     "year": tuple("1874 1902 1931 1956 1968 1979 1987 1994 2001 2009 2016 2021".split()),
     "job": tuple(
@@ -84,7 +99,6 @@ FACTS: tuple[tuple[str, ...], ...] = tuple(
     {work} was preceded by {work2}. | {work2} came before {work}. | {work2} precedes {work}.
     {thing} is located in {city}. | {thing} is in {city}. | {thing} can be found in {city}. | The location of {thing} is {city}. | {thing} is situated in {city}.
     {city} is part of {place}. | {city} is in {place}. | {city} is a part of {place}. | {city} is located in {place}. | {city} lies in {place}.
-    {city} is a city in {place}. | The city of {city} is in {place}. | {city} is one of the cities in {place}.
     The capital of {place} is {city}. | {city} is the capital of {place}. | {place}'s capital is {city}. | {place} has {city} as its capital.
     The largest city in {place} is {city}. | {city} is the largest city in {place}. | {place}'s largest city is {city}. | {city} is {place}'s biggest city.
     The leader of {place} is {person}. | {person} is the leader of {place}. | {place}'s leader is {person}. | {person} leads {place}. | {place} is led by {person}.
@@ -123,6 +137,61 @@ FACTS: tuple[tuple[str, ...], ...] = tuple(
     {company} acquired {company2}. | {company2} was acquired by {company}. | {company} bought {company2}. | {company2} was bought by {company}.
     {company} acquired {company2} in {year}. | In {year}, {company} acquired {company2}. | {company2} was acquired by {company} in {year}.
     {person} introduced {person2} to {hobby}. | {person2} was introduced to {hobby} by {person}. | It was {person} who introduced {person2} to {hobby}.
+    {thing} is in {city}, {place}. | {thing} is located in {city} in {place}. | The location of {thing} is {city}, {place}. | {thing} can be found in {city}, {place}. | {thing}, {place}, is situated in {city}. | {thing} ({place}) is in {city}, {place}.
+    {city}, {place} is part of {place2}. | {city} in {place} is in {place2}. | {city}, {place}, is a part of {place2}. | {city} ({place}) is located in {place2}. | {city}, {place} lies within {place2}.
+    {city} is a city in {place}. | The city of {city} is in {place}. | {city} is one of the cities in {place}. | {city} is in {place}. | The country of {city} is {place}. | The country {city} is in is {place}.
+    {person} was born on {dom} {month} {year}. | {person}'s date of birth is {month} {dom}, {year}. | The birth date of {person} is {dom} {month} {year}. | {person} was born on the {dom}th of {month}, {year}. | {person}'s birthday is {month} {dom}, {year}.
+    {person} died on {dom} {month} {year}. | {person}'s date of death was {month} {dom}, {year}. | {person} passed away on {month} {dom}, {year}. | The death of {person} was on {dom} {month} {year}.
+    {person} was born in {year}. | {person}'s birth year is {year}. | The year of birth of {person} is {year}. | {year} is the year {person} was born.
+    {person} is {place}'s ambassador. | {person} is the ambassador of {place}. | The ambassador of {place} is {person}. | {person} serves as the ambassador of {place}.
+    {person} received the {title}. | {person} was awarded the {title}. | The {title} was awarded to {person}. | {person} won the {title}. | {person} is a recipient of the {title}. | The {title} went to {person}.
+    {person} plays as a {role}. | {person}'s position is {role}. | The position {person} plays is {role}. | {person} is a {role}.
+    {person} was a member of the {thing} crew. | {person} was a crew member of {thing}. | {person} was part of the crew of {thing}. | {person} served on the crew of {thing}. | {person} was one of the {thing} crew members.
+    {person} is a native of {place}. | {person}'s nationality is {place}. | The nationality of {person} is {place}. | {person} comes from {place}. | {person} is from {place}.
+    The language spoken in {place} is {tongue}. | {tongue} is spoken in {place}. | The language of {place} is {tongue}. | In {place} the language is {tongue}. | {place}'s language is {tongue}. | One of the languages of {place} is {tongue}. | {tongue} is one of the languages spoken in {place}. | {tongue} is a language spoken in {place}.
+    The official language of {place} is {tongue}. | {tongue} is the official language of {place}. | {place}'s official language is {tongue}. | {place} has {tongue} as its official language.
+    The currency of {place} is {coin}. | {coin} is the currency of {place}. | {place}'s currency is {coin}. | {place} uses {coin} as its currency. | The currency used in {place} is {coin}.
+    {work} has {number} pages. | {work} is {number} pages long. | The number of pages in {work} is {number}. | There are {number} pages in {work}. | {work} contains {number} pages. | {work}'s page count is {number}.
+    {work} is available as {form}. | {work} was published in {form}. | {work} can be found in {form}. | {form} is the format of {work}. | {work} is available in {form}. | {work} was released as {form}.
+    The genre of {work} is {genre}. | {work} belongs to the {genre} genre. | {work} is {genre}. | {work}'s genre is {genre}. | {genre} is the genre of {work}.
+    {person} performs {genre}. | {person}'s genre is {genre}. | The musical genre of {person} is {genre}. | {person} plays {genre}. | {genre} is the genre {person} performs.
+    The code of {thing} is {code}. | {thing}'s code is {code}. | {code} is the code of {thing}. | {thing} has the code {code}. | {thing} uses the code {code}. | {thing} is identified by the code {code}.
+    The station identifier of {thing} is {code}. | {thing}'s station identifier is {code}. | {code} is the station identifier of {thing}. | {thing} has {code} as its station identifier. | {thing} has the station ID {code}.
+    {thing} has {few} floors. | There are {few} floors in {thing}. | {thing}'s floor count is {few}. | The number of floors in {thing} is {few}. | {thing} is {few} floors high. | {thing} has a total of {few} floors.
+    {thing} has {number} members. | There are {number} members in {thing}. | The number of members of {thing} is {number}. | {thing}'s membership is {number}. | {thing} counts {number} members.
+    {thing} has {number} employees. | {number} people are employed at {thing}. | {thing} employs {number} people. | The number of employees at {thing} is {number}. | The staff of {thing} numbers {number}.
+    The total area of {city} is {decimal} square kilometres. | {city} has an area of {decimal} sq km. | {city}, {place} has a total area of {decimal} square kilometres. | {city} covers an area of {decimal} square kilometers. | {city}'s total area is {decimal} sq km. | The area of {city}, {place} is {decimal} square kilometres.
+    The land area of {city} is {decimal} square kilometres. | {city} has {decimal} sq km of land. | {city} has a land area of {decimal} square kilometres. | {city}'s land area is {decimal} sq km.
+    {city} has {decimal} square kilometres of water. | The water area of {city} is {decimal} sq km. | {decimal} square kilometres of {city} is water. | The area of water in {city} is {decimal} square kilometres.
+    The population density of {city} is {decimal} inhabitants per square kilometre. | {city} has a population density of {decimal} people per square kilometer. | {city}'s population density is {decimal} inhabitants per sq km. | There are {decimal} people per square kilometre in {city}.
+    {thing} is {number} feet above sea level. | The elevation of {thing} is {number} feet above sea level. | {thing} has an elevation of {number} feet above sea level. | {thing} sits {number} feet above sea level. | {thing} lies at an elevation of {number} feet. | {thing} is elevated {number} feet above the sea level. | {thing}'s elevation above sea level in feet is {number}.
+    The height of {thing} is {decimal} metres. | {thing} is {decimal} metres high. | {thing} is {decimal} metres tall. | {thing} has a height of {decimal} m. | {thing}'s height is {decimal} metres.
+    The platform length of {thing} is {decimal} metres. | {thing}'s platform is {decimal} metres long. | The length of the platform at {thing} is {decimal}. | {thing} has a platform length of {decimal} metres. | {thing}'s platform length is {decimal}. | The platform at {thing} has a length of {decimal} m.
+    The area code of {city} is {few}. | {city}'s area code is {few}. | {few} is the area code of {city}. | {city}, {place} has the area code {few}. | {city} uses area code {few}.
+    {thing} serves the city of {city}. | {thing} serves {city}. | {city} is served by {thing}. | The city served by {thing} is {city}. | {thing} is the airport for {city}.
+    {city} United plays in the {title} League. | {city} United are in the {title} League. | {city} United competes in the {title} League. | The league of {city} United is the {title} League. | The {title} League is the league {city} United plays in.
+    {city} United play at {thing}. | {thing} is the home ground of {city} United. | {city} United's ground is {thing}. | The home ground of {city} United is {thing}. | The ground of {city} United is called {thing}.
+    {city} United were champions of the {title} League. | The champions of the {title} League are {city} United. | {city} United have been {title} League champions. | {city} United won the {title} League.
+    {thing} is affiliated with {company}. | {thing}'s affiliation is {company}. | {thing} has an affiliation with {company}. | The affiliation of {thing} is with {company}.
+    {thing} is made of {material}. | The material of {thing} is {material}. | {thing} was built from {material}. | {material} is the material {thing} is made of.
+    {person} is also known as {nickname}. | {person}'s nickname is {nickname}. | The nickname of {person} is {nickname}. | {person} is nicknamed {nickname}. | An alternative name for {person} is {nickname}.
+    {city} is nicknamed {nickname}. | The nickname of {city} is {nickname}. | {city} is also known as {nickname}. | {nickname} is the nickname of {city}.
+    The {title} is held in {city}. | {city} hosts the {title}. | The {title} takes place in {city}. | {city} is the venue of the {title}.
+    {person} fought in the {place} War. | {person} took part in the {place} War. | The {place} War was a battle {person} fought in. | {person} was involved in the {place} War. | {person} participated in the {place} War.
+    {person} is the president of {company}. | The president of {company} is {person}. | {company}'s president is {person}. | {person} serves as president of {company}. | The name of the president of {company} is {person}.
+    {person} is the chairman of {company}. | The chairman of {company} is {person}. | {company}'s chairman is {person}. | {company} has {person} as its chairman.
+    {person} retired in {year}. | {person} went into retirement in {year}. | The year {person} retired was {year}. | {person}'s retirement was in {year}.
+    {person} started working in {year}. | {person} began working in {year}. | {person} has been active since {year}. | {person}'s career began in {year}.
+    {person}'s sister is {person2}. | {person} is the brother of {person2}. | {person2} is the sister of {person}. | {person} has a sister named {person2}.
+    {person} is the doctoral advisor of {person2}. | {person2}'s doctoral advisor is {person}. | The doctoral advisor of {person2} was {person}. | {person2} had {person} as doctoral advisor.
+    {dish} is found in {place}. | {dish} is a dish found in {place}. | {dish} can be found in {place}. | {place} is the region where {dish} is found. | {dish} is popular in {place}.
+    {dish} is served at a temperature of {few} degrees. | The serving temperature of {dish} is {few} degrees. | {dish} should be served at {few} degrees.
+    {dish} can be varied by using {food}. | {food} can be added to {dish}. | A variation of {dish} uses {food}. | {dish} can include {food}. | A variant of {dish} has {food} in it.
+    The {service} has {few} replicas. | There are {few} replicas of the {service}. | The number of replicas of the {service} is {few}. | The {service} runs with {few} replicas.
+    The {service} was released on {dom} {month} {year}. | The release date of the {service} is {month} {dom}, {year}. | The {service} came out on {month} {dom}, {year}.
+    The default {service} is {tool}. | {tool} is the default {service}. | {tool} is our default {service}. | We use {tool} as the default {service}.
+    {person} is on {team}. | {person} is a member of {team}. | {team} includes {person}. | {person} belongs to {team}. | A member of {team} is {person}.
+    {person} leads {team}. | {person} is the leader of {team}. | {team} is led by {person}. | The leader of {team} is {person}. | {team}'s leader is {person}.
     {person}, a {job} from {city}, wrote {work} in {year}. | {work} was written in {year} by {person}, a {job} from {city}. | In {year}, {work} was written by {person}, a {job} from {city}.
     {person} said that the {service} will move to {tool}. | The {service} will move to {tool}, {person} said. | According to {person}, the {service} will move to {tool}.
     {company} said on {day} that it will open an office in {city}. | {company} will open an office in {city}, it said on {day}. | On {day}, {company} said it would open an office in {city}.
