@@ -185,13 +185,12 @@ def write_small(connection: Connection, bounds: Mapping[str, Any], path: Path) -
 
 
 def write_facts(connection: Connection, bounds: Mapping[str, Any], path: Path) -> int:
-    """Write the facts while they are read, then by id if they did not come so; return their number.
-
-    Rows lie mostly as they were learned, and ids are ordered in time: a sort on the server would make every night wait.
-    """
+    """Write the facts by id while they are read, sorting them only where they don't come so; return their number."""
     usage = read_rows(connection, BLOCKS["usage"], bounds)
     rewound = read_rows(connection, facts_from("rewound"), bounds)
-    with closing(read_parts(connection, facts_from("present"), bounds)) as present:
+    is_rising = connection.execute(BLOCKS["is_rising"], bounds).fetchone() == (True,)
+    source = facts_from("present" if is_rising else "present_by_id")
+    with closing(read_parts(connection, source, bounds)) as present:
         unchanged = (without(part, rewound) for part in present)
         parts = (with_usage(as_stored(part), usage) for part in chain(unchanged, [rewound]))
         write_parquet_as_read(parts, next(parts).schema, path)

@@ -13,6 +13,16 @@ from ({facts}) f
 -- What was said before the end of the night, as it is now. It is read alone: a join would cost as much again.
 select *, false as is_rewound from heart.facts where learned_at < %(ends_at)s
 
+-- name: present_by_id
+select *, false as is_rewound from heart.facts where learned_at < %(ends_at)s order by id, agent_id
+
+-- name: is_rising
+-- Whether the facts lie by id, as they do until one of them changes: then there is nothing to sort.
+select not exists (
+    select from (select id, lag(id) over () as previous from heart.facts where learned_at < %(ends_at)s) f
+    where id <= previous
+)
+
 -- name: rewound
 -- What was changed since the end of the night, with every later change taken back: the facts as they were then.
 -- Such a row is marked, so that a night of the past changes nothing decided since.
