@@ -74,9 +74,9 @@ class Judge(Protocol):
 
 
 class OfflineJudge:
-    """Guards, then a small calibrated classifier: no network, no key, about 0.3 ms a pair."""
+    """Guards, then a small calibrated classifier: no network, no key, about a millisecond a pair."""
 
-    prompt_version = "guards-1"
+    prompt_version = "guards-2"
 
     @property
     def name(self) -> str:
