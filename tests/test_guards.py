@@ -27,11 +27,11 @@ the sync happens on Monday               | the sync happens on Thursday         
 her car is red                           | her car is blue                          | value red ≠ blue
 Arsenal beat Chelsea                     | Chelsea beat Arsenal                     | roles arsenal ⇄ chelsea
 the cat chases the dog                   | the dog chases the cat                   | roles cat ⇄ dog
-the cheetah is behind its prey           | the prey is behind the cheetah           | roles cheetah ⇄ prey
+the drone is above its pilot             | the pilot is above the drone             | roles drone ⇄ pilot
 it uses Kafka, not Redis                 | it uses Redis, not Kafka                 | negation
 tags are mutable, so pulls may differ    | tags are not mutable, so pulls may not differ | negation
 the job fails to start                   | the job starts                           | negation
-Abilene is part of Jones County          | Abilene is part of Taylor County         | name Jones ≠ Taylor
+Marlow is part of Orrin County, Tuscany  | Marlow is part of Tessel County, Tuscany | name Orrin ≠ Tessel
 it was the second attempt on 3rd street  | it was the second attempt on 4th street  | ordinal 3 ≠ 4
 """
 
@@ -62,10 +62,10 @@ the job fails to start                   | the job does not start
 Anna eats no meat and drinks no milk     | Anna doesn't eat meat and doesn't drink milk
 deploys never need an approval any more  | deploys no longer need an approval
 I don't think the cache is shared        | I think the cache is not shared
-Philip of Spain is the leader of Spain   | the leader of Spain is Philip of Spain
-she was born in 1943 in Oakland          | she was born in Oakland in 1943
+Quinn of Ghent is the mayor of Ghent     | the mayor of Ghent is Quinn of Ghent
+the shop opened in 2016 in Bergen        | the shop opened in Bergen in 2016
 the park covers 12.5 sq km               | the park covers 12.5 square kilometres
-Løkke leads the party                    | Lokke leads the party
+Sørby runs the shop                      | Sorby runs the shop
 one user complained                      | 1 user complained
 """
 
