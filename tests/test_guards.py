@@ -52,7 +52,7 @@ it was signed on 2023-05-05              | it was signed on the 5th of May 2023
 it doesn't run on Windows                | it does not run on Windows
 The Service Runs On Port 80              | the service runs on port 80
 Ferrets are climbing down                | Some ferrets are climbing down
-Ankara is the capital of Turkey          | Ankara is the Turkish capital
+Tallis is the largest town of Hungary     | Tallis is the largest Hungarian town
 the manager of Köln is Peter Stöger      | the manager of Koln is Peter Stoger
 the file is "notes.txt"                  | the file is notes.txt
 Rosa is the mayor of Turin               | the mayor of Turin is Rosa
