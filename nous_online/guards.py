@@ -30,6 +30,7 @@ from nous_online.lexicon import (
 from nous_online.reading import Date, Number, Reading, cleaned, folded_letters, read, stem
 
 PLACING = frozenset({"in", "on", "at"})
+COURTESIES = frozenset({"please", "kindly", "remember", "note", "reminder"})
 RAISED = frozenset(map(stem, RAISING_VERBS))  # "I don't think it is" denies what follows, not the thinking
 
 
@@ -51,6 +52,7 @@ def differences(a: str, b: str) -> tuple[str, ...]:
         _numerals,
         _quotes,
         _names,
+        _openings,
         _negation,
         _opposites,
         _roles,
@@ -166,6 +168,19 @@ def _names(a: Reading, b: Reading) -> Iterable[str]:
     only_a, only_b = unmatched_names(a, b), unmatched_names(b, a)
     if only_a and only_b:
         yield f"name {' '.join(only_a)} ≠ {' '.join(only_b)}"
+
+
+def _openings(a: Reading, b: Reading) -> Iterable[str]:
+    """Statements alike but for the word they open with speak of two things: "Orders are kept", "Invoices are kept"."""
+    if len(a.words) < 2 or a.words[1:] != b.words[1:]:
+        return
+    first, other = a.words[0], b.words[0]
+    if first == other or stem(first) == stem(other) or is_near_spelling(first, other):
+        return
+    names = {name.lower() for name in (*a.names, *b.names)}  # which have a guard of their own
+    if {first, other} & (FUNCTION_WORDS | COURTESIES | names) or first.endswith("ly") or other.endswith("ly"):
+        return
+    yield f"{first} ≠ {other}"
 
 
 def unmatched_names(a: Reading, b: Reading) -> list[str]:

@@ -12,6 +12,7 @@ FUNCTION_WORDS = frozenset(
     upon over under about against between among through during before after above below up down out off again also too
     very just only even still yet already now today currently one ones s t re ve ll d m per via etc mr mrs ms dr""".split()
 )
+SINGULAR_VERBS = frozenset("is was has does isn't wasn't hasn't doesn't".split())
 COPULAS = frozenset("is are was were be been being called named known as".split())
 NEVER_NAMES = frozenset(
     """i mr mrs ms dr sir the a an someone somebody everyone everybody anyone anybody nobody something everything

@@ -21,6 +21,7 @@ from nous_online.lexicon import (
     NUMBER_WORDS,
     ORDINAL_WORDS,
     SCALES,
+    SINGULAR_VERBS,
     UNITS,
 )
 
@@ -345,9 +346,15 @@ def _names(cased: tuple[str, ...]) -> tuple[str, ...]:
 
 def _opens_as_name(lower: str, follower: str) -> bool:
     """Tell whether a bare word that opens a sentence can only be a name: no plural, a verb or a name next."""
-    if lower in FUNCTION_WORDS or lower.endswith(("s", "ing", "ed", "ly")):
+    if lower in FUNCTION_WORDS or lower.endswith(("ing", "ed", "ly")):
         return False
+    if lower.endswith("s"):  # "Jonas approves", but "Orders are kept" and "Deploys happen"
+        return follower[:1].isupper() or follower.lower() in SINGULAR_VERBS or _is_third_person(follower.lower())
     return follower[:1].isupper() or follower.lower() in FUNCTION_WORDS or follower.lower().endswith(("s", "ed"))
+
+
+def _is_third_person(word: str) -> bool:
+    return word.endswith("s") and not word.endswith("ss") and word not in FUNCTION_WORDS
 
 
 def _numerals(cased: tuple[str, ...]) -> frozenset[str]:

@@ -19,6 +19,8 @@ planes land on runway 12L/30R            | planes land on runway 12R/30L        
 the branch is called "main"              | the branch is called "trunk"             | quoted main ≠ trunk
 Alice prefers tea                        | Bob prefers tea                          | name Alice ≠ Bob
 the owner of the repo is Dana Okafor     | the owner of the repo is Jonas Weber     | name Dana Okafor ≠ Jonas Weber
+Jonas approves the invoices              | Tomas approves the invoices              | name Jonas ≠ Tomas
+Orders are kept for a year               | Invoices are kept for a year             | orders ≠ invoices
 the king was Leopold I                   | the king was Leopold II                  | numeral I ≠ II
 the user likes spicy food                | the user doesn't like spicy food         | negation
 deploys need an approval                 | deploys never need an approval           | negation
@@ -36,6 +38,8 @@ it was the second attempt on 3rd street  | it was the second attempt on 4th stre
 """
 
 MAY_BE_DUPLICATES = """
+Please close the gate at dusk            | Kindly close the gate at dusk
+Deploys happen on Friday                 | Deploy happens on Friday
 the meeting is at 8pm                    | the meeting is at 20:00
 the meeting is at noon                   | the meeting is at 12:00
 she has five cats                        | she has 5 cats
