@@ -19,6 +19,7 @@ import typer
 from typer.testing import CliRunner
 
 from nous_online import postgres
+from nous_online.background import listen_to_signals
 from nous_online.cli import application
 from nous_online.cli.application import EXTRA_COMMANDS, NousGroup, register_extras
 from nous_online.cli.output import show
@@ -288,7 +289,13 @@ def test_an_import_stopped_by_ctrl_c_says_so_and_continues_when_run_again(
     count = 600
     file.write_text("".join(f'{{"content": "The sensor in room {n} reads {n} degrees."}}\n' for n in range(count)))
 
-    process = subprocess.Popen([*NOUS, "import", str(file)], stderr=subprocess.PIPE, text=True, env=os.environ)
+    process = subprocess.Popen(
+        [*NOUS, "import", str(file)],
+        stderr=subprocess.PIPE,
+        text=True,
+        env=os.environ,
+        preexec_fn=listen_to_signals,  # noqa: PLW1509 (one thread; a shell in the background makes us deaf to Ctrl-C)
+    )
     until = time.monotonic() + 60
     while not stored(owner) and time.monotonic() < until:
         time.sleep(0.05)
