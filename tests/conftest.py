@@ -31,10 +31,10 @@ STARTS_PROCESSES = (
 
 
 def pytest_collection_modifyitems(items: Sequence[pytest.Item]) -> None:
-    """Mark what needs a server or other programs; `make unit` runs the rest."""
+    """Mark what needs a server, other programs or the embedding model; `make unit` runs the rest."""
     for item in items:
         needs_server = "server" in getattr(item, "fixturenames", ())
-        if needs_server or item.path.name.startswith(STARTS_PROCESSES):
+        if needs_server or "local_model" in item.name or item.path.name.startswith(STARTS_PROCESSES):
             item.add_marker(pytest.mark.integration)
 
 
