@@ -11,6 +11,7 @@ from typing import Any
 from uuid import UUID
 
 from psycopg import Connection
+from psycopg.errors import InsufficientPrivilege
 from psycopg.rows import class_row
 from psycopg.types.json import Jsonb
 
@@ -115,10 +116,13 @@ def apply_proposal(database: Database, plan_hash: str, proposal: Proposal, *, ru
     """Apply one proposal and return `applied`, `stale`, `refused` or `known`, and why.
 
     What the database's own rules forbid is recorded as refused, so that it does not stop the others night after night.
+    A missing grant is no fault of the proposal: it stops the night, which otherwise would succeed and do nothing.
     """
     try:
         return apply_at_once(database, plan_hash, proposal, run_id=run_id)
     except (Refused, InvalidInput) as error:
+        if isinstance(error.__cause__, InsufficientPrivilege):
+            raise
         with database.transaction(proposal.agent_id, timeout_s=PROPOSAL_TIMEOUT_S) as connection:
             connection.execute(SQL["store_proposal"], proposal_row(plan_hash, proposal))
             decision = {"agent_id": proposal.agent_id, "id": proposal.id, "state": "refused", "outcome": str(error)}

@@ -271,6 +271,8 @@ def show_outcome(outcome: NightOutcome, *, is_dry_run: bool) -> None:
         f"{mark} night {outcome.night}: {counts['retired']} memories {verb} into {counts['merges']}, "
         f"{counts['kept_apart']} look-alikes kept apart; {counts['active_before']} → {counts['active_after']} active"
     )
+    if counts["stale"] or counts["refused"]:
+        show(f"  [yellow]{counts['stale']} went stale, {counts['refused']} were refused[/yellow]; they changed nothing")
     show_note(
         f"  why: nous report --night {outcome.night}"
         + ("" if is_dry_run else f"   back: nous undo --night {outcome.night}")

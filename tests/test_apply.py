@@ -255,6 +255,17 @@ def test_what_the_database_forbids_is_refused_and_does_not_stop_the_others(night
     assert Counter(proposals_in(owner).values()) == {"applied": 2, "refused": 1}
 
 
+def test_a_missing_grant_stops_the_night_instead_of_refusing_every_proposal(night_database, plan, owner):
+    owner.execute("revoke insert on lifecycle.events from nous_night")
+
+    with pytest.raises(NousError, match="permission denied"):
+        apply_plan(night_database, plan, run_id="r1")
+
+    assert proposals_in(owner) == {}
+    owner.execute("grant insert on lifecycle.events to nous_night")
+    assert apply_plan(night_database, plan, run_id="r2") == Applied(applied=3)
+
+
 def fail_at_event(owner, nth, statement):
     """Make the n-th event of the night run a statement; a sequence counts, since it outlives a rollback."""
     owner.execute("create sequence nights_events")
