@@ -5,7 +5,8 @@ from __future__ import annotations
 import logging
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from threading import Event
 
 from psycopg import Connection
 
@@ -30,6 +31,8 @@ class Agent:
     judge: Judge
     policy: LearnPolicy
     deadline_s: float
+    awake: Event = field(default_factory=Event)
+    """Set by verbs that leave work behind: a closed episode, an event to deliver."""
 
     def deadline(self, seconds: float | None) -> Deadline:
         """Start the clock of one call."""

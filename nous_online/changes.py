@@ -1,30 +1,25 @@
-"""The one write path for memories that exist: version checked, event left, reversible."""
+"""The one write path of memories: version checked, event left, reversible."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
-from typing import Any, Literal
+from functools import cache
+from typing import Any, Generic, Literal
 from uuid import UUID
 
 from psycopg import Connection
 from psycopg.rows import class_row
+from psycopg.sql import SQL, Composed, Identifier
 from psycopg.types.json import Jsonb
 
-from nous_online.domain import Fact
-from nous_online.errors import Conflict, InvalidInput
+from nous_online.errors import Conflict, InvalidInput, NotFound
+from nous_online.kinds import Kind, M
 from nous_online.statements import statements
 
-SQL = statements("nous_online", "changes.sql")
+BLOCKS = statements("nous_online", "changes.sql")
 Actor = Literal["agent", "night", "operator", "import"]
-# What a change may touch: the columns that `change_fact` writes. Content, origin and vectors are never rewritten.
-CHANGEABLE = frozenset((
-    "state", "subject", "slot", "category", "tags", "confidence", "summary", "compressed", "index_word", "source",
-    "sources", "trust", "is_pinned", "last_confirmed_at", "confirmation_count", "superseded_by", "superseded_at",
-    "valid_from", "valid_to", "archived_at", "contradiction_status", "scope", "user_id", "project_id",
-    "rank_weight",
-))  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -39,6 +34,15 @@ class Cause:
     run_id: str | None = None
     proposal_id: UUID | None = None
     undoes: int | None = None
+
+
+@dataclass(frozen=True)
+class Version(Generic[M]):
+    """One memory as it was read."""
+
+    kind: Kind[M]
+    id: UUID
+    row_version: int
 
 
 @dataclass(frozen=True)
@@ -57,36 +61,90 @@ class UsageDelta:
         return cls(retrieved, cited, ignored)
 
 
-def change_fact(
-    connection: Connection, agent_id: str, fact_id: UUID, *, row_version: int, values: Mapping[str, Any], cause: Cause
-) -> Fact:
-    """Set columns of one fact and leave the event; raise `Conflict` when it is no longer at `row_version`.
+def version_of(kind: Kind[M], memory: M) -> Version[M]:
+    """Return the version a memory was read at."""
+    return Version(kind, memory.id, memory.row_version)
 
-    `values` maps column names to JSON values (moments as ISO 8601 text); one that never changes is
-    refused with `InvalidInput`.
+
+def get_memory(connection: Connection, agent_id: str, kind: Kind[M], memory_id: UUID) -> M:
+    """Return one memory in whatever state it is; raise `NotFound` when this agent has none of that id."""
+    with connection.cursor(row_factory=class_row(kind.value)) as cursor:
+        found = cursor.execute(composed("get_memory", kind), {"agent_id": agent_id, "id": memory_id}).fetchone()
+    if found is None:
+        raise NotFound(f"agent {agent_id!r} has no {kind.name} {memory_id}")
+    return found
+
+
+def locked_memories(connection: Connection, agent_id: str, kind: Kind[M], memory_ids: Sequence[UUID]) -> list[M]:
+    """Lock memories in id order until the transaction ends and return them; absent ones are left out."""
+    with connection.cursor(row_factory=class_row(kind.value)) as cursor:
+        parameters = {"agent_id": agent_id, "ids": sorted(memory_ids)}
+        return cursor.execute(composed("lock_memories", kind), parameters).fetchall()
+
+
+def locked_memory(connection: Connection, agent_id: str, kind: Kind[M], memory_id: UUID) -> M:
+    """Lock one memory until the transaction ends and return it; raise `NotFound` when there is none."""
+    for found in locked_memories(connection, agent_id, kind, [memory_id]):
+        return found
+    raise NotFound(f"agent {agent_id!r} has no {kind.name} {memory_id}")
+
+
+def add_memory(connection: Connection, agent_id: str, kind: Kind[M], values: Mapping[str, Any], *, cause: Cause) -> M:
+    """Store a new memory with its event, and return it.
+
+    `values` maps column names to JSON values (moments as ISO 8601 text, vectors as `[x,y,…]`); others keep their
+    defaults.
     """
-    fixed = sorted(set(values) - CHANGEABLE)
+    row = {**values, "agent_id": agent_id}
+    parameters = {"values": Jsonb(row), "kind": kind.name, **vars(cause)}
+    with connection.cursor(row_factory=class_row(kind.value)) as cursor:
+        stored = cursor.execute(composed("add_memory", kind, tuple(row)), parameters).fetchone()
+    if stored is None:
+        raise NotFound(f"the {kind.name} of agent {agent_id!r} was not stored")
+    return stored
+
+
+def change_memory(
+    connection: Connection, agent_id: str, read: Version[M], values: Mapping[str, Any], *, cause: Cause
+) -> M:
+    """Set columns of one memory and leave the event; raise `Conflict` when it is no longer at the version read.
+
+    `values` maps column names to JSON values as in `add_memory`; one that never changes is refused with `InvalidInput`.
+    """
+    kind = read.kind
+    fixed = sorted(set(values) - kind.changeable)
     if fixed:
-        raise InvalidInput(f"fact {fact_id}: {fixed[0]!r} can't be changed; learn a new fact that supersedes this one")
+        raise InvalidInput(f"{kind.name} {read.id}: {fixed[0]!r} can't be changed; store a new {kind.name} instead")
     parameters = {
         "agent_id": agent_id,
-        "id": fact_id,
-        "row_version": row_version,
+        "id": read.id,
+        "kind": kind.name,
+        "row_version": read.row_version,
         "values": Jsonb(dict(values)),
         **vars(cause),
     }
-    with connection.cursor(row_factory=class_row(Fact)) as cursor:
-        fact = cursor.execute(SQL["change_fact"], parameters).fetchone()
-    if fact is None:
-        raise Conflict(f"fact {fact_id} is no longer at version {row_version}; read it again and decide anew")
-    return fact
+    with connection.cursor(row_factory=class_row(kind.value)) as cursor:
+        changed = cursor.execute(composed("change_memory", kind, tuple(values)), parameters).fetchone()
+    if changed is None:
+        message = f"{kind.name} {read.id} is no longer at version {read.row_version}; read it again and decide anew"
+        raise Conflict(message)
+    return changed
+
+
+@cache
+def composed(statement: str, kind: Kind[Any], given: tuple[str, ...] = ()) -> Composed:
+    """Fill table and columns of a kind into a statement; `given` are the columns it sets."""
+    return SQL(BLOCKS[statement]).format(
+        table=Identifier("heart", kind.table),
+        columns=SQL(", ").join(map(Identifier, kind.columns)),
+        given=SQL(", ").join(map(Identifier, given)),
+        **{
+            f"given_of_{row}": SQL(", ").join(Identifier(row, name) for name in given)
+            for row in ("r", "old", "changed")
+        },
+    )
 
 
 def add_usage(connection: Connection, agent_id: str, memory_id: UUID, kind: str, delta: UsageDelta) -> None:
     """Add to the usage counters of one memory."""
-    connection.execute(SQL["add_usage"], {"agent_id": agent_id, "id": memory_id, "kind": kind, **vars(delta)})
-
-
-def locked_versions(connection: Connection, agent_id: str, fact_ids: list[UUID]) -> dict[UUID, int]:
-    """Lock facts in id order until the transaction ends and return their versions; absent ones are left out."""
-    return dict(connection.execute(SQL["lock_facts"], {"agent_id": agent_id, "ids": sorted(fact_ids)}).fetchall())
+    connection.execute(BLOCKS["add_usage"], {"agent_id": agent_id, "id": memory_id, "kind": kind, **vars(delta)})

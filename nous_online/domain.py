@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Literal, TypedDict
+from typing import Any, Literal, TypedDict
 from uuid import UUID
 
 LearnAction = Literal["stored", "confirmed", "superseded"]
@@ -61,6 +61,115 @@ class Fact:
     valid_from: datetime | None
     valid_to: datetime | None
     contradiction_status: str
+    encoded_frame: str | None
+    encoded_censors: list[str] | None
+    scope: str
+    user_id: str | None
+    project_id: str | None
+    rank_weight: float
+    row_version: int
+
+
+@dataclass(frozen=True)
+class Episode:
+    """Something that happened: what was said and done, and what became of it."""
+
+    id: UUID
+    state: str
+    session_id: str | None
+    title: str | None
+    detail: str | None
+    summary: str | None
+    compressed: str | None
+    compression_tier: str
+    started_at: datetime
+    ended_at: datetime | None
+    duration_seconds: int | None
+    completed_at: datetime | None
+    completion_note: str | None
+    decision_ids: list[UUID]
+    participants: list[str]
+    tags: list[str]
+    frame_used: str | None
+    encoded_censors: list[str] | None
+    procedures_activated: list[UUID]
+    outcome: str | None
+    surprise_level: float | None
+    lessons_learned: list[str]
+    source: str | None
+    source_kind: str
+    trust: int
+    is_pinned: bool
+    scope: str
+    user_id: str | None
+    project_id: str | None
+    rank_weight: float
+    row_version: int
+
+
+@dataclass(frozen=True)
+class Procedure:
+    """How something is done: a K-line of three bands, a workflow of steps, or a pattern with a template."""
+
+    id: UUID
+    state: str
+    name: str
+    domain: str | None
+    kind: str
+    goals: list[str]
+    core_patterns: list[str]
+    core_tools: list[str]
+    core_concepts: list[str]
+    implementation_notes: list[str]
+    steps: list[Any]
+    template: Any
+    trigger: str | None
+    compressed: str | None
+    activation_count: int
+    success_count: int
+    failure_count: int
+    last_activated_at: datetime | None
+    related_procedures: list[UUID]
+    related_decision_ids: list[UUID]
+    censors: list[str]
+    tags: list[str]
+    review_reason: str | None
+    source: str | None
+    source_kind: str
+    trust: int
+    is_pinned: bool
+    learned_at: datetime
+    encoded_frame: str | None
+    encoded_censors: list[str] | None
+    scope: str
+    user_id: str | None
+    project_id: str | None
+    rank_weight: float
+    row_version: int
+
+
+@dataclass(frozen=True)
+class Censor:
+    """Something not to do: what sets it off, why, and how firmly it says so."""
+
+    id: UUID
+    state: str
+    trigger: str
+    reason: str
+    severity: str
+    is_literal: bool
+    activation_count: int
+    false_positive_count: int
+    escalation_threshold: int
+    last_activated_at: datetime | None
+    learned_from_decision_id: UUID | None
+    learned_from_episode_id: UUID | None
+    source: str | None
+    source_kind: str
+    trust: int
+    is_pinned: bool
+    learned_at: datetime
+    expires_at: datetime | None
     encoded_frame: str | None
     encoded_censors: list[str] | None
     scope: str

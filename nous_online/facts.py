@@ -12,11 +12,12 @@ from psycopg import Connection
 
 from nous_online import store
 from nous_online.agent import Agent
-from nous_online.changes import Cause, change_fact
+from nous_online.changes import Cause, change_memory, get_memory, version_of
 from nous_online.deadline import Deadline
 from nous_online.domain import SCOPES, SOURCE_KINDS, Fact, FactDetails, LearnAction, Learned, Neighbour, NewFact
 from nous_online.errors import Conflict, InvalidInput
 from nous_online.judging import Judgement, Verdict
+from nous_online.kinds import FACT
 from nous_online.learning import Decision, decide, pair_of, questions, slot_of
 from nous_online.passages import passages, recall_vector
 from nous_online.policy import MAX_CONTENT_BYTES, MAX_CONTEXT_BYTES
@@ -162,14 +163,14 @@ def confirm(connection: Connection, agent: Agent, known: Fact, new: NewFact, rea
         "is_pinned": known.is_pinned or new.is_pinned,
     }
     cause = Cause("agent", "confirmed", reason, effective_at=new.learned_at)
-    return change_fact(connection, agent.id, known.id, row_version=known.row_version, values=values, cause=cause)
+    return change_memory(connection, agent.id, version_of(FACT, known), values, cause=cause)
 
 
 def supersede(connection: Connection, agent: Agent, *, old: Fact, by: Fact, at: datetime, reason: str) -> Fact:
     """Retire `old` in favour of `by`; it stays in the store, out of recall, and `as_of` brings it back."""
     values = {"state": "superseded", "superseded_by": str(by.id), "superseded_at": at.isoformat()}
     cause = Cause("agent", "superseded", reason, effective_at=at)
-    return change_fact(connection, agent.id, old.id, row_version=old.row_version, values=values, cause=cause)
+    return change_memory(connection, agent.id, version_of(FACT, old), values, cause=cause)
 
 
 def repeated_request(connection: Connection, agent: Agent, new: NewFact) -> Learned | None:
@@ -180,7 +181,7 @@ def repeated_request(connection: Connection, agent: Agent, new: NewFact) -> Lear
     if request is None:
         return None
     check_same_content(request, new)
-    memory = store.get_fact(connection, agent.id, request.memory_id)
+    memory = get_memory(connection, agent.id, FACT, request.memory_id)
     return Learned(cast("LearnAction", request.action), memory, "this request was answered before")
 
 

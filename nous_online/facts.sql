@@ -17,12 +17,6 @@ where agent_id = %(agent_id)s and idempotency_key = any(%(keys)s)
 insert into heart.requests (agent_id, idempotency_key, verb, content_hash, memory_id, action)
 values (%(agent_id)s, %(idempotency_key)s, %(verb)s, %(content_hash)s, %(memory_id)s, %(action)s)
 
--- name: get_fact
-select id, state, content, subject, slot, category, tags, confidence, source, source_kind, trust, is_pinned, learned_at,
-       last_confirmed_at, confirmation_count, superseded_by, valid_from, valid_to, contradiction_status, encoded_frame,
-       encoded_censors, scope, user_id, project_id, rank_weight, row_version
-from heart.facts where agent_id = %(agent_id)s and id = %(id)s
-
 -- name: nearest_facts
 -- A small tenant is compared with all of its facts: the vector index holds everybody's, and loses some of many equal
 -- ones; the addition keeps it away. The cast carries the width of the space, which is what its index is built on.
@@ -44,9 +38,7 @@ with size as materialized (
      order by embedding::vector({dimensions}) <=> %(embedding)s
      limit %(limit)s)
 )
-select f.id, state, content, subject, slot, category, tags, confidence, source, source_kind, trust, is_pinned, learned_at,
-       last_confirmed_at, confirmation_count, superseded_by, valid_from, valid_to, contradiction_status, encoded_frame,
-       encoded_censors, scope, user_id, project_id, rank_weight, row_version, 1 - n.distance as similarity
+select {columns}, 1 - n.distance as similarity
 from near n
 join heart.facts f on f.agent_id = %(agent_id)s and f.id = n.id
 order by n.distance, f.id
@@ -75,9 +67,7 @@ with stored as (
     insert into heart.outbox (agent_id, name, memory_id, payload)
     select agent_id, 'fact_learned', id, jsonb_build_object('subject', subject) from stored
 )
-select id, state, content, subject, slot, category, tags, confidence, source, source_kind, trust, is_pinned, learned_at,
-       last_confirmed_at, confirmation_count, superseded_by, valid_from, valid_to, contradiction_status, encoded_frame,
-       encoded_censors, scope, user_id, project_id, rank_weight, row_version
+select {columns}
 from stored
 
 -- name: count_facts

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 from uuid import UUID
 
 from pgvector import Vector
 from psycopg import Connection
 from psycopg.rows import class_row, dict_row
-from psycopg.sql import SQL, Composed, Literal
+from psycopg.sql import SQL, Composed, Identifier, Literal
 from psycopg.types.json import Jsonb
 
 from nous_online.domain import Fact, Neighbour, NewFact
 from nous_online.embedding import EmbeddingSpace, Vectors
 from nous_online.errors import NotFound
+from nous_online.kinds import FACT
 from nous_online.statements import statements
 
 FACTS = statements("nous_online", "facts.sql")
@@ -42,10 +44,17 @@ class Embedded:
     id: UUID | None = None
 
 
-def in_space(statement: str, space: EmbeddingSpace) -> Composed:
-    """Fill the width and the name of the space into a statement; both must be constants for its index to be used."""
+@cache
+def composed(statement: str, space: EmbeddingSpace, row: str) -> Composed:
+    """Fill the space and the columns of a fact, taken from `row`, into a statement.
+
+    Width and name of the space must be constants for its index to be used.
+    """
     return SQL(FACTS[statement]).format(
-        dimensions=Literal(space.dimensions), space_id=Literal(space.id), in_scope=SQL(FACTS["in_scope"])
+        dimensions=Literal(space.dimensions),
+        space_id=Literal(space.id),
+        in_scope=SQL(FACTS["in_scope"]),
+        columns=SQL(", ").join(Identifier(row, name) for name in FACT.columns),
     )
 
 
@@ -83,15 +92,6 @@ def store_requests(connection: Connection, agent_id: str, verb: str, requests: S
         )
 
 
-def get_fact(connection: Connection, agent_id: str, fact_id: UUID) -> Fact:
-    """Return one fact; raise `NotFound` when this agent has none of that id."""
-    with connection.cursor(row_factory=class_row(Fact)) as cursor:
-        fact = cursor.execute(FACTS["get_fact"], {"agent_id": agent_id, "id": fact_id}).fetchone()
-    if fact is None:
-        raise NotFound(f"agent {agent_id!r} has no fact {fact_id}")
-    return fact
-
-
 def nearest_facts(
     connection: Connection, agent_id: str, new: Embedded, *, space: EmbeddingSpace, limit: int
 ) -> list[Neighbour]:
@@ -106,7 +106,7 @@ def nearest_facts(
         "exact_limit": EXACT_LIMIT,
     }
     with connection.cursor(row_factory=dict_row) as cursor:
-        rows = cursor.execute(in_space("nearest_facts", space), parameters).fetchall()
+        rows = cursor.execute(composed("nearest_facts", space, "f"), parameters).fetchall()
     return [Neighbour(similarity=row.pop("similarity"), fact=Fact(**row)) for row in rows]
 
 
@@ -115,7 +115,8 @@ def store_fact(
 ) -> Fact:
     """Insert one fact with its event and its announcement, and return it."""
     with connection.cursor(row_factory=class_row(Fact)) as cursor:
-        fact = cursor.execute(FACTS["store_fact"], fact_row(agent_id, new, space, actor, reason)).fetchone()
+        row = fact_row(agent_id, new, space, actor, reason)
+        fact = cursor.execute(composed("store_fact", space, "stored"), row).fetchone()
     if fact is None:
         raise NotFound(f"the fact of agent {agent_id!r} was not stored")
     return fact
@@ -127,7 +128,7 @@ def store_facts(
     """Insert many facts, each with its event, in one round trip."""
     rows = [fact_row(agent_id, new, space, actor, reason) for new in news]
     with connection.cursor() as cursor:
-        cursor.executemany(FACTS["store_fact"], rows)
+        cursor.executemany(composed("store_fact", space, "stored"), rows)
 
 
 def fact_row(agent_id: str, new: Embedded, space: EmbeddingSpace, actor: str, reason: str) -> dict[str, Any]:

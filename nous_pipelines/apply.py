@@ -15,9 +15,10 @@ from psycopg.errors import InsufficientPrivilege
 from psycopg.rows import class_row
 from psycopg.types.json import Jsonb
 
-from nous_online.changes import Cause, UsageDelta, add_usage, change_fact, locked_versions
+from nous_online.changes import Cause, UsageDelta, Version, add_usage, change_memory, locked_memories
 from nous_online.database import Database
 from nous_online.errors import Conflict, InvalidInput, NotFound, Refused
+from nous_online.kinds import KINDS
 from nous_online.statements import statements
 from nous_pipelines.nights import end_of
 from nous_pipelines.proposals import Change, Plan, Proposal, Read
@@ -149,8 +150,12 @@ def apply_at_once(database: Database, plan_hash: str, proposal: Proposal, *, run
 
 def versions(connection: Connection, proposal: Proposal) -> dict[str, int]:
     """Lock everything the proposal read and return the versions it has now."""
-    found = locked_versions(connection, proposal.agent_id, [UUID(read.id) for read in proposal.read_set])
-    return {str(memory): version for memory, version in found.items()}
+    found: dict[str, int] = {}
+    for name, kind in KINDS.items():
+        wanted = [UUID(read.id) for read in proposal.read_set if read.kind == name]
+        memories = locked_memories(connection, proposal.agent_id, kind, wanted) if wanted else []
+        found |= {str(memory.id): memory.row_version for memory in memories}
+    return found
 
 
 def staleness(read_set: Sequence[Read], found: Mapping[str, int]) -> str | None:
@@ -166,10 +171,10 @@ def staleness(read_set: Sequence[Read], found: Mapping[str, int]) -> str | None:
 
 def carry_out(connection: Connection, proposal: Proposal, change: Change, *, run_id: str) -> None:
     """Make one change of a proposal."""
+    read = next(read for read in proposal.read_set if read.id == change.id)
     if change.kind == "usage":
-        add_usage(connection, proposal.agent_id, UUID(change.id), "fact", UsageDelta.of(change.add))
+        add_usage(connection, proposal.agent_id, UUID(change.id), read.kind, UsageDelta.of(change.add))
         return
-    row_version = next(read.row_version for read in proposal.read_set if read.id == change.id)
     cause = Cause(
         actor="night",
         action="merged" if "superseded_by" in change.set else "absorbed",
@@ -179,7 +184,13 @@ def carry_out(connection: Connection, proposal: Proposal, change: Change, *, run
         run_id=run_id,
         proposal_id=proposal.id,
     )
-    change_fact(connection, proposal.agent_id, UUID(change.id), row_version=row_version, values=change.set, cause=cause)
+    change_memory(
+        connection,
+        proposal.agent_id,
+        Version(KINDS[change.kind], UUID(change.id), read.row_version),
+        change.set,
+        cause=cause,
+    )
 
 
 def proposal_row(plan_hash: str, proposal: Proposal) -> dict[str, Any]:

@@ -52,9 +52,9 @@ where e.agent_id = %(agent_id)s and e.proposal_id = %(id)s and e.undoes is null
   and not exists (select from lifecycle.events u where u.undoes = e.id)
 order by e.id desc
 
--- name: fact_as_json
+-- name: memory_as_json
 select row_version, to_jsonb(f) - 'embedding' - 'context_embedding' as columns
-from heart.facts f where agent_id = %(agent_id)s and id = %(id)s for update
+from {table} f where agent_id = %(agent_id)s and id = %(id)s for update
 
 -- name: last_event
 select action, reason, actor from lifecycle.events

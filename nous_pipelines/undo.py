@@ -8,12 +8,13 @@ from datetime import UTC, date, datetime
 from typing import Any
 from uuid import UUID
 
-from psycopg import Connection
+from psycopg import Connection, sql
 from psycopg.rows import class_row, dict_row
 
-from nous_online.changes import Cause, UsageDelta, add_usage, change_fact, locked_versions
+from nous_online.changes import Cause, UsageDelta, Version, add_usage, change_memory, locked_memories
 from nous_online.database import Database
 from nous_online.errors import NotFound, Refused
+from nous_online.kinds import KINDS
 from nous_pipelines.apply import PROPOSAL_TIMEOUT_S, SQL
 
 COUNTED = ("confirmation_count",)
@@ -83,7 +84,13 @@ def undo_proposal(database: Database, proposal: AppliedProposal, *, reason: str)
             raise Refused(f"proposal {proposal.id} is no longer applied")
         with connection.cursor(row_factory=dict_row) as cursor:
             events = cursor.execute(SQL["proposal_events"], key).fetchall()
-        locked_versions(connection, proposal.agent_id, [event["memory_id"] for event in events])
+        for name, kind in KINDS.items():
+            locked_memories(
+                connection,
+                proposal.agent_id,
+                kind,
+                [event["memory_id"] for event in events if event["memory_kind"] == name],
+            )
         for event in events:
             restore(connection, proposal, event, reason=reason)
         for change in proposal.changes:
@@ -95,20 +102,22 @@ def undo_proposal(database: Database, proposal: AppliedProposal, *, reason: str)
 
 def restore(connection: Connection, proposal: AppliedProposal, event: Mapping[str, Any], *, reason: str) -> None:
     """Put back what one event changed."""
-    memory = event["memory_id"]
-    row = connection.execute(SQL["fact_as_json"], {"agent_id": proposal.agent_id, "id": memory}).fetchone()
+    memory, kind = event["memory_id"], KINDS[event["memory_kind"]]
+    statement = sql.SQL(SQL["memory_as_json"]).format(table=sql.Identifier("heart", kind.table))
+    row = connection.execute(statement, {"agent_id": proposal.agent_id, "id": memory}).fetchone()
     if row is None:
-        raise Refused(f"fact {memory} is gone")
+        raise Refused(f"{kind.name} {memory} is gone")
     version, now = row
     left = {"state": event["to_state"], **event["after"]}
     changed = [name for name in left if is_changed(name, left[name], now[name])]
     if changed:
         raise Refused(
-            f"fact {memory} was changed since ({', '.join(changed)}): {later_cause(connection, proposal, memory)}"
+            f"{kind.name} {memory} was changed since ({', '.join(changed)}): "
+            f"{later_cause(connection, proposal, memory)}"
         )
     cause = Cause("operator", "undone", reason, datetime.now(UTC), proposal_id=proposal.id, undoes=event["id"])
     values = {name: restored(name, event["before"][name], event["after"][name], now[name]) for name in event["before"]}
-    change_fact(connection, proposal.agent_id, memory, row_version=version, values=values, cause=cause)
+    change_memory(connection, proposal.agent_id, Version(kind, memory, version), values, cause=cause)
 
 
 def is_changed(name: str, after: Any, now: Any) -> bool:

@@ -87,6 +87,7 @@ create table heart.episodes (
     row_version          bigint not null default 1,
     created_at           timestamptz not null default now(),
     written_xid          xid8 not null default pg_current_xact_id(),  -- the watermark: a late commit can't hide behind a clock
+    session_id           text check (char_length(session_id) <= 100),
     primary key (agent_id, id),
     constraint ends_after_it_starts check (ended_at >= started_at),
     constraint closed_has_an_end check (state <> 'closed' or ended_at is not null),
@@ -268,6 +269,8 @@ create table heart.working_memory (
     row_version  bigint not null default 1,
     created_at   timestamptz not null default now(),
     updated_at   timestamptz not null default now(),
+    task_embedding vector,
+    embedding_space_id text references heart.embedding_spaces,
     primary key (agent_id, session_id)
 );
 
@@ -461,15 +464,36 @@ create table heart.outbox (
     name       text not null,
     memory_id  uuid,
     payload    jsonb not null default '{}',
-    created_at timestamptz not null default now()
+    created_at timestamptz not null default now(),
+    written_xid xid8 not null default pg_current_xact_id()  -- an id drawn early may be committed late: order by transaction
 );
-create index outbox_by_agent on heart.outbox (agent_id, id);
+create index outbox_by_agent on heart.outbox (agent_id, written_xid, id);
 create table heart.outbox_cursors (
-    agent_id text not null,
-    consumer text not null,
-    last_id  bigint not null default 0,
+    agent_id     text not null,
+    consumer     text not null,
+    last_id      bigint not null default 0,
+    last_xid     xid8 not null default '0',
+    failed_count integer not null default 0,
+    last_error   text,
+    retry_at     timestamptz,
     primary key (agent_id, consumer)
 );
+
+-- What is to be drawn from closed episodes, one row each. A worker that takes one moves due_at ahead; when it dies, the
+-- row falls due again. The draft is kept before it is carried out, so that a second worker continues and asks nobody twice.
+create table heart.completions (
+    agent_id      text not null,
+    episode_id    uuid not null,
+    due_at        timestamptz not null default now(),
+    attempt_count integer not null default 0,
+    draft         jsonb,
+    last_error    text,
+    finished_at   timestamptz,
+    created_at    timestamptz not null default now(),
+    primary key (agent_id, episode_id),
+    foreign key (agent_id, episode_id) references heart.episodes (agent_id, id) on delete cascade
+);
+create index completions_due on heart.completions (due_at) where finished_at is null;
 
 create table brain.decisions (
     id          uuid not null default heart.new_id(),
@@ -485,6 +509,7 @@ create table brain.decisions (
     decided_at  timestamptz not null default now(),
     resolved_at timestamptz,
     row_version bigint not null default 1,
+    session_id  text check (char_length(session_id) <= 100),
     primary key (agent_id, id),
     foreign key (agent_id, episode_id) references heart.episodes (agent_id, id),
     constraint resolved_says_when check ((status = 'pending') = (resolved_at is null))
@@ -704,9 +729,8 @@ create index facts_slot on heart.facts (agent_id, slot) where state = 'active' a
 create index facts_successor on heart.facts (agent_id, superseded_by) where superseded_by is not null;
 create index facts_learned on heart.facts (agent_id, learned_at);
 create index facts_frame on heart.facts (agent_id, encoded_frame) where encoded_frame is not null;
-create index facts_written on heart.facts (written_xid);
 create index episodes_agent on heart.episodes (agent_id, state);
-create index episodes_to_complete on heart.episodes (ended_at) where state = 'closed' and completed_at is null;
+create index episodes_open on heart.episodes (agent_id, started_at) where state = 'open';
 create index procedures_agent on heart.procedures (agent_id, state);
 create index procedures_domain on heart.procedures (agent_id, domain);
 create index procedures_frame on heart.procedures (agent_id, encoded_frame) where encoded_frame is not null;

@@ -14,10 +14,11 @@ import psycopg
 import pytest
 from night_runs import NIGHT, events_in, facts_in, plan_of, proposals_in, remember, usage_in
 
-from nous_online.changes import Cause, change_fact
+from nous_online.changes import Cause, Version, change_memory
 from nous_online.database import Database
 from nous_online.errors import Conflict, NousError, Unavailable
 from nous_online.heart import Heart
+from nous_online.kinds import FACT
 from nous_pipelines.apply import Applied, apply_plan, find_agents
 from nous_pipelines.nights import end_of
 from nous_pipelines.proposals import planned
@@ -155,7 +156,7 @@ def recategorise(database, memory):
     """Change a memory as somebody else would between the snapshot and the night's writes."""
     cause = Cause("operator", "corrected", "filed under another heading", effective_at=datetime.now(UTC))
     with database.transaction("aria") as connection:
-        change_fact(connection, "aria", uuid.UUID(memory), row_version=1, values={"category": "other"}, cause=cause)
+        change_memory(connection, "aria", Version(FACT, uuid.UUID(memory), 1), {"category": "other"}, cause=cause)
 
 
 def test_a_stale_proposal_says_why_in_the_store_and_is_not_tried_again(heart, night_database, plan, owner):

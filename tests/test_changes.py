@@ -10,11 +10,12 @@ from uuid import UUID, uuid4
 import psycopg
 import pytest
 
-from nous_online.changes import CHANGEABLE, Cause, UsageDelta, add_usage, change_fact, locked_versions
+from nous_online.changes import Cause, UsageDelta, Version, add_usage, change_memory, locked_memories
 from nous_online.database import Database
 from nous_online.domain import Fact
 from nous_online.errors import Conflict, InvalidInput, Refused
 from nous_online.heart import Heart
+from nous_online.kinds import FACT
 
 MAY = datetime(2026, 5, 1, tzinfo=UTC)
 CAUSE = Cause("operator", "changed", "a test", effective_at=MAY)
@@ -27,8 +28,8 @@ def fact(heart: Heart) -> Fact:
 
 def changed(database: Database, fact: Fact, values: dict[str, Any], *, version: int | None = None) -> Fact:
     with database.transaction("aria") as connection:
-        return change_fact(
-            connection, "aria", fact.id, row_version=version or fact.row_version, values=values, cause=CAUSE
+        return change_memory(
+            connection, "aria", Version(FACT, fact.id, version or fact.row_version), values, cause=CAUSE
         )
 
 
@@ -133,7 +134,7 @@ def test_every_column_said_to_be_changeable_is_written(database: Database, heart
         row = connection.execute("select to_jsonb(f) from heart.facts f where id = %s", [fact.id]).fetchone()
     second = changed(database, first, archived)
 
-    assert set(values) | set(archived) == CHANGEABLE
+    assert set(values) | set(archived) == FACT.changeable
     assert row is not None
     assert {name: row[0][name] for name in values} == values
     assert second.state == "archived"
@@ -166,7 +167,7 @@ def test_a_value_of_the_wrong_kind_is_refused(database: Database, fact: Fact, he
 
 def test_an_agent_cannot_change_the_fact_of_another(database: Database, fact: Fact) -> None:
     with database.transaction("ben") as connection, pytest.raises(Conflict):
-        change_fact(connection, "aria", fact.id, row_version=1, values={"confidence": 0.5}, cause=CAUSE)
+        change_memory(connection, "aria", Version(FACT, fact.id, 1), {"confidence": 0.5}, cause=CAUSE)
 
 
 def test_the_night_names_its_proposal(database_url: str, fact: Fact) -> None:
@@ -174,7 +175,7 @@ def test_the_night_names_its_proposal(database_url: str, fact: Fact) -> None:
     cause = Cause("night", "merged", "a test", effective_at=MAY, night=date(2026, 5, 1))
 
     with pytest.raises(Refused, match="a_night_names_its_proposal"), night.transaction(None) as connection:
-        change_fact(connection, "aria", fact.id, row_version=1, values={"confidence": 0.5}, cause=cause)
+        change_memory(connection, "aria", Version(FACT, fact.id, 1), {"confidence": 0.5}, cause=cause)
     night.close()
 
 
@@ -183,9 +184,9 @@ def test_locking_returns_the_versions_of_what_exists(database: Database, heart: 
     other = heart.learn("Quite another statement").memory
 
     with database.transaction("aria") as connection:
-        versions = locked_versions(connection, "aria", [other.id, uuid4(), fact.id])
+        found = locked_memories(connection, "aria", FACT, [other.id, uuid4(), fact.id])
 
-    assert versions == {fact.id: 2, other.id: 1}
+    assert {memory.id: memory.row_version for memory in found} == {fact.id: 2, other.id: 1}
 
 
 def test_usage_adds_up_whoever_adds_first_and_is_taken_back(

@@ -228,10 +228,10 @@ def test_what_others_built_on_is_refused_with_who_and_the_command_fails(heart, n
 def supersede(heart, memory, content):
     from uuid import UUID
 
-    from nous_online import facts, store
+    from nous_online import facts
 
     with heart.agent.database.transaction("aria") as connection:
-        old = store.get_fact(connection, "aria", UUID(memory))
+        old = heart.get(UUID(memory))
         new = heart.learn(content).memory
         facts.supersede(connection, heart.agent, old=old, by=new, at=datetime.now(UTC), reason="a newer value")
 

@@ -16,9 +16,10 @@ import psycopg
 import pytest
 from night_runs import NIGHT, SAID, plan_of, remember, snapshot_of
 
-from nous_online.changes import Cause, change_fact
+from nous_online.changes import Cause, Version, change_memory
 from nous_online.database import Database
 from nous_online.errors import InvalidInput, Unavailable
+from nous_online.kinds import FACT
 from nous_pipelines.apply import apply_plan
 from nous_pipelines.nights import end_of, last_night, nights_between, parse_night
 from nous_pipelines.snapshot import night_folder, open_snapshot, take_snapshot
@@ -184,7 +185,7 @@ def change(database, memory, effective_at, **values):
     with database.transaction("aria") as connection:
         (version,) = connection.execute("select row_version from heart.facts where id = %s", [memory]).fetchone()
         cause = Cause("agent", "changed", "it was so", effective_at=effective_at)
-        change_fact(connection, "aria", memory, row_version=version, values=values, cause=cause)
+        change_memory(connection, "aria", Version(FACT, memory, version), values, cause=cause)
 
 
 def test_usage_is_counted_up_to_the_end_of_the_night(heart, night_database, tmp_path):

@@ -8,11 +8,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from night_runs import NIGHT, SAID, events_in, facts_in, plan_of, proposals_in, remember, snapshot_of, usage_in
 
-from nous_online.changes import Cause, change_fact
+from nous_online.changes import Cause, Version, change_memory
 from nous_online.database import Database
 from nous_online.errors import NotFound
 from nous_online.heart import Heart
 from nous_online.judging import Verdict
+from nous_online.kinds import FACT
 from nous_pipelines.apply import Applied, apply_plan
 from nous_pipelines.undo import Selection, undo
 
@@ -54,7 +55,7 @@ def change(database, memory, action="changed", **values):
     with database.transaction("aria") as connection:
         (version,) = connection.execute("select row_version from heart.facts where id = %s", [memory]).fetchone()
         cause = Cause("agent", action, "the agent said so", effective_at=datetime(2026, 6, 3, tzinfo=UTC))
-        change_fact(connection, "aria", uuid.UUID(memory), row_version=version, values=values, cause=cause)
+        change_memory(connection, "aria", Version(FACT, uuid.UUID(memory), version), values, cause=cause)
 
 
 def test_undoing_a_night_restores_every_row_and_keeps_both_events(heart, night_database, run, owner):
@@ -73,7 +74,7 @@ def test_undoing_a_night_restores_every_row_and_keeps_both_events(heart, night_d
     assert {(e["action"], e["reason"]) for e in undone} == {("undone", "a mistake")}
 
 
-FACT = st.fixed_dictionaries({
+ONE_FACT = st.fixed_dictionaries({
     "content": st.sampled_from([NINE, NOW_NINE, "cats like fish"]),
     "tags": st.lists(st.sampled_from(["a", "b", "ü, ö"]), max_size=2, unique=True),
     "source": st.sampled_from([None, "chat", "mail"]),
@@ -86,7 +87,7 @@ FACT = st.fixed_dictionaries({
 
 
 HISTORY = st.fixed_dictionaries({
-    "facts": st.lists(FACT, min_size=2, max_size=6),
+    "facts": st.lists(ONE_FACT, min_size=2, max_size=6),
     "confirmed": st.booleans(),
     "cites": st.lists(st.integers(0, 5), max_size=3),
 })  # fmt: skip

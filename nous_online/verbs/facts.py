@@ -1,0 +1,52 @@
+"""Learning, confirming and looking up facts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Unpack
+from uuid import UUID
+
+from nous_online import facts, store
+from nous_online.changes import get_memory
+from nous_online.domain import Fact, FactDetails, Learned
+from nous_online.kinds import FACT
+from nous_online.validation import checked_id
+from nous_online.verbs import Verbs
+
+
+class FactVerbs(Verbs):
+    """What an agent does with facts."""
+
+    def learn(self, content: str, *, deadline_s: float | None = None, **details: Unpack[FactDetails]) -> Learned:
+        """Learn one fact: confirm the one that says the same, supersede the one it updates, or store it.
+
+        Returns what was done and why. Raises `InvalidInput` for what can't be stored, `Conflict` when the
+        idempotency key was used for another content, `DeadlineExceeded` and `Unavailable` when the database or
+        embedder fails; then nothing was stored. A judge that fails never loses the fact: it is stored, and the
+        night looks at the pair again.
+        """
+        deadline = self.agent.deadline(deadline_s)
+        new = facts.new_fact(content, details, now=datetime.now(UTC))
+        return facts.learn(self.agent, new, deadline)
+
+    def learn_deferred(self, entries: Sequence[tuple[str, FactDetails]], *, deadline_s: float | None = None) -> int:
+        """Store many facts at once as they are, leave all matching to the night, and return how many were new.
+
+        Meant for histories: nothing is confirmed or superseded here, so every line can be found again and every
+        later merge can be undone. All are stored, or none; raises as `learn` does.
+        """
+        deadline = self.agent.deadline(deadline_s)
+        now = datetime.now(UTC)
+        news = [facts.new_fact(content, details, now=now) for content, details in entries]
+        return facts.store_deferred(self.agent, news, deadline)
+
+    def get(self, fact_id: UUID, *, deadline_s: float | None = None) -> Fact:
+        """Return one fact in whatever state it is; raise `NotFound` when this agent has none of that id."""
+        with self.agent.transaction(self.agent.deadline(deadline_s)) as connection:
+            return get_memory(connection, self.agent.id, FACT, checked_id("fact_id", fact_id))
+
+    def count(self, *, deadline_s: float | None = None) -> dict[str, int]:
+        """Return how many facts the agent has in each state."""
+        with self.agent.transaction(self.agent.deadline(deadline_s)) as connection:
+            return store.count_facts(connection, self.agent.id)

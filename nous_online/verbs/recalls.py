@@ -1,0 +1,54 @@
+"""Recalling, and saying what of it was used."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Unpack
+from uuid import UUID
+
+from nous_online import recalling
+from nous_online.recalling import Recall, RecallDetails
+from nous_online.verbs import Verbs
+
+
+class RecallVerbs(Verbs):
+    """What an agent does with all its memories."""
+
+    def recall(self, query: str, *, deadline_s: float | None = None, **details: Unpack[RecallDetails]) -> Recall:
+        """Return what answers `query` best, best first, with the parts of each score, and remember that it was asked.
+
+        What was encoded in the same frame counts 1.3 times, what was encoded under the same censors up to 1.2 times;
+        neither hides anything. Raises `InvalidInput`, `DeadlineExceeded` or `Unavailable`.
+        """
+        deadline = self.agent.deadline(deadline_s)
+        return recalling.ask(self.agent, query, details, deadline)
+
+    def cite(
+        self,
+        recall_id: UUID,
+        memory_ids: Sequence[UUID],
+        *,
+        at: datetime | None = None,
+        deadline_s: float | None = None,
+    ) -> int:
+        """Say which answers of a recall were used; return how many that is news about.
+
+        What is cited rises with the nights, and becomes a probe that no night may make harder to find.
+        """
+        deadline = self.agent.deadline(deadline_s)
+        at = at or datetime.now(UTC)
+        return recalling.give_feedback(self.agent, recall_id, memory_ids, "cited", at=at, deadline=deadline)
+
+    def ignore(
+        self,
+        recall_id: UUID,
+        memory_ids: Sequence[UUID],
+        *,
+        at: datetime | None = None,
+        deadline_s: float | None = None,
+    ) -> int:
+        """Say which answers of a recall were of no use; return how many that is news about."""
+        deadline = self.agent.deadline(deadline_s)
+        at = at or datetime.now(UTC)
+        return recalling.give_feedback(self.agent, recall_id, memory_ids, "ignored", at=at, deadline=deadline)
