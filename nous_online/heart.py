@@ -11,11 +11,16 @@ from nous_online.judging import Judge, OfflineJudge
 from nous_online.policy import LearnPolicy
 from nous_online.settings import settings
 from nous_online.validation import checked_agent
+from nous_online.verbs.censors import CensorVerbs
+from nous_online.verbs.decisions import DecisionVerbs
+from nous_online.verbs.episodes import EpisodeVerbs
 from nous_online.verbs.facts import FactVerbs
+from nous_online.verbs.procedures import ProcedureVerbs
 from nous_online.verbs.recalls import RecallVerbs
+from nous_online.verbs.sessions import SessionVerbs
 
 
-class Heart(FactVerbs, RecallVerbs):
+class Heart(FactVerbs, RecallVerbs, EpisodeVerbs, ProcedureVerbs, CensorVerbs, SessionVerbs, DecisionVerbs):
     """The memory of one agent: what it learns, it can recall; what it recalls and uses, it keeps.
 
     Safe to share between threads. Every call ends by its deadline with an answer or a `NousError`.

@@ -27,3 +27,5 @@ MAX_DETAIL_BYTES = 1024 * 1024
 """The transcript of one episode, in bytes of UTF-8."""
 MAX_RECALL_LIMIT = 200
 """A caller who wants more wants an export."""
+DEFAULT_SESSION = "default"
+"""The working memory of an agent that names no session."""
