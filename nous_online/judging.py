@@ -12,7 +12,8 @@ from enum import StrEnum
 from typing import Literal, Protocol
 
 from nous_online.guards import differences
-from nous_online.matching import LEAST_SIMILARITY, load_model, pair_features, shared_slot
+from nous_online.matching import LEAST_SIMILARITY, load_model, pair_features
+from nous_online.slots import shared_slot
 
 UNRELATED_BELOW = 0.1  # chance of `same` under which a pair without a shared slot is simply two statements
 

@@ -10,8 +10,8 @@ from uuid import UUID
 
 from nous_online.domain import Neighbour, NewFact
 from nous_online.judging import Judgement, OfflineJudge, Pair, Statement, Verdict
-from nous_online.matching import slot_key
 from nous_online.policy import LearnPolicy
+from nous_online.slots import slot_key
 
 MAX_SLOT_CHARACTERS = 500
 

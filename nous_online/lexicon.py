@@ -244,5 +244,44 @@ MANY_VALUED = frozenset(
     """like likes liked enjoy enjoys enjoyed love loves loved know knows knew speak speaks spoke own owns owned have has had
     use uses used visit visits visited meet meets met buy buys bought read reads watch watches watched eat eats ate see sees
     saw write writes wrote made make makes went go goes attended attends tried tries said says told asked played won
-    recommended contain contains contained include includes included ingredient ingredients one""".split()
+    recommended contain contains contained include includes included ingredient ingredients one
+    drink drinks cook cooks travels collect collects follow follows support supports help helps teach teaches
+    allergic interested fond afraid familiar experienced fan fans member members part friend friends colleague
+    colleagues cousin cousins sibling siblings brother brothers sister sisters example examples""".split()
+)
+# With these a statement adds to what is known, or recalls what was: neither gives a slot a new value.
+ADDITIONS = frozenset("also too another additionally besides both else again sometimes often usually".split())
+PAST_MARKERS = frozenset(
+    "formerly previously former previous ex originally earlier once ago then yesterday before used".split()
+)
+# Who is meant changes from one statement to the next.
+UNIDENTIFIED = frozenset(
+    """a an some any someone somebody anyone anybody everyone everybody something anything everything people several many
+    few most all every each another other others there here this that these those no one you we us""".split()
+)
+# Nouns that ask for one value, of whatever kind: "the status is green", "her job is teaching".
+ATTRIBUTES = frozenset(
+    """name title number address email phone age birthday birthdate birthplace size height weight length width depth colour
+    color status state stage phase version port region zone language religion nationality citizenship occupation job role
+    position profession salary income budget price cost rate limit quota threshold timeout deadline date day time schedule
+    frequency duration goal target plan purpose reason type kind genre category sport species format unit currency branch
+    owner lead leader favourite favorite choice preference default policy location venue destination
+    home hometown diet hobby major degree grade level rank score record password username url model brand make""".split()
+)
+# Past verbs that say how things are since then, or that happen once.
+CHANGING = frozenset(
+    """moved relocated switched changed migrated upgraded downgraded renamed transferred became set promoted appointed
+    elected rescheduled postponed delayed shifted reduced increased decreased dropped rose grew fell raised lowered
+    replaced assigned retired born died founded created established built released published opened launched married
+    divorced located based situated scheduled planned employed educated headquartered named called titled""".split()
+)
+IRREGULAR_PAST = frozenset(
+    """went came ate saw met gave took spoke ran sat slept flew drove wrote bought sold sent held led won lost made found
+    had did said told left kept hit fought sang taught thought began broke brought caught chose drank felt forgot heard
+    knew paid rode sang stood swam threw understood woke wore hosted""".split()
+)
+# Being at something that lasts; any other "is …ing" is of the moment.
+PROGRESSIVE_STATES = frozenset("living working staying studying residing".split())
+DATED = frozenset({*MONTHS, *MONTHS.values(), "noon", "midnight", "tomorrow"}) | frozenset(
+    "monday tuesday wednesday thursday friday saturday sunday".split()
 )

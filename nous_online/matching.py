@@ -1,5 +1,5 @@
-"""Typed features of a pair of statements, the classifier that weighs them, and the slot a statement fills."""
-# ruff: noqa: PLR2004 — word lengths are read best in place
+"""Typed features of a pair of statements and the classifier that weighs them."""
+
 
 from __future__ import annotations
 
@@ -19,14 +19,11 @@ from numpy.typing import NDArray
 from nous_online.errors import Unavailable
 from nous_online.gist import gist_features
 from nous_online.guards import negations, unmatched_names, unmatched_numbers
-from nous_online.lexicon import FUNCTION_WORDS, INTENTIONS, MANY_VALUED, NEGATORS
+from nous_online.lexicon import FUNCTION_WORDS, INTENTIONS
 from nous_online.reading import Reading, read, stem
 
 MODEL_PATH = Path(__file__).parent / "model" / "pair_model.json"
 MAX_WORDS = 120  # alignment is quadratic in words; what stands later only counts towards the lengths
-VALUE_OPENERS = frozenset(
-    """is are was were be of in at by to as from on for equals prefers""".split()  # noqa: SIM905 — words read best so
-)
 LEAST_SIMILARITY = 0.85  # cosine from which the classifier was trained; below it nothing is a candidate for merging
 TURNS = frozenset(["is", "are", "was", "were", "by", "of", "has", "have", "had", "in", "being"])
 ARTICLES = frozenset({"a", "an", "the"})
@@ -235,49 +232,3 @@ def _is_passive(reading: Reading) -> bool:
 
 
 FEATURES = tuple(features(read(""), read(""), 0.0))
-
-
-def slot_key(text: str, subject: str | None) -> str | None:
-    """Return which attribute of which thing `text` states, normalised, or None when it can't be read off.
-
-    The value is taken to be what follows the last copula or preposition; the rest, without articles, is the slot:
-    "Wilma Trent was born in the city of London." → "wilma trent was born in city of".
-    """
-    words = [word for word in read(text).words if word.isalnum()]
-    if not 3 <= len(words) <= 40:
-        return None
-    ends = [i for i, word in enumerate(words[:-1]) if word in VALUE_OPENERS and i > 0]
-    if not ends:
-        return None
-    stated = [word for word in words[: ends[-1] + 1] if word not in ARTICLES]
-    if MANY_VALUED & set(stated):
-        return None
-    about = [word for word in read(subject or "").words if word.isalnum() and word not in stated]
-    return " ".join([*about, *stated]) if len(_content(stated)) >= 1 else None
-
-
-def shared_slot(a: str, b: str, *, subject: str | None = None) -> str | None:
-    """Return the slot both statements fill with different values, or None.
-
-    Either their slot keys agree, or they are the same words but for one replaced phrase
-    (negation counts as a value), which leaves at least two content words of frame.
-    """
-    key_a, key_b = slot_key(a, subject), slot_key(b, subject)
-    if key_a and key_a == key_b:
-        return key_a
-    return _frame(a, b)
-
-
-def _frame(a: str, b: str) -> str | None:
-    one = [word for word in read(a).words if word.isalnum() and word not in ARTICLES][:MAX_WORDS]
-    other = [word for word in read(b).words if word.isalnum() and word not in ARTICLES][:MAX_WORDS]
-    codes = [code for code in SequenceMatcher(None, one, other, autojunk=False).get_opcodes() if code[0] != "equal"]
-    if len(codes) != 1 or max(codes[0][2] - codes[0][1], codes[0][4] - codes[0][3]) > 5:
-        return None
-    kind, start, end, _, _ = codes[0]
-    frame = [*one[:start], *one[end:]]
-    negated = kind != "replace" and {*one, *other} & NEGATORS
-    replaced = kind == "replace" and not MANY_VALUED & set(frame)
-    if (replaced or negated) and len(_content(frame)) >= 2:
-        return " ".join([*one[:start], "…", *one[end:]])
-    return None

@@ -10,8 +10,6 @@ from nous_online.matching import (
     load_model,
     pair_features,
     parse_model,
-    shared_slot,
-    slot_key,
 )
 from nous_online.reading import read
 
@@ -71,27 +69,3 @@ def test_a_model_for_other_features_is_refused():
 def test_a_missing_model_file_names_the_command_that_makes_it(tmp_path):
     with pytest.raises(Unavailable, match=r"nous_pipelines\.training"):
         load_model(tmp_path / "absent.json")
-
-
-def test_other_values_of_one_attribute_share_a_slot():
-    london = slot_key("Wilma Trent was born in the city of London.", None)
-    leeds = slot_key("Wilma Trent was born in the city of Leeds.", None)
-
-    assert london == leeds == "wilma trent was born in city of"
-
-
-def test_the_subject_belongs_to_the_slot():
-    assert slot_key("The port is 80", "billing") != slot_key("The port is 80", "search")
-
-
-@pytest.mark.parametrize(
-    ("a", "b"),
-    [
-        ("Alice likes tea", "Alice likes coffee"),
-        ("Bob visited Rome in May", "Bob visited Paris in May"),
-        ("The capital of Peru is Lima", "The largest river is the Amazon"),
-        ("Nothing", "Something"),
-    ],
-)
-def test_a_second_fact_is_no_new_value_of_the_same_slot(a, b):
-    assert shared_slot(a, b) is None

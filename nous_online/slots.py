@@ -1,0 +1,355 @@
+"""Which attribute of which thing a statement states, and the value it gives it: "same slot?" asked of the words alone.
+
+A slot is the statement without its value. Only what can be superseded has one: a statement about an identified thing,
+of an attribute that holds one value at a time. Doubt leaves a statement without a slot, so that nothing hides it.
+"""
+# ruff: noqa: PLR2004 — word counts are read best in place
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+from functools import lru_cache
+
+from nous_online.guards import differences, is_near_spelling
+from nous_online.lexicon import (
+    ADDITIONS,
+    ATTRIBUTES,
+    CHANGING,
+    DATED,
+    FUNCTION_WORDS,
+    IRREGULAR_PAST,
+    MANY_VALUED,
+    NEGATORS,
+    NUMBER_WORDS,
+    OPPOSITES,
+    PAST_MARKERS,
+    PROGRESSIVE_STATES,
+    RIVALS,
+    UNIDENTIFIED,
+    UNITS,
+)
+from nous_online.reading import Reading, read
+
+MOST_WORDS = 30
+"""A longer statement makes more than one claim; a new value of one of them must not hide the others."""
+MAX_WORDS = 120
+"""Alignment is quadratic in words."""
+COPULAS = frozenset({"is", "are", "was", "were", "am"})
+PASSIVE = COPULAS | {"been", "be", "being", "gets", "got"}
+PLACING = frozenset({"in", "at", "by", "to", "as", "from", "on", "for", "of"})
+NAMING = frozenset({"called", "named", "equals", "prefers", "prefer"})
+OPENERS = COPULAS | PLACING | NAMING
+INSIDE_NAMES = frozenset(
+    {"of", "in", "at", "on", "for", "and", "the", "de", "la", "du", "von", "van", "der", "del", ","}
+)
+THIRD_PERSON = frozenset({"he", "him", "his", "she", "her", "hers", "it", "its", "they", "them", "their", "theirs"})
+PRONOUNS = THIRD_PERSON | {"i", "me", "my", "mine"}
+JOINTS = frozenset({"and", "or", "but", "while", "because", "although", "if", "when", "whose", "then", "so"})
+COMPLEMENTS = frozenset({"of", "in", "for", "at", "on", "that", "where", "who", "which", "to", "from", "by"})
+ARTICLES = frozenset({"a", "an", "the"})
+INDEFINITE = frozenset({"a", "an", "some", "any", "several"})
+CASUAL = frozenset({"now", "current", "currently", "presently", "still", "just", "actually", "recently", "today"})
+SENTENCE_END = re.compile(r"[a-z0-9)]{3}[.!?;]\s+[A-Z\"(]|\?\s*$")
+
+
+@dataclass(frozen=True)
+class Slot:
+    """A slot and what fills it: `key` is what another value of the same attribute of the same thing shares."""
+
+    key: str
+    value: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class _Claim:
+    """A statement as two rows of equally many words, as written and lower-case, punctuation kept."""
+
+    cased: tuple[str, ...]
+    words: tuple[str, ...]
+
+    def is_named(self, place: int) -> bool:
+        """Tell whether the word at `place` is written as part of a name ("iPhone" and "École" too)."""
+        return 0 <= place < len(self.cased) and any(letter.isupper() for letter in self.cased[place])
+
+
+def slot_key(text: str, subject: str | None) -> str | None:
+    """Return the key of the slot `text` fills, or None when it fills none that can be read off.
+
+    "Wilma Trent was born in the city of London." → "wilma trent was born in city of".
+    """
+    slot = filled_slot(text, subject)
+    return slot.key if slot else None
+
+
+@lru_cache(maxsize=65_536)
+def filled_slot(text: str, subject: str | None) -> Slot | None:
+    """Return the slot and the value of a single claim about an identified thing, or None."""
+    claim = _claim(read(text))
+    if claim is None or not _is_identified(claim, subject):
+        return None
+    counted = _counted(claim)
+    if counted is not None:
+        return _keyed(claim, subject, *counted, kind="number")
+    turned = _turned(claim, subject)
+    if turned is not None:
+        return turned
+    opening = _value_opening(claim)
+    if opening is None or not _holds_one_value(claim, opening):
+        return None
+    kind = _kind(claim, opening)
+    return None if kind is None else _keyed(claim, subject, opening + 1, len(claim.words), kind=kind)
+
+
+def _claim(reading: Reading) -> _Claim | None:
+    """Return a statement that makes one claim, in the present: short, asked, denied, added or bygone it is none."""
+    cased = list(reading.cased)
+    while cased and not _is_spoken(cased[-1]):
+        cased.pop()
+    claim = _Claim(tuple(cased), reading.words[: len(cased)])
+    if not 3 <= len(claim.words) <= MOST_WORDS or SENTENCE_END.search(reading.text):
+        return None
+    opening = () if _opens_with_title(claim) else claim.words[:1]
+    common = {*opening, *(word for place, word in enumerate(claim.words) if not claim.is_named(place))}
+    return None if common & (NEGATORS | ADDITIONS | PAST_MARKERS) or _is_compound(claim) else claim
+
+
+def _opens_with_title(claim: _Claim) -> bool:
+    """Tell whether the first word belongs to a name of three or more: "A Rake's Progress", "No More Heroes"."""
+    return claim.is_named(0) and claim.is_named(1) and (claim.is_named(2) or _is_inside_name(claim, 2))
+
+
+def _is_spoken(word: str) -> bool:
+    return any(letter.isalnum() for letter in word)
+
+
+def _is_compound(claim: _Claim) -> bool:
+    """Tell whether a comma or a conjunction opens another clause; inside a name they do not."""
+    for place, word in enumerate(claim.words):
+        joins = word in JOINTS and not claim.is_named(place) and not _is_inside_name(claim, place)
+        follower = claim.cased[place + 1] if place + 1 < len(claim.cased) else ""
+        if joins or (word == "," and follower[:1].islower()):
+            return True
+    return False
+
+
+def _is_inside_name(claim: _Claim, place: int) -> bool:
+    """Tell whether the small word at `place` holds a name together: "University of the Arts", "Duke, Prince of"."""
+    if claim.words[place] not in INSIDE_NAMES or not claim.is_named(place - 1):
+        return False
+    after = place + 1
+    while after < len(claim.words) and claim.words[after] in INSIDE_NAMES and not claim.is_named(after):
+        after += 1
+    return claim.is_named(after)
+
+
+def _is_identified(claim: _Claim, subject: str | None) -> bool:
+    """Tell whether one knows which thing is meant: "a man" and "three girls" may be others next time."""
+    first = claim.words[0]
+    if (first in UNIDENTIFIED and not _opens_with_title(claim)) or (_is_number(first) and not claim.is_named(1)):
+        return False
+    return bool(subject) or first not in THIRD_PERSON
+
+
+def _counted(claim: _Claim) -> tuple[int, int] | None:
+    """Return where the only number of a claim stands when it counts or measures: "has 3 dogs", "lasts 14 days"."""
+    places = [place for place, word in enumerate(claim.words) if _is_number(word)]
+    if len(places) != 1 or not 2 <= places[0] < len(claim.words) - 1:
+        return None
+    place = places[0]
+    before, after = claim.words[place - 1], claim.words[place + 1]
+    is_dated = before in PLACING - {"of", "to"} or claim.is_named(place - 1) or claim.is_named(place + 1)
+    is_counted = after in UNITS or (after.endswith("s") and after not in FUNCTION_WORDS)
+    is_event = _is_past_event(claim, place) or _is_activity(claim, place)
+    return None if is_dated or is_event or not is_counted else (place, place + 1)
+
+
+def _is_number(word: str) -> bool:
+    return word[0].isdigit() or word in NUMBER_WORDS
+
+
+def _value_opening(claim: _Claim) -> int | None:
+    """Return the place of the word after which the value stands: the last copula or preposition outside of names."""
+    places = [
+        place
+        for place, word in enumerate(claim.words[:-1])
+        if place and word in OPENERS and not claim.is_named(place) and not _is_inside_name(claim, place)
+    ]
+    return places[-1] if places else None
+
+
+def _holds_one_value(claim: _Claim, opening: int) -> bool:
+    """Tell whether what is stated before the value is true of one value at a time."""
+    common = [word for place, word in enumerate(claim.words[: opening + 1]) if not claim.is_named(place)]
+    if MANY_VALUED & set(common) or not set(common) - FUNCTION_WORDS - CASUAL:
+        return bool(set(common) & COPULAS) and not MANY_VALUED & set(common)
+    if claim.words[opening] in COPULAS:
+        return True
+    return not _is_past_event(claim, opening) and not _is_activity(claim, opening)
+
+
+def _is_past_event(claim: _Claim, end: int) -> bool:
+    """Tell whether a past verb before `end` may happen again; "moved", "born" or "set" say how things are since."""
+    for place in range(1, end):
+        word, before = claim.words[place], claim.words[max(0, place - 2) : place]
+        is_past = (word.endswith("ed") and len(word) > 4) or word in IRREGULAR_PAST
+        is_adjective = before[-1] in ARTICLES or bool(PASSIVE & set(before))
+        if is_past and not claim.is_named(place) and word not in CHANGING and not is_adjective:
+            return True
+    return False
+
+
+def _is_activity(claim: _Claim, end: int) -> bool:
+    """Tell whether something is being done at the moment: "is riding"; "is living" is a state."""
+    pairs = zip(claim.words[:end], claim.words[1:end], strict=False)
+    return any(verb in COPULAS and word.endswith("ing") and word not in PROGRESSIVE_STATES for verb, word in pairs)
+
+
+def _kind(claim: _Claim, opening: int) -> str | None:
+    """Return what kind of value keeps two of one slot comparable ("" for any), None when it only describes.
+
+    "The office is open" and "The office is in Rome" speak of two attributes, and so may "works in Rome" and "in May".
+    """
+    opener, is_indefinite = claim.words[opening], claim.words[opening + 1] in INDEFINITE
+    kind = _value_kind(claim, opening + 1)
+    if opener in NAMING or (opener in COPULAS and _is_attribute(claim, opening)):
+        return ""
+    if is_indefinite:
+        return None
+    if opener == "of":
+        return ""
+    if opener not in COPULAS:
+        return kind
+    is_bare = all(claim.is_named(place) or _is_inside_name(claim, place) for place in range(opening))
+    if is_bare and claim.words[0] not in ARTICLES:
+        return kind if kind.startswith("number") else None
+    return None if kind == "word" else kind
+
+
+def _value_kind(claim: _Claim, start: int) -> str:
+    places = [place for place in range(start, len(claim.words)) if claim.words[place] not in ARTICLES | CASUAL]
+    first = places[0] if places else start
+    word = claim.words[first]
+    is_date = word in DATED and not (claim.is_named(first) and claim.is_named(first + 1))
+    if _is_number(word) or is_date or not _is_spoken(word):
+        unit = UNITS.get(claim.words[first + 1]) if first + 1 < len(claim.words) else None
+        return f"number of {unit[0]}" if unit else "number"
+    return "name" if claim.is_named(first) else "word"
+
+
+def _is_attribute(claim: _Claim, end: int) -> bool:
+    """Tell whether a subject asks for one value: "the status of the job", "Ana's favourite food"."""
+    return _head(claim, end) in ATTRIBUTES or bool({"favourite", "favorite"} & set(claim.words[:end]))
+
+
+def _head(claim: _Claim, end: int) -> str:
+    """Return the noun a subject turns on: "name" in "the name of the king", "number" in "Ana's phone number"."""
+    head = ""
+    for place in range(end):
+        word = claim.words[place]
+        if head and (word in COMPLEMENTS or claim.is_named(place)):
+            break
+        if not claim.is_named(place) and word not in ARTICLES | PRONOUNS and _is_spoken(word):
+            head = word
+    return head
+
+
+def _turned(claim: _Claim, subject: str | None) -> Slot | None:
+    """Return the slot of "X is the R of Y", which is that of "the R of Y is X"."""
+    copula = next((place for place, word in enumerate(claim.words) if word in COPULAS), 0)
+    follows = [place for place in range(copula + 1, len(claim.words)) if claim.words[place] not in CASUAL][:1]
+    if not copula or not all(claim.is_named(place) for place in range(copula)) or not follows:
+        return None
+    place = follows[0]
+    links = [link for link in range(place + 2, len(claim.words) - 1) if claim.words[link] in {"of", "for", "at", "in"}]
+    if claim.words[place] != "the" or not links or claim.words[links[0] + 1] in INDEFINITE:
+        return None
+    role = {claim.words[between] for between in range(place + 1, links[0])}
+    if role & MANY_VALUED or claim.words[copula] in {"was", "were"}:
+        return None
+    order = [*range(place + 1, len(claim.words)), copula]
+    key = _spelled(claim, order, subject) + ([] if role & ATTRIBUTES else ["<name>"])
+    return Slot(" ".join(key), tuple(_spelled(claim, range(copula), None)))
+
+
+def _keyed(claim: _Claim, subject: str | None, start: int, end: int, *, kind: str) -> Slot:
+    """Return the slot of a claim whose value stands from `start` to `end`."""
+    marks = [f"<{kind}>"] if kind else []
+    rest = _spelled(claim, range(end, len(claim.words)), None)
+    key = [*_spelled(claim, range(start), subject), *marks, *rest]
+    return Slot(" ".join(key), tuple(_spelled(claim, range(start, end), None)))
+
+
+def _spelled(claim: _Claim, places: Iterable[int], subject: str | None) -> list[str]:
+    """Return the words at `places` in the one spelling slots are compared in, after the words of the subject."""
+    about = [word for word in read(subject or "").words if _is_spoken(word)]
+    left_out = ARTICLES | CASUAL | set(about) | (PRONOUNS if about else frozenset[str]())
+    found = [
+        claim.words[place] if claim.is_named(place) else _singular(claim.words[place])
+        for place in places
+        if claim.words[place] not in left_out and _is_spoken(claim.words[place])
+    ]
+    return [*about, *found]
+
+
+def _singular(word: str) -> str:
+    is_inflected = len(word) > 3 and word.endswith("s") and not word.endswith(("ss", "us", "is"))
+    return word[:-1] if is_inflected and word not in FUNCTION_WORDS else word
+
+
+def shared_slot(a: str, b: str, *, subject: str | None = None) -> str | None:
+    """Return the slot both statements fill with different values, or None.
+
+    Either their slots agree, or they are the same words but for one word against its opposite or rival, or but for a
+    negation. A value that only says less or more of the same ("Ghent", "Ghent, Belgium") is no other value.
+    """
+    one, other = filled_slot(a, subject), filled_slot(b, subject)
+    if one and other and one.key == other.key:
+        return one.key if _is_other_value(one, other) and _is_unlike(a, b, one) else None
+    return _frame(a, b, subject)
+
+
+def _is_unlike(a: str, b: str, slot: Slot) -> bool:
+    """Tell whether numbers differ in more than spelling; what guards check is theirs to say."""
+    return not any(map(_is_number, slot.value)) or bool(differences(a, b))
+
+
+def _is_other_value(one: Slot, other: Slot) -> bool:
+    a, b = (set(slot.value) - PLACING for slot in (one, other))
+    only_a, only_b = a - b, b - a
+    if not only_a or not only_b:
+        return False
+    return not all(any(is_near_spelling(x, y) for y in only_b) for x in only_a)
+
+
+def _frame(a: str, b: str, subject: str | None) -> str | None:
+    one, other = ([w for w in read(text).words if _is_spoken(w) and w not in ARTICLES][:MAX_WORDS] for text in (a, b))
+    codes = [code for code in SequenceMatcher(None, one, other, autojunk=False).get_opcodes() if code[0] != "equal"]
+    if len(codes) != 1 or max(codes[0][2] - codes[0][1], codes[0][4] - codes[0][3]) > 5:
+        return None
+    kind, start, end, first, last = codes[0]
+    frame = [*one[:start], *one[end:]]
+    if sum(word not in FUNCTION_WORDS for word in frame) < 2:
+        return None
+    is_negated = kind != "replace" and bool({*one[start:end], *other[first:last]} & NEGATORS)
+    written = {*read(a).cased, *read(b).cased}  # "Low Tide" and "High Tide" are no opposites
+    rivals = (
+        kind == "replace" and _are_rivals(one[start:end], other[first:last]) and {one[start], other[first]} <= written
+    )
+    return " ".join([*one[:start], "…", *one[end:]]) if is_negated or (rivals and _is_state(a, subject)) else None
+
+
+def _are_rivals(one: Sequence[str], other: Sequence[str]) -> bool:
+    if len(one) != 1 or len(other) != 1:
+        return False
+    return (one[0], other[0]) in OPPOSITES or any({one[0], other[0]} <= group for group in RIVALS)
+
+
+def _is_state(text: str, subject: str | None) -> bool:
+    """Tell whether a text claims how an identified thing is, rather than what somebody does or did."""
+    claim = _claim(read(text))
+    if claim is None or not _is_identified(claim, subject) or MANY_VALUED & set(claim.words):
+        return False
+    return not _is_past_event(claim, len(claim.words)) and not _is_activity(claim, len(claim.words))
