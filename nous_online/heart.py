@@ -15,12 +15,15 @@ from nous_online.verbs.censors import CensorVerbs
 from nous_online.verbs.decisions import DecisionVerbs
 from nous_online.verbs.episodes import EpisodeVerbs
 from nous_online.verbs.facts import FactVerbs
+from nous_online.verbs.history import HistoryVerbs
 from nous_online.verbs.procedures import ProcedureVerbs
 from nous_online.verbs.recalls import RecallVerbs
 from nous_online.verbs.sessions import SessionVerbs
 
 
-class Heart(FactVerbs, RecallVerbs, EpisodeVerbs, ProcedureVerbs, CensorVerbs, SessionVerbs, DecisionVerbs):
+class Heart(
+    FactVerbs, RecallVerbs, EpisodeVerbs, ProcedureVerbs, CensorVerbs, SessionVerbs, DecisionVerbs, HistoryVerbs
+):
     """The memory of one agent: what it learns, it can recall; what it recalls and uses, it keeps.
 
     Safe to share between threads. Every call ends by its deadline with an answer or a `NousError`.

@@ -46,19 +46,12 @@ where p.state = 'applied'
 order by p.night desc, p.decided_at desc, p.id
 
 -- name: proposal_events
-select e.id, e.memory_id, e.memory_kind, e.to_state, e.before, e.after
+select e.id, e.memory_kind, e.memory_id, e.action, e.from_state, e.to_state, e.version_before, e.version_after, e.before,
+       e.after, e.actor, e.reason, e.effective_at, e.recorded_at, e.night, e.run_id, e.proposal_id, e.undoes
 from lifecycle.events e
 where e.agent_id = %(agent_id)s and e.proposal_id = %(id)s and e.undoes is null
   and not exists (select from lifecycle.events u where u.undoes = e.id)
 order by e.id desc
-
--- name: memory_as_json
-select row_version, to_jsonb(f) - 'embedding' - 'context_embedding' as columns
-from {table} f where agent_id = %(agent_id)s and id = %(id)s for update
-
--- name: last_event
-select action, reason, actor from lifecycle.events
-where agent_id = %(agent_id)s and memory_id = %(memory_id)s order by id desc limit 1
 
 -- name: find_agents
 select id from heart.agents where (%(agent_ids)s::text[] = '{}' or id = any(%(agent_ids)s)) order by id

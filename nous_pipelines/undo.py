@@ -8,19 +8,14 @@ from datetime import UTC, date, datetime
 from typing import Any
 from uuid import UUID
 
-from psycopg import Connection, sql
-from psycopg.rows import class_row, dict_row
+from psycopg.rows import class_row
 
-from nous_online.changes import Cause, UsageDelta, Version, add_usage, change_memory, locked_memories
+from nous_online.changes import Cause, UsageDelta, add_usage, locked_memories
 from nous_online.database import Database
 from nous_online.errors import NotFound, Refused
 from nous_online.kinds import KINDS
+from nous_online.undoing import Event, restore
 from nous_pipelines.apply import PROPOSAL_TIMEOUT_S, SQL
-
-COUNTED = ("confirmation_count",)
-"""Columns that are added to: taking back subtracts what was added, whatever was added since."""
-LATEST = ("last_confirmed_at",)
-"""Columns that only move forward: a later value stays."""
 
 
 @dataclass(frozen=True)
@@ -82,59 +77,16 @@ def undo_proposal(database: Database, proposal: AppliedProposal, *, reason: str)
         state = connection.execute(SQL["lock_proposal"], key).fetchone()
         if state is None or state[0] != "applied":
             raise Refused(f"proposal {proposal.id} is no longer applied")
-        with connection.cursor(row_factory=dict_row) as cursor:
+        with connection.cursor(row_factory=class_row(Event)) as cursor:
             events = cursor.execute(SQL["proposal_events"], key).fetchall()
         for name, kind in KINDS.items():
-            locked_memories(
-                connection,
-                proposal.agent_id,
-                kind,
-                [event["memory_id"] for event in events if event["memory_kind"] == name],
-            )
+            changed = [event.memory_id for event in events if event.memory_kind == name]
+            locked_memories(connection, proposal.agent_id, kind, changed)
         for event in events:
-            restore(connection, proposal, event, reason=reason)
+            cause = Cause("operator", "undone", reason, datetime.now(UTC), proposal_id=proposal.id, undoes=event.id)
+            restore(connection, proposal.agent_id, event, cause=cause)
         for change in proposal.changes:
             if change["kind"] == "usage":
                 taken = UsageDelta.of({name: -count for name, count in change["add"].items()})
                 add_usage(connection, proposal.agent_id, UUID(change["id"]), "fact", taken)
         connection.execute(SQL["decide_proposal"], {**key, "state": "undone", "outcome": reason})
-
-
-def restore(connection: Connection, proposal: AppliedProposal, event: Mapping[str, Any], *, reason: str) -> None:
-    """Put back what one event changed."""
-    memory, kind = event["memory_id"], KINDS[event["memory_kind"]]
-    statement = sql.SQL(SQL["memory_as_json"]).format(table=sql.Identifier("heart", kind.table))
-    row = connection.execute(statement, {"agent_id": proposal.agent_id, "id": memory}).fetchone()
-    if row is None:
-        raise Refused(f"{kind.name} {memory} is gone")
-    version, now = row
-    left = {"state": event["to_state"], **event["after"]}
-    changed = [name for name in left if is_changed(name, left[name], now[name])]
-    if changed:
-        raise Refused(
-            f"{kind.name} {memory} was changed since ({', '.join(changed)}): "
-            f"{later_cause(connection, proposal, memory)}"
-        )
-    cause = Cause("operator", "undone", reason, datetime.now(UTC), proposal_id=proposal.id, undoes=event["id"])
-    values = {name: restored(name, event["before"][name], event["after"][name], now[name]) for name in event["before"]}
-    change_memory(connection, proposal.agent_id, Version(kind, memory, version), values, cause=cause)
-
-
-def is_changed(name: str, after: Any, now: Any) -> bool:
-    """Tell whether somebody changed a column since, in a way that taking back would destroy."""
-    return name not in COUNTED and name not in LATEST and after != now
-
-
-def restored(name: str, before: Any, after: Any, now: Any) -> Any:
-    """Return what a column should hold once a change from `before` to `after` is taken back from `now`."""
-    if name in COUNTED:
-        return now - (after - before)
-    if name in LATEST and now != after:
-        return now
-    return before
-
-
-def later_cause(connection: Connection, proposal: AppliedProposal, memory: UUID) -> str:
-    """Say who changed a memory last, and why."""
-    row = connection.execute(SQL["last_event"], {"agent_id": proposal.agent_id, "memory_id": memory}).fetchone()
-    return f"{row[0]} by {row[2]} ({row[1]}); undo that first" if row else "by an unknown change"

@@ -1,0 +1,156 @@
+"""Contradictions: two facts of one slot of which nobody knows which is later; both are kept until somebody decides."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Literal
+from uuid import UUID
+
+from psycopg import Connection
+from psycopg.rows import class_row
+from psycopg.types.json import Jsonb
+
+from nous_online.agent import Agent
+from nous_online.changes import Cause, change_memory, locked_memories, version_of
+from nous_online.deadline import Deadline
+from nous_online.domain import Fact
+from nous_online.errors import Conflict, InvalidInput, NotFound
+from nous_online.kinds import FACT
+from nous_online.statements import statements
+
+SQL = statements("nous_online", "contradictions.sql")
+Resolution = Literal["a_wins", "b_wins", "both_valid", "merged"]
+RESOLUTIONS = ("a_wins", "b_wins", "both_valid", "merged")
+
+
+@dataclass(frozen=True)
+class Contradiction:
+    """Two facts that can't both be so; `memory_a` is the one with the smaller id, which says nothing about them."""
+
+    id: UUID
+    memory_a: UUID
+    memory_b: UUID
+    detected_at: datetime
+    status: str
+    resolution: str | None
+    resolved_at: datetime | None
+    note: str | None
+    judgement: Mapping[str, Any] | None
+
+
+@dataclass(frozen=True)
+class Ruling:
+    """How a contradiction ends: who wins, why, and, when both were merged, the fact that takes their place."""
+
+    resolution: Resolution
+    note: str | None = None
+    merged_into: UUID | None = None
+
+    def __post_init__(self) -> None:
+        if self.resolution not in RESOLUTIONS:
+            raise InvalidInput(f"resolution must be one of {', '.join(RESOLUTIONS)}; got {self.resolution!r}")
+        if (self.resolution == "merged") != (self.merged_into is not None):
+            raise InvalidInput(
+                "resolution 'merged', and only that one, names the fact that takes the place of both: "
+                f"learn it first and pass its id as merged_into; got {self.resolution!r} and {self.merged_into!r}"
+            )
+
+
+def find(connection: Connection, agent_id: str, *, status: str | None) -> list[Contradiction]:
+    """Return the contradictions of an agent in one status, or in any, the oldest first."""
+    with connection.cursor(row_factory=class_row(Contradiction)) as cursor:
+        return cursor.execute(SQL["find_contradictions"], {"agent_id": agent_id, "status": status}).fetchall()
+
+
+def open_between(
+    connection: Connection, agent_id: str, one: Fact, other: Fact, *, judgement: Mapping[str, Any], cause: Cause
+) -> bool:
+    """Record that two facts contradict each other and mark both; return whether that is news."""
+    row = {
+        "agent_id": agent_id,
+        "one": one.id,
+        "other": other.id,
+        "at": cause.effective_at,
+        "judgement": Jsonb(dict(judgement)),
+    }
+    if connection.execute(SQL["open_contradiction"], row).fetchone() is None:
+        return False
+    for fact in locked_memories(connection, agent_id, FACT, [one.id, other.id]):
+        mark(connection, agent_id, fact, "open", cause=cause)
+    return True
+
+
+def resolve(agent: Agent, contradiction_id: UUID, ruling: Ruling, *, at: datetime, deadline: Deadline) -> Contradiction:
+    """End a contradiction as ruled: the loser is superseded by the winner, or both by what merges them.
+
+    Ruling the same again returns the same answer; another ruling raises `Conflict`, as does a loser that has changed
+    state since. Raises `NotFound` for an unknown contradiction or merged fact.
+    """
+    key = {"agent_id": agent.id, "id": contradiction_id}
+    with agent.transaction(deadline) as connection:
+        with connection.cursor(row_factory=class_row(Contradiction)) as cursor:
+            found = cursor.execute(SQL["lock_contradiction"], key).fetchone()
+        if found is None:
+            raise NotFound(f"agent {agent.id!r} has no contradiction {contradiction_id}")
+        if found.status == "resolved":
+            return repeated(found, ruling)
+        row = {**key, "resolution": ruling.resolution, "at": at, "note": ruling.note}
+        with connection.cursor(row_factory=class_row(Contradiction)) as cursor:
+            (resolved,) = cursor.execute(SQL["resolve_contradiction"], row).fetchall()
+        carry_out(connection, agent.id, found, ruling, at=at)
+    return resolved
+
+
+def repeated(found: Contradiction, ruling: Ruling) -> Contradiction:
+    """Return a contradiction that was ruled the same way before; raise `Conflict` for another ruling."""
+    if found.resolution != ruling.resolution:
+        raise Conflict(
+            f"contradiction {found.id} was resolved as {found.resolution!r} at {found.resolved_at}; "
+            "take back the supersession with undo before ruling otherwise"
+        )
+    return found
+
+
+def carry_out(connection: Connection, agent_id: str, found: Contradiction, ruling: Ruling, *, at: datetime) -> None:
+    """Retire the losers and clear the marks of both facts."""
+    wanted = [found.memory_a, found.memory_b, *filter(None, [ruling.merged_into])]
+    facts = {fact.id: fact for fact in locked_memories(connection, agent_id, FACT, wanted)}
+    reason = f"contradiction resolved: {ruling.resolution}" + (f" ({ruling.note})" if ruling.note else "")
+    for loser, winner in losers(found, ruling).items():
+        if winner not in facts:
+            raise NotFound(f"agent {agent_id!r} has no fact {winner} to merge into")
+        facts[loser] = retire(connection, agent_id, facts[loser], facts[winner], at=at, reason=reason)
+    cause = Cause("agent", "contradiction_resolved", reason, at)
+    for memory_id in (found.memory_a, found.memory_b):
+        row = connection.execute(
+            SQL["has_open_contradiction"], {"agent_id": agent_id, "memory_id": memory_id}
+        ).fetchone()
+        if row is not None and not row[0]:
+            mark(connection, agent_id, facts[memory_id], "resolved", cause=cause)
+
+
+def losers(found: Contradiction, ruling: Ruling) -> dict[UUID, UUID]:
+    """Return which fact gives way to which."""
+    a, b = found.memory_a, found.memory_b
+    if ruling.merged_into is not None:
+        return {each: ruling.merged_into for each in (a, b) if each != ruling.merged_into}
+    return {"a_wins": {b: a}, "b_wins": {a: b}}.get(ruling.resolution, {})
+
+
+def retire(connection: Connection, agent_id: str, loser: Fact, winner: Fact, *, at: datetime, reason: str) -> Fact:
+    """Supersede the loser, which something else may have retired already; the winner must still be active."""
+    if loser.state != "active":
+        return loser
+    if winner.state != "active":
+        raise Conflict(f"fact {winner.id} is {winner.state}, so it can't win; recall it with as_of, or learn it again")
+    values = {"state": "superseded", "superseded_by": str(winner.id), "superseded_at": at.isoformat()}
+    cause = Cause("agent", "superseded", reason, at)
+    return change_memory(connection, agent_id, version_of(FACT, loser), values, cause=cause)
+
+
+def mark(connection: Connection, agent_id: str, fact: Fact, status: str, *, cause: Cause) -> None:
+    """Say on a fact how its contradictions stand, where that is news."""
+    if fact.contradiction_status != status:
+        change_memory(connection, agent_id, version_of(FACT, fact), {"contradiction_status": status}, cause=cause)

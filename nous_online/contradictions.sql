@@ -1,0 +1,30 @@
+-- name: open_contradiction
+-- One row a pair, ever: what was resolved stays resolved until one of the two changes its words, and then it is another fact.
+insert into heart.contradictions (agent_id, memory_a, memory_b, detected_at, judgement)
+values (%(agent_id)s, least(%(one)s::uuid, %(other)s::uuid), greatest(%(one)s::uuid, %(other)s::uuid), %(at)s, %(judgement)s)
+on conflict (agent_id, memory_a, memory_b) do nothing
+returning id
+
+-- name: find_contradictions
+select id, memory_a, memory_b, detected_at, status, resolution, resolved_at, note, judgement
+from heart.contradictions
+where agent_id = %(agent_id)s and (%(status)s::text is null or status = %(status)s)
+order by detected_at, id
+
+-- name: lock_contradiction
+select id, memory_a, memory_b, detected_at, status, resolution, resolved_at, note, judgement
+from heart.contradictions
+where agent_id = %(agent_id)s and id = %(id)s
+for update
+
+-- name: resolve_contradiction
+update heart.contradictions
+set status = 'resolved', resolution = %(resolution)s, resolved_at = %(at)s, note = %(note)s, row_version = row_version + 1
+where agent_id = %(agent_id)s and id = %(id)s
+returning id, memory_a, memory_b, detected_at, status, resolution, resolved_at, note, judgement
+
+-- name: has_open_contradiction
+select exists (
+    select from heart.contradictions
+    where agent_id = %(agent_id)s and status = 'open' and %(memory_id)s in (memory_a, memory_b)
+)

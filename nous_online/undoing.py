@@ -1,0 +1,144 @@
+"""Taking back what was done to a memory: another change, refused where somebody built on it since."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+from typing import Any
+from uuid import UUID
+
+from psycopg import Connection
+from psycopg.rows import class_row
+from psycopg.sql import SQL, Identifier
+
+from nous_online.agent import Agent
+from nous_online.changes import Cause, Version, change_memory
+from nous_online.deadline import Deadline
+from nous_online.errors import NotFound, Refused
+from nous_online.kinds import KINDS
+from nous_online.statements import statements
+
+BLOCKS = statements("nous_online", "undoing.sql")
+COUNTED = ("confirmation_count", "activation_count", "success_count", "failure_count", "false_positive_count")
+"""Columns that are added to: taking back subtracts what was added, whatever was added since."""
+LATEST = ("last_confirmed_at", "last_activated_at")
+"""Columns that only move forward: a later value stays."""
+
+
+@dataclass(frozen=True)
+class Event:
+    """One change of one memory: who, why, when, and what it was before."""
+
+    id: int
+    memory_kind: str
+    memory_id: UUID
+    action: str
+    from_state: str
+    to_state: str
+    version_before: int
+    version_after: int
+    before: Mapping[str, Any]
+    after: Mapping[str, Any]
+    actor: str
+    reason: str
+    effective_at: datetime
+    """Logical time: when it was said, or the end of the night."""
+    recorded_at: datetime
+    night: date | None
+    run_id: str | None
+    proposal_id: UUID | None
+    undoes: int | None
+
+
+def history(connection: Connection, agent_id: str, memory_id: UUID) -> list[Event]:
+    """Return every change of one memory, the latest first; raise `NotFound` when it has none."""
+    with connection.cursor(row_factory=class_row(Event)) as cursor:
+        events = cursor.execute(BLOCKS["history"], {"agent_id": agent_id, "memory_id": memory_id}).fetchall()
+    if not events:
+        raise NotFound(f"agent {agent_id!r} has no memory {memory_id}")
+    return events
+
+
+def undo_last(agent: Agent, memory_id: UUID, *, reason: str, deadline: Deadline) -> Event:
+    """Take back the latest change of a memory that still stands, and return it.
+
+    Raises `Refused` for a change that a night made as part of a proposal, which is taken back as a whole, and where
+    nothing is left to take back.
+    """
+    with agent.transaction(deadline) as connection:
+        left = standing(history(connection, agent.id, memory_id))
+        if not left:
+            raise Refused(f"every change of memory {memory_id} has been taken back")
+        event = left[0]
+        if event.proposal_id is not None:
+            message = (
+                f"the night of {event.night} changed memory {memory_id} ({event.reason}); "
+                f"take back all of it with `nous undo --proposal {event.proposal_id}`"
+            )
+            raise Refused(message)
+        now = datetime.now(UTC)
+        for each in (*superseding(connection, agent.id, event), event):
+            restore(connection, agent.id, each, cause=Cause("agent", "undone", reason, now, undoes=each.id))
+    return event
+
+
+def superseding(connection: Connection, agent_id: str, event: Event) -> list[Event]:
+    """Return the changes that retired other facts in favour of the one whose learning is to be taken back.
+
+    Without them, those facts would point to an archived one, and neither would be recalled.
+    """
+    if event.from_state != "new":
+        return []
+    key = {"agent_id": agent_id, "memory_id": event.memory_id}
+    retired = [row[0] for row in connection.execute(BLOCKS["retired_for"], key)]
+    changes = [standing(history(connection, agent_id, memory_id)) for memory_id in retired]
+    return [each for events in changes for each in events if each.after.get("superseded_by") == str(event.memory_id)]
+
+
+def standing(events: Sequence[Event]) -> list[Event]:
+    """Return the events that are no undoing and were not undone, in the order given."""
+    undone = {event.undoes for event in events}
+    return [event for event in events if event.undoes is None and event.id not in undone]
+
+
+def restore(connection: Connection, agent_id: str, event: Event, *, cause: Cause) -> None:
+    """Put back what one event changed; raise `Refused`, changing nothing, where a later change depends on it."""
+    kind = KINDS[event.memory_kind]
+    statement = SQL(BLOCKS["memory_as_json"]).format(table=Identifier("heart", kind.table))
+    row = connection.execute(statement, {"agent_id": agent_id, "id": event.memory_id}).fetchone()
+    if row is None:
+        raise Refused(f"{kind.name} {event.memory_id} is gone")
+    version, now = row
+    left = {"state": event.to_state, **event.after}
+    changed = [name for name in left if name in now and is_changed(name, left[name], now[name])]
+    if changed:
+        later = history(connection, agent_id, event.memory_id)[0]
+        raise Refused(
+            f"{kind.name} {event.memory_id} was changed since ({', '.join(changed)}): "
+            f"{later.action} by {later.actor} ({later.reason}); undo that first"
+        )
+    change_memory(
+        connection, agent_id, Version(kind, event.memory_id, version), earlier(event, now, cause), cause=cause
+    )
+
+
+def earlier(event: Event, now: Mapping[str, Any], cause: Cause) -> dict[str, Any]:
+    """Return the columns of a memory as they were before an event; what had just been stored is archived instead."""
+    if event.from_state == "new":
+        return {"state": "archived", "archived_at": cause.effective_at.isoformat()}
+    return {name: restored(name, event.before[name], event.after[name], now.get(name)) for name in event.before}
+
+
+def is_changed(name: str, after: Any, now: Any) -> bool:
+    """Tell whether somebody changed a column since, in a way that taking back would destroy."""
+    return name not in COUNTED and name not in LATEST and after != now
+
+
+def restored(name: str, before: Any, after: Any, now: Any) -> Any:
+    """Return what a column should hold once a change from `before` to `after` is taken back from `now`."""
+    if name in COUNTED:
+        return now - (after - before)
+    if name in LATEST and now != after:
+        return now
+    return before

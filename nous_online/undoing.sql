@@ -1,0 +1,16 @@
+-- name: history
+-- Every change of one memory, the latest first.
+select id, memory_kind, memory_id, action, from_state, to_state, version_before, version_after, before, after, actor,
+       reason, effective_at, recorded_at, night, run_id, proposal_id, undoes
+from lifecycle.events
+where agent_id = %(agent_id)s and memory_id = %(memory_id)s
+order by version_after desc
+
+-- name: memory_as_json
+select row_version, to_jsonb(f) - 'embedding' - 'context_embedding' as columns
+from {table} f where agent_id = %(agent_id)s and id = %(id)s for update
+
+-- name: retired_for
+select id from heart.facts
+where agent_id = %(agent_id)s and superseded_by = %(memory_id)s and state = 'superseded'
+order by id for update

@@ -1,0 +1,67 @@
+"""What became of a memory, taking it back, and settling what contradicts itself."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from uuid import UUID
+
+from nous_online import contradictions, undoing
+from nous_online.contradictions import Contradiction, Resolution, Ruling
+from nous_online.undoing import Event
+from nous_online.validation import checked_choice, checked_id, checked_moment, checked_text
+from nous_online.verbs import Verbs
+
+STATUSES = ("open", "resolved")
+MAX_REASON_BYTES = 4 * 1024
+
+
+class HistoryVerbs(Verbs):
+    """What an agent does with what happened to its memories."""
+
+    def history(self, memory_id: UUID, *, deadline_s: float | None = None) -> list[Event]:
+        """Return every change of one memory, the latest first: who, why, when, and what it was before.
+
+        Raises `NotFound` when this agent has no memory of that id.
+        """
+        with self.agent.transaction(self.agent.deadline(deadline_s)) as connection:
+            return undoing.history(connection, self.agent.id, checked_id("memory_id", memory_id))
+
+    def undo(self, memory_id: UUID, *, reason: str, deadline_s: float | None = None) -> Event:
+        """Take back the latest change of a memory that still stands, and return it; again for the one before.
+
+        Taking back that a fact was learned archives it and brings back what it had superseded. Raises `Refused` for
+        what a night changed (`nous undo` takes back the whole proposal) and where later changes depend on it.
+        """
+        deadline = self.agent.deadline(deadline_s)
+        why = checked_text("reason", reason, max_bytes=MAX_REASON_BYTES)
+        return undoing.undo_last(self.agent, checked_id("memory_id", memory_id), reason=why, deadline=deadline)
+
+    def contradictions(self, *, status: str | None = "open", deadline_s: float | None = None) -> list[Contradiction]:
+        """Return the agent's contradictions in one status, or with None in any, the oldest first."""
+        if status is not None:
+            checked_choice("status", status, STATUSES)
+        with self.agent.transaction(self.agent.deadline(deadline_s)) as connection:
+            return contradictions.find(connection, self.agent.id, status=status)
+
+    def resolve_contradiction(
+        self,
+        contradiction_id: UUID,
+        resolution: Resolution,
+        *,
+        note: str | None = None,
+        merged_into: UUID | None = None,
+        at: datetime | str | None = None,
+        deadline_s: float | None = None,
+    ) -> Contradiction:
+        """Decide a contradiction: `a_wins`, `b_wins`, `both_valid`, or `merged` into a fact learned for it.
+
+        The loser is superseded, stays in the store, and `undo` brings it back. Ruling the same twice changes nothing;
+        another ruling raises `Conflict`.
+        """
+        deadline = self.agent.deadline(deadline_s)
+        why = None if note is None else checked_text("note", note, max_bytes=MAX_REASON_BYTES)
+        into = None if merged_into is None else checked_id("merged_into", merged_into)
+        ruling = Ruling(resolution, why, into)
+        found = checked_id("contradiction_id", contradiction_id)
+        moment = checked_moment("at", at) or datetime.now(UTC)
+        return contradictions.resolve(self.agent, found, ruling, at=moment, deadline=deadline)
