@@ -34,6 +34,9 @@ class FactDetails(TypedDict, total=False):
     scope: str
     user_id: str | None
     project_id: str | None
+    source_episode_id: UUID | str | None
+    """The episode it was drawn from; the agent must have one of that id."""
+    source_decision_id: UUID | str | None
     idempotency_key: str | None
     """A retry with the same key and content returns the first answer and changes nothing."""
 
@@ -52,6 +55,10 @@ class Fact:
     confidence: float
     source: str | None
     source_kind: str
+    source_episode_id: UUID | None
+    source_decision_id: UUID | None
+    sources: list[str]
+    """Where else it was said: every source of what was merged into it or confirmed it."""
     trust: int
     is_pinned: bool
     learned_at: datetime
@@ -222,4 +229,5 @@ class NewFact:
     idempotency_key: str | None
     slot: str | None = None
     source_episode_id: UUID | None = None
+    source_decision_id: UUID | None = None
     sources: list[str] = field(default_factory=list)

@@ -25,6 +25,7 @@ from nous_online.store import Embedded, Request
 from nous_online.validation import (
     checked_choice,
     checked_flag,
+    checked_id,
     checked_moment,
     checked_names,
     checked_optional,
@@ -82,6 +83,8 @@ def new_fact(content: object, details: FactDetails, *, now: datetime) -> NewFact
         scope=checked_choice("scope", details.get("scope", "private"), SCOPES),
         user_id=checked_optional("user_id", details.get("user_id"), max_characters=100),
         project_id=checked_optional("project_id", details.get("project_id"), max_characters=100),
+        source_episode_id=checked_reference("source_episode_id", details.get("source_episode_id")),
+        source_decision_id=checked_reference("source_decision_id", details.get("source_decision_id")),
         idempotency_key=checked_optional("idempotency_key", details.get("idempotency_key"), max_characters=200),
     )
 
@@ -91,6 +94,11 @@ def checked_trust(value: object) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= 100:  # noqa: PLR2004 (the range is the definition)
         raise InvalidInput(f"trust must be a whole number between 0 and 100, got {value!r}")
     return value
+
+
+def checked_reference(name: str, value: object) -> UUID | None:
+    """Return the id of what a fact was drawn from, or None."""
+    return None if value is None else checked_id(name, value)
 
 
 def embedded(agent: Agent, news: Sequence[NewFact], ids: Sequence[UUID | None], deadline: Deadline) -> list[Embedded]:
@@ -111,13 +119,11 @@ def learn(agent: Agent, new: NewFact, deadline: Deadline) -> Learned:
     while True:
         rounds_left -= 1
         with agent.transaction(deadline) as connection:
-            store.lock_agent(connection, agent.id)
-            earlier = repeated_request(connection, agent, new)
-            if earlier is not None:
-                return earlier
-            near = store.nearest_facts(
+            request, near = store.look_around(
                 connection, agent.id, ready, space=agent.embedder.space, limit=agent.policy.neighbour_count
             )
+            if request is not None:
+                return repeated(connection, agent, request, new)
             open_questions = [n for n in questions(new, near, agent.policy) if n.fact.id not in judgements]
             if not open_questions or not rounds_left:
                 return write(connection, agent, ready, decide(new, near, judgements, agent.policy))
@@ -140,8 +146,8 @@ def write(connection: Connection, agent: Agent, ready: Embedded, decision: Decis
         memory = store.store_fact(
             connection, agent.id, ready, space=agent.embedder.space, actor="agent", reason=decision.reason
         )
-        if decision.action == "supersede" and match is not None:
-            supersede(connection, agent, old=match.fact, by=memory, at=new.learned_at, reason=decision.reason)
+        for near in decision.superseded:
+            supersede(connection, agent, old=near.fact, by=memory, at=new.learned_at, reason=decision.reason)
         if decision.action == "store_superseded" and match is not None:
             memory = supersede(
                 connection, agent, old=memory, by=match.fact, at=match.fact.learned_at, reason=decision.reason
@@ -154,13 +160,19 @@ def write(connection: Connection, agent: Agent, ready: Embedded, decision: Decis
 
 
 def confirm(connection: Connection, agent: Agent, known: Fact, new: NewFact, reason: str) -> Fact:
-    """Count one more time that a fact was stated; it keeps the highest trust it was stated with, and a pin."""
+    """Count one more time that a fact was stated, and take over what the new statement adds.
+
+    Sources and tags unite, the highest trust and a pin stay. The frame and censors it was first encoded with stay as
+    they are: they say in which situation it came to mind, and a repetition elsewhere must not move it there.
+    """
     confirmed_at = max(filter(None, (known.last_confirmed_at, known.learned_at, new.learned_at)))
     values = {
         "confirmation_count": known.confirmation_count + 1,
         "last_confirmed_at": confirmed_at.isoformat(),
         "trust": max(known.trust, new.trust),
         "is_pinned": known.is_pinned or new.is_pinned,
+        "tags": list(dict.fromkeys([*known.tags, *new.tags])),
+        "sources": list(dict.fromkeys([*known.sources, *filter(None, [new.source])])),
     }
     cause = Cause("agent", "confirmed", reason, effective_at=new.learned_at)
     return change_memory(connection, agent.id, version_of(FACT, known), values, cause=cause)
@@ -173,13 +185,8 @@ def supersede(connection: Connection, agent: Agent, *, old: Fact, by: Fact, at: 
     return change_memory(connection, agent.id, version_of(FACT, old), values, cause=cause)
 
 
-def repeated_request(connection: Connection, agent: Agent, new: NewFact) -> Learned | None:
-    """Return the first answer to this idempotency key; raise `Conflict` when it was used for another content."""
-    if not new.idempotency_key:
-        return None
-    request = store.find_requests(connection, agent.id, [new.idempotency_key]).get(new.idempotency_key)
-    if request is None:
-        return None
+def repeated(connection: Connection, agent: Agent, request: Request, new: NewFact) -> Learned:
+    """Return the first answer to an idempotency key; raise `Conflict` when it was used for another content."""
     check_same_content(request, new)
     memory = get_memory(connection, agent.id, FACT, request.memory_id)
     return Learned(cast("LearnAction", request.action), memory, "this request was answered before")

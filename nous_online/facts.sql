@@ -18,6 +18,7 @@ insert into heart.requests (agent_id, idempotency_key, verb, content_hash, memor
 values (%(agent_id)s, %(idempotency_key)s, %(verb)s, %(content_hash)s, %(memory_id)s, %(action)s)
 
 -- name: nearest_facts
+-- The nearest by vector, and by key whatever fills the same slot: another value may lie far from the one it replaces.
 -- A small tenant is compared with all of its facts: the vector index holds everybody's, and loses some of many equal
 -- ones; the addition keeps it away. The cast carries the width of the space, which is what its index is built on.
 with size as materialized (
@@ -37,11 +38,19 @@ with size as materialized (
        and not (select is_small from size)
      order by embedding::vector({dimensions}) <=> %(embedding)s
      limit %(limit)s)
+), same_slot as materialized (
+    select id, embedding <=> %(embedding)s as distance
+    from heart.facts
+    where agent_id = %(agent_id)s and state = 'active' and slot = %(slot)s and embedding_space_id = {space_id} and {in_scope}
+    order by learned_at desc, id
+    limit %(limit)s
+), candidate as (
+    select id, min(distance) as distance from (select * from near union all select * from same_slot) found group by id
 )
-select {columns}, 1 - n.distance as similarity
-from near n
-join heart.facts f on f.agent_id = %(agent_id)s and f.id = n.id
-order by n.distance, f.id
+select {columns}, 1 - c.distance as similarity
+from candidate c
+join heart.facts f on f.agent_id = %(agent_id)s and f.id = c.id
+order by c.distance, f.id
 
 -- name: in_scope
 scope = %(scope)s and user_id is not distinct from %(user_id)s and project_id is not distinct from %(project_id)s
@@ -50,11 +59,11 @@ scope = %(scope)s and user_id is not distinct from %(user_id)s and project_id is
 with stored as (
     insert into heart.facts (
         id, agent_id, content, context, subject, slot, category, tags, confidence, source, source_kind, source_episode_id,
-        sources, trust, is_pinned, learned_at, valid_from, valid_to, encoded_frame, encoded_censors, scope, user_id,
+        source_decision_id, sources, trust, is_pinned, learned_at, valid_from, valid_to, encoded_frame, encoded_censors, scope, user_id,
         project_id, embedding, context_embedding, embedding_space_id)
     values (
         coalesce(%(id)s, heart.new_id()), %(agent_id)s, %(content)s, %(context)s, %(subject)s, %(slot)s, %(category)s,
-        %(tags)s, %(confidence)s, %(source)s, %(source_kind)s, %(source_episode_id)s, %(sources)s, %(trust)s,
+        %(tags)s, %(confidence)s, %(source)s, %(source_kind)s, %(source_episode_id)s, %(source_decision_id)s, %(sources)s, %(trust)s,
         %(is_pinned)s, %(learned_at)s, %(valid_from)s, %(valid_to)s, %(encoded_frame)s, %(encoded_censors)s, %(scope)s,
         %(user_id)s, %(project_id)s, %(embedding)s, %(context_embedding)s, %(space_id)s)
     returning *

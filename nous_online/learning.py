@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import timedelta
 from difflib import SequenceMatcher
 from typing import Literal
 from uuid import UUID
@@ -23,6 +24,13 @@ class Decision:
     action: Literal["store", "confirm", "supersede", "store_superseded"]
     reason: str
     match: Neighbour | None = None
+    others: tuple[Neighbour, ...] = ()
+    """Further values of the same slot that give way: what was imported without matching may hold several."""
+
+    @property
+    def superseded(self) -> tuple[Neighbour, ...]:
+        """Every fact that gives way to the new one."""
+        return (self.match, *self.others) if self.action == "supersede" and self.match else ()
 
 
 def questions(new: NewFact, neighbours: Sequence[Neighbour], policy: LearnPolicy) -> list[Neighbour]:
@@ -44,13 +52,20 @@ def decide(
         if judgement is not None and judgement.verdict is Verdict.SAME and near.similarity >= policy.check_similarity:
             return Decision("confirm", f"the same in other words: {judgement.reason}", near)
     updated = [near for near in by_similarity if is_update(judgements.get(near.fact.id))]
-    for near in updated:
-        decision = succession(new, near, judgements[near.fact.id].reason)
-        if decision is not None:
+    if not updated:
+        return Decision("store", "nothing known says the same")
+    return in_succession([succession(new, near, judgements[near.fact.id].reason) for near in updated])
+
+
+def in_succession(decisions: Sequence[Decision | None]) -> Decision:
+    """Return one decision of those about each value known: a newer value rules, then all older ones give way."""
+    made = [decision for decision in decisions if decision is not None]
+    for decision in made:
+        if decision.action == "store_superseded":
             return decision
-    return Decision(
-        "store", "what it updates is trusted more, so both stay" if updated else "nothing known says the same"
-    )
+    if not made:
+        return Decision("store", "what it updates is trusted more, so both stay")
+    return replace(made[0], others=tuple(other.match for other in made[1:] if other.match))
 
 
 def is_update(judgement: Judgement | None) -> bool:
@@ -98,11 +113,15 @@ def same_subject(new: NewFact, near: Neighbour, policy: LearnPolicy) -> bool:
 
 
 def pair_of(new: NewFact, near: Neighbour) -> Pair:
-    """Return the pair as a judge wants it: the stored statement first, the new one second."""
+    """Return the pair as a judge wants it: the stored statement first, the new one second.
+
+    Of two statements made in one moment the one learned second counts as said second.
+    """
     known = near.fact
+    stated_at = new.learned_at + (timedelta.resolution if new.learned_at == known.learned_at else timedelta())
     return Pair(
         a=Statement(text=known.content, subject=known.subject, stated_at=known.learned_at, trust=known.trust),
-        b=Statement(text=new.content, subject=new.subject, stated_at=new.learned_at, trust=new.trust),
+        b=Statement(text=new.content, subject=new.subject, stated_at=stated_at, trust=new.trust),
         similarity=near.similarity,
     )
 

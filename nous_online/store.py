@@ -92,22 +92,37 @@ def store_requests(connection: Connection, agent_id: str, verb: str, requests: S
         )
 
 
-def nearest_facts(
+def look_around(
     connection: Connection, agent_id: str, new: Embedded, *, space: EmbeddingSpace, limit: int
-) -> list[Neighbour]:
-    """Return the active facts of the same scope nearest to a new one, by cosine."""
-    parameters = {
+) -> tuple[Request | None, list[Neighbour]]:
+    """Wait for other learners of this agent, then return what its key led to before and the facts it may touch.
+
+    Those are the active ones of the same scope nearest by cosine, and those of the same slot. One round trip.
+    """
+    with (
+        connection.pipeline(),
+        connection.cursor(row_factory=class_row(Request)) as requests,
+        connection.cursor(row_factory=dict_row) as neighbours,
+    ):
+        connection.execute(FACTS["lock_agent"], {"agent_id": agent_id})
+        requests.execute(FACTS["find_requests"], {"agent_id": agent_id, "keys": [new.fact.idempotency_key]})
+        neighbours.execute(composed("nearest_facts", space, "f"), around(agent_id, new, limit))
+        earlier, rows = requests.fetchone(), neighbours.fetchall()
+    return earlier, [Neighbour(similarity=row.pop("similarity"), fact=Fact(**row)) for row in rows]
+
+
+def around(agent_id: str, new: Embedded, limit: int) -> dict[str, Any]:
+    """Return the parameters of `nearest_facts`."""
+    return {
         "agent_id": agent_id,
         "embedding": Vector(new.embedding),
+        "slot": new.fact.slot,
         "scope": new.fact.scope,
         "user_id": new.fact.user_id,
         "project_id": new.fact.project_id,
         "limit": limit,
         "exact_limit": EXACT_LIMIT,
     }
-    with connection.cursor(row_factory=dict_row) as cursor:
-        rows = cursor.execute(composed("nearest_facts", space, "f"), parameters).fetchall()
-    return [Neighbour(similarity=row.pop("similarity"), fact=Fact(**row)) for row in rows]
 
 
 def store_fact(
