@@ -7,6 +7,7 @@ from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from threading import Event
+from typing import TYPE_CHECKING
 
 from psycopg import Connection
 
@@ -17,6 +18,9 @@ from nous_online.errors import InvalidInput, NousError, Unavailable
 from nous_online.judging import Judge, Judgement, Pair
 from nous_online.policy import LearnPolicy
 from nous_online.store import register_agent
+
+if TYPE_CHECKING:
+    from nous_online.outbox import Subscription
 
 logger = logging.getLogger(__name__)
 
@@ -33,6 +37,8 @@ class Agent:
     deadline_s: float
     awake: Event = field(default_factory=Event)
     """Set by verbs that leave work behind: a closed episode, an event to deliver."""
+    subscriptions: list[Subscription] = field(default_factory=list, compare=False)
+    """Who in this process hears of events."""
 
     def deadline(self, seconds: float | None) -> Deadline:
         """Start the clock of one call."""

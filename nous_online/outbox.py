@@ -2,16 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import logging
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
 from typing import Any, Literal
 from uuid import UUID
 
 from psycopg import Connection
+from psycopg.rows import class_row, dict_row
 from psycopg.types.json import Jsonb
 
+from nous_online.agent import Agent
+from nous_online.deadline import Deadline
+from nous_online.errors import Unavailable
+from nous_online.policy import OutboxPolicy
 from nous_online.statements import statements
 
+logger = logging.getLogger(__name__)
 SQL = statements("nous_online", "outbox.sql")
+POLICY = OutboxPolicy()
+HEART = "heart"
+"""The consumer whose reactions are built in."""
+EVERYTHING = "*"
 EventName = Literal[
     "fact_learned",
     "episode_closed",
@@ -22,7 +36,73 @@ EventName = Literal[
     "decision_failed",
     "guardrail_triggered",
     "calibration_drift",
+    "event_skipped",
 ]
+
+
+@dataclass(frozen=True)
+class Event:
+    """Something that happened to one agent; `memory_id` names the memory or decision it tells of."""
+
+    id: int
+    name: str
+    agent_id: str
+    memory_id: UUID | None
+    payload: dict[str, Any]
+    created_at: datetime
+
+
+Handler = Callable[[Event], object]
+
+
+@dataclass(frozen=True, eq=False)
+class Subscription:
+    """What one consumer wants to hear; `cancel` ends it, and the consumer's place in the queue is kept."""
+
+    consumer: str
+    name: str
+    handler: Handler
+    among: list[Subscription] = field(repr=False)
+
+    def cancel(self) -> None:
+        """Hear no more; cancelling twice is no mistake."""
+        if self in self.among:
+            self.among.remove(self)
+
+    def wants(self, event: Event) -> bool:
+        """Tell whether this subscription is for such an event."""
+        return self.name in (EVERYTHING, event.name)
+
+
+@dataclass(frozen=True)
+class Cursor:
+    """How far a consumer has come: everything up to (transaction, id) was delivered to it."""
+
+    consumer: str
+    last_xid: str
+    last_id: int
+    failed_count: int
+
+
+@dataclass(frozen=True)
+class Progress:
+    """What one round of delivery came to: where the cursor goes, and what went wrong there."""
+
+    last_xid: str
+    last_id: int
+    delivered_count: int
+    failed_count: int = 0
+    error: str | None = None
+
+    @property
+    def delay_s(self) -> float | None:
+        """How long the consumer rests; longer each time the same event fails."""
+        return retry_delay_s(self.failed_count) if self.failed_count else None
+
+
+def retry_delay_s(failed_count: int, policy: OutboxPolicy = POLICY) -> float:
+    """Return how long to wait after an event failed `failed_count` times, in seconds."""
+    return min(policy.first_delay_s * 2 ** min(failed_count - 1, 30), policy.longest_delay_s)
 
 
 def emit(
@@ -34,5 +114,147 @@ def emit(
     payload: Mapping[str, Any] | None = None,
 ) -> None:
     """Announce something in the transaction that does it: both become true, or neither."""
-    row = {"agent_id": agent_id, "name": name, "memory_id": memory_id, "payload": Jsonb(dict(payload or {}))}
-    connection.execute(SQL["emit"], row)
+    write_event(connection, agent_id, name, memory_id=memory_id, payload=payload or {})
+
+
+def write_event(
+    connection: Connection, agent_id: str, name: str, *, memory_id: UUID | None, payload: Mapping[str, Any]
+) -> None:
+    """Put one event of any name into the outbox."""
+    row = {"agent_id": agent_id, "name": name, "memory_id": memory_id, "payload": Jsonb(dict(payload))}
+    connection.execute(SQL["write_event"], row)
+
+
+def add_cursor(connection: Connection, agent_id: str, consumer: str, *, is_from_now: bool) -> None:
+    """Let a consumer that is new begin now or at the first event; one that is known stays where it is."""
+    row = {"agent_id": agent_id, "consumer": consumer, "is_from_now": is_from_now}
+    connection.execute(SQL["add_cursor"], row)
+
+
+def get_cursor(
+    connection: Connection, agent_id: str, consumer: str, how: Literal["read", "lock", "lock_free"]
+) -> Cursor | None:
+    """Return the cursor of a consumer; none when it is resting, or when only a free one will do and it is not."""
+    with connection.cursor(row_factory=class_row(Cursor)) as cursor:
+        return cursor.execute(SQL[f"{how}_cursor"], {"agent_id": agent_id, "consumer": consumer}).fetchone()
+
+
+def read_horizon(connection: Connection) -> str:
+    """Return the transaction before which all have ended: what they wrote is complete, so nothing can be overtaken."""
+    row = connection.execute(SQL["read_horizon"]).fetchone()
+    if row is None:
+        raise Unavailable("the database did not say which transactions are running; try again")
+    return row[0]
+
+
+def next_events(
+    connection: Connection, agent_id: str, cursor: Cursor, *, horizon: str, names: Sequence[str] | None
+) -> list[tuple[Event, str]]:
+    """Return what comes after a cursor, oldest first, each with the transaction that wrote it."""
+    parameters = {
+        "agent_id": agent_id,
+        "last_xid": cursor.last_xid,
+        "last_id": cursor.last_id,
+        "horizon": horizon,
+        "names": None if names is None else list(names),
+        "limit": POLICY.batch_size,
+    }
+    with connection.cursor(row_factory=dict_row) as rows:
+        found = rows.execute(SQL["next_events"], parameters).fetchall()
+    return [(Event(**row), written_xid) for row in found for written_xid in [row.pop("written_xid")]]
+
+
+def move_cursor(connection: Connection, agent_id: str, consumer: str, progress: Progress) -> None:
+    """Store how far a consumer came; it is due again at once, or after its delay."""
+    row = {"agent_id": agent_id, "consumer": consumer, **vars(progress), "delay_s": progress.delay_s}
+    connection.execute(SQL["move_cursor"], row)
+
+
+def left_s(deadline: Deadline) -> float:
+    """Return the seconds left of a deadline, which may be none."""
+    return deadline.began + deadline.seconds - time.monotonic()
+
+
+def deliver_due(agent: Agent, deadline: Deadline) -> int:
+    """Deliver what is due, to the built-in reactions first and then to each subscriber; return how many deliveries.
+
+    A consumer that fails rests for a while and holds up nobody else. Raises `Unavailable` when the database fails.
+    """
+    from nous_online import reactions
+
+    delivered, failure = 0, None
+    try:
+        if due_consumers(agent, [HEART], deadline):
+            delivered += reactions.react(agent, Deadline(deadline.remaining() / 2))
+    except Unavailable as error:  # a row that somebody else locks for long is no reason to keep subscribers waiting
+        failure = error
+    for consumer in due_consumers(agent, sorted({each.consumer for each in agent.subscriptions}), deadline):
+        delivered += drained(lambda consumer=consumer: deliver_batch(agent, consumer, deadline), deadline)
+    if failure is not None:
+        raise failure
+    return delivered
+
+
+def due_consumers(agent: Agent, consumers: Sequence[str], deadline: Deadline) -> list[str]:
+    """Return those consumers who have something to do now."""
+    if not consumers:
+        return []
+    with agent.transaction(deadline) as connection:
+        parameters = {"agent_id": agent.id, "consumers": list(consumers)}
+        return [row[0] for row in connection.execute(SQL["due_consumers"], parameters).fetchall()]
+
+
+def drained(deliver: Callable[[], int], deadline: Deadline) -> int:
+    """Deliver batch after batch until one is not full or the time is up, and return how many events that were."""
+    delivered = count = deliver()
+    while count == POLICY.batch_size and left_s(deadline) > 0:
+        count = deliver()
+        delivered += count
+    return delivered
+
+
+def deliver_batch(agent: Agent, consumer: str, deadline: Deadline) -> int:
+    """Hand the next events to the handlers of one consumer, outside any transaction, and return how many it took.
+
+    Other processes leave the consumer alone meanwhile; if this one dies, they begin where its cursor stood.
+    """
+    ends_at = time.monotonic() + min(left_s(deadline), POLICY.lease_s / 2)
+    with agent.transaction(deadline) as connection:
+        cursor = get_cursor(connection, agent.id, consumer, "lock_free")
+        if cursor is None:
+            return 0
+        lease = {"agent_id": agent.id, "consumer": consumer, "lease_s": POLICY.lease_s}
+        connection.execute(SQL["lease_cursor"], lease)
+        names = sorted({each.name for each in agent.subscriptions if each.consumer == consumer})
+        horizon = read_horizon(connection)
+        events = next_events(
+            connection, agent.id, cursor, horizon=horizon, names=None if EVERYTHING in names else names
+        )
+    progress = handed_over(agent, cursor, events, horizon=horizon, ends_at=ends_at)
+    with agent.transaction(Deadline(max(left_s(deadline), POLICY.settle_s))) as connection:
+        move_cursor(connection, agent.id, consumer, progress)
+    return progress.delivered_count
+
+
+def handed_over(
+    agent: Agent, cursor: Cursor, events: Sequence[tuple[Event, str]], *, horizon: str, ends_at: float
+) -> Progress:
+    """Call the handlers event by event, until one fails, none is left or the clock reaches `ends_at`."""
+    here = Progress(cursor.last_xid, cursor.last_id, 0, cursor.failed_count)
+    for event, written_xid in events:
+        handlers = [each for each in agent.subscriptions if each.consumer == cursor.consumer]
+        if not handlers or time.monotonic() >= ends_at:
+            return here
+        try:
+            for subscription in handlers:
+                if subscription.wants(event):
+                    subscription.handler(event)
+        except Exception as error:  # a handler may be anybody's code
+            logger.warning(
+                "%s failed at event %d (%s) and tries again: %r", cursor.consumer, event.id, event.name, error
+            )
+            return replace(
+                here, failed_count=here.failed_count + 1, error=f"event {event.id} ({event.name}): {error!r}"
+            )
+        here = Progress(written_xid, event.id, here.delivered_count + 1)
+    return here if len(events) == POLICY.batch_size else Progress(horizon, 0, len(events))

@@ -1,3 +1,76 @@
--- name: emit
+-- name: write_event
 insert into heart.outbox (agent_id, name, memory_id, payload)
 values (%(agent_id)s, %(name)s, %(memory_id)s, %(payload)s)
+
+-- name: add_cursor
+-- Where a new consumer begins: with the first event ever, or with what is being written at this moment.
+insert into heart.outbox_cursors (agent_id, consumer, last_xid)
+values (%(agent_id)s, %(consumer)s,
+        case when %(is_from_now)s then pg_snapshot_xmin(pg_current_snapshot()) else '0'::xid8 end)
+on conflict (agent_id, consumer) do nothing
+
+-- name: due_consumers
+-- Those of the consumers asked for who have something to do, in the order asked.
+select wanted.consumer
+from unnest(%(consumers)s::text[]) with ordinality wanted(consumer, place)
+left join heart.outbox_cursors c on c.agent_id = %(agent_id)s and c.consumer = wanted.consumer
+where (c.retry_at is null or c.retry_at <= now())
+  and exists (
+      select from heart.outbox o
+      where o.agent_id = %(agent_id)s
+        and (o.written_xid, o.id) > (coalesce(c.last_xid, '0'), coalesce(c.last_id, 0))
+        and o.written_xid < pg_snapshot_xmin(pg_current_snapshot()))
+order by wanted.place
+
+-- name: read_cursor
+select consumer, last_xid::text, last_id, failed_count from heart.outbox_cursors
+where agent_id = %(agent_id)s and consumer = %(consumer)s
+
+-- name: lock_cursor
+select consumer, last_xid::text, last_id, failed_count from heart.outbox_cursors
+where agent_id = %(agent_id)s and consumer = %(consumer)s and (retry_at is null or retry_at <= now())
+for update
+
+-- name: lock_free_cursor
+-- Whoever holds it is at work already.
+select consumer, last_xid::text, last_id, failed_count from heart.outbox_cursors
+where agent_id = %(agent_id)s and consumer = %(consumer)s and (retry_at is null or retry_at <= now())
+for update skip locked
+
+-- name: lease_cursor
+-- A handler runs for as long as it likes, so no lock is held for it: the consumer is simply not due again before then.
+update heart.outbox_cursors set retry_at = clock_timestamp() + make_interval(secs => %(lease_s)s)
+where agent_id = %(agent_id)s and consumer = %(consumer)s
+
+-- name: read_horizon
+-- No transaction before this one is still running. Asked after the lock was won, not with it: a statement that waited
+-- for a lock keeps the snapshot from before.
+select pg_snapshot_xmin(pg_current_snapshot())::text
+
+-- name: next_events
+select id, name, agent_id, memory_id, payload, created_at, written_xid::text from heart.outbox
+where agent_id = %(agent_id)s
+  and (written_xid, id) > (%(last_xid)s::xid8, %(last_id)s)
+  and written_xid < %(horizon)s::xid8
+  and (%(names)s::text[] is null or name = any(%(names)s))
+order by written_xid, id
+limit %(limit)s
+
+-- name: move_cursor
+-- Forwards only: one that was overtaken while its lease ran out must not bring back what others have delivered.
+-- The last error stays readable until there is another; `failed_count` says whether it still matters.
+update heart.outbox_cursors
+set last_xid = case when is_ahead then %(last_xid)s::xid8 else last_xid end,
+    last_id = case when is_ahead then %(last_id)s else last_id end,
+    failed_count = %(failed_count)s,
+    last_error = coalesce(%(error)s, last_error),
+    retry_at = now() + make_interval(secs => %(delay_s)s)
+from (select (%(last_xid)s::xid8, %(last_id)s::bigint) >= (c.last_xid, c.last_id) as is_ahead
+      from heart.outbox_cursors c where c.agent_id = %(agent_id)s and c.consumer = %(consumer)s) position
+where agent_id = %(agent_id)s and consumer = %(consumer)s
+
+-- name: has_undelivered
+select exists (
+    select from heart.outbox_cursors c
+    join heart.outbox o on o.agent_id = c.agent_id and (o.written_xid, o.id) > (c.last_xid, c.last_id)
+    where c.agent_id = %(agent_id)s and c.consumer = %(consumer)s and c.retry_at is null and o.name = any(%(names)s))

@@ -19,6 +19,76 @@ class LearnPolicy:
     """How many of the nearest facts are looked at; the seeds ask for 5 duplicates and 10 of the same subject."""
 
 
+@dataclass(frozen=True)
+class WritingPolicy:
+    """What the offline writer lifts out of a transcript, and how much of it."""
+
+    summary_words: int = 130
+    """Most words of a summary: 100 to 150 are asked for, and whole sentences seldom fill the last few."""
+    summary_share: float = 0.5
+    """A shorter detail is condensed to half its words …"""
+    least_summary_words: int = 25
+    """… but never below one good sentence."""
+    compressed_words: int = 24
+    """Most words of the one line (living memory: micro, about 20 tokens)."""
+    title_words: tuple[int, int] = (5, 10)
+    """Fewest and most words of a title (reactive lifecycle, section 3)."""
+    most_facts: int = 5
+    """Durable facts of one episode (reactive lifecycle, section 3)."""
+    most_censors: int = 3
+    """Censor candidates of one failure: lessons, then what went wrong."""
+    most_sentences: int = 400
+    """How many sentences are embedded; at 3 to 5 ms each the longest transcript stays under two seconds."""
+    damping: float = 0.85
+    """Share of LexRank that follows similarity (Erkan and Radev 2004 take PageRank's 0.85)."""
+    length_power: float = 0.5
+    """What a sentence says is divided by this power of its words, so that neither long nor short ones win by length."""
+    earliness: float = 1.5
+    """The first sentence weighs e^1.5 times the last: openings say what it is about."""
+    redundancy: float = 0.5
+    """What a sentence loses at cosine 1 to one already chosen (maximal marginal relevance, weight a half)."""
+    checkable_bonus: float = 1.2
+    """Factor for a sentence that names somebody, a number or a date: memories are asked for those."""
+    same_fact_similarity: float = 0.90
+    """At or above, with no guard against it, two sentences state one fact."""
+
+
+@dataclass(frozen=True)
+class OutboxPolicy:
+    """How events are delivered, and how often a failed delivery is tried again; times in seconds."""
+
+    batch_size: int = 100
+    """Events between two moves of a cursor: as many may come again after a crash."""
+    lease_s: float = 60.0
+    """How long other processes leave a consumer alone whose handlers are running."""
+    settle_s: float = 1.0
+    """What moving a cursor may take after a handler used up the call's own time: else it would all come again."""
+    first_delay_s: float = 1.0
+    """Rest after the first failure; each further one doubles it …"""
+    longest_delay_s: float = 300.0
+    """… up to this."""
+    attempt_count: int = 8
+    """How often a built-in reaction is tried that fails for a reason nobody foresaw: for about two minutes."""
+    immediate_s: float = 2.0
+    """Most of a call's time spent on reacting to its own event; the worker does the rest."""
+
+
+@dataclass(frozen=True)
+class SessionPolicy:
+    """What one session holds in mind."""
+
+    capacity: int = 20
+    """Items, unless the session asks for another number."""
+    max_capacity: int = 200
+    """Every change rewrites the whole row."""
+    max_thread_count: int = 100
+    """Open threads of one session."""
+    shown_characters: int = 400
+    """Most of an item's text that is shown; the memory itself has all of it."""
+    max_notes_bytes: int = 256 * 1024
+    """All notes of one session, held or set aside, in bytes of UTF-8: they end up in one episode."""
+
+
 MAX_CONTENT_BYTES = 32 * 1024
 """A fact is a statement, not a document: 32 KiB hold about 5,000 words."""
 MAX_CONTEXT_BYTES = 64 * 1024
