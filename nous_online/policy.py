@@ -43,8 +43,8 @@ class WritingPolicy:
     """Share of LexRank that follows similarity (Erkan and Radev 2004 take PageRank's 0.85)."""
     length_power: float = 0.5
     """What a sentence says is divided by this power of its words, so that neither long nor short ones win by length."""
-    earliness: float = 1.5
-    """The first sentence weighs e^1.5 times the last: openings say what it is about."""
+    earliness: float = 1.0
+    """The first sentence weighs e times the last: openings say what it is about."""
     redundancy: float = 0.5
     """What a sentence loses at cosine 1 to one already chosen (maximal marginal relevance, weight a half)."""
     checkable_bonus: float = 1.2
