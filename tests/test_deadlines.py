@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -11,9 +14,9 @@ import pytest
 from conftest import ScriptedJudge, WordEmbedder
 from fault_proxy import FaultProxy
 
-from nous_online import store
+from nous_online import deadline, store
 from nous_online.database import Database
-from nous_online.deadline import Deadline, within
+from nous_online.deadline import Deadline, Workers, within
 from nous_online.embedding import Vectors
 from nous_online.errors import DeadlineExceeded, InvalidInput, Unavailable
 from nous_online.heart import Heart
@@ -229,3 +232,80 @@ def test_work_that_ends_in_time_gives_its_result_or_its_own_error() -> None:
 def test_work_that_is_late_is_left_behind_by_name() -> None:
     with ends_in_time(0.05), pytest.raises(DeadlineExceeded, match="the answer did not"):
         within(0.05, lambda: time.sleep(1), name="answer")
+
+
+def test_late_work_gives_its_thread_back_to_later_calls() -> None:
+    is_over = threading.Event()
+    with pytest.raises(DeadlineExceeded):
+        within(0.01, is_over.wait, name="answer")
+    known = threading.active_count()
+
+    answers = [within(1, threading.get_ident, name="answer") for _ in range(20)]
+    is_over.set()
+
+    assert len(set(answers)) == 1
+    assert threading.active_count() <= known + 1
+
+
+def test_late_work_does_not_pile_up_without_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(deadline, "WORKERS", Workers())
+    monkeypatch.setattr(deadline, "MOST_BUSY", 2)
+    is_over = threading.Event()
+    for _ in range(2):
+        with pytest.raises(DeadlineExceeded):
+            within(0.01, is_over.wait, name="answer")
+
+    with pytest.raises(Unavailable, match="2 calls of the answer go on already"):
+        within(1, is_over.wait, name="answer")
+
+    is_over.set()
+    until = time.monotonic() + 5
+    while deadline.WORKERS.is_any_busy() and time.monotonic() < until:
+        time.sleep(0.01)
+    assert within(1, lambda: 42, name="answer") == 42
+
+
+def test_a_forked_process_works_with_threads_of_its_own() -> None:
+    program = (
+        "import os\nfrom nous_online.deadline import within\nwithin(5, os.getpid, name='parent')\nchild = os.fork()\n"
+        "if child == 0:\n    os._exit(0 if within(5, os.getpid, name='child') == os.getpid() else 1)\n"
+        "raise SystemExit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))"
+    )
+
+    ended = subprocess.run([sys.executable, "-W", "ignore", "-c", program], check=False, timeout=30)
+
+    assert ended.returncode == 0
+
+
+LATE_EMBEDDING = """
+from nous_online.deadline import within
+from nous_online.embedding import LocalMiniLM
+from nous_online.errors import DeadlineExceeded
+
+model = LocalMiniLM()
+model.embed_query("warm")
+try:
+    within(0.05, lambda: model.embed_documents(["the tea is in the blue tin " * 20] * 96), name="embedder")
+except DeadlineExceeded:
+    print("late")
+"""
+
+
+def test_a_process_may_end_while_the_local_model_is_late() -> None:
+    """Taken down inside the native code, the interpreter aborts: two of three times without the wait at exit."""
+    ended = subprocess.run([sys.executable, "-c", LATE_EMBEDDING], capture_output=True, text=True, check=False)
+
+    assert (ended.returncode, ended.stdout, ended.stderr) == (0, "late\n", "")
+
+
+def test_a_process_does_not_wait_at_its_end_for_late_work_that_only_waits() -> None:
+    program = (
+        "import threading\nfrom nous_online.deadline import within\n"
+        "try:\n    within(0.05, threading.Event().wait, name='judge')\nexcept TimeoutError:\n    print('late')"
+    )
+    began = time.monotonic()
+
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+
+    assert (ended.returncode, ended.stdout) == (0, "late\n")
+    assert time.monotonic() - began < 5

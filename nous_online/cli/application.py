@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-import threading
 from collections.abc import Callable, Iterable
 from importlib.metadata import EntryPoint, entry_points, version
 from typing import Annotated, Any
@@ -14,6 +13,7 @@ from typer.core import TyperGroup
 
 from nous_online.cli import memory, server
 from nous_online.cli.output import INTERRUPTED, AgentOption, Invocation, JsonOption, show_error, show_json
+from nous_online.deadline import WORKERS
 from nous_online.errors import NousError
 
 COMMANDS_GROUP = "nous.commands"
@@ -27,7 +27,6 @@ EXTRA_COMMANDS = {
 }
 EXTRA = "pipelines"
 EXTRA_MODULES = frozenset({"anthropic", "dagster", "dagster_postgres", "duckdb", "polars", "sklearn", "sqlalchemy"})
-ABANDONED = "nous-"  # how the threads are called in which a deadline leaves late work behind
 UsageError: type[Exception] = typer.BadParameter.__mro__[1]
 
 
@@ -171,12 +170,8 @@ def main() -> None:
 
 
 def leave(code: str | int | None) -> None:
-    """End the process with `code`.
-
-    Work that was abandoned may still run inside the embedder's native code, which aborts the process when the
-    interpreter is taken down around it; then the interpreter is not taken down.
-    """
-    if isinstance(code, int) and any(thread.name.startswith(ABANDONED) for thread in threading.enumerate()):
+    """End the process with `code`, at once even where a deadline left late work behind."""
+    if isinstance(code, int) and WORKERS.is_any_busy():
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(code)
