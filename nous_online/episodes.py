@@ -1,25 +1,37 @@
-"""Episodes: what happened, checked, embedded and stored closed, each with its event."""
+"""Episodes: started, told more of, closed, or stored closed at once; each version with its event."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, TypedDict, cast
+from typing import Any, TypedDict
 from uuid import UUID, uuid5
 
 from pgvector import Vector
 from psycopg import Connection
+from psycopg.rows import class_row
 from psycopg.types.json import Jsonb
 
 from nous_online import store
 from nous_online.agent import Agent
+from nous_online.changes import Cause, add_memory, change_memory, get_memory, locked_memory, version_of
 from nous_online.deadline import Deadline
-from nous_online.domain import SCOPES, SOURCE_KINDS
+from nous_online.domain import SCOPES, SOURCE_KINDS, Episode
 from nous_online.embedding import Vectors
-from nous_online.errors import InvalidInput
+from nous_online.episode_changes import (
+    OUTCOMES,
+    Artifact,
+    Beginning,
+    EpisodeChange,
+    changed_values,
+    checked_lessons,
+)
+from nous_online.errors import InvalidInput, NotFound
 from nous_online.facts import IMPORTED, checked_trust
+from nous_online.kinds import EPISODE
+from nous_online.outbox import emit
 from nous_online.policy import MAX_DETAIL_BYTES
 from nous_online.statements import statements
 from nous_online.store import Request
@@ -34,8 +46,6 @@ from nous_online.validation import (
 )
 
 SQL = statements("nous_online", "episodes.sql")
-OUTCOMES = ("success", "failure", "partial", "ongoing")
-MAX_LESSON_BYTES = 4 * 1024
 EMBEDDED_CHARACTERS = 2000  # of an episode without summary; the local embedder reads no further anyway
 
 
@@ -132,15 +142,6 @@ def interval(details: EpisodeDetails, *, now: datetime) -> tuple[datetime, datet
     return started_at, ended_at
 
 
-def checked_lessons(values: object) -> list[str]:
-    """Return the lessons of an episode, each a sentence or a few."""
-    if values is None:
-        return []
-    if not isinstance(values, list):
-        raise InvalidInput(f"lessons_learned must be a list of texts, got {values!r}")
-    return [checked_text("a lesson", value, max_bytes=MAX_LESSON_BYTES) for value in cast("list[object]", values)]
-
-
 def store_deferred(agent: Agent, news: Sequence[NewEpisode], deadline: Deadline) -> int:
     """Store closed episodes, all or none, and return how many were new; known idempotency keys are skipped."""
     vectors = agent.embed([embedded_text(new) for new in news], deadline)
@@ -182,10 +183,164 @@ def episode_row(agent: Agent, new: NewEpisode, vector: Vectors) -> dict[str, Any
 
 
 def embedded_text(new: NewEpisode) -> str:
-    """Return what of an episode its vector stands for: the title and the summary, or the beginning of the detail."""
-    return "\n".join(filter(None, (new.title, new.summary or new.detail[:EMBEDDED_CHARACTERS])))
+    """Return what of an imported episode its vector stands for."""
+    return text_to_embed(new.title, new.summary, new.detail)
+
+
+def text_to_embed(title: str | None, summary: str | None, detail: str | None) -> str:
+    """Return what an episode's vector stands for: the title and the summary, or the beginning of the detail."""
+    return "\n".join(filter(None, (title, summary or (detail or "")[:EMBEDDED_CHARACTERS])))
 
 
 def content_hash(new: NewEpisode) -> str:
     """Return the SHA-256 of what was told."""
-    return hashlib.sha256(f"{new.title or ''}\n{new.detail}".encode()).hexdigest()
+    return hash_of(new.title, new.detail)
+
+
+def hash_of(title: str | None, detail: str | None) -> str:
+    """Return the SHA-256 of a title and a detail."""
+    return hashlib.sha256(f"{title or ''}\n{detail or ''}".encode()).hexdigest()
+
+
+def get_episode(agent: Agent, episode_id: UUID, deadline: Deadline) -> Episode:
+    """Return one episode; raise `NotFound` when this agent has none of that id."""
+    with agent.transaction(deadline) as connection:
+        return get_memory(connection, agent.id, EPISODE, episode_id)
+
+
+def current_episode(connection: Connection, agent_id: str, session_id: str | None) -> Episode | None:
+    """Return the open episode begun last, of this session if one is named; None when there is none."""
+    row = connection.execute(SQL["current_episode"], {"agent_id": agent_id, "session_id": session_id}).fetchone()
+    return get_memory(connection, agent_id, EPISODE, row[0]) if row else None
+
+
+def artifacts_of(connection: Connection, agent_id: str, episode_id: UUID) -> list[Artifact]:
+    """Return what an episode named, by kind and reference; raise `NotFound` when this agent has none of that id."""
+    get_memory(connection, agent_id, EPISODE, episode_id)
+    with connection.cursor(row_factory=class_row(Artifact)) as cursor:
+        return cursor.execute(SQL["artifacts_of"], {"agent_id": agent_id, "episode_id": episode_id}).fetchall()
+
+
+def begin(connection: Connection, agent_id: str, beginning: Beginning, change: EpisodeChange) -> Episode:
+    """Store an open episode; raise `NotFound` when it names a procedure that is not there."""
+    cause = Cause("agent", "started", "the episode began", effective_at=beginning.started_at)
+    values = {**beginning_values(beginning), **changed_values(change, None), "state": "open"}
+    return add(connection, agent_id, values, change, cause)
+
+
+def record(
+    connection: Connection,
+    agent: Agent,
+    beginning: Beginning,
+    change: EpisodeChange,
+    *,
+    end: datetime,
+    vector: Vectors | None,
+) -> Episode:
+    """Store an episode that is over, and queue its completion; set `agent.awake` once the transaction has ended."""
+    cause = Cause("agent", "recorded", "told when it was over", effective_at=end)
+    values = {
+        **beginning_values(beginning),
+        **changed_values(change, None),
+        **vector_values(agent, vector),
+        **closed(end),
+    }
+    episode = add(connection, agent.id, values, change, cause)
+    queue_completion(connection, agent.id, episode.id)
+    return episode
+
+
+def add(
+    connection: Connection, agent_id: str, values: Mapping[str, Any], change: EpisodeChange, cause: Cause
+) -> Episode:
+    """Store a new episode with its artifacts."""
+    check_procedures(connection, agent_id, change)
+    episode = add_memory(connection, agent_id, EPISODE, values, cause=cause)
+    store_artifacts(connection, agent_id, episode.id, change)
+    return episode
+
+
+def amend(
+    connection: Connection,
+    agent: Agent,
+    episode_id: UUID,
+    change: EpisodeChange,
+    *,
+    at: datetime,
+    vector: Vectors | None = None,
+) -> Episode:
+    """Add to an episode; what is known already changes nothing. Raises `NotFound`, `Refused` and `InvalidInput`."""
+    known = locked_memory(connection, agent.id, EPISODE, episode_id)
+    values = changed_values(change, known)
+    store_artifacts(connection, agent.id, episode_id, change)
+    if not values:
+        return known
+    check_procedures(connection, agent.id, change)
+    cause = Cause("agent", "updated", f"told more: {', '.join(sorted(values))}", effective_at=at)
+    values |= vector_values(agent, vector)
+    return change_memory(connection, agent.id, version_of(EPISODE, known), values, cause=cause)
+
+
+def close(
+    connection: Connection,
+    agent: Agent,
+    episode_id: UUID,
+    change: EpisodeChange,
+    *,
+    ended_at: datetime,
+    vector: Vectors | None = None,
+) -> Episode:
+    """Close an episode and queue its completion; one that is over already is returned as it is.
+
+    It ends no earlier than it began, whatever the clocks say. Set `agent.awake` once the transaction has ended.
+    Raises `NotFound` and `InvalidInput`.
+    """
+    known = locked_memory(connection, agent.id, EPISODE, episode_id)
+    if known.state != "open":
+        return known
+    check_procedures(connection, agent.id, change)
+    end = max(ended_at, known.started_at)
+    values = {**changed_values(change, known), **vector_values(agent, vector), **closed(end)}
+    cause = Cause("agent", "closed", "the episode ended", effective_at=end)
+    episode = change_memory(connection, agent.id, version_of(EPISODE, known), values, cause=cause)
+    store_artifacts(connection, agent.id, episode_id, change)
+    queue_completion(connection, agent.id, episode_id)
+    return episode
+
+
+def beginning_values(beginning: Beginning) -> dict[str, Any]:
+    """Return the columns that are settled when an episode begins."""
+    values = {name: value for name, value in vars(beginning).items() if name != "idempotency_key"}
+    return {**values, "started_at": beginning.started_at.isoformat()}
+
+
+def closed(ended_at: datetime) -> dict[str, Any]:
+    """Return the columns of an episode that is over."""
+    return {"state": "closed", "ended_at": ended_at.isoformat()}
+
+
+def vector_values(agent: Agent, vector: Vectors | None) -> dict[str, Any]:
+    """Return the columns of a vector; none where there is nothing to embed yet."""
+    if vector is None:
+        return {}
+    return {"embedding": Vector(vector).to_text(), "embedding_space_id": agent.embedder.space.id}
+
+
+def check_procedures(connection: Connection, agent_id: str, change: EpisodeChange) -> None:
+    """Raise `NotFound` when an episode is to name a procedure this agent has not."""
+    parameters = {"agent_id": agent_id, "ids": list(change.procedures_activated)}
+    for (absent,) in connection.execute(SQL["absent_procedures"], parameters) if change.procedures_activated else ():
+        raise NotFound(f"agent {agent_id!r} has no procedure {absent}; store it before an episode names it")
+
+
+def store_artifacts(connection: Connection, agent_id: str, episode_id: UUID, change: EpisodeChange) -> None:
+    """Store what an episode produced; what is known already stays."""
+    rows = [{"agent_id": agent_id, "episode_id": episode_id, **vars(artifact)} for artifact in change.artifacts]
+    with connection.cursor() as cursor:
+        cursor.executemany(SQL["store_artifact"], rows)
+
+
+def queue_completion(connection: Connection, agent_id: str, episode_id: UUID) -> None:
+    """Leave word that an episode is to be completed, and announce that it ended."""
+    connection.execute(SQL["queue_completion"], {"agent_id": agent_id, "episode_id": episode_id})
+    emit(connection, agent_id, "episode_closed", memory_id=episode_id, payload={"episode_id": str(episode_id)})

@@ -16,3 +16,27 @@ insert into lifecycle.events (
     agent_id, memory_kind, memory_id, action, from_state, to_state, version_before, version_after, actor, reason,
     effective_at)
 select agent_id, 'episode', id, 'learned', 'new', state, 0, row_version, %(actor)s, %(reason)s, ended_at from stored
+
+-- name: current_episode
+select id from heart.episodes
+where agent_id = %(agent_id)s and state = 'open'
+  and (%(session_id)s::text is null or session_id = %(session_id)s)
+order by started_at desc, id desc
+limit 1
+
+-- name: artifacts_of
+select kind, reference from heart.episode_artifacts
+where agent_id = %(agent_id)s and episode_id = %(episode_id)s
+order by kind, reference
+
+-- name: store_artifact
+insert into heart.episode_artifacts (agent_id, episode_id, kind, reference)
+values (%(agent_id)s, %(episode_id)s, %(kind)s, %(reference)s)
+on conflict do nothing
+
+-- name: absent_procedures
+select id from unnest(%(ids)s::uuid[]) id
+where not exists (select from heart.procedures p where p.agent_id = %(agent_id)s and p.id = id.id)
+
+-- name: queue_completion
+insert into heart.completions (agent_id, episode_id) values (%(agent_id)s, %(episode_id)s)

@@ -2,8 +2,93 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+from typing import Unpack
+from uuid import UUID
+
+from nous_online import episodes, telling
+from nous_online.domain import Episode
+from nous_online.episode_changes import (
+    Artifact,
+    ChangeDetails,
+    EndDetails,
+    RecordDetails,
+    StartDetails,
+    checked_beginning,
+    checked_change,
+    known_details,
+)
+from nous_online.validation import checked_id, checked_moment, checked_optional
 from nous_online.verbs import Verbs
 
 
 class EpisodeVerbs(Verbs):
     """What an agent does with episodes."""
+
+    def start_episode(
+        self, title: str | None = None, *, deadline_s: float | None = None, **details: Unpack[StartDetails]
+    ) -> Episode:
+        """Begin an episode, in state `open` and tier `raw`.
+
+        An open episode of the same session stays open: the one begun last is the current one. Raises `InvalidInput`,
+        `NotFound` for a procedure that is not there, and `Conflict` when the key was used for another title.
+        """
+        deadline = self.agent.deadline(deadline_s)
+        change = checked_change({**known_details(details, StartDetails), "title": title})
+        return telling.start(self.agent, checked_beginning(details, now=datetime.now(UTC)), change, deadline)
+
+    def update_episode(
+        self,
+        episode_id: UUID,
+        *,
+        idempotency_key: str | None = None,
+        deadline_s: float | None = None,
+        **details: Unpack[ChangeDetails],
+    ) -> Episode:
+        """Tell more of an episode: `append` adds a line to its detail, lists grow, single values are replaced.
+
+        What is known already changes nothing. Raises `NotFound`, `InvalidInput`, and `Refused` for a line more of an
+        episode that is over.
+        """
+        deadline = self.agent.deadline(deadline_s)
+        change = checked_change(known_details(details, ChangeDetails))
+        key = checked_optional("idempotency_key", idempotency_key, max_characters=200)
+        return telling.update(self.agent, checked_id("episode_id", episode_id), change, key, deadline)
+
+    def close_episode(
+        self, episode_id: UUID, *, deadline_s: float | None = None, **details: Unpack[EndDetails]
+    ) -> Episode:
+        """End an episode; within 30 s it gets a title, a summary and up to five facts, whoever is running.
+
+        Closing one that is over returns it as it is and does nothing, whatever else is told: `update_episode` says
+        more of it. Raises `NotFound`, and `InvalidInput` for an end before the beginning.
+        """
+        deadline = self.agent.deadline(deadline_s)
+        change = checked_change(known_details(details, EndDetails))
+        end = checked_moment("ended_at", details.get("ended_at"))
+        return telling.close(self.agent, checked_id("episode_id", episode_id), change, end, deadline)
+
+    def record_episode(
+        self, detail: str | None = None, *, deadline_s: float | None = None, **details: Unpack[RecordDetails]
+    ) -> Episode:
+        """Tell of an episode that is over, in one call; it is completed as a closed one is.
+
+        Without dates it happened now; with one of the two it began and ended in that moment. Raises `InvalidInput`,
+        `NotFound` for a procedure that is not there, and `Conflict` when the key was used for another content.
+        """
+        deadline = self.agent.deadline(deadline_s)
+        change = checked_change({**known_details(details, RecordDetails), "append": detail})
+        beginning = checked_beginning(details, now=datetime.now(UTC))
+        end = checked_moment("ended_at", details.get("ended_at") or details.get("started_at"))
+        return telling.record(self.agent, beginning, change, end, deadline)
+
+    def get_episode(self, episode_id: UUID, *, deadline_s: float | None = None) -> Episode:
+        """Return one episode in whatever state it is; raise `NotFound` when this agent has none of that id."""
+        deadline = self.agent.deadline(deadline_s)
+        return episodes.get_episode(self.agent, checked_id("episode_id", episode_id), deadline)
+
+    def episode_artifacts(self, episode_id: UUID, *, deadline_s: float | None = None) -> list[Artifact]:
+        """Return the commits, pull requests, decision records and files an episode named; `NotFound` without it."""
+        wanted = checked_id("episode_id", episode_id)
+        with self.agent.transaction(self.agent.deadline(deadline_s)) as connection:
+            return episodes.artifacts_of(connection, self.agent.id, wanted)
