@@ -89,6 +89,38 @@ class SessionPolicy:
     """All notes of one session, held or set aside, in bytes of UTF-8: they end up in one episode."""
 
 
+@dataclass(frozen=True)
+class CompletionPolicy:
+    """How closed episodes are completed: by whom it is left alone, and when it is tried again; times in seconds."""
+
+    lease_s: float = 20.0
+    """How long other workers leave an episode alone that one has taken: when that one dies, 30 s are still kept."""
+    first_wait_s: float = 15.0
+    """Rest after the first failure, so that a second try still ends within 30 s; each further one doubles it …"""
+    longest_wait_s: float = 3600.0
+    """… up to this."""
+    writer_share: float = 0.6
+    """Most of the time left that the writer may take; the rest is for what comes after."""
+    most_facts: int = 5
+    """Facts learned from one episode, whatever the writer offers (reactive lifecycle, section 3)."""
+    episode_limit: int = 20
+    """Episodes completed in one go, so that events are delivered in between."""
+
+
+@dataclass(frozen=True)
+class WorkerPolicy:
+    """When a worker looks for work; times in seconds."""
+
+    poll_s: float = 5.0
+    """Between two looks of a worker nobody wakes: work that was left by another process or has become due."""
+    pass_s: float = 30.0
+    """Most of one look's time."""
+    rest_s: float = 5.0
+    """After a look that failed."""
+    stop_s: float = 5.0
+    """How long closing a heart, or the end of the interpreter, waits for a step that has begun."""
+
+
 MAX_CONTENT_BYTES = 32 * 1024
 """A fact is a statement, not a document: 32 KiB hold about 5,000 words."""
 MAX_CONTEXT_BYTES = 64 * 1024
