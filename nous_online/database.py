@@ -18,6 +18,7 @@ from psycopg_pool import ConnectionPool, PoolTimeout
 from nous_online import postgres
 from nous_online.embedding import EmbeddingSpace
 from nous_online.errors import DeadlineExceeded, InvalidInput, NousError, Refused, Unavailable, Unsupported
+from nous_online.isolation import require_isolation
 from nous_online.migrations import is_current, lock, migrate
 from nous_online.settings import settings
 from nous_online.statements import statements
@@ -68,8 +69,8 @@ RECONNECT_S = 5.0  # then the pool gives up, and the next call makes it try agai
 class Database:
     """One PostgreSQL database of Nous: prepared once, then a pool of connections bound to a role.
 
-    Opening it applies missing migrations. Raises `Unavailable` when the server can't be reached and
-    `Unsupported` when it, its pgvector or its schema does not fit.
+    Opening it applies missing migrations. Raises `Unavailable` when the server can't be reached, `Unsupported`
+    when it, its pgvector or its schema does not fit, and `NotIsolated` when it would not keep agents apart.
     """
 
     def __init__(self, url: str, *, role: Role = "nous_app", max_connections: int = 8) -> None:
@@ -91,6 +92,17 @@ class Database:
             max_size=max_connections,
             open=True,
         )
+        if role == "nous_app":
+            self._keep_apart()
+
+    def _keep_apart(self) -> None:
+        """Make sure, before the first call, that no agent can see or change what is another's."""
+        try:
+            with self.transaction(timeout_s=PREPARE_S) as connection:
+                require_isolation(connection)
+        except BaseException:
+            self.close()
+            raise
 
     def _refuse_ended(self, connection: psycopg.Connection) -> None:
         """Renew the whole pool when a connection ended while it lay there: the server restarted."""

@@ -15,6 +15,7 @@ from nous_online import postgres
 from nous_online.database import CONNECT_TIMEOUT_S
 from nous_online.errors import NousError, Unavailable, Unsupported
 from nous_online.heart import default_embedder
+from nous_online.isolation import require_isolation
 from nous_online.migrations import is_current
 from nous_online.settings import settings
 from nous_online.statements import statements
@@ -104,6 +105,14 @@ def look_at_roles() -> str:
     return ", ".join(ROLES)
 
 
+def look_at_isolation() -> str:
+    """Check that row-level security keeps every agent from what is another's."""
+    with connected() as connection, connection.transaction():
+        connection.execute(SQL["take_role"], ["nous_app"])
+        require_isolation(connection)
+    return "every agent sees what is its own"
+
+
 @contextmanager
 def connected() -> Generator[psycopg.Connection]:
     """Yield a connection to the server in use, which is not started for it."""
@@ -133,4 +142,5 @@ LOOKS: dict[str, Callable[[], str]] = {
     "server": look_at_server,
     "schema": look_at_schema,
     "roles": look_at_roles,
+    "isolation": look_at_isolation,
 }

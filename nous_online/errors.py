@@ -28,6 +28,10 @@ class Unsupported(NousError):
     """The server or its pgvector is too old, or the schema does not fit this version of the code."""
 
 
+class NotIsolated(NousError):
+    """One agent could see or change what is another's; the owner of the database closes what the message names."""
+
+
 class Conflict(NousError):
     """Somebody else changed what this call depends on; read again and decide anew."""
 
