@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import logging
+import re
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Any, Literal
+from typing import Any, Literal, TypedDict, get_args
 from uuid import UUID
 
 from psycopg import Connection
@@ -16,9 +18,10 @@ from psycopg.types.json import Jsonb
 
 from nous_online.agent import Agent
 from nous_online.deadline import Deadline
-from nous_online.errors import Unavailable
+from nous_online.errors import InvalidInput, Unavailable
 from nous_online.policy import OutboxPolicy
 from nous_online.statements import statements
+from nous_online.validation import checked_id, checked_optional, checked_text
 
 logger = logging.getLogger(__name__)
 SQL = statements("nous_online", "outbox.sql")
@@ -38,6 +41,10 @@ EventName = Literal[
     "calibration_drift",
     "event_skipped",
 ]
+
+OWN_NAMES = frozenset(get_args(EventName)) - {"guardrail_triggered", "calibration_drift"}
+NAME = re.compile(r"[a-z][a-z0-9_.:-]{0,99}")
+MAX_PAYLOAD_BYTES = 64 * 1024
 
 
 @dataclass(frozen=True)
@@ -103,6 +110,53 @@ class Progress:
 def retry_delay_s(failed_count: int, policy: OutboxPolicy = POLICY) -> float:
     """Return how long to wait after an event failed `failed_count` times, in seconds."""
     return min(policy.first_delay_s * 2 ** min(failed_count - 1, 30), policy.longest_delay_s)
+
+
+class News(TypedDict):
+    """An event from outside, checked."""
+
+    name: str
+    memory_id: UUID | None
+    payload: Mapping[str, Any]
+
+
+def new_event(name: object, payload: object, memory_id: object) -> News:
+    """Check an event that comes from outside; raise `InvalidInput` naming what to mend."""
+    checked = checked_name(name)
+    if checked in OWN_NAMES:
+        raise InvalidInput(f"{checked!r} is announced by the heart itself; give your event a name of its own")
+    return News(
+        name=checked,
+        memory_id=None if memory_id is None else checked_id("memory_id", memory_id),
+        payload=checked_payload(payload),
+    )
+
+
+def checked_name(name: object) -> str:
+    """Return the name of an event: small letters, digits and `_.:-`, beginning with a letter."""
+    if not isinstance(name, str) or not NAME.fullmatch(name):
+        raise InvalidInput(f"an event is named in up to 100 of a-z, 0-9 and '_.:-', as in 'build_failed'; got {name!r}")
+    return name
+
+
+def checked_consumer(consumer: object) -> str:
+    """Return the name of a consumer, which is not the heart."""
+    name = checked_optional("consumer", consumer, max_characters=100)
+    if name is None or name == HEART:
+        raise InvalidInput(f"consumer must be a name of its own, such as 'brain'; got {consumer!r}")
+    return name
+
+
+def checked_payload(payload: object) -> Mapping[str, Any]:
+    """Return a payload that JSON and PostgreSQL can hold, at most 64 KiB of it."""
+    if not isinstance(payload, Mapping):
+        raise InvalidInput(f"the payload of an event must be a mapping, got {payload!r}")
+    try:
+        text = json.dumps(payload, ensure_ascii=False, allow_nan=False)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise InvalidInput(f"the payload of an event must be JSON: {error}") from error
+    checked_text("the payload of an event", text, max_bytes=MAX_PAYLOAD_BYTES)
+    return json.loads(text)
 
 
 def emit(

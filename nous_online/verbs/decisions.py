@@ -2,8 +2,114 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any, Literal, Unpack
+from uuid import UUID
+
+from nous_online import decisions, outbox, reactions
+from nous_online.decisions import Decision, DecisionDetails, DecisionFilter
+from nous_online.outbox import EVERYTHING, Handler, Subscription
+from nous_online.validation import checked_choice, checked_id
 from nous_online.verbs import Verbs
 
 
 class DecisionVerbs(Verbs):
     """What an agent does with its decisions and events."""
+
+    def record_decision(
+        self, title: str, *, deadline_s: float | None = None, **details: Unpack[DecisionDetails]
+    ) -> Decision:
+        """Record what was decided and why; it and the episode that is open now name each other.
+
+        Raises `InvalidInput`, `NotFound` for an episode that is not there, and `Conflict` when the idempotency key
+        was used for another decision.
+        """
+        deadline = self.agent.deadline(deadline_s)
+        new = decisions.new_decision(title, details, now=datetime.now(UTC))
+        recorded = decisions.record(self.agent, new, deadline)
+        reactions.react_soon(self.agent, deadline)
+        return recorded
+
+    def resolve_decision(
+        self,
+        decision_id: UUID,
+        *,
+        status: Literal["succeeded", "failed", "abandoned"],
+        outcome: str | None = None,
+        at: datetime | str | None = None,
+        deadline_s: float | None = None,
+    ) -> Decision:
+        """Say what became of a decision; a failed one leaves a censor that warns of doing so again.
+
+        Saying the same twice changes nothing. Raises `NotFound`, `InvalidInput`, and `Conflict` when it was resolved
+        otherwise.
+        """
+        deadline = self.agent.deadline(deadline_s)
+        resolution = decisions.new_resolution(status, outcome, at, now=datetime.now(UTC))
+        resolved = decisions.resolve(self.agent, checked_id("decision_id", decision_id), resolution, deadline)
+        reactions.react_soon(self.agent, deadline)
+        return resolved
+
+    def get_decision(self, decision_id: UUID, *, deadline_s: float | None = None) -> Decision:
+        """Return one decision; raise `NotFound` when this agent has none of that id."""
+        wanted = checked_id("decision_id", decision_id)
+        with self.agent.transaction(self.agent.deadline(deadline_s)) as connection:
+            return decisions.get(connection, self.agent.id, wanted)
+
+    def decisions(self, *, deadline_s: float | None = None, **wanted: Unpack[DecisionFilter]) -> list[Decision]:
+        """Return decisions, the latest first: those of a status, about a file, with a tag, of a session or episode."""
+        with self.agent.transaction(self.agent.deadline(deadline_s)) as connection:
+            return decisions.find(connection, self.agent.id, wanted)
+
+    def publish(
+        self,
+        name: str,
+        payload: Mapping[str, Any] | None = None,
+        *,
+        memory_id: UUID | None = None,
+        deadline_s: float | None = None,
+    ) -> None:
+        """Announce something that happened outside: `guardrail_triggered`, `calibration_drift`, or a name of your own.
+
+        `guardrail_triggered` names `censor_id` or `censor_ids`; `calibration_drift` names `procedure_ids` or a
+        `domain`, and may tell `drift` and a `note`. Raises `InvalidInput` for a name or payload that can't be sent.
+        """
+        deadline = self.agent.deadline(deadline_s)
+        news = outbox.new_event(name, payload or {}, memory_id)
+        with self.agent.transaction(deadline) as connection:
+            outbox.write_event(connection, self.agent.id, **news)
+        reactions.react_soon(self.agent, deadline)
+
+    def subscribe(
+        self,
+        name: str,
+        handler: Handler,
+        *,
+        consumer: str,
+        since: Literal["now", "beginning"] = "now",
+        deadline_s: float | None = None,
+    ) -> Subscription:
+        """Have `handler` called with every event of that name, or of any with `"*"`, at least once and in order.
+
+        `consumer` is who hears: its place in the queue is kept, so one that was away hears what it missed; `since`
+        says where a new one begins. A handler that raises gets the same event again after a rest, and the next one
+        only then. Handlers run when events are delivered: by the worker, or by `deliver`.
+        """
+        deadline = self.agent.deadline(deadline_s)
+        subscription = Subscription(
+            outbox.checked_consumer(consumer),
+            EVERYTHING if name == EVERYTHING else outbox.checked_name(name),
+            handler,
+            self.agent.subscriptions,
+        )
+        is_from_now = checked_choice("since", since, ("now", "beginning")) == "now"
+        with self.agent.transaction(deadline) as connection:
+            outbox.add_cursor(connection, self.agent.id, subscription.consumer, is_from_now=is_from_now)
+        self.agent.subscriptions.append(subscription)
+        self.agent.awake.set()
+        return subscription
+
+    def deliver(self, *, deadline_s: float | None = None) -> int:
+        """Deliver the events that are due, and return how many deliveries that were; a worker does so by itself."""
+        return outbox.deliver_due(self.agent, self.agent.deadline(deadline_s))

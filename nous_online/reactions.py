@@ -1,0 +1,269 @@
+"""What the heart does about events: each reaction in one transaction with the cursor that passes its event."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, cast
+from uuid import UUID
+
+import psycopg
+from psycopg import Connection
+
+from nous_online import decisions, episodes, outbox
+from nous_online.agent import Agent
+from nous_online.changes import Cause
+from nous_online.deadline import Deadline
+from nous_online.embedding import Vectors
+from nous_online.episode_changes import EpisodeChange
+from nous_online.errors import InvalidInput, NotFound, NousError, Refused, Unavailable
+from nous_online.outbox import HEART, POLICY, Cursor, Event, Progress
+from nous_online.validation import checked_id, checked_optional
+
+if TYPE_CHECKING:
+    from nous_online.censors import NewCensor
+
+logger = logging.getLogger(__name__)
+NO_PLACE = Cursor(HEART, "0", 0, 0)
+FINAL = (InvalidInput, NotFound, Refused, psycopg.IntegrityError, psycopg.DataError)
+"""What trying again can't mend."""
+LOOKS = 5
+LOOK_AGAIN_S = 0.02  # a transaction that began before ours and still runs hides our event; most end in this time
+MAX_NOTE_CHARACTERS = 500
+
+
+@dataclass(frozen=True)
+class Reaction:
+    """What is done about an event, and which text of it has to be embedded before the transaction."""
+
+    act: Callable[[Connection, Agent, Event, Vectors | None], None]
+    text: Callable[[Connection, str, Event], str | None] = lambda _connection, _agent_id, _event: None
+
+
+def link_decision(connection: Connection, agent: Agent, event: Event, _vector: Vectors | None) -> None:
+    """A decision was recorded: it and the episode it was taken in name each other."""
+    if event.payload.get("episode_id") is None:
+        return
+    decision = decisions.get(connection, agent.id, subject_of(event))
+    episode_id = checked_id("episode_id", event.payload["episode_id"])
+    decisions.link(connection, agent.id, decision.id, episode_id)
+    change = EpisodeChange(decision_ids=(decision.id,))
+    episodes.amend(connection, agent, episode_id, change, at=event.created_at)
+
+
+def censor_candidate(decision: decisions.Decision) -> NewCensor:
+    """Return the warning a failed decision leaves: beware of doing so again, for this is what came of it."""
+    from nous_online import censors
+
+    reason = decision.outcome or decision.rationale or f"{decision.title!r} was decided before, and failed"
+    return censors.new_censor(
+        shortened(decision.title, censors.POLICY.trigger_bytes),
+        shortened(reason, censors.POLICY.reason_bytes),
+        {"severity": "warn", "learned_from_decision_id": decision.id, "source": f"decision:{decision.id}"},
+    )
+
+
+def warn_of_failure(connection: Connection, agent: Agent, event: Event, vector: Vectors | None) -> None:
+    """A decision failed: store the candidate for a censor, unless there is one that says the same."""
+    from nous_online import censors
+
+    decision = decisions.get(connection, agent.id, subject_of(event))
+    if vector is None:
+        raise Unavailable(f"event {event.id} has no vector yet; it is tried again")
+    cause = Cause("agent", "learned", f"decision {decision.id} failed", effective_at=event.created_at)
+    censors.store(connection, agent, censor_candidate(decision), vector, cause=cause)
+
+
+def failed_trigger(connection: Connection, agent_id: str, event: Event) -> str:
+    """Return the trigger of a failed decision's censor."""
+    return censor_candidate(decisions.get(connection, agent_id, subject_of(event))).trigger
+
+
+def count_guardrail(connection: Connection, agent: Agent, event: Event, _vector: Vectors | None) -> None:
+    """A guardrail was triggered: the censor it names counts an activation, which may make it block."""
+    from nous_online import censors
+
+    censor_ids = ids_of(event, "censor_id", "censor_ids")
+    cause = Cause("agent", "activated", "a guardrail was triggered", effective_at=event.created_at)
+    activated = censors.activate(connection, agent.id, censor_ids, at=event.created_at, cause=cause)
+    absent = sorted(set(censor_ids) - {censor.id for censor in activated})
+    if absent or not censor_ids:
+        raise NotFound(f"event {event.id} (guardrail_triggered) names no active censor: {absent or event.payload}")
+
+
+def flag_procedures(connection: Connection, agent: Agent, event: Event, _vector: Vectors | None) -> None:
+    """Calibration drifted: the procedures it names, or those of a domain, are flagged for review."""
+    from nous_online import procedures
+
+    domain = checked_optional("domain", event.payload.get("domain"), max_characters=100)
+    procedure_ids = ids_of(event, "procedure_id", "procedure_ids")
+    if not procedure_ids and domain is None:
+        raise InvalidInput(f"event {event.id} (calibration_drift) names neither procedure_ids nor domain")
+    reason = drift_reason(event.payload)
+    cause = Cause("agent", "flagged", reason, effective_at=event.created_at)
+    procedures.flag_for_review(
+        connection, agent.id, procedure_ids=procedure_ids, domain=domain, reason=reason, cause=cause
+    )
+
+
+def drift_reason(payload: Mapping[str, Any]) -> str:
+    """Return why procedures are to be reviewed, in words."""
+    drift = payload.get("drift")
+    if drift is not None and (isinstance(drift, bool) or not isinstance(drift, int | float)):
+        raise InvalidInput(f"drift must be a number, got {drift!r}")
+    note = checked_optional("note", payload.get("note"), max_characters=MAX_NOTE_CHARACTERS)
+    by = "" if drift is None else f" by {drift:+.3g}"
+    return f"calibration drifted{by}" + (f": {note}" if note else "")
+
+
+def subject_of(event: Event) -> UUID:
+    """Return what an event tells of; raise `InvalidInput` when it does not say."""
+    if event.memory_id is None:
+        raise InvalidInput(f"event {event.id} ({event.name}) names no decision")
+    return event.memory_id
+
+
+def ids_of(event: Event, single: str, several: str) -> list[UUID]:
+    """Return the ids an event names: one, several, or the memory it tells of."""
+    listed = event.payload.get(several, [])
+    if not isinstance(listed, list):
+        raise InvalidInput(f"{several} of event {event.id} must be a list, got {listed!r}")
+    named = [event.payload.get(single), event.memory_id, *cast("list[object]", listed)]
+    return list(dict.fromkeys(checked_id(single, value) for value in named if value is not None))
+
+
+def shortened(text: str, max_bytes: int) -> str:
+    """Return as much of the beginning of a text as fits into so many bytes of UTF-8."""
+    return text.encode()[:max_bytes].decode(errors="ignore")
+
+
+REACTIONS: Mapping[str, Reaction] = {
+    "decision_recorded": Reaction(link_decision),
+    "decision_failed": Reaction(warn_of_failure, failed_trigger),
+    "guardrail_triggered": Reaction(count_guardrail),
+    "calibration_drift": Reaction(flag_procedures),
+}
+
+
+def react_soon(agent: Agent, deadline: Deadline) -> None:
+    """React to what was just announced, if that is possible now; the worker does what is not."""
+    try:
+        soon = Deadline(min(deadline.remaining(), POLICY.immediate_s))
+        for _ in range(LOOKS):
+            react(agent, soon, is_waiting=True)
+            if not has_undelivered(agent, soon):
+                break
+            time.sleep(LOOK_AGAIN_S)
+    except Unavailable as error:
+        logger.info("reactions are left to the worker: %s", error)
+    agent.awake.set()
+
+
+def has_undelivered(agent: Agent, deadline: Deadline) -> bool:
+    """Tell whether events wait for a reaction, be it that an older transaction still hides them."""
+    parameters = {"agent_id": agent.id, "consumer": HEART, "names": list(REACTIONS)}
+    with agent.transaction(deadline) as connection:
+        return connection.execute(outbox.SQL["has_undelivered"], parameters).fetchone() == (True,)
+
+
+def react(agent: Agent, deadline: Deadline, *, is_waiting: bool = False) -> int:
+    """React to all events that are due, and return how many there were.
+
+    One that can't be reacted to, or not after several attempts, is passed over: that is logged, kept as the
+    cursor's last error, and announced as `event_skipped`. While a model or the database is unavailable, none is.
+    With `is_waiting` another reactor's end is waited for, otherwise left alone.
+    """
+    return outbox.drained(lambda: react_to_batch(agent, deadline, is_waiting=is_waiting), deadline)
+
+
+def react_to_batch(agent: Agent, deadline: Deadline, *, is_waiting: bool) -> int:
+    """React to the next events, in one transaction with the move of the cursor."""
+    vectors = prepared(agent, deadline)
+    with agent.transaction(deadline) as connection:
+        cursor = outbox.get_cursor(connection, agent.id, HEART, "lock" if is_waiting else "lock_free")
+        if cursor is None:
+            return 0
+        horizon = outbox.read_horizon(connection)
+        events = outbox.next_events(connection, agent.id, cursor, horizon=horizon, names=list(REACTIONS))
+        progress = reacted(connection, agent, cursor, events, vectors)
+        if progress.delivered_count == len(events) < POLICY.batch_size:
+            progress = replace(progress, last_xid=horizon, last_id=0, failed_count=0)
+        outbox.move_cursor(connection, agent.id, HEART, progress)
+    return progress.delivered_count
+
+
+def prepared(agent: Agent, deadline: Deadline) -> dict[int, Vectors | NousError | None]:
+    """Return for each event that is due its vector, why it has none, or None where it needs none."""
+    texts: dict[int, str | None] = {}
+    with agent.transaction(deadline) as connection:
+        cursor = outbox.get_cursor(connection, agent.id, HEART, "read")
+        if cursor is None:
+            outbox.add_cursor(connection, agent.id, HEART, is_from_now=False)
+        horizon = outbox.read_horizon(connection)
+        for event, _ in outbox.next_events(
+            connection, agent.id, cursor or NO_PLACE, horizon=horizon, names=list(REACTIONS)
+        ):
+            texts[event.id] = None
+            with suppress(NousError):  # its reaction meets the same error, and says so
+                texts[event.id] = REACTIONS[event.name].text(connection, agent.id, event)
+    needed = sorted({text for text in texts.values() if text})
+    try:
+        vectors = dict(zip(needed, agent.embed(needed, deadline) if needed else (), strict=True))
+    except Unavailable as error:
+        return {event_id: error if text else None for event_id, text in texts.items()}
+    return {event_id: vectors[text] if text else None for event_id, text in texts.items()}
+
+
+def reacted(
+    connection: Connection,
+    agent: Agent,
+    cursor: Cursor,
+    events: Sequence[tuple[Event, str]],
+    vectors: Mapping[int, Vectors | NousError | None],
+) -> Progress:
+    """React event by event, each in a savepoint, until one has to be tried again or was announced just now."""
+    here = Progress(cursor.last_xid, cursor.last_id, 0, cursor.failed_count)
+    for event, written_xid in events:
+        if event.id not in vectors:
+            return here
+        error = attempted(connection, agent, event, vectors[event.id])
+        said = here.error if error is None else f"event {event.id} ({event.name}): {error!r}"
+        if error is not None and is_worth_another(error, here.failed_count + 1):
+            return replace(here, failed_count=here.failed_count + 1, error=said)
+        if error is not None:
+            skip(connection, agent.id, event, error)
+        here = Progress(written_xid, event.id, here.delivered_count + 1, 0, said)
+    return here
+
+
+def attempted(
+    connection: Connection, agent: Agent, event: Event, vector: Vectors | NousError | None
+) -> Exception | None:
+    """React to one event, and return what went wrong; then nothing of it was written."""
+    try:
+        with connection.transaction():
+            if isinstance(vector, NousError):
+                raise vector
+            REACTIONS[event.name].act(connection, agent, event, vector)
+    except psycopg.OperationalError:  # the connection, a lock or the time: the whole batch comes again
+        raise
+    except Exception as error:  # whatever it is, it must not block the queue for ever
+        return error
+    return None
+
+
+def is_worth_another(error: Exception, failed_count: int) -> bool:
+    """Tell whether a reaction that failed so often is to be tried again."""
+    if isinstance(error, Unavailable):
+        return True
+    return not isinstance(error, FINAL) and failed_count < POLICY.attempt_count
+
+
+def skip(connection: Connection, agent_id: str, event: Event, error: Exception) -> None:
+    """Pass over an event for good, and say so where an operator and other consumers will see it."""
+    logger.warning("event %d (%s) of agent %s is passed over: %r", event.id, event.name, agent_id, error)
+    payload = {"event_id": event.id, "name": event.name, "consumer": HEART, "error": repr(error)}
+    outbox.emit(connection, agent_id, "event_skipped", memory_id=event.memory_id, payload=payload)
