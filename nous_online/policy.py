@@ -101,6 +101,8 @@ class CompletionPolicy:
     """… up to this."""
     writer_share: float = 0.6
     """Most of the time left that the writer may take; the rest is for what comes after."""
+    finishing_share: float = 0.5
+    """Share of a call's time in which no further episode is begun, so that the last one can be finished."""
     most_facts: int = 5
     """Facts learned from one episode, whatever the writer offers (reactive lifecycle, section 3)."""
     episode_limit: int = 20
