@@ -117,6 +117,8 @@ class WorkerPolicy:
     """Between two looks of a worker nobody wakes: work that was left by another process or has become due."""
     pass_s: float = 30.0
     """Most of one look's time."""
+    finishing_share: float = 0.25
+    """Share of one look in which no further agent is begun."""
     rest_s: float = 5.0
     """After a look that failed."""
     stop_s: float = 5.0
