@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from threading import Event
@@ -21,8 +21,23 @@ from nous_online.store import register_agent
 
 if TYPE_CHECKING:
     from nous_online.outbox import Subscription
+    from nous_online.writing import Writer
 
 logger = logging.getLogger(__name__)
+
+
+class Bell(Event):
+    """Rung by verbs that leave work behind; `on_ring` is called each time, to start whoever does the work."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.on_ring: Callable[[], None] | None = None
+
+    def set(self) -> None:
+        """Ring: wake who waits."""
+        super().set()
+        if self.on_ring is not None:
+            self.on_ring()
 
 
 @dataclass(frozen=True)
@@ -33,9 +48,10 @@ class Agent:
     database: Database
     embedder: Embedder
     judge: Judge
+    writer: Writer
     policy: LearnPolicy
     deadline_s: float
-    awake: Event = field(default_factory=Event)
+    awake: Bell = field(default_factory=Bell, compare=False)
     """Set by verbs that leave work behind: a closed episode, an event to deliver."""
     subscriptions: list[Subscription] = field(default_factory=list, compare=False)
     """Who in this process hears of events."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Self
+import weakref
+from typing import TYPE_CHECKING, Self
 
 from nous_online.agent import Agent, register
 from nous_online.database import Database, open_url, register_space
@@ -19,6 +20,10 @@ from nous_online.verbs.history import HistoryVerbs
 from nous_online.verbs.procedures import ProcedureVerbs
 from nous_online.verbs.recalls import RecallVerbs
 from nous_online.verbs.sessions import SessionVerbs
+from nous_online.worker import Background, Worked, has_work, work
+
+if TYPE_CHECKING:
+    from nous_online.writing import Writer
 
 
 class Heart(
@@ -26,23 +31,32 @@ class Heart(
 ):
     """The memory of one agent: what it learns, it can recall; what it recalls and uses, it keeps.
 
-    Safe to share between threads. Every call ends by its deadline with an answer or a `NousError`.
+    Safe to share between threads. Every call ends by its deadline with an answer or a `NousError`. What calls leave to
+    be done (a closed episode, an event to deliver) a thread of its own does, or `work`, or whoever runs `nous worker`.
     """
 
-    def __init__(self, agent: Agent, *, owns_database: bool = False) -> None:
+    def __init__(self, agent: Agent, *, owns_database: bool = False, works_in_background: bool = False) -> None:
         self.agent = agent
         self._owns_database = owns_database
+        if works_in_background:
+            background = Background(agent)
+            agent.awake.on_ring = background.start
+            self._rest = weakref.finalize(self, background.stop)
+        else:
+            self._rest = None
 
     @classmethod
-    def open(
+    def open(  # noqa: PLR0913 (one parameter for each seam)
         cls,
         agent_id: str,
         *,
         database: Database | None = None,
         embedder: Embedder | None = None,
         judge: Judge | None = None,
+        writer: Writer | None = None,
         policy: LearnPolicy | None = None,
         deadline_s: float | None = None,
+        works_in_background: bool = True,
     ) -> Self:
         """Open the memory of `agent_id`, making it when it is new.
 
@@ -58,21 +72,37 @@ class Heart(
                 database=database or Database(open_url()),
                 embedder=embedder,
                 judge=judge or OfflineJudge(),
+                writer=writer or default_writer(embedder),
                 policy=policy or LearnPolicy(),
                 deadline_s=settings().deadline_s if deadline_s is None else deadline_s,
             ),
             owns_database=database is None,
+            works_in_background=works_in_background,
         )
         try:
             register_space(heart.agent.database.url, embedder.space)
             register(heart.agent)
+            if works_in_background and has_work(heart.agent, heart.agent.deadline(None)):
+                heart.agent.awake.set()
         except BaseException:
             heart.close()
             raise
         return heart
 
+    def work(self, *, deadline_s: float | None = None) -> Worked:
+        """Do what is due now: complete closed episodes, then deliver events; return how many of each.
+
+        What is not begun in half of the time is left for later. Raises `Unavailable` when the database fails.
+        """
+        return work(self.agent, self.agent.deadline(deadline_s))
+
     def close(self) -> None:
-        """Give back the connections that were opened here; the embedded server keeps running for others."""
+        """End the thread that works and give back the connections opened here; what is due is left to others.
+
+        The embedded server keeps running for them.
+        """
+        if self._rest is not None:
+            self._rest()
         if self._owns_database:
             self.agent.database.close()
 
@@ -81,6 +111,13 @@ class Heart(
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def default_writer(embedder: Embedder) -> Writer:
+    """Return the writer that needs nothing but the embedder."""
+    from nous_online.writing import OfflineWriter
+
+    return OfflineWriter(embedder)
 
 
 def default_embedder() -> Embedder:

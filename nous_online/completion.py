@@ -1,0 +1,311 @@
+"""Completing closed episodes: a title, a summary, facts, outcomes of procedures and censors, once each, come what may.
+
+Every step can be repeated: the draft is kept before it is carried out, each fact has an idempotency key of its own, and
+all that counts something happens in the one transaction that says the episode is complete.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+from psycopg import Connection
+from psycopg.rows import class_row
+from psycopg.types.json import Jsonb
+
+from nous_online import facts, store
+from nous_online.agent import Agent
+from nous_online.changes import Cause, change_memory, locked_memories, locked_memory, version_of
+from nous_online.deadline import Deadline, within
+from nous_online.domain import Episode, FactDetails, NewFact
+from nous_online.embedding import Vectors
+from nous_online.episode_changes import united
+from nous_online.episodes import get_episode, text_to_embed, vector_values
+from nous_online.errors import Conflict, InvalidInput, NousError, Unavailable
+from nous_online.kinds import EPISODE, PROCEDURE
+from nous_online.outbox import emit
+from nous_online.policy import DEFAULT_SESSION, CompletionPolicy
+from nous_online.statements import statements
+
+if TYPE_CHECKING:
+    from nous_online.censors import CensorDetails, NewCensor
+    from nous_online.writing import Draft
+
+logger = logging.getLogger(__name__)
+SQL = statements("nous_online", "completion.sql")
+POLICY = CompletionPolicy()
+NOTHING_TOLD = "skipped: the episode has neither a detail nor a summary to draw from"
+
+
+@dataclass(frozen=True)
+class Task:
+    """A closed episode that was taken to be completed."""
+
+    episode_id: UUID
+    attempt_count: int
+    draft: dict[str, Any] | None
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """What was drawn from an episode and is still to be written down."""
+
+    draft: Draft | None = None
+    facts: Sequence[UUID] = ()
+    text: str = ""
+    vector: Vectors | None = None
+    censors: Sequence[tuple[NewCensor, Vectors]] = ()
+
+
+def complete_due(
+    agent: Agent,
+    deadline: Deadline,
+    *,
+    limit: int = POLICY.episode_limit,
+    is_stopping: Callable[[], bool] = lambda: False,
+) -> int:
+    """Complete the closed episodes that are due, at most `limit`, and return how many are complete now.
+
+    None is begun after half of the time, or once `is_stopping` says so. A writer or an embedder that fails puts its
+    episode off and is told in `last_error`. Raises `Unavailable` and `DeadlineExceeded` when the database fails; what
+    was taken then falls due again by itself.
+    """
+    completed = 0
+    for _ in range(limit):
+        if is_stopping() or deadline.remaining() < deadline.seconds * POLICY.finishing_share:
+            break
+        task = take(agent, deadline)
+        if task is None:
+            break
+        completed += attempt(agent, task, deadline)
+    return completed
+
+
+def take(agent: Agent, deadline: Deadline) -> Task | None:
+    """Take the episode that is due longest, so that others leave it alone for a while."""
+    with agent.transaction(deadline) as connection, connection.cursor(row_factory=class_row(Task)) as cursor:
+        return cursor.execute(SQL["take_due"], {"agent_id": agent.id, "lease_s": POLICY.lease_s}).fetchone()
+
+
+def attempt(agent: Agent, task: Task, deadline: Deadline) -> bool:
+    """Complete one episode, or put it off with the reason; return whether it is complete."""
+    try:
+        complete(agent, task, deadline)
+    except NousError as error:
+        logger.warning("episode %s of agent %r was not completed: %s", task.episode_id, agent.id, error)
+        put_off(agent, task, str(error), deadline)
+        return False
+    return True
+
+
+def put_off(agent: Agent, task: Task, error: str, deadline: Deadline) -> None:
+    """Let an episode rest after a failure, twice as long after each."""
+    wait_s = min(POLICY.first_wait_s * 2 ** (min(task.attempt_count, 20) - 1), POLICY.longest_wait_s)
+    row = {"agent_id": agent.id, "episode_id": task.episode_id, "wait_s": wait_s, "error": error}
+    with agent.transaction(deadline) as connection:
+        connection.execute(SQL["put_off"], row)
+
+
+def complete(agent: Agent, task: Task, deadline: Deadline) -> None:
+    """Write or continue the draft of an episode, and carry it out."""
+    episode = get_episode(agent, task.episode_id, deadline)
+    if episode.completed_at or not (episode.detail or episode.summary):
+        return conclude(agent, episode, Drawn(), deadline)
+    draft = kept_draft(agent, episode, task, deadline)
+    learned = [facts.learn(agent, new, deadline).memory.id for new in new_facts(episode, draft)]
+    return conclude(agent, episode, drawn(agent, episode, draft, learned, deadline), deadline)
+
+
+def kept_draft(agent: Agent, episode: Episode, task: Task, deadline: Deadline) -> Draft:
+    """Return the draft that is kept for an episode, written and kept first where there is none."""
+    from nous_online.writing import Draft
+
+    if task.draft is not None:
+        return Draft.from_json(task.draft)
+    own = written(agent, episode, deadline).as_json()
+    row = {"agent_id": agent.id, "episode_id": episode.id, "draft": Jsonb(own), "lease_s": POLICY.lease_s}
+    with agent.transaction(deadline) as connection:
+        (kept,) = connection.execute(SQL["keep_draft"], row).fetchone() or (own,)
+    return Draft.from_json(kept)
+
+
+def written(agent: Agent, episode: Episode, deadline: Deadline) -> Draft:
+    """Return what the writer makes of an episode; raise `Unavailable` when it fails, also by being late."""
+    from nous_online.writing import Told
+
+    told = Told(
+        detail=episode.detail or episode.summary or "",
+        title=episode.title,
+        outcome=episode.outcome,
+        participants=episode.participants,
+        lessons=episode.lessons_learned,
+        ended_at=episode.ended_at,
+    )
+    try:
+        return within(deadline.remaining() * POLICY.writer_share, lambda: agent.writer.write(told), name="writer")
+    except NousError:
+        raise
+    except Exception as error:  # a writer may be anybody's code, and none may lose an episode
+        raise Unavailable(f"the writer failed: {error!r}; it is asked again later") from error
+
+
+def new_facts(episode: Episode, draft: Draft) -> list[NewFact]:
+    """Return the facts of a draft, checked; each is trusted and seen as the episode is, and has its own key."""
+    details: FactDetails = {
+        "source": f"episode:{episode.id}",
+        "source_kind": "episode",
+        "trust": episode.trust,
+        "learned_at": ended(episode),
+        "encoded_frame": episode.frame_used,
+        "encoded_censors": episode.encoded_censors,
+        "scope": episode.scope,
+        "user_id": episode.user_id,
+        "project_id": episode.project_id,
+    }
+    news: list[NewFact] = []
+    for place, fact in enumerate(draft.facts[: POLICY.most_facts]):
+        try:
+            new = facts.new_fact(
+                fact.content,
+                {**details, "subject": fact.subject, "category": fact.category, "idempotency_key": key(episode, place)},
+                now=ended(episode),
+            )
+        except InvalidInput as error:
+            logger.warning("fact %d of episode %s was left out: %s", place, episode.id, error)
+            continue
+        news.append(replace(new, source_episode_id=episode.id))
+    return news
+
+
+def key(episode: Episode, place: int) -> str:
+    """Return the idempotency key of a fact of an episode."""
+    return f"episode:{episode.id}:{place}"
+
+
+def ended(episode: Episode) -> datetime:
+    """Return when an episode ended; a closed one always says so."""
+    return episode.ended_at or episode.started_at
+
+
+def drawn(agent: Agent, episode: Episode, draft: Draft, learned: Sequence[UUID], deadline: Deadline) -> Drawn:
+    """Embed what is to be written down: the episode as it will be, and the triggers of its censors."""
+    text = embedded_text(episode, draft)
+    news = new_censors(episode, draft) if episode.outcome == "failure" else []
+    vectors = agent.embed([text, *(new.trigger for new in news)], deadline)
+    return Drawn(draft, learned, text, vectors[0], list(zip(news, vectors[1:], strict=True)))
+
+
+def embedded_text(episode: Episode, draft: Draft) -> str:
+    """Return what the vector of a completed episode stands for."""
+    return text_to_embed(episode.title or draft.title, episode.summary or draft.summary, episode.detail)
+
+
+def new_censors(episode: Episode, draft: Draft) -> list[NewCensor]:
+    """Return the censors a failed episode suggests, checked; they only warn."""
+    from nous_online import censors
+
+    details: CensorDetails = {
+        "severity": "warn",
+        "learned_from_episode_id": episode.id,
+        "source": f"episode:{episode.id}",
+        "source_kind": "episode",
+        "trust": episode.trust,
+        "learned_at": ended(episode),
+        "encoded_frame": episode.frame_used,
+        "encoded_censors": episode.encoded_censors,
+        "scope": episode.scope,
+        "user_id": episode.user_id,
+        "project_id": episode.project_id,
+    }
+    news: list[NewCensor] = []
+    for candidate in draft.censors:
+        try:
+            news.append(censors.new_censor(candidate.trigger, candidate.reason, details))
+        except InvalidInput as error:
+            logger.warning("a censor of episode %s was left out: %s", episode.id, error)
+    return news
+
+
+def conclude(agent: Agent, read: Episode, drawn: Drawn, deadline: Deadline) -> None:
+    """Write everything down at once, unless somebody else did; raise `Conflict` when the episode changed meanwhile."""
+    with agent.transaction(deadline) as connection:
+        store.lock_agent(connection, agent.id)
+        episode = locked_memory(connection, agent.id, EPISODE, read.id)
+        if episode.completed_at is None:
+            if drawn.draft and embedded_text(episode, drawn.draft) != drawn.text:
+                raise Conflict(f"episode {read.id} was told more of while it was completed; it is tried again")
+            write_down(connection, agent, episode, drawn)
+        connection.execute(SQL["finish"], {"agent_id": agent.id, "episode_id": read.id})
+
+
+def write_down(connection: Connection, agent: Agent, episode: Episode, drawn: Drawn) -> None:
+    """Complete the episode, count its procedures, store its censors, link its decisions and announce it."""
+    from nous_online import censors
+
+    cause = Cause("agent", "completed", reason_of(drawn), effective_at=ended(episode))
+    decisions = linked_decisions(connection, agent.id, episode)
+    values = completed_values(agent, episode, drawn, decisions)
+    change_memory(connection, agent.id, version_of(EPISODE, episode), values, cause=cause)
+    count_procedures(connection, agent.id, episode)
+    suggested = replace(cause, action="suggested", reason=f"episode {episode.id} failed")
+    stored = [censors.store(connection, agent, new, vector, cause=suggested) for new, vector in drawn.censors]
+    payload = {
+        "episode_id": str(episode.id),
+        "facts": [str(fact_id) for fact_id in dict.fromkeys(drawn.facts)],
+        "censors": [str(censor_id) for censor_id in dict.fromkeys(censor.id for censor in stored)],
+    }
+    emit(connection, agent.id, "episode_completed", memory_id=episode.id, payload=payload)
+
+
+def reason_of(drawn: Drawn) -> str:
+    """Say who drew what, or why nothing was drawn."""
+    return f"drawn by {drawn.draft.writer}" if drawn.draft else NOTHING_TOLD
+
+
+def completed_values(agent: Agent, episode: Episode, drawn: Drawn, decisions: Sequence[UUID]) -> dict[str, Any]:
+    """Return the columns of a completed episode; title and summary that were told stay."""
+    values: dict[str, Any] = {"completed_at": datetime.now(UTC).isoformat()}
+    if list(decisions) != episode.decision_ids:
+        values["decision_ids"] = [str(decision_id) for decision_id in decisions]
+    if drawn.draft is None:
+        return {**values, "completion_note": NOTHING_TOLD}
+    return {
+        **values,
+        **vector_values(agent, drawn.vector),
+        "title": episode.title or drawn.draft.title or None,
+        "summary": episode.summary or drawn.draft.summary or None,
+        "compressed": drawn.draft.compressed or None,
+        "index_word": drawn.draft.index_word or None,
+    }
+
+
+def linked_decisions(connection: Connection, agent_id: str, episode: Episode) -> list[UUID]:
+    """Link the decisions made during an episode to it, and return all it has."""
+    during = {
+        "agent_id": agent_id,
+        "episode_id": episode.id,
+        "session_id": episode.session_id,
+        "default_session": DEFAULT_SESSION,
+        "started_at": episode.started_at,
+        "ended_at": ended(episode),
+    }
+    found = [row[0] for row in connection.execute(SQL["decisions_during"], during)]
+    linked = united(episode.decision_ids, found)
+    connection.execute(SQL["link_decisions"], {"agent_id": agent_id, "episode_id": episode.id, "ids": linked})
+    return linked
+
+
+def count_procedures(connection: Connection, agent_id: str, episode: Episode) -> None:
+    """Count the episode's success or failure for each procedure it used; those erased since are left out."""
+    from nous_online import procedures
+
+    if episode.outcome not in ("success", "failure"):
+        return
+    is_success = episode.outcome == "success"
+    cause = Cause("agent", episode.outcome, f"episode {episode.id} ended in {episode.outcome}", ended(episode))
+    for procedure in locked_memories(connection, agent_id, PROCEDURE, episode.procedures_activated):
+        procedures.record_outcome(connection, agent_id, procedure.id, is_success=is_success, cause=cause)

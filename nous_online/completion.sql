@@ -1,0 +1,46 @@
+-- name: take_due
+-- Taking moves due_at ahead, so that others leave the episode alone; when the one who took it dies, it falls due again.
+with due as (
+    select agent_id, episode_id
+    from heart.completions
+    where agent_id = %(agent_id)s and finished_at is null and due_at <= now()
+    order by due_at, episode_id
+    limit 1
+    for update skip locked
+)
+update heart.completions c
+set due_at = now() + make_interval(secs => %(lease_s)s), attempt_count = c.attempt_count + 1
+from due
+where c.agent_id = due.agent_id and c.episode_id = due.episode_id
+returning c.episode_id, c.attempt_count, c.draft
+
+-- name: keep_draft
+-- The first draft wins, so that whoever continues carries out the same one. The lease begins anew.
+update heart.completions
+set draft = coalesce(draft, %(draft)s), due_at = greatest(due_at, now() + make_interval(secs => %(lease_s)s))
+where agent_id = %(agent_id)s and episode_id = %(episode_id)s
+returning draft
+
+-- name: put_off
+update heart.completions
+set due_at = now() + make_interval(secs => %(wait_s)s), last_error = %(error)s
+where agent_id = %(agent_id)s and episode_id = %(episode_id)s and finished_at is null
+
+-- name: finish
+update heart.completions
+set finished_at = now(), last_error = null
+where agent_id = %(agent_id)s and episode_id = %(episode_id)s and finished_at is null
+
+-- name: decisions_during
+-- Decisions of the session made while the episode went on, and those that name it already.
+select id from brain.decisions
+where agent_id = %(agent_id)s
+  and (episode_id = %(episode_id)s
+       or (episode_id is null and decided_at between %(started_at)s and %(ended_at)s
+           and coalesce(session_id, %(default_session)s) = coalesce(%(session_id)s, %(default_session)s)))
+order by decided_at, id
+
+-- name: link_decisions
+update brain.decisions
+set episode_id = %(episode_id)s, row_version = row_version + 1
+where agent_id = %(agent_id)s and id = any(%(ids)s) and episode_id is null

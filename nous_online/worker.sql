@@ -1,0 +1,30 @@
+-- name: has_work
+-- Whether a closed episode of this agent waits for its completion.
+select exists (select from heart.completions where agent_id = %(agent_id)s and finished_at is null)
+
+-- name: agents_with_work
+-- Agents that have a closed episode due, or events that nobody has looked at; the one that has waited longest comes first.
+with due as (
+    select agent_id, min(due_at) as since
+    from heart.completions
+    where finished_at is null and due_at <= now()
+    group by agent_id
+), announced as (
+    select a.id as agent_id, first.created_at as since
+    from heart.agents a
+    left join heart.outbox_cursors c on c.agent_id = a.id and c.consumer = %(consumer)s
+    cross join lateral (
+        select o.created_at from heart.outbox o
+        where o.agent_id = a.id
+          and (o.written_xid, o.id) > (coalesce(c.last_xid, '0'), coalesce(c.last_id, 0))
+          and o.written_xid < pg_snapshot_xmin(pg_current_snapshot())
+        order by o.written_xid, o.id
+        limit 1) first
+    where c.retry_at is null or c.retry_at <= now()
+)
+select a.id, a.embedding_space_id
+from (select * from due union all select * from announced) waiting
+join heart.agents a on a.id = waiting.agent_id
+where %(only)s::text is null or a.id = %(only)s
+group by a.id, a.embedding_space_id
+order by min(since), a.id
