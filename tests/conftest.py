@@ -17,6 +17,7 @@ from nous_online.database import Database, prepare
 from nous_online.embedding import EmbeddingSpace, Vectors, unit_rows
 from nous_online.heart import Heart
 from nous_online.judging import Judgement, Pair, Verdict
+from nous_online.writing import CensorDraft, Draft, FactDraft, Told
 
 STARTS_PROCESSES = (
     "test_postgres_",
@@ -74,6 +75,30 @@ class ScriptedJudge:
             )
             for pair in pairs
         ]
+
+
+class ScriptedWriter:
+    """A writer that keeps what it was told: a line `fact: …` is a fact, `never: …` a censor, the rest the summary."""
+
+    name = "scripted"
+
+    def __init__(self) -> None:
+        self.told: list[Told] = []
+
+    def write(self, episode: Told) -> Draft:
+        self.told.append(episode)
+        lines = [line.partition(": ") for line in episode.detail.splitlines()]
+        summary = " ".join(line for line in episode.detail.splitlines() if not line.startswith(("fact: ", "never: ")))
+        return Draft(
+            title=episode.title or f"About {' '.join(words(episode.detail)[:5])}",
+            summary=summary,
+            compressed=summary[:40],
+            index_word="scripted",
+            facts=tuple(FactDraft(text, None, None, text) for kind, _, text in lines if kind == "fact"),
+            censors=tuple(CensorDraft(text, "it failed before") for kind, _, text in lines if kind == "never"),
+            writer="scripted",
+            prompt_version="1",
+        )
 
 
 def words(text: str) -> list[str]:
@@ -134,6 +159,13 @@ def judge() -> ScriptedJudge:
 
 
 @pytest.fixture
-def heart(database: Database, embedder: WordEmbedder, judge: ScriptedJudge) -> Heart:
-    """The memory of agent `aria`, with the deterministic embedder and the scripted judge."""
-    return Heart.open("aria", database=database, embedder=embedder, judge=judge)
+def writer() -> ScriptedWriter:
+    return ScriptedWriter()
+
+
+@pytest.fixture
+def heart(database: Database, embedder: WordEmbedder, judge: ScriptedJudge, writer: ScriptedWriter) -> Heart:
+    """The memory of agent `aria`, with the deterministic embedder, the scripted judge and writer, and no thread."""
+    return Heart.open(
+        "aria", database=database, embedder=embedder, judge=judge, writer=writer, works_in_background=False
+    )
