@@ -125,6 +125,19 @@ class WorkerPolicy:
     """How long closing a heart, or the end of the interpreter, waits for a step that has begun."""
 
 
+@dataclass(frozen=True)
+class CensorPolicy:
+    """When a censor fires and escalates; cosines of the default embedding space, calibrated in decision 0009."""
+
+    escalation_threshold: int = 5
+    """Activations after which a warning becomes a block (reactive lifecycle, section 4); a censor may have its own."""
+    highest_threshold: int = 1_000_000
+    same_similarity: float = 0.95
+    """At or above, with no guard against it, two triggers say the same: the similarity at which facts are confirmed."""
+    trigger_bytes: int = 4 * 1024
+    reason_bytes: int = 4 * 1024
+
+
 MAX_CONTENT_BYTES = 32 * 1024
 """A fact is a statement, not a document: 32 KiB hold about 5,000 words."""
 MAX_CONTEXT_BYTES = 64 * 1024
