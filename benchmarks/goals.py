@@ -53,5 +53,11 @@ GOALS: dict[str, dict[str, Goal]] = {
         "lme_r10": at_least(0.83),
         "beam_r10": at_least(0.63),
     },
+    "supersession": {
+        "fc_pair_recall": at_least(0.95),
+        "fc_pair_precision": at_least(0.98),
+        "fc_stale_at10": at_most(0.01),
+        "fc_right_at10": at_least(0.99),
+    },
     "snapshot": {"over_raw_copy_ratio": at_most(1.5)},
 }

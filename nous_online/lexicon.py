@@ -22,7 +22,7 @@ NEVER_NAMES = frozenset(
 DEMONYM_ENDS = frozenset("ish an ian n ese i er ans ians ic".split())
 PLACE_ENDS = frozenset(["", "y", "ey", "o", "a", "e", "ia", "s", "land"])
 ALIASES = {
-    "united states of america": "USA", "united states": "USA", "usa": "USA", "united kingdom": "UK", "great britain": "UK",
+    "united states of america": "USA", "united states": "USA", "usa": "USA", "united kingdom": "UK",
     "square kilometres": "sqkm", "square kilometers": "sqkm", "square kilometre": "sqkm", "square kilometer": "sqkm",
     "square km": "sqkm", "sq km": "sqkm", "sq kms": "sqkm", "km2": "sqkm", "square metres": "sqm", "square meters": "sqm", "sq m": "sqm",
     "m2": "sqm", "square miles": "sqmi", "sq miles": "sqmi", "sq mi": "sqmi", "european union": "EU", "united nations": "UN", "new york city": "NYC", "los angeles": "LA",
@@ -268,6 +268,8 @@ ATTRIBUTES = frozenset(
     owner lead leader favourite favorite choice preference default policy location venue destination
     home hometown diet hobby major degree grade level rank score record password username url model brand make""".split()
 )
+# Verbs that do no more than tie a thing to an attribute called by its name: "holds the position of".
+HOLDING = frozenset("has have holds hold bears bear carries carry uses use speaks speak plays play takes take".split())
 # Past verbs that say how things are since then, or that happen once.
 CHANGING = frozenset(
     """moved relocated switched changed migrated upgraded downgraded renamed transferred became set promoted appointed

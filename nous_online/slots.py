@@ -20,6 +20,7 @@ from nous_online.lexicon import (
     CHANGING,
     DATED,
     FUNCTION_WORDS,
+    HOLDING,
     IRREGULAR_PAST,
     MANY_VALUED,
     NEGATORS,
@@ -43,7 +44,7 @@ PLACING = frozenset({"in", "at", "by", "to", "as", "from", "on", "for", "of"})
 NAMING = frozenset({"called", "named", "equals", "prefers", "prefer"})
 OPENERS = COPULAS | PLACING | NAMING
 INSIDE_NAMES = frozenset(
-    {"of", "in", "at", "on", "for", "and", "the", "de", "la", "du", "von", "van", "der", "del", ","}
+    {"of", "in", "at", "on", "for", "and", "the", "de", "la", "du", "von", "van", "der", "del", "to", "from", ","}
 )
 THIRD_PERSON = frozenset({"he", "him", "his", "she", "her", "hers", "it", "its", "they", "them", "their", "theirs"})
 PRONOUNS = THIRD_PERSON | {"i", "me", "my", "mine"}
@@ -61,6 +62,7 @@ class Slot:
 
     key: str
     value: tuple[str, ...]
+    is_name: bool = False
 
 
 @dataclass(frozen=True)
@@ -147,8 +149,9 @@ def _is_inside_name(claim: _Claim, place: int) -> bool:
 
 def _is_identified(claim: _Claim, subject: str | None) -> bool:
     """Tell whether one knows which thing is meant: "a man" and "three girls" may be others next time."""
-    first = claim.words[0]
-    if (first in UNIDENTIFIED and not _opens_with_title(claim)) or (_is_number(first) and not claim.is_named(1)):
+    first, second = claim.words[0], claim.words[1]
+    is_counted = _is_number(first) and second.isalpha() and second not in COPULAS and not claim.is_named(1)
+    if is_counted or (first in UNIDENTIFIED and not _opens_with_title(claim)):
         return False
     return bool(subject) or first not in THIRD_PERSON
 
@@ -182,12 +185,22 @@ def _value_opening(claim: _Claim) -> int | None:
 
 def _holds_one_value(claim: _Claim, opening: int) -> bool:
     """Tell whether what is stated before the value is true of one value at a time."""
-    common = [word for place, word in enumerate(claim.words[: opening + 1]) if not claim.is_named(place)]
-    if MANY_VALUED & set(common) or not set(common) - FUNCTION_WORDS - CASUAL:
-        return bool(set(common) & COPULAS) and not MANY_VALUED & set(common)
+    common = {word for place, word in enumerate(claim.words[: opening + 1]) if not claim.is_named(place)}
+    if _names_attribute(claim, opening):
+        common -= HOLDING
+    if MANY_VALUED & common:
+        return False
+    if not common - FUNCTION_WORDS - CASUAL:
+        return bool(common & COPULAS)
     if claim.words[opening] in COPULAS:
         return True
     return not _is_past_event(claim, opening) and not _is_activity(claim, opening)
+
+
+def _names_attribute(claim: _Claim, opening: int) -> bool:
+    """Tell whether a verb of holding leads to an attribute by its name: "has the rank of", "speaks the language of"."""
+    verb, article, attribute = (claim.words[max(0, opening - back)] for back in (3, 2, 1))
+    return claim.words[opening] == "of" and verb in HOLDING and article == "the" and attribute in ATTRIBUTES
 
 
 def _is_past_event(claim: _Claim, end: int) -> bool:
@@ -231,12 +244,12 @@ def _kind(claim: _Claim, opening: int) -> str | None:
 def _value_kind(claim: _Claim, start: int) -> str:
     places = [place for place in range(start, len(claim.words)) if claim.words[place] not in ARTICLES | CASUAL]
     first = places[0] if places else start
-    word = claim.words[first]
-    is_date = word in DATED and not (claim.is_named(first) and claim.is_named(first + 1))
-    if _is_number(word) or is_date or not _is_spoken(word):
-        unit = UNITS.get(claim.words[first + 1]) if first + 1 < len(claim.words) else None
+    word, follower = claim.words[first], claim.words[first + 1] if first + 1 < len(claim.words) else ""
+    is_name = claim.is_named(first + 1) and follower not in DATED  # "60 Minutes", "Jan Peter", "de Havilland"
+    if (_is_number(word) or word in DATED or not _is_spoken(word)) and not is_name:
+        unit = UNITS.get(follower)
         return f"number of {unit[0]}" if unit else "number"
-    return "name" if claim.is_named(first) else "word"
+    return "name" if claim.is_named(first) or (is_name and (_is_number(word) or word in INSIDE_NAMES)) else "word"
 
 
 def _is_attribute(claim: _Claim, end: int) -> bool:
@@ -271,7 +284,7 @@ def _turned(claim: _Claim, subject: str | None) -> Slot | None:
         return None
     order = [*range(place + 1, len(claim.words)), copula]
     key = _spelled(claim, order, subject) + ([] if role & ATTRIBUTES else ["<name>"])
-    return Slot(" ".join(key), tuple(_spelled(claim, range(copula), None)))
+    return Slot(" ".join(key), tuple(_spelled(claim, range(copula), None)), is_name=True)
 
 
 def _keyed(claim: _Claim, subject: str | None, start: int, end: int, *, kind: str) -> Slot:
@@ -279,7 +292,8 @@ def _keyed(claim: _Claim, subject: str | None, start: int, end: int, *, kind: st
     marks = [f"<{kind}>"] if kind else []
     rest = _spelled(claim, range(end, len(claim.words)), None)
     key = [*_spelled(claim, range(start), subject), *marks, *rest]
-    return Slot(" ".join(key), tuple(_spelled(claim, range(start, end), None)))
+    is_name = any(claim.is_named(place) or claim.words[place] == "," for place in range(start, end))
+    return Slot(" ".join(key), tuple(_spelled(claim, range(start, end), None)), is_name=is_name)
 
 
 def _spelled(claim: _Claim, places: Iterable[int], subject: str | None) -> list[str]:
@@ -319,8 +333,8 @@ def _is_unlike(a: str, b: str, slot: Slot) -> bool:
 def _is_other_value(one: Slot, other: Slot) -> bool:
     a, b = (set(slot.value) - PLACING for slot in (one, other))
     only_a, only_b = a - b, b - a
-    if not only_a or not only_b:
-        return False
+    if not only_a or not only_b:  # "Ghent, Belgium" is Ghent, but a "rugby union" is no "rugby"
+        return bool(only_a | only_b) and not (one.is_name or other.is_name) and one.value[-1] != other.value[-1]
     return not all(any(is_near_spelling(x, y) for y in only_b) for x in only_a)
 
 
