@@ -1,4 +1,4 @@
-"""How much an agent remembers."""
+"""How much an agent remembers, and what of it is still to be done."""
 
 from __future__ import annotations
 
@@ -13,12 +13,23 @@ SQL = statements("nous_online", "status.sql")
 
 
 @dataclass(frozen=True)
+class Waiting:
+    """What is left to whoever works: closed episodes, how many of them failed so far, and events by consumer."""
+
+    episodes: int
+    failed_episodes: int
+    last_error: str | None
+    events: Mapping[str, int]
+
+
+@dataclass(frozen=True)
 class Status:
-    """The memories of one agent, counted by kind and state, and how often it recalled."""
+    """The memories of one agent, counted by kind and state, how often it recalled, and what is still to be done."""
 
     agent: str
     memories: Mapping[str, Mapping[str, int]]
     recalls: int
+    waiting: Waiting
 
 
 def status_of(connection: Connection, agent_id: str) -> Status:
@@ -27,4 +38,12 @@ def status_of(connection: Connection, agent_id: str) -> Status:
     (recalls,) = connection.execute(SQL["count_recalls"], {"agent_id": agent_id}).fetchone() or (0,)
     kinds = sorted({kind for kind, _, _ in rows})
     memories = {kind: {state: count for of, state, count in rows if of == kind} for kind in kinds}
-    return Status(agent_id, memories, recalls)
+    return Status(agent_id, memories, recalls, waiting_of(connection, agent_id))
+
+
+def waiting_of(connection: Connection, agent_id: str) -> Waiting:
+    """Count what an agent left to whoever works."""
+    row = connection.execute(SQL["count_completions"], {"agent_id": agent_id}).fetchone()
+    episodes, failed, last_error = row or (0, 0, None)
+    events = dict(connection.execute(SQL["count_events"], {"agent_id": agent_id}).fetchall())
+    return Waiting(episodes, failed, last_error, {consumer: count for consumer, count in events.items() if count})

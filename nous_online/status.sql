@@ -3,3 +3,17 @@ select kind, state, count(*) from heart.memories where agent_id = %(agent_id)s g
 
 -- name: count_recalls
 select count(*) from heart.recalls where agent_id = %(agent_id)s
+
+-- name: count_completions
+select count(*), count(*) filter (where last_error is not null),
+       (array_agg(last_error order by due_at desc) filter (where last_error is not null))[1]
+from heart.completions where agent_id = %(agent_id)s and finished_at is null
+
+-- name: count_events
+-- What each consumer has not been told yet; one that never came has no place in the queue, and nothing waits for it.
+select c.consumer, (
+    select count(*) from heart.outbox o
+    where o.agent_id = c.agent_id and (o.written_xid, o.id) > (c.last_xid, c.last_id))
+from heart.outbox_cursors c
+where c.agent_id = %(agent_id)s
+order by c.consumer

@@ -111,6 +111,11 @@ class Round:
     failed: Mapping[str, str] = field(default_factory=dict[str, str])
 
     @property
+    def is_idle(self) -> bool:
+        """Tell whether nothing was done and nothing went wrong."""
+        return not any(self.worked.values()) and not self.skipped and not self.failed
+
+    @property
     def completed(self) -> int:
         """Return how many episodes were completed."""
         return sum(each.completed for each in self.worked.values())

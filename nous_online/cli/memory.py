@@ -24,6 +24,7 @@ from nous_online.cli.output import (
 if TYPE_CHECKING:
     from nous_online.heart import Heart
     from nous_online.importing import ImportReport, Progress
+    from nous_online.status import Waiting
 
 SHOWN_BAD_LINES = 20
 
@@ -35,11 +36,11 @@ def register(app: typer.Typer) -> None:
 
 
 def opened(agent: str | None) -> Heart:
-    """Open the memory of the agent named, or of the one NOUS_AGENT names."""
+    """Open the memory of the agent named, or of the one NOUS_AGENT names; what is due is left to `nous worker`."""
     from nous_online.heart import Heart
     from nous_online.settings import settings
 
-    return Heart.open(agent or settings().agent)
+    return Heart.open(agent or settings().agent, works_in_background=False)
 
 
 def learn(  # noqa: PLR0913 (one parameter for each option)
@@ -218,8 +219,21 @@ def status(*, agent: AgentOption = None, as_json: JsonOption = False) -> None:
         counts = ", ".join(f"{count:,} {state}" for state, count in states.items())
         show(f"{kind:<10} {counts}")
     show(f"{'recalls':<10} {found.recalls:,}")
+    for line in waiting_lines(found.waiting):
+        show(line)
     if not found.memories:
         show_note("no memories yet; teach it some with `nous learn` or `nous import`")
+
+
+def waiting_lines(waiting: Waiting) -> list[str]:
+    """Return what is left to whoever works, a line each; nothing where nothing is."""
+    lines = [f"{'waiting':<10} {waiting.episodes:,} closed episodes to complete"] if waiting.episodes else []
+    if waiting.failed_episodes:
+        lines.append(
+            f"{'':<10} {waiting.failed_episodes:,} failed and are tried again: {escaped(waiting.last_error or '')}"
+        )
+    lines += [f"{'waiting':<10} {count:,} events for {escaped(consumer)}" for consumer, count in waiting.events.items()]
+    return lines
 
 
 def recalled_json(recalled: Any) -> dict[str, Any]:

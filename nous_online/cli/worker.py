@@ -1,0 +1,137 @@
+"""The command that does what agents left to be done: worker."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Generator
+from contextlib import contextmanager
+from types import FrameType
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from nous_online.cli.output import (
+    INTERRUPTED,
+    AgentOption,
+    JsonOption,
+    escaped,
+    plain,
+    show,
+    show_error,
+    show_json,
+    show_note,
+)
+from nous_online.errors import NousError
+from nous_online.policy import WorkerPolicy
+
+if TYPE_CHECKING:
+    from nous_online.worker import Round, Staff
+
+POLICY = WorkerPolicy()
+
+
+def register(app: typer.Typer) -> None:
+    """Add this command."""
+    app.command("worker", rich_help_panel="Memories")(worker)
+
+
+def worker(
+    *,
+    once: Annotated[bool, typer.Option("--once", help="Do what is due now, then end.")] = False,
+    every: Annotated[
+        float, typer.Option(min=0.1, max=3600.0, metavar="SECONDS", help="How long to rest between two looks.")
+    ] = POLICY.poll_s,
+    agent: AgentOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Do what agents left to be done: complete closed episodes, deliver events; of all agents, or of one.
+
+    Several may run at once. Ctrl-C and SIGTERM end it after the step that has begun. With --json each look that found
+    something is an object on a line of its own. The exit code is 1 when --once met a failure.
+
+    [bold]Examples[/bold]
+
+    [dim]$[/dim] nous worker
+
+    [dim]$[/dim] nous worker --once --json | jq .completed
+    """
+    from nous_online.worker import staff
+
+    with stopping() as stop, staff() as opened:
+        if not once and not as_json:
+            show_note("looking for closed episodes and events; Ctrl-C ends it")
+        while not stop.is_asked():
+            found = looked(opened, only=agent, stop=stop, is_last=once)
+            tell(found, as_json=as_json, is_last=once)
+            if once:
+                raise typer.Exit(1 if found.failed else 0)
+            stop.rest(0 if found.completed else every)
+    if stop.signal == signal.SIGINT:
+        show_error("interrupted; nothing was left half-done")
+        raise typer.Exit(INTERRUPTED)
+
+
+class Stop:
+    """Whether somebody asked to stop, and by which signal; whoever asks twice is heard at once."""
+
+    def __init__(self) -> None:
+        self.signal: int | None = None
+        self._asked = threading.Event()
+
+    def hear(self, number: int, _frame: FrameType | None) -> None:
+        """Remember that a signal came, and let the next one act as it always does."""
+        self.signal = number
+        self._asked.set()
+        signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
+
+    def is_asked(self) -> bool:
+        """Tell whether somebody asked to stop."""
+        return self._asked.is_set()
+
+    def rest(self, seconds: float) -> None:
+        """Wait, unless somebody asks to stop."""
+        self._asked.wait(seconds)
+
+
+@contextmanager
+def stopping() -> Generator[Stop]:
+    """Turn Ctrl-C and SIGTERM into a request that is heard between two steps."""
+    stop = Stop()
+    before = {number: signal.signal(number, stop.hear) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield stop
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def looked(opened: Staff, *, only: str | None, stop: Stop, is_last: bool) -> Round:
+    """Look once; a database that fails now is an error of the last look only, else it is asked again later."""
+    from nous_online.worker import Round
+
+    try:
+        return opened.look(only=only, is_stopping=stop.is_asked)
+    except NousError as error:
+        if is_last:
+            raise
+        show_error(str(error))
+        return Round()
+
+
+def tell(found: Round, *, as_json: bool, is_last: bool) -> None:
+    """Tell what a look found; one that found nothing only when it is the last."""
+    if as_json and (is_last or not found.is_idle):
+        show_json({"completed": found.completed, "delivered": found.delivered, **plain(found)})
+    if as_json:
+        return
+    for name, worked in found.worked.items():
+        if worked:
+            done = f"{worked.completed:,} episodes completed, {worked.delivered:,} events delivered"
+            show(f"[green]done[/green]  {escaped(name)}: {done}")
+    for name, reason in found.skipped.items():
+        show_note(f"{name}: passed over, {reason}")
+    for name, reason in found.failed.items():
+        show_error(f"{name}: {reason}")
+    if is_last and found.is_idle:
+        show("nothing is due")
