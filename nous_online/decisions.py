@@ -21,6 +21,7 @@ from nous_online.deadline import Deadline
 from nous_online.episodes import current_episode
 from nous_online.errors import Conflict, InvalidInput, NotFound
 from nous_online.kinds import EPISODE
+from nous_online.origin import check_known
 from nous_online.outbox import emit
 from nous_online.policy import MAX_RECALL_LIMIT
 from nous_online.statements import statements
@@ -139,13 +140,6 @@ def new_resolution(status: object, outcome: object, at: object, *, now: datetime
         outcome=checked_optional("outcome", outcome, max_characters=MAX_REASON_CHARACTERS),
         at=checked_moment("at", at) or now,
     )
-
-
-def check_known(details: Mapping[str, Any], known: type) -> None:
-    """Raise `InvalidInput` naming a detail that nobody knows."""
-    for name in details:
-        if name not in known.__annotations__:
-            raise InvalidInput(f"unknown detail {name!r}; known: {', '.join(known.__annotations__)}")
 
 
 def record(agent: Agent, new: NewDecision, deadline: Deadline) -> Decision:

@@ -118,9 +118,14 @@ def test_an_id_drawn_early_by_a_late_transaction_is_still_delivered(
 
 def test_what_is_rolled_back_is_never_delivered(heart: Heart, database: Database, listener: Listener) -> None:
     heart.subscribe("*", listener, consumer="brain")
-    with pytest.raises(ZeroDivisionError), database.transaction("aria") as connection:
-        emit(connection, "aria", "fact_learned")
-        raise ZeroDivisionError
+
+    def failing() -> None:
+        with database.transaction("aria") as connection:
+            emit(connection, "aria", "fact_learned")
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        failing()
 
     heart.publish("still_there")
     heart.deliver()

@@ -2,8 +2,108 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Unpack
+from uuid import UUID
+
+from nous_online import session_ends, sessions
+from nous_online.attention import WorkingMemory
+from nous_online.episode_changes import checked_change
+from nous_online.policy import DEFAULT_SESSION
+from nous_online.session_ends import Parting, SessionEnd
+from nous_online.sessions import ContextDetails
+from nous_online.validation import checked_id, checked_optional, checked_text
 from nous_online.verbs import Verbs
 
 
 class SessionVerbs(Verbs):
-    """What an agent does with the working memory of a session."""
+    """What an agent does with the working memory of a session.
+
+    It outlives the turn and the process. Whoever loads at the same time loses nothing.
+    """
+
+    def focus(
+        self,
+        task: str,
+        *,
+        session_id: str = DEFAULT_SESSION,
+        frame: str | None = None,
+        capacity: int | None = None,
+        deadline_s: float | None = None,
+    ) -> WorkingMemory:
+        """Say what a session is about now: what it holds is weighed anew, and the least relevant goes.
+
+        Begins the session where there is none. Frame and capacity (20 items at first) stay as they are unless told.
+        """
+        deadline = self.agent.deadline(deadline_s)
+        return sessions.focus(
+            self.agent,
+            sessions.checked_session(session_id),
+            checked_text("task", task, max_bytes=sessions.MAX_TASK_BYTES),
+            frame=checked_optional("frame", frame, max_characters=100),
+            capacity=sessions.checked_capacity(capacity),
+            deadline=deadline,
+        )
+
+    def load_context(
+        self, *, session_id: str = DEFAULT_SESSION, deadline_s: float | None = None, **details: Unpack[ContextDetails]
+    ) -> WorkingMemory:
+        """Take memories, or a note, into working memory; the answer names what had to go for them.
+
+        The least relevant goes, and among equals what was loaded longest ago; that may be what was just loaded. How
+        relevant a memory is, is its cosine to the task, unless `relevance` says. Raises `NotFound` and `InvalidInput`.
+        """
+        deadline = self.agent.deadline(deadline_s)
+        wanted = sessions.checked_load(details)
+        return sessions.load_context(self.agent, sessions.checked_session(session_id), wanted, deadline)
+
+    def unload(
+        self, ids: Sequence[UUID], *, session_id: str = DEFAULT_SESSION, deadline_s: float | None = None
+    ) -> WorkingMemory:
+        """Let go of memories and notes by their ids; notes are kept for the session's episode."""
+        deadline = self.agent.deadline(deadline_s)
+        wanted = [checked_id("the id of an item", each) for each in sessions.checked_list("ids", ids)]
+        return sessions.unload(self.agent, sessions.checked_session(session_id), wanted, deadline)
+
+    def open_thread(
+        self, text: str, *, session_id: str = DEFAULT_SESSION, deadline_s: float | None = None
+    ) -> WorkingMemory:
+        """Keep in mind what is still to be done; what is open when the session ends goes into its episode."""
+        deadline = self.agent.deadline(deadline_s)
+        thread = checked_text("thread", text, max_bytes=sessions.MAX_THREAD_BYTES)
+        return sessions.open_thread(self.agent, sessions.checked_session(session_id), thread, deadline)
+
+    def close_thread(
+        self, thread: str | int, *, session_id: str = DEFAULT_SESSION, deadline_s: float | None = None
+    ) -> WorkingMemory:
+        """Close a thread, named by its text or its place from 0; raise `NotFound` when there is none such."""
+        deadline = self.agent.deadline(deadline_s)
+        return sessions.close_thread(self.agent, sessions.checked_session(session_id), thread, deadline)
+
+    def get_working_memory(
+        self, session_id: str = DEFAULT_SESSION, *, deadline_s: float | None = None
+    ) -> WorkingMemory:
+        """Return what a session holds, the most relevant first, each as short as it still makes sense.
+
+        A memory that was superseded or archived meanwhile says so in its `state`; one that was erased is gone.
+        """
+        deadline = self.agent.deadline(deadline_s)
+        return sessions.get(self.agent, sessions.checked_session(session_id), deadline)
+
+    def end_session(
+        self,
+        session_id: str = DEFAULT_SESSION,
+        *,
+        outcome: str | None = None,
+        lessons_learned: list[str] | None = None,
+        deadline_s: float | None = None,
+    ) -> SessionEnd:
+        """End a session: its task, notes, open threads and lessons go into its episode, and its memory is cleared.
+
+        The episode that is open is closed, or a new one stored where there is something to keep; its completion
+        then draws facts from it. Raises `NotFound` for a session that has ended already or was never begun.
+        """
+        deadline = self.agent.deadline(deadline_s)
+        checked = checked_change({"outcome": outcome, "lessons_learned": lessons_learned})
+        parting = Parting(checked.outcome, checked.lessons_learned)
+        return session_ends.end(self.agent, sessions.checked_session(session_id), parting, deadline)

@@ -1,0 +1,157 @@
+"""The end of a session: what was worth keeping becomes an episode, once."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from uuid import UUID
+
+import psycopg
+import pytest
+
+from nous_online.errors import InvalidInput, NotFound
+from nous_online.heart import Heart
+
+
+def queued(owner: psycopg.Connection) -> list[UUID]:
+    return [row[0] for row in owner.execute("select episode_id from heart.completions").fetchall()]
+
+
+def announced(owner: psycopg.Connection, name: str) -> list[UUID]:
+    return [row[0] for row in owner.execute("select memory_id from heart.outbox where name = %s", [name]).fetchall()]
+
+
+def test_ending_a_session_stores_what_was_worth_keeping_and_clears_it(heart: Heart, owner: psycopg.Connection) -> None:
+    fact = heart.learn("The cat sleeps on the sofa").memory
+    heart.focus("Plan the api deploy", session_id="s", frame="decision")
+    heart.load_context(session_id="s", note="Ann wants it on Fridays", fact_ids=[fact.id])
+    heart.open_thread("ask Tim about the port", session_id="s")
+
+    ended = heart.end_session("s", outcome="partial", lessons_learned=["Ask before the weekend."])
+
+    assert ended.episode is not None
+    assert ended.episode.detail == (
+        "Task: Plan the api deploy\nAnn wants it on Fridays\nStill open: ask Tim about the port\n"
+        "Lesson: Ask before the weekend."
+    )
+    assert (ended.episode.state, ended.episode.outcome, ended.episode.frame_used) == ("closed", "partial", "decision")
+    assert (ended.episode.session_id, ended.episode.lessons_learned) == ("s", ["Ask before the weekend."])
+    assert ended.released == (fact.id,)
+    assert queued(owner) == announced(owner, "episode_closed") == [ended.episode.id]
+    assert heart.get_working_memory("s").task is None
+    assert heart.get(fact.id).state == "active"
+
+
+def test_ending_a_session_closes_its_open_episode(heart: Heart, owner: psycopg.Connection) -> None:
+    other = heart.start_episode("Something else", session_id="other")
+    begun = heart.start_episode("The api deploy", session_id="s", frame_used="task")
+    heart.update_episode(begun.id, append="Tim: it is on port 80.")
+    heart.focus("Plan the api deploy", session_id="s", frame="decision")
+
+    ended = heart.end_session("s")
+
+    assert ended.episode is not None
+    assert (ended.episode.id, ended.episode.state, ended.episode.frame_used) == (begun.id, "closed", "task")
+    assert ended.episode.detail == "Tim: it is on port 80.\nTask: Plan the api deploy"
+    assert queued(owner) == [begun.id]
+    assert heart.get_episode(other.id).state == "open"
+
+
+def test_the_default_session_closes_the_episode_that_names_no_session(heart: Heart) -> None:
+    begun = heart.start_episode("The api deploy")
+    heart.load_context(note="Ann wants it on Fridays")
+
+    memory = heart.get_working_memory()
+    ended = heart.end_session()
+
+    assert memory.episode_id == begun.id
+    assert ended.episode is not None
+    assert ended.episode.id == begun.id
+
+
+def test_a_note_that_was_pushed_out_is_kept_in_the_episode(heart: Heart) -> None:
+    heart.focus("the api deploy", capacity=1)
+    heart.load_context(note="The sofa of the cat is red", relevance=0.1)
+    heart.load_context(note="The api runs on port 80", relevance=0.9)
+    heart.unload([entry.id for entry in heart.get_working_memory().items])
+
+    ended = heart.end_session()
+
+    assert ended.episode is not None
+    assert ended.episode.detail == "Task: the api deploy\nThe sofa of the cat is red\nThe api runs on port 80"
+
+
+def test_a_session_with_nothing_to_keep_leaves_no_episode(heart: Heart, owner: psycopg.Connection) -> None:
+    fact = heart.learn("The cat sleeps on the sofa").memory
+    heart.load_context(session_id="s", fact_ids=[fact.id])
+
+    ended = heart.end_session("s")
+
+    assert (ended.episode, ended.released) == (None, (fact.id,))
+    assert queued(owner) == []
+
+
+def test_ending_twice_does_nothing_twice(heart: Heart, owner: psycopg.Connection) -> None:
+    heart.focus("Plan the api deploy", session_id="s")
+    heart.end_session("s")
+
+    with pytest.raises(NotFound, match="has ended, or was never begun"):
+        heart.end_session("s")
+
+    assert len(queued(owner)) == 1
+
+
+def test_many_who_end_a_session_at_once_store_one_episode(heart: Heart, owner: psycopg.Connection) -> None:
+    heart.focus("Plan the api deploy", session_id="s")
+
+    def attempt(_number: int) -> str:
+        try:
+            heart.end_session("s")
+        except NotFound:
+            return "too late"
+        return "ended"
+
+    with ThreadPoolExecutor(4) as pool:
+        outcomes = sorted(pool.map(attempt, range(4)))
+
+    assert outcomes == ["ended", "too late", "too late", "too late"]
+    assert len(queued(owner)) == 1
+
+
+def test_a_note_taken_while_its_session_ends_is_in_the_episode_or_in_the_next_session(heart: Heart) -> None:
+    heart.focus("Plan the api deploy", session_id="s")
+
+    with ThreadPoolExecutor(4) as pool:
+        loads = [pool.submit(heart.load_context, session_id="s", note=f"note {number}") for number in range(12)]
+        ended = pool.submit(heart.end_session, "s").result()
+        for load in loads:
+            load.result()
+
+    assert ended.episode is not None
+    kept = {line for line in (ended.episode.detail or "").splitlines() if line.startswith("note")}
+    held = {entry.text for entry in heart.get_working_memory("s").items}
+    assert kept | held == {f"note {number}" for number in range(12)}
+    assert kept & held == set()
+
+
+def test_a_full_episode_is_closed_as_it_is_and_another_keeps_the_session(
+    heart: Heart, owner: psycopg.Connection
+) -> None:
+    begun = heart.start_episode("A long one", session_id="s")
+    heart.update_episode(begun.id, append="x" * (1024 * 1024 - 10))
+    heart.load_context(session_id="s", note="Ann wants it on Fridays")
+
+    ended = heart.end_session("s", outcome="success")
+
+    assert ended.episode is not None
+    assert ended.episode.detail == "Ann wants it on Fridays"
+    assert (heart.get_episode(begun.id).state, heart.get_episode(begun.id).outcome) == ("closed", "success")
+    assert sorted(queued(owner)) == sorted([begun.id, ended.episode.id])
+
+
+def test_an_outcome_nobody_knows_ends_nothing(heart: Heart) -> None:
+    heart.focus("Plan the api deploy", session_id="s")
+
+    with pytest.raises(InvalidInput, match="outcome"):
+        heart.end_session("s", outcome="great")
+
+    assert heart.get_working_memory("s").task == "Plan the api deploy"
