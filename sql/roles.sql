@@ -1,4 +1,4 @@
--- Who may do what. Run after every migration; safe to run again.
+-- Who may do what; docs/roles.md says it in a table. Run after every migration; safe to run again.
 --
 --   nous_app    the agent's own calls: sees one agent, the one named in nous.agent_id, and deletes no memory
 --   nous_night  the nightly pipeline: sees all agents, writes through proposals and events, deletes no memory
@@ -25,18 +25,65 @@ end $$;
 
 grant usage on schema heart, brain, lifecycle to nous_app, nous_night, nous_purge;
 
+-- From nothing: a right that is no longer written here is gone after the next run.
+revoke all on all tables in schema heart, brain, lifecycle from nous_app, nous_night, nous_purge;
+
+-- What each may read. Plans and tombstones name, or tell of, other agents.
 grant select on all tables in schema heart, brain, lifecycle to nous_app, nous_night, nous_purge;
-grant insert, update on all tables in schema heart, brain to nous_app, nous_night;
-grant insert on lifecycle.events to nous_app, nous_night, nous_purge;
+revoke select on lifecycle.plans, lifecycle.tombstones from nous_app;
+revoke select on lifecycle.tombstones from nous_night;
+
+-- Memories: new ones are added; of those there are, nobody rewrites what was said, by whom and when.
+grant insert on heart.facts, heart.episodes, heart.procedures, heart.censors to nous_app, nous_night;
+do $$
+declare
+    target text;
+    fixed text[];
+    changeable text;
+begin
+    for target, fixed in values
+        ('facts', array['content', 'context', 'source_episode_id', 'source_decision_id', 'encoded_frame', 'encoded_censors']),
+        ('episodes', array['session_id']),
+        ('procedures', array['kind', 'encoded_frame', 'encoded_censors']),
+        ('censors', array['trigger', 'reason', 'is_literal', 'learned_from_decision_id', 'learned_from_episode_id'])
+    loop
+        select string_agg(quote_ident(attname), ', ') into changeable
+        from pg_attribute
+        where attrelid = format('heart.%I', target)::regclass and attnum > 0 and not attisdropped and attgenerated = ''
+          and attname <> all (fixed || array['id', 'agent_id', 'source_kind', 'learned_at', 'started_at', 'created_at'])
+          and attname <> all (array['row_version', 'written_xid', 'word_count', 'context_word_count']);  -- the triggers'
+        execute format('grant update (%s) on heart.%I to nous_app, nous_night', changeable, target);
+    end loop;
+end $$;
+
+-- What is kept about memories.
+grant insert, delete on heart.postings to nous_app, nous_night;  -- by the trigger that keeps them true to the text
+grant insert, update, delete on heart.term_stats to nous_app, nous_night;
+grant insert, update on heart.corpus_stats to nous_app, nous_night;
+grant insert, update on heart.usage to nous_app, nous_night;
+grant insert on heart.outbox to nous_app, nous_night;
+grant insert on lifecycle.events to nous_app, nous_night;
+grant insert, update (status, resolution, resolved_at, note, row_version) on heart.contradictions to nous_app, nous_night;
+
+-- The agent's own calls.
+grant insert on heart.agents, heart.episode_artifacts, heart.requests to nous_app;
+grant insert, update, delete on heart.working_memory to nous_app;
+grant insert, update (cited_ids, ignored_ids) on heart.recalls to nous_app;
+grant insert, update on heart.outbox_cursors to nous_app;
+grant insert, update (due_at, attempt_count, draft, last_error, finished_at) on heart.completions to nous_app;
+grant insert, update (status, outcome, resolved_at, episode_id, row_version) on brain.decisions to nous_app;
+
+-- The night.
 grant insert, update on lifecycle.plans, lifecycle.proposals, lifecycle.agent_policies to nous_night;
-grant delete on heart.postings, heart.term_stats, heart.working_memory, heart.next_embeddings, heart.links to nous_app, nous_night;
-grant insert, update, delete on all tables in schema heart, brain to nous_purge;
-grant delete, update on lifecycle.plans, lifecycle.proposals, lifecycle.agent_policies to nous_purge;
-grant delete on lifecycle.events to nous_purge;
+grant insert, update, delete on heart.links, heart.next_embeddings to nous_night;
+grant insert, update on heart.llm_requests to nous_night;
+grant insert on heart.judgements, heart.cold_texts to nous_night;
+
+-- Erasing and purging: they delete what belongs to an agent, and add nothing but the hash that says so.
+grant delete on all tables in schema heart, brain, lifecycle to nous_purge;
+revoke delete on heart.embedding_spaces, heart.memories, lifecycle.transitions, lifecycle.tombstones from nous_purge;
+grant update (agent_ids, counts, checks) on lifecycle.plans to nous_purge;
 grant insert on lifecycle.tombstones to nous_purge;
-revoke insert, update on heart.embedding_spaces from nous_app, nous_night;  -- shared by all agents: the owner's alone
-revoke select on lifecycle.plans, lifecycle.tombstones from nous_app;  -- they name, or tell of, other agents
-revoke insert, update on lifecycle.transitions from nous_app, nous_night, nous_purge;
 
 do $$
 declare

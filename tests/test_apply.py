@@ -61,8 +61,9 @@ def undisturbed(server, template, embedder, judge, tmp_path):
     name = f"undisturbed_{uuid.uuid4().hex[:12]}"
     with psycopg.connect(server.dsn("postgres"), autocommit=True) as connection:
         connection.execute(f"create database {name} template {template}")
-        database = Database(server.dsn(name), role="nous_night")
-        remember(Heart.open("aria", database=database, embedder=embedder, judge=judge), *COPIES)
+        app, database = Database(server.dsn(name)), Database(server.dsn(name), role="nous_night")
+        remember(Heart.open("aria", database=app, embedder=embedder, judge=judge), *COPIES)
+        app.close()
         apply_plan(database, plan_of(database, tmp_path / "undisturbed", judge), run_id="r")
         database.close()
         with psycopg.connect(server.dsn(name), autocommit=True) as owner:

@@ -161,7 +161,7 @@ def test_a_memory_changed_without_an_event_is_refused_at_commit(heart: Heart, da
     fact = heart.learn("The api is deployed on Fridays").memory
 
     with pytest.raises(Refused, match="version 2 of fact"), database.transaction("aria") as connection:
-        connection.execute("update heart.facts set content = 'rewritten'")
+        connection.execute("update heart.facts set confidence = 0.5")
 
     assert heart.get(fact.id) == fact
 
