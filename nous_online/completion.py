@@ -17,8 +17,9 @@ from psycopg import Connection
 from psycopg.rows import class_row
 from psycopg.types.json import Jsonb
 
-from nous_online import facts, store
+from nous_online import censors, facts, procedures, store
 from nous_online.agent import Agent
+from nous_online.censors import CensorDetails, NewCensor
 from nous_online.changes import Cause, change_memory, locked_memories, locked_memory, version_of
 from nous_online.deadline import Deadline, within
 from nous_online.domain import Episode, FactDetails, NewFact
@@ -32,7 +33,6 @@ from nous_online.policy import DEFAULT_SESSION, CompletionPolicy
 from nous_online.statements import statements
 
 if TYPE_CHECKING:
-    from nous_online.censors import CensorDetails, NewCensor
     from nous_online.writing import Draft
 
 logger = logging.getLogger(__name__)
@@ -206,8 +206,6 @@ def embedded_text(episode: Episode, draft: Draft) -> str:
 
 def new_censors(episode: Episode, draft: Draft) -> list[NewCensor]:
     """Return the censors a failed episode suggests, checked; they only warn."""
-    from nous_online import censors
-
     details: CensorDetails = {
         "severity": "warn",
         "learned_from_episode_id": episode.id,
@@ -244,8 +242,6 @@ def conclude(agent: Agent, read: Episode, drawn: Drawn, deadline: Deadline) -> N
 
 def write_down(connection: Connection, agent: Agent, episode: Episode, drawn: Drawn) -> None:
     """Complete the episode, count its procedures, store its censors, link its decisions and announce it."""
-    from nous_online import censors
-
     cause = Cause("agent", "completed", reason_of(drawn), effective_at=ended(episode))
     decisions = linked_decisions(connection, agent.id, episode)
     values = completed_values(agent, episode, drawn, decisions)
@@ -301,8 +297,6 @@ def linked_decisions(connection: Connection, agent_id: str, episode: Episode) ->
 
 def count_procedures(connection: Connection, agent_id: str, episode: Episode) -> None:
     """Count the episode's success or failure for each procedure it used; those erased since are left out."""
-    from nous_online import procedures
-
     if episode.outcome not in ("success", "failure"):
         return
     is_success = episode.outcome == "success"
