@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import cast
 from uuid import UUID, uuid5
@@ -12,10 +13,10 @@ from psycopg import Connection
 
 from nous_online import store
 from nous_online.agent import Agent
-from nous_online.changes import Cause, change_memory, get_memory, version_of
+from nous_online.changes import Cause, change_memory, get_memory, locked_memories, locked_memory, version_of
 from nous_online.deadline import Deadline
 from nous_online.domain import SCOPES, SOURCE_KINDS, Fact, FactDetails, LearnAction, Learned, Neighbour, NewFact
-from nous_online.errors import Conflict, InvalidInput
+from nous_online.errors import Conflict, InvalidInput, NotFound
 from nous_online.judging import Judgement, Verdict
 from nous_online.kinds import FACT
 from nous_online.learning import Decision, decide, pair_of, questions, slot_of
@@ -34,7 +35,7 @@ from nous_online.validation import (
 )
 
 IMPORTED = UUID("6f1d2f0e-3c7b-5d0a-9a65-6e6f75730001")  # the namespace of ids made from import keys
-ROUNDS = 3  # how often learning looks again when others learned in between; then the night settles what is left
+ROUNDS = 12  # as many may learn values of one slot at once; then the night settles what is left
 UNDECIDED = Judgement(
     verdict=Verdict.UNSURE,
     confidence=0.0,
@@ -50,6 +51,17 @@ ACTIONS: dict[str, LearnAction] = {
     "confirm": "confirmed",
     "supersede": "superseded",
 }
+
+
+@dataclass(frozen=True)
+class Saying:
+    """What one more statement of a known fact adds to it."""
+
+    said_at: datetime
+    source: str | None
+    trust: int
+    tags: tuple[str, ...] = ()
+    is_pinned: bool = False
 
 
 def new_fact(content: object, details: FactDetails, *, now: datetime) -> NewFact:
@@ -141,7 +153,8 @@ def write(connection: Connection, agent: Agent, ready: Embedded, decision: Decis
     """Carry out a decision and remember the request it answers."""
     new, match = ready.fact, decision.match
     if decision.action == "confirm" and match is not None:
-        memory = confirm(connection, agent, match.fact, new, decision.reason)
+        said_again = Saying(new.learned_at, new.source, new.trust, tags=tuple(new.tags), is_pinned=new.is_pinned)
+        memory = confirm(connection, agent, match.fact, said_again, decision.reason)
     else:
         memory = store.store_fact(
             connection, agent.id, ready, space=agent.embedder.space, actor="agent", reason=decision.reason
@@ -159,13 +172,13 @@ def write(connection: Connection, agent: Agent, ready: Embedded, decision: Decis
     return Learned(action, memory, decision.reason, match)
 
 
-def confirm(connection: Connection, agent: Agent, known: Fact, new: NewFact, reason: str) -> Fact:
+def confirm(connection: Connection, agent: Agent, known: Fact, new: Saying, reason: str) -> Fact:
     """Count one more time that a fact was stated, and take over what the new statement adds.
 
     Sources and tags unite, the highest trust and a pin stay. The frame and censors it was first encoded with stay as
     they are: they say in which situation it came to mind, and a repetition elsewhere must not move it there.
     """
-    confirmed_at = max(filter(None, (known.last_confirmed_at, known.learned_at, new.learned_at)))
+    confirmed_at = max(filter(None, (known.last_confirmed_at, known.learned_at, new.said_at)))
     values = {
         "confirmation_count": known.confirmation_count + 1,
         "last_confirmed_at": confirmed_at.isoformat(),
@@ -174,8 +187,58 @@ def confirm(connection: Connection, agent: Agent, known: Fact, new: NewFact, rea
         "tags": list(dict.fromkeys([*known.tags, *new.tags])),
         "sources": list(dict.fromkeys([*known.sources, *filter(None, [new.source])])),
     }
-    cause = Cause("agent", "confirmed", reason, effective_at=new.learned_at)
+    cause = Cause("agent", "confirmed", reason, effective_at=new.said_at)
     return change_memory(connection, agent.id, version_of(FACT, known), values, cause=cause)
+
+
+def confirm_known(agent: Agent, fact_id: UUID, *, at: datetime, source: str | None, deadline: Deadline) -> Fact:
+    """Confirm an active fact by its id; raise `NotFound` when there is none, `Conflict` when it is no longer active."""
+    with agent.transaction(deadline) as connection:
+        known = locked_memory(connection, agent.id, FACT, fact_id)
+        check_active(known, "confirmed")
+        said_again = Saying(said_at=at, source=source, trust=known.trust)
+        return confirm(connection, agent, known, said_again, "confirmed by its id")
+
+
+def supersede_known(
+    agent: Agent, old_id: UUID, new_id: UUID, *, reason: str, at: datetime | None, deadline: Deadline
+) -> Fact:
+    """Retire an active fact in favour of another one, and return it as it became.
+
+    It counts from `at`, otherwise from when the later of both was learned. Raises `NotFound` when one of them doesn't
+    exist, `InvalidInput` when both are one, and `Conflict` when the old one is no longer active or the new one leads
+    back to it.
+    """
+    if old_id == new_id:
+        raise InvalidInput(f"fact {old_id} can't supersede itself; name the fact that replaces it")
+    with agent.transaction(deadline) as connection:
+        known = {fact.id: fact for fact in locked_memories(connection, agent.id, FACT, [old_id, new_id])}
+        for fact_id in (old_id, new_id):
+            if fact_id not in known:
+                raise NotFound(f"agent {agent.id!r} has no fact {fact_id}")
+        old, new = known[old_id], known[new_id]
+        check_active(old, "superseded")
+        check_successor(connection, agent, new, old_id)
+        moment = at or max(old.learned_at, new.learned_at)
+        return supersede(connection, agent, old=old, by=new, at=moment, reason=reason)
+
+
+def check_active(fact: Fact, act: str) -> None:
+    """Raise `Conflict` when a fact has left recall."""
+    if fact.state != "active":
+        successor = f" by {fact.superseded_by}" if fact.superseded_by else ""
+        message = f"fact {fact.id} is {fact.state}{successor} and can't be {act}; act on what replaced it, or undo that"
+        raise Conflict(message)
+
+
+def check_successor(connection: Connection, agent: Agent, new: Fact, old_id: UUID) -> None:
+    """Raise `Conflict` when following the successors of `new` ends nowhere active or comes back to `old_id`."""
+    last = new
+    while last.superseded_by is not None and last.id != old_id:
+        last = get_memory(connection, agent.id, FACT, last.superseded_by)
+    if last.id == old_id:
+        raise Conflict(f"fact {new.id} was itself superseded by {old_id}; learn what is true now as a new fact")
+    check_active(last, "a successor")
 
 
 def supersede(connection: Connection, agent: Agent, *, old: Fact, by: Fact, at: datetime, reason: str) -> Fact:

@@ -245,7 +245,7 @@ MANY_VALUED = frozenset(
     use uses used visit visits visited meet meets met buy buys bought read reads watch watches watched eat eats ate see sees
     saw write writes wrote made make makes went go goes attended attends tried tries said says told asked played won
     recommended contain contains contained include includes included ingredient ingredients one
-    drink drinks cook cooks travels collect collects follow follows support supports help helps teach teaches
+    spoken used sold seen found worn drink drinks cook cooks travels collect collects follow follows support supports help helps teach teaches
     allergic interested fond afraid familiar experienced fan fans member members part friend friends colleague
     colleagues cousin cousins sibling siblings brother brothers sister sisters example examples""".split()
 )
@@ -264,8 +264,8 @@ ATTRIBUTES = frozenset(
     """name title number address email phone age birthday birthdate birthplace size height weight length width depth colour
     color status state stage phase version port region zone language religion nationality citizenship occupation job role
     position profession salary income budget price cost rate limit quota threshold timeout deadline date day time schedule
-    frequency duration goal target plan purpose reason type kind genre category sport species format unit currency branch
-    owner lead leader favourite favorite choice preference default policy location venue destination
+    frequency duration goal target plan purpose reason type kind genre category sport species format unit currency
+    favourite favorite choice preference default policy location venue destination
     home hometown diet hobby major degree grade level rank score record password username url model brand make""".split()
 )
 # Verbs that do no more than tie a thing to an attribute called by its name: "holds the position of".

@@ -188,13 +188,33 @@ def _holds_one_value(claim: _Claim, opening: int) -> bool:
     common = {word for place, word in enumerate(claim.words[: opening + 1]) if not claim.is_named(place)}
     if _names_attribute(claim, opening):
         common -= HOLDING
-    if MANY_VALUED & common:
+    if MANY_VALUED & common or _holds_many(claim, opening):
         return False
     if not common - FUNCTION_WORDS - CASUAL:
         return bool(common & COPULAS)
     if claim.words[opening] in COPULAS:
         return True
     return not _is_past_event(claim, opening) and not _is_activity(claim, opening)
+
+
+def _holds_many(claim: _Claim, opening: int) -> bool:
+    """Tell whether several values hold at once: places lie in one another, and one may be the publisher of many.
+
+    An office moves; what goes by a name of its own stays where it is, so that another place is a wider or nearer one.
+    """
+    copula = next((place for place in range(1, opening) if claim.words[place] in COPULAS), None)
+    if copula is None:
+        return False
+    if claim.words[opening] == "of":
+        return claim.words[copula + 1] == "the"
+    is_place = claim.words[opening] in {"in", "at", "on", "from"} and _value_kind(claim, opening + 1) == "name"
+    return is_place and _is_name(claim, copula)
+
+
+def _is_name(claim: _Claim, end: int) -> bool:
+    """Tell whether the words before `end` are a name, its article included: they begin and end as one."""
+    start = int(claim.words[0] in ARTICLES and end > 1)
+    return claim.is_named(start) and claim.is_named(end - 1)
 
 
 def _names_attribute(claim: _Claim, opening: int) -> bool:
@@ -235,8 +255,7 @@ def _kind(claim: _Claim, opening: int) -> str | None:
         return ""
     if opener not in COPULAS:
         return kind
-    is_bare = all(claim.is_named(place) or _is_inside_name(claim, place) for place in range(opening))
-    if is_bare and claim.words[0] not in ARTICLES:
+    if _is_name(claim, opening) and claim.words[0] not in ARTICLES:
         return kind if kind.startswith("number") else None
     return None if kind == "word" else kind
 

@@ -24,6 +24,8 @@ def drawn(table):
     The trial lasts 14 days                           | trial last <number> day
     Bruno has 3 dogs                                  | bruno has <number> dog
     My dog is called Rex                              | my dog is called
+    Lotte holds the rank of major                     | lotte hold rank of
+    The head office is in Oslo                        | head office is in <name>
     The standup is now at 9:30                        | standup is at <number>
     """),
 )
@@ -41,7 +43,9 @@ def test_a_slot_is_the_statement_without_its_value(statement, key):
         "The server crashed on Monday",  # happens again
         "Ana spoke at the meeting in Oslo",
         "Ana likes the smell of coffee",  # one of many
-        "Ana speaks the language of Rome",
+        "Ana speaks Dutch at home",
+        "Elm Falls is located in Norvia",  # places lie in one another
+        "Dutch is spoken in Norvia",
         "Ana is allergic to nuts",
         "Ana also lives in Rome",  # adds
         "Ana used to live in Rome",  # was
@@ -73,6 +77,8 @@ def test_a_statement_that_can_be_joined_by_another_has_no_slot(statement):
     The feature flag is enabled                       | The feature flag is disabled
     The user's preferred language is Dutch            | The user's preferred language is German
     No Great Heroes was developed by Norvia           | No Great Heroes was developed by Harrow
+    Lotte plays the sport of table tennis             | Lotte plays the sport of table football
+    1984 was performed by Harrow                      | 1984 was performed by Lotte Brand
     """),
 )
 def test_another_value_shares_the_slot(earlier, later):
@@ -91,6 +97,7 @@ def test_another_value_shares_the_slot(earlier, later):
     The port of billing is 8080                       | The port of search is 8080
     The meeting is at 8pm                             | The meeting is at 20:00
     Ana is the author of Low Tide                     | Ana is the author of High Tide
+    The Harrow Press is the publisher of Low Tide     | The Harrow Press is the publisher of High Tide
     A boy is opening the box                          | A boy is closing the box
     The office is in Rome                             | The office is in May
     """),

@@ -11,7 +11,7 @@ from nous_online import facts, store
 from nous_online.changes import get_memory
 from nous_online.domain import Fact, FactDetails, Learned
 from nous_online.kinds import FACT
-from nous_online.validation import checked_id
+from nous_online.validation import checked_id, checked_moment, checked_optional
 from nous_online.verbs import Verbs
 
 
@@ -40,6 +40,51 @@ class FactVerbs(Verbs):
         now = datetime.now(UTC)
         news = [facts.new_fact(content, details, now=now) for content, details in entries]
         return facts.store_deferred(self.agent, news, deadline)
+
+    def confirm_fact(
+        self,
+        fact_id: UUID,
+        *,
+        at: datetime | str | None = None,
+        source: str | None = None,
+        deadline_s: float | None = None,
+    ) -> Fact:
+        """Say that a fact still holds: count it, date it, add its source, and return it.
+
+        Raises `NotFound` when this agent has none of that id, and `Conflict` when it is no longer active.
+        """
+        deadline = self.agent.deadline(deadline_s)
+        return facts.confirm_known(
+            self.agent,
+            checked_id("fact_id", fact_id),
+            at=checked_moment("at", at) or datetime.now(UTC),
+            source=checked_optional("source", source, max_characters=500),
+            deadline=deadline,
+        )
+
+    def supersede_fact(
+        self,
+        old_id: UUID,
+        new_id: UUID,
+        *,
+        reason: str | None = None,
+        at: datetime | str | None = None,
+        deadline_s: float | None = None,
+    ) -> Fact:
+        """Put one fact in the place of another, and return the old one: out of recall, but `as_of` brings it back.
+
+        It counts from `at`, otherwise from when the later of both was learned. Raises `NotFound`, `InvalidInput` when
+        both are one, and `Conflict` when the old one is no longer active or the new one was superseded by it.
+        """
+        deadline = self.agent.deadline(deadline_s)
+        return facts.supersede_known(
+            self.agent,
+            checked_id("old_id", old_id),
+            checked_id("new_id", new_id),
+            reason=checked_optional("reason", reason, max_characters=1000) or "the agent said what replaces it",
+            at=checked_moment("at", at),
+            deadline=deadline,
+        )
 
     def get(self, fact_id: UUID, *, deadline_s: float | None = None) -> Fact:
         """Return one fact in whatever state it is; raise `NotFound` when this agent has none of that id."""
