@@ -191,7 +191,7 @@ def test_rests_grow_up_to_five_minutes() -> None:
 def test_the_events_of_one_agent_are_not_heard_by_another(
     heart: Heart, database: Database, embedder: Any, judge: Any, listener: Listener
 ) -> None:
-    other = Heart.open("ben", database=database, embedder=embedder, judge=judge)
+    other = Heart.open("ben", database=database, embedder=embedder, judge=judge, works_in_background=False)
     other.subscribe("*", listener, consumer="brain", since="beginning")
     heart.publish("for_aria")
     other.publish("for_ben")
@@ -244,7 +244,7 @@ def test_a_process_that_dies_while_it_delivers_leaves_the_events_to_the_next(
     heart.publish("first")
     with pytest.raises(SystemExit):
         heart.deliver()
-    survivor = Heart.open("aria", database=database, embedder=embedder, judge=judge)
+    survivor = Heart.open("aria", database=database, embedder=embedder, judge=judge, works_in_background=False)
     survivor.subscribe("*", listener, consumer="brain")
 
     survivor.deliver()

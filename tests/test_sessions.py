@@ -55,7 +55,7 @@ def test_a_focused_session_keeps_task_and_frame_across_processes(
     (fact_id,) = learned(heart, "The api is deployed on Fridays")
     heart.load_context(session_id="s", fact_ids=[fact_id])
     other_database = Database(database_url)
-    other = Heart.open("aria", database=other_database, embedder=embedder, judge=judge)
+    other = Heart.open("aria", database=other_database, embedder=embedder, judge=judge, works_in_background=False)
 
     memory = other.get_working_memory("s")
     other_database.close()
@@ -151,7 +151,9 @@ def test_a_memory_that_is_not_there_is_not_loaded(heart: Heart) -> None:
 
 
 def test_a_memory_of_another_agent_is_not_there(heart: Heart, database: Database, embedder: Any, judge: Any) -> None:
-    ids = learned(Heart.open("ben", database=database, embedder=embedder, judge=judge), "Ben likes tea")
+    ids = learned(
+        Heart.open("ben", database=database, embedder=embedder, judge=judge, works_in_background=False), "Ben likes tea"
+    )
 
     with pytest.raises(NotFound):
         heart.load_context(fact_ids=ids)
@@ -201,7 +203,7 @@ class Unused:
     space = EmbeddingSpace(id="words-64", model="words", weights_sha256="", dimensions=64)
 
 database = Database(sys.argv[1])
-heart = Heart.open("aria", database=database, embedder=Unused())
+heart = Heart.open("aria", database=database, embedder=Unused(), works_in_background=False)
 for number in range(10):
     heart.open_thread(f"thread {sys.argv[2]} {number}", session_id="s")
 heart.close()

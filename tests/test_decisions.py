@@ -1,0 +1,185 @@
+"""Decisions: recorded once, resolved once, found again."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
+from typing import Any
+from uuid import uuid4
+
+import psycopg
+import pytest
+
+from nous_online.database import Database
+from nous_online.errors import Conflict, InvalidInput, NotFound
+from nous_online.heart import Heart
+
+MAY = datetime(2026, 5, 1, tzinfo=UTC)
+
+
+def announced(owner: psycopg.Connection) -> list[str]:
+    return [row[0] for row in owner.execute("select name from heart.outbox order by id").fetchall()]
+
+
+def test_a_decision_is_kept_with_everything_said_about_it(heart: Heart) -> None:
+    recorded = heart.record_decision(
+        "Keep one store",
+        rationale="Two stores drift apart",
+        confidence=0.8,
+        files=["src/store.py"],
+        tags=["storage"],
+        session_id="s",
+        decided_at=MAY,
+    )
+
+    kept = heart.get_decision(recorded.id)
+
+    assert (kept.title, kept.rationale, kept.confidence, kept.status) == (
+        "Keep one store",
+        "Two stores drift apart",
+        pytest.approx(0.8),
+        "pending",
+    )
+    assert (kept.files, kept.tags, kept.session_id, kept.decided_at) == (["src/store.py"], ["storage"], "s", MAY)
+
+
+def test_recording_announces_the_decision(heart: Heart, owner: psycopg.Connection) -> None:
+    decision = heart.record_decision("Keep one store")
+
+    row = owner.execute("select name, memory_id, payload->>'title' from heart.outbox").fetchone()
+    assert row == ("decision_recorded", decision.id, "Keep one store")
+
+
+def test_a_retry_with_the_same_key_records_nothing_twice(heart: Heart, owner: psycopg.Connection) -> None:
+    first = heart.record_decision("Keep one store", idempotency_key="k")
+
+    again = heart.record_decision("Keep one store", idempotency_key="k")
+
+    assert again.id == first.id
+    assert announced(owner) == ["decision_recorded"]
+    with pytest.raises(Conflict, match="another content"):
+        heart.record_decision("Keep two stores", idempotency_key="k")
+
+
+def test_many_retries_at_once_record_one_decision(heart: Heart, owner: psycopg.Connection) -> None:
+    with ThreadPoolExecutor(4) as pool:
+        ids = {each.id for each in pool.map(lambda _: heart.record_decision("D", idempotency_key="k"), range(4))}
+
+    assert len(ids) == 1
+    assert owner.execute("select count(*) from brain.decisions").fetchone() == (1,)
+
+
+@pytest.mark.parametrize("status", ["succeeded", "failed", "abandoned"])
+def test_a_decision_is_resolved_with_its_outcome(heart: Heart, status: Any) -> None:
+    decision = heart.record_decision("Keep one store")
+
+    heart.resolve_decision(decision.id, status=status, outcome="so it went", at=MAY)
+
+    resolved = heart.get_decision(decision.id)
+    assert (resolved.status, resolved.outcome, resolved.resolved_at) == (status, "so it went", MAY)
+
+
+def test_only_a_failure_is_announced_when_it_is_resolved(heart: Heart, owner: psycopg.Connection) -> None:
+    for status in ("succeeded", "failed", "abandoned"):
+        heart.resolve_decision(heart.record_decision(f"It {status}").id, status=status)
+
+    assert [name for name in announced(owner) if name != "decision_recorded"] == ["decision_failed"]
+
+
+def test_resolving_twice_alike_is_one_answer_and_otherwise_a_conflict(heart: Heart, owner: psycopg.Connection) -> None:
+    decision = heart.record_decision("Keep one store")
+    first = heart.resolve_decision(decision.id, status="failed", outcome="they drifted")
+
+    again = heart.resolve_decision(decision.id, status="failed", outcome="said otherwise")
+
+    assert (again.outcome, again.resolved_at) == (first.outcome, first.resolved_at)
+    assert announced(owner).count("decision_failed") == 1
+    with pytest.raises(Conflict, match="'failed' already"):
+        heart.resolve_decision(decision.id, status="succeeded")
+
+
+def test_two_who_resolve_at_once_end_with_one_outcome(heart: Heart) -> None:
+    decision = heart.record_decision("Keep one store")
+
+    def attempt(status: Any) -> str:
+        try:
+            return heart.resolve_decision(decision.id, status=status).status
+        except Conflict:
+            return "conflict"
+
+    with ThreadPoolExecutor(2) as pool:
+        outcomes = sorted(pool.map(attempt, ["succeeded", "abandoned"]))
+
+    assert "conflict" in outcomes
+    assert heart.get_decision(decision.id).status in outcomes
+
+
+def test_decisions_are_found_by_what_they_are_about_the_latest_first(heart: Heart) -> None:
+    old, *_ = [
+        heart.record_decision(title, decided_at=moment, files=files, tags=tags)
+        for title, moment, files, tags in (
+            ("old", "2026-05-01T00:00:00Z", ["a.py"], ["x"]),
+            ("new", "2026-05-02T00:00:00Z", ["a.py", "b.py"], ["x", "y"]),
+            ("other", "2026-05-03T00:00:00Z", [], []),
+        )
+    ]
+    heart.resolve_decision(old.id, status="succeeded")
+
+    assert [each.title for each in heart.decisions()] == ["other", "new", "old"]
+    assert [each.title for each in heart.decisions(file="a.py")] == ["new", "old"]
+    assert [each.title for each in heart.decisions(file="a.py", status="pending")] == ["new"]
+    assert [each.title for each in heart.decisions(tag="y")] == ["new"]
+    assert [each.title for each in heart.decisions(limit=1)] == ["other"]
+    assert heart.decisions(session_id="s") == []
+    assert heart.decisions(episode_id=uuid4()) == []
+
+
+def test_decisions_of_another_agent_are_not_there(heart: Heart, database: Database, embedder: Any, judge: Any) -> None:
+    decision = Heart.open(
+        "ben", database=database, embedder=embedder, judge=judge, works_in_background=False
+    ).record_decision("Ben's own")
+
+    assert heart.decisions() == []
+    with pytest.raises(NotFound, match=str(decision.id)):
+        heart.get_decision(decision.id)
+    with pytest.raises(NotFound):
+        heart.resolve_decision(decision.id, status="failed")
+
+
+@pytest.mark.parametrize(
+    "details",
+    [
+        {"title": ""},
+        {"title": "x" * 3000},
+        {"confidence": 1.5},
+        {"decided_at": "2026-05-01"},
+        {"files": "a.py"},
+        {"why": "because"},
+        {"episode_id": "abc"},
+    ],
+)
+def test_what_cannot_be_recorded_is_refused(heart: Heart, owner: psycopg.Connection, details: dict[str, Any]) -> None:
+    with pytest.raises(InvalidInput):
+        heart.record_decision(**{"title": "Keep one store", **details})
+
+    assert announced(owner) == []
+
+
+def test_a_decision_of_an_unknown_episode_is_not_recorded(heart: Heart, owner: psycopg.Connection) -> None:
+    with pytest.raises(NotFound, match="no episode"):
+        heart.record_decision("Keep one store", episode_id=uuid4())
+
+    assert announced(owner) == []
+
+
+@pytest.mark.parametrize("wanted", [{"status": "done"}, {"limit": 0}, {"limit": "all"}, {"files": "a.py"}])
+def test_a_filter_that_makes_no_sense_is_refused(heart: Heart, wanted: Any) -> None:
+    with pytest.raises(InvalidInput):
+        heart.decisions(**wanted)
+
+
+def test_a_decision_becomes_nothing_but_what_is_known(heart: Heart) -> None:
+    decision = heart.record_decision("Keep one store")
+
+    with pytest.raises(InvalidInput, match="status"):
+        heart.resolve_decision(decision.id, status="pending")  # pyright: ignore[reportArgumentType]
