@@ -38,7 +38,11 @@ class WritingPolicy:
     most_censors: int = 3
     """Censor candidates of one failure: lessons, then what went wrong."""
     most_sentences: int = 400
-    """How many sentences are embedded; at 3 to 5 ms each the longest transcript stays under two seconds."""
+    """How many sentences of one transcript are embedded, 3 to 5 ms each …"""
+    most_embedded_characters: int = 24_000
+    """… and how many characters of them: what a megabyte may cost stays at seconds."""
+    embedded_characters: int = 160
+    """Characters of one sentence that are embedded; what it is about is said by then."""
     damping: float = 0.85
     """Share of LexRank that follows similarity (Erkan and Radev 2004 take PageRank's 0.85)."""
     length_power: float = 0.5
@@ -134,6 +138,16 @@ class CensorPolicy:
     highest_threshold: int = 1_000_000
     same_similarity: float = 0.95
     """At or above, with no guard against it, two triggers say the same: the similarity at which facts are confirmed."""
+    similarity_floor: float = 0.15
+    """Cosine below which an action is not looked at closer."""
+    verb_weight: float = 0.70
+    """What doing the same as the trigger's verb counts, in cosine."""
+    coverage_weight: float = 0.75
+    """What saying all of the trigger's other words counts, in cosine."""
+    firing_closeness: float = 1.10
+    """From here on an action is taken for what the trigger warns of."""
+    most_parts: int = 12
+    """How many of the things a long action does are embedded one by one; each costs about 5 ms."""
     trigger_bytes: int = 4 * 1024
     reason_bytes: int = 4 * 1024
 
