@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
-from typing import Any, LiteralString
+from typing import Any, LiteralString, TypedDict
 from uuid import UUID
 
 from pgvector import Vector
 from psycopg import Connection
-from psycopg.rows import dict_row
+from psycopg.rows import class_row, dict_row
 from psycopg.sql import SQL, Composed, Identifier
 
 from nous_online.agent import Agent
-from nous_online.changes import Cause, add_memory, change_memory, locked_memories, version_of
+from nous_online.changes import Cause, add_memory, change_memory, locked_memories, locked_memory, version_of
 from nous_online.domain import Censor
 from nous_online.embedding import Vectors
 from nous_online.errors import InvalidInput
@@ -47,6 +47,16 @@ class CensorDetails(OriginDetails, total=False):
     learned_from_decision_id: UUID | str | None
     learned_from_episode_id: UUID | str | None
     expires_at: datetime | str | None
+
+
+class CensorChanges(TypedDict, total=False):
+    """What `update_censor` may change; trigger and reason are what was said, and stay."""
+
+    severity: str
+    escalation_threshold: int
+    expires_at: datetime | str | None
+    """From then on it is silent; None for never."""
+    is_pinned: bool
 
 
 @dataclass(frozen=True)
@@ -82,6 +92,18 @@ def new_censor(trigger: object, reason: object, details: CensorDetails) -> NewCe
         expires_at=checked_moment("expires_at", details.get("expires_at")),
         origin=origin_of(details),
     )
+
+
+def checked_changes(changes: CensorChanges) -> dict[str, Any]:
+    """Check what a caller wants changed of a censor; raise `InvalidInput` naming what to mend."""
+    check_known(changes, CensorChanges)
+    checks: Mapping[str, Callable[[object], object]] = {
+        "severity": lambda value: checked_choice("severity", value, SEVERITIES),
+        "escalation_threshold": lambda value: checked_threshold(value) or POLICY.escalation_threshold,
+        "expires_at": lambda value: checked_moment("expires_at", value),
+        "is_pinned": lambda value: checked_flag("is_pinned", value),
+    }
+    return {name: checks[name](value) for name, value in changes.items()}
 
 
 def checked_threshold(value: object) -> int | None:
@@ -157,13 +179,19 @@ def is_same(known: Censor, new: NewCensor, similarity: float) -> bool:
 
 def raised(connection: Connection, agent_id: str, known: Censor, new: NewCensor, *, cause: Cause) -> Censor:
     """Make a known censor as strict as the new one that says the same; nothing is written where it is already."""
-    wanted = stricter(known, new)
-    values = {name: value for name, value in wanted.items() if value != getattr(known, name)}
-    if not values:
-        return known
-    if isinstance(expires_at := values.get("expires_at"), datetime):
-        values["expires_at"] = expires_at.isoformat()
-    return change_memory(connection, agent_id, version_of(CENSOR, known), values, cause=cause)
+    return set_values(connection, agent_id, known, stricter(known, new), cause=cause)
+
+
+def set_values(
+    connection: Connection, agent_id: str, known: Censor, wanted: Mapping[str, Any], *, cause: Cause
+) -> Censor:
+    """Write the values a censor does not have yet, as one version; none when it has them all."""
+    values = {
+        name: value.isoformat() if isinstance(value, datetime) else value
+        for name, value in wanted.items()
+        if value != getattr(known, name)
+    }
+    return change_memory(connection, agent_id, version_of(CENSOR, known), values, cause=cause) if values else known
 
 
 def stricter(known: Censor, new: NewCensor) -> dict[str, Any]:
@@ -221,8 +249,38 @@ def activated(
     return changed
 
 
+def report_false_positive(connection: Connection, agent_id: str, censor_id: UUID, *, cause: Cause) -> Censor:
+    """Count that a censor fired where it should not have; raise `NotFound` when there is none of that id."""
+    found = locked_memory(connection, agent_id, CENSOR, censor_id)
+    values = {"false_positive_count": found.false_positive_count + 1}
+    return change_memory(connection, agent_id, version_of(CENSOR, found), values, cause=cause)
+
+
+def update(connection: Connection, agent_id: str, censor_id: UUID, values: dict[str, Any], *, cause: Cause) -> Censor:
+    """Set columns of a censor by hand; what it says already is left alone."""
+    found = locked_memory(connection, agent_id, CENSOR, censor_id)
+    return set_values(connection, agent_id, found, values, cause=cause)
+
+
+def read_censors(connection: Connection, agent_id: str, censor_ids: Sequence[UUID]) -> list[Censor]:
+    """Return the censors with these ids."""
+    return fetched(connection, "read_censors", {"agent_id": agent_id, "ids": list(censor_ids)})
+
+
+def list_censors(connection: Connection, agent_id: str, *, state: str = "active") -> list[Censor]:
+    """Return the censors in a state, the firmest first."""
+    return fetched(connection, "list_censors", {"agent_id": agent_id, "state": state})
+
+
+def fetched(connection: Connection, statement: str, parameters: dict[str, Any]) -> list[Censor]:
+    """Run a statement that returns censors."""
+    with connection.cursor(row_factory=class_row(Censor)) as cursor:
+        return cursor.execute(composed(statement), parameters).fetchall()
+
+
 @cache
 def composed(statement: str) -> Composed:
     """Fill the columns of a censor into a statement."""
     text: LiteralString = BLOCKS[statement]
-    return SQL(text).format(columns=SQL(", ").join(map(Identifier, CENSOR.columns)))
+    columns = SQL(", ").join(map(Identifier, CENSOR.columns))
+    return SQL(text).format(columns=columns, in_reach=SQL(BLOCKS["in_reach"]))

@@ -7,3 +7,27 @@ where agent_id = %(agent_id)s and state = 'active' and is_literal = %(is_literal
   and scope = %(scope)s and user_id is not distinct from %(user_id)s and project_id is not distinct from %(project_id)s
 order by lower(trigger) = lower(%(trigger)s) desc, embedding <=> %(embedding)s, id
 limit %(limit)s
+
+-- name: find_suspects
+-- One round trip, every active censor of the agent: those that must occur as written, and those near in meaning to
+-- a part of the action. No vector index: it would answer approximately, and a thousand cosines take a millisecond.
+select f.id, f.trigger, f.is_literal, part.number::integer as part, 1 - (f.embedding <=> part.embedding) as similarity
+from heart.censors f
+cross join unnest(%(embeddings)s::vector[]) with ordinality part(embedding, number)
+where f.agent_id = %(agent_id)s and f.state = 'active' and coalesce(f.expires_at > %(at)s, true) and {in_reach}
+  and case when f.is_literal then part.number = 1
+           else f.embedding_space_id = %(space_id)s and 1 - (f.embedding <=> part.embedding) >= %(floor)s end
+
+-- name: in_reach
+-- What belongs to a user or a project is set off by that user or project alone.
+(f.scope = 'system' or (f.scope = 'project' and f.project_id = %(project_id)s)
+    or (f.scope = 'private' and (f.user_id is null or f.user_id = %(user_id)s)))
+
+-- name: read_censors
+select {columns} from heart.censors where agent_id = %(agent_id)s and id = any(%(ids)s)
+
+-- name: list_censors
+-- The firmest first, then those that fired most.
+select {columns} from heart.censors
+where agent_id = %(agent_id)s and state = %(state)s
+order by array_position(array['absolute', 'block', 'warn'], severity), activation_count desc, learned_at, id

@@ -1,0 +1,262 @@
+"""How close an action comes to what a trigger warns of: guards first, then cosine, the verb and the other words.
+
+Cosine alone cannot tell: "git pull origin main" lies as near to "pushing directly to main branch" as "git push origin
+main" does, and "ask before deleting" nearer to "deleting without asking" than any deletion.
+"""
+# ruff: noqa: SIM905, E501 — a list of words reads best as words
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import lru_cache
+
+from nous_online.lexicon import FUNCTION_WORDS, OPPOSITES, RIVALS
+from nous_online.policy import CensorPolicy
+from nous_online.reading import stem
+
+MOST_CHARACTERS = 2000  # of one part; what follows is data more often than deed
+DENYING_REACH = 2  # how many content words after a "not" it bears on
+WORD = re.compile(r"[^\W\d_]+(?:'[^\W\d_]+)?|\d+")
+CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])")
+PHRASES = (
+    (re.compile(r"\b(?:turn|switch)(?:ed|ing|s)? (?:\w+ )?off\b"), " disable "),
+    (re.compile(r"\b(?:turn|switch)(?:ed|ing|s)? (?:\w+ )?on\b"), " enable "),
+    (re.compile(r"\b(?:roll|push)(?:ed|ing|s)? (?:\w+ ){0,4}(?:out|live)\b"), " deploy "),
+    (re.compile(r"\broll(?:ed|ing|s)? (?:\w+ ){0,3}back\b|\brollback\b"), " revert "),
+    (re.compile(r"\blog(?:ged|ging|s)? (?:in|out|on|off)\b"), " session "),
+    (re.compile(r"(?<![\w-])-{1,2}(?:f|force)\b(?!-)"), " force "),
+    (re.compile(r"\b0\.0\.0\.0/0"), " internet public "),
+    (re.compile(r"n['\u2019]t\b"), " not "),
+)
+"""Wordings of more than one word, and the words that mean the same."""
+
+
+def root(word: str) -> str:
+    """Return what "calling" and "call", "giving" and "give" have in common."""
+    cut = stem(word).rstrip("e")
+    return cut[:-1] if len(cut) > 3 and cut[-1] == cut[-2] else cut  # noqa: PLR2004 (as short as roots get)
+
+
+def roots(words: str) -> frozenset[str]:
+    """Return the roots of words written in a row."""
+    return frozenset(map(root, words.split()))
+
+
+ALIASES: dict[str, str] = {
+    word: meant
+    for pair in """
+    prod=production dev=development db=database repo=repository pr=request mail=email config=configuration app=application
+    admin=administrator docs=documentation pwd=password creds=credentials client=customer clients=customer buyer=customer
+    info=information approval=approve verification=verify confirmation=confirm authorization=authorize
+    authorisation=authorize deletion=delete deployment=deploy installation=install permission=permit reservation=reserve
+    booking=book cancellation=cancel disclosure=disclose encryption=encrypt
+    """.split()
+    for word, _, meant in [pair.partition("=")]
+}
+DEEDS = tuple(
+    roots(group)
+    for group in """
+delete remove drop rm wipe erase purge truncate destroy clear unlink rmdir discard del
+create make mkdir touch generate add new
+push force-push
+pull fetch clone
+merge squash rebase
+commit check-in
+deploy release ship publish launch promote apply
+send email reply forward message text notify sms dispatch respond answer
+share forward send upload export disclose reveal leak expose publish post show tell give repeat read print
+log logger print write record
+transfer wire pay remit send payment
+refund reimburse repay
+charge bill invoice
+buy purchase order acquire book
+sell
+cancel abort revoke terminate void
+book reserve reservation ticket schedule
+disable stop deactivate suspend kill halt
+enable start activate
+skip bypass ignore omit avoid without
+edit change modify alter patch rewrite tweak sed
+overwrite replace cp mv copy
+install pip npm apt yarn brew
+run execute bash sh launch start
+restart reboot
+save store write keep insert put persist
+train fit fine-tune tune
+grant give allow permit assign make add
+close resolve done finish complete
+reopen
+answer advise tell recommend suggest
+call request invoke query ask
+open expose allow
+promise guarantee assure commit tell
+offer grant give apply
+query select fetch
+hide conceal mask
+rename mv move
+catch except swallow
+test pytest
+approve review confirm verify authorize permit agree
+""".strip().splitlines()
+)
+OPPOSED = frozenset(
+    pair
+    for line in """
+delete create|save|keep|restore|backup
+push pull
+deploy revert
+grant revoke
+give revoke|take
+enable disable
+install uninstall
+open close
+close reopen
+book cancel
+cancel book|make
+buy sell
+refund charge
+share hide
+send receive
+skip run
+overwrite create
+store delete
+log delete
+ignore raise|log
+disclose hide
+merge split
+hardcod read
+encrypt decrypt
+""".strip().splitlines()
+    for one, _, others in [line.partition(" ")]
+    for other in others.split("|")
+    for pair in ((root(one), root(other)), (root(other), root(one)))
+) | {
+    (root(a), root(b)) for a, b in OPPOSITES if a not in FUNCTION_WORDS and b not in FUNCTION_WORDS
+}  # fmt: skip
+LOOKING = roots(
+    """list ls cat read show view describe explain check search find count ask discuss draft diff status grep head tail
+    summarise summarize translate review remind suggest propose plan prepare receive compare look inspect test evaluate
+    verify monitor measure print get help document"""
+)
+"""Verbs that change nothing: an action that opens with one only looks, asks or drafts."""
+OPENINGS = frozenset(
+    """sudo git gh kubectl docker systemctl service aws gcloud az please go ahead and i i'll we will would let us now then to
+    just the""".split()
+)
+"""What stands before the verb of an action."""
+LIGHT = roots("running using doing making performing executing")
+"""Verbs that say little beside the next word, when that names a deed: "running rm", "using select"."""
+LACKS = frozenset("without lacking missing".split())
+DENIALS = frozenset(
+    """not no never nobody none nothing without cannot skip skipping skipped false missing yet wait later unapproved
+    unverified untested unreviewed instead although""".split()
+)
+"""Words with which an action says that something is missing."""
+DENYING = roots("not never no cannot nobody refuse")
+VALUES = (*(frozenset(map(root, group)) for group in RIVALS), roots("production staging development local sandbox"))
+
+
+@dataclass(frozen=True)
+class Deed:
+    """One doing taken apart, as roots in their order, with everything they may mean."""
+
+    words: tuple[str, ...]
+    meanings: frozenset[str]
+    head: str | None
+    """The verb it opens with."""
+    head_meanings: frozenset[str]
+    objects: tuple[frozenset[str], ...]
+    """What each of its other words may mean."""
+    lacking: frozenset[str]
+    """What it is done without."""
+    is_denying: bool
+
+
+@lru_cache(maxsize=8192)
+def read_deed(text: str) -> Deed:
+    """Take a trigger or a part of an action apart."""
+    plain = CAMEL.sub(" ", text[:MOST_CHARACTERS].replace("_", " ")).lower()
+    for phrase, said in PHRASES:
+        plain = phrase.sub(said, plain)
+    spoken = [ALIASES.get(word, word) for word in WORD.findall(plain)]
+    place = next((number for number, word in enumerate(spoken) if word in LACKS), len(spoken))
+    head = verb(spoken[:place])
+    words = tuple(root(word) for word in spoken if word not in FUNCTION_WORDS or word in DENIALS)
+    denials = {word for word in spoken if word in DENIALS}
+    objects = [word for word in dict.fromkeys(words) if word not in {head, *map(root, denials)}]
+    return Deed(
+        words=words,
+        meanings=meanings(words),
+        head=head,
+        head_meanings=meanings([head] if head else []),
+        objects=tuple(meanings([word]) for word in objects),
+        lacking=meanings(root(word) for word in spoken[place + 1 :] if word not in FUNCTION_WORDS),
+        is_denying=bool(denials),
+    )
+
+
+def verb(words: list[str]) -> str | None:
+    """Return the root of the verb some words open with, None when there is none."""
+    found = [root(word) for word in words if word not in OPENINGS][:2]
+    if found and found[0] in LIGHT and len(meanings(found[-1:])) > 1:
+        return found[-1]
+    return found[0] if found else None
+
+
+def meanings(words: Iterable[str]) -> frozenset[str]:
+    """Return the roots and, for those that name a deed, the numbers of all groups they belong to."""
+    found = set(words)
+    return frozenset(found | {f"deed {number}" for number, group in enumerate(DEEDS) if group & found})
+
+
+def closeness(trigger: str, action: str, similarity: float, *, policy: CensorPolicy) -> float:
+    """Return how close an action comes to what the trigger warns of; 0 where a guard says that it is something else.
+
+    It is the cosine, plus a share for doing what the trigger's verb says, plus a share for how many of the trigger's
+    other words it says, in these words or others for the same deed. From `policy.firing_closeness` the censor fires.
+    """
+    warned, deed = read_deed(trigger), read_deed(action)
+    if is_other(warned, deed):
+        return 0.0
+    does_the_same = bool(warned.head_meanings & deed.meanings)
+    said = sum(not deed.meanings.isdisjoint(each) for each in warned.objects)
+    coverage = said / len(warned.objects) if warned.objects else 0.0
+    return similarity + policy.verb_weight * does_the_same + policy.coverage_weight * coverage
+
+
+def is_other(warned: Deed, deed: Deed) -> bool:
+    """Tell whether a guard knows that an action is something else than what a trigger warns of."""
+    return is_opposed(warned, deed) or only_looks(warned, deed) or makes_good(warned, deed) or denies(warned, deed)
+
+
+def is_opposed(warned: Deed, deed: Deed) -> bool:
+    """Tell whether the action says the opposite, or another value, of something the trigger says."""
+    mine, its = set(warned.words) - set(deed.words), set(deed.words) - set(warned.words)
+    if warned.head and warned.head_meanings & deed.meanings:
+        mine.discard(warned.head)
+    if any((one, other) in OPPOSED for one in mine for other in its):
+        return True
+    shared = set(warned.words) & set(deed.words)
+    return any(group & mine and group & its and not group & shared for group in VALUES)
+
+
+def only_looks(warned: Deed, deed: Deed) -> bool:
+    """Tell whether the action only reads, asks or drafts, and the trigger warns of more than that."""
+    if deed.head not in LOOKING or warned.head in LOOKING:
+        return False
+    return not warned.head_meanings & deed.head_meanings
+
+
+def makes_good(warned: Deed, deed: Deed) -> bool:
+    """Tell whether the action has what the trigger warns of lacking: a backup, an approval, a test."""
+    return bool(warned.lacking & deed.meanings) and not deed.is_denying
+
+
+def denies(warned: Deed, deed: Deed) -> bool:
+    """Tell whether the action says that what the trigger warns of is not done."""
+    if not warned.head_meanings & deed.meanings:
+        return False
+    denied = [place for place, word in enumerate(deed.words) if word in DENYING]
+    return any(warned.head_meanings & meanings(deed.words[place + 1 : place + 1 + DENYING_REACH]) for place in denied)
