@@ -127,7 +127,7 @@ def tell(found: Round, *, as_json: bool, is_last: bool) -> None:
         return
     for name, worked in found.worked.items():
         if worked:
-            done = f"{worked.completed:,} episodes completed, {worked.delivered:,} events delivered"
+            done = f"episodes completed: {worked.completed:,}, events delivered: {worked.delivered:,}"
             show(f"[green]done[/green]  {escaped(name)}: {done}")
     for name, reason in found.skipped.items():
         show_note(f"{name}: passed over, {reason}")
