@@ -1,0 +1,208 @@
+"""Erasing an agent: every row of it in one transaction, then the copies; what stays is a hash."""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Callable, Generator, Iterable, Mapping
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field
+from graphlib import TopologicalSorter
+from importlib.metadata import entry_points
+
+from psycopg import Connection
+from psycopg.errors import LockNotAvailable
+from psycopg.rows import class_row
+from psycopg.sql import SQL, Composed, Identifier
+
+from nous_online.database import Database, connected, translated
+from nous_online.errors import Conflict, NotFound
+from nous_online.statements import statements
+
+logger = logging.getLogger(__name__)
+BLOCKS = statements("nous_online", "erasing.sql")
+ERASERS_GROUP = "nous.erasers"
+PLANS = "lifecycle.plans"
+WAIT_S = 60  # for a night or a call that is at work on the agent
+ERASE_TIMEOUT_S = 3600.0
+
+
+@dataclass(frozen=True)
+class Erasure:
+    """What is to be erased, for those who keep copies outside of the tables."""
+
+    url: str
+    agent_id: str
+    quotations: frozenset[str]
+    """The agent's texts and the ids of its memories and proposals: by them a copy is recognised."""
+    is_dry_run: bool
+
+
+@dataclass(frozen=True)
+class Erased:
+    """What was erased: rows of each table, and what others kept copies of."""
+
+    agent_id: str
+    rows: Mapping[str, int]
+    copies: Mapping[str, int] = field(default_factory=dict[str, int])
+    is_dry_run: bool = False
+
+    def __bool__(self) -> bool:
+        return bool(self.rows or self.copies)
+
+
+Eraser = Callable[[Erasure], Mapping[str, int]]
+"""Removes an agent from copies kept outside of the tables and returns how many of which; a second run finds none."""
+
+
+@dataclass(frozen=True)
+class AgentTable:
+    """A table that says whose its rows are, and by which column."""
+
+    schema: str
+    table: str
+    column: str
+
+    @property
+    def name(self) -> str:
+        """The name with its schema."""
+        return f"{self.schema}.{self.table}"
+
+    def composed(self, block: str) -> Composed:
+        """Fill the table into a statement."""
+        return SQL(BLOCKS[block]).format(table=Identifier(self.schema, self.table), column=Identifier(self.column))
+
+
+def erase_everywhere(
+    url: str, agent_id: str, *, reason: str, is_dry_run: bool = False, erasers: Iterable[Eraser] | None = None
+) -> Erased:
+    """Erase an agent from the copies, the tables, and once more from the copies a night may have made meanwhile.
+
+    Raises `NotFound` when nothing is known of the agent, and `Conflict` when it is at work for longer than a minute.
+    A failure half-way is mended by erasing again.
+    """
+    erasers = list(installed_erasers() if erasers is None else erasers)
+    quotations = find_quotations(url, agent_id)
+    erasure = Erasure(url, agent_id, quotations, is_dry_run=is_dry_run)
+    copies = erase_copies(erasure, erasers)
+    if is_dry_run:
+        erased = Erased(agent_id, count_rows(url, agent_id), copies, is_dry_run=True)
+    else:
+        rows = erase_agent(url, agent_id, reason=reason).rows
+        erased = Erased(agent_id, rows, {**(Counter(copies) + Counter(erase_copies(erasure, erasers)))})
+    if not erased:
+        raise NotFound(f"agent {agent_id!r} is not known here, so there is nothing to erase; see `nous status --agent`")
+    return erased
+
+
+def erase_agent(url: str, agent_id: str, *, reason: str) -> Erased:
+    """Delete every row of an agent in one transaction, leaving tombstones, and sweep the tables afterwards.
+
+    Raises `Conflict` when a night or a call is at work on it for longer than a minute; nothing was erased then.
+    The reason goes to the log, which does not name the agent.
+    """
+    with purging(url) as connection:
+        hold(connection, agent_id)
+        if counted(connection, agent_id):
+            connection.execute(BLOCKS["bury"], {"agent_id": agent_id})
+        rows = {table.name: deleted(connection, table, agent_id) for table in tables_in_order(connection)}
+        rows[PLANS] = leave_plans(connection, agent_id)
+    erased = Erased(agent_id, {name: count for name, count in sorted(rows.items()) if count})
+    sweep(url, erased)
+    logger.warning("an agent was erased, %d rows: %s", sum(erased.rows.values()), reason)
+    return erased
+
+
+@contextmanager
+def purging(url: str) -> Generator[Connection]:
+    """Yield a connection in a transaction of the one role that may delete."""
+    with (
+        closing(Database(url, role="nous_purge", max_connections=1)) as database,
+        database.transaction(timeout_s=ERASE_TIMEOUT_S) as connection,
+    ):
+        yield connection
+
+
+def hold(connection: Connection, agent_id: str) -> None:
+    """Wait for whoever is at work on the agent, and keep everybody else waiting until the transaction ends."""
+    try:
+        connection.execute(BLOCKS["hold_agent"], {"agent_id": agent_id, "wait": f"{WAIT_S}s"})
+    except LockNotAvailable as error:
+        message = (
+            f"a night or a call has been at work on agent {agent_id!r} for {WAIT_S} s; wait for it, then erase again"
+        )
+        raise Conflict(message) from error
+
+
+def tables_in_order(connection: Connection) -> list[AgentTable]:
+    """Return the tables that hold rows of agents, each before those it points to."""
+    with connection.cursor(row_factory=class_row(AgentTable)) as cursor:
+        tables = {table.name: table for table in cursor.execute(BLOCKS["find_tables"]).fetchall()}
+    order: TopologicalSorter[str] = TopologicalSorter(dict.fromkeys(tables, ()))
+    for from_schema, from_table, to_schema, to_table in connection.execute(BLOCKS["find_references"]).fetchall():
+        order.add(f"{to_schema}.{to_table}", f"{from_schema}.{from_table}")
+    return [tables[name] for name in order.static_order() if name in tables]
+
+
+def deleted(connection: Connection, table: AgentTable, agent_id: str) -> int:
+    """Delete an agent's rows from one table and return their number."""
+    return connection.execute(table.composed("delete_rows"), {"agent_id": agent_id}).rowcount
+
+
+def leave_plans(connection: Connection, agent_id: str) -> int:
+    """Take an agent out of the plans of past nights and return of how many."""
+    own = connection.execute(BLOCKS["delete_own_plans"], {"agent_id": agent_id}).rowcount
+    return own + connection.execute(BLOCKS["leave_shared_plans"], {"agent_id": agent_id}).rowcount
+
+
+def count_rows(url: str, agent_id: str) -> dict[str, int]:
+    """Return how many rows an agent has in each table that has any."""
+    with purging(url) as connection:
+        return counted(connection, agent_id)
+
+
+def counted(connection: Connection, agent_id: str) -> dict[str, int]:
+    """Return how many rows an agent has in each table that has any."""
+    statements_by_name: dict[str, Composed] = {
+        **{table.name: table.composed("count_rows") for table in tables_in_order(connection)},
+        PLANS: SQL(BLOCKS["count_plans"]).format(),
+    }
+    counts = {
+        name: (connection.execute(statement, {"agent_id": agent_id}).fetchone() or (0,))[0]
+        for name, statement in sorted(statements_by_name.items())
+    }
+    return {name: count for name, count in counts.items() if count}
+
+
+def find_quotations(url: str, agent_id: str) -> frozenset[str]:
+    """Return everything by which a copy of an agent's memories can be recognised."""
+    with purging(url) as connection:
+        found = connection.execute(BLOCKS["find_quotations"], {"agent_id": agent_id}).fetchall()
+    return frozenset(row[0] for row in found)
+
+
+def installed_erasers() -> list[Eraser]:
+    """Return what the installed extras add."""
+    return [point.load() for point in entry_points(group=ERASERS_GROUP)]
+
+
+def erase_copies(erasure: Erasure, erasers: Iterable[Eraser]) -> dict[str, int]:
+    """Remove an agent from all copies and return how many of which."""
+    found: Counter[str] = Counter()
+    for eraser in erasers:
+        found.update(eraser(erasure))
+    return {name: count for name, count in sorted(found.items()) if count}
+
+
+def sweep(url: str, erased: Erased) -> None:
+    """Vacuum the tables rows were deleted from: their files hold the dead rows, the planner's statistics their values.
+
+    Before PostgreSQL 18 the statistics of a table that became empty can't be cleared; they go when it is filled again.
+    """
+    with translated(ERASE_TIMEOUT_S), closing(connected(url)) as connection:
+        can_forget = connection.execute(BLOCKS["can_forget_statistics"]).fetchone() == (True,)
+        for name in erased.rows:
+            schema, _, table = name.partition(".")
+            if can_forget:
+                connection.execute(BLOCKS["forget_statistics"], {"schema": schema, "table": table})
+            connection.execute(SQL(BLOCKS["sweep"]).format(table=Identifier(schema, table)))
