@@ -18,7 +18,7 @@ from psycopg.types.json import Jsonb
 
 from nous_online.agent import Agent
 from nous_online.deadline import Deadline
-from nous_online.errors import InvalidInput, Unavailable
+from nous_online.errors import InvalidInput, Unavailable, Unsupported
 from nous_online.policy import OutboxPolicy
 from nous_online.statements import statements
 from nous_online.validation import checked_id, checked_optional, checked_text
@@ -193,11 +193,19 @@ def get_cursor(
         return cursor.execute(SQL[f"{how}_cursor"], {"agent_id": agent_id, "consumer": consumer}).fetchone()
 
 
-def read_horizon(connection: Connection) -> str:
-    """Return the transaction before which all have ended: what they wrote is complete, so nothing can be overtaken."""
+def read_horizon(connection: Connection, cursor: Cursor) -> str:
+    """Return the transaction before which all have ended: what they wrote is complete, so nothing can be overtaken.
+
+    Raises `Unsupported` when the cursor stands beyond it, which is so only in a database restored from a dump.
+    """
     row = connection.execute(SQL["read_horizon"]).fetchone()
     if row is None:
         raise Unavailable("the database did not say which transactions are running; try again")
+    if int(cursor.last_xid) > int(row[0]):
+        raise Unsupported(
+            f"consumer {cursor.consumer!r} stands at transaction {cursor.last_xid}, this server has come to {row[0]} "
+            "only: the database was restored from a dump; renumber its outbox as docs/decisions/0010 says"
+        )
     return row[0]
 
 
@@ -280,7 +288,7 @@ def deliver_batch(agent: Agent, consumer: str, deadline: Deadline) -> int:
         lease = {"agent_id": agent.id, "consumer": consumer, "lease_s": POLICY.lease_s}
         connection.execute(SQL["lease_cursor"], lease)
         names = sorted({each.name for each in agent.subscriptions if each.consumer == consumer})
-        horizon = read_horizon(connection)
+        horizon = read_horizon(connection, cursor)
         events = next_events(
             connection, agent.id, cursor, horizon=horizon, names=None if EVERYTHING in names else names
         )

@@ -10,17 +10,25 @@ values (%(agent_id)s, %(consumer)s,
 on conflict (agent_id, consumer) do nothing
 
 -- name: due_consumers
--- Those of the consumers asked for who have something to do, in the order asked.
-select wanted.consumer
-from unnest(%(consumers)s::text[]) with ordinality wanted(consumer, place)
-left join heart.outbox_cursors c on c.agent_id = %(agent_id)s and c.consumer = wanted.consumer
-where (c.retry_at is null or c.retry_at <= now())
-  and exists (
-      select from heart.outbox o
-      where o.agent_id = %(agent_id)s
-        and (o.written_xid, o.id) > (coalesce(c.last_xid, '0'), coalesce(c.last_id, 0))
-        and o.written_xid < pg_snapshot_xmin(pg_current_snapshot()))
-order by wanted.place
+-- Those of the consumers asked for who have something to do, in the order asked. Where each stands is settled first: for
+-- row-level security `coalesce` is a leak, and with it the events would be searched one by one, not by the index.
+with places as materialized (
+    select wanted.consumer, wanted.place, coalesce(c.last_xid, '0') as last_xid, coalesce(c.last_id, 0) as last_id
+    from unnest(%(consumers)s::text[]) with ordinality wanted(consumer, place)
+    left join heart.outbox_cursors c on c.agent_id = %(agent_id)s and c.consumer = wanted.consumer
+    where c.retry_at is null or c.retry_at <= now()
+)
+select p.consumer
+from places p
+left join lateral (
+    select o.id from heart.outbox o
+    where o.agent_id = %(agent_id)s
+      and (o.written_xid, o.id) > (p.last_xid, p.last_id)
+      and o.written_xid < pg_snapshot_xmin(pg_current_snapshot())
+    order by o.written_xid, o.id
+    limit 1) next on true
+where next.id is not null or p.last_xid > pg_snapshot_xmin(pg_current_snapshot())
+order by p.place
 
 -- name: read_cursor
 select consumer, last_xid::text, last_id, failed_count from heart.outbox_cursors
@@ -48,12 +56,14 @@ where agent_id = %(agent_id)s and consumer = %(consumer)s
 select pg_snapshot_xmin(pg_current_snapshot())::text
 
 -- name: next_events
-select id, name, agent_id, memory_id, payload, created_at, written_xid::text from heart.outbox
-where agent_id = %(agent_id)s
-  and (written_xid, id) > (%(last_xid)s::xid8, %(last_id)s)
-  and written_xid < %(horizon)s::xid8
-  and (%(names)s::text[] is null or name = any(%(names)s))
-order by written_xid, id
+-- Ordered by the transaction itself: as text, the hundredth would come before the ninety-ninth.
+select o.id, o.name, o.agent_id, o.memory_id, o.payload, o.created_at, o.written_xid::text
+from heart.outbox o
+where o.agent_id = %(agent_id)s
+  and (o.written_xid, o.id) > (%(last_xid)s::xid8, %(last_id)s)
+  and o.written_xid < %(horizon)s::xid8
+  and (%(names)s::text[] is null or o.name = any(%(names)s))
+order by o.written_xid, o.id
 limit %(limit)s
 
 -- name: move_cursor

@@ -7,13 +7,14 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 from uuid import UUID
 
+import numpy as np
 import psycopg
 from psycopg import Connection
 
-from nous_online import decisions, episodes, outbox
+from nous_online import censors, checking, decisions, episodes, outbox, procedures
 from nous_online.agent import Agent
 from nous_online.changes import Cause
 from nous_online.deadline import Deadline
@@ -23,11 +24,9 @@ from nous_online.errors import InvalidInput, NotFound, NousError, Refused, Unava
 from nous_online.outbox import HEART, POLICY, Cursor, Event, Progress
 from nous_online.validation import checked_id, checked_optional
 
-if TYPE_CHECKING:
-    from nous_online.censors import NewCensor
-
 logger = logging.getLogger(__name__)
-NO_PLACE = Cursor(HEART, "0", 0, 0)
+NO_VECTORS = np.empty((0, 0), dtype=np.float32)
+AT_THE_BEGINNING = Cursor(HEART, "0", 0, 0)
 FINAL = (InvalidInput, NotFound, Refused, psycopg.IntegrityError, psycopg.DataError)
 """What trying again can't mend."""
 LOOKS = 5
@@ -37,13 +36,13 @@ MAX_NOTE_CHARACTERS = 500
 
 @dataclass(frozen=True)
 class Reaction:
-    """What is done about an event, and which text of it has to be embedded before the transaction."""
+    """What is done about an event, and which texts of it have to be embedded before the transaction."""
 
-    act: Callable[[Connection, Agent, Event, Vectors | None], None]
-    text: Callable[[Connection, str, Event], str | None] = lambda _connection, _agent_id, _event: None
+    act: Callable[[Connection, Agent, Event, Vectors], None]
+    texts: Callable[[Connection, str, Event], Sequence[str]] = lambda _connection, _agent_id, _event: ()
 
 
-def link_decision(connection: Connection, agent: Agent, event: Event, _vector: Vectors | None) -> None:
+def link_decision(connection: Connection, agent: Agent, event: Event, _vectors: Vectors) -> None:
     """A decision was recorded: it and the episode it was taken in name each other."""
     if event.payload.get("episode_id") is None:
         return
@@ -54,10 +53,8 @@ def link_decision(connection: Connection, agent: Agent, event: Event, _vector: V
     episodes.amend(connection, agent, episode_id, change, at=event.created_at)
 
 
-def censor_candidate(decision: decisions.Decision) -> NewCensor:
+def censor_candidate(decision: decisions.Decision) -> censors.NewCensor:
     """Return the warning a failed decision leaves: beware of doing so again, for this is what came of it."""
-    from nous_online import censors
-
     reason = decision.outcome or decision.rationale or f"{decision.title!r} was decided before, and failed"
     return censors.new_censor(
         shortened(decision.title, censors.POLICY.trigger_bytes),
@@ -66,38 +63,50 @@ def censor_candidate(decision: decisions.Decision) -> NewCensor:
     )
 
 
-def warn_of_failure(connection: Connection, agent: Agent, event: Event, vector: Vectors | None) -> None:
+def warn_of_failure(connection: Connection, agent: Agent, event: Event, vectors: Vectors) -> None:
     """A decision failed: store the candidate for a censor, unless there is one that says the same."""
-    from nous_online import censors
-
     decision = decisions.get(connection, agent.id, subject_of(event))
-    if vector is None:
-        raise Unavailable(f"event {event.id} has no vector yet; it is tried again")
     cause = Cause("agent", "learned", f"decision {decision.id} failed", effective_at=event.created_at)
-    censors.store(connection, agent, censor_candidate(decision), vector, cause=cause)
+    censors.store(connection, agent, censor_candidate(decision), vectors[0], cause=cause)
 
 
-def failed_trigger(connection: Connection, agent_id: str, event: Event) -> str:
+def failed_trigger(connection: Connection, agent_id: str, event: Event) -> list[str]:
     """Return the trigger of a failed decision's censor."""
-    return censor_candidate(decisions.get(connection, agent_id, subject_of(event))).trigger
+    return [censor_candidate(decisions.get(connection, agent_id, subject_of(event))).trigger]
 
 
-def count_guardrail(connection: Connection, agent: Agent, event: Event, _vector: Vectors | None) -> None:
-    """A guardrail was triggered: the censor it names counts an activation, which may make it block."""
-    from nous_online import censors
-
+def count_guardrail(connection: Connection, agent: Agent, event: Event, vectors: Vectors) -> None:
+    """A guardrail was triggered: each censor it names, or its action sets off, counts an activation."""
+    asked = guarded_action(event)
+    if asked is not None:
+        suspects = checking.find_suspects(connection, agent, asked, vectors, policy=censors.POLICY)
+        matches = checking.set_off(asked, suspects, Deadline(POLICY.immediate_s), policy=censors.POLICY)
+        checking.recorded(connection, agent.id, asked, list(matches))
+        return
     censor_ids = ids_of(event, "censor_id", "censor_ids")
     cause = Cause("agent", "activated", "a guardrail was triggered", effective_at=event.created_at)
     activated = censors.activate(connection, agent.id, censor_ids, at=event.created_at, cause=cause)
     absent = sorted(set(censor_ids) - {censor.id for censor in activated})
-    if absent or not censor_ids:
-        raise NotFound(f"event {event.id} (guardrail_triggered) names no active censor: {absent or event.payload}")
+    if absent:
+        raise NotFound(f"event {event.id} (guardrail_triggered) names {absent[0]}, which is no active censor")
 
 
-def flag_procedures(connection: Connection, agent: Agent, event: Event, _vector: Vectors | None) -> None:
+def guarded_action(event: Event) -> checking.Question | None:
+    """Return the action a guardrail was triggered by, None when the event names its censors instead."""
+    if ids_of(event, "censor_id", "censor_ids"):
+        return None
+    details: checking.CheckDetails = {"session_id": event.payload.get("session_id"), "at": event.created_at}
+    return checking.question(event.payload.get("action"), details, now=event.created_at, policy=censors.POLICY)
+
+
+def guarded_parts(_connection: Connection, _agent_id: str, event: Event) -> Sequence[str]:
+    """Return what of a guarded action is compared with censors."""
+    asked = guarded_action(event)
+    return () if asked is None else asked.parts
+
+
+def flag_procedures(connection: Connection, agent: Agent, event: Event, _vectors: Vectors) -> None:
     """Calibration drifted: the procedures it names, or those of a domain, are flagged for review."""
-    from nous_online import procedures
-
     domain = checked_optional("domain", event.payload.get("domain"), max_characters=100)
     procedure_ids = ids_of(event, "procedure_id", "procedure_ids")
     if not procedure_ids and domain is None:
@@ -143,7 +152,7 @@ def shortened(text: str, max_bytes: int) -> str:
 REACTIONS: Mapping[str, Reaction] = {
     "decision_recorded": Reaction(link_decision),
     "decision_failed": Reaction(warn_of_failure, failed_trigger),
-    "guardrail_triggered": Reaction(count_guardrail),
+    "guardrail_triggered": Reaction(count_guardrail, guarded_parts),
     "calibration_drift": Reaction(flag_procedures),
 }
 
@@ -157,8 +166,8 @@ def react_soon(agent: Agent, deadline: Deadline) -> None:
             if not has_undelivered(agent, soon):
                 break
             time.sleep(LOOK_AGAIN_S)
-    except Unavailable as error:
-        logger.info("reactions are left to the worker: %s", error)
+    except NousError as error:  # what was announced is stored: no failure to react may make it look otherwise
+        logger.warning("reactions are left to the worker: %s", error)
     agent.awake.set()
 
 
@@ -186,7 +195,7 @@ def react_to_batch(agent: Agent, deadline: Deadline, *, is_waiting: bool) -> int
         cursor = outbox.get_cursor(connection, agent.id, HEART, "lock" if is_waiting else "lock_free")
         if cursor is None:
             return 0
-        horizon = outbox.read_horizon(connection)
+        horizon = outbox.read_horizon(connection, cursor)
         events = outbox.next_events(connection, agent.id, cursor, horizon=horizon, names=list(REACTIONS))
         progress = reacted(connection, agent, cursor, events, vectors)
         if progress.delivered_count == len(events) < POLICY.batch_size:
@@ -195,26 +204,23 @@ def react_to_batch(agent: Agent, deadline: Deadline, *, is_waiting: bool) -> int
     return progress.delivered_count
 
 
-def prepared(agent: Agent, deadline: Deadline) -> dict[int, Vectors | NousError | None]:
-    """Return for each event that is due its vector, why it has none, or None where it needs none."""
-    texts: dict[int, str | None] = {}
+def prepared(agent: Agent, deadline: Deadline) -> dict[int, Vectors | NousError]:
+    """Return for each event that is due the vectors its reaction needs, or why they could not be had."""
+    texts: dict[int, Sequence[str]] = {}
     with agent.transaction(deadline) as connection:
         cursor = outbox.get_cursor(connection, agent.id, HEART, "read")
         if cursor is None:
             outbox.add_cursor(connection, agent.id, HEART, is_from_now=False)
-        horizon = outbox.read_horizon(connection)
-        for event, _ in outbox.next_events(
-            connection, agent.id, cursor or NO_PLACE, horizon=horizon, names=list(REACTIONS)
-        ):
-            texts[event.id] = None
+            cursor = AT_THE_BEGINNING
+        horizon = outbox.read_horizon(connection, cursor)
+        for event, _ in outbox.next_events(connection, agent.id, cursor, horizon=horizon, names=list(REACTIONS)):
+            texts[event.id] = ()
             with suppress(NousError):  # its reaction meets the same error, and says so
-                texts[event.id] = REACTIONS[event.name].text(connection, agent.id, event)
-    needed = sorted({text for text in texts.values() if text})
+                texts[event.id] = REACTIONS[event.name].texts(connection, agent.id, event)
     try:
-        vectors = dict(zip(needed, agent.embed(needed, deadline) if needed else (), strict=True))
+        return {event_id: agent.embed(each, deadline) if each else NO_VECTORS for event_id, each in texts.items()}
     except Unavailable as error:
-        return {event_id: error if text else None for event_id, text in texts.items()}
-    return {event_id: vectors[text] if text else None for event_id, text in texts.items()}
+        return {event_id: error if each else NO_VECTORS for event_id, each in texts.items()}
 
 
 def reacted(
@@ -222,7 +228,7 @@ def reacted(
     agent: Agent,
     cursor: Cursor,
     events: Sequence[tuple[Event, str]],
-    vectors: Mapping[int, Vectors | NousError | None],
+    vectors: Mapping[int, Vectors | NousError],
 ) -> Progress:
     """React event by event, each in a savepoint, until one has to be tried again or was announced just now."""
     here = Progress(cursor.last_xid, cursor.last_id, 0, cursor.failed_count)
@@ -239,15 +245,13 @@ def reacted(
     return here
 
 
-def attempted(
-    connection: Connection, agent: Agent, event: Event, vector: Vectors | NousError | None
-) -> Exception | None:
+def attempted(connection: Connection, agent: Agent, event: Event, vectors: Vectors | NousError) -> Exception | None:
     """React to one event, and return what went wrong; then nothing of it was written."""
     try:
         with connection.transaction():
-            if isinstance(vector, NousError):
-                raise vector
-            REACTIONS[event.name].act(connection, agent, event, vector)
+            if isinstance(vectors, NousError):
+                raise vectors
+            REACTIONS[event.name].act(connection, agent, event, vectors)
     except psycopg.OperationalError:  # the connection, a lock or the time: the whole batch comes again
         raise
     except Exception as error:  # whatever it is, it must not block the queue for ever

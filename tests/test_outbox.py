@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import threading
+from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
@@ -11,7 +13,7 @@ import pytest
 
 from nous_online.database import Database
 from nous_online.deadline import Deadline
-from nous_online.errors import InvalidInput
+from nous_online.errors import InvalidInput, Unsupported
 from nous_online.heart import Heart
 from nous_online.outbox import Event, deliver_due, emit, retry_delay_s
 
@@ -43,6 +45,13 @@ def cursor_of(owner: psycopg.Connection, consumer: str) -> tuple[Any, ...] | Non
     return owner.execute(
         "select failed_count, last_error, retry_at > now() from heart.outbox_cursors where consumer = %s", [consumer]
     ).fetchone()
+
+
+def documented_renumbering() -> list[str]:
+    """The statements that the decision record tells the owner of a restored database to run."""
+    record = Path(__file__).parent.parent / "docs/decisions/0010-outbox-in-the-order-of-transactions.md"
+    (block,) = re.findall(r"```sql\n(.*?)```", record.read_text("utf-8"), re.DOTALL)
+    return [statement for statement in block.split(";") if statement.strip()]
 
 
 def rested(owner: psycopg.Connection) -> None:
@@ -114,6 +123,38 @@ def test_an_id_drawn_early_by_a_late_transaction_is_still_delivered(
     heart.deliver()
 
     assert [event.payload["is"] for event in listener.heard] == ["early", "late"]
+
+
+def test_transactions_are_ordered_by_number_not_by_their_digits(
+    heart: Heart, owner: psycopg.Connection, listener: Listener
+) -> None:
+    heart.subscribe("*", listener, consumer="brain", since="beginning")
+    for xid in ("100", "99", "9"):
+        row = ["aria", "fact_learned", f'{{"xid": {xid}}}', xid]
+        owner.execute("insert into heart.outbox (agent_id, name, payload, written_xid) values (%s, %s, %s, %s)", row)
+
+    heart.deliver()
+
+    assert [event.payload["xid"] for event in listener.heard] == [9, 99, 100]
+
+
+def test_a_database_restored_from_a_dump_says_so_instead_of_waiting_for_ever(
+    heart: Heart, owner: psycopg.Connection, listener: Listener
+) -> None:
+    heart.subscribe("*", listener, consumer="brain", since="beginning")
+    heart.publish("before_the_dump")
+    heart.deliver()
+    owner.execute("update heart.outbox_cursors set last_xid = '4000000000' where consumer = 'brain'")
+    owner.execute("update heart.outbox set written_xid = '3999999999'")
+
+    heart.publish("after_the_restore")
+    with pytest.raises(Unsupported, match="restored from a dump"):
+        heart.deliver()
+    for statement in documented_renumbering():
+        owner.execute(statement)
+    heart.deliver()
+
+    assert listener.names == ["before_the_dump", "after_the_restore"]
 
 
 def test_what_is_rolled_back_is_never_delivered(heart: Heart, database: Database, listener: Listener) -> None:
