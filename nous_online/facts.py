@@ -17,7 +17,7 @@ from nous_online.changes import Cause, change_memory, get_memory, locked_memorie
 from nous_online.deadline import Deadline
 from nous_online.domain import SCOPES, SOURCE_KINDS, Fact, FactDetails, LearnAction, Learned, Neighbour, NewFact
 from nous_online.errors import Conflict, InvalidInput, NotFound
-from nous_online.judging import Judgement, Verdict
+from nous_online.judging import Judgement, OfflineJudge, Verdict
 from nous_online.kinds import FACT
 from nous_online.learning import Decision, decide, pair_of, questions, slot_of
 from nous_online.passages import passages, recall_vector
@@ -137,6 +137,9 @@ def learn(agent: Agent, new: NewFact, deadline: Deadline) -> Learned:
             if request is not None:
                 return repeated(connection, agent, request, new)
             open_questions = [n for n in questions(new, near, agent.policy) if n.fact.id not in judgements]
+            if isinstance(agent.judge, OfflineJudge):  # it answers in less time than it takes to look around once more
+                judgements.update(ask(agent, new, open_questions, deadline))
+                open_questions = []
             if not open_questions or not rounds_left:
                 return write(connection, agent, ready, decide(new, near, judgements, agent.policy))
         # Asking may take seconds: never inside a transaction that others wait for.
@@ -145,6 +148,8 @@ def learn(agent: Agent, new: NewFact, deadline: Deadline) -> Learned:
 
 def ask(agent: Agent, new: NewFact, near: Sequence[Neighbour], deadline: Deadline) -> dict[UUID, Judgement]:
     """Return what the judge says of each pair; a judge that says nothing leaves them undecided, and the fact stored."""
+    if not near:
+        return {}
     judgements = agent.ask([pair_of(new, n) for n in near], deadline) or [UNDECIDED] * len(near)
     return {n.fact.id: judgement for n, judgement in zip(near, judgements, strict=True)}
 

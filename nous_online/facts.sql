@@ -27,21 +27,21 @@ with size as materialized (
 ), near as materialized (
     (select id, embedding <=> %(embedding)s as distance
      from heart.facts
-     where agent_id = %(agent_id)s and state = 'active' and embedding_space_id = {space_id} and {in_scope}
+     where agent_id = %(agent_id)s and state = 'active' and embedding_space_id = {space_id} and scope = %(scope)s and {of_user} and {of_project}
        and (select is_small from size)
      order by (embedding <=> %(embedding)s) + 0
      limit %(limit)s)
     union all
     (select id, embedding::vector({dimensions}) <=> %(embedding)s as distance
      from heart.facts
-     where agent_id = %(agent_id)s and state = 'active' and embedding_space_id = {space_id} and {in_scope}
+     where agent_id = %(agent_id)s and state = 'active' and embedding_space_id = {space_id} and scope = %(scope)s and {of_user} and {of_project}
        and not (select is_small from size)
      order by embedding::vector({dimensions}) <=> %(embedding)s
      limit %(limit)s)
 ), same_slot as materialized (
     select id, embedding <=> %(embedding)s as distance
     from heart.facts
-    where agent_id = %(agent_id)s and state = 'active' and slot = %(slot)s and embedding_space_id = {space_id} and {in_scope}
+    where agent_id = %(agent_id)s and state = 'active' and slot = %(slot)s and embedding_space_id = {space_id} and scope = %(scope)s and {of_user} and {of_project}
     order by learned_at desc, id
     limit %(limit)s
 ), candidate as (
@@ -52,8 +52,18 @@ from candidate c
 join heart.facts f on f.agent_id = %(agent_id)s and f.id = c.id
 order by c.distance, f.id
 
--- name: in_scope
-scope = %(scope)s and user_id is not distinct from %(user_id)s and project_id is not distinct from %(project_id)s
+-- name: of_user
+user_id = %(user_id)s
+
+-- name: of_nobody
+-- Not "is not distinct from": the planner guesses that it holds for one row in two hundred, and then reads them all.
+user_id is null
+
+-- name: of_project
+project_id = %(project_id)s
+
+-- name: of_no_project
+project_id is null
 
 -- name: store_fact
 with stored as (

@@ -366,6 +366,7 @@ def _numerals(cased: tuple[str, ...]) -> frozenset[str]:
     )
 
 
+@lru_cache(maxsize=65_536)
 def stem(word: str) -> str:
     """Cut the commonest English endings, so that "plays", "played" and "playing" agree."""
     if len(word) < 4 or not word.isalpha():

@@ -45,15 +45,18 @@ class Embedded:
 
 
 @cache
-def composed(statement: str, space: EmbeddingSpace, row: str) -> Composed:
-    """Fill the space and the columns of a fact, taken from `row`, into a statement.
+def composed(
+    statement: str, space: EmbeddingSpace, row: str, *, has_user: bool = False, has_project: bool = False
+) -> Composed:
+    """Fill the space, the reach and the columns of a fact, taken from `row`, into a statement.
 
     Width and name of the space must be constants for its index to be used.
     """
     return SQL(FACTS[statement]).format(
         dimensions=Literal(space.dimensions),
         space_id=Literal(space.id),
-        in_scope=SQL(FACTS["in_scope"]),
+        of_user=SQL(FACTS["of_user" if has_user else "of_nobody"]),
+        of_project=SQL(FACTS["of_project" if has_project else "of_no_project"]),
         columns=SQL(", ").join(Identifier(row, name) for name in FACT.columns),
     )
 
@@ -106,9 +109,15 @@ def look_around(
     ):
         connection.execute(FACTS["lock_agent"], {"agent_id": agent_id})
         requests.execute(FACTS["find_requests"], {"agent_id": agent_id, "keys": [new.fact.idempotency_key]})
-        neighbours.execute(composed("nearest_facts", space, "f"), around(agent_id, new, limit))
+        neighbours.execute(nearest_to(new.fact, space), around(agent_id, new, limit))
         earlier, rows = requests.fetchone(), neighbours.fetchall()
     return earlier, [Neighbour(similarity=row.pop("similarity"), fact=Fact(**row)) for row in rows]
+
+
+def nearest_to(fact: NewFact, space: EmbeddingSpace) -> Composed:
+    """Return the search for what is near a new fact, among the facts of the same user and project."""
+    whose = {"has_user": fact.user_id is not None, "has_project": fact.project_id is not None}
+    return composed("nearest_facts", space, "f", **whose)
 
 
 def around(agent_id: str, new: Embedded, limit: int) -> dict[str, Any]:
