@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from io import BytesIO
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, LiteralString, TypeAlias
+from typing import Any, LiteralString, TypeAlias, TypeVar
 
 import numpy as np
 import polars as pl
@@ -28,6 +29,7 @@ from nous_online.statements import statements
 Bytes: TypeAlias = NDArray[np.uint8]
 Places: TypeAlias = NDArray[np.int64]
 Query: TypeAlias = LiteralString | Composed
+Thing = TypeVar("Thing")
 
 BLOCKS = statements("nous_pipelines", "copy_binary.sql")
 SIGNATURE = b"PGCOPY\n\xff\r\n\0"
@@ -64,6 +66,13 @@ def anywhere(rows: bytes, dtype: DTypeLike) -> NDArray[Any]:
     return np.ndarray((len(rows) - wire.itemsize + 1,), wire, rows, strides=(1,))
 
 
+def native(numbers: NDArray[Any]) -> NDArray[Any]:
+    """Turn numbers, where they lie, into the byte order of this machine."""
+    if not numbers.dtype.isnative:
+        numbers.byteswap(inplace=True)
+    return numbers.view(numbers.dtype.newbyteorder("="))
+
+
 def read_rows(connection: Connection, query: Query, parameters: Mapping[str, Any]) -> pl.DataFrame:
     """Return the rows of a query as a table, as `read_parts` reads them."""
     return pl.concat(read_parts(connection, query, parameters))
@@ -82,9 +91,18 @@ def read_parts(
     yield pl.DataFrame(schema={name: DECODERS[kind][0] for name, kind in kinds.items()})
     command = SQL(BLOCKS["copy_rows"]).format(composed(query))
     with connection.cursor() as cursor, cursor.copy(command, parameters) as copy:
-        for rows, bounds in _batches(copy):
+        for rows, bounds in taken_ahead(_batches(copy)):
             if len(bounds) > 1:
                 yield _parsed(rows, bounds, kinds)
+
+
+def taken_ahead(things: Iterator[Thing]) -> Generator[Thing, None, None]:
+    """Yield things, the next one taken in another thread while this one is used; what taking raises comes through."""
+    with ThreadPoolExecutor(1) as other:
+        taken = other.submit(next, things, None)
+        while (thing := taken.result()) is not None:
+            taken = other.submit(next, things, None)
+            yield thing
 
 
 def composed(query: Query) -> SQL | Composed:
@@ -180,7 +198,7 @@ def _batches(messages: Iterable[Buffer]) -> Iterator[tuple[bytes, Places]]:
     held, sizes = BytesIO(), list[int]()
     for message in messages:
         sizes.append(held.write(message))  # copied at once: thousands of waiting buffers would keep the collector busy
-        if held.tell() >= PARSED_AT_ONCE:
+        if len(sizes) == ROW_GROUP_SIZE or held.tell() >= PARSED_AT_ONCE:
             yield _batch(held.getvalue(), sizes)
             held, sizes = BytesIO(), []
     if sizes:
@@ -266,7 +284,7 @@ def _vectors(fields: Fields) -> pl.Series:
     """Skip the four bytes that hold the width; rows of several widths are taken one by one."""
     sizes = fields.sizes - 4
     if (sizes == sizes[0]).all():
-        return pl.Series(fields.cut(int(sizes[0]), skip=4).view(">f4").astype(np.float32))
+        return pl.Series(native(fields.cut(int(sizes[0]), skip=4).view(">f4")))
     places = zip((fields.starts + 4).tolist(), sizes.tolist(), strict=True)
     return pl.Series([np.frombuffer(fields.rows, ">f4", size // 4, start).astype(np.float32) for start, size in places])
 

@@ -188,8 +188,8 @@ def write_facts(connection: Connection, bounds: Mapping[str, Any], path: Path) -
     """Write the facts by id while they are read, sorting them only where they don't come so; return their number."""
     usage = read_rows(connection, BLOCKS["usage"], bounds)
     rewound = read_rows(connection, facts_from("rewound"), bounds)
-    is_rising = connection.execute(BLOCKS["is_rising"], bounds).fetchone() == (True,)
-    source = facts_from("present" if is_rising else "present_by_id")
+    is_untouched = connection.execute(BLOCKS["is_untouched"]).fetchone() == (True,)
+    source = facts_from("present" if is_untouched else "present_by_id")
     with closing(read_parts(connection, source, bounds)) as present:
         unchanged = (without(part, rewound) for part in present)
         parts = (with_usage(as_stored(part), usage) for part in chain(unchanged, [rewound]))
