@@ -2,27 +2,24 @@
 
 from __future__ import annotations
 
-import time
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
 
 import psycopg
 import pytest
+from closed_episodes import TALK, facts, waiting
 from conftest import ScriptedWriter, WordEmbedder
 
 from nous_online.changes import Cause, add_memory
 from nous_online.domain import Episode, Procedure
 from nous_online.episodes import new_episode, store_deferred
-from nous_online.errors import Unavailable
 from nous_online.heart import Heart
 from nous_online.kinds import PROCEDURE
-from nous_online.status import status_of
 from nous_online.worker import Worked
 
 MAY = datetime(2026, 5, 1, 9, tzinfo=UTC)
 HOUR = timedelta(hours=1)
-TALK = "Ada: the parcel is late.\nfact: Parcels to Oslo take nine days\nfact: Ada orders from Bergen"
 
 
 def completed(heart: Heart, detail: str | None = TALK, **details: Any) -> Episode:
@@ -30,11 +27,6 @@ def completed(heart: Heart, detail: str | None = TALK, **details: Any) -> Episod
     episode = heart.record_episode(detail, **details)
     heart.work()
     return heart.get_episode(episode.id)
-
-
-def facts(owner: psycopg.Connection) -> list[dict[str, Any]]:
-    with owner.cursor(row_factory=psycopg.rows.dict_row) as cursor:
-        return cursor.execute("select * from heart.facts order by content").fetchall()
 
 
 def procedure(heart: Heart, name: str) -> Procedure:
@@ -47,20 +39,8 @@ def counts(owner: psycopg.Connection) -> list[tuple[str, int, int]]:
     return owner.execute("select name, success_count, failure_count from heart.procedures order by name").fetchall()
 
 
-def waiting(owner: psycopg.Connection) -> tuple[int, float, str | None] | None:
-    """The attempts at the one unfinished completion, the seconds until the next, and the last error."""
-    return owner.execute(
-        "select attempt_count, extract(epoch from due_at - now())::float, last_error "
-        "from heart.completions where finished_at is null"
-    ).fetchone()
-
-
 def announcements(owner: psycopg.Connection) -> list[dict[str, Any]]:
     return [row[0] for row in owner.execute("select payload from heart.outbox where name = 'episode_completed'")]
-
-
-def make_due(owner: psycopg.Connection) -> None:
-    owner.execute("update heart.completions set due_at = now() where finished_at is null")
 
 
 # --- what is drawn ---
@@ -258,156 +238,3 @@ def test_decisions_of_the_session_made_meanwhile_are_linked_both_ways(heart: Hea
     assert {row[0] for row in linked} == {early, here}
     assert late not in episode.decision_ids
     assert elsewhere not in episode.decision_ids
-
-
-# --- when something fails ---
-
-
-class Moody(ScriptedWriter):
-    """A writer that fails so often before it writes."""
-
-    def __init__(self, *errors: Exception) -> None:
-        super().__init__()
-        self.errors = list(errors)
-
-    def write(self, episode):
-        if self.errors:
-            raise self.errors.pop(0)
-        return super().write(episode)
-
-
-def with_writer(heart: Heart, writer: Any) -> Heart:
-    agent = heart.agent
-    return Heart.open(
-        agent.id,
-        database=agent.database,
-        embedder=agent.embedder,
-        judge=agent.judge,
-        writer=writer,
-        works_in_background=False,
-    )
-
-
-def test_a_writer_that_fails_is_asked_again_later_and_nothing_is_lost(heart: Heart, owner: psycopg.Connection):
-    moody = with_writer(heart, Moody(Unavailable("no model today"), ZeroDivisionError("oops")))
-    episode = moody.record_episode(TALK)
-
-    for attempt, wait_s, error in ((1, 15, "no model today"), (2, 30, "ZeroDivisionError")):
-        assert moody.work() == Worked()
-        attempts, seconds, said = waiting(owner) or (0, 0, "")
-        assert (attempts, seconds) == (attempt, pytest.approx(wait_s, abs=2))
-        assert error in (said or "")
-        assert moody.work() == Worked()
-        make_due(owner)
-    assert moody.work().completed == 1
-
-    assert moody.get_episode(episode.id).summary == "Ada: the parcel is late."
-    assert len(facts(owner)) == 2
-    assert waiting(owner) is None
-
-
-def test_what_failed_is_told_in_the_status(heart: Heart):
-    moody = with_writer(heart, Moody(Unavailable("no model today")))
-    moody.record_episode(TALK)
-    moody.record_episode(TALK)
-
-    moody.work()
-
-    with heart.agent.transaction(heart.agent.deadline(None)) as connection:
-        found = status_of(connection, "aria").waiting
-    assert (found.episodes, found.failed_episodes, found.last_error) == (1, 1, "no model today")
-
-
-def test_one_that_fails_holds_up_no_other(heart: Heart):
-    moody = with_writer(heart, Moody(Unavailable("no model today")))
-    first, second = moody.record_episode(TALK), moody.record_episode(TALK)
-
-    assert moody.work().completed == 1
-    assert moody.get_episode(first.id).completed_at is None
-    assert moody.get_episode(second.id).completed_at is not None
-
-
-class Slow(ScriptedWriter):
-    """A writer that takes its time."""
-
-    def write(self, episode):
-        time.sleep(5)
-        return super().write(episode)
-
-
-def test_a_slow_writer_ends_the_call_by_its_deadline(heart: Heart, owner: psycopg.Connection):
-    slow = with_writer(heart, Slow())
-    slow.record_episode(TALK)
-    began = time.monotonic()
-
-    assert slow.work(deadline_s=0.5) == Worked()
-
-    assert time.monotonic() - began < 1
-    attempts, _, error = waiting(owner) or (0, 0, "")
-    assert attempts == 1
-    assert "did not answer" in (error or "")
-
-
-class Forgetful(WordEmbedder):
-    """An embedder that fails so often before it embeds."""
-
-    def __init__(self) -> None:
-        self.failures = 0
-
-    def embed_documents(self, texts):
-        if self.failures:
-            self.failures -= 1
-            message = "no vectors today"
-            raise Unavailable(message)
-        return super().embed_documents(texts)
-
-
-def test_a_draft_is_written_once_however_often_the_rest_fails(
-    heart: Heart, owner: psycopg.Connection, writer: ScriptedWriter
-):
-    forgetful = Forgetful()
-    unlucky = Heart.open(
-        "aria", database=heart.agent.database, embedder=forgetful, writer=writer, works_in_background=False
-    )
-    unlucky.record_episode(TALK)
-    forgetful.failures = 3
-
-    for _ in range(3):
-        assert unlucky.work() == Worked()
-        make_due(owner)
-    assert unlucky.work().completed == 1
-
-    assert len(writer.told) == 1
-    assert len(facts(owner)) == 2
-
-
-def test_a_title_told_meanwhile_is_kept(heart: Heart, owner: psycopg.Connection):
-    class Told(ScriptedWriter):
-        def write(self, episode):
-            heart.update_episode(recorded.id, title="Told meanwhile", participants=["Ada"])
-            return super().write(episode)
-
-    interrupted = with_writer(heart, Told())
-    recorded = interrupted.record_episode(TALK)
-
-    assert interrupted.work() == Worked()
-    make_due(owner)
-    assert interrupted.work().completed == 1
-
-    episode = heart.get_episode(recorded.id)
-    assert (episode.title, episode.participants) == ("Told meanwhile", ["Ada"])
-    assert len(facts(owner)) == 2
-
-
-def test_no_episode_is_begun_that_could_not_be_finished_in_time(heart: Heart, owner: psycopg.Connection):
-    class Steady(ScriptedWriter):
-        def write(self, episode):
-            time.sleep(0.6)
-            return super().write(episode)
-
-    steady = with_writer(heart, Steady())
-    for _ in range(3):
-        steady.record_episode("Ada: hello.")
-
-    assert steady.work(deadline_s=2).completed == 2
-    assert waiting(owner) == (0, pytest.approx(0, abs=30), None)

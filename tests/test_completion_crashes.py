@@ -11,6 +11,7 @@ from uuid import UUID
 
 import psycopg
 import pytest
+from closed_episodes import make_due
 from conftest import ScriptedWriter, WordEmbedder
 
 from nous_online.changes import Cause, add_memory
@@ -68,10 +69,6 @@ def failed_episode(heart: Heart) -> Episode:
     with heart.agent.transaction(heart.agent.deadline(None)) as connection:
         used = add_memory(connection, "aria", PROCEDURE, {"name": "ship"}, cause=cause)
     return heart.record_episode(TALK, outcome="failure", procedures_activated=[used.id])
-
-
-def make_due(owner: psycopg.Connection) -> None:
-    owner.execute("update heart.completions set due_at = now() where finished_at is null")
 
 
 def traces(owner: psycopg.Connection, episode_id: UUID) -> dict[str, int]:

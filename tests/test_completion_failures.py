@@ -1,0 +1,166 @@
+"""Completions whose writer or embedder fails, is slow, or is overtaken: nothing is lost, and the reason is kept."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import psycopg
+import pytest
+from closed_episodes import TALK, facts, make_due, waiting
+from conftest import ScriptedWriter, WordEmbedder
+
+from nous_online.errors import Unavailable
+from nous_online.heart import Heart
+from nous_online.status import status_of
+from nous_online.worker import Worked
+
+
+class Moody(ScriptedWriter):
+    """A writer that fails so often before it writes."""
+
+    def __init__(self, *errors: Exception) -> None:
+        super().__init__()
+        self.errors = list(errors)
+
+    def write(self, episode):
+        if self.errors:
+            raise self.errors.pop(0)
+        return super().write(episode)
+
+
+def with_writer(heart: Heart, writer: Any) -> Heart:
+    agent = heart.agent
+    return Heart.open(
+        agent.id,
+        database=agent.database,
+        embedder=agent.embedder,
+        judge=agent.judge,
+        writer=writer,
+        works_in_background=False,
+    )
+
+
+def test_a_writer_that_fails_is_asked_again_later_and_nothing_is_lost(heart: Heart, owner: psycopg.Connection):
+    moody = with_writer(heart, Moody(Unavailable("no model today"), ZeroDivisionError("oops")))
+    episode = moody.record_episode(TALK)
+
+    for attempt, wait_s, error in ((1, 15, "no model today"), (2, 30, "ZeroDivisionError")):
+        assert moody.work() == Worked()
+        attempts, seconds, said = waiting(owner) or (0, 0, "")
+        assert (attempts, seconds) == (attempt, pytest.approx(wait_s, abs=2))
+        assert error in (said or "")
+        assert moody.work() == Worked()
+        make_due(owner)
+    assert moody.work().completed == 1
+
+    assert moody.get_episode(episode.id).summary == "Ada: the parcel is late."
+    assert len(facts(owner)) == 2
+    assert waiting(owner) is None
+
+
+def test_what_failed_is_told_in_the_status(heart: Heart):
+    moody = with_writer(heart, Moody(Unavailable("no model today")))
+    moody.record_episode(TALK)
+    moody.record_episode(TALK)
+
+    moody.work()
+
+    with heart.agent.transaction(heart.agent.deadline(None)) as connection:
+        found = status_of(connection, "aria").waiting
+    assert (found.episodes, found.failed_episodes, found.last_error) == (1, 1, "no model today")
+
+
+def test_one_that_fails_holds_up_no_other(heart: Heart):
+    moody = with_writer(heart, Moody(Unavailable("no model today")))
+    first, second = moody.record_episode(TALK), moody.record_episode(TALK)
+
+    assert moody.work().completed == 1
+    assert moody.get_episode(first.id).completed_at is None
+    assert moody.get_episode(second.id).completed_at is not None
+
+
+class Slow(ScriptedWriter):
+    """A writer that takes its time."""
+
+    def write(self, episode):
+        time.sleep(5)
+        return super().write(episode)
+
+
+def test_a_slow_writer_ends_the_call_by_its_deadline(heart: Heart, owner: psycopg.Connection):
+    slow = with_writer(heart, Slow())
+    slow.record_episode(TALK)
+    began = time.monotonic()
+
+    assert slow.work(deadline_s=0.5) == Worked()
+
+    assert time.monotonic() - began < 1
+    attempts, _, error = waiting(owner) or (0, 0, "")
+    assert attempts == 1
+    assert "did not answer" in (error or "")
+
+
+class Forgetful(WordEmbedder):
+    """An embedder that fails so often before it embeds."""
+
+    def __init__(self) -> None:
+        self.failures = 0
+
+    def embed_documents(self, texts):
+        if self.failures:
+            self.failures -= 1
+            message = "no vectors today"
+            raise Unavailable(message)
+        return super().embed_documents(texts)
+
+
+def test_a_draft_is_written_once_however_often_the_rest_fails(
+    heart: Heart, owner: psycopg.Connection, writer: ScriptedWriter
+):
+    forgetful = Forgetful()
+    unlucky = Heart.open(
+        "aria", database=heart.agent.database, embedder=forgetful, writer=writer, works_in_background=False
+    )
+    unlucky.record_episode(TALK)
+    forgetful.failures = 3
+
+    for _ in range(3):
+        assert unlucky.work() == Worked()
+        make_due(owner)
+    assert unlucky.work().completed == 1
+
+    assert len(writer.told) == 1
+    assert len(facts(owner)) == 2
+
+
+def test_a_title_told_meanwhile_is_kept(heart: Heart, owner: psycopg.Connection):
+    class Told(ScriptedWriter):
+        def write(self, episode):
+            heart.update_episode(recorded.id, title="Told meanwhile", participants=["Ada"])
+            return super().write(episode)
+
+    interrupted = with_writer(heart, Told())
+    recorded = interrupted.record_episode(TALK)
+
+    assert interrupted.work() == Worked()
+    make_due(owner)
+    assert interrupted.work().completed == 1
+
+    episode = heart.get_episode(recorded.id)
+    assert (episode.title, episode.participants) == ("Told meanwhile", ["Ada"])
+    assert len(facts(owner)) == 2
+
+
+def test_no_episode_is_begun_that_could_not_be_finished_in_time(heart: Heart, owner: psycopg.Connection):
+    class Steady(ScriptedWriter):
+        def write(self, episode):
+            time.sleep(0.6)
+            return super().write(episode)
+
+    steady = with_writer(heart, Steady())
+    for _ in range(3):
+        steady.record_episode("Ada: hello.")
+
+    assert steady.work(deadline_s=2).completed == 2
+    assert waiting(owner) == (0, pytest.approx(0, abs=30), None)
