@@ -180,7 +180,8 @@ def read_deed(text: str) -> Deed:
     plain = CAMEL.sub(" ", text[:MOST_CHARACTERS].replace("_", " ")).lower()
     for phrase, said in PHRASES:
         plain = phrase.sub(said, plain)
-    spoken = [ALIASES.get(word, word) for word in WORD.findall(plain)]
+    found: list[str] = WORD.findall(plain)
+    spoken = [ALIASES.get(word, word) for word in found]
     place = next((number for number, word in enumerate(spoken) if word in LACKS), len(spoken))
     head = verb(spoken[:place])
     words = tuple(root(word) for word in spoken if word not in FUNCTION_WORDS or word in DENIALS)
