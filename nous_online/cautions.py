@@ -45,7 +45,8 @@ _WRONG = alternatives(
     "didn't work", "stuck", "exhausted", "ran out",
 )  # fmt: skip
 _CAUSE_FIRST = re.compile(rf"^(?:\w+ )?(?:when|after|because|since|once|as soon as|by)\s+{_ACTION},\s", re.IGNORECASE)
-_CAUSE_LAST = re.compile(rf"\b(?:because(?: of)?|after|when|due to|by)\s+{_ACTION}", re.IGNORECASE)
+_BECAUSE = re.compile(rf"\b(?:because(?: of)?|due to)\s+{_ACTION}", re.IGNORECASE)
+_AFTERWARDS = re.compile(rf"\b(?:after|when|by)\s+{_ACTION}", re.IGNORECASE)
 _CAUSED = re.compile(
     r"^(?P<action>[^,.;!?]{3,160}?)\s+(?:caused?|led to|broke|breaks|resulted in|crashed|triggered|deleted|corrupted"
     r"|overwrote)\b",
@@ -98,7 +99,8 @@ def gone_wrong(sentence: Sentence) -> Iterator[Caution]:
     text = straight(sentence.text)
     if not _WRONG.search(text) or text.endswith("?") or not is_prose(text):
         return
-    match = _CAUSE_FIRST.search(text) or _CAUSED.search(text) or _CAUSE_LAST.search(text)
+    patterns = (_CAUSE_FIRST, _BECAUSE, _CAUSED, _AFTERWARDS)
+    match = next((match for pattern in patterns if (match := pattern.search(text))), None)
     if match and (trigger := action(match)):
         yield Caution(trigger, said(sentence))
 

@@ -43,16 +43,19 @@ WORTH_KEEPING = 1.0
 """One kind of lasting wording, or a name together with something to check."""
 
 
+THIRD_PERSON = re.compile(r"\b[a-z]{3,}(?<!s)s\b")
 ARTICLES = ("the ", "a ", "an ", "our ")
+ENDS = (".", "!", "。", "！")  # noqa: RUF001 — and an exclamation so
 OPEN_ENDS = ("?", "？", ":", "…")  # noqa: RUF001 — a question in Chinese ends so
 SPEAKING_FOR_ITSELF = frozenset({"assistant", "call", "function", "ai", "agent", "bot", "model", "tool", "system"})
 
 
 @dataclass(frozen=True)
 class Durable:
-    """A sentence worth keeping, what it is about, and which kind of wording made it so."""
+    """A sentence worth keeping: as a statement of its own, what it is about, and which kind of wording made it so."""
 
     sentence: Sentence
+    content: str
     subject: str | None
     category: str | None
 
@@ -69,12 +72,19 @@ def durable(sentences: Sequence[Sentence], vectors: Vectors, ranks: NDArray[np.f
             continue
         if not any(repeats(sentences, vectors, place, other) for other in chosen):
             chosen.append(place)
-    return [Durable(sentences[i], subject_of(sentences[i]), category_of(sentences[i].text)) for i in sorted(chosen)]
+    return [stated(sentences[i]) for i in sorted(chosen)]
+
+
+def stated(sentence: Sentence) -> Durable:
+    """Return a sentence as a statement of its own: whoever says "I" or "we" is named before it."""
+    subject = subject_of(sentence)
+    content = said(sentence) if sentence.speaker and subject == sentence.speaker else sentence.text
+    return Durable(sentence, content, subject, category_of(sentence.text))
 
 
 def repeats(sentences: Sequence[Sentence], vectors: Vectors, one: int, other: int) -> bool:
     """Tell whether two sentences state one fact: close, with no number, name or negation between them."""
-    a, b = said(sentences[one]), said(sentences[other])
+    a, b = stated(sentences[one]).content, stated(sentences[other]).content
     close = float(vectors[one] @ vectors[other]) >= POLICY.same_fact_similarity
     return cleaned(a).casefold() == cleaned(b).casefold() or (close and not differences(a, b))
 
@@ -105,8 +115,10 @@ def is_statement(sentence: Sentence) -> bool:
 
 def says_something(text: str) -> bool:
     """Tell whether a text has a verb; a long sentence is taken to have one we don't know, a list entry is not."""
-    is_sentence = text.rstrip(CLOSING).endswith((".", "!")) and word_count(text) > FRAGMENT
-    return is_sentence or bool(VERBS.search(text))
+    if VERBS.search(text):
+        return True
+    is_ended = text.rstrip(CLOSING).endswith(ENDS)
+    return is_ended and (word_count(text) > FRAGMENT or bool(THIRD_PERSON.search(text)))
 
 
 def speaks_for_somebody(sentence: Sentence) -> bool:
@@ -121,7 +133,7 @@ def wording(text: str) -> float:
     return (
         1.0 * bool(PREFERENCE.search(text))
         + 1.0 * bool(DECISION.search(text))
-        + 0.7 * bool(RULE.search(text))
+        + 1.0 * bool(RULE.search(text))
         + 0.6 * bool(LASTING.search(text))
     )
 

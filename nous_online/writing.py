@@ -178,10 +178,8 @@ def budget(detail: str) -> int:
 
 
 def fact_draft(found: Durable) -> FactDraft:
-    """Return the fact a durable sentence states; whoever says "I" or "we" is named before it."""
-    sentence = found.sentence
-    is_own = sentence.speaker is not None and found.subject == sentence.speaker
-    return FactDraft(said(sentence) if is_own else sentence.text, found.subject, found.category, sentence.text)
+    """Return the fact a durable sentence states."""
+    return FactDraft(found.content, found.subject, found.category, found.sentence.text)
 
 
 def censor_drafts(episode: Told, ranked: Sequence[Sentence]) -> tuple[CensorDraft, ...]:
