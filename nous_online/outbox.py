@@ -147,6 +147,13 @@ def checked_consumer(consumer: object) -> str:
     return name
 
 
+def checked_handler(handler: object) -> Handler:
+    """Return what is to be called with events."""
+    if not callable(handler):
+        raise InvalidInput(f"handler must be something to call with an event, got {handler!r}")
+    return handler
+
+
 def checked_payload(payload: object) -> Mapping[str, Any]:
     """Return a payload that JSON and PostgreSQL can hold, at most 64 KiB of it."""
     if not isinstance(payload, Mapping):

@@ -20,7 +20,7 @@ from nous_online.changes import Cause
 from nous_online.deadline import Deadline
 from nous_online.embedding import Vectors
 from nous_online.episode_changes import EpisodeChange
-from nous_online.errors import InvalidInput, NotFound, NousError, Refused, Unavailable
+from nous_online.errors import Conflict, InvalidInput, NotFound, NousError, Refused, Unavailable, Unsupported
 from nous_online.outbox import HEART, POLICY, Cursor, Event, Progress
 from nous_online.validation import checked_id, checked_optional
 
@@ -217,10 +217,17 @@ def prepared(agent: Agent, deadline: Deadline) -> dict[int, Vectors | NousError]
             texts[event.id] = ()
             with suppress(NousError):  # its reaction meets the same error, and says so
                 texts[event.id] = REACTIONS[event.name].texts(connection, agent.id, event)
+    return {event_id: embedded(agent, each, deadline) if each else NO_VECTORS for event_id, each in texts.items()}
+
+
+def embedded(agent: Agent, texts: Sequence[str], deadline: Deadline) -> Vectors | NousError:
+    """Return the vectors of some texts, or why they could not be had."""
     try:
-        return {event_id: agent.embed(each, deadline) if each else NO_VECTORS for event_id, each in texts.items()}
+        return agent.embed(texts, deadline)
     except Unavailable as error:
-        return {event_id: error if each else NO_VECTORS for event_id, each in texts.items()}
+        return error
+    except InvalidInput as error:  # of the embedder's making, so no fault of the event that is to be passed over
+        return Unsupported(str(error))
 
 
 def reacted(
@@ -261,7 +268,7 @@ def attempted(connection: Connection, agent: Agent, event: Event, vectors: Vecto
 
 def is_worth_another(error: Exception, failed_count: int) -> bool:
     """Tell whether a reaction that failed so often is to be tried again."""
-    if isinstance(error, Unavailable):
+    if isinstance(error, Unavailable | Conflict):
         return True
     return not isinstance(error, FINAL) and failed_count < POLICY.attempt_count
 

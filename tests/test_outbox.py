@@ -373,6 +373,11 @@ def test_a_consumer_has_a_name_of_its_own(heart: Heart, listener: Listener, cons
         heart.subscribe("*", listener, consumer=consumer)
 
 
+def test_a_handler_can_be_called(heart: Heart) -> None:
+    with pytest.raises(InvalidInput, match="handler"):
+        heart.subscribe("*", "print", consumer="brain")  # pyright: ignore[reportArgumentType]
+
+
 def test_an_event_from_outside_may_tell_of_a_memory(heart: Heart, listener: Listener) -> None:
     heart.subscribe("*", listener, consumer="brain")
     memory_id = uuid4()

@@ -129,13 +129,30 @@ def test_loading_twice_holds_once(heart: Heart) -> None:
     assert [(entry.kind, entry.id) for entry in memory.items] == [("fact", ids[0])]
 
 
-def test_every_kind_of_memory_can_be_held(heart: Heart, database: Database) -> None:
+def test_every_kind_of_memory_can_be_held(heart: Heart) -> None:
     episode = heart.record_episode("We deployed the api together", title="A deploy")
+    procedure = heart.store_procedure("Deploy the api", goals=["calm"])
+    censor = heart.add_censor("deploy on Friday", "nobody is there")
     (fact_id,) = learned(heart, "The cat sleeps on the sofa")
+    heart.focus("deploy the api")
 
-    memory = heart.load_context(episode_ids=[episode.id], fact_ids=[fact_id], note="and a note")
+    heart.load_context(procedure_id=procedure.id)
+    memory = heart.load_context(
+        episode_ids=[episode.id], fact_ids=[fact_id], censor_ids=[censor.id], note="the api of today"
+    )
 
-    assert {entry.kind for entry in memory.items} == {"episode", "fact", "note"}
+    assert {entry.kind for entry in memory.items} == {"episode", "fact", "procedure", "censor", "note"}
+    assert all(entry.text for entry in memory.items)
+    assert memory.items[-1].kind == "fact"
+    assert all(entry.relevance > 0.2 for entry in memory.items[:-1])
+
+
+def test_an_activated_procedure_is_held(heart: Heart) -> None:
+    procedure = heart.store_procedure("Deploy the api", goals=["calm"])
+
+    heart.activate_procedure(procedure.id, session_id="s")
+
+    assert [entry.id for entry in heart.get_working_memory("s").items] == [procedure.id]
 
 
 def test_a_memory_that_is_not_there_is_not_loaded(heart: Heart) -> None:

@@ -100,7 +100,7 @@ class DecisionVerbs(Verbs):
         subscription = Subscription(
             outbox.checked_consumer(consumer),
             EVERYTHING if name == EVERYTHING else outbox.checked_name(name),
-            handler,
+            outbox.checked_handler(handler),
             self.agent.subscriptions,
         )
         is_from_now = checked_choice("since", since, ("now", "beginning")) == "now"
