@@ -5,10 +5,9 @@ from __future__ import annotations
 import os
 import selectors
 import socket
-import threading
 import time
 from collections.abc import Generator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Literal
 
 import psycopg
@@ -22,6 +21,7 @@ from nous_online.isolation import require_isolation
 from nous_online.migrations import is_current, lock, migrate
 from nous_online.settings import settings
 from nous_online.statements import statements
+from nous_online.watchdog import WATCHDOG
 
 Role = Literal["nous_app", "nous_night", "nous_purge"]
 SQL = statements("nous_online", "database.sql")
@@ -117,11 +117,17 @@ class Database:
 
     @contextmanager
     def transaction(
-        self, agent_id: str | None = None, *, timeout_s: float = 60.0, is_snapshot: bool = False
+        self,
+        agent_id: str | None = None,
+        *,
+        timeout_s: float = 60.0,
+        is_snapshot: bool = False,
+        is_pipelined: bool = False,
     ) -> Generator[psycopg.Connection]:
         """Yield a connection inside a transaction that sees `agent_id` only and ends within `timeout_s`.
 
-        With `is_snapshot` it is read-only, and all its queries see the database as it was at the first one.
+        With `is_snapshot` it is read-only, and all its queries see the database as it was at the first one. With
+        `is_pipelined` statements are sent as they come, and waited for when a result is fetched and at the end.
 
         Raises `DeadlineExceeded` when time runs out, even if the server no longer answers at all, and
         `Unavailable` when the connection or the server fails; the transaction then left nothing behind,
@@ -133,7 +139,7 @@ class Database:
             with (
                 watched(connection, left_s + GRACE_S),
                 isolated(connection, is_snapshot=is_snapshot),
-                connection.transaction(),
+                pipelined(connection) if is_pipelined else connection.transaction(),
             ):
                 connection.execute(
                     SQL["begin_call"], {"agent_id": agent_id or "", "timeout": f"{int(left_s * 1000) + 1}ms"}
@@ -214,31 +220,40 @@ def isolated(connection: psycopg.Connection, *, is_snapshot: bool) -> Generator[
 
 
 @contextmanager
+def pipelined(connection: psycopg.Connection) -> Generator[None]:
+    """Send the statements of this block without waiting for their answers until one is fetched.
+
+    After an error the server ignores what follows up to a sync: without one the transaction could not be rolled back.
+    """
+    with connection.pipeline() as pipeline, connection.transaction():
+        try:
+            yield
+        except BaseException:
+            with suppress(psycopg.Error):
+                pipeline.sync()
+            raise
+
+
+@contextmanager
 def watched(connection: psycopg.Connection, seconds: float) -> Generator[None]:
     """Cut the connection when the block is not done in time.
 
     `statement_timeout` is kept by the server, so a frozen server never fires it; shutting the socket down
     wakes the client whatever the other side does.
     """
-    expired = threading.Event()
 
     def cut() -> None:
-        expired.set()
         with socket.socket(fileno=os.dup(connection.fileno())) as end:  # a copy: libpq still owns its own
             end.shutdown(socket.SHUT_RDWR)
 
-    timer = threading.Timer(seconds, cut)
-    timer.daemon = True
-    timer.start()
-    try:
-        yield
-    except psycopg.OperationalError as error:
-        if expired.is_set():
-            message = f"the database did not answer within {seconds:.3f} s and the connection was cut; try again"
-            raise DeadlineExceeded(message) from error
-        raise
-    finally:
-        timer.cancel()
+    with WATCHDOG.watching(seconds, cut) as watch:
+        try:
+            yield
+        except psycopg.OperationalError as error:
+            if watch.has_expired:
+                message = f"the database did not answer within {seconds:.3f} s and the connection was cut; try again"
+                raise DeadlineExceeded(message) from error
+            raise
 
 
 @contextmanager

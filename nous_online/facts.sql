@@ -20,7 +20,7 @@ values (%(agent_id)s, %(idempotency_key)s, %(verb)s, %(content_hash)s, %(memory_
 -- name: nearest_facts
 -- The nearest by vector, and by key whatever fills the same slot: another value may lie far from the one it replaces.
 -- A small tenant is compared with all of its facts: the vector index holds everybody's, and loses some of many equal
--- ones; the addition keeps it away. The cast carries the width of the space, which is what its index is built on.
+-- ones; the addition keeps it away. The casts are what the index is built on: half precision, in the width of the space.
 with size as materialized (
     select count(*) <= %(exact_limit)s as is_small
     from (select from heart.facts where agent_id = %(agent_id)s and state = 'active' limit %(exact_limit)s + 1) counted
@@ -32,11 +32,11 @@ with size as materialized (
      order by (embedding <=> %(embedding)s) + 0
      limit %(limit)s)
     union all
-    (select id, embedding::vector({dimensions}) <=> %(embedding)s as distance
+    (select id, embedding <=> %(embedding)s as distance
      from heart.facts
      where agent_id = %(agent_id)s and state = 'active' and embedding_space_id = {space_id} and scope = %(scope)s and {of_user} and {of_project}
        and not (select is_small from size)
-     order by embedding::vector({dimensions}) <=> %(embedding)s
+     order by embedding::halfvec({dimensions}) <=> %(embedding)s::halfvec({dimensions})
      limit %(limit)s)
 ), same_slot as materialized (
     select id, embedding <=> %(embedding)s as distance

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Protocol, TypeVar
 from uuid import UUID
 
@@ -28,10 +29,12 @@ class RecallPolicy:
     hundred of the nearest ten went missing among 100,000."""
     exact_limit: int = 10_000
     """Up to so many memories all vectors of an agent are compared: a few milliseconds, and nothing is missed."""
+    exact_growth: float = 16.0
+    """And up to so many times the square root of all agents' memories: there both roads take as long."""
     nominating_terms: int = 3
     """Only the rarest words of a question nominate; the others still score."""
-    postings_limit: int = 2_000
-    """How many memories one word may nominate from: the bound on the cost of a common word."""
+    postings_limit: int = 1_000
+    """How many memories the nominating words may name together: the bound on the cost of common ones."""
     user_boost: float = 0.2
     """An agent's answer echoes the question it answers; of two equal matches the user's own words are the source."""
     subject_boost: float = 0.1
@@ -143,5 +146,11 @@ def censor_boost(encoded: Sequence[str] | None, active: Sequence[str] | None, po
 
 def names(query: str, subject: str | None) -> bool:
     """Tell whether every word of `subject` occurs in the question."""
-    wanted = WORD.findall((subject or "").casefold())
-    return bool(wanted) and set(wanted) <= set(WORD.findall(query.casefold()))
+    wanted = words(subject) if subject else None
+    return bool(wanted) and wanted <= words(query)
+
+
+@lru_cache(maxsize=4096)
+def words(text: str) -> frozenset[str]:
+    """Return the words of a text; kept, because a question meets every candidate and subjects come back."""
+    return frozenset(WORD.findall(text.casefold()))

@@ -1,32 +1,35 @@
-"""Recall at the database: one round trip that nominates and scores, then one ranking across kinds of memory."""
+"""Recall at the database: one statement that nominates and scores, then one ranking across kinds of memory."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cache
-from typing import Any
+from typing import Any, Literal, LiteralString, TypeAlias, cast
 from uuid import UUID
 
 from pgvector import Vector
-from psycopg import Connection, Cursor, RawCursor
-from psycopg.rows import class_row
-from psycopg.sql import SQL, Literal
+from psycopg import Connection, RawCursor
+from psycopg.rows import namedtuple_row
+from psycopg.sql import SQL, Composable, Composed, Identifier
+from psycopg.sql import Literal as Constant
 
 from nous_online.embedding import EmbeddingSpace, Vectors
 from nous_online.errors import InvalidInput, Unsupported
+from nous_online.kinds import KINDS
 from nous_online.policy import MAX_RECALL_LIMIT
 from nous_online.ranking import RecallPolicy, ScoreParts, Situation, rank
 from nous_online.statements import statements
 
 BLOCKS = statements("nous_online", "recall.sql")
-SEARCHES = {"fact": "find_facts"}
-"""The query that finds memories of each kind; all return the columns of `Found`."""
 PARAMETER = re.compile(r"%\((\w+)\)s")
 SCAN = "relaxed_order"
 WIDEST_SCAN = 1_000  # the upper bound of hnsw.ef_search
+Detail = Literal["full", "summary", "compressed", "index"]
+DETAILS: tuple[Detail, ...] = ("full", "summary", "compressed", "index")
+"""The levels a memory can be shown at, the most detailed first."""
 
 
 @dataclass(frozen=True)
@@ -35,8 +38,9 @@ class Cue:
 
     query: str
     embedding: Vectors
-    types: Sequence[str] = ("fact",)
+    types: Sequence[str] = tuple(KINDS)
     limit: int = 10
+    detail: Detail = "full"
     frame: str | None = None
     active_censors: Sequence[str] | None = None
     as_of: datetime | None = None
@@ -47,30 +51,57 @@ class Cue:
 
 @dataclass(frozen=True)
 class Found:
-    """A memory that might answer, with the two scores the database gave it."""
+    """A memory of any kind that might answer, with the two scores the database gave it."""
 
     id: UUID
     kind: str
     content: str
+    """The full text. Of an episode, its title and detail; without the detail where a shorter level was asked for."""
     subject: str | None
+    """What it is about: the subject of a fact, the title of an episode, the name of a procedure."""
     category: str | None
+    """The category of a fact, outcome of an episode, domain of a procedure, severity of a censor."""
     tags: list[str]
+    confidence: float | None
+    learned_at: datetime
+    """For an episode, when it started."""
+    valid_from: datetime | None
+    valid_to: datetime | None
+    """When an episode ended or a censor expires, too."""
+    superseded_by: UUID | None
+    contradiction_status: str
+    encoded_frame: str | None
+    summary: str | None
+    compressed: str | None
+    index_word: str | None
     state: str
-    confidence: float
     source: str | None
     source_kind: str
     trust: int
     is_pinned: bool
-    learned_at: datetime
-    valid_from: datetime | None
-    valid_to: datetime | None
-    superseded_by: UUID | None
-    contradiction_status: str
-    encoded_frame: str | None
     encoded_censors: list[str] | None
     rank_weight: float
     dense: float
     lexical: float
+
+    def level(self, detail: Detail) -> str | None:
+        """Return the text of one level, None where it was never written."""
+        return {
+            "full": self.content,
+            "summary": self.summary,
+            "compressed": self.compressed,
+            "index": self.index_word,
+        }[detail]
+
+    def shown(self, detail: Detail) -> Detail:
+        """Return the level asked for or, where it was never written, the next more detailed one there is."""
+        most_detailed_last = DETAILS[DETAILS.index(detail) :: -1]
+        written: list[Detail] = [level for level in most_detailed_last if self.level(level)]
+        return written[0] if written else "full"
+
+
+Row: TypeAlias = Found
+"""A candidate as the driver returns it, a tuple with the names of `Found`: making it one is for the answers alone."""
 
 
 @dataclass(frozen=True)
@@ -79,6 +110,8 @@ class Recalled:
 
     memory: Found
     parts: ScoreParts
+    detail: Detail = "full"
+    """The level that was asked for."""
 
     @property
     def id(self) -> UUID:
@@ -89,79 +122,139 @@ class Recalled:
         return self.memory.content
 
     @property
+    def text(self) -> str:
+        """The memory at the level that was asked for, or the next more detailed one there is."""
+        return self.memory.level(self.memory.shown(self.detail)) or self.memory.content
+
+    @property
     def score(self) -> float:
         return self.parts.score
 
 
-def recall(
-    connection: Connection, agent_id: str, cue: Cue, *, space: EmbeddingSpace, policy: RecallPolicy
-) -> list[Recalled]:
+@dataclass(frozen=True)
+class Answers:
+    """What a recall found, best first, and the id it is logged under."""
+
+    recall_id: UUID
+    answers: list[Recalled]
+
+
+def recall(connection: Connection, agent_id: str, cue: Cue, *, space: EmbeddingSpace, policy: RecallPolicy) -> Answers:
     """Return what answers `cue` best, best first, in one ranking over all the kinds asked for.
 
-    Raises `InvalidInput` for an unknown kind or a limit out of range, and `Unsupported` when the server's
-    pgvector does not honour iterative scans, without which filtered answers would silently be cut short.
+    Settings and search share a round trip on a connection in pipeline mode. Raises `InvalidInput` for an unknown kind
+    or a limit out of range, and `Unsupported` when the server's pgvector does not honour iterative scans, without
+    which filtered answers would silently be cut short.
     """
     check(cue)
-    found = find(connection, agent_id, cue, space=space, policy=policy)
-    situation = Situation(cue.query, cue.frame, cue.active_censors)
-    return [Recalled(memory, parts) for memory, parts in rank(found, situation, policy, limit=cue.limit)]
+    recall_id, present = prepare(connection, agent_id, cue, policy)
+    found = search(connection, agent_id, replace(cue, types=present), space=space, policy=policy) if present else []
+    best = rank(found, Situation(cue.query, cue.frame, cue.active_censors), policy, limit=cue.limit)
+    answers = [Recalled(Found(*cast("tuple[Any, ...]", row)), parts, cue.detail) for row, parts in best]
+    return Answers(recall_id, with_details(connection, agent_id, answers))
+
+
+def prepare(connection: Connection, agent_id: str, cue: Cue, policy: RecallPolicy) -> tuple[UUID, tuple[str, ...]]:
+    """Set this transaction up; return an id for the recall and the kinds asked for that the agent has anything of."""
+    breadth = str(min(max(candidate_count(cue, policy), policy.scan_breadth), WIDEST_SCAN))
+    wanted = {"agent_id": agent_id, "scan": SCAN, "breadth": breadth}
+    (row,) = connection.execute(BLOCKS["prepare_recall"], wanted, prepare=True).fetchall()
+    recall_id, scan, took_breadth, present = row
+    check_scan((scan, took_breadth), breadth)
+    return recall_id, tuple(kind for kind in dict.fromkeys(cue.types) if kind in present)
+
+
+def search(
+    connection: Connection, agent_id: str, cue: Cue, *, space: EmbeddingSpace, policy: RecallPolicy
+) -> list[Row]:
+    """Return the candidates of every kind asked for, in one statement."""
+    statement, names = search_statement(
+        tuple(cue.types), space, policy, candidate_count(cue, policy), is_past=cue.as_of is not None
+    )
+    wanted = search_parameters(agent_id, cue)
+    cursor = RawCursor(connection, row_factory=namedtuple_row)
+    cursor.execute(statement, [wanted[name] for name in names], prepare=True, binary=True)
+    return cast("list[Row]", cursor.fetchall())
 
 
 def check(cue: Cue) -> None:
     """Raise `InvalidInput` when a cue asks for what does not exist."""
-    unknown = sorted(set(cue.types) - set(SEARCHES))
+    unknown = sorted(set(cue.types) - set(KINDS))
     if unknown or not cue.types:
         raise InvalidInput(
-            f"can't recall memories of type {unknown[0] if unknown else None!r}; known: {', '.join(SEARCHES)}"
+            f"can't recall memories of type {unknown[0] if unknown else None!r}; known: {', '.join(KINDS)}"
         )
     if not 1 <= cue.limit <= MAX_RECALL_LIMIT:
         raise InvalidInput(f"limit must be between 1 and {MAX_RECALL_LIMIT}, got {cue.limit}")
 
 
-def find(
-    connection: Connection, agent_id: str, cue: Cue, *, space: EmbeddingSpace, policy: RecallPolicy
-) -> list[Found]:
-    """Return the candidates of every kind asked for; settings and searches share one round trip."""
-    wanted = search_parameters(agent_id, cue, policy)
-    breadth = str(wanted["breadth"])
-    with connection.pipeline():
-        connection.execute(BLOCKS["prepare_scan"], {"scan": SCAN, "breadth": breadth})
-        took_effect = connection.execute(BLOCKS["read_scan"])
-        searches = [search(connection, kind, wanted, cue, space) for kind in dict.fromkeys(cue.types)]
-    check_scan(took_effect.fetchone(), breadth)
-    return [memory for cursor in searches for memory in cursor.fetchall()]
+def candidate_count(cue: Cue, policy: RecallPolicy) -> int:
+    """Return how many memories each nominator puts forward: of few sizes, since each is a statement of its own."""
+    count = policy.candidate_count
+    while count < 2 * cue.limit:
+        count *= 2
+    return count
 
 
-def search(
-    connection: Connection, kind: str, wanted: Mapping[str, Any], cue: Cue, space: EmbeddingSpace
-) -> Cursor[Found]:
-    """Send the search for one kind of memory."""
-    statement, names = search_statement(SEARCHES[kind], space, is_past=cue.as_of is not None)
-    cursor = RawCursor(connection, row_factory=class_row(Found))
-    return cursor.execute(statement, [wanted[name] for name in names], binary=True)
+def with_details(connection: Connection, agent_id: str, answers: list[Recalled]) -> list[Recalled]:
+    """Return the answers with the full text of the episodes that are to be shown in full."""
+    ids = [a.id for a in answers if a.memory.kind == "episode" and a.memory.shown(a.detail) == "full"]
+    if not ids:
+        return answers
+    texts = dict(connection.execute(BLOCKS["read_details"], {"agent_id": agent_id, "ids": ids}).fetchall())
+    return [replace(a, memory=replace(a.memory, content=texts[a.id])) if a.id in texts else a for a in answers]
 
 
 @cache
-def search_statement(name: str, space: EmbeddingSpace, *, is_past: bool) -> tuple[bytes, tuple[str, ...]]:
-    """Return a search with its filters filled in, and the names of its numbered parameters.
+def search_statement(
+    kinds: tuple[str, ...], space: EmbeddingSpace, policy: RecallPolicy, candidates: int, *, is_past: bool
+) -> tuple[bytes, tuple[str, ...]]:
+    """Return the search among `kinds` with its constants filled in, and the names of its numbered parameters.
 
-    Width and space must be constants for the index to be used. The driver would read this long text anew at every
-    call to find its parameters, which takes as long as the search.
+    Width and space must be constants for the index to be used, and limits for the plan to be right for any agent. The
+    driver would read this long text anew at every call to find its parameters, which takes as long as the search.
     """
-    composed = SQL(BLOCKS[name]).format(
-        visible=SQL(BLOCKS["visible_then" if is_past else "visible_now"]),
-        in_reach=SQL(BLOCKS["in_reach"]),
-        dimensions=Literal(space.dimensions),
-        space_id=Literal(space.id),
+    common: dict[str, Composable] = {
+        **{name: Constant(value) for name, value in vars(policy).items()},
+        "candidate_count": Constant(candidates),
+        "breadth": Constant(max(candidates, policy.scan_breadth)),
+        "dimensions": Constant(space.dimensions),
+        "space_id": Constant(space.id),
+        "in_reach": SQL(BLOCKS["in_reach"]),
+        "kinds": Constant(list(kinds)),
+    }
+    parts = [parts_of_kind(kind, common, is_past=is_past) for kind in kinds]
+    composed = SQL(BLOCKS["search"]).format(
+        **common,
+        sizes=united("size_of_kind", parts, "\n    union all\n"),
+        nominations=united("nominations_of_kind", parts, "\n        union all\n"),
     )
     numbers: dict[str, int] = {}
     text = PARAMETER.sub(lambda found: f"${numbers.setdefault(found[1], len(numbers) + 1)}", composed.as_string())
     return text.encode(), tuple(numbers)
 
 
-def search_parameters(agent_id: str, cue: Cue, policy: RecallPolicy) -> dict[str, Any]:
+def parts_of_kind(kind: str, common: Mapping[str, Composable], *, is_past: bool) -> dict[str, Composable]:
+    """Return what the search for one kind is made of: its table, what is visible of it, and what is shown."""
+    table = KINDS[kind].table
+    parts = {
+        **common,
+        "kind": Constant(kind),
+        "table": Identifier("heart", table),
+        "table_name": Constant(f"heart.{table}"),
+        "visible": SQL(BLOCKS[f"{table}_{'then' if is_past else 'now'}"]),
+        "shown": SQL(BLOCKS[f"{table}_shown"]).format(),
+    }
+    return {**parts, "columns": SQL(BLOCKS["columns_of_kind"]).format(**parts)}
+
+
+def united(block: str, parts: Sequence[Mapping[str, Composable]], joint: LiteralString) -> Composed:
+    """Return one block filled in for each kind, and joined."""
+    return SQL(joint).join(SQL(BLOCKS[block]).format(**of_kind) for of_kind in parts)
+
+
+def search_parameters(agent_id: str, cue: Cue) -> dict[str, Any]:
     """Return the values a search asks for."""
-    candidate_count = max(policy.candidate_count, 2 * cue.limit)
     return {
         "agent_id": agent_id,
         "query": cue.query,
@@ -169,18 +262,10 @@ def search_parameters(agent_id: str, cue: Cue, policy: RecallPolicy) -> dict[str
         "as_of": cue.as_of,
         "user_id": cue.user_id,
         "project_id": cue.project_id,
-        "candidate_count": candidate_count,
-        "breadth": min(max(candidate_count, policy.scan_breadth), WIDEST_SCAN),
-        "exact_limit": policy.exact_limit,
-        "nominating_terms": policy.nominating_terms,
-        "postings_limit": policy.postings_limit,
-        "term_saturation": policy.term_saturation,
-        "length_penalty": policy.length_penalty,
-        "context_weight": policy.context_weight,
     }
 
 
-def check_scan(took_effect: tuple[Any, ...] | None, breadth: str) -> None:
+def check_scan(took_effect: tuple[Any, ...], breadth: str) -> None:
     """Raise `Unsupported` unless the settings of the index scan are the ones asked for."""
     if took_effect != (SCAN, breadth):
         raise Unsupported(

@@ -1,47 +1,30 @@
--- name: prepare_scan
--- For this transaction only. A misspelt setting is accepted and ignored, so what took effect is read back.
--- Compiling a query of a few milliseconds costs more than running it.
-select set_config('hnsw.iterative_scan', %(scan)s, true), set_config('hnsw.ef_search', %(breadth)s, true),
-       set_config('jit', 'off', true)
+-- name: prepare_recall
+-- Which kinds the agent has anything of, and settings for this transaction only. The two settings of the index scan are read back: a misspelt one is accepted and ignored.
+-- Planning the search costs as much as running it, so it is planned once a connection, for any agent and question. The
+-- plan that serves them all walks indexes; what must not be taken is switched off while it is made. A log entry that
+-- a crash of the server loses costs less than waiting for the disk at every recall; a crash of the agent loses none.
+select heart.new_id(), current_setting('hnsw.iterative_scan'), current_setting('hnsw.ef_search'),
+       array(select kind
+             from (values ('fact', exists (select from heart.facts where agent_id = %(agent_id)s)),
+                          ('episode', exists (select from heart.episodes where agent_id = %(agent_id)s)),
+                          ('procedure', exists (select from heart.procedures where agent_id = %(agent_id)s)),
+                          ('censor', exists (select from heart.censors where agent_id = %(agent_id)s))
+                  ) known(kind, is_present)
+             where is_present)
+from (select set_config('hnsw.iterative_scan', %(scan)s, true), set_config('hnsw.ef_search', %(breadth)s, true),
+             set_config('plan_cache_mode', 'force_generic_plan', true), set_config('enable_seqscan', 'off', true),
+             set_config('enable_sort', 'off', true), set_config('enable_mergejoin', 'off', true),
+             set_config('jit', 'off', true), set_config('synchronous_commit', 'off', true)
+      offset 0) settings
 
--- name: read_scan
-select current_setting('hnsw.iterative_scan'), current_setting('hnsw.ef_search')
-
--- name: visible_now
-f.state = 'active'
-
--- name: visible_then
--- Learned by then, not superseded or archived until later, and valid at that moment.
-f.learned_at <= %(as_of)s and f.state <> 'quarantined'
-    and coalesce(f.superseded_at > %(as_of)s, true) and coalesce(f.archived_at > %(as_of)s, true)
-    and coalesce(f.valid_from <= %(as_of)s, true) and coalesce(f.valid_to > %(as_of)s, true)
-
--- name: in_reach
--- What belongs to a user or a project is found by that user or project alone.
-(f.scope = 'system' or (f.scope = 'project' and f.project_id = %(project_id)s)
-    or (f.scope = 'private' and (f.user_id is null or f.user_id = %(user_id)s)))
-
--- name: find_facts
+-- name: search
 -- One round trip: who might answer (by vector, by context, by the rarest words), then both scores of each of them.
 -- Words weigh by their rarity among this agent's memories. Where the nightly statistics are missing, a bounded
 -- count of the live rows takes their place; stale ones only make the weights less sharp.
-with corpus as materialized (
-    select coalesce(s.memory_count, live.memory_count) as memory_count,
-           coalesce(s.average_length, live.average_length, 1)::float8 as average_length,
-           coalesce(nullif(s.average_context_length, 0), live.average_context_length, 1)::float8 as average_context_length
-    from (select) one
-    left join heart.corpus_stats s on s.agent_id = %(agent_id)s
-    left join lateral (
-        select (select count(*) from (
-                    select from heart.facts
-                    where s.agent_id is null and agent_id = %(agent_id)s
-                    limit %(exact_limit)s + 1) counted) as memory_count,
-               nullif(avg(word_count), 0) as average_length,
-               avg(context_word_count - word_count) filter (where context_word_count > word_count) as average_context_length
-        from (select word_count, context_word_count from heart.facts
-              where s.agent_id is null and agent_id = %(agent_id)s
-              limit %(postings_limit)s) sample
-    ) live on true
+with size as materialized (
+    {sizes}
+), corpus as materialized (
+    select coalesce(sum(memory_count), 0) as memory_count from size
 ), term as materialized (
     select q.lexeme, counted.document_count,
            ln(1 + (greatest(c.memory_count, counted.document_count) - counted.document_count + 0.5)
@@ -54,85 +37,193 @@ with corpus as materialized (
                s.document_count is not null or count(*) > 0 as is_known
         from (select term_count from heart.postings
               where s.document_count is null and agent_id = %(agent_id)s and lexeme = q.lexeme
-              limit %(postings_limit)s) listed
+              limit {postings_limit}) listed
     ) counted
     where counted.is_known
-), rarest as materialized (
-    select lexeme, weight from term order by document_count, lexeme limit %(nominating_terms)s
 ), named as materialized (
-    select p.memory_id, sum(r.weight * p.amount / (p.amount + %(term_saturation)s)) as match
-    from rarest r
+    -- A word that very many memories hold says little of any: it nominates only if no rarer one does.
+    select p.memory_id, p.memory_kind, sum(r.weight * p.amount / (p.amount + {term_saturation}::float8)) as match
+    from (
+        select lexeme, weight, sum(document_count) over rising as posting_count, row_number() over rising as place
+        from term
+        window rising as (order by document_count, lexeme rows unbounded preceding)
+    ) r
     cross join lateral (
-        select memory_id,
-               term_count + %(context_weight)s * greatest(context_term_count - term_count, 0) as amount
+        select memory_id, memory_kind,
+               term_count + {context_weight}::float8 * greatest(context_term_count - term_count, 0) as amount
         from heart.postings
-        where agent_id = %(agent_id)s and lexeme = r.lexeme and memory_kind = 'fact'
-        limit %(postings_limit)s
+        where agent_id = %(agent_id)s and lexeme = r.lexeme and memory_kind = any({kinds})
+        limit {postings_limit}
     ) p
-    group by p.memory_id
+    where r.place = 1 or (r.place <= {nominating_terms} and r.posting_count <= {postings_limit})
+    group by p.memory_id, p.memory_kind
     order by match desc, p.memory_id
-    limit 4 * %(candidate_count)s
-), by_words as materialized (
-    select n.memory_id as id
-    from named n
-    join heart.facts f on f.id = n.memory_id and f.agent_id = %(agent_id)s
-    where {visible} and {in_reach} and f.embedding_space_id = {space_id}
-    order by n.match desc, n.memory_id
-    limit %(candidate_count)s
-), by_content as materialized (
-    -- A small tenant is scanned exactly, through the btree on agent_id: an index over everybody's vectors finds
-    -- its neighbours among strangers. The addition keeps the vector index away.
-    (select f.id
-     from heart.facts f
-     where f.agent_id = %(agent_id)s and f.embedding_space_id = {space_id} and {visible} and {in_reach}
-       and (select memory_count from corpus) <= %(exact_limit)s
-     order by (coalesce(f.context_embedding, f.embedding) <=> %(embedding)s) + 0
-     limit %(candidate_count)s)
-    union all
-    (select id
-     from (select f.id, f.embedding::vector({dimensions}) <=> %(embedding)s as distance
-           from heart.facts f
-           where f.agent_id = %(agent_id)s and f.embedding_space_id = {space_id} and {visible} and {in_reach}
-             and (select memory_count from corpus) > %(exact_limit)s
-           order by f.embedding::vector({dimensions}) <=> %(embedding)s
-           limit %(breadth)s) near
-     order by distance
-     limit %(candidate_count)s)
-), by_context as materialized (
-    select id
-    from (select f.id, f.context_embedding::vector({dimensions}) <=> %(embedding)s as distance
-          from heart.facts f
-          where f.agent_id = %(agent_id)s and f.embedding_space_id = {space_id} and {visible} and {in_reach}
-            and f.context_embedding is not null
-            and (select memory_count from corpus) > %(exact_limit)s
-          order by f.context_embedding::vector({dimensions}) <=> %(embedding)s
-          limit %(breadth)s) near
-    order by distance
-    limit %(candidate_count)s
+    limit 4 * {candidate_count}
 ), candidate as materialized (
-    select id from by_words union select id from by_content union select id from by_context
-)
-select f.id, 'fact' as kind, f.content, f.subject, f.category, f.tags, f.state, f.confidence, f.source, f.source_kind, f.trust,
-       f.is_pinned, f.learned_at, f.valid_from, f.valid_to, f.superseded_by, f.contradiction_status,
-       f.encoded_frame, f.encoded_censors, f.rank_weight::float8 as rank_weight,
-       1 - (coalesce(f.context_embedding, f.embedding) <=> %(embedding)s) as dense,
-       coalesce(matched.weight / total.weight, 0) as lexical
-from candidate c
-join heart.facts f on f.agent_id = %(agent_id)s and f.id = c.id
-cross join (select nullif(sum(weight), 0) as weight from term) total
-cross join corpus
-left join lateral (
-    select sum(t.weight * amount / (amount + %(term_saturation)s)) as weight
+    select distinct on (id) *
+    from (
+        {nominations}
+    ) nominated
+    order by id
+), matched as materialized (
+    -- BM25F, as a share of the most the question could reach.
+    select c.id, sum(t.weight * amount / (amount + {term_saturation}::float8)) / (select sum(weight) from term) as lexical
     from term t
-    join heart.postings p on p.agent_id = %(agent_id)s and p.lexeme = t.lexeme and p.memory_id = f.id
     cross join lateral (
-        select p.term_count
-                   / (1 - %(length_penalty)s + %(length_penalty)s * f.word_count / corpus.average_length)
-               + %(context_weight)s * greatest(p.context_term_count - p.term_count, 0)
-                   / (1 - %(length_penalty)s + %(length_penalty)s * greatest(f.context_word_count - f.word_count, 0)
-                                                                  / corpus.average_context_length) as amount
+        select memory_id, term_count, greatest(context_term_count - term_count, 0) as context_term_count
+        from heart.postings
+        where agent_id = %(agent_id)s and lexeme = t.lexeme and memory_id = any(array(select id from candidate))
+        offset 0
+    ) p
+    join candidate c on c.id = p.memory_id
+    cross join lateral (
+        select p.term_count / (1 - {length_penalty}::float8 + {length_penalty}::float8 * c.length)
+               + {context_weight}::float8 * p.context_term_count
+                 / (1 - {length_penalty}::float8 + {length_penalty}::float8 * c.context_length) as amount
     ) frequency
-) matched on true
+    group by c.id
+)
+select c.id, kind, content, subject, category, tags, confidence, learned_at, valid_from, valid_to, superseded_by,
+       contradiction_status, encoded_frame, summary, compressed, index_word, state, source, source_kind, trust, is_pinned,
+       encoded_censors, rank_weight, dense, coalesce(m.lexical, 0) as lexical
+from candidate c
+left join matched m on m.id = c.id
+
+-- name: size_of_kind
+-- How many memories of a kind there are and how long they are. Up to a limit, which grows with the table as an index
+-- over everybody's vectors loses sight of a few, all vectors of the agent are compared.
+select {kind}::text as kind, counted.memory_count, counted.average_length, counted.average_context_length,
+       counted.has_context,
+       counted.memory_count <= greatest({exact_limit}, {exact_growth}::float8 * sqrt(greatest(t.reltuples, 0))) as is_small
+from (
+    select coalesce(s.memory_count, live.memory_count) as memory_count,
+           coalesce(nullif(s.average_length, 0), live.average_length, 1)::float8 as average_length,
+           coalesce(nullif(s.average_context_length, 0), live.average_context_length, 1)::float8 as average_context_length,
+           coalesce(s.context_count > 0, true) as has_context
+    from (select) one
+    left join heart.corpus_stats s on s.agent_id = %(agent_id)s and s.memory_kind = {kind}
+    left join lateral (
+        select (select count(*) from (
+                    select from {table} where s.agent_id is null and agent_id = %(agent_id)s limit {exact_limit} + 1
+               ) counted) as memory_count,
+               nullif(avg(word_count), 0) as average_length,
+               avg(context_word_count - word_count) filter (where context_word_count > word_count) as average_context_length
+        from (select word_count, context_word_count from {table}
+              where s.agent_id is null and agent_id = %(agent_id)s
+              limit {postings_limit}) sample
+    ) live on true
+) counted
+cross join (select reltuples from pg_catalog.pg_class where oid = {table_name}::regclass) t
+
+-- name: nominations_of_kind
+(select {columns}
+ from named n
+ join {table} f on f.agent_id = %(agent_id)s and f.id = n.memory_id
+ cross join (select * from size where kind = {kind}) size
+ where n.memory_kind = {kind} and {visible} and {in_reach}
+ order by n.match desc, n.memory_id
+ limit {candidate_count})
+union all
+-- The addition keeps the vector index away from a small tenant: an index over everybody's vectors finds its
+-- neighbours among strangers.
+(select {columns}
+ from (select f.id
+       from {table} f
+       where f.agent_id = %(agent_id)s and f.embedding_space_id = {space_id} and {visible} and {in_reach}
+         and (select is_small from size where kind = {kind})
+       order by (coalesce(f.context_embedding, f.embedding) <=> %(embedding)s) + 0
+       limit {candidate_count}) near
+ join {table} f on f.agent_id = %(agent_id)s and f.id = near.id
+ cross join (select * from size where kind = {kind}) size)
+union all
+(select {columns}
+ from {table} f
+ cross join (select * from size where kind = {kind}) size
+ where f.agent_id = %(agent_id)s and f.embedding_space_id = {space_id} and {visible} and {in_reach}
+   and not (select is_small from size where kind = {kind})
+ order by f.embedding::halfvec({dimensions}) <=> %(embedding)s::halfvec({dimensions})
+ limit {candidate_count})
+union all
+(select {columns}
+ from {table} f
+ cross join (select * from size where kind = {kind}) size
+ where f.agent_id = %(agent_id)s and f.embedding_space_id = {space_id} and {visible} and {in_reach}
+   and f.context_embedding is not null and (select has_context and not is_small from size where kind = {kind})
+ order by f.context_embedding::halfvec({dimensions}) <=> %(embedding)s::halfvec({dimensions})
+ limit {candidate_count})
+
+-- name: columns_of_kind
+f.id, {kind}::text as kind, {shown}, f.summary, f.compressed, f.index_word, f.state, f.source, f.source_kind, f.trust,
+f.is_pinned, f.encoded_censors, f.rank_weight::float8 as rank_weight, f.word_count / size.average_length as length,
+greatest(f.context_word_count - f.word_count, 0) / size.average_context_length as context_length,
+case when f.embedding_space_id = {space_id}
+     then 1 - (coalesce(f.context_embedding, f.embedding) <=> %(embedding)s) else 0 end as dense
+
+-- name: facts_shown
+f.content, f.subject, f.category, f.tags, f.confidence, f.learned_at, f.valid_from, f.valid_to, f.superseded_by,
+f.contradiction_status, f.encoded_frame
+
+-- name: episodes_shown
+-- The detail may be a whole transcript: it is read for the answers alone, by `read_details`.
+concat_ws(E'\n', f.title, coalesce(f.summary, f.compressed, f.index_word)) as content, f.title as subject,
+f.outcome as category, f.tags, null::real as confidence, f.started_at as learned_at, f.started_at as valid_from,
+f.ended_at as valid_to, null::uuid as superseded_by, 'none'::text as contradiction_status, f.frame_used as encoded_frame
+
+-- name: procedures_shown
+concat_ws(E'\n', f.name, f.trigger,
+          'Goals: ' || nullif(array_to_string(f.goals, '; '), ''),
+          'Patterns: ' || nullif(array_to_string(f.core_patterns, '; '), ''),
+          'Tools: ' || nullif(array_to_string(f.core_tools, '; '), ''),
+          'Concepts: ' || nullif(array_to_string(f.core_concepts, '; '), ''),
+          'Notes: ' || nullif(array_to_string(f.implementation_notes, '; '), ''),
+          (select string_agg(place || '. ' || (step #>> '{{}}'), E'\n' order by place)
+           from jsonb_array_elements(case jsonb_typeof(f.steps) when 'array' then f.steps else '[]' end)
+                with ordinality listed(step, place)),
+          f.template #>> '{{}}') as content,
+f.name as subject, f.domain as category, f.tags, null::real as confidence, f.learned_at, null::timestamptz as valid_from,
+null::timestamptz as valid_to, null::uuid as superseded_by, 'none'::text as contradiction_status, f.encoded_frame
+
+-- name: censors_shown
+f.trigger || ': ' || f.reason as content, null::text as subject, f.severity as category, '{{}}'::text[] as tags,
+null::real as confidence, f.learned_at, null::timestamptz as valid_from, f.expires_at as valid_to,
+null::uuid as superseded_by, 'none'::text as contradiction_status, f.encoded_frame
+
+-- name: facts_now
+f.state = 'active'
+
+-- name: facts_then
+-- Learned by then, not superseded or archived until later, and valid at that moment.
+f.learned_at <= %(as_of)s and f.state <> 'quarantined'
+    and coalesce(f.superseded_at > %(as_of)s, true) and coalesce(f.archived_at > %(as_of)s, true)
+    and coalesce(f.valid_from <= %(as_of)s, true) and coalesce(f.valid_to > %(as_of)s, true)
+
+-- name: episodes_now
+f.state in ('open', 'closed')
+
+-- name: episodes_then
+-- What is told of an episode is told of its end.
+coalesce(f.ended_at, f.started_at) <= %(as_of)s and coalesce(f.archived_at > %(as_of)s, true)
+
+-- name: procedures_now
+f.state in ('active', 'review')
+
+-- name: procedures_then
+f.learned_at <= %(as_of)s and coalesce(f.archived_at > %(as_of)s, true)
+
+-- name: censors_now
+f.state = 'active' and coalesce(f.expires_at > now(), true)
+
+-- name: censors_then
+f.learned_at <= %(as_of)s and coalesce(f.archived_at > %(as_of)s, true) and coalesce(f.expires_at > %(as_of)s, true)
+
+-- name: in_reach
+-- What belongs to a user or a project is found by that user or project alone.
+(f.scope = 'system' or (f.scope = 'project' and f.project_id = %(project_id)s)
+    or (f.scope = 'private' and (f.user_id is null or f.user_id = %(user_id)s)))
+
+-- name: read_details
+select id, concat_ws(E'\n', title, coalesce(detail, summary, compressed, index_word))
+from heart.episodes where agent_id = %(agent_id)s and id = any(%(ids)s)
 
 -- name: refresh_term_stats
 -- In how many memories of an agent each word occurs: of their own words, not of what was said around them.
@@ -151,18 +242,23 @@ on conflict (agent_id, lexeme) do update set document_count = excluded.document_
 where s.document_count <> excluded.document_count
 
 -- name: refresh_corpus_stats
-insert into heart.corpus_stats (agent_id, memory_count, average_length, average_context_length, refreshed_at)
-select %(agent_id)s, count(*), coalesce(avg(word_count), 0),
+-- A kind the agent has nothing of gets no row.
+insert into heart.corpus_stats (
+    agent_id, memory_kind, memory_count, context_count, average_length, average_context_length, refreshed_at)
+select %(agent_id)s, memory_kind, count(*), count(context_embedding), avg(word_count),
        coalesce(avg(context_word_count - word_count) filter (where context_word_count > word_count), 0), now()
 from (
-    select word_count, context_word_count from heart.facts where agent_id = %(agent_id)s
+    select 'fact' as memory_kind, word_count, context_word_count, context_embedding
+    from heart.facts where agent_id = %(agent_id)s
     union all
-    select word_count, context_word_count from heart.episodes where agent_id = %(agent_id)s
+    select 'episode', word_count, context_word_count, context_embedding from heart.episodes where agent_id = %(agent_id)s
     union all
-    select word_count, context_word_count from heart.procedures where agent_id = %(agent_id)s
+    select 'procedure', word_count, context_word_count, context_embedding from heart.procedures where agent_id = %(agent_id)s
     union all
-    select word_count, context_word_count from heart.censors where agent_id = %(agent_id)s
+    select 'censor', word_count, context_word_count, context_embedding from heart.censors where agent_id = %(agent_id)s
 ) memory
-on conflict (agent_id) do update set
-    memory_count = excluded.memory_count, average_length = excluded.average_length,
-    average_context_length = excluded.average_context_length, refreshed_at = excluded.refreshed_at
+group by memory_kind
+on conflict (agent_id, memory_kind) do update set
+    memory_count = excluded.memory_count, context_count = excluded.context_count,
+    average_length = excluded.average_length, average_context_length = excluded.average_context_length,
+    refreshed_at = excluded.refreshed_at

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Literal, TypedDict, overload
+from typing import Literal, TypedDict, cast, overload
 from uuid import UUID
 
 from pgvector import Vector
@@ -15,11 +15,12 @@ from psycopg.types.json import Jsonb
 from nous_online.agent import Agent
 from nous_online.deadline import Deadline
 from nous_online.errors import InvalidInput, NotFound
+from nous_online.kinds import KINDS
 from nous_online.policy import MAX_CONTENT_BYTES
 from nous_online.ranking import RecallPolicy
-from nous_online.recall import Cue, Recalled, check, recall
+from nous_online.recall import DETAILS, Answers, Cue, Detail, Recalled, check, recall
 from nous_online.statements import statements
-from nous_online.validation import checked_moment, checked_names, checked_optional, checked_text
+from nous_online.validation import checked_choice, checked_moment, checked_names, checked_optional, checked_text
 
 SQL = statements("nous_online", "usage.sql")
 Feedback = Literal["cited", "ignored"]
@@ -31,6 +32,8 @@ class RecallDetails(TypedDict, total=False):
     types: Sequence[str] | None
     """Kinds of memory to look among; all that can be recalled, unless named."""
     limit: int
+    detail: Detail
+    """How much of each answer its `text` holds: full, summary, compressed or index."""
     frame: str | None
     """The cognitive frame the agent is in; memories encoded in it count 1.3 times."""
     active_censors: Sequence[str] | None
@@ -65,6 +68,11 @@ class Recall(Sequence[Recalled]):
         return iter(self.answers)
 
 
+def checked_detail(value: object) -> Detail:
+    """Return a level of detail."""
+    return cast("Detail", checked_choice("detail", value, DETAILS))
+
+
 def ask(agent: Agent, query: object, details: RecallDetails, deadline: Deadline) -> Recall:
     """Find the answers to a question and log them, in one transaction."""
     unknown = set(details) - set(RecallDetails.__annotations__)
@@ -77,8 +85,9 @@ def ask(agent: Agent, query: object, details: RecallDetails, deadline: Deadline)
     cue = Cue(
         query=text,
         embedding=vector,
-        types=tuple(details.get("types") or ("fact",)),
+        types=tuple(details.get("types") or KINDS),
         limit=details.get("limit", 10),
+        detail=checked_detail(details.get("detail", "full")),
         frame=checked_optional("frame", details.get("frame"), max_characters=100),
         active_censors=checked_names("active_censors", details.get("active_censors")),
         as_of=checked_moment("as_of", details.get("as_of")),
@@ -86,17 +95,18 @@ def ask(agent: Agent, query: object, details: RecallDetails, deadline: Deadline)
         project_id=details.get("project_id"),
     )
     check(cue)
-    with agent.transaction(deadline) as connection:
+    with agent.database.transaction(agent.id, timeout_s=deadline.remaining(), is_pipelined=True) as connection:
         found = recall(connection, agent.id, cue, space=agent.embedder.space, policy=RecallPolicy())
-        recall_id = log(connection, agent, cue, found, at=at, session_id=session_id)
-    return Recall(recall_id, text, tuple(found))
+        log(connection, agent, cue, found, at=at, session_id=session_id)
+    return Recall(found.recall_id, text, tuple(found.answers))
 
 
 def log(
-    connection: Connection, agent: Agent, cue: Cue, found: Sequence[Recalled], *, at: datetime, session_id: str | None
-) -> UUID:
+    connection: Connection, agent: Agent, cue: Cue, found: Answers, *, at: datetime, session_id: str | None
+) -> None:
     """Keep what was asked and found, and count each memory found."""
     row = {
+        "id": found.recall_id,
         "agent_id": agent.id,
         "recalled_at": at,
         "query": cue.query,
@@ -108,16 +118,11 @@ def log(
         "active_censors": None if cue.active_censors is None else Jsonb(list(cue.active_censors)),
         "as_of": cue.as_of,
         "session_id": session_id,
-        "result_ids": [answer.id for answer in found],
-        "result_scores": [answer.score for answer in found],
+        "result_ids": [answer.id for answer in found.answers],
+        "result_scores": [answer.score for answer in found.answers],
+        "kinds": [answer.memory.kind for answer in found.answers],
     }
-    with connection.pipeline():
-        logged = connection.execute(SQL["log_recall"], row)
-        connection.execute(SQL["count_retrieved"], {**row, "kinds": [answer.memory.kind for answer in found]})
-    stored = logged.fetchone()
-    if stored is None:
-        raise NotFound(f"the recall of agent {agent.id!r} was not logged")
-    return stored[0]
+    connection.execute(SQL["log_recall"], row, prepare=True)
 
 
 def give_feedback(

@@ -1,14 +1,14 @@
 -- name: log_recall
-insert into heart.recalls (
-    agent_id, recalled_at, query, query_embedding, embedding_space_id, types, result_limit, frame, active_censors, as_of,
-    session_id, result_ids, result_scores)
-values (
-    %(agent_id)s, %(recalled_at)s, %(query)s, %(query_embedding)s, %(space_id)s, %(types)s, %(limit)s, %(frame)s,
-    %(active_censors)s, %(as_of)s, %(session_id)s, %(result_ids)s, %(result_scores)s)
-returning id
-
--- name: count_retrieved
--- In id order, so that two recalls that found the same memories don't wait for each other in a circle.
+-- What was asked and found, and a count for each memory found. In id order, so that two recalls that found the same
+-- memories don't wait for each other in a circle.
+with logged as (
+    insert into heart.recalls (
+        id, agent_id, recalled_at, query, query_embedding, embedding_space_id, types, result_limit, frame,
+        active_censors, as_of, session_id, result_ids, result_scores)
+    values (
+        %(id)s, %(agent_id)s, %(recalled_at)s, %(query)s, %(query_embedding)s, %(space_id)s, %(types)s, %(limit)s,
+        %(frame)s, %(active_censors)s, %(as_of)s, %(session_id)s, %(result_ids)s, %(result_scores)s)
+)
 insert into heart.usage (agent_id, memory_id, memory_kind, retrieved_count, last_used_at)
 select %(agent_id)s, memory_id, kind, 1, %(recalled_at)s
 from unnest(%(result_ids)s::uuid[], %(kinds)s::text[]) found(memory_id, kind)

@@ -184,7 +184,7 @@ def test_a_space_is_registered_once_and_recognised_again(database: Database, own
 
     stored = owner.execute("select id, weights_sha256, dimensions from heart.embedding_spaces").fetchall()
     indexes = owner.execute(
-        "select count(*) from pg_indexes where schemaname = 'heart' and indexdef like '%hnsw%vector(3)%'"
+        "select count(*) from pg_indexes where schemaname = 'heart' and indexdef like '%hnsw%halfvec(3)%'"
     ).fetchone()
     assert stored == [("a-space", "x", 3)]
     assert indexes == (8,)
@@ -198,10 +198,10 @@ def test_a_space_of_that_name_with_other_weights_or_width_is_refused(database: D
         register_space(database.url, other)
 
 
-def test_a_space_too_wide_for_an_index_is_searched_exactly(database: Database, owner: psycopg.Connection) -> None:
-    register_space(database.url, EmbeddingSpace("wide", "m", "", 3072))
+def test_the_widest_space_has_its_indexes_too(database: Database, owner: psycopg.Connection) -> None:
+    register_space(database.url, EmbeddingSpace("wide", "m", "", 4000))
 
-    assert owner.execute("select count(*) from pg_indexes where indexdef like '%vector(3072)%'").fetchone() == (0,)
+    assert owner.execute("select count(*) from pg_indexes where indexdef like '%halfvec(4000)%'").fetchone() == (8,)
 
 
 @pytest.mark.parametrize("dimensions", [0, -1, 4001])

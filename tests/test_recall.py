@@ -23,7 +23,7 @@ DRAWN = EmbeddingSpace(id="drawn-64", model="drawn", weights_sha256="", dimensio
 def asked(heart: Heart, query: str, **changes) -> list[Recalled]:
     cue = replace(Cue(query, heart.agent.embedder.embed_query(query)), **changes)
     with heart.agent.database.transaction(heart.agent.id) as connection:
-        return recall(connection, heart.agent.id, cue, space=heart.agent.embedder.space, policy=RecallPolicy())
+        return recall(connection, heart.agent.id, cue, space=heart.agent.embedder.space, policy=RecallPolicy()).answers
 
 
 def refresh(heart: Heart) -> None:
@@ -271,7 +271,7 @@ def fill_tenants(url: str, owner: psycopg.Connection, sizes: dict[str, int]) -> 
 def nearest(url: str, agent: str, query: np.ndarray) -> list[object]:
     database = Database(url)
     with database.transaction(agent) as connection:
-        answers = recall(connection, agent, Cue("", query), space=DRAWN, policy=RecallPolicy())
+        answers = recall(connection, agent, Cue("", query), space=DRAWN, policy=RecallPolicy()).answers
     database.close()
     return [answer.id for answer in answers]
 

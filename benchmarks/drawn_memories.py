@@ -1,0 +1,134 @@
+"""Memories drawn, not written: sentences with words as uneven as real ones, and vectors that follow the words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import psycopg
+from numpy.typing import NDArray
+from pgvector import Vector
+from pgvector.psycopg import register_vector
+
+from nous_online.database import prepare
+from nous_online.embedding import EmbeddingSpace, Vectors, unit_rows
+from nous_online.statements import statements
+
+SQL = statements("benchmarks", "drawn_memories.sql")
+SPACE = EmbeddingSpace(id="drawn-384", model="drawn", weights_sha256="", dimensions=384)
+WORDS, TOPICS, TOPIC_WORDS = 20_000, 400, 60
+SYLLABLES = ("ba", "den", "fi", "gor", "hul", "ka", "lim", "mo", "nar", "pel", "ri", "sut", "ta", "vek", "wo", "zan")
+FRAME = "the {} {} of {} {} is {} when {} {} has a {} {} and {}"
+QUESTION = "when does the {} {} of {} have a {}?"
+TOPIC_SHARE, NOISE_SHARE = 0.7, 0.5
+"""Lengths of the direction of a topic and of chance beside that of the words: the nearest of 100,000 memories then
+lies at a cosine of about 0.75, as in the sentences of the public cases."""
+CHUNK = 4096
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """Texts and the unit vector of each."""
+
+    texts: list[str]
+    vectors: Vectors
+
+
+class World:
+    """What can be spoken of: words of a Zipfian frequency, and topics that prefer some of them."""
+
+    def __init__(self, seed: int) -> None:
+        self._rng = np.random.default_rng(seed)
+        self._words = invented(WORDS)
+        scale = (np.arange(1, SPACE.dimensions + 1) ** -0.25).astype(np.float32)  # the spectrum of sentence embeddings
+        self._directions = unit_rows(self._rng.standard_normal((WORDS, SPACE.dimensions), dtype=np.float32) * scale)
+        self._topics = unit_rows(self._rng.standard_normal((TOPICS, SPACE.dimensions), dtype=np.float32) * scale)
+        self._own = self._rng.integers(WORDS, size=(TOPICS, TOPIC_WORDS))
+
+    def memories(self, count: int) -> Drawn:
+        """Draw what an agent might learn: about seventy characters, ten words that carry meaning."""
+        return self._drawn(FRAME, count, own=6, any_topic=4)
+
+    def questions(self, count: int) -> Drawn:
+        """Draw what it might ask."""
+        return self._drawn(QUESTION, count, own=3, any_topic=1)
+
+    def _drawn(self, frame: str, count: int, *, own: int, any_topic: int) -> Drawn:
+        topics = self._zipfian(TOPICS, (count, 1))
+        of_topic = self._own[topics, self._zipfian(TOPIC_WORDS, (count, own))]
+        chosen = np.concatenate([of_topic, self._zipfian(WORDS, (count, any_topic))], axis=1)
+        starts = range(0, count, CHUNK)
+        vectors = [self._vectors(topics[at : at + CHUNK, 0], chosen[at : at + CHUNK]) for at in starts]
+        return Drawn([frame.format(*(self._words[word] for word in row)) for row in chosen], np.concatenate(vectors))
+
+    def _vectors(self, topics: NDArray[np.int64], chosen: NDArray[np.int64]) -> Vectors:
+        words = unit_rows(self._directions[chosen].sum(axis=1))
+        chance = unit_rows(self._rng.standard_normal(words.shape, dtype=np.float32))
+        return unit_rows(words + TOPIC_SHARE * self._topics[topics] + NOISE_SHARE * chance)
+
+    def _zipfian(self, size: int, shape: tuple[int, int]) -> NDArray[np.int64]:
+        shares = 1 / np.arange(1, size + 1)
+        return np.searchsorted(np.cumsum(shares / shares.sum()), self._rng.random(shape)).clip(max=size - 1)
+
+
+class DrawnEmbedder:
+    """An embedder that knows the vectors of what was drawn, so that only the memory is measured."""
+
+    space = SPACE
+
+    def __init__(self, *known: Drawn) -> None:
+        self._known = {text: row for drawn in known for text, row in zip(drawn.texts, drawn.vectors, strict=True)}
+
+    def embed_documents(self, texts: Sequence[str]) -> Vectors:
+        """Return the drawn vectors; what was not drawn lies where nothing does."""
+        nowhere = np.eye(1, SPACE.dimensions, dtype=np.float32)[0]
+        return np.stack([self._known.get(text, nowhere) for text in texts])
+
+    def embed_query(self, text: str) -> Vectors:
+        """Return the drawn vector of one question."""
+        return self.embed_documents([text])[0]
+
+
+def invented(count: int) -> list[str]:
+    """Return words of two to four syllables, all different."""
+    size = len(SYLLABLES)
+    return ["".join(SYLLABLES[number // size**place % size] for place in range(4)) for number in range(count)]
+
+
+def load(url: str, agents: dict[str, Drawn]) -> None:
+    """Store what was drawn as active facts of each agent, with words and events, then the indexes over vectors.
+
+    The triggers that do this for a single row are off meanwhile: set by set takes seconds instead of minutes.
+    """
+    prepare(url)
+    with psycopg.connect(url, autocommit=True) as connection:
+        register_vector(connection)
+        connection.execute(SQL["forget_indexes"])
+        with connection.transaction():
+            connection.execute(SQL["begin_loading"])
+            connection.execute(SQL["store_space"], {"id": SPACE.id, "dimensions": SPACE.dimensions})
+            for agent_id, drawn in agents.items():
+                store(connection, agent_id, drawn)
+        for statement in ("index_space", "vacuum_facts", "vacuum_postings", "vacuum_events"):
+            connection.execute(SQL["allow_memory"])
+            connection.execute(SQL[statement])
+
+
+def store(connection: psycopg.Connection, agent_id: str, drawn: Drawn) -> None:
+    """Copy the facts of one agent, and derive from them what the triggers would have."""
+    key = {"agent_id": agent_id, "space_id": SPACE.id}
+    connection.execute(SQL["store_agent"], key)
+    connection.execute(SQL["make_drawn"])
+    with connection.cursor().copy(SQL["copy_drawn"]) as copy:
+        copy.set_types(("text", "vector"))
+        for row in rows(drawn):
+            copy.write_row(row)
+    for statement in ("store_facts", "store_postings", "store_events", "drop_drawn"):
+        connection.execute(SQL[statement], key if statement == "store_facts" else {"agent_id": agent_id})
+
+
+def rows(drawn: Drawn) -> Iterator[tuple[str, Vector]]:
+    """Yield the columns of each drawn memory."""
+    for text, vector in zip(drawn.texts, drawn.vectors, strict=True):
+        yield text, Vector(vector)
