@@ -18,32 +18,24 @@ from nous_online import store
 from nous_online.agent import Agent
 from nous_online.changes import Cause, add_memory, change_memory, get_memory, locked_memory, version_of
 from nous_online.deadline import Deadline
-from nous_online.domain import SCOPES, SOURCE_KINDS, Episode
+from nous_online.domain import Episode
 from nous_online.embedding import Vectors
 from nous_online.episode_changes import (
-    OUTCOMES,
     Artifact,
     Beginning,
     EpisodeChange,
     changed_values,
-    checked_lessons,
+    checked_beginning,
+    checked_change,
 )
 from nous_online.errors import InvalidInput, NotFound
-from nous_online.facts import IMPORTED, checked_trust
+from nous_online.facts import IMPORTED
 from nous_online.kinds import EPISODE
 from nous_online.outbox import emit
 from nous_online.policy import MAX_DETAIL_BYTES
 from nous_online.statements import statements
 from nous_online.store import Request
-from nous_online.validation import (
-    checked_choice,
-    checked_flag,
-    checked_moment,
-    checked_names,
-    checked_optional,
-    checked_share,
-    checked_text,
-)
+from nous_online.validation import checked_moment, checked_text
 
 SQL = statements("nous_online", "episodes.sql")
 EMBEDDED_CHARACTERS = 2000  # of an episode without summary; the local embedder reads no further anyway
@@ -108,28 +100,29 @@ def new_episode(detail: object, details: EpisodeDetails, *, now: datetime) -> Ne
     Without dates it happened at `now`; with one of the two it began and ended in that moment.
     """
     started_at, ended_at = interval(details, now=now)
-    outcome, surprise = details.get("outcome"), details.get("surprise_level")
+    text = checked_text("detail", detail, max_bytes=MAX_DETAIL_BYTES)
+    told, beginning = checked_change(details), checked_beginning(details, now=now)
     return NewEpisode(
-        detail=checked_text("detail", detail, max_bytes=MAX_DETAIL_BYTES),
-        title=checked_optional("title", details.get("title"), max_characters=500),
-        summary=checked_optional("summary", details.get("summary"), max_characters=20_000),
+        detail=text,
+        title=told.title,
+        summary=told.summary,
         started_at=started_at,
         ended_at=ended_at,
-        participants=checked_names("participants", details.get("participants")) or [],
-        tags=checked_names("tags", details.get("tags")) or [],
-        frame_used=checked_optional("frame_used", details.get("frame_used"), max_characters=100),
-        encoded_censors=checked_names("encoded_censors", details.get("encoded_censors")),
-        outcome=None if outcome is None else checked_choice("outcome", outcome, OUTCOMES),
-        surprise_level=None if surprise is None else checked_share("surprise_level", surprise),
-        lessons_learned=checked_lessons(details.get("lessons_learned")),
-        source=checked_optional("source", details.get("source"), max_characters=500),
-        source_kind=checked_choice("source_kind", details.get("source_kind", "agent"), SOURCE_KINDS),
-        trust=checked_trust(details.get("trust", 50)),
-        is_pinned=checked_flag("is_pinned", details.get("is_pinned", False)),
-        scope=checked_choice("scope", details.get("scope", "private"), SCOPES),
-        user_id=checked_optional("user_id", details.get("user_id"), max_characters=100),
-        project_id=checked_optional("project_id", details.get("project_id"), max_characters=100),
-        idempotency_key=checked_optional("idempotency_key", details.get("idempotency_key"), max_characters=200),
+        participants=list(told.participants),
+        tags=list(told.tags),
+        frame_used=told.frame_used,
+        encoded_censors=told.encoded_censors,
+        outcome=told.outcome,
+        surprise_level=told.surprise_level,
+        lessons_learned=list(told.lessons_learned),
+        source=beginning.source,
+        source_kind=beginning.source_kind,
+        trust=beginning.trust,
+        is_pinned=beginning.is_pinned,
+        scope=beginning.scope,
+        user_id=beginning.user_id,
+        project_id=beginning.project_id,
+        idempotency_key=beginning.idempotency_key,
     )
 
 
