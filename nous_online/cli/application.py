@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from nous_online.cli import erasing, memory, server, worker
+from nous_online.cli import censors, erasing, memory, server, worker
 from nous_online.cli.output import INTERRUPTED, AgentOption, Invocation, JsonOption, show_error, show_json
 from nous_online.deadline import WORKERS
 from nous_online.errors import NousError
@@ -105,6 +105,7 @@ def application() -> typer.Typer:
     server.register(app)
     erasing.register(app)
     worker.register(app)
+    censors.register(app)
     register_extras(app, entry_points=entry_points(group=COMMANDS_GROUP))
     return app
 

@@ -1,0 +1,143 @@
+"""Commands about censors: check an action, add a censor, list them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from nous_online.cli.memory import opened
+from nous_online.cli.output import AgentOption, JsonOption, escaped, show, show_json, show_note
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from nous_online.domain import Censor
+
+COLOURS = {"warn": "yellow", "block": "red", "absolute": "bold red"}
+UserOption = Annotated[str | None, typer.Option("--user", help="For whom; censors of other users stay silent.")]
+ProjectOption = Annotated[str | None, typer.Option("--project", help="In which project.")]
+
+censor = typer.Typer(name="censor", help="What the agent was taught to beware of.", no_args_is_help=True)
+
+
+def register(app: typer.Typer) -> None:
+    """Add these commands."""
+    app.command("check", rich_help_panel="Memories")(check)
+    app.add_typer(censor, rich_help_panel="Memories")
+
+
+def check(  # noqa: PLR0913 (one parameter for each option)
+    action: Annotated[str, typer.Argument(metavar="ACTION", help="What is about to be done: a command, or in words.")],
+    *,
+    frame: Annotated[str | None, typer.Option(help="The cognitive frame the agent is in.")] = None,
+    session: Annotated[str | None, typer.Option(help="The session it happens in.")] = None,
+    look_only: Annotated[bool, typer.Option("--look-only", help="Count and announce nothing.", metavar="")] = False,
+    user: UserOption = None,
+    project: ProjectOption = None,
+    agent: AgentOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Check an action against the agent's censors, the firmest first.
+
+    The exit code is 0 when nothing speaks against it or something only warns, and 1 when something blocks it or the
+    check itself failed. Each censor that fires is counted; a warning that fired often enough blocks.
+
+    [bold]Examples[/bold]
+
+    [dim]$[/dim] nous check "git push origin main"
+
+    [dim]$[/dim] nous check "$COMMAND" --agent aria && eval "$COMMAND"
+    """
+    with opened(agent) as heart:
+        activations = heart.check_censors(
+            action, frame=frame, session_id=session, is_recorded=not look_only, user_id=user, project_id=project
+        )
+    is_blocked = any(each.severity != "warn" for each in activations)
+    if as_json:
+        show_json({"is_blocked": is_blocked, "activations": activations})
+    else:
+        rows = [
+            (each.severity, each.censor.trigger, each.reason, f"{each.matched}{likeness(each.similarity)}")
+            for each in activations
+        ]
+        show_rows(("severity", "trigger", "reason", "matched"), rows, nothing="nothing speaks against it")
+    if is_blocked:
+        raise typer.Exit(1)
+
+
+def likeness(similarity: float | None) -> str:
+    """Return how near an action came to a trigger, for people."""
+    return "" if similarity is None else f" {similarity:.2f}"
+
+
+@censor.command("add")
+def add(  # noqa: PLR0913 (one parameter for each option)
+    trigger: Annotated[str, typer.Argument(metavar="TRIGGER", help="What sets it off.")],
+    reason: Annotated[str, typer.Argument(metavar="REASON", help="Why not, or what to do instead.")],
+    *,
+    severity: Annotated[str, typer.Option(help="How firmly: warn, block or absolute.")] = "warn",
+    literal: Annotated[
+        bool, typer.Option("--literal", help="Only as written; * stands for anything within a line.", metavar="")
+    ] = False,
+    threshold: Annotated[int | None, typer.Option(help="After how many warnings it blocks; 5 by default.")] = None,
+    expires_at: Annotated[str | None, typer.Option(metavar="ISO-8601", help="When it falls silent.")] = None,
+    user: UserOption = None,
+    project: ProjectOption = None,
+    agent: AgentOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Teach the agent to beware of something; what it knows already is only made stricter.
+
+    [bold]Examples[/bold]
+
+    [dim]$[/dim] nous censor add "pushing directly to main branch" "use a feature branch" --severity block
+
+    [dim]$[/dim] nous censor add "DROP TABLE *" "write a migration" --literal
+    """
+    with opened(agent) as heart:
+        added = heart.add_censor(
+            trigger, reason, severity=severity, is_literal=literal, escalation_threshold=threshold,
+            expires_at=expires_at, user_id=user, project_id=project, scope="project" if project else "private",
+        )  # fmt: skip
+    if as_json:
+        show_json(added)
+        return
+    show(f"[{COLOURS[added.severity]}]{added.severity}[/]  {escaped(added.trigger)}")
+    show(f"[dim]{added.id}  {escaped(added.reason)}[/dim]")
+
+
+@censor.command("list")
+def list_all(*, agent: AgentOption = None, as_json: JsonOption = False) -> None:
+    """List the agent's censors, the firmest first.
+
+    [bold]Examples[/bold]
+
+    [dim]$[/dim] nous censor list --json
+    """
+    with opened(agent) as heart:
+        found = heart.list_censors()
+    if as_json:
+        show_json({"censors": found})
+        return
+    rows = [(each.severity, each.trigger, each.reason, counts(each)) for each in found]
+    show_rows(("severity", "trigger", "reason", "fired"), rows, nothing="no censors yet; add one: nous censor add")
+
+
+def counts(each: Censor) -> str:
+    """Return how often a censor fired, and how often wrongly."""
+    wrongly = f", {each.false_positive_count:,} wrongly" if each.false_positive_count else ""
+    return f"{each.activation_count:,}{wrongly}"
+
+
+def show_rows(titles: Sequence[str], rows: Sequence[tuple[str, ...]], *, nothing: str) -> None:
+    """Print a table of censors for people, each coloured by its severity; `nothing` where there are none."""
+    from rich.table import Table
+
+    if not rows:
+        show_note(nothing)
+        return
+    table = Table(*titles, box=None, header_style="bold")
+    for severity, *cells in rows:
+        table.add_row(f"[{COLOURS[severity]}]{severity}[/]", *map(escaped, cells))
+    show(table)
