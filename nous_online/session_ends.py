@@ -59,8 +59,10 @@ def end(agent: Agent, session_id: str, parting: Parting, deadline: Deadline) -> 
         known = roomy(open_episode(connection, agent.id, session_id), told(session, parting.lessons))
     vector = telling.vector_of(agent, known, parting.change(session, known), deadline)
     with agent.transaction(deadline) as connection:
+        # The episode first, as whoever activates a procedure does: else the two could wait for each other.
+        current = open_episode(connection, agent.id, session_id, is_locked=True)
         session = existing(locked_session(connection, agent.id, session_id), agent.id, session_id)
-        episode = kept(connection, agent, session, parting, vector)
+        episode = kept(connection, agent, session, current, parting, vector=vector)
         connection.execute(SQL["end_session"], key(agent.id, session_id))
     agent.awake.set()
     released = tuple(item.id for item in held_items(session.items) if item.kind != NOTE)
@@ -68,11 +70,16 @@ def end(agent: Agent, session_id: str, parting: Parting, deadline: Deadline) -> 
 
 
 def kept(
-    connection: Connection, agent: Agent, session: Session, parting: Parting, vector: Vectors | None
+    connection: Connection,
+    agent: Agent,
+    session: Session,
+    current: Episode | None,
+    parting: Parting,
+    *,
+    vector: Vectors | None,
 ) -> Episode | None:
-    """Store what is worth keeping of a session; None when that is nothing."""
+    """Store what is worth keeping of a session, in its current episode if it has one; None when that is nothing."""
     now = datetime.now(UTC)
-    current = open_episode(connection, agent.id, session.session_id, is_locked=True)
     known = roomy(current, told(session, parting.lessons))
     change = parting.change(session, known)
     if known is not None:

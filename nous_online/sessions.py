@@ -29,7 +29,7 @@ from nous_online.attention import (
 )
 from nous_online.deadline import Deadline
 from nous_online.embedding import Vectors
-from nous_online.errors import InvalidInput, NotFound
+from nous_online.errors import Conflict, InvalidInput, NotFound
 from nous_online.origin import check_known
 from nous_online.policy import DEFAULT_SESSION, SessionPolicy
 from nous_online.statements import statements
@@ -39,6 +39,7 @@ SQL = statements("nous_online", "sessions.sql")
 POLICY = SessionPolicy()
 MAX_TASK_BYTES = 16 * 1024
 MAX_THREAD_BYTES = 2000
+ROUNDS = 5
 UNKNOWN = 0.0
 """The relevance of what can't be compared with a task, or has none to be compared with."""
 
@@ -255,9 +256,16 @@ def locked_session(connection: Connection, agent_id: str, session_id: str) -> Se
 
 
 def locked(connection: Connection, agent_id: str, session_id: str) -> Session:
-    """Lock a session, begun if need be, until the transaction ends and return it."""
-    connection.execute(SQL["begin_session"], {**key(agent_id, session_id), "capacity": POLICY.capacity})
-    return existing(locked_session(connection, agent_id, session_id), agent_id, session_id)
+    """Lock a session, begun if need be, until the transaction ends and return it.
+
+    One that ended while it was waited for is begun anew. Raises `Conflict` when that happens again and again.
+    """
+    for _ in range(ROUNDS):
+        connection.execute(SQL["begin_session"], {**key(agent_id, session_id), "capacity": POLICY.capacity})
+        session = locked_session(connection, agent_id, session_id)
+        if session is not None:
+            return session
+    raise Conflict(f"session {session_id!r} ended {ROUNDS} times while it was waited for; try again")
 
 
 def existing(session: Session | None, agent_id: str, session_id: str) -> Session:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import time
 from concurrent.futures import ThreadPoolExecutor
 from uuid import UUID
 
 import psycopg
 import pytest
 
+from nous_online import sessions
+from nous_online.changes import locked_memory
 from nous_online.errors import InvalidInput, NotFound
 from nous_online.heart import Heart
+from nous_online.kinds import EPISODE
 
 
 def queued(owner: psycopg.Connection) -> list[UUID]:
@@ -131,6 +135,49 @@ def test_a_note_taken_while_its_session_ends_is_in_the_episode_or_in_the_next_se
     held = {entry.text for entry in heart.get_working_memory("s").items}
     assert kept | held == {f"note {number}" for number in range(12)}
     assert kept & held == set()
+
+
+def test_ending_waits_for_whoever_holds_the_episode_and_wants_the_session_next(
+    heart: Heart, owner: psycopg.Connection
+) -> None:
+    """As activating a procedure does; taken the other way round, each would wait for the other."""
+    episode = heart.start_episode("The api deploy", session_id="s")
+    fact = heart.learn("The cat sleeps on the sofa").memory
+    heart.focus("Plan the api deploy", session_id="s")
+
+    with ThreadPoolExecutor(1) as pool:
+        with heart.agent.transaction(heart.agent.deadline(None)) as connection:
+            locked_memory(connection, "aria", EPISODE, episode.id)
+            ending = pool.submit(heart.end_session, "s")
+            wait_for_a_waiting_call(owner)
+            sessions.load(connection, heart.agent, "s", [("fact", fact.id)])
+        ended = ending.result()
+
+    assert ended.released == (fact.id,)
+
+
+def test_what_is_loaded_while_its_session_ends_begins_the_next(heart: Heart, owner: psycopg.Connection) -> None:
+    heart.focus("Plan the api deploy", session_id="s")
+
+    with ThreadPoolExecutor(1) as pool:
+        with heart.agent.transaction(heart.agent.deadline(None)) as connection:
+            sessions.locked_session(connection, "aria", "s")
+            loading = pool.submit(heart.load_context, session_id="s", note="Ann wants it on Fridays")
+            wait_for_a_waiting_call(owner)
+            connection.execute(sessions.SQL["end_session"], sessions.key("aria", "s"))
+        memory = loading.result()
+
+    assert memory.task is None
+    assert [entry.text for entry in memory.items] == ["Ann wants it on Fridays"]
+
+
+def wait_for_a_waiting_call(owner: psycopg.Connection) -> None:
+    query = "select count(*) from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()"
+    for _ in range(500):
+        if owner.execute(query).fetchone() != (0,):
+            return
+        time.sleep(0.01)
+    raise AssertionError("nobody waits for a lock")
 
 
 def test_a_full_episode_is_closed_as_it_is_and_another_keeps_the_session(
