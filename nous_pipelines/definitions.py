@@ -18,6 +18,7 @@ from nous_pipelines.assets.night import (
     word_statistics,
 )
 from nous_pipelines.resources import NightRun
+from nous_pipelines.sensors import closed_episodes
 
 ASSETS = [snapshot, duplicate_candidates, duplicate_clusters, merge_proposals, plan, applied, word_statistics, report]
 
@@ -53,6 +54,7 @@ defs = dg.Definitions(
     asset_checks=[plan_checks],
     jobs=[nightly, dry_run],
     schedules=[every_night],
+    sensors=[closed_episodes],
     resources={"night_run": NightRun.configure_at_launch()},
     executor=dg.in_process_executor,
 )

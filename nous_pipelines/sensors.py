@@ -1,0 +1,70 @@
+"""What the daemon looks after between the nights: closed episodes are completed, and events delivered.
+
+The work is done inside the tick, in the code server, where the models stay loaded: a run would take longer to start
+than an episode takes to complete, would wait for a night to end, and would leave thirty events in Dagster's log.
+"""
+
+from __future__ import annotations
+
+import atexit
+from contextlib import ExitStack
+from functools import cache
+from typing import TYPE_CHECKING
+
+import dagster as dg
+
+from nous_online.errors import Unavailable
+
+if TYPE_CHECKING:
+    from nous_online.worker import Round, Staff
+
+EVERY_S = 5
+TICK_S = 20.0  # Dagster ends a tick after 60 s; what is not done by then is due at the next one
+OPENED = ExitStack()
+
+
+@dg.sensor(
+    minimum_interval_seconds=EVERY_S,
+    default_status=dg.DefaultSensorStatus.RUNNING,
+    description="Completes closed episodes (title, summary, facts, procedures, censors) and delivers events.",
+)
+def closed_episodes(context: dg.SensorEvaluationContext) -> dg.SkipReason:
+    try:
+        done = staff_of_this_process().look(seconds=TICK_S)
+    except Unavailable:
+        let_go()  # the server may come back elsewhere
+        raise
+    if done.failed:
+        raise dg.Failure(in_words(done))
+    return dg.SkipReason(in_words(done))
+
+
+def in_words(done: Round) -> str:
+    """Return what a look did, and whose work failed and why."""
+    said = (
+        [f"{done.completed} episodes completed, {done.delivered} events delivered"]
+        if done.worked
+        else ["nothing is due"]
+    )
+    said += [f"agent {agent_id!r} was passed over: {why}" for agent_id, why in done.skipped.items()]
+    said += [
+        f"the work of agent {agent_id!r} failed and is tried again: {why}" for agent_id, why in done.failed.items()
+    ]
+    return "; ".join(said)
+
+
+@cache
+def staff_of_this_process() -> Staff:
+    """Return connections and models, opened by the first tick and kept for the next."""
+    from nous_online.worker import staff
+
+    return OPENED.enter_context(staff())
+
+
+def let_go() -> None:
+    """Give the connections back; the next tick opens them anew."""
+    staff_of_this_process.cache_clear()
+    OPENED.close()
+
+
+atexit.register(let_go)
