@@ -11,6 +11,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Literal, Protocol
 
+from nous_online.denials import denied
 from nous_online.guards import differences
 from nous_online.matching import LEAST_SIMILARITY, load_model, pair_features
 from nous_online.slots import shared_slot
@@ -77,7 +78,7 @@ class Judge(Protocol):
 class OfflineJudge:
     """Guards, then a small calibrated classifier: no network, no key, about a millisecond a pair."""
 
-    prompt_version = "guards-2"
+    prompt_version = "guards-3"
 
     @property
     def name(self) -> str:
@@ -92,7 +93,10 @@ class OfflineJudge:
     def _judged(self, pair: Pair, reasons: Sequence[str], chance: float) -> Judgement:
         slot = shared_slot(pair.a.text, pair.b.text, subject=pair.a.subject or pair.b.subject)
         merge_at = load_model().merge_at
-        verdict, confidence, reason = decide(reasons, slot=slot, chance=chance, merge_at=merge_at, later=later(pair))
+        denial = None if slot else denied(pair.a.text, pair.b.text)
+        verdict, confidence, reason = decide(
+            reasons, slot=slot, denial=denial, chance=chance, merge_at=merge_at, later=later(pair)
+        )
         return Judgement(verdict, confidence, reason, slot, later(pair), self.name, self.prompt_version)
 
 
@@ -116,13 +120,21 @@ def later(pair: Pair) -> Literal["a", "b"] | None:
 
 
 def decide(
-    reasons: Sequence[str], *, slot: str | None, chance: float, merge_at: float, later: Literal["a", "b"] | None
+    reasons: Sequence[str],
+    *,
+    slot: str | None,
+    denial: str | None,
+    chance: float,
+    merge_at: float,
+    later: Literal["a", "b"] | None,
 ) -> tuple[Verdict, float, str]:
-    """Turn guard reasons, the shared slot and the classifier's chance of `same` into a verdict with its reason."""
+    """Turn guard reasons, shared slot, denial and the classifier's chance of `same` into a verdict with its reason."""
     if not reasons and chance >= merge_at:
         return Verdict.SAME, chance, "same words in substance, and no guard fired"
+    if denial is not None:
+        return Verdict.CONTRADICTS, 0.9, f"one says “{denial}”, the other denies it"
     if slot is not None:
-        return _about_one_slot(f"same slot “{slot}”, {'; '.join(reasons) or 'another value'}", reasons, later=later)
+        return _about_one_slot(f"same slot “{slot}”, {'; '.join(reasons) or 'another value'}", later=later)
     if reasons:
         return Verdict.COMPATIBLE, 0.7, "; ".join(reasons)
     if chance < UNRELATED_BELOW:
@@ -130,10 +142,8 @@ def decide(
     return Verdict.UNSURE, max(chance, 1 - chance), "close, but not close enough to merge"
 
 
-def _about_one_slot(why: str, reasons: Sequence[str], *, later: Literal["a", "b"] | None) -> tuple[Verdict, float, str]:
-    """Order turns another value of one slot into an update; a negation stays an open contradiction."""
-    if "negation" in reasons:
-        return Verdict.CONTRADICTS, 0.9, why
+def _about_one_slot(why: str, *, later: Literal["a", "b"] | None) -> tuple[Verdict, float, str]:
+    """Order turns another value of one slot into an update; without it, it is an open contradiction."""
     if later is None:
         return Verdict.CONTRADICTS, 0.9, f"{why}, order unknown"
     return Verdict.UPDATES, 0.9, f"{why}, stated later"

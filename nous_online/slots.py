@@ -8,11 +8,11 @@ of an attribute that holds one value at a time. Doubt leaves a statement without
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
-from difflib import SequenceMatcher
 from functools import lru_cache
 
+from nous_online.denials import opposed
 from nous_online.guards import differences, is_near_spelling
 from nous_online.lexicon import (
     ADDITIONS,
@@ -25,10 +25,8 @@ from nous_online.lexicon import (
     MANY_VALUED,
     NEGATORS,
     NUMBER_WORDS,
-    OPPOSITES,
     PAST_MARKERS,
     PROGRESSIVE_STATES,
-    RIVALS,
     UNIDENTIFIED,
     UNITS,
 )
@@ -36,8 +34,6 @@ from nous_online.reading import Reading, read
 
 MOST_WORDS = 30
 """A longer statement makes more than one claim; a new value of one of them must not hide the others."""
-MAX_WORDS = 120
-"""Alignment is quadratic in words."""
 COPULAS = frozenset({"is", "are", "was", "were", "am"})
 PASSIVE = COPULAS | {"been", "be", "being", "gets", "got"}
 PLACING = frozenset({"in", "at", "by", "to", "as", "from", "on", "for", "of"})
@@ -335,13 +331,14 @@ def _singular(word: str) -> str:
 def shared_slot(a: str, b: str, *, subject: str | None = None) -> str | None:
     """Return the slot both statements fill with different values, or None.
 
-    Either their slots agree, or they are the same words but for one word against its opposite or rival, or but for a
-    negation. A value that only says less or more of the same ("Ghent", "Ghent, Belgium") is no other value.
+    Either their slots agree, or they claim opposite states in the same words. A value that only says less or more of
+    the same ("Ghent", "Ghent, Belgium") is no other value.
     """
     one, other = filled_slot(a, subject), filled_slot(b, subject)
     if one and other and one.key == other.key:
         return one.key if _is_other_value(one, other) and _is_unlike(a, b, one) else None
-    return _frame(a, b, subject)
+    frame = opposed(a, b)
+    return frame if frame and _is_state(a, subject) else None
 
 
 def _is_unlike(a: str, b: str, slot: Slot) -> bool:
@@ -355,29 +352,6 @@ def _is_other_value(one: Slot, other: Slot) -> bool:
     if not only_a or not only_b:  # "Ghent, Belgium" is Ghent, but a "rugby union" is no "rugby"
         return bool(only_a | only_b) and not (one.is_name or other.is_name) and one.value[-1] != other.value[-1]
     return not all(any(is_near_spelling(x, y) for y in only_b) for x in only_a)
-
-
-def _frame(a: str, b: str, subject: str | None) -> str | None:
-    one, other = ([w for w in read(text).words if _is_spoken(w) and w not in ARTICLES][:MAX_WORDS] for text in (a, b))
-    codes = [code for code in SequenceMatcher(None, one, other, autojunk=False).get_opcodes() if code[0] != "equal"]
-    if len(codes) != 1 or max(codes[0][2] - codes[0][1], codes[0][4] - codes[0][3]) > 5:
-        return None
-    kind, start, end, first, last = codes[0]
-    frame = [*one[:start], *one[end:]]
-    if sum(word not in FUNCTION_WORDS for word in frame) < 2:
-        return None
-    is_negated = kind != "replace" and bool({*one[start:end], *other[first:last]} & NEGATORS)
-    written = {*read(a).cased, *read(b).cased}  # "Low Tide" and "High Tide" are no opposites
-    rivals = (
-        kind == "replace" and _are_rivals(one[start:end], other[first:last]) and {one[start], other[first]} <= written
-    )
-    return " ".join([*one[:start], "…", *one[end:]]) if is_negated or (rivals and _is_state(a, subject)) else None
-
-
-def _are_rivals(one: Sequence[str], other: Sequence[str]) -> bool:
-    if len(one) != 1 or len(other) != 1:
-        return False
-    return (one[0], other[0]) in OPPOSITES or any({one[0], other[0]} <= group for group in RIVALS)
 
 
 def _is_state(text: str, subject: str | None) -> bool:

@@ -124,9 +124,5 @@ def test_what_stands_behind_a_number_belongs_to_the_slot():
     assert (fourteen.value, thirty.value) == (("14",), ("30",))
 
 
-def test_denying_a_state_shares_its_slot():
-    assert shared_slot("The build cache is shared", "The build cache is not shared") is not None
-
-
 def test_hostile_text_is_read_in_bounded_time():
     assert slot_key("of " * 10_000, None) is None
