@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import dataclass, replace
 from io import BytesIO
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, LiteralString, TypeAlias, TypeVar
+from typing import IO, Any, LiteralString, TypeAlias, TypeVar, cast
+from zlib import crc32
 
 import numpy as np
 import polars as pl
@@ -37,6 +39,7 @@ HEADER_SIZE = 19  # signature, flags, length of an extension that no server send
 END_MARK_SIZE = 2
 ROW_GROUP_SIZE = 4096  # rows encoded together: what one batch of wide vectors holds
 PARSED_AT_ONCE = 8 << 20  # bytes of rows taken together: bounds what is held twice
+FLUSHED_AT_ONCE = 32 << 20  # bytes of a file sent on to the disk together: what is left to wait for at its end
 POSTGRES_EPOCH_US = 946_684_800_000_000  # 2000-01-01 counted from 1970-01-01
 
 
@@ -90,8 +93,12 @@ def read_parts(
     kinds = _described(connection, query, parameters)
     yield pl.DataFrame(schema={name: DECODERS[kind][0] for name, kind in kinds.items()})
     command = SQL(BLOCKS["copy_rows"]).format(composed(query))
-    with connection.cursor() as cursor, cursor.copy(command, parameters) as copy:
-        for rows, bounds in taken_ahead(_batches(copy)):
+    with (
+        connection.cursor() as cursor,
+        cursor.copy(command, parameters) as copy,
+        closing(taken_ahead(_batches(copy))) as batches,
+    ):
+        for rows, bounds in batches:
             if len(bounds) > 1:
                 yield _parsed(rows, bounds, kinds)
 
@@ -137,10 +144,46 @@ def write_parquet_atomically(table: pl.DataFrame, path: Path) -> None:
     _sync_folder(path.parent)
 
 
-def write_parquet_as_read(parts: Iterable[pl.DataFrame], schema: pl.Schema, path: Path) -> None:
-    """Write tables into one file while the next ones are still being read; what reading raises comes through.
+class FlushedFile:
+    """A new file whose CRC-32 is taken as it is written, and that is on the disk soon after; closing waits for that."""
 
-    Nothing is flushed, and an error leaves half a file: write it into a folder that gets its name when it is whole.
+    def __init__(self, path: Path) -> None:
+        self.checksum = 0
+        self._file = path.open("wb")
+        self._disk = ThreadPoolExecutor(1)
+        self._flushes: list[Future[None]] = []
+        self._unflushed = 0
+
+    def write(self, chunk: bytes) -> int:
+        """Append bytes."""
+        self.checksum = crc32(chunk, self.checksum)
+        written = self._file.write(chunk)
+        self._unflushed += written
+        if self._unflushed >= FLUSHED_AT_ONCE:
+            self._send_on()
+        return written
+
+    def close(self) -> None:
+        """Wait until everything is on the disk; raise `OSError` when it does not get there."""
+        try:
+            self._file.flush()
+            self._send_on()
+            for flush in self._flushes:
+                flush.result()
+        finally:
+            self._disk.shutdown()
+            self._file.close()
+
+    def _send_on(self) -> None:
+        self._unflushed = 0
+        self._flushes.append(self._disk.submit(os.fsync, self._file.fileno()))
+
+
+def write_parquet_as_read(parts: Iterable[pl.DataFrame], schema: pl.Schema, path: Path) -> int:
+    """Write tables into one file while the next ones are still being read, flush it and return its CRC-32.
+
+    What reading raises comes through. An error leaves half a file: write it into a folder that gets its name when it
+    is whole.
     """
     raised: list[Exception] = []
 
@@ -152,13 +195,15 @@ def write_parquet_as_read(parts: Iterable[pl.DataFrame], schema: pl.Schema, path
             raise
 
     try:
-        register_io_source(pass_on, schema=schema).sink_parquet(
-            path, compression="uncompressed", statistics=False, row_group_size=ROW_GROUP_SIZE
-        )
+        with closing(FlushedFile(path)) as file:
+            register_io_source(pass_on, schema=schema).sink_parquet(
+                cast("IO[bytes]", file), compression="uncompressed", statistics=False, row_group_size=ROW_GROUP_SIZE
+            )
     except Exception:
         if raised:
             raise raised[0] from None
         raise
+    return file.checksum
 
 
 def _sync_folder(folder: Path) -> None:

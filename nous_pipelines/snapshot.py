@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
-from collections.abc import Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 from uuid import uuid4
 from zlib import crc32
 
@@ -24,7 +22,7 @@ from psycopg.sql import SQL, Composed
 from nous_online.database import Database
 from nous_online.errors import Unavailable
 from nous_online.statements import statements
-from nous_pipelines.copy_binary import read_parts, read_rows, write_parquet_as_read, write_parquet_atomically
+from nous_pipelines.copy_binary import read_parts, read_rows, write_parquet_as_read
 from nous_pipelines.nights import end_of
 
 BLOCKS = statements("nous_pipelines", "snapshot.sql")
@@ -32,6 +30,7 @@ LISTS = ("tags", "sources", "encoded_censors", "result_ids", "cited_ids", "targe
 COUNTS = ("retrieved_count", "cited_count", "ignored_count")
 KEY = ("agent_id", "id")
 READ_TIMEOUT_S = 600.0
+Written: TypeAlias = tuple[int, int]  # how many rows, and the CRC-32 of their file
 
 
 @dataclass(frozen=True)
@@ -120,15 +119,6 @@ def checksum(path: Path) -> int:
     return value
 
 
-def flushed(path: Path) -> int:
-    """Flush a file to the disk and return its checksum, taken meanwhile."""
-    with path.open("r+b") as file, ThreadPoolExecutor(1) as disk:
-        flushing = disk.submit(os.fsync, file.fileno())
-        value = checksum(path)
-        flushing.result()
-    return value
-
-
 def open_snapshot(folder: Path) -> Snapshot | None:
     """Return the snapshot that lies in `folder`, or None; raise `Unavailable` when its description is damaged."""
     return _described(folder) if (folder / "snapshot.json").exists() else None
@@ -153,18 +143,12 @@ def _described(folder: Path) -> Snapshot:
 def _read(database: Database, folder: Path, *, night: date, probe_days: int, taken_at: datetime) -> None:
     bounds = {"night": night, "ends_at": end_of(night), "probes_from": end_of(night) - timedelta(days=probe_days)}
     with database.transaction(timeout_s=READ_TIMEOUT_S, is_snapshot=True) as connection:
-        counts = {
-            "facts": write_facts(connection, bounds, folder / "facts.parquet"),
-            **{
-                name: write_small(connection, bounds, folder / f"{name}.parquet")
-                for name in ("recalls", "undone_merges")
-            },
-        }
+        written = {name: write(connection, bounds, folder / f"{name}.parquet") for name, write in TABLES.items()}
     description = {
         "night": night.isoformat(),
         "taken_at": taken_at.isoformat(),
-        "counts": counts,
-        "checksums": {name: flushed(folder / f"{name}.parquet") for name in counts},
+        "counts": {name: count for name, (count, _) in written.items()},
+        "checksums": {name: checksum for name, (_, checksum) in written.items()},
     }
     (folder / "snapshot.json").write_text(json.dumps(description), "utf-8")
 
@@ -177,15 +161,14 @@ def as_stored(table: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def write_small(connection: Connection, bounds: Mapping[str, Any], path: Path) -> int:
-    """Write the rows of the query that is named as the file is; return their number."""
+def write_small(connection: Connection, bounds: Mapping[str, Any], path: Path) -> Written:
+    """Write the rows of the query that is named as the file is."""
     table = as_stored(read_rows(connection, BLOCKS[path.stem], bounds))
-    write_parquet_atomically(table, path)
-    return len(table)
+    return len(table), write_parquet_as_read([table], table.schema, path)
 
 
-def write_facts(connection: Connection, bounds: Mapping[str, Any], path: Path) -> int:
-    """Write the facts by id while they are read, sorting them only where they don't come so; return their number."""
+def write_facts(connection: Connection, bounds: Mapping[str, Any], path: Path) -> Written:
+    """Write the facts by id while they are read, sorting them only where they don't come so."""
     usage = read_rows(connection, BLOCKS["usage"], bounds)
     rewound = read_rows(connection, facts_from("rewound"), bounds)
     is_untouched = connection.execute(BLOCKS["is_untouched"]).fetchone() == (True,)
@@ -193,11 +176,12 @@ def write_facts(connection: Connection, bounds: Mapping[str, Any], path: Path) -
     with closing(read_parts(connection, source, bounds)) as present:
         unchanged = (without(part, rewound) for part in present)
         parts = (with_usage(as_stored(part), usage) for part in chain(unchanged, [rewound]))
-        write_parquet_as_read(parts, next(parts).schema, path)
+        written = write_parquet_as_read(parts, next(parts).schema, path)
     ids = pl.read_parquet(path, columns=["id"])["id"]
     if not (ids.slice(1) > ids.head(-1)).all():
-        write_parquet_atomically(pl.read_parquet(path, memory_map=False).sort("id", "agent_id"), path)
-    return len(ids)
+        by_id = pl.read_parquet(path, memory_map=False).sort("id", "agent_id")
+        written = write_parquet_as_read([by_id], by_id.schema, path)
+    return len(ids), written
 
 
 def facts_from(block: str) -> Composed:
@@ -217,3 +201,10 @@ def with_usage(facts: pl.DataFrame, usage: pl.DataFrame) -> pl.DataFrame:
     else:
         counts = facts.select(KEY).join(usage, on=KEY, how="left", maintain_order="left").select(COUNTS).fill_null(0)
     return facts.drop("embedding").hstack(counts).hstack([facts["embedding"]])
+
+
+TABLES: dict[str, Callable[[Connection, Mapping[str, Any], Path], Written]] = {
+    "facts": write_facts,
+    "recalls": write_small,
+    "undone_merges": write_small,
+}
