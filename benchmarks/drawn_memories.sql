@@ -63,3 +63,31 @@ vacuum analyze heart.postings
 
 -- name: vacuum_events
 vacuum analyze lifecycle.events
+
+-- name: make_bare
+create table bare (id uuid primary key default heart.new_id(), content text, embedding vector(384))
+
+-- name: fill_bare
+insert into bare (content, embedding) select content, embedding from heart.facts order by id
+
+-- name: index_bare
+create index on bare using hnsw (embedding vector_cosine_ops)
+
+-- name: vacuum_bare
+vacuum analyze bare
+
+-- name: query_bare
+select id, content from bare order by embedding <=> %s limit 10
+
+-- name: insert_bare
+insert into bare (content, embedding) values (%s, %s)
+
+-- name: drop_bare
+drop table bare
+
+-- name: exact_nearest
+-- The addition keeps the index away.
+select id from heart.facts where agent_id = %(agent_id)s order by (embedding <=> %(embedding)s) + 0 limit 10
+
+-- name: count_strangers
+select count(*) from heart.facts where id = any(%(ids)s) and agent_id <> %(agent_id)s

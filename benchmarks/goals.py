@@ -59,5 +59,19 @@ GOALS: dict[str, dict[str, Goal]] = {
         "fc_stale_at10": at_most(0.01),
         "fc_right_at10": at_least(0.99),
     },
+    "online": {
+        "recall_p50_over_bare_ratio": at_most(2),
+        "recall_p95_ms": at_most(20),
+        "learn_over_bare_ratio": at_most(3),
+        "threads8_scaling_ratio": at_least(1.6),
+        "censor_check_1000_ms": at_most(10),
+    },
+    "tenants": {
+        "recall_at10_10": at_least(0.99),
+        "recall_at10_200": at_least(0.99),
+        "recall_at10_5000": at_least(0.99),
+        "recall_at10_100000": at_least(0.99),
+        "leaked_rows": at_most(0),
+    },
     "snapshot": {"over_raw_copy_ratio": at_most(1.5)},
 }
