@@ -217,7 +217,13 @@ def read_horizon(connection: Connection, cursor: Cursor) -> str:
 
 
 def next_events(
-    connection: Connection, agent_id: str, cursor: Cursor, *, horizon: str, names: Sequence[str] | None
+    connection: Connection,
+    agent_id: str,
+    cursor: Cursor,
+    *,
+    horizon: str,
+    names: Sequence[str] | None,
+    limit: int = POLICY.batch_size,
 ) -> list[tuple[Event, str]]:
     """Return what comes after a cursor, oldest first, each with the transaction that wrote it."""
     parameters = {
@@ -226,7 +232,7 @@ def next_events(
         "last_id": cursor.last_id,
         "horizon": horizon,
         "names": None if names is None else list(names),
-        "limit": POLICY.batch_size,
+        "limit": limit,
     }
     with connection.cursor(row_factory=dict_row) as rows:
         found = rows.execute(SQL["next_events"], parameters).fetchall()
@@ -258,7 +264,7 @@ def deliver_due(agent: Agent, deadline: Deadline) -> int:
     except Unavailable as error:  # a row that somebody else locks for long is no reason to keep subscribers waiting
         failure = error
     for consumer in due_consumers(agent, sorted({each.consumer for each in agent.subscriptions}), deadline):
-        delivered += drained(lambda consumer=consumer: deliver_batch(agent, consumer, deadline), deadline)
+        delivered += deliver_to(agent, consumer, deadline)
     if failure is not None:
         raise failure
     return delivered
@@ -273,11 +279,11 @@ def due_consumers(agent: Agent, consumers: Sequence[str], deadline: Deadline) ->
         return [row[0] for row in connection.execute(SQL["due_consumers"], parameters).fetchall()]
 
 
-def drained(deliver: Callable[[], int], deadline: Deadline) -> int:
-    """Deliver batch after batch until one is not full or the time is up, and return how many events that were."""
-    delivered = count = deliver()
+def deliver_to(agent: Agent, consumer: str, deadline: Deadline) -> int:
+    """Deliver batch after batch to one consumer until one is not full or the time is up; return how many events."""
+    delivered = count = deliver_batch(agent, consumer, deadline)
     while count == POLICY.batch_size and left_s(deadline) > 0:
-        count = deliver()
+        count = deliver_batch(agent, consumer, deadline)
         delivered += count
     return delivered
 

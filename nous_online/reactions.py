@@ -6,8 +6,8 @@ import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
-from typing import Any, cast
+from dataclasses import dataclass
+from typing import Any, Literal, cast
 from uuid import UUID
 
 import numpy as np
@@ -26,6 +26,7 @@ from nous_online.validation import checked_id, checked_optional
 
 logger = logging.getLogger(__name__)
 NO_VECTORS = np.empty((0, 0), dtype=np.float32)
+Outcome = Literal["passed", "resting", "overtaken", "idle"]
 AT_THE_BEGINNING = Cursor(HEART, "0", 0, 0)
 FINAL = (InvalidInput, NotFound, Refused, psycopg.IntegrityError, psycopg.DataError)
 """What trying again can't mend."""
@@ -48,9 +49,9 @@ def link_decision(connection: Connection, agent: Agent, event: Event, _vectors: 
         return
     decision = decisions.get(connection, agent.id, subject_of(event))
     episode_id = checked_id("episode_id", event.payload["episode_id"])
-    decisions.link(connection, agent.id, decision.id, episode_id)
     change = EpisodeChange(decision_ids=(decision.id,))
-    episodes.amend(connection, agent, episode_id, change, at=event.created_at)
+    episodes.amend(connection, agent, episode_id, change, at=event.created_at)  # locked first, as completions do
+    decisions.link(connection, agent.id, decision.id, episode_id)
 
 
 def censor_candidate(decision: decisions.Decision) -> censors.NewCensor:
@@ -185,39 +186,59 @@ def react(agent: Agent, deadline: Deadline, *, is_waiting: bool = False) -> int:
     cursor's last error, and announced as `event_skipped`. While a model or the database is unavailable, none is.
     With `is_waiting` another reactor's end is waited for, otherwise left alone.
     """
-    return outbox.drained(lambda: react_to_batch(agent, deadline, is_waiting=is_waiting), deadline)
+    passed_count = 0
+    while outbox.left_s(deadline) > 0:
+        outcome = react_to_next(agent, deadline, is_waiting=is_waiting)
+        if outcome in ("idle", "resting"):
+            break
+        passed_count += outcome == "passed"
+    return passed_count
 
 
-def react_to_batch(agent: Agent, deadline: Deadline, *, is_waiting: bool) -> int:
-    """React to the next events, in one transaction with the move of the cursor."""
-    vectors = prepared(agent, deadline)
+def react_to_next(agent: Agent, deadline: Deadline, *, is_waiting: bool) -> Outcome:
+    """React to the next event, in one transaction with the move of the cursor.
+
+    One event a transaction: several would lock memories in the order of events, while others lock them in theirs.
+    """
+    ready = prepared(agent, deadline)
+    if ready is None and is_waiting:
+        return "idle"
     with agent.transaction(deadline) as connection:
         cursor = outbox.get_cursor(connection, agent.id, HEART, "lock" if is_waiting else "lock_free")
         if cursor is None:
-            return 0
-        horizon = outbox.read_horizon(connection, cursor)
-        events = outbox.next_events(connection, agent.id, cursor, horizon=horizon, names=list(REACTIONS))
-        progress = reacted(connection, agent, cursor, events, vectors)
-        if progress.delivered_count == len(events) < POLICY.batch_size:
-            progress = replace(progress, last_xid=horizon, last_id=0, failed_count=0)
+            return "idle"
+        found = next_event(connection, agent.id, cursor)
+        if isinstance(found, str):
+            outbox.move_cursor(connection, agent.id, HEART, Progress(found, 0, 0))
+            return "idle"
+        if ready is None or ready[0] != found[0].id:
+            return "overtaken"
+        progress = reacted(connection, agent, cursor, found, ready[1])
         outbox.move_cursor(connection, agent.id, HEART, progress)
-    return progress.delivered_count
+    return "passed" if progress.delivered_count else "resting"
 
 
-def prepared(agent: Agent, deadline: Deadline) -> dict[int, Vectors | NousError]:
-    """Return for each event that is due the vectors its reaction needs, or why they could not be had."""
-    texts: dict[int, Sequence[str]] = {}
+def next_event(connection: Connection, agent_id: str, cursor: Cursor) -> tuple[Event, str] | str:
+    """Return the next event there is a reaction to, or the horizon up to which there is none."""
+    horizon = outbox.read_horizon(connection, cursor)
+    found = outbox.next_events(connection, agent_id, cursor, horizon=horizon, names=list(REACTIONS), limit=1)
+    return found[0] if found else horizon
+
+
+def prepared(agent: Agent, deadline: Deadline) -> tuple[int, Vectors | NousError] | None:
+    """Return the id of the next event, with the vectors its reaction needs or why they could not be had."""
     with agent.transaction(deadline) as connection:
         cursor = outbox.get_cursor(connection, agent.id, HEART, "read")
         if cursor is None:
             outbox.add_cursor(connection, agent.id, HEART, is_from_now=False)
-            cursor = AT_THE_BEGINNING
-        horizon = outbox.read_horizon(connection, cursor)
-        for event, _ in outbox.next_events(connection, agent.id, cursor, horizon=horizon, names=list(REACTIONS)):
-            texts[event.id] = ()
-            with suppress(NousError):  # its reaction meets the same error, and says so
-                texts[event.id] = REACTIONS[event.name].texts(connection, agent.id, event)
-    return {event_id: embedded(agent, each, deadline) if each else NO_VECTORS for event_id, each in texts.items()}
+        found = next_event(connection, agent.id, cursor or AT_THE_BEGINNING)
+        if isinstance(found, str):
+            return None
+        event, _ = found
+        texts: Sequence[str] = ()
+        with suppress(NousError):  # its reaction meets the same error, and says so
+            texts = REACTIONS[event.name].texts(connection, agent.id, event)
+    return event.id, embedded(agent, texts, deadline) if texts else NO_VECTORS
 
 
 def embedded(agent: Agent, texts: Sequence[str], deadline: Deadline) -> Vectors | NousError:
@@ -231,25 +252,18 @@ def embedded(agent: Agent, texts: Sequence[str], deadline: Deadline) -> Vectors 
 
 
 def reacted(
-    connection: Connection,
-    agent: Agent,
-    cursor: Cursor,
-    events: Sequence[tuple[Event, str]],
-    vectors: Mapping[int, Vectors | NousError],
+    connection: Connection, agent: Agent, cursor: Cursor, found: tuple[Event, str], vectors: Vectors | NousError
 ) -> Progress:
-    """React event by event, each in a savepoint, until one has to be tried again or was announced just now."""
-    here = Progress(cursor.last_xid, cursor.last_id, 0, cursor.failed_count)
-    for event, written_xid in events:
-        if event.id not in vectors:
-            return here
-        error = attempted(connection, agent, event, vectors[event.id])
-        said = here.error if error is None else f"event {event.id} ({event.name}): {error!r}"
-        if error is not None and is_worth_another(error, here.failed_count + 1):
-            return replace(here, failed_count=here.failed_count + 1, error=said)
-        if error is not None:
-            skip(connection, agent.id, event, error)
-        here = Progress(written_xid, event.id, here.delivered_count + 1, 0, said)
-    return here
+    """React to one event; it is passed, for good if need be, unless it is to be tried again."""
+    event, written_xid = found
+    error = attempted(connection, agent, event, vectors)
+    if error is None:
+        return Progress(written_xid, event.id, 1)
+    said, failed_count = f"event {event.id} ({event.name}): {error!r}", cursor.failed_count + 1
+    if is_worth_another(error, failed_count):
+        return Progress(cursor.last_xid, cursor.last_id, 0, failed_count, said)
+    skip(connection, agent.id, event, error)
+    return Progress(written_xid, event.id, 1, error=said)
 
 
 def attempted(connection: Connection, agent: Agent, event: Event, vectors: Vectors | NousError) -> Exception | None:
