@@ -7,7 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from nous_online.lexicon import FUNCTION_WORDS
+from nous_online.lexicon import FUNCTION_WORDS, NEGATORS
 from nous_online.lexrank import content_words, word_count
 from nous_online.phrases import OWN
 from nous_online.policy import WritingPolicy
@@ -34,6 +34,7 @@ _JOINTS = frozenset(
     """because which that so but and when where while who since after before although though if unless until whereas
     or for to with from by about into""".split()  # noqa: SIM905
 )
+DANGLING = FUNCTION_WORDS | NEGATORS
 EDGE = " \t.,;:!?…。！？、-–—*_`\"'“”‘’()[]{}<>|/\\#"
 
 
@@ -100,7 +101,7 @@ def spans(words: Sequence[str], most: int) -> Iterator[tuple[int, int, float]]:
 def trimmed(words: Sequence[str]) -> list[str]:
     """Return words without the small function words that dangle at the end; "May" is a month."""
     kept = list(words)
-    while kept and kept[-1][:1].islower() and kept[-1].strip(EDGE) in FUNCTION_WORDS:
+    while kept and kept[-1][:1].islower() and kept[-1].strip(EDGE) in DANGLING:
         kept.pop()
     return kept
 

@@ -194,9 +194,7 @@ def test_every_sentence_stands_in_the_text_and_no_words_are_invented(text):
         assert re.sub(r"\s+", "", sentence.text) in squeezed
 
 
-@pytest.mark.parametrize(
-    "piece", ["- ", "# ", "1. ", "a: ", "a b. ", "word ", "12345 ", "```\n", "é:\n", '"', "[(", "… "]
-)
+@pytest.mark.parametrize("piece", ["- ", "a: ", "a b. ", "word ", "[(", "é:\n"])
 def test_a_megabyte_of_anything_is_split_in_seconds(piece):
     began = time.process_time()
 

@@ -202,7 +202,7 @@ def embedder_of_words():
     return WordEmbedder()
 
 
-@pytest.mark.parametrize("piece", [MILL, "a b. ", "wheel ", "x", "Orla: yes\n", "é:\n"])
+@pytest.mark.parametrize("piece", [MILL, "a b. ", "x"])
 def test_a_megabyte_is_written_in_seconds(writer, piece):
     began = time.process_time()
 
