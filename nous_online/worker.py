@@ -211,17 +211,3 @@ def staff(
             app.close()
     finally:
         night.close()
-
-
-def work_everywhere(
-    url: str | None = None,
-    *,
-    seconds: float = POLICY.pass_s,
-    limit: int = EPISODE_LIMIT,
-    embedder: Embedder | None = None,
-    judge: Judge | None = None,
-    writer: Writer | None = None,
-) -> Round:
-    """Do once what is due for all agents of a database, within `seconds` and at most `limit` episodes."""
-    with staff(url, embedder=embedder, judge=judge, writer=writer) as opened:
-        return opened.look(seconds=seconds, limit=limit)

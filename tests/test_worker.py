@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from typing import Any
 
 import psycopg
 import pytest
@@ -25,7 +26,7 @@ from nous_online.embedding import EmbeddingSpace
 from nous_online.errors import Unavailable
 from nous_online.heart import Heart
 from nous_online.settings import settings
-from nous_online.worker import staff, work_everywhere
+from nous_online.worker import Round, staff
 
 TALK = (
     "Ada: The parcel to Oslo is late again, and the customer called twice about it.\n"
@@ -161,21 +162,27 @@ def agents(database: Database, *names: str) -> None:
         opened.record_episode(f"{name}: hello.")
 
 
+def look(database: Database, writer: ScriptedWriter | None = None, **bounds: Any) -> Round:
+    """Look once, for all agents."""
+    with staff(database.url, embedder=WordEmbedder(), writer=writer or ScriptedWriter()) as opened:
+        return opened.look(**bounds)
+
+
 def test_one_look_works_for_all_agents(database: Database, owner: psycopg.Connection):
     agents(database, "ada", "ben", "cleo")
 
-    found = work_everywhere(database.url, embedder=WordEmbedder(), writer=ScriptedWriter())
+    found = look(database)
 
     assert {name: each.completed for name, each in found.worked.items()} == {"ada": 1, "ben": 1, "cleo": 1}
     assert (found.completed, found.skipped, found.failed) == (3, {}, {})
     assert is_completed(owner, 3)()
-    assert work_everywhere(database.url, embedder=WordEmbedder(), writer=ScriptedWriter()).is_idle
+    assert look(database).is_idle
 
 
 def test_one_look_completes_no_more_episodes_than_allowed(database: Database, owner: psycopg.Connection):
     agents(database, "ada", "ben", "cleo")
 
-    found = work_everywhere(database.url, limit=2, embedder=WordEmbedder(), writer=ScriptedWriter())
+    found = look(database, limit=2)
 
     assert list(found.worked) == ["ada", "ben"]
     assert is_completed(owner, 2)()
@@ -190,8 +197,7 @@ def test_one_look_ends_in_its_time(database: Database, owner: psycopg.Connection
     agents(database, *"abcdefgh")
     began = time.monotonic()
 
-    with staff(database.url, embedder=WordEmbedder(), writer=Steady()) as opened:
-        found = opened.look(seconds=2)
+    found = look(database, Steady(), seconds=2)
 
     assert time.monotonic() - began < 3
     assert 1 <= found.completed < 8
@@ -200,8 +206,7 @@ def test_one_look_ends_in_its_time(database: Database, owner: psycopg.Connection
 def test_the_work_of_one_agent_can_be_asked_for(database: Database):
     agents(database, "ada", "ben")
 
-    with staff(database.url, embedder=WordEmbedder(), writer=ScriptedWriter()) as opened:
-        assert list(opened.look(only="ben").worked) == ["ben"]
+    assert list(look(database, only="ben").worked) == ["ben"]
 
 
 def test_an_agent_in_another_embedding_space_is_named_and_passed_over(database: Database, owner: psycopg.Connection):
@@ -211,7 +216,7 @@ def test_an_agent_in_another_embedding_space_is_named_and_passed_over(database: 
     agents(database, "ada")
     Heart.open("wide", database=database, embedder=Wide(), works_in_background=False).record_episode("Ada: hello.")
 
-    found = work_everywhere(database.url, embedder=WordEmbedder(), writer=ScriptedWriter())
+    found = look(database)
 
     assert list(found.worked) == ["ada"]
     assert list(found.skipped) == ["wide"]
@@ -223,7 +228,7 @@ def test_an_agent_whose_work_fails_leaves_the_others_their_turn(database: Databa
     agents(database, "ada", "ben")
     refuse(owner, "ada")
 
-    found = work_everywhere(database.url, embedder=WordEmbedder(), writer=ScriptedWriter())
+    found = look(database)
 
     assert list(found.worked) == ["ben"]
     assert "not today" in found.failed["ada"]
