@@ -39,7 +39,7 @@ class WritingPolicy:
     """Censor candidates of one failure: lessons, then what went wrong."""
     most_sentences: int = 400
     """How many sentences of one transcript are embedded, 3 to 5 ms each …"""
-    most_embedded_characters: int = 24_000
+    most_embedded_characters: int = 12_000
     """… and how many characters of them: what a megabyte may cost stays at seconds."""
     embedded_characters: int = 160
     """Characters of one sentence that are embedded; what it is about is said by then."""
