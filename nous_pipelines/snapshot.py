@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from itertools import chain
@@ -30,6 +30,7 @@ LISTS = ("tags", "sources", "encoded_censors", "result_ids", "cited_ids", "targe
 COUNTS = ("retrieved_count", "cited_count", "ignored_count")
 KEY = ("agent_id", "id")
 READ_TIMEOUT_S = 600.0
+ABANDONED_AFTER_S = 2 * READ_TIMEOUT_S  # without a byte: whoever wrote it was killed, or has long been timed out
 Written: TypeAlias = tuple[int, int]  # how many rows, and the CRC-32 of their file
 
 
@@ -102,12 +103,22 @@ def unfinished(folder: Path) -> Iterator[Path]:
     """Yield a new folder that becomes `folder` when the block succeeds, and vanishes when it does not."""
     part = folder.with_name(f".{folder.name}.{uuid4().hex}")
     part.mkdir()
+    remove_abandoned(beside=part)
     try:
         yield part
         part.rename(folder)
     except BaseException:
         shutil.rmtree(part, ignore_errors=True)
         raise
+
+
+def remove_abandoned(*, beside: Path) -> None:
+    """Remove the unfinished folders that killed processes left beside a new one, which tells the disk's own time."""
+    now = beside.stat().st_mtime
+    for part in beside.parent.glob(f".*.{'[0-9a-f]' * 32}"):
+        with suppress(FileNotFoundError):  # another run has just finished or removed it
+            if now - max(path.stat().st_mtime for path in (part, *part.iterdir())) > ABANDONED_AFTER_S:
+                shutil.rmtree(part, ignore_errors=True)
 
 
 def checksum(path: Path) -> int:

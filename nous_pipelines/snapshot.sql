@@ -17,8 +17,10 @@ select *, false as is_rewound from heart.facts where learned_at < %(ends_at)s
 select *, false as is_rewound from heart.facts where learned_at < %(ends_at)s order by id, agent_id
 
 -- name: is_untouched
--- Whether no fact was changed or removed since the server counts: then they most likely lie by id.
-select n_tup_upd + n_tup_del = 0 from pg_stat_user_tables where relid = 'heart.facts'::regclass
+-- Whether all facts were stored since the server counts, and none changed or removed: then they most likely lie by id.
+select s.n_tup_ins >= c.reltuples and s.n_tup_upd + s.n_tup_del = 0
+from pg_stat_user_tables s join pg_class c on c.oid = s.relid
+where s.relid = 'heart.facts'::regclass
 
 -- name: rewound
 -- What was changed since the end of the night, with every later change taken back: the facts as they were then.

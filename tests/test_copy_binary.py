@@ -1,8 +1,10 @@
 import json
 import math
 import os
+import threading
 from datetime import UTC, date, datetime
 from uuid import UUID
+from zlib import crc32
 
 import numpy as np
 import polars as pl
@@ -11,7 +13,16 @@ import pytest
 from nous_online.database import Database
 from nous_online.errors import DeadlineExceeded, InvalidInput, Unavailable
 from nous_pipelines import copy_binary
-from nous_pipelines.copy_binary import read_rows, vector_matrix, write_parquet_as_read, write_parquet_atomically
+from nous_pipelines.copy_binary import (
+    ROW_GROUP_SIZE,
+    FlushedFile,
+    read_parts,
+    read_rows,
+    taken_ahead,
+    vector_matrix,
+    write_parquet_as_read,
+    write_parquet_atomically,
+)
 from nous_pipelines.snapshot import COUNTS, take_snapshot
 
 IDS = [str(UUID(int=number << 100 | number)) for number in range(1, 6)]
@@ -267,9 +278,66 @@ def test_an_error_while_reading_comes_through_the_writer(tmp_path):
         write_parquet_as_read(parts(), pl.Schema({"id": pl.String}), tmp_path / "facts.parquet")
 
 
-def test_tables_written_as_they_are_read_are_one_table(tmp_path):
+def test_tables_written_as_they_are_read_are_one_table_with_its_checksum(tmp_path):
     parts = [pl.DataFrame({"id": [str(place)], "embedding": [[place / 2]]}) for place in range(20)]
 
-    write_parquet_as_read(parts, parts[0].schema, tmp_path / "facts.parquet")
+    checksum = write_parquet_as_read(parts, parts[0].schema, tmp_path / "facts.parquet")
 
     assert pl.read_parquet(tmp_path / "facts.parquet").equals(pl.concat(parts))
+    assert checksum == crc32((tmp_path / "facts.parquet").read_bytes())
+
+
+def test_a_file_is_flushed_while_it_is_written_and_a_flush_that_fails_is_told(tmp_path, monkeypatch):
+    monkeypatch.setattr(copy_binary, "FLUSHED_AT_ONCE", 8)
+    sizes = []
+
+    def worn_disk(number):
+        sizes.append(os.fstat(number).st_size)
+        raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr(os, "fsync", worn_disk)
+    file = FlushedFile(tmp_path / "facts.parquet")
+    for chunk in (b"12345", b"67890", b"12345"):
+        assert file.write(chunk) == len(chunk)
+
+    with pytest.raises(OSError, match="Input/output error"):
+        file.close()
+
+    assert len(sizes) == 2
+    assert file.checksum == crc32(b"123456789012345")
+    assert (tmp_path / "facts.parquet").read_bytes() == b"123456789012345"
+
+
+def test_the_next_thing_is_taken_while_one_is_used():
+    is_taken = [threading.Event() for _ in range(3)]
+
+    def things():
+        for number, taken in enumerate(is_taken):
+            taken.set()
+            yield number
+
+    for number in taken_ahead(things()):
+        assert all(taken.wait(timeout=10) for taken in is_taken[: number + 2])
+
+
+def test_what_is_raised_while_taking_ahead_comes_through_in_its_turn():
+    def things():
+        yield "row"
+        raise DeadlineExceeded("too slow")
+
+    taken = taken_ahead(things())
+
+    assert next(taken) == "row"
+    with pytest.raises(DeadlineExceeded, match="too slow"):
+        next(taken)
+
+
+def test_reading_that_is_given_up_leaves_the_connection_usable(memories):
+    query = "select * from memories cross join generate_series(1, 100000)"
+    parts = read_parts(memories, query, {})
+    taken = [len(part) for part, _ in zip(parts, range(3), strict=False)]
+
+    parts.close()
+
+    assert taken == [0, ROW_GROUP_SIZE, ROW_GROUP_SIZE]
+    assert memories.execute("select count(*) from memories").fetchone() == (5,)

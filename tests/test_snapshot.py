@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 from datetime import UTC, date, datetime, timedelta
+from uuid import UUID
 
 import numpy as np
 import polars as pl
@@ -22,7 +23,7 @@ from nous_online.errors import InvalidInput, Unavailable
 from nous_online.kinds import FACT
 from nous_pipelines.apply import apply_plan
 from nous_pipelines.nights import end_of, last_night, nights_between, parse_night
-from nous_pipelines.snapshot import night_folder, open_snapshot, take_snapshot
+from nous_pipelines.snapshot import ABANDONED_AFTER_S, night_folder, open_snapshot, take_snapshot
 
 TAKE = """
 import sys
@@ -299,6 +300,30 @@ def test_a_process_killed_while_it_reads_leaves_no_snapshot_and_the_next_run_is_
 
     assert open_snapshot(folder) is None
     assert contents(snapshot_of(night_database, tmp_path)) == {"cats like fish"}
+    (left,) = tmp_path.glob(".night=*")
+
+    long_ago = time.time() - ABANDONED_AFTER_S - 60
+    for path in (*left.iterdir(), left):
+        os.utime(path, (long_ago, long_ago))
+    snapshot_of(night_database, tmp_path, night=NIGHT + timedelta(days=1))
+
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["night=2026-06-01", "night=2026-06-02"]
+
+
+def test_an_unfinished_folder_that_is_still_written_to_is_left_alone(heart, night_database, tmp_path):
+    remember(heart, "cats like fish")
+    folders = [tmp_path / f".night=2026-05-30.{UUID(int=number).hex}" for number in (1, 2)]
+    folders.append(tmp_path / ".night=2026-05-30.backup")
+    for folder, is_written in zip(folders, (True, False, False), strict=True):
+        folder.mkdir()
+        (folder / "facts.parquet").write_bytes(b"half")
+        os.utime(folder, (0, 0))
+        if not is_written:
+            os.utime(folder / "facts.parquet", (0, 0))
+
+    snapshot_of(night_database, tmp_path)
+
+    assert [folder.exists() for folder in folders] == [True, False, True]
 
 
 def test_of_two_that_take_a_snapshot_at_once_both_get_the_same(heart, night_database, tmp_path):
