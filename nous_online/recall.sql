@@ -176,7 +176,9 @@ concat_ws(E'\n', f.name, f.trigger,
           'Tools: ' || nullif(array_to_string(f.core_tools, '; '), ''),
           'Concepts: ' || nullif(array_to_string(f.core_concepts, '; '), ''),
           'Notes: ' || nullif(array_to_string(f.implementation_notes, '; '), ''),
-          (select string_agg(place || '. ' || (step #>> '{{}}'), E'\n' order by place)
+          (select string_agg(place || '. ' || case jsonb_typeof(step)
+                                                 when 'object' then concat_ws(': ', step ->> 'name', step ->> 'detail')
+                                                 else step #>> '{{}}' end, E'\n' order by place)
            from jsonb_array_elements(case jsonb_typeof(f.steps) when 'array' then f.steps else '[]' end)
                 with ordinality listed(step, place)),
           f.template #>> '{{}}') as content,
