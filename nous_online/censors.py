@@ -12,7 +12,7 @@ from uuid import UUID
 from pgvector import Vector
 from psycopg import Connection
 from psycopg.rows import class_row, dict_row
-from psycopg.sql import SQL, Composed, Identifier
+from psycopg.sql import SQL, Identifier
 
 from nous_online.agent import Agent
 from nous_online.changes import Cause, add_memory, change_memory, locked_memories, locked_memory, version_of
@@ -220,16 +220,14 @@ def activate(
     The activation that reaches the threshold is the first that blocks. Archived ones are left out.
     """
     found = locked_memories(connection, agent_id, CENSOR, censor_ids)
-    return [
-        activated(connection, agent_id, censor, at=at, cause=cause, session_id=session_id)
-        for censor in found
-        if censor.state == "active"
-    ]
+    fired = [counted(connection, agent_id, each, at=at, cause=cause) for each in found if each.state == "active"]
+    with connection.pipeline():
+        for censor in fired:
+            announce(connection, agent_id, censor, session_id=session_id)
+    return fired
 
 
-def activated(
-    connection: Connection, agent_id: str, censor: Censor, *, at: datetime, cause: Cause, session_id: str | None
-) -> Censor:
+def counted(connection: Connection, agent_id: str, censor: Censor, *, at: datetime, cause: Cause) -> Censor:
     """Count one activation of a locked censor."""
     count = censor.activation_count + 1
     values: dict[str, Any] = {
@@ -238,15 +236,18 @@ def activated(
     }
     if censor.severity == "warn" and count >= censor.escalation_threshold:
         values["severity"] = "block"
-    changed = change_memory(connection, agent_id, version_of(CENSOR, censor), values, cause=cause)
+    return change_memory(connection, agent_id, version_of(CENSOR, censor), values, cause=cause)
+
+
+def announce(connection: Connection, agent_id: str, censor: Censor, *, session_id: str | None) -> None:
+    """Tell others that a censor fired, and whether it blocked."""
     payload = {
         "censor_id": str(censor.id),
-        "severity": changed.severity,
-        "was_blocked": changed.severity != "warn",
+        "severity": censor.severity,
+        "was_blocked": censor.severity != "warn",
         "session_id": session_id,
     }
     emit(connection, agent_id, "censor_activated", memory_id=censor.id, payload=payload)
-    return changed
 
 
 def report_false_positive(connection: Connection, agent_id: str, censor_id: UUID, *, cause: Cause) -> Censor:
@@ -279,8 +280,8 @@ def fetched(connection: Connection, statement: str, parameters: dict[str, Any]) 
 
 
 @cache
-def composed(statement: str) -> Composed:
-    """Fill the columns of a censor into a statement."""
+def composed(statement: str) -> bytes:
+    """Return a statement with the columns of a censor filled in, once: doing it anew takes as long as some queries."""
     text: LiteralString = BLOCKS[statement]
     columns = SQL(", ").join(map(Identifier, CENSOR.columns))
-    return SQL(text).format(columns=columns, in_reach=SQL(BLOCKS["in_reach"]))
+    return SQL(text).format(columns=columns, in_reach=SQL(BLOCKS["in_reach"])).as_bytes()

@@ -21,12 +21,14 @@ DENYING_REACH = 2  # how many content words after a "not" it bears on
 WORD = re.compile(r"[^\W\d_]+(?:'[^\W\d_]+)?|\d+")
 CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])")
 PHRASES = (
-    (re.compile(r"\b(?:turn|switch)(?:ed|ing|s)? (?:\w+ )?off\b"), " disable "),
-    (re.compile(r"\b(?:turn|switch)(?:ed|ing|s)? (?:\w+ )?on\b"), " enable "),
-    (re.compile(r"\b(?:roll|push)(?:ed|ing|s)? (?:\w+ ){0,4}(?:out|live)\b"), " deploy "),
-    (re.compile(r"\broll(?:ed|ing|s)? (?:\w+ ){0,3}back\b|\brollback\b"), " revert "),
+    (re.compile(r"\b(?:turn|switch)(?:ed|ing|s)? ((?:\w+ ){0,3})off\b"), r" disable \1 "),
+    (re.compile(r"\b(?:turn|switch)(?:ed|ing|s)? ((?:\w+ ){0,3})on\b"), r" enable \1 "),
+    (re.compile(r"\b(?:roll|push)(?:ed|ing|s)? ((?:\w+ ){0,4})(?:out|live)\b"), r" deploy \1 "),
+    (re.compile(r"\broll(?:ed|ing|s)? ((?:\w+ ){0,3})back\b|\brollback\b"), r" revert \1 "),
     (re.compile(r"\blog(?:ged|ging|s)? (?:in|out|on|off)\b"), " session "),
     (re.compile(r"(?<![\w-])-{1,2}(?:f|force)\b(?!-)"), " force "),
+    (re.compile(r"\|\s*(?:sudo\s+)?(?:ba|z|da)?sh\b"), " execute code "),
+    (re.compile(r"\bhttps?://"), " internet "),
     (re.compile(r"\b0\.0\.0\.0/0"), " internet public "),
     (re.compile(r"n['\u2019]t\b"), " not "),
 )
@@ -66,7 +68,8 @@ merge squash rebase
 commit check-in
 deploy release ship publish launch promote apply
 send email reply forward message text notify sms dispatch respond answer
-share forward send upload export disclose reveal leak expose publish post show tell give repeat read print
+share forward upload send export publish post tweet announce give expose leak
+disclose reveal leak expose share publish post show tell repeat read print
 log logger print write record
 transfer wire pay remit send payment
 refund reimburse repay
@@ -99,6 +102,13 @@ rename mv move
 catch except swallow
 test pytest
 approve review confirm verify authorize permit agree
+social twitter facebook linkedin instagram tweet
+internet web online url public
+directory folder path
+picture photo image
+car vehicle truck van
+weekend saturday sunday
+people person user human
 """.strip().splitlines()
 )
 OPPOSED = frozenset(
@@ -213,18 +223,17 @@ def meanings(words: Iterable[str]) -> frozenset[str]:
 
 
 def closeness(trigger: str, action: str, similarity: float, *, policy: CensorPolicy) -> float:
-    """Return how close an action comes to what the trigger warns of; 0 where a guard says that it is something else.
+    """Return how close an action comes to what a trigger warns of; 0 where it would fire and a guard says otherwise.
 
     It is the cosine, plus a share for doing what the trigger's verb says, plus a share for how many of the trigger's
     other words it says, in these words or others for the same deed. From `policy.firing_closeness` the censor fires.
     """
     warned, deed = read_deed(trigger), read_deed(action)
-    if is_other(warned, deed):
-        return 0.0
-    does_the_same = bool(warned.head_meanings & deed.meanings)
+    does_the_same = not warned.head_meanings.isdisjoint(deed.meanings)
     said = sum(not deed.meanings.isdisjoint(each) for each in warned.objects)
     coverage = said / len(warned.objects) if warned.objects else 0.0
-    return similarity + policy.verb_weight * does_the_same + policy.coverage_weight * coverage
+    close = similarity + policy.verb_weight * does_the_same + policy.coverage_weight * coverage
+    return close if close < policy.firing_closeness or not is_other(warned, deed) else 0.0
 
 
 def is_other(warned: Deed, deed: Deed) -> bool:

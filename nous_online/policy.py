@@ -139,7 +139,7 @@ class CensorPolicy:
     same_similarity: float = 0.95
     """At or above, with no guard against it, two triggers say the same: the similarity at which facts are confirmed."""
     similarity_floor: float = 0.15
-    """Cosine below which an action is not looked at closer."""
+    """Cosine below which an action is not looked at closer; 2 % of the drawn actions that should fire lie there."""
     verb_weight: float = 0.70
     """What doing the same as the trigger's verb counts, in cosine."""
     coverage_weight: float = 0.75
