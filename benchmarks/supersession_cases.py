@@ -105,11 +105,11 @@ def answering(question: str, answers: Sequence[str], said: Sequence[Said], weigh
     return max(found)[2] if found else None
 
 
-def knowledge_updates(data: Path) -> list[Story]:
-    """Return the chains of LongMemEval, all learned by one agent in the order of their dates."""
+def knowledge_updates(data: Path, *, quick: bool) -> list[Story]:
+    """Return the chains of LongMemEval, all learned by one agent in the order of their dates; quick: every third."""
     said: list[Said] = []
     replaced: set[tuple[str, str]] = set()
-    for row in cases(data, "lme_knowledge_updates"):
+    for row in cases(data, "lme_knowledge_updates")[:: 3 if quick else 1]:
         keys = [f"{row['id']}-{place}" for place in range(len(row["chain"]))]
         said += [
             Said(key, told["text"], datetime.strptime(told["date"], "%Y/%m/%d (%a) %H:%M").replace(tzinfo=UTC))
@@ -119,24 +119,23 @@ def knowledge_updates(data: Path) -> list[Story]:
     return [Story("lme", sorted(said, key=lambda told: told.at), frozenset(replaced))]
 
 
-def project_chats(data: Path, *, quick: bool) -> list[Story]:
-    """Return the user's turns of each BEAM chat with its questions about updated knowledge; quick: the first chat.
+def project_chats(data: Path) -> list[Story]:
+    """Return the user's turns of each BEAM chat with its questions about updated knowledge.
 
-    Right is the turn that holds the new information, stale the one that holds the old.
+    Right is the turn that holds the new information, stale the one that holds the old; both are the user's.
     """
     questions = [row for row in cases(data, "beam100k_questions") if row["type"] == "knowledge_update"]
     chats = by(cases(data, "beam100k_turns"), "chat")
-    stories = [
+    return [
         Story(f"beam-{chat}", turns(rows), asked=[updated(row) for row in questions if str(row["chat"]) == chat])
         for chat, rows in chats
     ]
-    return stories[:1] if quick else stories
 
 
 def turns(rows: list[dict[str, Any]]) -> list[Said]:
-    """Return what was said in a chat, in order; turns without a date follow the one before by a minute."""
+    """Return what the user said in a chat, in order; turns without a date follow the one before by a minute."""
     said: list[Said] = []
-    for row in rows:
+    for row in (row for row in rows if row["role"] == "user"):
         named = moment(row["time"])
         before = said[-1].at + timedelta(minutes=1) if said else FIRST_DAY
         at = named if named and named > before else before
