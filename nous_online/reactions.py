@@ -159,17 +159,20 @@ REACTIONS: Mapping[str, Reaction] = {
 
 
 def react_soon(agent: Agent, deadline: Deadline) -> None:
-    """React to what was just announced, if that is possible now; the worker does what is not."""
+    """React to what was just announced, if that is possible now; the worker does the rest, and tells subscribers."""
+    is_left = True
     try:
         soon = Deadline(min(deadline.remaining(), POLICY.immediate_s))
         for _ in range(LOOKS):
             react(agent, soon, is_waiting=True)
-            if not has_undelivered(agent, soon):
+            is_left = has_undelivered(agent, soon)
+            if not is_left:
                 break
             time.sleep(LOOK_AGAIN_S)
     except NousError as error:  # what was announced is stored: no failure to react may make it look otherwise
         logger.warning("reactions are left to the worker: %s", error)
-    agent.awake.set()
+    if is_left or agent.subscriptions:
+        agent.awake.set()
 
 
 def has_undelivered(agent: Agent, deadline: Deadline) -> bool:

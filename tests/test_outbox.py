@@ -2,38 +2,17 @@
 
 from __future__ import annotations
 
-import re
-import threading
-from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
 import psycopg
 import pytest
+from listener import Listener, rested
 
 from nous_online.database import Database
-from nous_online.deadline import Deadline
-from nous_online.errors import InvalidInput, Unsupported
+from nous_online.errors import InvalidInput
 from nous_online.heart import Heart
-from nous_online.outbox import Event, deliver_due, emit, retry_delay_s
-
-
-class Listener:
-    """A handler that keeps what it heard, and fails as often as the test wants."""
-
-    def __init__(self, *, failures: int = 0) -> None:
-        self.heard: list[Event] = []
-        self.failures = failures
-
-    def __call__(self, event: Event) -> None:
-        if self.failures:
-            self.failures -= 1
-            raise RuntimeError("the listener is ill")
-        self.heard.append(event)
-
-    @property
-    def names(self) -> list[str]:
-        return [event.name for event in self.heard]
+from nous_online.outbox import Event, emit, retry_delay_s
 
 
 @pytest.fixture
@@ -45,17 +24,6 @@ def cursor_of(owner: psycopg.Connection, consumer: str) -> tuple[Any, ...] | Non
     return owner.execute(
         "select failed_count, last_error, retry_at > now() from heart.outbox_cursors where consumer = %s", [consumer]
     ).fetchone()
-
-
-def documented_renumbering() -> list[str]:
-    """The statements that the decision record tells the owner of a restored database to run."""
-    record = Path(__file__).parent.parent / "docs/decisions/0010-outbox-in-the-order-of-transactions.md"
-    (block,) = re.findall(r"```sql\n(.*?)```", record.read_text("utf-8"), re.DOTALL)
-    return [statement for statement in block.split(";") if statement.strip()]
-
-
-def rested(owner: psycopg.Connection) -> None:
-    owner.execute("update heart.outbox_cursors set retry_at = null")
 
 
 def test_a_subscriber_hears_what_happens_after_it_subscribed(heart: Heart, listener: Listener) -> None:
@@ -136,25 +104,6 @@ def test_transactions_are_ordered_by_number_not_by_their_digits(
     heart.deliver()
 
     assert [event.payload["xid"] for event in listener.heard] == [9, 99, 100]
-
-
-def test_a_database_restored_from_a_dump_says_so_instead_of_waiting_for_ever(
-    heart: Heart, owner: psycopg.Connection, listener: Listener
-) -> None:
-    heart.subscribe("*", listener, consumer="brain", since="beginning")
-    heart.publish("before_the_dump")
-    heart.deliver()
-    owner.execute("update heart.outbox_cursors set last_xid = '4000000000' where consumer = 'brain'")
-    owner.execute("update heart.outbox set written_xid = '3999999999'")
-
-    heart.publish("after_the_restore")
-    with pytest.raises(Unsupported, match="restored from a dump"):
-        heart.deliver()
-    for statement in documented_renumbering():
-        owner.execute(statement)
-    heart.deliver()
-
-    assert listener.names == ["before_the_dump", "after_the_restore"]
 
 
 def test_what_is_rolled_back_is_never_delivered(heart: Heart, database: Database, listener: Listener) -> None:
@@ -275,51 +224,6 @@ def test_a_subscriber_that_cancels_while_it_listens_misses_nothing_later(heart: 
     assert heard == ["first", "second"]
 
 
-def test_a_process_that_dies_while_it_delivers_leaves_the_events_to_the_next(
-    heart: Heart, database: Database, embedder: Any, judge: Any, owner: psycopg.Connection, listener: Listener
-) -> None:
-    def dies(_event: Event) -> None:
-        raise SystemExit
-
-    heart.subscribe("*", dies, consumer="brain")
-    heart.publish("first")
-    with pytest.raises(SystemExit):
-        heart.deliver()
-    survivor = Heart.open("aria", database=database, embedder=embedder, judge=judge, works_in_background=False)
-    survivor.subscribe("*", listener, consumer="brain")
-
-    survivor.deliver()
-    heard_during_the_lease = list(listener.heard)
-    rested(owner)
-    survivor.deliver()
-
-    assert heard_during_the_lease == []
-    assert listener.names == ["first"]
-
-
-def test_two_who_deliver_at_once_call_each_handler_once(heart: Heart) -> None:
-    heard: list[int] = []
-    entered, go_on = threading.Event(), threading.Event()
-
-    def handler(event: Event) -> None:
-        heard.append(event.id)
-        entered.set()
-        go_on.wait(10)
-
-    heart.subscribe("*", handler, consumer="brain")
-    heart.publish("first")
-    first = threading.Thread(target=heart.deliver)
-    first.start()
-    entered.wait(10)
-
-    second = heart.deliver()
-    go_on.set()
-    first.join(10)
-
-    assert second == 0
-    assert len(heard) == 1
-
-
 def test_delivers_more_than_a_batch_in_order(heart: Heart, database: Database, listener: Listener) -> None:
     heart.subscribe("*", listener, consumer="brain")
     with database.transaction("aria") as connection:
@@ -330,23 +234,6 @@ def test_delivers_more_than_a_batch_in_order(heart: Heart, database: Database, l
 
     assert delivered == 250
     assert [event.payload["number"] for event in listener.heard] == list(range(250))
-
-
-def test_delivery_ends_between_two_events_when_its_time_is_up(heart: Heart) -> None:
-    clock = threading.Event()
-    heard: list[str] = []
-
-    def slow(event: Event) -> None:
-        heard.append(event.name)
-        clock.wait(0.6)
-
-    heart.subscribe("*", slow, consumer="brain")
-    for name in ("first", "second", "third"):
-        heart.publish(name)
-
-    delivered = deliver_due(heart.agent, Deadline(1))
-
-    assert delivered == len(heard) == 2
 
 
 @pytest.mark.parametrize(

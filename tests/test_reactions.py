@@ -10,6 +10,7 @@ from uuid import uuid4
 import numpy as np
 import psycopg
 import pytest
+from listener import rested
 
 from nous_online.database import Database
 from nous_online.embedding import Vectors
@@ -45,10 +46,6 @@ def last_error(owner: psycopg.Connection) -> str:
 def skipped(owner: psycopg.Connection) -> list[str]:
     query = "select payload->>'name' from heart.outbox where name = 'event_skipped' order by id"
     return [row[0] for row in owner.execute(query).fetchall()]
-
-
-def rested(owner: psycopg.Connection) -> None:
-    owner.execute("update heart.outbox_cursors set retry_at = null")
 
 
 # --- a decision was recorded ---
