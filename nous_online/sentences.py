@@ -136,14 +136,21 @@ def speakers_in(lines: Sequence[str], participants: Sequence[str] = ()) -> froze
     else does but participants. Elsewhere a name is told from a label by coming back, or by standing among lines at
     least half of which open with a name; a list entry is never a turn.
     """
-    heads = [(line, match["name"]) for line in lines if (match := _HEAD.match(unmarked(line)))]
+    heads = [(line, name) for line in lines if (name := head_of(line))]
     known = {name.casefold() for name in participants} | ROLES
     named = frozenset(name for _, name in heads if name.casefold() in known)
     if any(name.casefold() in ROLES for name in named):
         return named
-    counts = Counter(name for line, name in heads if unmarked(line) == line.strip() and could_speak(name))
+    counts = Counter(name for line, name in heads if not _MARKER.match(line.lstrip()))
     is_chat = 2 * len(heads) >= sum(bool(line.strip()) for line in lines)
-    return named | {name for name, count in counts.items() if count > 1 or (is_chat and opens_large(name))}
+    returning = {name for name, count in counts.items() if count > 1 or (is_chat and opens_large(name))}
+    return named | {name for name in returning if could_speak(name)}
+
+
+def head_of(line: str) -> str | None:
+    """Return the text before the colon a line opens with, None where it opens with none."""
+    match = _HEAD.match(unmarked(line)) if ":" in line or "：" in line else None
+    return match["name"] if match else None
 
 
 def could_speak(name: str) -> bool:
