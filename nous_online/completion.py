@@ -87,8 +87,9 @@ def complete_due(
 
 def take(agent: Agent, deadline: Deadline) -> Task | None:
     """Take the episode that is due longest, so that others leave it alone for a while."""
+    parameters = {"agent_id": agent.id, "lease_s": POLICY.lease_s, "longest_wait_s": POLICY.longest_wait_s}
     with agent.transaction(deadline) as connection, connection.cursor(row_factory=class_row(Task)) as cursor:
-        return cursor.execute(SQL["take_due"], {"agent_id": agent.id, "lease_s": POLICY.lease_s}).fetchone()
+        return cursor.execute(SQL["take_due"], parameters).fetchone()
 
 
 def attempt(agent: Agent, task: Task, deadline: Deadline) -> bool:

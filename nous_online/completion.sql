@@ -1,5 +1,6 @@
 -- name: take_due
--- Taking moves due_at ahead, so that others leave the episode alone; when the one who took it dies, it falls due again.
+-- Taking moves due_at ahead, so that others leave the episode alone; when the one who took it dies, it falls due again,
+-- later each time: an episode that kills its workers must not keep killing them.
 with due as (
     select agent_id, episode_id
     from heart.completions
@@ -9,7 +10,8 @@ with due as (
     for update skip locked
 )
 update heart.completions c
-set due_at = now() + make_interval(secs => %(lease_s)s), attempt_count = c.attempt_count + 1
+set due_at = now() + make_interval(secs => least(%(lease_s)s * 2 ^ least(c.attempt_count, 20), %(longest_wait_s)s)),
+    attempt_count = c.attempt_count + 1
 from due
 where c.agent_id = due.agent_id and c.episode_id = due.episode_id
 returning c.episode_id, c.attempt_count, c.draft

@@ -15,11 +15,12 @@ from closed_episodes import make_due
 from conftest import ScriptedWriter, WordEmbedder
 
 from nous_online.changes import Cause, add_memory
-from nous_online.completion import Task, attempt, complete_due
+from nous_online.completion import Task, attempt, complete_due, take
 from nous_online.domain import Episode
 from nous_online.errors import Unavailable
 from nous_online.heart import Heart
 from nous_online.kinds import PROCEDURE
+from nous_online.policy import WorkerPolicy
 from nous_online.worker import Worked
 
 TALK = (
@@ -118,7 +119,7 @@ def test_a_worker_killed_at_any_step_leaves_one_completion(
     assert traces(owner, episode.id) == ONCE
 
 
-def test_what_a_dead_worker_took_falls_due_again_within_thirty_seconds(
+def test_what_a_dead_worker_took_falls_due_in_time_for_the_thirty_seconds(
     heart: Heart, owner: psycopg.Connection, database_url: str
 ):
     failed_episode(heart)
@@ -126,10 +127,24 @@ def test_what_a_dead_worker_took_falls_due_again_within_thirty_seconds(
     child(database_url, dies_writing=True).communicate(timeout=60)
 
     row = owner.execute(
-        "select extract(epoch from due_at - created_at)::float from heart.completions where finished_at is null"
+        "select extract(epoch from due_at - now())::float from heart.completions where finished_at is null"
     ).fetchone()
     assert row
-    assert row[0] <= 28
+    assert row[0] <= 30 - 2 * WorkerPolicy().poll_s  # a look before it was taken, and one before it is taken again
+
+
+def test_an_episode_that_kills_its_workers_rests_longer_each_time(heart: Heart, owner: psycopg.Connection):
+    heart.record_episode(TALK)
+    rests = []
+
+    for _ in range(4):
+        make_due(owner)
+        take(heart.agent, heart.agent.deadline(None))
+        rests += owner.execute(
+            "select round(extract(epoch from due_at - now()))::int from heart.completions"
+        ).fetchone()
+
+    assert rests == [pytest.approx(rest, abs=2) for rest in (20, 40, 80, 160)]
 
 
 def test_a_connection_cut_while_all_is_written_down_leaves_nothing_half_done(heart: Heart, owner: psycopg.Connection):

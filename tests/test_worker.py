@@ -326,7 +326,7 @@ def test_a_process_that_ends_amid_the_work_ends_cleanly(
 from nous_online import Heart
 heart = Heart.open("aria")
 for number in range(3):
-    heart.record_episode({TALK!r} * 40)
+    heart.record_episode({TALK!r} * 15)
 {last_words}
 """
     ended = subprocess.run(
