@@ -184,10 +184,10 @@ class Deed:
     is_denying: bool
 
 
-@lru_cache(maxsize=8192)
+@lru_cache(maxsize=4096)
 def read_deed(text: str) -> Deed:
     """Take a trigger or a part of an action apart."""
-    plain = CAMEL.sub(" ", text[:MOST_CHARACTERS].replace("_", " ")).lower()
+    plain = CAMEL.sub(" ", text.replace("_", " ")).lower()
     for phrase, said in PHRASES:
         plain = phrase.sub(said, plain)
     found: list[str] = WORD.findall(plain)
@@ -228,7 +228,7 @@ def closeness(trigger: str, action: str, similarity: float, *, policy: CensorPol
     It is the cosine, plus a share for doing what the trigger's verb says, plus a share for how many of the trigger's
     other words it says, in these words or others for the same deed. From `policy.firing_closeness` the censor fires.
     """
-    warned, deed = read_deed(trigger), read_deed(action)
+    warned, deed = (read_deed(text[:MOST_CHARACTERS]) for text in (trigger, action))
     does_the_same = not warned.head_meanings.isdisjoint(deed.meanings)
     said = sum(not deed.meanings.isdisjoint(each) for each in warned.objects)
     coverage = said / len(warned.objects) if warned.objects else 0.0

@@ -31,7 +31,7 @@ class Wording:
     """The wording of an action, prepared once for all literal triggers."""
 
     def __init__(self, action: str) -> None:
-        folded = action.casefold()
+        folded = action.strip().casefold()
         self.flat = edged(WHITE_SPACE.sub(" ", folded))
         self.lines = edged(LINE_ENDS.sub(LINE, SPACES.sub(" ", folded)))
         self.longest_line = max(map(len, self.lines.split(LINE)))

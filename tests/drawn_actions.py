@@ -205,7 +205,7 @@ catching exceptions and ignoring them
   - log the exception and re-raise it
   - ignore the folder dist in git
 hardcoding file paths
-  + path = "/home/lena/project/input.csv"
+  + path = "/srv/lena/project/input.csv"
   + open("C:\\\\Users\\\\tom\\\\Desktop\\\\out.xlsx")
   + write the absolute path of the config directly into the code
   - path = Path(os.environ["INPUT_DIR"])

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
 import time
 
 import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
 
 from nous_online.checking import parts_of
 from nous_online.deeds import closeness
@@ -50,6 +53,22 @@ POLICY = CensorPolicy()
 )
 def test_a_literal_trigger_occurs_as_written(trigger: str, action: str, *, occurs: bool) -> None:
     assert Wording(action).holds(trigger) == occurs
+
+
+def spelled_out(trigger: str, action: str) -> bool:
+    """What a literal trigger means, as a regular expression, which may take long: the meaning, not the way."""
+    pieces = " ".join(trigger.split()).split("*")
+    first = r"(?<!\w)" if re.match(r"\w", pieces[0]) else ""
+    last = r"(?!\w)" if re.search(r"\w$", pieces[-1]) else ""
+    lines = [" ".join(line.split()) for line in action.split("\n")] if len(pieces) > 1 else [" ".join(action.split())]
+    return any(re.search(first + "[^\n]*".join(map(re.escape, pieces)) + last, line) for line in lines)
+
+
+@given(st.text("ab *-", min_size=1, max_size=8), st.text("ab \n-", max_size=16))
+def test_a_literal_trigger_means_what_its_regular_expression_would(trigger: str, action: str) -> None:
+    assume(trigger.replace("*", "").strip())
+
+    assert Wording(action).holds(trigger) == spelled_out(trigger, action)
 
 
 @pytest.mark.parametrize("trigger", ["*", " * * ", "***"])
