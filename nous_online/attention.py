@@ -107,6 +107,15 @@ def recalled(before: Item | None, new: Item) -> Item:
     return replace(new, relevance=before.relevance, is_explicit=True)
 
 
+def refocused(session: Session, task: str, *, note_id: UUID, at: datetime) -> Session:
+    """Return a session that is about another task; what it was about before is kept for its episode."""
+    if session.task in (None, task):
+        return replace(session, task=task)
+    before = Item(NOTE, note_id, 0.0, at, text=f"Earlier task: {session.task}", is_set_aside=True)
+    is_known = any(note.text == before.text for note in session.notes)
+    return replace(session, task=task, items=session.items if is_known else (*session.items, before))
+
+
 def weighed(items: Sequence[Item], relevance: Mapping[UUID, float]) -> list[Item]:
     """Return the items as relevant as they are to a new task; what the agent said of one stands."""
     return [

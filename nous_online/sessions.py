@@ -23,6 +23,7 @@ from nous_online.attention import (
     held_items,
     joined,
     overflow,
+    refocused,
     shown,
     weighed,
     without,
@@ -130,17 +131,17 @@ def focus(
     notes = known.notes if known else []
     vector, *note_vectors = agent.embed([task, *(note.text or "" for note in notes)], deadline)
     with agent.transaction(deadline) as connection:
-        session = locked(connection, agent.id, session_id)
+        session = refocused(locked(connection, agent.id, session_id), task, note_id=uuid4(), at=datetime.now(UTC))
+        session = within_bounds(replace(session, frame=frame or session.frame, capacity=capacity or session.capacity))
         row = {
             **key(agent.id, session_id),
             "task": task,
             "vector": Vector(vector),
             "space_id": agent.embedder.space.id,
-            "frame": frame or session.frame,
-            "capacity": capacity or session.capacity,
+            "frame": session.frame,
+            "capacity": session.capacity,
         }
         connection.execute(SQL["focus_session"], row)
-        session = replace(session, task=task, frame=row["frame"], capacity=row["capacity"])
         vectors = {note.id: each for note, each in zip(notes, note_vectors, strict=True)}
         relevance = weigh(connection, agent, session_id, [item.id for item in session.items], vectors)
         items = weighed(session.items, relevance)
@@ -183,16 +184,20 @@ def load(connection: Connection, agent: Agent, session_id: str, memories: Sequen
 
 
 def with_items(session: Session, new: Sequence[Item]) -> Session:
-    """Return a session with new items; raise `InvalidInput` when its notes become more than an episode should hold."""
-    changed = replace(session, items=tuple(joined(session.items, new)))
-    size = sum(len((note.text or "").encode()) for note in changed.notes)
+    """Return a session with new items; raises as `within_bounds` does."""
+    return within_bounds(replace(session, items=tuple(joined(session.items, new))))
+
+
+def within_bounds(session: Session) -> Session:
+    """Return the session; raise `InvalidInput` when its notes have become more than an episode should hold."""
+    size = sum(len((note.text or "").encode()) for note in session.notes)
     if size > POLICY.max_notes_bytes:
         message = (
             f"the notes of session {session.session_id!r} would come to {size:,} bytes, the limit is "
             f"{POLICY.max_notes_bytes:,}; end the session, which keeps them as an episode, or learn them as facts"
         )
         raise InvalidInput(message)
-    return changed
+    return session
 
 
 def unload(agent: Agent, session_id: str, ids: Sequence[UUID], deadline: Deadline) -> WorkingMemory:

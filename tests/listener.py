@@ -1,4 +1,4 @@
-"""Who hears events in a test."""
+"""Who hears events in a test, and what the outbox says of them."""
 
 from __future__ import annotations
 
@@ -27,3 +27,13 @@ class Listener:
 
 def rested(owner: psycopg.Connection) -> None:
     owner.execute("update heart.outbox_cursors set retry_at = null")
+
+
+def last_error(owner: psycopg.Connection) -> str:
+    row = owner.execute("select last_error from heart.outbox_cursors where consumer = 'heart'").fetchone()
+    return "" if row is None or row[0] is None else row[0]
+
+
+def skipped(owner: psycopg.Connection) -> list[str]:
+    query = "select payload->>'name' from heart.outbox where name = 'event_skipped' order by id"
+    return [row[0] for row in owner.execute(query).fetchall()]

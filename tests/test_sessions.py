@@ -13,7 +13,6 @@ import psycopg
 import pytest
 
 from nous_online import sessions
-from nous_online.attention import Item, overflow
 from nous_online.changes import Cause, change_memory, version_of
 from nous_online.database import Database
 from nous_online.errors import InvalidInput, NotFound
@@ -29,17 +28,6 @@ def learned(heart: Heart, *contents: str) -> list[UUID]:
 
 def texts(entries: Any) -> list[str]:
     return [entry.text for entry in entries]
-
-
-def item(number: int, relevance: float, *, minute: int) -> Item:
-    return Item("fact", UUID(int=number), relevance, datetime(2026, 5, 1, 12, minute, tzinfo=UTC))
-
-
-def test_the_least_relevant_goes_and_among_equals_the_one_loaded_longest_ago() -> None:
-    items = [item(1, 0.5, minute=3), item(2, 0.1, minute=2), item(3, 0.1, minute=1), item(4, 0.9, minute=0)]
-
-    assert [gone.id.int for gone in overflow(items, 1)] == [3, 2, 1]
-    assert overflow(items, 4) == []
 
 
 def test_a_session_that_was_never_begun_holds_nothing(heart: Heart) -> None:
