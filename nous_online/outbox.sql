@@ -32,7 +32,7 @@ order by p.place
 
 -- name: read_cursor
 select consumer, last_xid::text, last_id, failed_count from heart.outbox_cursors
-where agent_id = %(agent_id)s and consumer = %(consumer)s
+where agent_id = %(agent_id)s and consumer = %(consumer)s and (retry_at is null or retry_at <= now())
 
 -- name: lock_cursor
 select consumer, last_xid::text, last_id, failed_count from heart.outbox_cursors
@@ -79,8 +79,11 @@ from (select (%(last_xid)s::xid8, %(last_id)s::bigint) >= (c.last_xid, c.last_id
       from heart.outbox_cursors c where c.agent_id = %(agent_id)s and c.consumer = %(consumer)s) position
 where agent_id = %(agent_id)s and consumer = %(consumer)s
 
--- name: has_undelivered
+-- name: what_is_left
+-- Whether events wait for a consumer, be it that an older transaction still hides them; and whether it is resting.
 select exists (
-    select from heart.outbox_cursors c
-    join heart.outbox o on o.agent_id = c.agent_id and (o.written_xid, o.id) > (c.last_xid, c.last_id)
-    where c.agent_id = %(agent_id)s and c.consumer = %(consumer)s and c.retry_at is null and o.name = any(%(names)s))
+           select from heart.outbox o
+           where o.agent_id = c.agent_id and (o.written_xid, o.id) > (c.last_xid, c.last_id) and o.name = any(%(names)s)),
+       coalesce(c.retry_at > now(), false)
+from heart.outbox_cursors c
+where c.agent_id = %(agent_id)s and c.consumer = %(consumer)s

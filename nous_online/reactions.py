@@ -27,7 +27,6 @@ from nous_online.validation import checked_id, checked_optional
 logger = logging.getLogger(__name__)
 NO_VECTORS = np.empty((0, 0), dtype=np.float32)
 Outcome = Literal["passed", "resting", "overtaken", "idle"]
-AT_THE_BEGINNING = Cursor(HEART, "0", 0, 0)
 FINAL = (InvalidInput, NotFound, Refused, psycopg.IntegrityError, psycopg.DataError)
 """What trying again can't mend."""
 LOOKS = 5
@@ -165,8 +164,8 @@ def react_soon(agent: Agent, deadline: Deadline) -> None:
         soon = Deadline(min(deadline.remaining(), POLICY.immediate_s))
         for _ in range(LOOKS):
             react(agent, soon, is_waiting=True)
-            is_left = has_undelivered(agent, soon)
-            if not is_left:
+            is_left, is_resting = what_is_left(agent, soon)
+            if is_resting or not is_left:
                 break
             time.sleep(LOOK_AGAIN_S)
     except NousError as error:  # what was announced is stored: no failure to react may make it look otherwise
@@ -175,11 +174,11 @@ def react_soon(agent: Agent, deadline: Deadline) -> None:
         agent.awake.set()
 
 
-def has_undelivered(agent: Agent, deadline: Deadline) -> bool:
-    """Tell whether events wait for a reaction, be it that an older transaction still hides them."""
+def what_is_left(agent: Agent, deadline: Deadline) -> tuple[bool, bool]:
+    """Tell whether events wait for a reaction, hidden ones included, and whether the last one failed a moment ago."""
     parameters = {"agent_id": agent.id, "consumer": HEART, "names": list(REACTIONS)}
     with agent.transaction(deadline) as connection:
-        return connection.execute(outbox.SQL["has_undelivered"], parameters).fetchone() == (True,)
+        return connection.execute(outbox.SQL["what_is_left"], parameters).fetchone() or (True, False)
 
 
 def react(agent: Agent, deadline: Deadline, *, is_waiting: bool = False) -> int:
@@ -229,17 +228,19 @@ def next_event(connection: Connection, agent_id: str, cursor: Cursor) -> tuple[E
 
 
 def prepared(agent: Agent, deadline: Deadline) -> tuple[int, Vectors | NousError] | None:
-    """Return the id of the next event, with the vectors its reaction needs or why they could not be had."""
+    """Return the id of the next event, with the vectors its reaction needs or why they could not be had.
+
+    None when there is none, or while the heart rests after a failure: nobody is asked for vectors then.
+    """
     with agent.transaction(deadline) as connection:
+        outbox.add_cursor(connection, agent.id, HEART, is_from_now=False)
         cursor = outbox.get_cursor(connection, agent.id, HEART, "read")
-        if cursor is None:
-            outbox.add_cursor(connection, agent.id, HEART, is_from_now=False)
-        found = next_event(connection, agent.id, cursor or AT_THE_BEGINNING)
-        if isinstance(found, str):
+        found = None if cursor is None else next_event(connection, agent.id, cursor)
+        if found is None or isinstance(found, str):
             return None
         event, _ = found
         texts: Sequence[str] = ()
-        with suppress(NousError):  # its reaction meets the same error, and says so
+        with suppress(Exception):  # whatever it is, its reaction meets the same and says so
             texts = REACTIONS[event.name].texts(connection, agent.id, event)
     return event.id, embedded(agent, texts, deadline) if texts else NO_VECTORS
 
@@ -276,7 +277,7 @@ def attempted(connection: Connection, agent: Agent, event: Event, vectors: Vecto
             if isinstance(vectors, NousError):
                 raise vectors
             REACTIONS[event.name].act(connection, agent, event, vectors)
-    except psycopg.OperationalError:  # the connection, a lock or the time: the whole batch comes again
+    except psycopg.OperationalError:  # the connection, a lock or the time: it comes again with the next look
         raise
     except Exception as error:  # whatever it is, it must not block the queue for ever
         return error

@@ -23,8 +23,10 @@ class SickEmbedder:
         self.space = healthy.space
         self.is_ill = False
         self.is_mad = False
+        self.asked: list[str] = []
 
     def embed_documents(self, texts: Sequence[str]) -> Vectors:
+        self.asked.extend(texts)
         if self.is_ill:
             raise RuntimeError("ill")
         if self.is_mad:
@@ -160,6 +162,20 @@ def test_an_ill_embedder_delays_the_censor_and_loses_nothing(
     assert "the embedder failed" in error_meanwhile
     assert len(heart.list_censors()) == 1
     assert skipped(owner) == []
+
+
+def test_an_ill_embedder_is_left_in_peace_while_the_heart_rests(database: Database, embedder: Any, judge: Any) -> None:
+    sick = SickEmbedder(embedder)
+    heart = Heart.open("aria", database=database, embedder=sick, judge=judge, works_in_background=False)
+    sick.is_ill = True
+    heart.resolve_decision(heart.record_decision("Deploy on Friday").id, status="failed")
+
+    for number in range(3):
+        heart.record_decision(f"Decision {number}")
+    heart.deliver()
+
+    assert sick.asked == ["Deploy on Friday"]
+    assert heart.agent.awake.is_set()
 
 
 def test_an_embedder_that_answers_nonsense_is_asked_several_times_and_blocks_nothing_for_ever(
