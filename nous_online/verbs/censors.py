@@ -12,7 +12,7 @@ from nous_online.changes import Cause, get_memory
 from nous_online.checking import Activation, CheckDetails
 from nous_online.domain import Censor
 from nous_online.kinds import CENSOR
-from nous_online.validation import checked_choice, checked_id, checked_optional
+from nous_online.validation import checked_choice, checked_id, checked_moment, checked_optional
 from nous_online.verbs import Verbs
 
 NOTE_CHARACTERS = 1000
@@ -54,11 +54,16 @@ class CensorVerbs(Verbs):
         return activations
 
     def report_false_positive(
-        self, censor_id: UUID, *, note: str | None = None, at: datetime | None = None, deadline_s: float | None = None
+        self,
+        censor_id: UUID,
+        *,
+        note: str | None = None,
+        at: datetime | str | None = None,
+        deadline_s: float | None = None,
     ) -> Censor:
         """Say that a censor fired where it should not have; nights retire those of which most say so."""
         said = checked_optional("note", note, max_characters=NOTE_CHARACTERS) or "it fired where it should not have"
-        cause = Cause("agent", "reported", said, effective_at=at or datetime.now(UTC))
+        cause = Cause("agent", "reported", said, effective_at=checked_moment("at", at) or datetime.now(UTC))
         with self.agent.transaction(self.agent.deadline(deadline_s)) as connection:
             return censors.report_false_positive(
                 connection, self.agent.id, checked_id("censor_id", censor_id), cause=cause
