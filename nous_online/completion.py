@@ -232,7 +232,7 @@ def new_censors(episode: Episode, draft: Draft) -> list[NewCensor]:
 def conclude(agent: Agent, read: Episode, drawn: Drawn, deadline: Deadline) -> None:
     """Write everything down at once, unless somebody else did; raise `Conflict` when the episode changed meanwhile."""
     with agent.transaction(deadline) as connection:
-        store.lock_agent(connection, agent.id)
+        store.lock_agent(connection, agent.id)  # before the episode, as learning from one does
         episode = locked_memory(connection, agent.id, EPISODE, read.id)
         if episode.completed_at is None:
             if drawn.draft and embedded_text(episode, drawn.draft) != drawn.text:

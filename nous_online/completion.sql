@@ -43,6 +43,14 @@ where agent_id = %(agent_id)s
 order by decided_at, id
 
 -- name: link_decisions
-update brain.decisions
-set episode_id = %(episode_id)s, row_version = row_version + 1
-where agent_id = %(agent_id)s and id = any(%(ids)s) and episode_id is null
+-- One that is locked is being linked by its own reaction, which may be waiting for this very episode.
+with free as (
+    select agent_id, id from brain.decisions
+    where agent_id = %(agent_id)s and id = any(%(ids)s) and episode_id is null
+    order by id
+    for update skip locked
+)
+update brain.decisions d
+set episode_id = %(episode_id)s, row_version = d.row_version + 1
+from free
+where d.agent_id = free.agent_id and d.id = free.id

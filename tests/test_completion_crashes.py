@@ -225,6 +225,15 @@ def test_the_first_draft_is_the_one_carried_out(heart: Heart, owner: psycopg.Con
     assert ("Parcels to Oslo take ninety days",) not in contents
 
 
+def test_a_decision_that_is_being_linked_is_not_waited_for(heart: Heart, owner: psycopg.Connection):
+    owner.execute("insert into brain.decisions (agent_id, title, decided_at) values ('aria', 'ship', '2026-05-01')")
+    heart.record_episode(TALK, started_at="2026-05-01T00:00:00Z")
+
+    with owner.transaction():
+        owner.execute("select from brain.decisions for update")
+        assert heart.work(deadline_s=5).completed == 1
+
+
 def test_a_worker_without_database_says_so(heart: Heart, owner: psycopg.Connection):
     heart.record_episode(TALK)
     heart.agent.database.close()
