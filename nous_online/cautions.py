@@ -41,9 +41,10 @@ _WRONG = alternatives(
     "fail(?:s|ed|ure|ures|ing)?", "broke", "broken", "breaks", "crash(?:es|ed|ing)?", "errors?", "outage", "lost",
     "losing", "deleted", "wrong", "wrongly", "timed out", "time-?out", "rejected", "refused", "rolled back",
     "corrupt(?:s|ed|ing)?", "overwr(?:ites|ote|itten)", "leak(?:s|ed|ing)?", "blocked", "mistakes?", "mistaken(?:ly)?",
-    "forgot", "forgotten", "missed", "regress(?:ed|ion|ions)", "denied", "could not", "couldn't", "did not work",
+    "forgot", "forgotten", "missed", "regress(?:ed|ion|ions)(?! tests?)", "denied", "could not", "couldn't", "did not work",
     "didn't work", "stuck", "exhausted", "ran out",
 )  # fmt: skip
+_REMEDY = alternatives("fixed", "solved", "resolved", "remedied", "worked around", "mended", "restored", "recovered")
 _CAUSE_FIRST = re.compile(rf"^(?:\w+ )?(?:when|after|because|since|once|as soon as|by)\s+{_ACTION},\s", re.IGNORECASE)
 _BECAUSE = re.compile(rf"\b(?:because(?: of)?|due to)\s+{_ACTION}", re.IGNORECASE)
 _AFTERWARDS = re.compile(rf"\b(?:after|when|by)\s+{_ACTION}", re.IGNORECASE)
@@ -97,7 +98,7 @@ def warned(lesson: str) -> Iterator[Caution]:
 def gone_wrong(sentence: Sentence) -> Iterator[Caution]:
     """Yield the action a sentence holds responsible for what went wrong."""
     text = straight(sentence.text)
-    if not _WRONG.search(text) or text.endswith("?") or not is_prose(text):
+    if not _WRONG.search(text) or _REMEDY.search(text) or text.endswith("?") or not is_prose(text):
         return
     patterns = (_CAUSE_FIRST, _BECAUSE, _CAUSED, _AFTERWARDS)
     match = next((match for pattern in patterns if (match := pattern.search(text))), None)

@@ -16,6 +16,7 @@ from nous_online.lexrank import word_count
 from nous_online.phrases import (
     ASKING,
     DECISION,
+    HOLDING,
     LASTING,
     NO_SUBJECT,
     OWN,
@@ -129,12 +130,13 @@ def speaks_for_somebody(sentence: Sentence) -> bool:
 
 
 def wording(text: str) -> float:
-    """Return what the wording of a sentence promises: a preference, a decision, a rule, something that lasts."""
+    """Return what the wording of a sentence promises: a preference, a decision, a rule, something that lasts or holds."""
     return (
         1.0 * bool(PREFERENCE.search(text))
         + 1.0 * bool(DECISION.search(text))
         + 1.0 * bool(RULE.search(text))
         + 0.6 * bool(LASTING.search(text))
+        + 0.5 * bool(HOLDING.match(text))
     )
 
 

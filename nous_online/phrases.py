@@ -41,7 +41,14 @@ DECISION = alternatives(
     "(?:will|we'll) (?:use|be|go with|keep|move|ship|launch|drop)", "going with", "is due", "deadline", "scheduled",
     "postponed", "cancelled",
 )  # fmt: skip
-RULE = alternatives("always", "must(?! (?:have|be) )", "mustn't", "required", "requires", "forbidden", "not allowed")
+RULE = alternatives(
+    "always", "must(?! (?:have|be) )", "mustn't", "required", "requires", "forbidden", "not allowed", "from now on"
+)
+HOLDING = re.compile(
+    r"^(?:the|our|my|all|each|every)\s+(?:[\w'/&-]+\s+){1,4}?(?:is|are|has|have|needs?|[a-z]{3,}(?<![su])s)\s(?!\w+ing\b)",
+    re.IGNORECASE,
+)
+"""A statement of how some definite thing is, in the present and not just at the moment: "The gateway rejects …"."""
 LASTING = alternatives(
     "never", "only", "at most", "at least", "lives?", "lived", "moved", "works?", "worked", "born", "married",
     "engaged", "divorced", "owns?", "owned", "bought", "sold", "joined", "founded", "started", "quit", "became",

@@ -87,3 +87,11 @@ def test_one_failure_leaves_three_cautions_at_most():
     assert triggers(*(f"Never moor barge {number} at the bridge." for number in range(2, 9))) == [
         f"moor barge {number} at the bridge" for number in (2, 3, 4)
     ]
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    ["We fixed the outage by counting the sacks twice.", "The mill lost no sack after adding a regression test."],
+)
+def test_what_mended_a_failure_is_not_blamed_for_it(sentence):
+    assert blamed(sentence.replace("lost", "kept")) == []

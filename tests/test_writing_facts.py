@@ -34,6 +34,9 @@ def kept(*lines: str, vectors=None) -> list[str]:
         "Deploys must never happen after the bell on Friday.",
         "assistant| The root cause is a full disk on host shed-2.",
         "Orla| My daughter Wilma plays the viola.",
+        "The old gate rejects carts wider than 2 metres.",
+        "user| My budget is 300 crowns.",
+        "Sacks go through the north door from now on.",
         "Orla’s mill hasn’t lost a sack since 1871.",
     ],
 )
