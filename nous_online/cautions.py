@@ -41,8 +41,8 @@ _WRONG = alternatives(
     "fail(?:s|ed|ure|ures|ing)?", "broke", "broken", "breaks", "crash(?:es|ed|ing)?", "errors?", "outage", "lost",
     "losing", "deleted", "wrong", "wrongly", "timed out", "time-?out", "rejected", "refused", "rolled back",
     "corrupt(?:s|ed|ing)?", "overwr(?:ites|ote|itten)", "leak(?:s|ed|ing)?", "blocked", "mistakes?", "mistaken(?:ly)?",
-    "forgot", "forgotten", "missed", "regress(?:ed|ion|ions)(?! tests?)", "denied", "could not", "couldn't", "did not work",
-    "didn't work", "stuck", "exhausted", "ran out",
+    "forgot", "forgotten", "missed", "regress(?:ed|ion|ions)(?! tests?)", "denied", "could not", "couldn't",
+    "did not work", "didn't work", "stuck", "exhausted", "ran out",
 )  # fmt: skip
 _REMEDY = alternatives("fixed", "solved", "resolved", "remedied", "worked around", "mended", "restored", "recovered")
 _CAUSE_FIRST = re.compile(rf"^(?:\w+ )?(?:when|after|because|since|once|as soon as|by)\s+{_ACTION},\s", re.IGNORECASE)

@@ -130,7 +130,7 @@ def speaks_for_somebody(sentence: Sentence) -> bool:
 
 
 def wording(text: str) -> float:
-    """Return what the wording of a sentence promises: a preference, a decision, a rule, something that lasts or holds."""
+    """Return what the wording of a sentence promises: a preference, a decision, a rule, what lasts or holds."""
     return (
         1.0 * bool(PREFERENCE.search(text))
         + 1.0 * bool(DECISION.search(text))
