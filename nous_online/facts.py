@@ -130,7 +130,7 @@ def learn(agent: Agent, new: NewFact, deadline: Deadline) -> Learned:
     rounds_left = ROUNDS
     while True:
         rounds_left -= 1
-        with agent.transaction(deadline) as connection:
+        with agent.database.transaction(agent.id, timeout_s=deadline.remaining(), is_pipelined=True) as connection:
             request, near = store.look_around(
                 connection, agent.id, ready, space=agent.embedder.space, limit=agent.policy.neighbour_count
             )

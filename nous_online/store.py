@@ -9,7 +9,7 @@ from typing import Any
 from uuid import UUID
 
 from pgvector import Vector
-from psycopg import Connection
+from psycopg import Connection, Cursor
 from psycopg.rows import class_row, dict_row
 from psycopg.sql import SQL, Composed, Identifier, Literal
 from psycopg.types.json import Jsonb
@@ -77,9 +77,13 @@ def register_agent(connection: Connection, agent_id: str, space_id: str) -> str:
 
 def find_requests(connection: Connection, agent_id: str, keys: Sequence[str]) -> dict[str, Request]:
     """Return what was stored under these idempotency keys."""
-    with connection.cursor(row_factory=class_row(Request)) as cursor:
-        rows = cursor.execute(FACTS["find_requests"], {"agent_id": agent_id, "keys": list(keys)}).fetchall()
-    return {row.idempotency_key: row for row in rows}
+    return {row.idempotency_key: row for row in sought(connection, agent_id, keys).fetchall()}
+
+
+def sought(connection: Connection, agent_id: str, keys: Sequence[str]) -> Cursor[Request]:
+    """Ask what was stored under these idempotency keys."""
+    cursor = connection.cursor(row_factory=class_row(Request))
+    return cursor.execute(FACTS["find_requests"], {"agent_id": agent_id, "keys": list(keys)})
 
 
 def store_request(connection: Connection, agent_id: str, verb: str, request: Request) -> None:
@@ -102,15 +106,12 @@ def look_around(
 
     Those are the active ones of the same scope nearest by cosine, and those of the same slot. One round trip.
     """
-    with (
-        connection.pipeline(),
-        connection.cursor(row_factory=class_row(Request)) as requests,
-        connection.cursor(row_factory=dict_row) as neighbours,
-    ):
+    with connection.pipeline(), connection.cursor(row_factory=dict_row) as neighbours:
         connection.execute(FACTS["lock_agent"], {"agent_id": agent_id})
-        requests.execute(FACTS["find_requests"], {"agent_id": agent_id, "keys": [new.fact.idempotency_key]})
+        requests = sought(connection, agent_id, [new.fact.idempotency_key]) if new.fact.idempotency_key else None
         neighbours.execute(nearest_to(new.fact, space), around(agent_id, new, limit))
-        earlier, rows = requests.fetchone(), neighbours.fetchall()
+        rows = neighbours.fetchall()
+        earlier = requests.fetchone() if requests else None
     return earlier, [Neighbour(similarity=row.pop("similarity"), fact=Fact(**row)) for row in rows]
 
 
