@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 from uuid import uuid4
 
@@ -108,6 +109,17 @@ def test_a_reaction_that_has_to_wait_keeps_nobody_past_the_deadline(
 
     assert took_s < 2
     assert heart.get_episode(episode.id).decision_ids == [decision.id]
+
+
+def test_many_decisions_at_once_are_all_linked(heart: Heart) -> None:
+    episode = heart.start_episode("Choosing a store")
+
+    with ThreadPoolExecutor(6) as pool:
+        decisions = list(pool.map(lambda number: heart.record_decision(f"Decision {number}"), range(24)))
+    heart.deliver()
+
+    assert set(heart.get_episode(episode.id).decision_ids) == {decision.id for decision in decisions}
+    assert len(heart.decisions(episode_id=episode.id)) == 24
 
 
 def test_many_reactors_at_once_react_once(heart: Heart, database: Database) -> None:
