@@ -35,7 +35,8 @@ select text from (
     union select detail from heart.cold_texts where agent_id = %(agent_id)s
     union select summary from heart.cold_texts where agent_id = %(agent_id)s
     union select query from heart.recalls where agent_id = %(agent_id)s
-    union select reason from lifecycle.proposals where agent_id = %(agent_id)s
+    union select reason from lifecycle.proposals p where agent_id = %(agent_id)s  -- in words nobody else's has
+          and not exists (select from lifecycle.proposals o where o.reason = p.reason and o.agent_id <> p.agent_id)
     union select value from lifecycle.events e cross join jsonb_each_text(e.before || e.after) image(column_name, value)
           where e.agent_id = %(agent_id)s
             and column_name in ('title', 'detail', 'summary', 'compressed', 'name', 'subject', 'trigger', 'template')
