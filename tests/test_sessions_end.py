@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from uuid import UUID
 
 import psycopg
@@ -169,6 +170,26 @@ def test_what_is_loaded_while_its_session_ends_begins_the_next(heart: Heart, own
 
     assert memory.task is None
     assert [entry.text for entry in memory.items] == ["Ann wants it on Fridays"]
+
+
+def test_activating_loading_and_ending_at_once_get_in_nobodys_way(heart: Heart, owner: psycopg.Connection) -> None:
+    procedure = heart.store_procedure("Deploy the api", goals=["calm"])
+
+    def work(number: int) -> None:
+        heart.load_context(session_id="s", note=f"note {number}")
+        heart.activate_procedure(procedure.id, session_id="s")
+        with suppress(NotFound):
+            heart.end_session("s")
+
+    for _ in range(3):
+        heart.start_episode("The api deploy", session_id="s")
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(work, range(12)))
+
+    kept = "\n".join(row[0] or "" for row in owner.execute("select detail from heart.episodes").fetchall()).splitlines()
+    held = [entry.text for entry in heart.get_working_memory("s").items if entry.kind == "note"]
+    assert sorted(kept + held) == sorted(f"note {number}" for number in range(12))
+    assert heart.get_procedure(procedure.id).activation_count == 12
 
 
 def wait_for_a_waiting_call(owner: psycopg.Connection) -> None:
