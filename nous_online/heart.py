@@ -61,6 +61,8 @@ class Heart(
         """Open the memory of `agent_id`, making it when it is new.
 
         Without `database` the server named by NOUS_DATABASE_URL is used, or the embedded one, started if need be.
+        What calls leave to be done a thread does, started when there is something; with `works_in_background=False`
+        it is left to `work` and to other workers.
         Raises `Unavailable` when it can't be reached, `Unsupported` when it is too old, and `InvalidInput` when
         the agent's memories live in another embedding space than `embedder` offers.
         """
@@ -92,7 +94,7 @@ class Heart(
     def work(self, *, deadline_s: float | None = None) -> Worked:
         """Do what is due now: complete closed episodes, then deliver events; return how many of each.
 
-        What is not begun in half of the time is left for later. Raises `Unavailable` when the database fails.
+        What the thread in the background has begun is waited for, and not counted. What is not begun in half of the time is left for later. Raises `Unavailable` when the database fails.
         """
         return work(self.agent, self.agent.deadline(deadline_s))
 
