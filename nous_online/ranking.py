@@ -25,8 +25,7 @@ class RecallPolicy:
     candidate_count: int = 20
     """How many memories each nominator (words, vectors) puts forward at least, and twice as many as are asked for."""
     scan_breadth: int = 64
-    """hnsw.ef_search: how many neighbours the vector index keeps in sight at least; with pgvector's 40 three in a
-    hundred of the nearest ten went missing among 100,000."""
+    """hnsw.ef_search: how many neighbours the vector index keeps in sight at least; docs/decisions/0007."""
     exact_limit: int = 10_000
     """Up to so many memories all vectors of an agent are compared: a few milliseconds, and nothing is missed."""
     exact_growth: float = 16.0
@@ -139,9 +138,10 @@ def frame_boost(encoded_frame: str | None, frame: str | None, policy: RecallPoli
 
 def censor_boost(encoded: Sequence[str] | None, active: Sequence[str] | None, policy: RecallPolicy) -> float:
     """Return 1 + 0.2 · Jaccard overlap of the censors active then and now; 1 when either is unknown."""
-    then, now = set(encoded or ()), set(active or ())
-    either = then | now
-    return 1 + policy.censor_boost * len(then & now) / len(either) if either else 1.0
+    if not encoded or not active:
+        return 1.0
+    then, now = set(encoded), set(active)
+    return 1 + policy.censor_boost * len(then & now) / len(then | now)
 
 
 def names(query: str, subject: str | None) -> bool:
