@@ -26,6 +26,7 @@ from nous_online.database import Database
 from nous_online.domain import FactDetails
 from nous_online.embedding import Vectors
 from nous_online.heart import Heart
+from nous_online.passages import passages
 
 DEPTH = 10
 DEADLINE_S = 60.0
@@ -72,7 +73,7 @@ def set_of(metric: str) -> str:
 
 def lived(story: Story, database: Database, embedder: Remembering) -> Outcome:
     """Learn a story and ask its questions."""
-    embedder.embed_documents([said.text for said in story.said])
+    embedder.embed_documents([text for said in story.said for text in passages(said.text, said.speaker, None)])
     heart = Heart.open(story.name, database=database, embedder=embedder, deadline_s=DEADLINE_S)
     keys = learned(heart, story)
     successors = {memory_id: heart.get(memory_id).superseded_by for memory_id in keys}

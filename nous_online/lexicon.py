@@ -246,6 +246,8 @@ MANY_VALUED = frozenset(
     saw write writes wrote made make makes went go goes attended attends tried tries said says told asked played won
     recommended contain contains contained include includes included ingredient ingredients one
     spoken used sold seen found worn drink drinks cook cooks travels collect collects follow follows support supports help helps teach teaches
+    depend depends rely relies require requires need needs fail fails affect affects cause causes caused integrate
+    integrates sponsored responsible available useful good bad ready
     allergic interested fond afraid familiar experienced fan fans member members part friend friends colleague
     colleagues cousin cousins sibling siblings brother brothers sister sisters example examples""".split()
 )

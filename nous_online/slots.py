@@ -204,7 +204,7 @@ def _holds_many(claim: _Claim, opening: int) -> bool:
     if claim.words[opening] == "of":
         return claim.words[copula + 1] == "the"
     is_place = claim.words[opening] in {"in", "at", "on", "from"} and _value_kind(claim, opening + 1) == "name"
-    return is_place and _is_name(claim, copula)
+    return is_place and (claim.words[opening] == "from" or _is_name(claim, copula))
 
 
 def _is_name(claim: _Claim, end: int) -> bool:
@@ -314,13 +314,14 @@ def _keyed(claim: _Claim, subject: str | None, start: int, end: int, *, kind: st
 def _spelled(claim: _Claim, places: Iterable[int], subject: str | None) -> list[str]:
     """Return the words at `places` in the one spelling slots are compared in, after the words of the subject."""
     about = [word for word in read(subject or "").words if _is_spoken(word)]
-    left_out = ARTICLES | CASUAL | set(about) | (PRONOUNS if about else frozenset[str]())
+    left_out = ARTICLES | CASUAL | (PRONOUNS if about else frozenset[str]())
     found = [
         claim.words[place] if claim.is_named(place) else _singular(claim.words[place])
         for place in places
-        if claim.words[place] not in left_out and _is_spoken(claim.words[place])
+        if _is_spoken(claim.words[place])
+        and (claim.words[place] not in left_out or (place > 0 and claim.is_named(place)))  # "Test A" is no "test"
     ]
-    return [*about, *found]
+    return [*about, *(word for word in found if word not in about)]
 
 
 def _singular(word: str) -> str:

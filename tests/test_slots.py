@@ -100,6 +100,9 @@ def test_another_value_shares_the_slot(earlier, later):
     The Harrow Press is the publisher of Low Tide     | The Harrow Press is the publisher of High Tide
     A boy is opening the box                          | A boy is closing the box
     The office is in Rome                             | The office is in May
+    Test A is scheduled for Friday                    | Test B is scheduled for Monday
+    The band is from Ghent                            | The band is from Belgium
+    The build depends on make                         | The build depends on cmake
     """),
 )
 def test_a_second_fact_is_no_new_value_of_the_same_slot(one, other):
