@@ -94,7 +94,8 @@ class Heart(
     def work(self, *, deadline_s: float | None = None) -> Worked:
         """Do what is due now: complete closed episodes, then deliver events; return how many of each.
 
-        What the thread in the background has begun is waited for, and not counted. What is not begun in half of the time is left for later. Raises `Unavailable` when the database fails.
+        What the thread in the background has begun is waited for, and not counted; what is not begun in half of the
+        time is left for later. Raises `Unavailable` when the database fails.
         """
         return work(self.agent, self.agent.deadline(deadline_s))
 

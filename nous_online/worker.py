@@ -14,7 +14,7 @@ from nous_online.completion import complete_due
 from nous_online.database import Database, open_url
 from nous_online.deadline import Deadline
 from nous_online.embedding import Embedder
-from nous_online.errors import NousError
+from nous_online.errors import DeadlineExceeded, NousError
 from nous_online.judging import Judge
 from nous_online.outbox import HEART, deliver_due
 from nous_online.policy import CompletionPolicy, LearnPolicy, WorkerPolicy
@@ -48,10 +48,17 @@ class Worked:
 def work(
     agent: Agent, deadline: Deadline, *, limit: int = EPISODE_LIMIT, is_stopping: Callable[[], bool] = never
 ) -> Worked:
-    """Complete the closed episodes that are due, at most `limit`, then deliver events; raises as either does."""
-    completed = complete_due(agent, deadline, limit=limit, is_stopping=is_stopping)
-    delivered = 0 if is_stopping() else deliver_due(agent, deadline)
-    return Worked(completed, delivered)
+    """Complete the closed episodes that are due, at most `limit`, then deliver events; raises as either does.
+
+    What another thread of this process has begun is waited for, so that it is done when this returns.
+    """
+    if not agent.at_work.acquire(timeout=deadline.remaining()):
+        raise DeadlineExceeded(f"another thread was at work for agent {agent.id!r} until the deadline; it goes on")
+    try:
+        completed = complete_due(agent, deadline, limit=limit, is_stopping=is_stopping)
+        return Worked(completed, 0 if is_stopping() else deliver_due(agent, deadline))
+    finally:
+        agent.at_work.release()
 
 
 def has_work(agent: Agent, deadline: Deadline) -> bool:

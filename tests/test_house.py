@@ -322,12 +322,13 @@ def test_the_architecture_fits_in_one_sitting() -> None:
     assert len((ROOT / "ARCHITECTURE.md").read_text("utf-8").splitlines()) <= 150
 
 
-def test_the_example_in_the_readme_prints_what_it_says(database_url: str) -> None:
-    (example,) = re.findall(r"^```python\n(.*?)^```", (ROOT / "README.md").read_text("utf-8"), re.DOTALL | re.MULTILINE)
-    promised = re.findall(r"^ *print\(.*#\s*(.+)$", example, re.MULTILINE)
+@pytest.mark.parametrize("page", ["README.md", "docs/heart.md"])
+def test_the_examples_of_a_page_print_what_they_say(page: str, database_url: str) -> None:
+    blocks = re.findall(r"^```python\n(.*?)^```", (ROOT / page).read_text("utf-8"), re.DOTALL | re.MULTILINE)
+    promised = re.findall(r"^ *print\(.*#\s*(.+)$", "".join(blocks), re.MULTILINE)
 
     ended = subprocess.run(
-        [sys.executable, "-c", example],
+        [sys.executable, "-c", "".join(blocks)],
         env={**os.environ, "NOUS_DATABASE_URL": database_url},
         capture_output=True,
         text=True,
