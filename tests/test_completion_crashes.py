@@ -168,11 +168,13 @@ def test_a_connection_cut_while_all_is_written_down_leaves_nothing_half_done(hea
     assert traces(owner, episode.id) == ONCE
 
 
-def test_threads_that_race_complete_each_episode_once(heart: Heart, owner: psycopg.Connection):
+def test_hearts_that_race_complete_each_episode_once(heart: Heart, owner: psycopg.Connection):
     episodes = [failed_episode(heart), *(heart.record_episode(f"Ada: number {n}.") for n in range(10))]
+    others = {"database": heart.agent.database, "embedder": WordEmbedder(), "writer": ScriptedWriter()}
+    hearts = [heart, *(Heart.open("aria", **others, works_in_background=False) for _ in range(3))]
 
     with ThreadPoolExecutor(4) as pool:
-        completed = sum(pool.map(lambda _: heart.work(deadline_s=60).completed, range(4)))
+        completed = sum(pool.map(lambda each: each.work(deadline_s=60).completed, hearts))
 
     assert completed == len(episodes)
     assert traces(owner, episodes[0].id) == ONCE
