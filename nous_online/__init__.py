@@ -6,23 +6,56 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from nous_online.attention import WorkingMemory
+    from nous_online.checking import Activation
+    from nous_online.contradictions import Contradiction
     from nous_online.database import Database
-    from nous_online.domain import Fact, Learned
+    from nous_online.decisions import Decision
+    from nous_online.domain import Censor, Episode, Fact, Learned, Procedure
     from nous_online.errors import NousError
     from nous_online.heart import Heart
+    from nous_online.outbox import Event, Subscription
+    from nous_online.recall import Recalled
     from nous_online.recalling import Recall
 
 # Names are fetched when they are first used, so that `import nous_online` costs nothing.
 HOMES = {
+    "Activation": "nous_online.checking",
+    "Censor": "nous_online.domain",
+    "Contradiction": "nous_online.contradictions",
     "Database": "nous_online.database",
+    "Decision": "nous_online.decisions",
+    "Episode": "nous_online.domain",
+    "Event": "nous_online.outbox",
     "Fact": "nous_online.domain",
     "Heart": "nous_online.heart",
     "Learned": "nous_online.domain",
     "NousError": "nous_online.errors",
+    "Procedure": "nous_online.domain",
     "Recall": "nous_online.recalling",
+    "Recalled": "nous_online.recall",
+    "Subscription": "nous_online.outbox",
+    "WorkingMemory": "nous_online.attention",
 }
 
-__all__ = ["Database", "Fact", "Heart", "Learned", "NousError", "Recall"]
+__all__ = [
+    "Activation",
+    "Censor",
+    "Contradiction",
+    "Database",
+    "Decision",
+    "Episode",
+    "Event",
+    "Fact",
+    "Heart",
+    "Learned",
+    "NousError",
+    "Procedure",
+    "Recall",
+    "Recalled",
+    "Subscription",
+    "WorkingMemory",
+]
 
 
 def __getattr__(name: str) -> Any:
