@@ -61,7 +61,8 @@ TRANSLATIONS: Sequence[tuple[tuple[type[psycopg.Error], ...], type[NousError], s
     ((psycopg.DataError,), InvalidInput, "the database can't hold a value: {said}; nothing was stored"),
 )
 CONNECT_TIMEOUT_S = 5
-PREPARE_S = 60.0  # for the checks and migrations of an opening database
+PREPARE_S = 60.0  # for the checks of an opening database
+MIGRATE_S = 4 * 3600.0  # a migration may build every vector index anew: about a minute for each 100,000 memories
 GRACE_S = 0.2  # the server's own timeout comes first and spares the connection; then the socket is cut
 RECONNECT_S = 5.0  # then the pool gives up, and the next call makes it try again: it must not sleep through a recovery
 
@@ -156,9 +157,11 @@ def open_url() -> str:
 def prepare(url: str) -> None:
     """Check the server and bring its schema up to date."""
     with as_owner(url) as connection:
-        if not is_current(connection):
-            postgres.require_capable(connection)
-            migrate(connection)
+        if is_current(connection):
+            return
+        postgres.require_capable(connection)
+    with as_owner(url, seconds=MIGRATE_S) as connection:
+        migrate(connection)
 
 
 def register_space(url: str, space: EmbeddingSpace) -> None:
@@ -179,9 +182,9 @@ def register_space(url: str, space: EmbeddingSpace) -> None:
 
 
 @contextmanager
-def as_owner(url: str) -> Generator[psycopg.Connection]:
+def as_owner(url: str, *, seconds: float = PREPARE_S) -> Generator[psycopg.Connection]:
     """Yield a connection of the user in `url`, who owns the schema; errors are ours, and it ends in time."""
-    with translated(PREPARE_S), connected(url) as connection, watched(connection, PREPARE_S):
+    with translated(seconds), connected(url) as connection, watched(connection, seconds):
         yield connection
 
 

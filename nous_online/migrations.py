@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.resources import files
@@ -13,6 +14,7 @@ import psycopg
 from nous_online.errors import Unsupported
 from nous_online.statements import statements
 
+logger = logging.getLogger(__name__)
 SQL = statements("nous_online", "migrations.sql")
 LOCK_KEY = 0x6E6F7573  # "nous": any constant would do, as long as every runner takes the same
 ROLES = 0  # the number under which the checksum of roles.sql is kept: run again whenever the file changes
@@ -48,6 +50,9 @@ def migrate(connection: psycopg.Connection, *, known: Sequence[Migration] | None
         lock(connection)
         run_file(connection, "bootstrap.sql")
         pending = missing(applied(connection), known or known_migrations())
+        if pending:
+            names = ", ".join(f"{migration.number:04} {migration.name}" for migration in pending)
+            logger.info("bringing the schema up to date (%s); a large store may take minutes", names)
         for migration in (*pending, roles()):
             connection.execute(trusted(migration.text))
             row = {"number": migration.number, "name": migration.name, "sha256": migration.sha256}
