@@ -92,28 +92,26 @@ left join matched m on m.id = c.id
 -- name: size_of_kind
 -- How many memories of a kind there are and how long they are. Up to a limit, which grows with the table as an index
 -- over everybody's vectors loses sight of a few, all vectors of the agent are compared.
-select {kind}::text as kind, counted.memory_count, counted.average_length, counted.average_context_length,
-       counted.has_context,
-       counted.memory_count <= greatest({exact_limit}, {exact_growth}::float8 * sqrt(greatest(t.reltuples, 0))) as is_small
+select {kind}::text as kind, coalesce(s.memory_count, live.memory_count) as memory_count,
+       coalesce(nullif(s.average_length, 0), live.average_length, 1)::float8 as average_length,
+       coalesce(nullif(s.average_context_length, 0), live.average_context_length, 1)::float8 as average_context_length,
+       coalesce(s.context_count > 0, true) as has_context,
+       coalesce(s.memory_count, live.memory_count) <= most.compared as is_small
 from (
-    select coalesce(s.memory_count, live.memory_count) as memory_count,
-           coalesce(nullif(s.average_length, 0), live.average_length, 1)::float8 as average_length,
-           coalesce(nullif(s.average_context_length, 0), live.average_context_length, 1)::float8 as average_context_length,
-           coalesce(s.context_count > 0, true) as has_context
-    from (select) one
-    left join heart.corpus_stats s on s.agent_id = %(agent_id)s and s.memory_kind = {kind}
-    left join lateral (
-        select (select count(*) from (
-                    select from {table} where s.agent_id is null and agent_id = %(agent_id)s limit {exact_limit} + 1
-               ) counted) as memory_count,
-               nullif(avg(word_count), 0) as average_length,
-               avg(context_word_count - word_count) filter (where context_word_count > word_count) as average_context_length
-        from (select word_count, context_word_count from {table}
-              where s.agent_id is null and agent_id = %(agent_id)s
-              limit {postings_limit}) sample
-    ) live on true
-) counted
-cross join (select reltuples from pg_catalog.pg_class where oid = {table_name}::regclass) t
+    select greatest({exact_limit}, {exact_growth}::float8 * sqrt(greatest(reltuples, 0)))::bigint as compared
+    from pg_catalog.pg_class where oid = {table_name}::regclass
+) most
+left join heart.corpus_stats s on s.agent_id = %(agent_id)s and s.memory_kind = {kind}
+left join lateral (
+    select (select count(*) from (
+                select from {table} where s.agent_id is null and agent_id = %(agent_id)s limit most.compared + 1
+           ) counted) as memory_count,
+           nullif(avg(word_count), 0) as average_length,
+           avg(context_word_count - word_count) filter (where context_word_count > word_count) as average_context_length
+    from (select word_count, context_word_count from {table}
+          where s.agent_id is null and agent_id = %(agent_id)s
+          limit {postings_limit}) sample
+) live on true
 
 -- name: nominations_of_kind
 (select {columns}

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
@@ -14,7 +16,7 @@ from nous_online.embedding import EmbeddingSpace, unit_rows
 from nous_online.errors import InvalidInput, Unsupported
 from nous_online.heart import Heart
 from nous_online.ranking import RecallPolicy
-from nous_online.recall import SCAN, Cue, Recalled, check_scan, recall, refresh_statistics
+from nous_online.recall import SCAN, Cue, Recalled, candidate_count, check_scan, recall, refresh_statistics
 
 MAY, JUNE, JULY = (datetime(2026, month, 1, tzinfo=UTC) for month in (5, 6, 7))
 DRAWN = EmbeddingSpace(id="drawn-64", model="drawn", weights_sha256="", dimensions=64)
@@ -251,6 +253,41 @@ def test_a_tenant_of_any_size_finds_what_an_exact_scan_finds(database_url, owner
     assert hits / sum(map(len, exact)) >= 0.99
 
 
+def test_a_tenant_beyond_the_limit_is_searched_through_the_index(database_url, owner):
+    queries = fill_tenants(database_url, owner, {"other": 500, "large": 3000})
+
+    found = [nearest(database_url, "large", query, replace(RecallPolicy(), exact_limit=100)) for query in queries]
+
+    exact = [exact_nearest(owner, "large", query) for query in queries]
+    hits = sum(len(set(a) & set(b)) for a, b in zip(found, exact, strict=True))
+    assert hits / sum(map(len, exact)) >= 0.9
+    assert eventually(lambda: index_scans(owner) == len(queries))
+
+
+def test_the_search_is_planned_once_and_serves_every_question(heart, database):
+    heart.learn("The harbour opens at six")
+
+    with database.transaction(heart.agent.id, is_pipelined=True) as connection:
+        for query in ("harbour", "six", "when does it open?"):
+            cue = Cue(query, heart.agent.embedder.embed_query(query))
+            recall(connection, heart.agent.id, cue, space=heart.agent.embedder.space, policy=RecallPolicy())
+        planned = connection.execute(
+            "select generic_plans, custom_plans from pg_prepared_statements where statement like '%candidate as%'"
+        ).fetchall()
+
+    assert planned == [(3, 0)]
+
+
+def test_limits_of_all_sizes_are_served_by_few_statements():
+    policy = RecallPolicy()
+    vector = np.zeros(64, dtype=np.float32)
+
+    counts = {candidate_count(Cue("q", vector, limit=limit), policy) for limit in range(1, 201)}
+
+    assert counts == {20, 40, 80, 160, 320, 640}
+    assert all(candidate_count(Cue("q", vector, limit=limit), policy) >= 2 * limit for limit in range(1, 201))
+
+
 def fill_tenants(url: str, owner: psycopg.Connection, sizes: dict[str, int]) -> np.ndarray:
     rng = np.random.default_rng(7)
     register_space(url, DRAWN)
@@ -268,12 +305,25 @@ def fill_tenants(url: str, owner: psycopg.Connection, sizes: dict[str, int]) -> 
     return unit_rows(rng.standard_normal((20, 64), dtype=np.float32))
 
 
-def nearest(url: str, agent: str, query: np.ndarray) -> list[object]:
+def nearest(url: str, agent: str, query: np.ndarray, policy: RecallPolicy | None = None) -> list[object]:
     database = Database(url)
     with database.transaction(agent) as connection:
-        answers = recall(connection, agent, Cue("", query), space=DRAWN, policy=RecallPolicy()).answers
+        answers = recall(connection, agent, Cue("", query), space=DRAWN, policy=policy or RecallPolicy()).answers
     database.close()
     return [answer.id for answer in answers]
+
+
+def index_scans(owner: psycopg.Connection) -> int:
+    statement = "select sum(idx_scan)::integer from pg_stat_user_indexes where indexrelname like 'facts_hnsw_%'"
+    return owner.execute(statement).fetchone()[0]
+
+
+def eventually(holds: Callable[[], bool]) -> bool:
+    """Tell whether something comes true: a backend reports what it did when it ends."""
+    until = time.monotonic() + 10
+    while not holds() and time.monotonic() < until:
+        time.sleep(0.05)
+    return holds()
 
 
 def exact_nearest(owner: psycopg.Connection, agent: str, query: np.ndarray) -> list[object]:
