@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from threading import Event, Lock
+from threading import Event, RLock
 from typing import TYPE_CHECKING
 
 from psycopg import Connection
@@ -51,7 +51,7 @@ class Agent:
     writer: Writer
     policy: LearnPolicy
     deadline_s: float
-    at_work: Lock = field(default_factory=Lock, compare=False)
+    at_work: RLock = field(default_factory=RLock, compare=False)
     """Held by the thread of this process that completes episodes and delivers events: the others wait for it."""
     awake: Bell = field(default_factory=Bell, compare=False)
     """Set by verbs that leave work behind: a closed episode, an event to deliver."""

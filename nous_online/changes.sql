@@ -2,8 +2,9 @@
 select {columns} from {table} where agent_id = %(agent_id)s and id = %(id)s
 
 -- name: lock_memories
--- In id order, so that two writers who want the same rows queue up instead of embracing each other.
-select {columns} from {table} where agent_id = %(agent_id)s and id = any(%(ids)s) order by id for update
+-- In id order, so that two writers who want the same rows queue up instead of embracing each other. Rows that only
+-- refer to these may be written meanwhile: no key ever changes.
+select {columns} from {table} where agent_id = %(agent_id)s and id = any(%(ids)s) order by id for no key update
 
 -- name: add_memory
 -- A new memory and the event that says who stored it and why. The values are those of a row; columns not named keep
@@ -28,7 +29,7 @@ select {columns} from stored
 with old as (
     select * from {table}
     where agent_id = %(agent_id)s and id = %(id)s and row_version = %(row_version)s
-    for update
+    for no key update
 ), changed as (
     update {table} f
     set ({given}) = (select {given_of_r} from jsonb_populate_record(f, %(values)s) r)

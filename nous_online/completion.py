@@ -22,12 +22,13 @@ from nous_online.agent import Agent
 from nous_online.censors import CensorDetails, NewCensor
 from nous_online.changes import Cause, change_memory, locked_memories, locked_memory, version_of
 from nous_online.deadline import Deadline, within
-from nous_online.domain import Episode, FactDetails, NewFact
+from nous_online.domain import Episode, NewFact
 from nous_online.embedding import Vectors
 from nous_online.episode_changes import united
 from nous_online.episodes import get_episode, text_to_embed, vector_values
 from nous_online.errors import Conflict, InvalidInput, NousError, Unavailable
 from nous_online.kinds import EPISODE, PROCEDURE
+from nous_online.origin import OriginDetails
 from nous_online.outbox import emit
 from nous_online.policy import DEFAULT_SESSION, CompletionPolicy
 from nous_online.statements import statements
@@ -156,17 +157,7 @@ def written(agent: Agent, episode: Episode, deadline: Deadline) -> Draft:
 
 def new_facts(episode: Episode, draft: Draft) -> list[NewFact]:
     """Return the facts of a draft, checked; each is trusted and seen as the episode is, and has its own key."""
-    details: FactDetails = {
-        "source": f"episode:{episode.id}",
-        "source_kind": "episode",
-        "trust": episode.trust,
-        "learned_at": ended(episode),
-        "encoded_frame": episode.frame_used,
-        "encoded_censors": episode.encoded_censors,
-        "scope": episode.scope,
-        "user_id": episode.user_id,
-        "project_id": episode.project_id,
-    }
+    details = inherited(episode)
     news: list[NewFact] = []
     for place, fact in enumerate(draft.facts[: POLICY.most_facts]):
         try:
@@ -180,6 +171,21 @@ def new_facts(episode: Episode, draft: Draft) -> list[NewFact]:
             continue
         news.append(replace(new, source_episode_id=episode.id))
     return news
+
+
+def inherited(episode: Episode) -> OriginDetails:
+    """Return what everything drawn from an episode takes over: trusted no more than it, seen by who sees it."""
+    return {
+        "source": f"episode:{episode.id}",
+        "source_kind": "episode",
+        "trust": episode.trust,
+        "learned_at": ended(episode),
+        "encoded_frame": episode.frame_used,
+        "encoded_censors": episode.encoded_censors,
+        "scope": episode.scope,
+        "user_id": episode.user_id,
+        "project_id": episode.project_id,
+    }
 
 
 def key(episode: Episode, place: int) -> str:
@@ -207,19 +213,7 @@ def embedded_text(episode: Episode, draft: Draft) -> str:
 
 def new_censors(episode: Episode, draft: Draft) -> list[NewCensor]:
     """Return the censors a failed episode suggests, checked; they only warn."""
-    details: CensorDetails = {
-        "severity": "warn",
-        "learned_from_episode_id": episode.id,
-        "source": f"episode:{episode.id}",
-        "source_kind": "episode",
-        "trust": episode.trust,
-        "learned_at": ended(episode),
-        "encoded_frame": episode.frame_used,
-        "encoded_censors": episode.encoded_censors,
-        "scope": episode.scope,
-        "user_id": episode.user_id,
-        "project_id": episode.project_id,
-    }
+    details: CensorDetails = {**inherited(episode), "severity": "warn", "learned_from_episode_id": episode.id}
     news: list[NewCensor] = []
     for candidate in draft.censors:
         try:
