@@ -24,6 +24,8 @@ class FaultProxy:
         self._flows = threading.Event()
         self._flows.set()
         self._delay_s = 0.0
+        self._answers_left: int | None = None
+        self._then = self.freeze
         self._refuses = False
         self._ends_at = time.monotonic() + LIFETIME_S
         self._sockets: list[socket.socket] = []
@@ -43,12 +45,25 @@ class FaultProxy:
         """Return the URL with this proxy in place of its server."""
         return re.sub(r"@[\d.]+:\d+/", f"@127.0.0.1:{self.port}/", url)
 
+    def live_for(self, seconds: float) -> None:
+        """Stand there for so long, where many tests share it."""
+        self._ends_at = time.monotonic() + seconds
+
     def freeze(self) -> None:
         """Keep every byte, and every new connection, until `thaw`; connections stay open."""
         self._flows.clear()
 
+    def freeze_after(self, answers: int) -> None:
+        """Let so many more chunks of the server through, then freeze: an answer stays away when others have come."""
+        self._answers_left, self._then = answers, self.freeze
+
+    def cut_after(self, answers: int) -> None:
+        """Let so many more chunks of the server through, then reset every connection."""
+        self._answers_left, self._then = answers, self.cut
+
     def thaw(self) -> None:
         """Let everything flow again, what was kept included."""
+        self._answers_left = None
         self._flows.set()
 
     def delay(self, seconds: float) -> None:
@@ -101,11 +116,15 @@ class FaultProxy:
             server = socket.create_connection(self._server)
             self._sockets.append(server)
             for source, target in ((client, server), (server, client)):
-                threading.Thread(target=self._pump, args=(source, target), daemon=True).start()
+                threading.Thread(target=self._pump, args=(source, target, source is server), daemon=True).start()
 
-    def _pump(self, source: socket.socket, target: socket.socket) -> None:
+    def _pump(self, source: socket.socket, target: socket.socket, is_answer: bool) -> None:  # noqa: FBT001 (a thread's)
         with contextlib.suppress(OSError):
             while chunk := source.recv(CHUNK_BYTES):
+                if is_answer and self._answers_left is not None:
+                    self._answers_left -= 1
+                    if self._answers_left < 0:
+                        self._then()
                 self._flows.wait(LIFETIME_S)
                 time.sleep(self._delay_s)
                 target.sendall(chunk)

@@ -37,7 +37,9 @@ ROWS: dict[str, dict[str, object]] = {
     "heart.censors": {"trigger": "ocelot", "reason": "it bites"},
     "heart.working_memory": {"session_id": "s", "task": "find the ocelot"},
     "heart.term_stats": {"lexeme": "ocelot", "document_count": 1},
-    "heart.corpus_stats": {"memory_kind": "fact", "memory_count": 1, "context_count": 1, "average_length": 1, "average_context_length": 1},
+    "heart.corpus_stats": {
+        "memory_kind": "fact", "memory_count": 1, "context_count": 1, "average_length": 1, "average_context_length": 1
+    },
     "heart.contradictions": {"memory_a": A, "memory_b": B, "note": "which ocelot?"},
     "heart.links": {"from_id": A, "to_id": B, "kind": "ocelot", "weight": 1},
     "heart.judgements": {
