@@ -61,6 +61,20 @@ class UsageDelta:
         return cls(retrieved, cited, ignored)
 
 
+@dataclass(frozen=True)
+class Growth:
+    """A text column that only gets longer: its event keeps how long it was and what was added, not all of it twice."""
+
+    column: str
+    characters: int
+    appended: str
+
+    @property
+    def images(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        """What stands for the column in an event, before and after."""
+        return {self.column: {"characters": self.characters}}, {self.column: {"appended": self.appended}}
+
+
 def version_of(kind: Kind[M], memory: M) -> Version[M]:
     """Return the version a memory was read at."""
     return Version(kind, memory.id, memory.row_version)
@@ -105,7 +119,13 @@ def add_memory(connection: Connection, agent_id: str, kind: Kind[M], values: Map
 
 
 def change_memory(
-    connection: Connection, agent_id: str, read: Version[M], values: Mapping[str, Any], *, cause: Cause
+    connection: Connection,
+    agent_id: str,
+    read: Version[M],
+    values: Mapping[str, Any],
+    *,
+    cause: Cause,
+    growth: Growth | None = None,
 ) -> M:
     """Set columns of one memory and leave the event; raise `Conflict` when it is no longer at the version read.
 
@@ -115,7 +135,10 @@ def change_memory(
     fixed = sorted(set(values) - kind.changeable)
     if fixed:
         raise InvalidInput(f"{kind.name} {read.id}: {fixed[0]!r} can't be changed; store a new {kind.name} instead")
+    grown_from, grown_by = growth.images if growth else ({}, {})
     parameters = {
+        "grown_from": Jsonb(grown_from),
+        "grown_by": Jsonb(grown_by),
         "agent_id": agent_id,
         "id": read.id,
         "kind": kind.name,

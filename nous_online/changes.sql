@@ -42,8 +42,8 @@ with old as (
         actor, reason, effective_at, night, run_id, proposal_id, undoes)
     select changed.agent_id, %(kind)s, changed.id, %(action)s, old.state, changed.state, old.row_version,
            changed.row_version,
-           (select to_jsonb(image) from (select {given_of_old}) image),
-           (select to_jsonb(image) from (select {given_of_changed}) image),
+           (select to_jsonb(image) from (select {given_of_old}) image) || %(grown_from)s,
+           (select to_jsonb(image) from (select {given_of_changed}) image) || %(grown_by)s,
            %(actor)s, %(reason)s, %(effective_at)s, %(night)s, %(run_id)s, %(proposal_id)s, %(undoes)s
     from changed join old using (id)
 )

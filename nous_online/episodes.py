@@ -16,7 +16,7 @@ from psycopg.types.json import Jsonb
 
 from nous_online import store
 from nous_online.agent import Agent
-from nous_online.changes import Cause, add_memory, change_memory, get_memory, locked_memory, version_of
+from nous_online.changes import Cause, Growth, add_memory, change_memory, get_memory, locked_memory, version_of
 from nous_online.deadline import Deadline
 from nous_online.domain import Episode
 from nous_online.embedding import Vectors
@@ -270,8 +270,9 @@ def amend(
         return known
     check_procedures(connection, agent.id, change)
     cause = Cause("agent", "updated", f"told more: {', '.join(sorted(values))}", effective_at=at)
+    growth = growth_of(known.detail, values.get("detail"))
     values |= vector_values(agent, vector)
-    return change_memory(connection, agent.id, version_of(EPISODE, known), values, cause=cause)
+    return change_memory(connection, agent.id, version_of(EPISODE, known), values, cause=cause, growth=growth)
 
 
 def close(
@@ -295,10 +296,16 @@ def close(
     end = max(ended_at, known.started_at)
     values = {**changed_values(change, known), **vector_values(agent, vector), **closed(end)}
     cause = Cause("agent", "closed", "the episode ended", effective_at=end)
-    episode = change_memory(connection, agent.id, version_of(EPISODE, known), values, cause=cause)
+    growth = growth_of(known.detail, values.get("detail"))
+    episode = change_memory(connection, agent.id, version_of(EPISODE, known), values, cause=cause, growth=growth)
     store_artifacts(connection, agent.id, episode_id, change)
     queue_completion(connection, agent.id, episode_id)
     return episode
+
+
+def growth_of(before: str | None, after: str | None) -> Growth | None:
+    """Return by how much a detail grew, None where it did not."""
+    return Growth("detail", len(before), after[len(before) :]) if before and after else None
 
 
 def beginning_values(beginning: Beginning) -> dict[str, Any]:

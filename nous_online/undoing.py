@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
-from typing import Any
+from typing import Any, cast
 from uuid import UUID
 
 from psycopg import Connection
@@ -110,7 +110,7 @@ def restore(connection: Connection, agent_id: str, event: Event, *, cause: Cause
     if row is None:
         raise Refused(f"{kind.name} {event.memory_id} is gone")
     version, now = row
-    left = {"state": event.to_state, **event.after}
+    left = {"state": event.to_state, **{name: image(event, name, now.get(name)) for name in event.after}}
     changed = [name for name in left if name in now and is_changed(name, left[name], now[name])]
     if changed:
         later = history(connection, agent_id, event.memory_id)[0]
@@ -130,6 +130,18 @@ def earlier(event: Event, now: Mapping[str, Any], cause: Cause) -> dict[str, Any
     return {name: restored(name, event.before[name], event.after[name], now.get(name)) for name in event.before}
 
 
+def image(event: Event, name: str, now: Any) -> Any:
+    """Return what a column became by an event; of a text that only grew, the event knows how long it was before."""
+    length, after = length_before(event.before.get(name)), event.after[name]
+    return after if length is None or not isinstance(now, str) else now[:length] + after["appended"]
+
+
+def length_before(before: Any) -> int | None:
+    """Return how long a text was, where an event keeps only by how much it grew."""
+    kept = cast("dict[str, Any]", before) if isinstance(before, dict) else {}
+    return kept["characters"] if set(kept) == {"characters"} else None
+
+
 def is_changed(name: str, after: Any, now: Any) -> bool:
     """Tell whether somebody changed a column since, in a way that taking back would destroy."""
     return name not in COUNTED and name not in LATEST and after != now
@@ -139,6 +151,8 @@ def restored(name: str, before: Any, after: Any, now: Any) -> Any:
     """Return what a column should hold once a change from `before` to `after` is taken back from `now`."""
     if name in COUNTED:
         return now - (after - before)
+    if (length := length_before(before)) is not None:
+        return now[:length]
     if name in LATEST and now != after:
         return now
     return before

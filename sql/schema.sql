@@ -600,8 +600,8 @@ create table lifecycle.events (
     to_state       text not null,
     version_before bigint not null,
     version_after  bigint not null,
-    before         jsonb not null default '{}',           -- the changed columns as they were
-    after          jsonb not null default '{}',           -- and as they became
+    before         jsonb not null default '{}',           -- the changed columns as they were; a text that only grew: {"characters": n}
+    after          jsonb not null default '{}',           -- and as they became; a text that only grew: {"appended": …}
     actor          text not null check (actor in ('agent', 'night', 'operator', 'import')),
     reason         text not null check (reason <> ''),
     effective_at   timestamptz not null,                  -- logical time: when it was said, or the end of the night
@@ -661,8 +661,9 @@ end $$;
 -- What of a memory is searched by word, and what was said around it (null where nothing was).
 create function heart.searchable(m heart.facts) returns text language sql immutable as
 $$ select concat_ws(' ', m.content, m.subject, array_to_string(m.tags, ' ')) $$;
+-- An open episode grows line by line: its detail is indexed once, when it ends.
 create function heart.searchable(m heart.episodes) returns text language sql immutable as
-$$ select concat_ws(' ', m.title, m.summary, m.detail, array_to_string(m.tags, ' ')) $$;
+$$ select concat_ws(' ', m.title, m.summary, case when m.state <> 'open' then m.detail end, array_to_string(m.tags, ' ')) $$;
 create function heart.searchable(m heart.procedures) returns text language sql immutable as
 $$ select concat_ws(' ', m.name, m.domain, array_to_string(m.goals || m.core_patterns || m.core_tools || m.core_concepts
        || m.implementation_notes || m.tags, ' '), m.steps::text, m.trigger) $$;

@@ -66,6 +66,45 @@ def test_each_line_of_an_update_ends_up_in_the_detail(heart: Heart):
     assert told.detail == "Ada: shall we?\nBen: we shall.\nAnd soon."
 
 
+def test_the_event_of_a_line_keeps_the_line_and_not_all_before_it(heart: Heart, owner: psycopg.Connection):
+    episode = heart.start_episode("Moving")
+    for line in ("We packed.", "We drove: ü 🚚", "We unpacked."):
+        heart.update_episode(episode.id, append=line)
+
+    images = owner.execute(
+        "select before, after from lifecycle.events where action = 'updated' order by version_after"
+    ).fetchall()
+
+    assert images == [
+        ({"detail": None}, {"detail": "We packed."}),
+        ({"detail": {"characters": 10}}, {"detail": {"appended": "\nWe drove: ü 🚚"}}),
+        ({"detail": {"characters": 24}}, {"detail": {"appended": "\nWe unpacked."}}),
+    ]
+
+
+def test_a_line_can_be_taken_back_until_another_follows(heart: Heart):
+    episode = heart.start_episode("Moving")
+    for line in ("We packed.", "We drove: ü 🚚", "We drove back."):
+        heart.update_episode(episode.id, append=line)
+
+    heart.undo(episode.id, reason="we stayed")
+    heart.undo(episode.id, reason="we never left")
+
+    assert heart.get_episode(episode.id).detail == "We packed."
+
+
+def test_the_words_of_an_open_episode_are_indexed_when_it_ends(heart: Heart, owner: psycopg.Connection):
+    episode = heart.start_episode("Moving")
+    heart.update_episode(episode.id, append="The wardrobe was heavy.")
+    words = "select array_agg(lexeme order by lexeme) from heart.postings where memory_kind = 'episode'"
+    while_open = owner.execute(words).fetchone()
+
+    heart.close_episode(episode.id)
+
+    assert while_open == (["move"],)
+    assert owner.execute(words).fetchone() == (["heavi", "move", "wardrob"],)
+
+
 def test_lists_grow_and_hold_everything_once(heart: Heart):
     first, second = uuid4(), uuid4()
     episode = heart.start_episode(tags=["move"], decision_ids=[first])
