@@ -109,7 +109,8 @@ def erase_agent(url: str, agent_id: str, *, reason: str) -> Erased:
         rows[PLANS] = leave_plans(connection, agent_id)
     erased = Erased(agent_id, {name: count for name, count in sorted(rows.items()) if count})
     sweep(url, erased)
-    logger.warning("an agent was erased, %d rows: %s", sum(erased.rows.values()), reason)
+    if erased:
+        logger.warning("an agent was erased, %d rows: %s", sum(erased.rows.values()), reason)
     return erased
 
 
