@@ -11,7 +11,7 @@ from typing import Any, Literal, LiteralString, TypeAlias, cast
 from uuid import UUID
 
 from pgvector import Vector
-from psycopg import Connection, RawCursor
+from psycopg import Connection, Cursor, RawCursor
 from psycopg.rows import namedtuple_row
 from psycopg.sql import SQL, Composable, Composed, Identifier
 from psycopg.sql import Literal as Constant
@@ -27,6 +27,9 @@ BLOCKS = statements("nous_online", "recall.sql")
 PARAMETER = re.compile(r"%\((\w+)\)s")
 SCAN = "relaxed_order"
 WIDEST_SCAN = 1_000  # the upper bound of hnsw.ef_search
+HELD: dict[str, Sequence[str]] = {}
+"""The kinds an agent had anything of when it last asked: a guess that saves a round trip, made good when wrong."""
+MOST_AGENTS = 10_000
 Detail = Literal["full", "summary", "compressed", "index"]
 DETAILS: tuple[Detail, ...] = ("full", "summary", "compressed", "index")
 """The levels a memory can be shown at, the most detailed first."""
@@ -147,29 +150,58 @@ def recall(connection: Connection, agent_id: str, cue: Cue, *, space: EmbeddingS
     which filtered answers would silently be cut short.
     """
     check(cue)
-    recall_id, present = prepare(connection, agent_id, cue, policy)
-    found = search(connection, agent_id, replace(cue, types=present), space=space, policy=policy) if present else []
+    asked = tuple(dict.fromkeys(cue.types))
+    likely = tuple(kind for kind in asked if kind in HELD.get(agent_id, KINDS))
+    prepared = prepare(connection, agent_id, cue, policy)
+    found = search(connection, agent_id, cue, likely, space=space, policy=policy)
+    recall_id, held = settled(prepared.fetchall(), cue, policy)
+    remember(agent_id, held)
+    missed = tuple(kind for kind in asked if kind in held and kind not in likely)
+    found += search(connection, agent_id, cue, missed, space=space, policy=policy)
     best = rank(found, Situation(cue.query, cue.frame, cue.active_censors), policy, limit=cue.limit)
     answers = [Recalled(Found(*cast("tuple[Any, ...]", row)), parts, cue.detail) for row, parts in best]
     return Answers(recall_id, with_details(connection, agent_id, answers))
 
 
-def prepare(connection: Connection, agent_id: str, cue: Cue, policy: RecallPolicy) -> tuple[UUID, tuple[str, ...]]:
-    """Set this transaction up; return an id for the recall and the kinds asked for that the agent has anything of."""
-    breadth = str(min(max(candidate_count(cue, policy), policy.scan_breadth), WIDEST_SCAN))
-    wanted = {"agent_id": agent_id, "scan": SCAN, "breadth": breadth}
-    (row,) = connection.execute(BLOCKS["prepare_recall"], wanted, prepare=True).fetchall()
-    recall_id, scan, took_breadth, present = row
-    check_scan((scan, took_breadth), breadth)
-    return recall_id, tuple(kind for kind in dict.fromkeys(cue.types) if kind in present)
+def prepare(connection: Connection, agent_id: str, cue: Cue, policy: RecallPolicy) -> Cursor[tuple[Any, ...]]:
+    """Set this transaction up, and ask for an id for the recall and for the kinds the agent has anything of."""
+    wanted = {"agent_id": agent_id, "scan": SCAN, "breadth": scan_breadth(cue, policy)}
+    return connection.execute(BLOCKS["prepare_recall"], wanted, prepare=True)
+
+
+def settled(rows: Sequence[tuple[Any, ...]], cue: Cue, policy: RecallPolicy) -> tuple[UUID, Sequence[str]]:
+    """Return the id of the recall and the kinds the agent has anything of; raise `Unsupported` for another scan."""
+    ((recall_id, scan, breadth, held),) = rows
+    check_scan((scan, breadth), scan_breadth(cue, policy))
+    return recall_id, held
+
+
+def remember(agent_id: str, held: Sequence[str]) -> None:
+    """Keep which kinds an agent has anything of, for its next recall."""
+    if len(HELD) >= MOST_AGENTS:
+        HELD.clear()
+    HELD[agent_id] = held
+
+
+def scan_breadth(cue: Cue, policy: RecallPolicy) -> str:
+    """Return how many neighbours the index scan keeps in sight, as a setting."""
+    return str(min(max(candidate_count(cue, policy), policy.scan_breadth), WIDEST_SCAN))
 
 
 def search(
-    connection: Connection, agent_id: str, cue: Cue, *, space: EmbeddingSpace, policy: RecallPolicy
+    connection: Connection,
+    agent_id: str,
+    cue: Cue,
+    kinds: tuple[str, ...],
+    *,
+    space: EmbeddingSpace,
+    policy: RecallPolicy,
 ) -> list[Row]:
-    """Return the candidates of every kind asked for, in one statement."""
+    """Return the candidates among `kinds`, in one statement."""
+    if not kinds:
+        return []
     statement, names = search_statement(
-        tuple(cue.types), space, policy, candidate_count(cue, policy), is_past=cue.as_of is not None
+        kinds, space, policy, candidate_count(cue, policy), is_past=cue.as_of is not None
     )
     wanted = search_parameters(agent_id, cue)
     cursor = RawCursor(connection, row_factory=namedtuple_row)

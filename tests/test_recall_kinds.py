@@ -228,3 +228,13 @@ def write_unseen(owner: psycopg.Connection, statement: str) -> None:
     owner.execute("set session_replication_role = replica")
     owner.execute(statement)  # type: ignore[arg-type]
     owner.execute("set session_replication_role = origin")
+
+
+def test_a_kind_the_agent_has_had_nothing_of_is_found_at_once(heart: Heart):
+    heart.learn("The heliotrope harbour opens at six")
+    before = kinds(heart.recall(HARBOUR))
+
+    heart.add_censor("heliotrope harbour at night", "there are no lights")
+
+    assert before == ["fact"]
+    assert sorted(kinds(heart.recall(HARBOUR))) == sorted(kinds(heart.recall(HARBOUR))) == ["censor", "fact"]
