@@ -1,6 +1,5 @@
 """Typed features of a pair of statements and the classifier that weighs them."""
 
-
 from __future__ import annotations
 
 import hashlib
