@@ -202,6 +202,8 @@ class Learned:
     memory: Fact
     reason: str
     match: Neighbour | None = None
+    contradicts: tuple[Neighbour, ...] = ()
+    """Facts that can't be so together with it; `contradictions` lists them until somebody decides."""
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import cast
 from uuid import UUID, uuid5
@@ -14,6 +14,7 @@ from psycopg import Connection
 from nous_online import store
 from nous_online.agent import Agent
 from nous_online.changes import Cause, change_memory, get_memory, locked_memories, locked_memory, version_of
+from nous_online.contradictions import open_between
 from nous_online.deadline import Deadline
 from nous_online.domain import SCOPES, SOURCE_KINDS, Fact, FactDetails, LearnAction, Learned, Neighbour, NewFact
 from nous_online.errors import Conflict, InvalidInput, NotFound
@@ -141,7 +142,8 @@ def learn(agent: Agent, new: NewFact, deadline: Deadline) -> Learned:
                 judgements.update(ask(agent, new, open_questions, deadline))
                 open_questions = []
             if not open_questions or not rounds_left:
-                return write(connection, agent, ready, decide(new, near, judgements, agent.policy))
+                decision = decide(new, near, judgements, agent.policy)
+                return contradict(connection, agent, write(connection, agent, ready, decision), decision, judgements)
         # Asking may take seconds: never inside a transaction that others wait for.
         judgements.update(ask(agent, new, open_questions, deadline))
 
@@ -175,6 +177,21 @@ def write(connection: Connection, agent: Agent, ready: Embedded, decision: Decis
         request = Request(new.idempotency_key, content_hash(new), memory.id, action)
         store.store_request(connection, agent.id, "learn", request)
     return Learned(action, memory, decision.reason, match)
+
+
+def contradict(
+    connection: Connection, agent: Agent, learned: Learned, decision: Decision, judgements: Mapping[UUID, Judgement]
+) -> Learned:
+    """Record what a fact just stored contradicts; both stay active, and say so."""
+    for near in decision.contradicted:
+        judgement = judgements[near.fact.id]
+        cause = Cause("agent", "contradicted", judgement.reason, effective_at=learned.memory.learned_at)
+        verdict = {name: getattr(judgement, name) for name in ("model", "prompt_version", "confidence", "reason")}
+        open_between(connection, agent.id, learned.memory, near.fact, judgement=verdict, cause=cause)
+    if not decision.contradicted:
+        return learned
+    memory = get_memory(connection, agent.id, FACT, learned.memory.id)
+    return replace(learned, memory=memory, contradicts=decision.contradicted)
 
 
 def confirm(connection: Connection, agent: Agent, known: Fact, new: Saying, reason: str) -> Fact:

@@ -26,6 +26,8 @@ class Decision:
     match: Neighbour | None = None
     others: tuple[Neighbour, ...] = ()
     """Further values of the same slot that give way: what was imported without matching may hold several."""
+    contradicted: tuple[Neighbour, ...] = ()
+    """What can't be so together with the new one, though neither is known to be later: both stay, until decided."""
 
     @property
     def superseded(self) -> tuple[Neighbour, ...]:
@@ -51,10 +53,12 @@ def decide(
         judgement = judgements.get(near.fact.id)
         if judgement is not None and judgement.verdict is Verdict.SAME and near.similarity >= policy.check_similarity:
             return Decision("confirm", f"the same in other words: {judgement.reason}", near)
-    updated = [near for near in by_similarity if is_update(judgements.get(near.fact.id))]
-    if not updated:
-        return Decision("store", "nothing known says the same")
-    return in_succession([succession(new, near, judgements[near.fact.id].reason) for near in updated])
+    updated = [near for near in by_similarity if has_verdict(judgements.get(near.fact.id), Verdict.UPDATES)]
+    denied = [near for near in by_similarity if has_verdict(judgements.get(near.fact.id), Verdict.CONTRADICTS)]
+    decision = Decision("store", "nothing known says the same")
+    if updated:
+        decision = in_succession([succession(new, near, judgements[near.fact.id].reason) for near in updated])
+    return replace(decision, contradicted=() if decision.action == "store_superseded" else tuple(denied))
 
 
 def in_succession(decisions: Sequence[Decision | None]) -> Decision:
@@ -68,9 +72,9 @@ def in_succession(decisions: Sequence[Decision | None]) -> Decision:
     return replace(made[0], others=tuple(other.match for other in made[1:] if other.match))
 
 
-def is_update(judgement: Judgement | None) -> bool:
-    """Tell whether a judge found another value of the same slot."""
-    return judgement is not None and judgement.verdict is Verdict.UPDATES
+def has_verdict(judgement: Judgement | None, verdict: Verdict) -> bool:
+    """Tell whether a judge was asked and said so."""
+    return judgement is not None and judgement.verdict is verdict
 
 
 def succession(new: NewFact, near: Neighbour, reason: str) -> Decision | None:

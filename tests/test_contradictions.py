@@ -13,6 +13,7 @@ from nous_online.contradictions import Contradiction
 from nous_online.domain import Fact
 from nous_online.errors import Conflict, InvalidInput, NotFound
 from nous_online.heart import Heart
+from nous_online.judging import Verdict
 
 MAY = datetime(2026, 5, 1, tzinfo=UTC)
 CAUSE = Cause("agent", "contradicted", "they can't both be so", MAY)
@@ -118,3 +119,28 @@ def test_the_loser_can_be_brought_back(heart: Heart, pair, found) -> None:
     heart.undo(pair[1].id, reason="she was right")
 
     assert heart.get(pair[1].id).state == "active"
+
+
+def test_learning_what_contradicts_a_fact_keeps_both_and_says_so(heart: Heart, judge) -> None:
+    judge.verdicts["The gate is locked at night", "The gate is not locked at night"] = Verdict.CONTRADICTS
+    known = heart.learn("The gate is locked at night", subject="gate").memory
+
+    learned = heart.learn("The gate is not locked at night", subject="gate")
+
+    (found,) = heart.contradictions()
+    assert (learned.action, [near.fact.id for near in learned.contradicts]) == ("stored", [known.id])
+    assert {found.memory_a, found.memory_b} == {known.id, learned.memory.id}
+    assert found.judgement is not None
+    assert found.judgement["reason"] == "so says the script"
+    assert learned.memory == heart.get(learned.memory.id)
+    assert [heart.get(each).contradiction_status for each in (known.id, learned.memory.id)] == ["open", "open"]
+
+
+def test_an_older_value_that_gives_way_at_once_contradicts_nothing(heart: Heart, judge) -> None:
+    old, new = "The office opens at nine", "The office opens at ten"
+    judge.verdicts[new, old] = Verdict.UPDATES
+    heart.learn(new, subject="hours", learned_at="2026-05-01T00:00:00Z")
+
+    learned = heart.learn(old, subject="hours", learned_at="2026-04-01T00:00:00Z")
+
+    assert (learned.memory.state, learned.contradicts, heart.contradictions()) == ("superseded", (), [])

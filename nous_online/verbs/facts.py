@@ -28,7 +28,10 @@ class FactVerbs(Verbs):
         """
         deadline = self.agent.deadline(deadline_s)
         new = facts.new_fact(content, details, now=datetime.now(UTC))
-        return facts.learn(self.agent, new, deadline)
+        learned = facts.learn(self.agent, new, deadline)
+        if self.agent.subscriptions:
+            self.agent.awake.set()
+        return learned
 
     def learn_deferred(self, entries: Sequence[tuple[str, FactDetails]], *, deadline_s: float | None = None) -> int:
         """Store many facts at once as they are, leave all matching to the night, and return how many were new.
