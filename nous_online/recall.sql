@@ -31,7 +31,10 @@ with size as materialized (
                   / (counted.document_count + 0.5))::float8 as weight
     from unnest(heart.lexemes(%(query)s)) q
     cross join corpus c
-    left join heart.term_stats s on s.agent_id = %(agent_id)s and s.lexeme = q.lexeme
+    left join lateral (
+        -- Word by word: joined as a whole, all the words of an agent would be read.
+        select document_count from heart.term_stats where agent_id = %(agent_id)s and lexeme = q.lexeme offset 0
+    ) s on true
     cross join lateral (
         select coalesce(s.document_count, count(*) filter (where term_count > 0)) as document_count,
                s.document_count is not null or count(*) > 0 as is_known
