@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from benchmarks import cases
 from nous_online.embedding import LocalMiniLM
-from nous_online.guards import differences
-from nous_online.matching import load_model, pair_features
+from nous_online.pairs.guards import differences
+from nous_online.pairs.matching import load_model, pair_features
 from nous_pipelines.transforms.duplicates import clusters
 from nous_pipelines.transforms.self_join import similar_pairs
 

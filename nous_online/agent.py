@@ -15,13 +15,13 @@ from nous_online.database import Database
 from nous_online.deadline import Deadline, within
 from nous_online.embedding import Embedder, Vectors, checked_vectors
 from nous_online.errors import InvalidInput, NousError, Unavailable
-from nous_online.judging import Judge, Judgement, Pair
+from nous_online.pairs.judging import Judge, Judgement, Pair
 from nous_online.policy import LearnPolicy
 from nous_online.store import register_agent
 
 if TYPE_CHECKING:
     from nous_online.outbox import Subscription
-    from nous_online.writing import Writer
+    from nous_online.writing.writer import Writer
 
 logger = logging.getLogger(__name__)
 

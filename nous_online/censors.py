@@ -19,10 +19,10 @@ from nous_online.changes import Cause, add_memory, change_memory, locked_memorie
 from nous_online.domain import Censor
 from nous_online.embedding import Vectors
 from nous_online.errors import InvalidInput
-from nous_online.guards import differences
 from nous_online.kinds import CENSOR
 from nous_online.origin import Origin, OriginDetails, check_known, origin_of
 from nous_online.outbox import emit
+from nous_online.pairs.guards import differences
 from nous_online.policy import CensorPolicy
 from nous_online.statements import statements
 from nous_online.store import lock_agent

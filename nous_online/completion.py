@@ -34,7 +34,7 @@ from nous_online.policy import DEFAULT_SESSION, CompletionPolicy
 from nous_online.statements import statements
 
 if TYPE_CHECKING:
-    from nous_online.writing import Draft
+    from nous_online.writing.writer import Draft
 
 logger = logging.getLogger(__name__)
 SQL = statements("nous_online", "completion.sql")
@@ -124,7 +124,7 @@ def complete(agent: Agent, task: Task, deadline: Deadline) -> None:
 
 def kept_draft(agent: Agent, episode: Episode, task: Task, deadline: Deadline) -> Draft:
     """Return the draft that is kept for an episode, written and kept first where there is none."""
-    from nous_online.writing import Draft
+    from nous_online.writing.writer import Draft
 
     if task.draft is not None:
         return Draft.from_json(task.draft)
@@ -137,7 +137,7 @@ def kept_draft(agent: Agent, episode: Episode, task: Task, deadline: Deadline) -
 
 def written(agent: Agent, episode: Episode, deadline: Deadline) -> Draft:
     """Return what the writer makes of an episode; raise `Unavailable` when it fails, also by being late."""
-    from nous_online.writing import Told
+    from nous_online.writing.writer import Told
 
     told = Told(
         detail=episode.detail or episode.summary or "",

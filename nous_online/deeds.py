@@ -12,9 +12,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 
-from nous_online.lexicon import FUNCTION_WORDS, OPPOSITES, RIVALS
+from nous_online.pairs.lexicon import FUNCTION_WORDS, OPPOSITES, RIVALS
+from nous_online.pairs.reading import stem
 from nous_online.policy import CensorPolicy
-from nous_online.reading import stem
 
 MOST_CHARACTERS = 2000  # of one part; what follows is data more often than deed
 DENYING_REACH = 2  # how many content words after a "not" it bears on

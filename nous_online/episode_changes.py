@@ -10,7 +10,6 @@ from uuid import UUID
 
 from nous_online.domain import SCOPES, SOURCE_KINDS, Episode
 from nous_online.errors import InvalidInput, Refused
-from nous_online.facts import checked_trust
 from nous_online.policy import MAX_DETAIL_BYTES
 from nous_online.validation import (
     checked_choice,
@@ -21,6 +20,7 @@ from nous_online.validation import (
     checked_optional,
     checked_share,
     checked_text,
+    checked_trust,
 )
 
 OUTCOMES = ("success", "failure", "partial", "ongoing")

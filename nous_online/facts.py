@@ -18,9 +18,9 @@ from nous_online.contradictions import open_between
 from nous_online.deadline import Deadline
 from nous_online.domain import SCOPES, SOURCE_KINDS, Fact, FactDetails, LearnAction, Learned, Neighbour, NewFact
 from nous_online.errors import Conflict, InvalidInput, NotFound
-from nous_online.judging import Judgement, OfflineJudge, Verdict
 from nous_online.kinds import FACT
 from nous_online.learning import Decision, decide, pair_of, questions, slot_of
+from nous_online.pairs.judging import Judgement, OfflineJudge, Verdict
 from nous_online.passages import passages, recall_vector
 from nous_online.policy import MAX_CONTENT_BYTES, MAX_CONTEXT_BYTES
 from nous_online.store import Embedded, Request
@@ -33,6 +33,7 @@ from nous_online.validation import (
     checked_optional,
     checked_share,
     checked_text,
+    checked_trust,
 )
 
 IMPORTED = UUID("6f1d2f0e-3c7b-5d0a-9a65-6e6f75730001")  # the namespace of ids made from import keys
@@ -100,13 +101,6 @@ def new_fact(content: object, details: FactDetails, *, now: datetime) -> NewFact
         source_decision_id=checked_reference("source_decision_id", details.get("source_decision_id")),
         idempotency_key=checked_optional("idempotency_key", details.get("idempotency_key"), max_characters=200),
     )
-
-
-def checked_trust(value: object) -> int:
-    """Return a trust between 0 (anybody's web page) and 100 (the operator)."""
-    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= 100:  # noqa: PLR2004 (the range is the definition)
-        raise InvalidInput(f"trust must be a whole number between 0 and 100, got {value!r}")
-    return value
 
 
 def checked_reference(name: str, value: object) -> UUID | None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Self
 from nous_online.agent import Agent, register
 from nous_online.database import Database, open_url, register_space
 from nous_online.embedding import Embedder, LocalMiniLM, OpenAICompatible
-from nous_online.judging import Judge, OfflineJudge
+from nous_online.pairs.judging import Judge, OfflineJudge
 from nous_online.policy import LearnPolicy
 from nous_online.settings import settings
 from nous_online.validation import checked_agent
@@ -23,7 +23,7 @@ from nous_online.verbs.sessions import SessionVerbs
 from nous_online.worker import Background, Worked, has_work, work
 
 if TYPE_CHECKING:
-    from nous_online.writing import Writer
+    from nous_online.writing.writer import Writer
 
 
 class Heart(
@@ -118,7 +118,7 @@ class Heart(
 
 def default_writer(embedder: Embedder) -> Writer:
     """Return the writer that needs nothing but the embedder."""
-    from nous_online.writing import OfflineWriter
+    from nous_online.writing.writer import OfflineWriter
 
     return OfflineWriter(embedder)
 

@@ -10,9 +10,9 @@ from typing import Literal
 from uuid import UUID
 
 from nous_online.domain import Neighbour, NewFact
-from nous_online.judging import Judgement, OfflineJudge, Pair, Statement, Verdict
+from nous_online.pairs.judging import Judgement, OfflineJudge, Pair, Statement, Verdict
+from nous_online.pairs.slots import slot_key
 from nous_online.policy import LearnPolicy
-from nous_online.slots import slot_key
 
 MAX_SLOT_CHARACTERS = 500
 

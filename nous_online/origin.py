@@ -9,8 +9,14 @@ from typing import Any, TypedDict
 
 from nous_online.domain import SCOPES, SOURCE_KINDS
 from nous_online.errors import InvalidInput
-from nous_online.facts import checked_trust
-from nous_online.validation import checked_choice, checked_flag, checked_moment, checked_names, checked_optional
+from nous_online.validation import (
+    checked_choice,
+    checked_flag,
+    checked_moment,
+    checked_names,
+    checked_optional,
+    checked_trust,
+)
 
 
 class OriginDetails(TypedDict, total=False):

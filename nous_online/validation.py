@@ -84,6 +84,13 @@ def checked_share(name: str, value: object) -> float:
     return round(float(value), 6)
 
 
+def checked_trust(value: object) -> int:
+    """Return a trust between 0 (anybody's web page) and 100 (the operator)."""
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= 100:  # noqa: PLR2004 (the range is the definition)
+        raise InvalidInput(f"trust must be a whole number between 0 and 100, got {value!r}")
+    return value
+
+
 def checked_flag(name: str, value: object) -> bool:
     """Return True or False; a text such as "no" is neither."""
     if not isinstance(value, bool):

@@ -15,13 +15,13 @@ from nous_online.database import Database, open_url
 from nous_online.deadline import Deadline
 from nous_online.embedding import Embedder
 from nous_online.errors import DeadlineExceeded, NousError
-from nous_online.judging import Judge
 from nous_online.outbox import HEART, deliver_due
+from nous_online.pairs.judging import Judge
 from nous_online.policy import CompletionPolicy, LearnPolicy, WorkerPolicy
 from nous_online.statements import statements
 
 if TYPE_CHECKING:
-    from nous_online.writing import Writer
+    from nous_online.writing.writer import Writer
 
 logger = logging.getLogger(__name__)
 SQL = statements("nous_online", "worker.sql")
@@ -205,7 +205,7 @@ def staff(
 ) -> Generator[Staff]:
     """Open what working for all agents takes; without `url` the database of this process is used."""
     from nous_online.heart import default_embedder, default_writer
-    from nous_online.judging import OfflineJudge
+    from nous_online.pairs.judging import OfflineJudge
 
     place = url or open_url()
     embedder = embedder or default_embedder()

@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from nous_online.judging import Judge, Pair, Statement, Verdict
+from nous_online.pairs.judging import Judge, Pair, Statement, Verdict
 from nous_pipelines.canaries import CANARIES
 from nous_pipelines.policy import NightPolicy
 from nous_pipelines.proposals import Plan, Proposal

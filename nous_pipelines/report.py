@@ -9,7 +9,7 @@ from typing import Any
 
 import polars as pl
 
-from nous_online.judging import Verdict
+from nous_online.pairs.judging import Verdict
 from nous_pipelines.apply import StoredProposal
 from nous_pipelines.files import NightFiles
 from nous_pipelines.proposals import Proposal

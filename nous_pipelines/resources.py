@@ -10,7 +10,7 @@ from pydantic import Field, PrivateAttr
 
 from nous_online import postgres
 from nous_online.database import Database, open_url
-from nous_online.judging import Judge, OfflineJudge
+from nous_online.pairs.judging import Judge, OfflineJudge
 from nous_online.settings import settings
 from nous_pipelines.apply import applied_since, find_agents
 from nous_pipelines.files import NightFiles

@@ -617,6 +617,7 @@ create table lifecycle.events (
 create unique index events_version on lifecycle.events (agent_id, memory_id, version_after);
 create index events_by_time on lifecycle.events (agent_id, effective_at);
 create index events_by_proposal on lifecycle.events (agent_id, proposal_id) where proposal_id is not null;
+create index events_undoes on lifecycle.events (undoes) where undoes is not null;  -- erasing asks it of every event
 
 -- A hash-only trace of what was erased on request, so that a restored backup can be erased again.
 create table lifecycle.tombstones (
@@ -733,6 +734,7 @@ create index facts_subject on heart.facts (agent_id, lower(subject)) where state
 create index facts_slot on heart.facts (agent_id, slot) where state = 'active' and slot is not null;
 create index facts_successor on heart.facts (agent_id, superseded_by) where superseded_by is not null;
 create index facts_learned on heart.facts (agent_id, learned_at);
+create index facts_episode on heart.facts (agent_id, source_episode_id) where source_episode_id is not null;
 create index facts_frame on heart.facts (agent_id, encoded_frame) where encoded_frame is not null;
 create index episodes_agent on heart.episodes (agent_id, state);
 create index episodes_open on heart.episodes (agent_id, started_at) where state = 'open';
@@ -743,8 +745,8 @@ create index censors_agent on heart.censors (agent_id, state);
 create index decisions_agent on brain.decisions (agent_id, status);
 
 -- One HNSW index per kind and embedding space: the width is a property of the space, so it is made with the space.
--- Half precision nominates, the full vector decides: half as many pages to walk through. With 16 neighbours a node,
--- pgvector's default, one in twenty of the nearest ten is missed among 100,000; with 24 one in four hundred.
+-- Half precision nominates, the full vector decides: half as many pages to walk through. With 24 neighbours a node fewer
+-- of the nearest ten are missed than with pgvector's default of 16.
 create function heart.index_embedding_space(space text) returns void
     language plpgsql as $$
 declare

@@ -16,8 +16,8 @@ from nous_online import postgres
 from nous_online.database import Database, prepare
 from nous_online.embedding import EmbeddingSpace, Vectors, unit_rows
 from nous_online.heart import Heart
-from nous_online.judging import Judgement, Pair, Verdict
-from nous_online.writing import CensorDraft, Draft, FactDraft, Told
+from nous_online.pairs.judging import Judgement, Pair, Verdict
+from nous_online.writing.writer import CensorDraft, Draft, FactDraft, Told
 
 STARTS_PROCESSES = (
     "test_postgres_",

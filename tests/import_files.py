@@ -7,7 +7,7 @@ from pathlib import Path
 
 import psycopg
 
-from nous_online.importing import ImportReport
+from nous_online.imports.importing import ImportReport
 
 
 def written(path: Path, *records: object) -> Path:

@@ -12,7 +12,7 @@ from psycopg.rows import dict_row
 
 from nous_online.database import Database
 from nous_online.heart import Heart
-from nous_online.judging import Judge
+from nous_online.pairs.judging import Judge
 from nous_pipelines.nights import end_of
 from nous_pipelines.policy import NightPolicy
 from nous_pipelines.proposals import Plan, planned

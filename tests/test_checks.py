@@ -6,7 +6,7 @@ import pytest
 from conftest import ScriptedJudge
 from drawn import NIGHT, drawn, drawn_facts, merge
 
-from nous_online.judging import OfflineJudge, Verdict
+from nous_online.pairs.judging import OfflineJudge, Verdict
 from nous_pipelines.canaries import CANARIES
 from nous_pipelines.checks import CHECKS, Evidence
 from nous_pipelines.policy import NightPolicy

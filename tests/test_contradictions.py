@@ -13,7 +13,7 @@ from nous_online.contradictions import Contradiction
 from nous_online.domain import Fact
 from nous_online.errors import Conflict, InvalidInput, NotFound
 from nous_online.heart import Heart
-from nous_online.judging import Verdict
+from nous_online.pairs.judging import Verdict
 
 MAY = datetime(2026, 5, 1, tzinfo=UTC)
 CAUSE = Cause("agent", "contradicted", "they can't both be so", MAY)

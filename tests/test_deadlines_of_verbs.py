@@ -25,8 +25,8 @@ from nous_online.database import Database
 from nous_online.embedding import Vectors
 from nous_online.errors import DeadlineExceeded, Unavailable
 from nous_online.heart import Heart
-from nous_online.judging import Judgement, Pair
-from nous_online.writing import Draft, OfflineWriter, Told
+from nous_online.pairs.judging import Judgement, Pair
+from nous_online.writing.writer import Draft, OfflineWriter, Told
 
 DEADLINE_S = 0.1
 TOLERANCE_S = 0.75  # for the grace in which the server may still answer, and for a busy machine

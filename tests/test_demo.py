@@ -14,7 +14,7 @@ import pytest
 from postgres_homes import scratch
 
 from nous_online.embedding import LocalMiniLM
-from nous_online.judging import OfflineJudge
+from nous_online.pairs.judging import OfflineJudge
 from nous_pipelines.demo.history import history, planted
 from nous_pipelines.policy import NightPolicy
 from nous_pipelines.transforms.merging import duplicate_clusters_of, judged_candidates

@@ -1,6 +1,6 @@
 import pytest
 
-from nous_online.denials import denied, opposed
+from nous_online.pairs.denials import denied, opposed
 
 
 @pytest.mark.parametrize(

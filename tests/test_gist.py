@@ -1,7 +1,7 @@
 import pytest
 
-from nous_online.gist import gist_features, roots, things
-from nous_online.reading import read
+from nous_online.pairs.gist import gist_features, roots, things
+from nous_online.pairs.reading import read
 
 
 def gist(a, b):

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nous_online.guards import differences
+from nous_online.pairs.guards import differences
 
 NEVER_DUPLICATES = """
 the API listens on port 8080             | the API listens on port 9090             | number 8080 ≠ 9090

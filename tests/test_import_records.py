@@ -14,9 +14,9 @@ from import_files import facts_of, written
 
 from nous_online.errors import InvalidInput
 from nous_online.heart import Heart
-from nous_online.import_dialogues import MAX_STATEMENT_CHARACTERS, parts
-from nous_online.import_records import KNOWN_FIELDS, imported_moment
-from nous_online.importing import import_file
+from nous_online.imports.dialogues import MAX_STATEMENT_CHARACTERS, parts
+from nous_online.imports.importing import import_file
+from nous_online.imports.records import KNOWN_FIELDS, imported_moment
 
 DOCUMENT = Path(__file__).parents[1] / "docs" / "import.md"
 

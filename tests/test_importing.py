@@ -15,8 +15,8 @@ from nous_online import postgres
 from nous_online.database import Database
 from nous_online.errors import InvalidInput, Unavailable
 from nous_online.heart import Heart
-from nous_online.import_lines import MAX_LINE_BYTES, lines_of, occurrences
-from nous_online.importing import Progress, import_file
+from nous_online.imports.importing import Progress, import_file
+from nous_online.imports.lines import MAX_LINE_BYTES, lines_of, occurrences
 
 BAD_LINES = {
     '{"content": "unfinished': "not JSON",

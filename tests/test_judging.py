@@ -2,7 +2,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from nous_online.judging import OfflineJudge, Pair, Statement, Verdict
+from nous_online.pairs.judging import OfflineJudge, Pair, Statement, Verdict
 
 EARLIER = datetime(2025, 1, 1, tzinfo=UTC)
 LATER = datetime(2025, 2, 1, tzinfo=UTC)

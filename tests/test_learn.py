@@ -18,7 +18,7 @@ from nous_online.domain import FactDetails
 from nous_online.embedding import EmbeddingSpace, Vectors
 from nous_online.errors import InvalidInput, NotFound, Unavailable
 from nous_online.heart import Heart
-from nous_online.judging import Judgement, Pair, Verdict
+from nous_online.pairs.judging import Judgement, Pair, Verdict
 
 OLD = "The api team deploys every Friday"
 NEW = "Every Friday the api team deploys"

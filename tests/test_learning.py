@@ -10,8 +10,8 @@ import pytest
 
 from nous_online.domain import Fact, Neighbour, NewFact
 from nous_online.facts import new_fact
-from nous_online.judging import Judgement, Verdict
 from nous_online.learning import decide, pair_of, questions, same_subject, slot_of
+from nous_online.pairs.judging import Judgement, Verdict
 from nous_online.policy import LearnPolicy
 
 NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)

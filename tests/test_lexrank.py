@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nous_online.embedding import unit_rows
-from nous_online.lexrank import content_words, lexrank, most_telling, summarise, word_count, worth
-from nous_online.sentences import Sentence, sentences_of, told
+from nous_online.writing.lexrank import content_words, lexrank, most_telling, summarise, word_count, worth
+from nous_online.writing.sentences import Sentence, sentences_of, told
 
 STORY = sentences_of(
     """Orla: The mill closed in March after the flood.

@@ -3,7 +3,7 @@ import json
 import pytest
 
 from nous_online.errors import Unavailable
-from nous_online.matching import (
+from nous_online.pairs.matching import (
     FEATURES,
     MODEL_PATH,
     checksum,
@@ -11,7 +11,7 @@ from nous_online.matching import (
     pair_features,
     parse_model,
 )
-from nous_online.reading import read
+from nous_online.pairs.reading import read
 
 
 def test_features_do_not_depend_on_which_statement_comes_first():

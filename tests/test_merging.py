@@ -7,7 +7,7 @@ from drawn import NIGHT, drawn, embedded_facts
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nous_online.judging import Verdict
+from nous_online.pairs.judging import Verdict
 from nous_pipelines.policy import NightPolicy
 from nous_pipelines.proposals import Change, Read
 from nous_pipelines.transforms.merging import duplicate_clusters_of, judged_candidates, merge_proposals_of

@@ -14,7 +14,7 @@ from night_runs import NIGHT, POLICY, SAID, everything, facts_in, options, remem
 from nous_online.database import Database
 from nous_online.errors import Conflict, InvalidInput, NotFound, Unavailable
 from nous_online.heart import Heart
-from nous_online.judging import OfflineJudge, Verdict
+from nous_online.pairs.judging import OfflineJudge, Verdict
 from nous_pipelines.checks import CHECKS, CheckResult
 from nous_pipelines.files import NightFiles
 from nous_pipelines.running import folder_of, read_report, run_night

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nous_online.sentences import LONGEST_SENTENCE, Sentence, is_prose, said, sentences_of, told
+from nous_online.writing.sentences import LONGEST_SENTENCE, Sentence, is_prose, said, sentences_of, told
 
 
 def texts(transcript: str) -> list[str]:

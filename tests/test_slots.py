@@ -1,6 +1,6 @@
 import pytest
 
-from nous_online.slots import filled_slot, shared_slot, slot_key
+from nous_online.pairs.slots import filled_slot, shared_slot, slot_key
 
 
 def drawn(table):

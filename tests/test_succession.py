@@ -14,7 +14,7 @@ from conftest import WordEmbedder
 from nous_online.database import Database
 from nous_online.errors import Conflict, InvalidInput, NotFound, Refused
 from nous_online.heart import Heart
-from nous_online.judging import OfflineJudge
+from nous_online.pairs.judging import OfflineJudge
 
 APRIL, MAY, JUNE, JULY = (datetime(2026, month, 1, tzinfo=UTC) for month in (4, 5, 6, 7))
 OSLO, PORTO, GHENT = (f"The head office is in {city}" for city in ("Oslo", "Porto", "Ghent"))

@@ -12,8 +12,8 @@ from nous_online.changes import Cause, Version, change_memory
 from nous_online.database import Database
 from nous_online.errors import NotFound
 from nous_online.heart import Heart
-from nous_online.judging import Verdict
 from nous_online.kinds import FACT
+from nous_online.pairs.judging import Verdict
 from nous_pipelines.apply import Applied, apply_plan
 from nous_pipelines.undo import Selection, undo
 

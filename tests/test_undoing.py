@@ -10,7 +10,7 @@ import pytest
 from nous_online.domain import Fact
 from nous_online.errors import InvalidInput, NotFound, Refused
 from nous_online.heart import Heart
-from nous_online.judging import Verdict
+from nous_online.pairs.judging import Verdict
 from nous_online.undoing import restored
 
 OLD, NEW = "The office opens at nine", "The office opens at ten"

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from nous_online.embedding import LocalMiniLM
 from nous_online.errors import InvalidInput
 from nous_online.policy import WritingPolicy
-from nous_online.sentences import said, sentences_of
-from nous_online.writing import CensorDraft, Draft, FactDraft, OfflineWriter, Told, Writer
+from nous_online.writing.sentences import said, sentences_of
+from nous_online.writing.writer import CensorDraft, Draft, FactDraft, OfflineWriter, Told, Writer
 
 POLICY = WritingPolicy()
 MILL = """# The mill at Veldt

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from nous_online.cautions import Caution, cautions
-from nous_online.sentences import Sentence
+from nous_online.writing.cautions import Caution, cautions
+from nous_online.writing.sentences import Sentence
 
 
 def triggers(*lessons: str) -> list[str]:

@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nous_online.credentials import holds_credential, without_credentials
-from nous_online.sentences import sentences_of
-from nous_online.writing import OfflineWriter, Told
+from nous_online.writing.credentials import holds_credential, without_credentials
+from nous_online.writing.sentences import sentences_of
+from nous_online.writing.writer import OfflineWriter, Told
 
 # Put together here, so that no scanner takes them for real ones.
 KEY = "sk" + "-proj-" + "4fQ" * 9

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from nous_online.durable import WORTH_KEEPING, durability, durable, subject_of
 from nous_online.embedding import unit_rows
-from nous_online.sentences import Sentence
+from nous_online.writing.durable import WORTH_KEEPING, durability, durable, subject_of
+from nous_online.writing.sentences import Sentence
 
 
 def spoken(line: str) -> Sentence:

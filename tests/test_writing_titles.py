@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nous_online.lexrank import word_count
-from nous_online.sentences import Sentence
-from nous_online.titles import condensed, index_word, title_of
+from nous_online.writing.lexrank import word_count
+from nous_online.writing.sentences import Sentence
+from nous_online.writing.titles import condensed, index_word, title_of
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,7 @@ from nous_online.cli.output import (
 
 if TYPE_CHECKING:
     from nous_online.heart import Heart
-    from nous_online.importing import ImportReport, Progress
+    from nous_online.imports.importing import ImportReport, Progress
     from nous_online.status import Waiting
 
 SHOWN_BAD_LINES = 20
@@ -128,7 +128,7 @@ def import_history(
 
     [dim]$[/dim] nous import exports/2026-05.jsonl --source may --json
     """
-    from nous_online.importing import import_file
+    from nous_online.imports.importing import import_file
 
     with opened(agent) as heart, progress_bar(file) as on_progress:
         report = import_file(heart, file, source=source, on_progress=on_progress)

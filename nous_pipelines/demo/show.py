@@ -20,7 +20,7 @@ from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from nous_online import postgres
 from nous_online.cli.output import escaped, show, show_error, stderr
 from nous_online.heart import Heart
-from nous_online.importing import ImportReport, import_file
+from nous_online.imports.importing import ImportReport, import_file
 from nous_online.settings import settings
 from nous_online.statements import statements
 from nous_pipelines.demo.history import history

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from nous_online.embedding import LocalMiniLM
-from nous_online.matching import MODEL_PATH, pair_features
+from nous_online.pairs.matching import MODEL_PATH, pair_features
 from nous_pipelines.training.examples import labelled_pairs
 from nous_pipelines.training.fit import MERGE_AT, SEED, WEIGHTS, exported, fit
 

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from nous_online.embedding import Embedder
-from nous_online.guards import differences
-from nous_online.matching import LEAST_SIMILARITY
+from nous_online.pairs.guards import differences
+from nous_online.pairs.matching import LEAST_SIMILARITY
 from nous_pipelines.training.sentences import Example, written_examples
 
 DIFFERENT_BELOW = 4.0  # STS-B score (0 to 5) under which two sentences do not say the same

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from nous_online.matching import FEATURES, checksum
+from nous_online.pairs.matching import FEATURES, checksum
 
 VERSION = "pair-2"
 DEPTH = 6

@@ -8,7 +8,7 @@ from typing import Any
 
 import polars as pl
 
-from nous_online.judging import Judge, Pair, Statement, Verdict
+from nous_online.pairs.judging import Judge, Pair, Statement, Verdict
 from nous_pipelines.nights import end_of
 from nous_pipelines.policy import NightPolicy
 from nous_pipelines.proposals import Change, Proposal, Read

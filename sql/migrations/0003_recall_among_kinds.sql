@@ -40,5 +40,6 @@ begin
         execute format('drop index heart.%I', name);
     end loop;
     set local maintenance_work_mem = '512MB';
+    set local max_parallel_maintenance_workers = 0;  -- workers share memory, of which a container may have too little
     perform heart.index_embedding_space(id) from heart.embedding_spaces;
 end $$;

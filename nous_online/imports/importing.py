@@ -15,9 +15,9 @@ from nous_online.domain import NewFact
 from nous_online.episodes import NewEpisode
 from nous_online.errors import Conflict, InvalidInput, NousError
 from nous_online.heart import Heart
-from nous_online.import_lines import MAX_LINE_BYTES, Line, Occurrences, lines_of, occurrences, opened
-from nous_online.import_recalls import replay
-from nous_online.import_records import Entry, ReplayedRecall, entries_of, parsed_record
+from nous_online.imports.lines import MAX_LINE_BYTES, Line, Occurrences, lines_of, occurrences, opened
+from nous_online.imports.recalls import replay
+from nous_online.imports.records import Entry, ReplayedRecall, entries_of, parsed_record
 from nous_online.recall import refresh_statistics
 
 BATCH_SIZE = 64

@@ -7,11 +7,11 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from nous_online.lexicon import FUNCTION_WORDS, NEGATORS
-from nous_online.lexrank import content_words, word_count
-from nous_online.phrases import OWN
+from nous_online.pairs.lexicon import FUNCTION_WORDS, NEGATORS
 from nous_online.policy import WritingPolicy
-from nous_online.sentences import Sentence, split, straight
+from nous_online.writing.lexrank import content_words, word_count
+from nous_online.writing.phrases import OWN
+from nous_online.writing.sentences import Sentence, split, straight
 
 POLICY = WritingPolicy()
 LONGEST_LINE = 200

@@ -10,15 +10,15 @@ from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any, Protocol
 
-from nous_online.cautions import cautions
-from nous_online.credentials import holds_credential, without_credentials
-from nous_online.durable import Durable, durability, durable
 from nous_online.embedding import Embedder, Vectors
 from nous_online.errors import InvalidInput
-from nous_online.lexrank import lexrank, most_telling, summarise, word_count, worth
 from nous_online.policy import WritingPolicy
-from nous_online.sentences import Sentence, is_prose, said, sentences_of, told
-from nous_online.titles import condensed, index_word, title_of
+from nous_online.writing.cautions import cautions
+from nous_online.writing.credentials import holds_credential, without_credentials
+from nous_online.writing.durable import Durable, durability, durable
+from nous_online.writing.lexrank import lexrank, most_telling, summarise, word_count, worth
+from nous_online.writing.sentences import Sentence, is_prose, said, sentences_of, told
+from nous_online.writing.titles import condensed, index_word, title_of
 
 __all__ = [
     "CensorDraft",

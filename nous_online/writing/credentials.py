@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from nous_online.sentences import Sentence, said
+from nous_online.writing.sentences import Sentence, said
 
 _KEYWORD = (
     r"(?:pass(?:word|wort|phrase|code|wd)s?|pwd|kennwort|contrase[nñ]a|senha|mot de passe|пароль|密码|パスワード"

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from difflib import SequenceMatcher
 
-from nous_online.guards import negations
-from nous_online.lexicon import FUNCTION_WORDS, NEGATORS, OPPOSITES, RIVALS
-from nous_online.reading import Reading, read, stem
+from nous_online.pairs.guards import negations
+from nous_online.pairs.lexicon import FUNCTION_WORDS, NEGATORS, OPPOSITES, RIVALS
+from nous_online.pairs.reading import Reading, read, stem
 
 MAX_WORDS = 120
 """Alignment is quadratic in words."""

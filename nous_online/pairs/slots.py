@@ -12,9 +12,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 
-from nous_online.denials import opposed
-from nous_online.guards import differences, is_near_spelling
-from nous_online.lexicon import (
+from nous_online.pairs.denials import opposed
+from nous_online.pairs.guards import differences, is_near_spelling
+from nous_online.pairs.lexicon import (
     ADDITIONS,
     ATTRIBUTES,
     CHANGING,
@@ -30,7 +30,7 @@ from nous_online.lexicon import (
     UNIDENTIFIED,
     UNITS,
 )
-from nous_online.reading import Reading, read
+from nous_online.pairs.reading import Reading, read
 
 MOST_WORDS = 30
 """A longer statement makes more than one claim; a new value of one of them must not hide the others."""

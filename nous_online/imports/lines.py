@@ -16,7 +16,7 @@ from nous_online.statements import statements
 MAX_LINE_BYTES = 8 * 1024 * 1024
 SKIPPED_AT_ONCE_BYTES = 64 * 1024
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-SQL = statements("nous_online", "import_lines.sql")
+SQL = statements("nous_online.imports", "lines.sql")
 
 
 @dataclass(frozen=True)

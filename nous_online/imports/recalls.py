@@ -9,11 +9,11 @@ from uuid import UUID
 
 from nous_online import store
 from nous_online.heart import Heart
-from nous_online.import_records import ReplayedRecall
+from nous_online.imports.records import ReplayedRecall
 from nous_online.policy import MAX_RECALL_LIMIT
 from nous_online.statements import statements
 
-SQL = statements("nous_online", "import_recalls.sql")
+SQL = statements("nous_online.imports", "recalls.sql")
 USUAL_LIMIT = 10
 Recalled: TypeAlias = tuple[UUID, set[UUID]]
 """The id of a recall, and its answers."""

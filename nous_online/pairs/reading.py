@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
 
-from nous_online.lexicon import (
+from nous_online.pairs.lexicon import (
     ALIASES,
     COPULAS,
     FUNCTION_WORDS,

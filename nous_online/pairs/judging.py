@@ -11,10 +11,10 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Literal, Protocol
 
-from nous_online.denials import denied
-from nous_online.guards import differences
-from nous_online.matching import LEAST_SIMILARITY, load_model, pair_features
-from nous_online.slots import shared_slot
+from nous_online.pairs.denials import denied
+from nous_online.pairs.guards import differences
+from nous_online.pairs.matching import LEAST_SIMILARITY, load_model, pair_features
+from nous_online.pairs.slots import shared_slot
 
 UNRELATED_BELOW = 0.1  # chance of `same` under which a pair without a shared slot is simply two statements
 

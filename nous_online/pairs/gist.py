@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import takewhile
 
-from nous_online.guards import is_near_spelling
-from nous_online.lexicon import COPULAS, FUNCTION_WORDS, KIND_NOUNS, LIGHT_WORDS, RESTRICTORS, ROOTS, UNITS
-from nous_online.reading import Reading, stem
+from nous_online.pairs.guards import is_near_spelling
+from nous_online.pairs.lexicon import COPULAS, FUNCTION_WORDS, KIND_NOUNS, LIGHT_WORDS, RESTRICTORS, ROOTS, UNITS
+from nous_online.pairs.reading import Reading, stem
 
 LINKS = frozenset({"of", "de", "la", "del", "von", "van", "da", "do", "der"})
 QUALIFIED_BY = frozenset({",", "(", ")", "in", "the"})

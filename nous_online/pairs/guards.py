@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from difflib import SequenceMatcher
 from itertools import takewhile
 
-from nous_online.lexicon import (
+from nous_online.pairs.lexicon import (
     COPULAS,
     DEMONYM_ENDS,
     DETERMINERS,
@@ -27,7 +27,7 @@ from nous_online.lexicon import (
     RIVALS,
     SYMMETRIC,
 )
-from nous_online.reading import Date, Number, Reading, cleaned, folded_letters, read, stem
+from nous_online.pairs.reading import Date, Number, Reading, cleaned, folded_letters, read, stem
 
 PLACING = frozenset({"in", "on", "at"})
 COURTESIES = frozenset({"please", "kindly", "remember", "note", "reminder"})

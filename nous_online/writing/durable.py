@@ -10,10 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nous_online.embedding import Vectors
-from nous_online.guards import differences
-from nous_online.lexicon import FUNCTION_WORDS
-from nous_online.lexrank import word_count
-from nous_online.phrases import (
+from nous_online.pairs.guards import differences
+from nous_online.pairs.lexicon import FUNCTION_WORDS
+from nous_online.pairs.reading import Reading, cleaned, read
+from nous_online.policy import WritingPolicy
+from nous_online.writing.lexrank import word_count
+from nous_online.writing.phrases import (
     ASKING,
     DECISION,
     HOLDING,
@@ -28,10 +30,8 @@ from nous_online.phrases import (
     WE,
     WEAK,
 )
-from nous_online.policy import WritingPolicy
-from nous_online.reading import Reading, cleaned, read
-from nous_online.sentences import CLOSING, ROLES, Sentence, is_prose, said, straight
-from nous_online.titles import EDGE, opened
+from nous_online.writing.sentences import CLOSING, ROLES, Sentence, is_prose, said, straight
+from nous_online.writing.titles import EDGE, opened
 
 POLICY = WritingPolicy()
 SHORTEST, LONGEST = 4, 45

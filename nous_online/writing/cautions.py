@@ -6,13 +6,13 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from nous_online.credentials import holds_credential
-from nous_online.lexrank import content_words
-from nous_online.phrases import alternatives
+from nous_online.pairs.reading import stem
 from nous_online.policy import WritingPolicy
-from nous_online.reading import stem
-from nous_online.sentences import Sentence, is_prose, said, split, straight
-from nous_online.titles import bare, first_words
+from nous_online.writing.credentials import holds_credential
+from nous_online.writing.lexrank import content_words
+from nous_online.writing.phrases import alternatives
+from nous_online.writing.sentences import Sentence, is_prose, said, split, straight
+from nous_online.writing.titles import bare, first_words
 
 POLICY = WritingPolicy()
 LONGEST_TRIGGER = 20

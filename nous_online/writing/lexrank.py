@@ -12,10 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nous_online.embedding import Vectors
-from nous_online.lexicon import FUNCTION_WORDS
+from nous_online.pairs.lexicon import FUNCTION_WORDS
+from nous_online.pairs.reading import read
 from nous_online.policy import WritingPolicy
-from nous_online.reading import read
-from nous_online.sentences import Sentence, said, told
+from nous_online.writing.sentences import Sentence, said, told
 
 Weights = NDArray[np.float64]
 

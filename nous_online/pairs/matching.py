@@ -16,10 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nous_online.errors import Unavailable
-from nous_online.gist import gist_features
-from nous_online.guards import negations, unmatched_names, unmatched_numbers
-from nous_online.lexicon import FUNCTION_WORDS, INTENTIONS
-from nous_online.reading import Reading, read, stem
+from nous_online.pairs.gist import gist_features
+from nous_online.pairs.guards import negations, unmatched_names, unmatched_numbers
+from nous_online.pairs.lexicon import FUNCTION_WORDS, INTENTIONS
+from nous_online.pairs.reading import Reading, read, stem
 
 MODEL_PATH = Path(__file__).parent / "model" / "pair_model.json"
 MAX_WORDS = 120  # alignment is quadratic in words; what stands later only counts towards the lengths

@@ -13,7 +13,7 @@ from nous_online.domain import FactDetails, NewFact
 from nous_online.episodes import EPISODE_FIELDS, EpisodeDetails, NewEpisode, new_episode
 from nous_online.errors import InvalidInput
 from nous_online.facts import new_fact
-from nous_online.import_dialogues import SESSION_FIELDS, is_dialogue, statements_of
+from nous_online.imports.dialogues import SESSION_FIELDS, is_dialogue, statements_of
 from nous_online.policy import MAX_CONTENT_BYTES
 from nous_online.validation import checked_agent, checked_choice, checked_optional, checked_text
 

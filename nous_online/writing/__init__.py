@@ -1,0 +1,1 @@
+"""What an episode comes down to: a title, a summary, facts and cautions, lifted from its own sentences."""
