@@ -179,7 +179,8 @@ def is_same(known: Censor, new: NewCensor, similarity: float) -> bool:
 
 def raised(connection: Connection, agent_id: str, known: Censor, new: NewCensor, *, cause: Cause) -> Censor:
     """Make a known censor as strict as the new one that says the same; nothing is written where it is already."""
-    return set_values(connection, agent_id, known, stricter(known, new), cause=cause)
+    locked = locked_memory(connection, agent_id, CENSOR, known.id)  # a check may be counting it at this moment
+    return set_values(connection, agent_id, locked, stricter(locked, new), cause=cause)
 
 
 def set_values(

@@ -14,7 +14,7 @@ from psycopg.rows import class_row
 from psycopg.sql import SQL, Composed, Identifier
 from psycopg.types.json import Jsonb
 
-from nous_online.errors import Conflict, InvalidInput, NotFound
+from nous_online.errors import InvalidInput, NotFound, Stale
 from nous_online.kinds import Kind, M
 from nous_online.statements import statements
 
@@ -127,7 +127,7 @@ def change_memory(
     cause: Cause,
     growth: Growth | None = None,
 ) -> M:
-    """Set columns of one memory and leave the event; raise `Conflict` when it is no longer at the version read.
+    """Set columns of one memory and leave the event; raise `Stale` when it is no longer at the version read.
 
     `values` maps column names to JSON values as in `add_memory`; one that never changes is refused with `InvalidInput`.
     """
@@ -150,7 +150,7 @@ def change_memory(
         changed = cursor.execute(composed("change_memory", kind, tuple(values)), parameters).fetchone()
     if changed is None:
         message = f"{kind.name} {read.id} is no longer at version {read.row_version}; read it again and decide anew"
-        raise Conflict(message)
+        raise Stale(message)
     return changed
 
 

@@ -85,8 +85,8 @@ def open_between(
 def resolve(agent: Agent, contradiction_id: UUID, ruling: Ruling, *, at: datetime, deadline: Deadline) -> Contradiction:
     """End a contradiction as ruled: the loser is superseded by the winner, or both by what merges them.
 
-    Ruling the same again returns the same answer; another ruling raises `Conflict`, as does a loser that has changed
-    state since. Raises `NotFound` for an unknown contradiction or merged fact.
+    Ruling the same again returns the same answer; another ruling raises `Conflict`, as does a winner that has left
+    recall; a loser that has left it already stays as it is. Raises `NotFound` for an unknown contradiction or fact.
     """
     key = {"agent_id": agent.id, "id": contradiction_id}
     with agent.transaction(deadline) as connection:
@@ -108,7 +108,7 @@ def repeated(found: Contradiction, ruling: Ruling) -> Contradiction:
     if found.resolution != ruling.resolution:
         raise Conflict(
             f"contradiction {found.id} was resolved as {found.resolution!r} at {found.resolved_at}; "
-            "take back the supersession with undo before ruling otherwise"
+            "to rule otherwise, take back the supersession with undo and name the winner with supersede_fact"
         )
     return found
 

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any, TypedDict, cast
 from uuid import UUID
 
-from nous_online.domain import SCOPES, SOURCE_KINDS, Episode
+from nous_online.domain import SOURCE_KINDS, Episode
 from nous_online.errors import InvalidInput, Refused
 from nous_online.policy import MAX_DETAIL_BYTES
 from nous_online.validation import (
@@ -18,6 +18,7 @@ from nous_online.validation import (
     checked_moment,
     checked_names,
     checked_optional,
+    checked_scope,
     checked_share,
     checked_text,
     checked_trust,
@@ -176,7 +177,7 @@ def checked_beginning(details: Mapping[str, Any], *, now: datetime) -> Beginning
         source_kind=checked_choice("source_kind", details.get("source_kind", "agent"), SOURCE_KINDS),
         trust=checked_trust(details.get("trust", 50)),
         is_pinned=checked_flag("is_pinned", details.get("is_pinned", False)),
-        scope=checked_choice("scope", details.get("scope", "private"), SCOPES),
+        scope=checked_scope(details.get("scope", "private"), project_id=details.get("project_id")),
         user_id=checked_optional("user_id", details.get("user_id"), max_characters=100),
         project_id=checked_optional("project_id", details.get("project_id"), max_characters=100),
         idempotency_key=checked_optional("idempotency_key", details.get("idempotency_key"), max_characters=200),

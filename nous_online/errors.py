@@ -36,5 +36,9 @@ class Conflict(NousError):
     """Somebody else changed what this call depends on; read again and decide anew."""
 
 
+class Stale(Conflict):
+    """A memory changed since it was read; looking again and deciding anew may well succeed."""
+
+
 class Refused(NousError):
     """A rule forbids the change; the message says which rule and what would have to change first."""

@@ -16,8 +16,8 @@ from nous_online.agent import Agent
 from nous_online.changes import Cause, change_memory, get_memory, locked_memories, locked_memory, version_of
 from nous_online.contradictions import open_between
 from nous_online.deadline import Deadline
-from nous_online.domain import SCOPES, SOURCE_KINDS, Fact, FactDetails, LearnAction, Learned, Neighbour, NewFact
-from nous_online.errors import Conflict, InvalidInput, NotFound
+from nous_online.domain import SOURCE_KINDS, Fact, FactDetails, LearnAction, Learned, Neighbour, NewFact
+from nous_online.errors import Conflict, InvalidInput, NotFound, Stale
 from nous_online.kinds import FACT
 from nous_online.learning import Decision, decide, pair_of, questions, slot_of
 from nous_online.pairs.judging import Judgement, OfflineJudge, Verdict
@@ -31,6 +31,7 @@ from nous_online.validation import (
     checked_moment,
     checked_names,
     checked_optional,
+    checked_scope,
     checked_share,
     checked_text,
     checked_trust,
@@ -94,7 +95,7 @@ def new_fact(content: object, details: FactDetails, *, now: datetime) -> NewFact
         valid_to=valid_to,
         encoded_frame=checked_optional("encoded_frame", details.get("encoded_frame"), max_characters=100),
         encoded_censors=checked_names("encoded_censors", details.get("encoded_censors")),
-        scope=checked_choice("scope", details.get("scope", "private"), SCOPES),
+        scope=checked_scope(details.get("scope", "private"), project_id=details.get("project_id")),
         user_id=checked_optional("user_id", details.get("user_id"), max_characters=100),
         project_id=checked_optional("project_id", details.get("project_id"), max_characters=100),
         source_episode_id=checked_reference("source_episode_id", details.get("source_episode_id")),
@@ -125,21 +126,37 @@ def learn(agent: Agent, new: NewFact, deadline: Deadline) -> Learned:
     rounds_left = ROUNDS
     while True:
         rounds_left -= 1
-        with agent.database.transaction(agent.id, timeout_s=deadline.remaining(), is_pipelined=True) as connection:
-            request, near = store.look_around(
-                connection, agent.id, ready, space=agent.embedder.space, limit=agent.policy.neighbour_count
-            )
-            if request is not None:
-                return repeated(connection, agent, request, new)
-            open_questions = [n for n in questions(new, near, agent.policy) if n.fact.id not in judgements]
-            if isinstance(agent.judge, OfflineJudge):  # it answers in less time than it takes to look around once more
-                judgements.update(ask(agent, new, open_questions, deadline))
-                open_questions = []
-            if not open_questions or not rounds_left:
-                decision = decide(new, near, judgements, agent.policy)
-                return contradict(connection, agent, write(connection, agent, ready, decision), decision, judgements)
+        try:
+            outcome = look(agent, ready, judgements, deadline, is_last=not rounds_left)
+        except Stale:  # somebody confirmed, undid or ruled on a neighbour in between: look again
+            if not rounds_left:
+                raise
+            continue
+        if isinstance(outcome, Learned):
+            return outcome
         # Asking may take seconds: never inside a transaction that others wait for.
-        judgements.update(ask(agent, new, open_questions, deadline))
+        judgements.update(ask(agent, new, outcome, deadline))
+
+
+def look(
+    agent: Agent, ready: Embedded, judgements: dict[UUID, Judgement], deadline: Deadline, *, is_last: bool
+) -> Learned | list[Neighbour]:
+    """Look at what is near and write what follows, in one transaction; return instead whom the judge has yet to see."""
+    new = ready.fact
+    with agent.database.transaction(agent.id, timeout_s=deadline.remaining(), is_pipelined=True) as connection:
+        request, near = store.look_around(
+            connection, agent.id, ready, space=agent.embedder.space, limit=agent.policy.neighbour_count
+        )
+        if request is not None:
+            return repeated(connection, agent, request, new)
+        open_questions = [n for n in questions(new, near, agent.policy) if n.fact.id not in judgements]
+        if isinstance(agent.judge, OfflineJudge):  # it answers in less time than it takes to look around once more
+            judgements.update(ask(agent, new, open_questions, deadline))
+            open_questions = []
+        if open_questions and not is_last:
+            return open_questions
+        decision = decide(new, near, judgements, agent.policy)
+        return contradict(connection, agent, write(connection, agent, ready, decision), decision, judgements)
 
 
 def ask(agent: Agent, new: NewFact, near: Sequence[Neighbour], deadline: Deadline) -> dict[UUID, Judgement]:
@@ -160,7 +177,7 @@ def write(connection: Connection, agent: Agent, ready: Embedded, decision: Decis
         memory = store.store_fact(
             connection, agent.id, ready, space=agent.embedder.space, actor="agent", reason=decision.reason
         )
-        for near in decision.superseded:
+        for near in sorted(decision.superseded, key=lambda each: each.fact.id):
             supersede(connection, agent, old=near.fact, by=memory, at=new.learned_at, reason=decision.reason)
         if decision.action == "store_superseded" and match is not None:
             memory = supersede(

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, TypedDict
 
-from nous_online.domain import SCOPES, SOURCE_KINDS
+from nous_online.domain import SOURCE_KINDS
 from nous_online.errors import InvalidInput
 from nous_online.validation import (
     checked_choice,
@@ -15,6 +15,7 @@ from nous_online.validation import (
     checked_moment,
     checked_names,
     checked_optional,
+    checked_scope,
     checked_trust,
 )
 
@@ -65,7 +66,7 @@ def origin_of(details: OriginDetails) -> Origin:
         learned_at=checked_moment("learned_at", details.get("learned_at")),
         encoded_frame=checked_optional("encoded_frame", details.get("encoded_frame"), max_characters=100),
         encoded_censors=checked_names("encoded_censors", details.get("encoded_censors")),
-        scope=checked_choice("scope", details.get("scope", "private"), SCOPES),
+        scope=checked_scope(details.get("scope", "private"), project_id=details.get("project_id")),
         user_id=checked_optional("user_id", details.get("user_id"), max_characters=100),
         project_id=checked_optional("project_id", details.get("project_id"), max_characters=100),
     )

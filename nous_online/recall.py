@@ -19,9 +19,9 @@ from psycopg.sql import Literal as Constant
 from nous_online.embedding import EmbeddingSpace, Vectors
 from nous_online.errors import InvalidInput, Unsupported
 from nous_online.kinds import KINDS
-from nous_online.policy import MAX_RECALL_LIMIT
 from nous_online.ranking import RecallPolicy, ScoreParts, Situation, rank
 from nous_online.statements import statements
+from nous_online.validation import checked_limit
 
 BLOCKS = statements("nous_online", "recall.sql")
 PARAMETER = re.compile(r"%\((\w+)\)s")
@@ -216,8 +216,7 @@ def check(cue: Cue) -> None:
         raise InvalidInput(
             f"can't recall memories of type {unknown[0] if unknown else None!r}; known: {', '.join(KINDS)}"
         )
-    if not 1 <= cue.limit <= MAX_RECALL_LIMIT:
-        raise InvalidInput(f"limit must be between 1 and {MAX_RECALL_LIMIT}, got {cue.limit}")
+    checked_limit(cue.limit)
 
 
 def candidate_count(cue: Cue, policy: RecallPolicy) -> int:

@@ -192,7 +192,7 @@ null::real as confidence, f.learned_at, null::timestamptz as valid_from, f.expir
 null::uuid as superseded_by, 'none'::text as contradiction_status, f.encoded_frame
 
 -- name: facts_now
-f.state = 'active'
+f.state = 'active' and coalesce(f.valid_from <= now(), true) and coalesce(f.valid_to > now(), true)
 
 -- name: facts_then
 -- Learned by then, not superseded or archived until later, and valid at that moment.
@@ -222,7 +222,8 @@ f.learned_at <= %(as_of)s and coalesce(f.archived_at > %(as_of)s, true) and coal
 -- name: in_reach
 -- What belongs to a user or a project is found by that user or project alone.
 (f.scope = 'system' or (f.scope = 'project' and f.project_id = %(project_id)s)
-    or (f.scope = 'private' and (f.user_id is null or f.user_id = %(user_id)s)))
+    or (f.scope = 'private' and (f.user_id is null or f.user_id = %(user_id)s)
+        and (f.project_id is null or f.project_id = %(project_id)s)))
 
 -- name: read_details
 select id, concat_ws(E'\n', title, coalesce(detail, summary, compressed, index_word))

@@ -85,14 +85,14 @@ def ask(agent: Agent, query: object, details: RecallDetails, deadline: Deadline)
     cue = Cue(
         query=text,
         embedding=vector,
-        types=tuple(details.get("types") or KINDS),
+        types=tuple(checked_names("types", details.get("types")) or KINDS),
         limit=details.get("limit", 10),
         detail=checked_detail(details.get("detail", "full")),
         frame=checked_optional("frame", details.get("frame"), max_characters=100),
         active_censors=checked_names("active_censors", details.get("active_censors")),
         as_of=checked_moment("as_of", details.get("as_of")),
-        user_id=details.get("user_id"),
-        project_id=details.get("project_id"),
+        user_id=checked_optional("user_id", details.get("user_id"), max_characters=100),
+        project_id=checked_optional("project_id", details.get("project_id"), max_characters=100),
     )
     check(cue)
     with agent.database.transaction(agent.id, timeout_s=deadline.remaining(), is_pipelined=True) as connection:

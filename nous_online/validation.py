@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from numbers import Real
 from typing import cast
 from uuid import UUID
 
+from nous_online.domain import SCOPES
 from nous_online.errors import InvalidInput
+from nous_online.policy import MAX_RECALL_LIMIT
 
 SHOWN_CHARACTERS = 40
 MAX_NAMES = 100
@@ -104,6 +106,28 @@ def checked_id(name: str, value: object) -> UUID:
         return value if isinstance(value, UUID) else UUID(str(value))
     except ValueError as error:
         raise InvalidInput(f"{name} must be the UUID of a memory, got {value!r}") from error
+
+
+def checked_ids(name: str, values: object) -> list[UUID]:
+    """Return ids of memories, each once, from a list of UUIDs or their texts."""
+    if isinstance(values, str | bytes) or not isinstance(values, Iterable):
+        raise InvalidInput(f"{name} must be a list of ids, got {values!r}")
+    return list(dict.fromkeys(checked_id(f"an entry of {name}", each) for each in cast("Iterable[object]", values)))
+
+
+def checked_limit(value: object) -> int:
+    """Return how many answers to give at most."""
+    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= MAX_RECALL_LIMIT:
+        raise InvalidInput(f"limit must be between 1 and {MAX_RECALL_LIMIT}, a whole number; got {value!r}")
+    return value
+
+
+def checked_scope(value: object, *, project_id: object) -> str:
+    """Return whom a memory is for; one of a project has to name it, or nobody could ever find it."""
+    scope = checked_choice("scope", value, SCOPES)
+    if scope == "project" and not project_id:
+        raise InvalidInput("scope 'project' needs a project_id: without one nobody could find the memory")
+    return scope
 
 
 def checked_choice(name: str, value: object, choices: Sequence[str]) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 
 class Watch:
@@ -51,7 +51,8 @@ class Watchdog:
                 for watch in [watch for watch in self._watches if watch.ends_at <= now]:
                     self._watches.discard(watch)
                     watch.has_expired = True
-                    watch.cut()
+                    with suppress(Exception):  # a connection that broke by itself; the others still need this thread
+                        watch.cut()
                 self._wakes_at = min((watch.ends_at for watch in self._watches), default=float("inf"))
                 self._changed.wait(None if self._wakes_at == float("inf") else self._wakes_at - now)
 

@@ -9,11 +9,17 @@ from uuid import UUID
 from nous_online import procedures
 from nous_online.changes import Cause, get_memory
 from nous_online.domain import Procedure
-from nous_online.errors import InvalidInput
 from nous_online.kinds import PROCEDURE
-from nous_online.policy import DEFAULT_SESSION, MAX_RECALL_LIMIT
+from nous_online.policy import DEFAULT_SESSION
 from nous_online.procedure_details import ProcedureDetails, new_procedure
-from nous_online.validation import checked_choice, checked_id, checked_moment, checked_optional, checked_text
+from nous_online.validation import (
+    checked_choice,
+    checked_id,
+    checked_limit,
+    checked_moment,
+    checked_optional,
+    checked_text,
+)
 from nous_online.verbs import Verbs
 
 NOTE_CHARACTERS = 1000
@@ -113,8 +119,7 @@ class ProcedureVerbs(Verbs):
         self, procedure_id: UUID, *, limit: int = 5, deadline_s: float | None = None
     ) -> list[Procedure]:
         """Return procedures related to one: those it names or that name it, then its domain's, then near ones."""
-        if not 1 <= limit <= MAX_RECALL_LIMIT:
-            raise InvalidInput(f"limit must be between 1 and {MAX_RECALL_LIMIT}, got {limit}")
+        count = checked_limit(limit)
         known_id = checked_id("procedure_id", procedure_id)
         with self.agent.transaction(self.agent.deadline(deadline_s)) as connection:
-            return procedures.related(connection, self.agent.id, known_id, limit=limit)
+            return procedures.related(connection, self.agent.id, known_id, limit=count)

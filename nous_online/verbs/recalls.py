@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Unpack
 from uuid import UUID
 
 from nous_online import recalling
 from nous_online.recalling import Recall, RecallDetails
+from nous_online.validation import checked_id, checked_ids, checked_moment
 from nous_online.verbs import Verbs
 
 
@@ -27,9 +28,9 @@ class RecallVerbs(Verbs):
     def cite(
         self,
         recall_id: UUID,
-        memory_ids: Sequence[UUID],
+        memory_ids: Iterable[UUID],
         *,
-        at: datetime | None = None,
+        at: datetime | str | None = None,
         deadline_s: float | None = None,
     ) -> int:
         """Say which answers of a recall were used; return how many that is news about.
@@ -37,18 +38,20 @@ class RecallVerbs(Verbs):
         What is cited rises with the nights, and becomes a probe that no night may make harder to find.
         """
         deadline = self.agent.deadline(deadline_s)
-        at = at or datetime.now(UTC)
-        return recalling.give_feedback(self.agent, recall_id, memory_ids, "cited", at=at, deadline=deadline)
+        moment = checked_moment("at", at) or datetime.now(UTC)
+        asked, named = checked_id("recall_id", recall_id), checked_ids("memory_ids", memory_ids)
+        return recalling.give_feedback(self.agent, asked, named, "cited", at=moment, deadline=deadline)
 
     def ignore(
         self,
         recall_id: UUID,
-        memory_ids: Sequence[UUID],
+        memory_ids: Iterable[UUID],
         *,
-        at: datetime | None = None,
+        at: datetime | str | None = None,
         deadline_s: float | None = None,
     ) -> int:
         """Say which answers of a recall were of no use; return how many that is news about."""
         deadline = self.agent.deadline(deadline_s)
-        at = at or datetime.now(UTC)
-        return recalling.give_feedback(self.agent, recall_id, memory_ids, "ignored", at=at, deadline=deadline)
+        moment = checked_moment("at", at) or datetime.now(UTC)
+        asked, named = checked_id("recall_id", recall_id), checked_ids("memory_ids", memory_ids)
+        return recalling.give_feedback(self.agent, asked, named, "ignored", at=moment, deadline=deadline)
