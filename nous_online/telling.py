@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
+from typing import Any
 from uuid import UUID
 
 from psycopg import Connection
@@ -16,7 +19,7 @@ from nous_online.deadline import Deadline
 from nous_online.domain import Episode
 from nous_online.embedding import Vectors
 from nous_online.episode_changes import Beginning, EpisodeChange, changed_values, checked_end
-from nous_online.episodes import hash_of, text_to_embed
+from nous_online.episodes import text_to_embed
 from nous_online.errors import Conflict
 from nous_online.kinds import EPISODE
 from nous_online.store import Request
@@ -24,31 +27,55 @@ from nous_online.store import Request
 
 @dataclass(frozen=True)
 class Call:
-    """What makes a retry recognisable: the verb, its idempotency key if it has one, and a hash of what was told."""
+    """What makes a retry recognisable: the verb, its idempotency key if it has one, and everything that was told."""
 
     verb: str
     key: str | None
-    content_hash: str
+    told: dict[str, Any]
+
+    @property
+    def content_hash(self) -> str:
+        """The SHA-256 of the verb and of everything that was told."""
+        return hashlib.sha256(json.dumps([self.verb, self.told], default=str, sort_keys=True).encode()).hexdigest()
+
+    def answered(self, agent: Agent, deadline: Deadline) -> Episode | None:
+        """Return the episode an earlier call with this key led to; raise `Conflict` if that one told otherwise."""
+        if self.key is None:
+            return None
+        with agent.transaction(deadline) as connection:
+            return self.earlier(connection, agent.id, self.key)
 
     def once(self, connection: Connection, agent: Agent, act: Callable[[], Episode]) -> Episode:
         """Act, or return the episode the first call with this key led to; raise `Conflict` if it told otherwise."""
         if self.key is None:
             return act()
         store.lock_agent(connection, agent.id)
-        earlier = store.find_requests(connection, agent.id, [self.key]).get(self.key)
-        if earlier is None:
+        episode = self.earlier(connection, agent.id, self.key)
+        if episode is None:
             episode = act()
             request = Request(self.key, self.content_hash, episode.id, "stored")
             store.store_request(connection, agent.id, self.verb, request)
-            return episode
-        if earlier.content_hash != self.content_hash:
-            raise Conflict(f"idempotency key {self.key!r} was used for another content; use a new key for it")
-        return get_memory(connection, agent.id, EPISODE, earlier.memory_id)
+        return episode
+
+    def earlier(self, connection: Connection, agent_id: str, key: str) -> Episode | None:
+        """Return the episode a key led to before, as it is now; raise `Conflict` if it was used for anything else."""
+        request = store.find_requests(connection, agent_id, [key]).get(key)
+        if request is None:
+            return None
+        if request.content_hash != self.content_hash:
+            raise Conflict(f"idempotency key {key!r} was used for another content; use a new key for it")
+        return get_memory(connection, agent_id, EPISODE, request.memory_id)
+
+
+def told_of(beginning: Beginning, change: EpisodeChange, *, is_dated: bool) -> dict[str, Any]:
+    """Return what was told of a new episode; when it began only counts if that was told, not if it is this moment."""
+    told = {**asdict(beginning), **asdict(change)}
+    return {name: told[name] for name in told if name != "idempotency_key" and (is_dated or name != "started_at")}
 
 
 def start(agent: Agent, beginning: Beginning, change: EpisodeChange, deadline: Deadline) -> Episode:
     """Store an open episode; it gets its vector when it ends."""
-    call = Call("start_episode", beginning.idempotency_key, hash_of(change.title, None))
+    call = Call("start_episode", beginning.idempotency_key, told_of(beginning, change, is_dated=False))
     with agent.transaction(deadline) as connection:
         return call.once(connection, agent, lambda: episodes.begin(connection, agent.id, beginning, change))
 
@@ -57,9 +84,12 @@ def record(
     agent: Agent, beginning: Beginning, change: EpisodeChange, end: datetime | None, deadline: Deadline
 ) -> Episode:
     """Store an episode that is over, and leave its completion to whoever works."""
+    told = {**told_of(beginning, change, is_dated=end is not None), "ended_at": end}
+    call = Call("record_episode", beginning.idempotency_key, told)
+    if (known := call.answered(agent, deadline)) is not None:
+        return known
     ended_at = checked_end(end, started_at=beginning.started_at, now=datetime.now(UTC))
     vector = vector_of(agent, None, change, deadline)
-    call = Call("record_episode", beginning.idempotency_key, hash_of(change.title, change.append))
     with agent.transaction(deadline) as connection:
         episode = call.once(
             connection,
@@ -72,11 +102,13 @@ def record(
 
 def update(agent: Agent, episode_id: UUID, change: EpisodeChange, key: str | None, deadline: Deadline) -> Episode:
     """Add to an episode; one that is over is embedded anew when its title or summary changes."""
+    call = Call("update_episode", key, {**asdict(change), "episode_id": episode_id})
+    if (answered := call.answered(agent, deadline)) is not None:
+        return answered
     vector = None
     if change.title or change.summary:
         known = episodes.get_episode(agent, episode_id, deadline)
         vector = None if known.state == "open" else vector_of(agent, known, change, deadline)
-    call = Call("update_episode", key, hash_of(change.title, change.append))
     at = datetime.now(UTC)
     with agent.transaction(deadline) as connection:
         return call.once(

@@ -266,6 +266,41 @@ def test_a_key_used_for_another_content_is_a_conflict(heart: Heart):
         heart.record_episode("Ben: done.", idempotency_key="record-1")
 
 
+def test_a_key_used_for_another_episode_another_field_or_another_verb_is_a_conflict(heart: Heart):
+    first, second = heart.start_episode("One"), heart.start_episode("Two")
+    heart.update_episode(first.id, append="Ada: hello", outcome="success", idempotency_key="turn-1")
+    heart.start_episode("Plan", session_id="monday", idempotency_key="start-1")
+    heart.record_episode("Ada: done.", ended_at=MAY, idempotency_key="record-1")
+    others: list[tuple[str, Callable[[], Episode]]] = [
+        (
+            "turn-1",
+            lambda: heart.update_episode(second.id, append="Ada: hello", outcome="success", idempotency_key="turn-1"),
+        ),
+        (
+            "turn-1",
+            lambda: heart.update_episode(first.id, append="Ada: hello", outcome="failure", idempotency_key="turn-1"),
+        ),
+        ("turn-1", lambda: heart.record_episode("Ada: hello", outcome="success", idempotency_key="turn-1")),
+        ("start-1", lambda: heart.start_episode("Plan", session_id="tuesday", idempotency_key="start-1")),
+        ("record-1", lambda: heart.record_episode("Ada: done.", ended_at=MAY + HOUR, idempotency_key="record-1")),
+    ]
+
+    for key, tell in others:
+        with pytest.raises(Conflict, match=key):
+            tell()
+
+    assert heart.get_episode(second.id) == second
+    assert heart.get_episode(first.id).outcome == "success"
+
+
+def test_a_retried_update_is_answered_after_its_episode_was_closed(heart: Heart):
+    episode = heart.start_episode("Plan")
+    heart.update_episode(episode.id, append="Ada: hello", title="The plan", idempotency_key="turn-1")
+    closed = heart.close_episode(episode.id)
+
+    assert heart.update_episode(episode.id, append="Ada: hello", title="The plan", idempotency_key="turn-1") == closed
+
+
 def test_one_key_from_many_threads_is_one_episode(heart: Heart, owner: psycopg.Connection):
     with ThreadPoolExecutor(8) as pool:
         ids = set(pool.map(lambda _: heart.record_episode("Ada: done.", idempotency_key="k").id, range(8)))
