@@ -12,6 +12,7 @@ from uuid import UUID
 from nous_online.domain import Neighbour, NewFact
 from nous_online.pairs.judging import Judgement, OfflineJudge, Pair, Statement, Verdict
 from nous_online.pairs.slots import slot_key
+from nous_online.pairs.subjects import other_subjects
 from nous_online.policy import LearnPolicy
 
 MAX_SLOT_CHARACTERS = 500
@@ -46,7 +47,8 @@ def decide(
     new: NewFact, neighbours: Sequence[Neighbour], judgements: Mapping[UUID, Judgement], policy: LearnPolicy
 ) -> Decision:
     """Return what to do with `new`; the nearest neighbour that settles it wins, and doubt always stores."""
-    by_similarity = sorted(neighbours, key=lambda near: (-near.similarity, near.fact.id))
+    on_subject = (near for near in neighbours if not other_subjects(new.subject, near.fact.subject))
+    by_similarity = sorted(on_subject, key=lambda near: (-near.similarity, near.fact.id))
     for near in by_similarity:
         if is_clear_repeat(new, near, policy):
             return Decision("confirm", f"said before (similarity {near.similarity:.2f}, no difference found)", near)
@@ -95,7 +97,9 @@ def is_clear_repeat(new: NewFact, near: Neighbour, policy: LearnPolicy) -> bool:
 
 
 def is_certainly_same(pair: Pair) -> bool:
-    """Tell whether two texts are equal but for white space, or taken for the same by guards and classifier both."""
+    """Tell whether two texts on one subject are equal but for white space, or the same to guards and classifier."""
+    if other_subjects(pair.a.subject, pair.b.subject):
+        return False
     if pair.a.text.split() == pair.b.text.split():
         return True
     return OfflineJudge().judge([pair])[0].verdict is Verdict.SAME

@@ -89,3 +89,36 @@ def test_verdicts_come_in_the_order_of_the_pairs_and_say_who_gave_them():
 
 def test_no_pairs_give_no_judgements():
     assert OfflineJudge().judge([]) == []
+
+
+def judged_of(one, other, *, similarity=0.97):
+    a, b = Statement(one[0], subject=one[1], stated_at=EARLIER), Statement(other[0], subject=other[1], stated_at=LATER)
+    return OfflineJudge().judge([Pair(a, b, similarity)])[0]
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (("The deadline is May 3", "project A"), ("The deadline is May 9", "project B")),
+        (("She works at Acme", "Ana Lima"), ("She works at Meta", "Ana Lime")),
+        (("He works in Rome", "Ben"), ("He works in Paris", "Ana")),
+        (("The status is green", "server A"), ("The status is green", "server B")),
+        (("The door is open", "the shop"), ("The door is not open", "the barn")),
+        (("The door is open", "the shop"), ("The door is closed", "the barn")),
+        (("It is written in C", "C"), ("It is written in C", "C++")),
+    ],
+)
+def test_statements_on_two_subjects_have_nothing_to_do_with_each_other(one, other):
+    judgement = judged_of(one, other)
+
+    assert judgement.verdict is Verdict.COMPATIBLE
+    assert judgement.slot is None
+    assert "subject" in judgement.reason
+
+
+@pytest.mark.parametrize(
+    ("one", "other"), [("Ana's  desk", "the ana desk"), ("Project A", "project A"), (None, "Ana"), ("Ana", None)]
+)
+def test_a_subject_spelled_otherwise_or_left_out_is_the_same(one, other):
+    assert judged_of(("The port is 80", one), ("The port is 81", other)).verdict is Verdict.UPDATES
+    assert judged_of(("The port is 80", one), ("The port is 80", other)).verdict is Verdict.SAME

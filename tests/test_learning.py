@@ -222,3 +222,19 @@ def test_a_slot_too_long_for_its_column_is_no_slot() -> None:
 
     assert slot_of(long, None) is None
     assert slot_of("The colour of the door is blue", None)
+
+
+@pytest.mark.parametrize("kind", list(Verdict))
+def test_nothing_said_of_another_subject_settles_what_becomes_of_a_statement(kind: Verdict) -> None:
+    near = known(1.0, "The status is green", subject="server A")
+
+    decision = decide(said("The status is green", subject="server B"), [near], judged(near, kind), POLICY)
+
+    assert (decision.action, decision.contradicted) == ("store", ())
+
+
+@pytest.mark.parametrize("subject", [None, "Server A", "the server  A"])
+def test_a_repetition_of_the_same_subject_or_of_none_is_confirmed(subject: str | None) -> None:
+    near = known(1.0, "The status is green", subject="server A")
+
+    assert decide(said("The status is green", subject=subject), [near], {}, POLICY).action == "confirm"

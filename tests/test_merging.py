@@ -391,3 +391,17 @@ def test_proposals_of_another_night_have_other_ids():
     )
 
     assert one.id != other.id
+
+
+def test_the_same_words_about_two_subjects_stay_two_memories():
+    table = facts("""
+        id | content             | subject
+        ---|---------------------|---------
+        a  | the status is green | server A
+        b  | the status is green | server B
+        c  | the status is green | Server A
+    """)
+    judge = Agreeing()
+
+    assert targets(table, judge=judge) == [("a", "c")]
+    assert [(pair.a.subject, pair.b.subject) for pair in judge.asked] == [("server A", "Server A")]

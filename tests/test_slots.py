@@ -1,6 +1,7 @@
 import pytest
 
-from nous_online.pairs.slots import filled_slot, shared_slot, slot_key
+from nous_online.pairs.sharing import shared_slot
+from nous_online.pairs.slots import filled_slot, slot_key
 
 
 def drawn(table):

@@ -176,3 +176,11 @@ def test_a_fact_names_what_it_was_drawn_from(heart: Heart) -> None:
     assert (fact.source_episode_id, fact.source_decision_id) == (episode.id, UUID(int=8))
     with pytest.raises(Refused, match="source_episode_id"):
         heart.learn(PORTO, source_episode_id=UUID(int=9))
+
+
+def test_what_is_said_of_two_subjects_is_kept_twice(heart: Heart) -> None:
+    for statement in ("The status is green", "The deadline is May 3", "The deadline is May 9"):
+        for subject in ("server A", "server B"):
+            heart.learn(statement, subject=subject)
+
+    assert heart.count() == {"active": 4, "superseded": 2}

@@ -14,7 +14,8 @@ from typing import Literal, Protocol
 from nous_online.pairs.denials import denied
 from nous_online.pairs.guards import differences
 from nous_online.pairs.matching import LEAST_SIMILARITY, load_model, pair_features
-from nous_online.pairs.slots import shared_slot
+from nous_online.pairs.sharing import shared_slot
+from nous_online.pairs.subjects import other_subjects
 
 UNRELATED_BELOW = 0.1  # chance of `same` under which a pair without a shared slot is simply two statements
 
@@ -78,7 +79,7 @@ class Judge(Protocol):
 class OfflineJudge:
     """Guards, then a small calibrated classifier: no network, no key, about a millisecond a pair."""
 
-    prompt_version = "guards-3"
+    prompt_version = "guards-4"
 
     @property
     def name(self) -> str:
@@ -86,18 +87,25 @@ class OfflineJudge:
 
     def judge(self, pairs: Sequence[Pair]) -> list[Judgement]:
         """Judge each pair from its words alone; `Unavailable` is raised when the model file is missing or altered."""
-        reasons = [differences(pair.a.text, pair.b.text) for pair in pairs]
+        reasons = [reasons_apart(pair) for pair in pairs]
         chances = chances_of_same(pairs, reasons)
         return [self._judged(*parts) for parts in zip(pairs, reasons, chances, strict=True)]
 
     def _judged(self, pair: Pair, reasons: Sequence[str], chance: float) -> Judgement:
-        slot = shared_slot(pair.a.text, pair.b.text, subject=pair.a.subject or pair.b.subject)
+        subjects = (pair.a.subject, pair.b.subject)
+        slot = shared_slot(pair.a.text, pair.b.text, subjects=subjects)
         merge_at = load_model().merge_at
-        denial = None if slot else denied(pair.a.text, pair.b.text)
+        denial = None if slot or other_subjects(*subjects) else denied(pair.a.text, pair.b.text)
         verdict, confidence, reason = decide(
             reasons, slot=slot, denial=denial, chance=chance, merge_at=merge_at, later=later(pair)
         )
         return Judgement(verdict, confidence, reason, slot, later(pair), self.name, self.prompt_version)
+
+
+def reasons_apart(pair: Pair) -> tuple[str, ...]:
+    """Return each reason why a pair can never be duplicates: what the guards find, and subjects that differ."""
+    subject = other_subjects(pair.a.subject, pair.b.subject)
+    return (*([subject] if subject else []), *differences(pair.a.text, pair.b.text))
 
 
 def chances_of_same(pairs: Sequence[Pair], reasons: Sequence[Sequence[str]]) -> list[float]:

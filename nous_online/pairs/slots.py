@@ -12,8 +12,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 
-from nous_online.pairs.denials import opposed
-from nous_online.pairs.guards import differences, is_near_spelling
 from nous_online.pairs.lexicon import (
     ADDITIONS,
     ATTRIBUTES,
@@ -31,6 +29,7 @@ from nous_online.pairs.lexicon import (
     UNITS,
 )
 from nous_online.pairs.reading import Reading, read
+from nous_online.pairs.subjects import ARTICLES, subject_words
 
 MOST_WORDS = 30
 """A longer statement makes more than one claim; a new value of one of them must not hide the others."""
@@ -46,7 +45,6 @@ THIRD_PERSON = frozenset({"he", "him", "his", "she", "her", "hers", "it", "its",
 PRONOUNS = THIRD_PERSON | {"i", "me", "my", "mine"}
 JOINTS = frozenset({"and", "or", "but", "while", "because", "although", "if", "when", "whose", "then", "so"})
 COMPLEMENTS = frozenset({"of", "in", "for", "at", "on", "that", "where", "who", "which", "to", "from", "by"})
-ARTICLES = frozenset({"a", "an", "the"})
 INDEFINITE = frozenset({"a", "an", "some", "any", "several"})
 CASUAL = frozenset({"now", "current", "currently", "presently", "still", "just", "actually", "recently", "today"})
 SENTENCE_END = re.compile(r"[a-z0-9)]{3}[.!?;]\s+[A-Z\"(]|\?\s*$")
@@ -146,7 +144,7 @@ def _is_inside_name(claim: _Claim, place: int) -> bool:
 def _is_identified(claim: _Claim, subject: str | None) -> bool:
     """Tell whether one knows which thing is meant: "a man" and "three girls" may be others next time."""
     first, second = claim.words[0], claim.words[1]
-    is_counted = _is_number(first) and second.isalpha() and second not in COPULAS and not claim.is_named(1)
+    is_counted = is_number(first) and second.isalpha() and second not in COPULAS and not claim.is_named(1)
     if is_counted or (first in UNIDENTIFIED and not _opens_with_title(claim)):
         return False
     return bool(subject) or first not in THIRD_PERSON
@@ -154,7 +152,7 @@ def _is_identified(claim: _Claim, subject: str | None) -> bool:
 
 def _counted(claim: _Claim) -> tuple[int, int] | None:
     """Return where the only number of a claim stands when it counts or measures: "has 3 dogs", "lasts 14 days"."""
-    places = [place for place, word in enumerate(claim.words) if _is_number(word)]
+    places = [place for place, word in enumerate(claim.words) if is_number(word)]
     if len(places) != 1 or not 2 <= places[0] < len(claim.words) - 1:
         return None
     place = places[0]
@@ -165,7 +163,8 @@ def _counted(claim: _Claim) -> tuple[int, int] | None:
     return None if is_dated or is_event or not is_counted else (place, place + 1)
 
 
-def _is_number(word: str) -> bool:
+def is_number(word: str) -> bool:
+    """Tell whether a word is a number in digits or in letters; "one" is none."""
     return word[0].isdigit() or word in NUMBER_WORDS
 
 
@@ -261,10 +260,10 @@ def _value_kind(claim: _Claim, start: int) -> str:
     first = places[0] if places else start
     word, follower = claim.words[first], claim.words[first + 1] if first + 1 < len(claim.words) else ""
     is_name = claim.is_named(first + 1) and follower not in DATED  # "60 Minutes", "Jan Peter", "de Havilland"
-    if (_is_number(word) or word in DATED or not _is_spoken(word)) and not is_name:
+    if (is_number(word) or word in DATED or not _is_spoken(word)) and not is_name:
         unit = UNITS.get(follower)
         return f"number of {unit[0]}" if unit else "number"
-    return "name" if claim.is_named(first) or (is_name and (_is_number(word) or word in INSIDE_NAMES)) else "word"
+    return "name" if claim.is_named(first) or (is_name and (is_number(word) or word in INSIDE_NAMES)) else "word"
 
 
 def _is_attribute(claim: _Claim, end: int) -> bool:
@@ -313,7 +312,7 @@ def _keyed(claim: _Claim, subject: str | None, start: int, end: int, *, kind: st
 
 def _spelled(claim: _Claim, places: Iterable[int], subject: str | None) -> list[str]:
     """Return the words at `places` in the one spelling slots are compared in, after the words of the subject."""
-    about = [word for word in read(subject or "").words if _is_spoken(word)]
+    about = subject_words(subject)
     left_out = ARTICLES | CASUAL | (PRONOUNS if about else frozenset[str]())
     found = [
         claim.words[place] if claim.is_named(place) else _singular(claim.words[place])
@@ -329,33 +328,7 @@ def _singular(word: str) -> str:
     return word[:-1] if is_inflected and word not in FUNCTION_WORDS else word
 
 
-def shared_slot(a: str, b: str, *, subject: str | None = None) -> str | None:
-    """Return the slot both statements fill with different values, or None.
-
-    Either their slots agree, or they claim opposite states in the same words. A value that only says less or more of
-    the same ("Ghent", "Ghent, Belgium") is no other value.
-    """
-    one, other = filled_slot(a, subject), filled_slot(b, subject)
-    if one and other and one.key == other.key:
-        return one.key if _is_other_value(one, other) and _is_unlike(a, b, one) else None
-    frame = opposed(a, b)
-    return frame if frame and _is_state(a, subject) else None
-
-
-def _is_unlike(a: str, b: str, slot: Slot) -> bool:
-    """Tell whether numbers differ in more than spelling; what guards check is theirs to say."""
-    return not any(map(_is_number, slot.value)) or bool(differences(a, b))
-
-
-def _is_other_value(one: Slot, other: Slot) -> bool:
-    a, b = (set(slot.value) - PLACING for slot in (one, other))
-    only_a, only_b = a - b, b - a
-    if not only_a or not only_b:  # "Ghent, Belgium" is Ghent, but a "rugby union" is no "rugby"
-        return bool(only_a | only_b) and not (one.is_name or other.is_name) and one.value[-1] != other.value[-1]
-    return not all(any(is_near_spelling(x, y) for y in only_b) for x in only_a)
-
-
-def _is_state(text: str, subject: str | None) -> bool:
+def is_state(text: str, subject: str | None) -> bool:
     """Tell whether a text claims how an identified thing is, rather than what somebody does or did."""
     claim = _claim(read(text))
     if claim is None or not _is_identified(claim, subject) or MANY_VALUED & set(claim.words):

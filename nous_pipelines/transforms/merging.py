@@ -9,6 +9,7 @@ from typing import Any
 import polars as pl
 
 from nous_online.pairs.judging import Judge, Pair, Statement, Verdict
+from nous_online.pairs.subjects import subject_words
 from nous_pipelines.nights import end_of
 from nous_pipelines.policy import NightPolicy
 from nous_pipelines.proposals import Change, Proposal, Read
@@ -54,7 +55,7 @@ def judged_candidates(
     """
     apart = separated_pairs(undone_merges)
     found = mergeable(facts, apart)
-    copies = representatives(found, alike=["text", *PLACE])
+    copies = representatives(found, alike=["text", "subject", *PLACE])
     distinct = found.join(copies, left_on="id", right_on="representative_id", how="semi").sort("id")
     places = [group for _, group in distinct.group_by(PLACE, maintain_order=True)]
     pairs = pl.concat([_no_pairs(), *(_similar(group, policy.candidate_similarity) for group in places)])
@@ -79,16 +80,22 @@ def _no_pairs() -> pl.DataFrame:
 
 
 def _similar(facts: pl.DataFrame, threshold: float) -> pl.DataFrame:
-    """Return the similar pairs of facts that live in one place, earlier learned first."""
+    """Return the similar pairs of facts that live in one place and may be about one subject, earlier learned first."""
+    about = pl.Series([" ".join(subject_words(subject)) or None for subject in facts["subject"]], dtype=pl.String)
     pairs = similar_pairs(vector_matrix(facts["embedding"]), threshold=threshold)
     ids, said = facts["id"], facts["learned_at"]
     swap = said.gather(pairs.left) > said.gather(pairs.right)
-    return pl.DataFrame(
-        {"a": ids.gather(pairs.left), "b": ids.gather(pairs.right), "similarity": pairs.similarity, "swap": swap}
-    ).select(
-        left_id=pl.when("swap").then("b").otherwise("a"),
-        right_id=pl.when("swap").then("a").otherwise("b"),
-        similarity="similarity",
+    is_on_one = (about.gather(pairs.left) == about.gather(pairs.right)).fill_null(True)  # noqa: FBT003 (polars)
+    return (
+        pl.DataFrame(
+            {"a": ids.gather(pairs.left), "b": ids.gather(pairs.right), "similarity": pairs.similarity, "swap": swap}
+        )
+        .filter(is_on_one)
+        .select(
+            left_id=pl.when("swap").then("b").otherwise("a"),
+            right_id=pl.when("swap").then("a").otherwise("b"),
+            similarity="similarity",
+        )
     )
 
 
@@ -129,7 +136,7 @@ def duplicate_clusters_of(
     found = mergeable(facts, separated_pairs(undone_merges))
     is_own = pl.col("left_id").is_in(found["id"].implode())
     accepted = candidates.filter(is_own, pl.col("verdict") == Verdict.SAME.value)
-    copies = representatives(found, alike=["text", *PLACE])
+    copies = representatives(found, alike=["text", "subject", *PLACE])
     members = clusters(accepted.select("left_id", "right_id", "similarity"), equals=copies)
     agent_id = pl.lit(facts["agent_id"][0] if len(facts) else "", pl.String)
     return members.select(agent_id.alias("agent_id"), "cluster_id", "member_id")
