@@ -32,7 +32,7 @@ from nous_online.errors import InvalidInput, NotFound
 from nous_online.facts import IMPORTED
 from nous_online.kinds import EPISODE
 from nous_online.outbox import emit
-from nous_online.policy import MAX_DETAIL_BYTES
+from nous_online.policy import DEFAULT_SESSION, MAX_DETAIL_BYTES
 from nous_online.statements import statements
 from nous_online.store import Request
 from nous_online.validation import checked_moment, checked_text
@@ -202,8 +202,12 @@ def get_episode(agent: Agent, episode_id: UUID, deadline: Deadline) -> Episode:
 
 
 def current_episode(connection: Connection, agent_id: str, session_id: str | None) -> Episode | None:
-    """Return the open episode begun last, of this session if one is named; None when there is none."""
-    row = connection.execute(SQL["current_episode"], {"agent_id": agent_id, "session_id": session_id}).fetchone()
+    """Return the open episode begun last in a session; None when there is none.
+
+    Without a session it is one of the default session, or, where that has none, of any.
+    """
+    parameters = {"agent_id": agent_id, "session_id": session_id, "default_session": DEFAULT_SESSION}
+    row = connection.execute(SQL["current_episode"], parameters).fetchone()
     return get_memory(connection, agent_id, EPISODE, row[0]) if row else None
 
 

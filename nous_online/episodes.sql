@@ -18,10 +18,12 @@ insert into lifecycle.events (
 select agent_id, 'episode', id, 'learned', 'new', state, 0, row_version, %(actor)s, %(reason)s, ended_at from stored
 
 -- name: current_episode
+-- What was begun without a session belongs to the default one. Who names no session means that one, and takes an episode
+-- of any other only when it has none.
 select id from heart.episodes
 where agent_id = %(agent_id)s and state = 'open'
-  and (%(session_id)s::text is null or session_id = %(session_id)s)
-order by started_at desc, id desc
+  and (%(session_id)s::text is null or coalesce(session_id, %(default_session)s) = %(session_id)s)
+order by coalesce(session_id, %(default_session)s) = %(default_session)s desc, started_at desc, id desc
 limit 1
 
 -- name: artifacts_of

@@ -234,6 +234,19 @@ def test_a_second_episode_of_a_session_closes_nothing_and_is_the_current_one(hea
     assert current(heart, "wednesday") is None
 
 
+@pytest.mark.parametrize("session_id", [None, "default"])
+def test_the_default_session_prefers_its_own_episode_to_a_later_one_of_another(heart: Heart, session_id: str | None):
+    own = heart.start_episode(session_id=session_id, started_at=MAY)
+    other = heart.start_episode(session_id="monday", started_at=MAY + HOUR)
+
+    assert current(heart) == current(heart, "default") == own
+    assert current(heart, "monday") == other
+
+    heart.close_episode(own.id)
+    assert current(heart) == other
+    assert current(heart, "default") is None
+
+
 def test_an_episode_of_another_agent_is_not_there(heart: Heart):
     other = Heart.open("basil", database=heart.agent.database, embedder=heart.agent.embedder, works_in_background=False)
     episode = other.start_episode("Plan the move")
