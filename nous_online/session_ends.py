@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import TypedDict
 from uuid import UUID
 
 from psycopg import Connection
@@ -15,7 +16,13 @@ from nous_online.changes import get_memory, locked_memory
 from nous_online.deadline import Deadline
 from nous_online.domain import Episode
 from nous_online.embedding import Vectors
-from nous_online.episode_changes import EpisodeChange, checked_beginning
+from nous_online.episode_changes import (
+    BeginningDetails,
+    EpisodeChange,
+    checked_beginning,
+    checked_change,
+    known_details,
+)
 from nous_online.kinds import EPISODE
 from nous_online.policy import MAX_DETAIL_BYTES
 from nous_online.sessions import SQL, episode_of, existing, key, locked_session, read
@@ -32,12 +39,24 @@ class SessionEnd:
     """The memories it held."""
 
 
+class PartingDetails(TypedDict, total=False):
+    """What may be told of a session when it ends."""
+
+    outcome: str | None
+    lessons_learned: list[str] | None
+    scope: str
+    """Whose the new episode is, with `user_id` and `project_id`; one that is open keeps its own."""
+    user_id: str | None
+    project_id: str | None
+
+
 @dataclass(frozen=True)
 class Parting:
-    """What is said of a session when it ends, checked."""
+    """What is said of a session when it ends, and whose its new episode is; checked."""
 
     outcome: str | None
     lessons: tuple[str, ...]
+    reach: BeginningDetails
 
     def change(self, session: Session, known: Episode | None) -> EpisodeChange:
         """Return what its episode is told; the frame the episode has already stands."""
@@ -47,6 +66,13 @@ class Parting:
             lessons_learned=self.lessons,
             frame_used=None if known and known.frame_used else session.frame,
         )
+
+
+def checked_parting(details: PartingDetails, *, now: datetime) -> Parting:
+    """Check what is said of a session when it ends; raise `InvalidInput` naming what to mend."""
+    change, whose = checked_change(known_details(details, PartingDetails)), checked_beginning(details, now=now)
+    reach = BeginningDetails(scope=whose.scope, user_id=whose.user_id, project_id=whose.project_id)
+    return Parting(change.outcome, change.lessons_learned, reach)
 
 
 def end(agent: Agent, session_id: str, parting: Parting, deadline: Deadline) -> SessionEnd:
@@ -90,7 +116,7 @@ def kept(
     if change.append is None:
         return None
     began = {"session_id": session.session_id, "started_at": min(session.created_at, now)}
-    beginning = checked_beginning({**began, "source": f"session:{session.session_id}"}, now=now)
+    beginning = checked_beginning({**parting.reach, **began, "source": f"session:{session.session_id}"}, now=now)
     return episodes.record(connection, agent, beginning, change, end=now, vector=vector)
 
 

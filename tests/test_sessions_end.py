@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from typing import Any
 from uuid import UUID
 
 import psycopg
@@ -71,6 +72,42 @@ def test_the_default_session_closes_the_episode_that_names_no_session(heart: Hea
     assert memory.episode_id == begun.id
     assert ended.episode is not None
     assert ended.episode.id == begun.id
+
+
+def test_the_new_episode_of_a_session_and_its_facts_are_whose_the_session_was(
+    heart: Heart, owner: psycopg.Connection
+) -> None:
+    heart.load_context(note="fact: Ann deploys on Fridays", session_id="s")
+
+    ended = heart.end_session("s", scope="project", user_id="ann", project_id="api")
+    heart.work()
+
+    assert ended.episode is not None
+    whose = "select kind, scope, user_id, project_id from heart.memories order by kind"
+    assert owner.execute(whose).fetchall() == [
+        ("episode", "project", "ann", "api"),
+        ("fact", "project", "ann", "api"),
+    ]
+
+
+def test_an_open_episode_stays_whose_it_was_when_its_session_ends(heart: Heart) -> None:
+    begun = heart.start_episode("The api deploy", session_id="s", user_id="tim")
+    heart.focus("Plan the api deploy", session_id="s")
+
+    ended = heart.end_session("s", scope="project", user_id="ann", project_id="api")
+
+    assert ended.episode is not None
+    assert (ended.episode.id, ended.episode.scope, ended.episode.user_id) == (begun.id, "private", "tim")
+
+
+@pytest.mark.parametrize("details", [{"scope": "everybody"}, {"user_id": "x" * 101}, {"mood": "good"}])
+def test_a_session_that_is_said_to_be_nobodys_does_not_end(heart: Heart, details: dict[str, Any]) -> None:
+    heart.focus("Plan the api deploy", session_id="s")
+
+    with pytest.raises(InvalidInput, match=next(iter(details))):
+        heart.end_session("s", **details)
+
+    assert heart.get_working_memory("s").task == "Plan the api deploy"
 
 
 def test_a_note_that_was_pushed_out_is_kept_in_the_episode(heart: Heart) -> None:

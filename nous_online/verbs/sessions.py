@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from typing import Unpack
 from uuid import UUID
 
 from nous_online import session_ends, sessions
 from nous_online.attention import WorkingMemory
-from nous_online.episode_changes import checked_change
 from nous_online.policy import DEFAULT_SESSION
-from nous_online.session_ends import Parting, SessionEnd
+from nous_online.session_ends import PartingDetails, SessionEnd
 from nous_online.sessions import ContextDetails
 from nous_online.validation import checked_id, checked_optional, checked_text
 from nous_online.verbs import Verbs
@@ -94,16 +94,15 @@ class SessionVerbs(Verbs):
         self,
         session_id: str = DEFAULT_SESSION,
         *,
-        outcome: str | None = None,
-        lessons_learned: list[str] | None = None,
         deadline_s: float | None = None,
+        **details: Unpack[PartingDetails],
     ) -> SessionEnd:
         """End a session: its task, notes, open threads and lessons go into its episode, and its memory is cleared.
 
         The episode that is open is closed, or a new one stored where there is something to keep; its completion
-        then draws facts from it. Raises `NotFound` for a session that has ended already or was never begun.
+        then draws facts from it, which are seen by whom the episode is: `scope`, `user_id` and `project_id` say so of
+        a new one. Raises `NotFound` for a session that has ended already or was never begun, and `InvalidInput`.
         """
         deadline = self.agent.deadline(deadline_s)
-        checked = checked_change({"outcome": outcome, "lessons_learned": lessons_learned})
-        parting = Parting(checked.outcome, checked.lessons_learned)
+        parting = session_ends.checked_parting(details, now=datetime.now(UTC))
         return session_ends.end(self.agent, sessions.checked_session(session_id), parting, deadline)
