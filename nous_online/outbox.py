@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import logging
 import re
+import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Any, Literal, TypedDict, get_args
+from typing import Any, Literal, TypedDict, cast, get_args
 from uuid import UUID
 
 from psycopg import Connection
@@ -29,6 +30,7 @@ POLICY = OutboxPolicy()
 HEART = "heart"
 """The consumer whose reactions are built in."""
 EVERYTHING = "*"
+ENROLLING = threading.Lock()
 EventName = Literal[
     "fact_learned",
     "episode_closed",
@@ -67,7 +69,7 @@ class Subscription:
     """What one consumer wants to hear; `cancel` ends it, and the consumer's place in the queue is kept."""
 
     consumer: str
-    name: str
+    names: frozenset[str]
     handler: Handler
     among: list[Subscription] = field(repr=False)
 
@@ -78,7 +80,7 @@ class Subscription:
 
     def wants(self, event: Event) -> bool:
         """Tell whether this subscription is for such an event."""
-        return self.name in (EVERYTHING, event.name)
+        return not self.names.isdisjoint((EVERYTHING, event.name))
 
 
 @dataclass(frozen=True)
@@ -89,6 +91,8 @@ class Cursor:
     last_xid: str
     last_id: int
     failed_count: int
+    retry_at: datetime | None
+    """When it is due again; for who leased it, the end of that lease."""
 
 
 @dataclass(frozen=True)
@@ -139,6 +143,15 @@ def checked_name(name: object) -> str:
     return name
 
 
+def checked_wish(name: object) -> frozenset[str]:
+    """Return the names of the events asked for: one, several, or `"*"`, which takes in all others."""
+    is_one = isinstance(name, str) or not isinstance(name, Sequence)
+    wished = cast("Sequence[object]", (name,) if is_one else name)
+    if not wished:
+        raise InvalidInput(f"name at least one event to subscribe to, or '*' for all; got {name!r}")
+    return frozenset([EVERYTHING] if EVERYTHING in wished else map(checked_name, wished))
+
+
 def checked_consumer(consumer: object) -> str:
     """Return the name of a consumer, which is not the heart."""
     name = checked_optional("consumer", consumer, max_characters=100)
@@ -164,6 +177,21 @@ def checked_payload(payload: object) -> Mapping[str, Any]:
         raise InvalidInput(f"the payload of an event must be JSON: {error}") from error
     checked_text("the payload of an event", text, max_bytes=MAX_PAYLOAD_BYTES)
     return json.loads(text)
+
+
+def enrol(subscription: Subscription) -> None:
+    """Let a subscription hear from now on; raise `InvalidInput` when its consumer hears other names already.
+
+    A consumer has one place in the queue: what passes it unasked for by one subscription is lost to the others.
+    """
+    with ENROLLING:
+        for other in subscription.among:
+            if other.consumer == subscription.consumer and other.names != subscription.names:
+                raise InvalidInput(
+                    f"consumer {other.consumer!r} is subscribed to {sorted(other.names)} already, now to "
+                    f"{sorted(subscription.names)}: name all in one call, or choose another consumer name"
+                )
+        subscription.among.append(subscription)
 
 
 def emit(
@@ -239,9 +267,25 @@ def next_events(
     return [(Event(**row), written_xid) for row in found for written_xid in [row.pop("written_xid")]]
 
 
-def move_cursor(connection: Connection, agent_id: str, consumer: str, progress: Progress) -> None:
-    """Store how far a consumer came; it is due again at once, or after its delay."""
-    row = {"agent_id": agent_id, "consumer": consumer, **vars(progress), "delay_s": progress.delay_s}
+def lease_cursor(connection: Connection, agent_id: str, cursor: Cursor) -> Cursor:
+    """Make a locked consumer rest while this process delivers to it, and return its cursor with the lease's end."""
+    lease = {"agent_id": agent_id, "consumer": cursor.consumer, "lease_s": POLICY.lease_s}
+    row = connection.execute(SQL["lease_cursor"], lease).fetchone()
+    return replace(cursor, retry_at=row[0] if row else None)
+
+
+def move_cursor(connection: Connection, agent_id: str, cursor: Cursor, progress: Progress) -> None:
+    """Store how far a consumer came; it is due again at once, or after its delay.
+
+    When somebody else leased it meanwhile, it is due when that one says so.
+    """
+    row = {
+        "agent_id": agent_id,
+        "consumer": cursor.consumer,
+        "held_until": cursor.retry_at,
+        **vars(progress),
+        "delay_s": progress.delay_s,
+    }
     connection.execute(SQL["move_cursor"], row)
 
 
@@ -293,31 +337,42 @@ def deliver_batch(agent: Agent, consumer: str, deadline: Deadline) -> int:
 
     Other processes leave the consumer alone meanwhile; if this one dies, they begin where its cursor stood.
     """
+    names = next((each.names for each in agent.subscriptions if each.consumer == consumer), None)
+    if names is None:
+        return 0
     ends_at = time.monotonic() + min(left_s(deadline), POLICY.lease_s / 2)
     with agent.transaction(deadline) as connection:
         cursor = get_cursor(connection, agent.id, consumer, "lock_free")
         if cursor is None:
             return 0
-        lease = {"agent_id": agent.id, "consumer": consumer, "lease_s": POLICY.lease_s}
-        connection.execute(SQL["lease_cursor"], lease)
-        names = sorted({each.name for each in agent.subscriptions if each.consumer == consumer})
+        cursor = lease_cursor(connection, agent.id, cursor)
         horizon = read_horizon(connection, cursor)
-        events = next_events(
-            connection, agent.id, cursor, horizon=horizon, names=None if EVERYTHING in names else names
-        )
-    progress = handed_over(agent, cursor, events, horizon=horizon, ends_at=ends_at)
+        asked = None if EVERYTHING in names else sorted(names)
+        events = next_events(connection, agent.id, cursor, horizon=horizon, names=asked)
+    progress = handed_over(agent, cursor, events, names=names, horizon=horizon, ends_at=ends_at)
     with agent.transaction(Deadline(max(left_s(deadline), POLICY.settle_s))) as connection:
-        move_cursor(connection, agent.id, consumer, progress)
+        move_cursor(connection, agent.id, cursor, progress)
     return progress.delivered_count
 
 
+def hearing(agent: Agent, consumer: str, names: frozenset[str]) -> list[Subscription]:
+    """Return the subscriptions of a consumer, unless they were ended or exchanged since it asked for these names."""
+    return [each for each in agent.subscriptions if each.consumer == consumer and each.names == names]
+
+
 def handed_over(
-    agent: Agent, cursor: Cursor, events: Sequence[tuple[Event, str]], *, horizon: str, ends_at: float
+    agent: Agent,
+    cursor: Cursor,
+    events: Sequence[tuple[Event, str]],
+    *,
+    names: frozenset[str],
+    horizon: str,
+    ends_at: float,
 ) -> Progress:
     """Call the handlers event by event, until one fails, none is left or the clock reaches `ends_at`."""
     here = Progress(cursor.last_xid, cursor.last_id, 0, cursor.failed_count)
     for event, written_xid in events:
-        handlers = [each for each in agent.subscriptions if each.consumer == cursor.consumer]
+        handlers = hearing(agent, cursor.consumer, names)
         if not handlers or time.monotonic() >= ends_at:
             return here
         try:
@@ -332,4 +387,5 @@ def handed_over(
                 here, failed_count=here.failed_count + 1, error=f"event {event.id} ({event.name}): {error!r}"
             )
         here = Progress(written_xid, event.id, here.delivered_count + 1)
-    return here if len(events) == POLICY.batch_size else Progress(horizon, 0, len(events))
+    is_complete = len(events) < POLICY.batch_size and hearing(agent, cursor.consumer, names)
+    return Progress(horizon, 0, len(events)) if is_complete else here

@@ -31,17 +31,17 @@ where next.id is not null or p.last_xid > pg_snapshot_xmin(pg_current_snapshot()
 order by p.place
 
 -- name: read_cursor
-select consumer, last_xid::text, last_id, failed_count from heart.outbox_cursors
+select consumer, last_xid::text, last_id, failed_count, retry_at from heart.outbox_cursors
 where agent_id = %(agent_id)s and consumer = %(consumer)s and (retry_at is null or retry_at <= now())
 
 -- name: lock_cursor
-select consumer, last_xid::text, last_id, failed_count from heart.outbox_cursors
+select consumer, last_xid::text, last_id, failed_count, retry_at from heart.outbox_cursors
 where agent_id = %(agent_id)s and consumer = %(consumer)s and (retry_at is null or retry_at <= now())
 for update
 
 -- name: lock_free_cursor
 -- Whoever holds it is at work already.
-select consumer, last_xid::text, last_id, failed_count from heart.outbox_cursors
+select consumer, last_xid::text, last_id, failed_count, retry_at from heart.outbox_cursors
 where agent_id = %(agent_id)s and consumer = %(consumer)s and (retry_at is null or retry_at <= now())
 for update skip locked
 
@@ -49,6 +49,7 @@ for update skip locked
 -- A handler runs for as long as it likes, so no lock is held for it: the consumer is simply not due again before then.
 update heart.outbox_cursors set retry_at = clock_timestamp() + make_interval(secs => %(lease_s)s)
 where agent_id = %(agent_id)s and consumer = %(consumer)s
+returning retry_at
 
 -- name: read_horizon
 -- No transaction before this one is still running. Asked after the lock was won, not with it: a statement that waited
@@ -67,17 +68,20 @@ order by o.written_xid, o.id
 limit %(limit)s
 
 -- name: move_cursor
--- Forwards only: one that was overtaken while its lease ran out must not bring back what others have delivered.
--- The last error stays readable until there is another; `failed_count` says whether it still matters.
-update heart.outbox_cursors
-set last_xid = case when is_ahead then %(last_xid)s::xid8 else last_xid end,
-    last_id = case when is_ahead then %(last_id)s else last_id end,
-    failed_count = %(failed_count)s,
-    last_error = coalesce(%(error)s, last_error),
-    retry_at = now() + make_interval(secs => %(delay_s)s)
-from (select (%(last_xid)s::xid8, %(last_id)s::bigint) >= (c.last_xid, c.last_id) as is_ahead
-      from heart.outbox_cursors c where c.agent_id = %(agent_id)s and c.consumer = %(consumer)s) position
-where agent_id = %(agent_id)s and consumer = %(consumer)s
+-- Forwards only: one that was overtaken while its lease ran out must not bring back what others have delivered, nor end
+-- the lease they hold by now. The last error stays readable until there is another; `failed_count` says whether it still
+-- matters.
+update heart.outbox_cursors c
+set (last_xid, last_id) = (
+        select place.xid, place.id
+        from (values (c.last_xid, c.last_id), (%(last_xid)s::xid8, %(last_id)s::bigint)) place(xid, id)
+        order by place.xid desc, place.id desc
+        limit 1),
+    failed_count = case when c.retry_at is not distinct from %(held_until)s then %(failed_count)s else c.failed_count end,
+    last_error = coalesce(%(error)s, c.last_error),
+    retry_at = case when c.retry_at is not distinct from %(held_until)s
+                    then now() + make_interval(secs => %(delay_s)s) else c.retry_at end
+where c.agent_id = %(agent_id)s and c.consumer = %(consumer)s
 
 -- name: what_is_left
 -- Whether events wait for a consumer, be it that an older transaction still hides them; and whether it is resting.

@@ -211,12 +211,12 @@ def react_to_next(agent: Agent, deadline: Deadline, *, is_waiting: bool) -> Outc
             return "idle"
         found = next_event(connection, agent.id, cursor)
         if isinstance(found, str):
-            outbox.move_cursor(connection, agent.id, HEART, Progress(found, 0, 0))
+            outbox.move_cursor(connection, agent.id, cursor, Progress(found, 0, 0))
             return "idle"
         if ready is None or ready[0] != found[0].id:
             return "overtaken"
         progress = reacted(connection, agent, cursor, found, ready[1])
-        outbox.move_cursor(connection, agent.id, HEART, progress)
+        outbox.move_cursor(connection, agent.id, cursor, progress)
     return "passed" if progress.delivered_count else "resting"
 
 

@@ -62,6 +62,37 @@ def test_a_subscriber_hears_only_what_it_asked_for_and_each_event_once(heart: He
     assert listener.names == ["build_ended"]
 
 
+def test_a_subscriber_can_ask_for_several_names_in_one_queue(heart: Heart, listener: Listener) -> None:
+    heart.subscribe(["build_started", "build_ended"], listener, consumer="brain")
+    for name in ("build_started", "lunch_began", "build_ended"):
+        heart.publish(name)
+
+    heart.deliver()
+
+    assert listener.names == ["build_started", "build_ended"]
+
+
+def test_a_consumer_that_hears_one_name_is_not_given_another_beside_it(heart: Heart, listener: Listener) -> None:
+    first = heart.subscribe("build_started", listener, consumer="brain")
+    heart.subscribe(["build_started"], listener, consumer="brain").cancel()
+
+    for name in ("build_ended", "*", ["build_started", "build_ended"]):
+        with pytest.raises(InvalidInput, match="name all in one call, or choose another consumer name"):
+            heart.subscribe(name, listener, consumer="brain")
+
+    first.cancel()
+    heart.subscribe("build_ended", listener, consumer="brain")
+    heart.publish("build_ended")
+    heart.deliver()
+    assert listener.names == ["build_ended"]
+
+
+@pytest.mark.parametrize("name", [[], ["Build"], [["*"]], None, {"build_ended"}])
+def test_a_subscriber_asks_for_events_by_their_names(heart: Heart, listener: Listener, name: Any) -> None:
+    with pytest.raises(InvalidInput, match="event"):
+        heart.subscribe(name, listener, consumer="brain")
+
+
 def test_a_slow_transaction_is_not_overtaken_and_not_lost(heart: Heart, database: Database, listener: Listener) -> None:
     heart.subscribe("*", listener, consumer="brain")
     with database.transaction("aria") as slow:
@@ -222,6 +253,37 @@ def test_a_subscriber_that_cancels_while_it_listens_misses_nothing_later(heart: 
     heart.deliver()
 
     assert heard == ["first", "second"]
+
+
+def test_asking_for_other_names_during_a_round_misses_nothing_after_the_event_at_hand(heart: Heart) -> None:
+    heard: list[str] = []
+
+    def handler(event: Event) -> None:
+        heard.append(event.name)
+        subscription.cancel()
+        heart.subscribe(["build_started", "build_ended"], lambda each: heard.append(each.name), consumer="brain")
+
+    subscription = heart.subscribe("build_started", handler, consumer="brain")
+    heart.publish("build_started")
+    heart.publish("build_ended")
+    heart.deliver()
+
+    heart.deliver()
+
+    assert heard == ["build_started", "build_ended"]
+
+
+def test_cancelling_while_a_round_is_under_way_keeps_the_place(heart: Heart, listener: Listener) -> None:
+    """One consumer's handler ends the subscription of another, whose turn was settled before."""
+    heart.subscribe("*", lambda _event: late.cancel(), consumer="a first one")
+    late = heart.subscribe("build_ended", listener, consumer="brain")
+    heart.publish("build_ended")
+    heart.deliver()
+
+    heart.subscribe("build_ended", listener, consumer="brain")
+    heart.deliver()
+
+    assert listener.names == ["build_ended"]
 
 
 def test_delivers_more_than_a_batch_in_order(heart: Heart, database: Database, listener: Listener) -> None:

@@ -163,3 +163,33 @@ def test_delivery_ends_between_two_events_when_its_time_is_up(heart: Heart) -> N
     delivered = deliver_due(heart.agent, Deadline(1))
 
     assert delivered == len(heard) == 2
+
+
+def test_a_handler_slower_than_its_lease_leaves_the_next_holder_in_peace(
+    heart: Heart, database: Database, embedder: Any, judge: Any, owner: psycopg.Connection
+) -> None:
+    next_one = Heart.open("aria", database=database, embedder=embedder, judge=judge, works_in_background=False)
+    entered, go_on = threading.Event(), threading.Event()
+    next_delivery = threading.Thread(target=next_one.deliver)
+
+    def overtaken(_event: Event) -> None:
+        owner.execute("update heart.outbox_cursors set retry_at = now() where consumer = 'brain'")
+        next_delivery.start()
+        entered.wait(10)
+        raise RuntimeError("too late to matter")
+
+    def waits(_event: Event) -> None:
+        entered.set()
+        go_on.wait(10)
+
+    heart.subscribe("*", overtaken, consumer="brain")
+    next_one.subscribe("*", waits, consumer="brain")
+    heart.publish("first")
+    heart.deliver()
+    held = "select retry_at > now() + interval '30 s', failed_count from heart.outbox_cursors where consumer = 'brain'"
+    after_the_slow_one = owner.execute(held).fetchone()
+    go_on.set()
+    next_delivery.join(10)
+
+    assert after_the_slow_one == (True, 0)
+    assert owner.execute("select retry_at from heart.outbox_cursors where consumer = 'brain'").fetchone() == (None,)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Literal, Unpack
 from uuid import UUID
 
 from nous_online import decisions, outbox, reactions
 from nous_online.decisions import Decision, DecisionDetails, DecisionFilter
-from nous_online.outbox import EVERYTHING, Handler, Subscription
+from nous_online.outbox import Handler, Subscription
 from nous_online.validation import checked_choice, checked_id
 from nous_online.verbs import Verbs
 
@@ -83,30 +83,32 @@ class DecisionVerbs(Verbs):
 
     def subscribe(
         self,
-        name: str,
+        name: str | Sequence[str],
         handler: Handler,
         *,
         consumer: str,
         since: Literal["now", "beginning"] = "now",
         deadline_s: float | None = None,
     ) -> Subscription:
-        """Have `handler` called with every event of that name, or of any with `"*"`, at least once and in order.
+        """Have `handler` called with every event of that name or those names, or of any with `"*"`.
 
-        `consumer` is who hears: its place in the queue is kept, so one that was away hears what it missed; `since`
-        says where a new one begins. A handler that raises gets the same event again after a rest, and the next one
-        only then. Handlers run when events are delivered: by the worker, or by `deliver`.
+        Each comes at least once and in order. `consumer` is who hears: its place in the queue is kept, so one that was
+        away hears what it missed; `since` says where a new one begins. All that share its name share its place, and
+        must ask for the same: raises `InvalidInput` when it hears other names in this process. One that asks for more
+        names later hears of those from where it stands. A handler that raises gets the same event again after a rest,
+        and the next one only then. Handlers run when events are delivered: by the worker, or by `deliver`.
         """
         deadline = self.agent.deadline(deadline_s)
         subscription = Subscription(
             outbox.checked_consumer(consumer),
-            EVERYTHING if name == EVERYTHING else outbox.checked_name(name),
+            outbox.checked_wish(name),
             outbox.checked_handler(handler),
             self.agent.subscriptions,
         )
         is_from_now = checked_choice("since", since, ("now", "beginning")) == "now"
         with self.agent.transaction(deadline) as connection:
             outbox.add_cursor(connection, self.agent.id, subscription.consumer, is_from_now=is_from_now)
-        self.agent.subscriptions.append(subscription)
+        outbox.enrol(subscription)
         self.agent.awake.set()
         return subscription
 
