@@ -40,3 +40,39 @@ def test_two_negations_are_none():
 def test_opposites_show_where_they_stand():
     assert opposed("The front door is open today", "The front door is closed today") == "front door is … today"
     assert opposed("The front door is open today", "The garden gate is closed today") is None
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("The cafe opens at 8", "The cafe closes at 8"),
+        ("The train arrives at 9 every day", "The train leaves at 9 every day"),
+        ("The sale begins on Monday", "The sale ends on Monday"),
+        ("Ana's father lives in Rome", "Ana's mother lives in Rome"),
+        ("Ana's son is called Max", "Ana's daughter is called Max"),
+        ("The front door is locked", "The back door is locked"),
+        ("The daily backup is stored in S3", "The weekly backup is stored in S3"),
+        ("The production database is hosted in Oslo", "The staging database is hosted in Oslo"),
+        ("The password is stored in the production database", "The password is stored in the staging database"),
+        ("The minimum pool size is 20", "The maximum pool size is 20"),
+        ("The public key is stored in the vault", "The private key is stored in the vault"),
+        ("Ana is the old manager of the shop", "Ana is the new manager of the shop"),
+    ],
+)
+def test_an_opposite_that_tells_two_things_or_moments_apart_denies_nothing(one, other):
+    assert opposed(one, other) is None
+    assert denied(one, other) is None
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("The garden door is open", "The garden door is closed"),
+        ("The feature flag is now enabled", "The feature flag is now disabled"),
+        ("The mail server is up", "The mail server is down"),
+        ("The nightly backup is very slow", "The nightly backup is very fast"),
+    ],
+)
+def test_opposites_that_say_how_a_thing_is_deny_each_other(one, other):
+    assert denied(one, other) is not None
+    assert denied(other, one) is not None

@@ -122,3 +122,17 @@ def test_statements_on_two_subjects_have_nothing_to_do_with_each_other(one, othe
 def test_a_subject_spelled_otherwise_or_left_out_is_the_same(one, other):
     assert judged_of(("The port is 80", one), ("The port is 81", other)).verdict is Verdict.UPDATES
     assert judged_of(("The port is 80", one), ("The port is 80", other)).verdict is Verdict.SAME
+
+
+@pytest.mark.parametrize("similarity", [0.86, 0.95, 0.99])
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("User prefers dark mode", "User prefers concise answers"),
+        ("I prefer tea", "I prefer window seats"),
+        ("Ana likes tea", "Ana likes dogs"),
+        ("User prefers dark mode", "User prefers light meals"),
+    ],
+)
+def test_a_second_preference_stands_beside_the_first(one, other, similarity):
+    assert judged(one, other, similarity=similarity).verdict is Verdict.COMPATIBLE

@@ -133,9 +133,9 @@ def test_a_chain_of_rewordings_does_not_join_its_ends():
     assert len(merged) == 2
 
 
-@pytest.mark.parametrize("column", ["scope", "user_id", "project_id", "embedding_space_id"])
+@pytest.mark.parametrize("column", ["scope", "user_id", "project_id", "embedding_space_id", "subject"])
 @pytest.mark.parametrize("copy", ["the office opens at nine", "the office opens at nine now"])
-def test_memories_of_two_places_are_never_compared(column, copy):
+def test_memories_of_two_places_or_subjects_are_never_compared(column, copy):
     other = "project" if column == "scope" else "other"
     table = facts(f"""
         id | content                  | {column}
@@ -391,17 +391,3 @@ def test_proposals_of_another_night_have_other_ids():
     )
 
     assert one.id != other.id
-
-
-def test_the_same_words_about_two_subjects_stay_two_memories():
-    table = facts("""
-        id | content             | subject
-        ---|---------------------|---------
-        a  | the status is green | server A
-        b  | the status is green | server B
-        c  | the status is green | Server A
-    """)
-    judge = Agreeing()
-
-    assert targets(table, judge=judge) == [("a", "c")]
-    assert [(pair.a.subject, pair.b.subject) for pair in judge.asked] == [("server A", "Server A")]

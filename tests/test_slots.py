@@ -79,6 +79,7 @@ def test_a_statement_that_can_be_joined_by_another_has_no_slot(statement):
     The user's preferred language is Dutch            | The user's preferred language is German
     No Great Heroes was developed by Norvia           | No Great Heroes was developed by Harrow
     Lotte plays the sport of table tennis             | Lotte plays the sport of table football
+    Ana prefers tea over coffee                       | Ana prefers coffee over tea
     1984 was performed by Harrow                      | 1984 was performed by Lotte Brand
     """),
 )
@@ -103,6 +104,11 @@ def test_another_value_shares_the_slot(earlier, later):
     The office is in Rome                             | The office is in May
     Test A is scheduled for Friday                    | Test B is scheduled for Monday
     The band is from Ghent                            | The band is from Belgium
+    Ana prefers dark mode                             | Ana prefers concise answers
+    Ana prefers tea over coffee                       | Ana prefers wine over beer
+    The cafe opens at 8                               | The cafe closes at 8
+    The front door is locked                          | The back door is locked
+    Ana's father works in Rome                        | Ana's mother works in Rome
     The build depends on make                         | The build depends on cmake
     """),
 )

@@ -15,6 +15,23 @@ LEAST_FRAME = 2
 """Content words that must stay the same; fewer are no statement."""
 LEAST_SHARED = 0.8
 """Dice coefficient of the content words from which a negation bears on the same thing."""
+PREDICATING = frozenset({"is", "are", "was", "were", "am", "be", "been", "being"})
+DEGREES = frozenset(
+    {
+        "now",
+        "currently",
+        "still",
+        "already",
+        "very",
+        "quite",
+        "fully",
+        "completely",
+        "always",
+        "really",
+        "just",
+        "again",
+    }
+)
 EMPTY = NEGATORS | FUNCTION_WORDS | frozenset({"somebody", "someone", "something", "anybody", "anything", "nobody"})
 
 
@@ -27,7 +44,11 @@ def denied(a: str, b: str) -> str | None:
 
 
 def opposed(a: str, b: str) -> str | None:
-    """Return the words two statements share when they differ in one word alone, by its opposite or rival."""
+    """Return the words two statements share when they differ in one word alone, by its opposite or rival.
+
+    That word says how the thing is: an opposite in the subject or as the verb speaks of another thing or moment
+    ("the front door", "the back door"; "opens at 8", "closes at 8").
+    """
     one, other = (_spoken(read(text)) for text in (a, b))
     codes = [code for code in SequenceMatcher(None, one, other, autojunk=False).get_opcodes() if code[0] != "equal"]
     if len(codes) != 1 or codes[0][0] != "replace":
@@ -36,8 +57,16 @@ def opposed(a: str, b: str) -> str | None:
     written = {*read(a).cased, *read(b).cased}  # "Low Tide" and "High Tide" are no opposites
     if not _are_rivals(one[start:end], other[first:last]) or not {one[start], other[first]} <= written:
         return None
+    if not (_says_how_it_is(read(a), one[start]) and _says_how_it_is(read(b), other[first])):
+        return None
     is_statement = sum(word not in FUNCTION_WORDS for word in (*one[:start], *one[end:])) >= LEAST_FRAME
     return " ".join([*one[:start], "…", *one[end:]]) if is_statement else None
+
+
+def _says_how_it_is(reading: Reading, word: str) -> bool:
+    """Tell whether a word stands right behind a copula, adverbs between them aside; an article opens a noun."""
+    before = [each for each in reading.words[: reading.words.index(word)] if each not in DEGREES]
+    return bool(before) and before[-1] in PREDICATING
 
 
 def _said_by_both(one: Reading, other: Reading) -> str | None:

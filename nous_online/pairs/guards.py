@@ -16,6 +16,7 @@ from nous_online.pairs.lexicon import (
     DEMONYM_ENDS,
     DETERMINERS,
     FUNCTION_WORDS,
+    LIKING,
     NEGATORS,
     NEGATORS_BEFORE_VERBS,
     OPPOSITES,
@@ -53,6 +54,7 @@ def differences(a: str, b: str) -> tuple[str, ...]:
         _quotes,
         _names,
         _openings,
+        _preferences,
         _negation,
         _opposites,
         _roles,
@@ -181,6 +183,18 @@ def _openings(a: Reading, b: Reading) -> Iterable[str]:
     if {first, other} & (FUNCTION_WORDS | COURTESIES | names) or first.endswith("ly") or other.endswith("ly"):
         return
     yield f"{first} ≠ {other}"
+
+
+def _preferences(a: Reading, b: Reading) -> Iterable[str]:
+    """One who prefers dark mode may prefer concise answers too: what is liked and shares no word is another thing."""
+    only_a, only_b = _liked(a), _liked(b)
+    if only_a and only_b and not {stem(word) for word in only_a} & {stem(word) for word in only_b}:
+        yield f"preference {' '.join(only_a[:3])} ≠ {' '.join(only_b[:3])}"
+
+
+def _liked(reading: Reading) -> list[str]:
+    place = next((place for place, word in enumerate(reading.words) if word in LIKING), len(reading.words))
+    return [word for word in reading.words[place + 1 :] if word.isalnum() and word not in FUNCTION_WORDS]
 
 
 def unmatched_names(a: Reading, b: Reading) -> list[str]:

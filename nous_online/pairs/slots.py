@@ -36,7 +36,7 @@ MOST_WORDS = 30
 COPULAS = frozenset({"is", "are", "was", "were", "am"})
 PASSIVE = COPULAS | {"been", "be", "being", "gets", "got"}
 PLACING = frozenset({"in", "at", "by", "to", "as", "from", "on", "for", "of"})
-NAMING = frozenset({"called", "named", "equals", "prefers", "prefer"})
+NAMING = frozenset({"called", "named", "equals"})
 OPENERS = COPULAS | PLACING | NAMING
 INSIDE_NAMES = frozenset(
     {"of", "in", "at", "on", "for", "and", "the", "de", "la", "du", "von", "van", "der", "del", "to", "from", ","}
@@ -86,6 +86,9 @@ def filled_slot(text: str, subject: str | None) -> Slot | None:
     claim = _claim(read(text))
     if claim is None or not _is_identified(claim, subject):
         return None
+    chosen = _chosen(claim, subject)
+    if chosen is not None:
+        return chosen
     counted = _counted(claim)
     if counted is not None:
         return _keyed(claim, subject, *counted, kind="number")
@@ -299,6 +302,19 @@ def _turned(claim: _Claim, subject: str | None) -> Slot | None:
     order = [*range(place + 1, len(claim.words)), copula]
     key = _spelled(claim, order, subject) + ([] if role & ATTRIBUTES else ["<name>"])
     return Slot(" ".join(key), tuple(_spelled(claim, range(copula), None)), is_name=True)
+
+
+def _chosen(claim: _Claim, subject: str | None) -> Slot | None:
+    """Return the slot of "prefers X over Y", which is that of "prefers Y over X"; without a Y one may prefer many."""
+    verb = next((place for place, word in enumerate(claim.words) if place and word in {"prefer", "prefers"}), 0)
+    over = next((place for place, word in enumerate(claim.words) if word in {"over", "to"} and place > verb + 1), 0)
+    if not verb or not over or over == len(claim.words) - 1:
+        return None
+    liked, left = (
+        _spelled(claim, places, None) for places in (range(verb + 1, over), range(over + 1, len(claim.words)))
+    )
+    alternatives = f"<{' or '.join(sorted((' '.join(liked), ' '.join(left))))}>"
+    return Slot(" ".join([*_spelled(claim, range(verb), subject), "prefer", alternatives]), tuple(liked))
 
 
 def _keyed(claim: _Claim, subject: str | None, start: int, end: int, *, kind: str) -> Slot:
