@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+import json
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from datetime import datetime
@@ -19,7 +21,7 @@ from nous_online.agent import Agent
 from nous_online.changes import get_memory
 from nous_online.deadline import Deadline
 from nous_online.episodes import current_episode
-from nous_online.errors import Conflict, InvalidInput, NotFound
+from nous_online.errors import Conflict, InvalidInput, NotFound, NousError
 from nous_online.kinds import EPISODE
 from nous_online.origin import check_known
 from nous_online.outbox import emit
@@ -36,7 +38,9 @@ from nous_online.validation import (
     checked_text,
 )
 
+logger = logging.getLogger(__name__)
 BLOCKS = statements("nous_online", "decisions.sql")
+VERB = "record_decision"
 RESOLUTIONS = ("succeeded", "failed", "abandoned")
 STATUSES = ("pending", *RESOLUTIONS)
 MAX_TITLE_BYTES = 2000
@@ -100,11 +104,8 @@ class NewDecision:
     episode_id: UUID | None
     decided_at: datetime
     idempotency_key: str | None
-
-    @property
-    def content_hash(self) -> str:
-        """The SHA-256 of what was decided and why."""
-        return hashlib.sha256(f"{self.title}\n{self.rationale or ''}".encode()).hexdigest()
+    content_hash: str
+    """What makes a retry recognisable: the SHA-256 of the verb and of all it was told."""
 
 
 @dataclass(frozen=True)
@@ -120,17 +121,24 @@ def new_decision(title: object, details: DecisionDetails, *, now: datetime) -> N
     """Check everything said about a decision; raise `InvalidInput` naming what to mend."""
     check_known(details, DecisionDetails)
     confidence, episode_id = details.get("confidence"), details.get("episode_id")
-    return NewDecision(
-        title=checked_text("title", title, max_bytes=MAX_TITLE_BYTES),
-        rationale=checked_optional("rationale", details.get("rationale"), max_characters=MAX_REASON_CHARACTERS),
-        confidence=None if confidence is None else checked_share("confidence", confidence),
-        files=checked_names("files", details.get("files")) or [],
-        tags=checked_names("tags", details.get("tags")) or [],
-        session_id=checked_optional("session_id", details.get("session_id"), max_characters=100),
-        episode_id=None if episode_id is None else checked_id("episode_id", episode_id),
-        decided_at=checked_moment("decided_at", details.get("decided_at")) or now,
-        idempotency_key=checked_optional("idempotency_key", details.get("idempotency_key"), max_characters=200),
-    )
+    told: dict[str, Any] = {
+        "title": checked_text("title", title, max_bytes=MAX_TITLE_BYTES),
+        "rationale": checked_optional("rationale", details.get("rationale"), max_characters=MAX_REASON_CHARACTERS),
+        "confidence": None if confidence is None else checked_share("confidence", confidence),
+        "files": checked_names("files", details.get("files")) or [],
+        "tags": checked_names("tags", details.get("tags")) or [],
+        "session_id": checked_optional("session_id", details.get("session_id"), max_characters=100),
+        "episode_id": None if episode_id is None else checked_id("episode_id", episode_id),
+        "decided_at": checked_moment("decided_at", details.get("decided_at")),
+    }
+    key = checked_optional("idempotency_key", details.get("idempotency_key"), max_characters=200)
+    new: dict[str, Any] = {**told, "decided_at": told["decided_at"] or now}
+    return NewDecision(**new, idempotency_key=key, content_hash=hash_of(told))
+
+
+def hash_of(told: Mapping[str, Any]) -> str:
+    """Return the SHA-256 of a request to record a decision; a moment it did not tell differs at each retry."""
+    return hashlib.sha256(json.dumps([VERB, told], sort_keys=True, default=str).encode()).hexdigest()
 
 
 def new_resolution(status: object, outcome: object, at: object, *, now: datetime) -> Resolution:
@@ -164,36 +172,36 @@ def record(agent: Agent, new: NewDecision, deadline: Deadline) -> Decision:
         emit(connection, agent.id, "decision_recorded", memory_id=decision.id, payload=payload)
         if new.idempotency_key:
             request = Request(new.idempotency_key, new.content_hash, decision.id, "recorded")
-            store.store_request(connection, agent.id, "record_decision", request)
+            store.store_request(connection, agent.id, VERB, request)
     return decision
 
 
 def repeated(connection: Connection, agent_id: str, new: NewDecision) -> Decision | None:
-    """Return the decision this idempotency key led to; raise `Conflict` when it was used for another content."""
+    """Return the decision this idempotency key led to; raise `Conflict` when it was used for anything else."""
     if not new.idempotency_key:
         return None
-    connection.execute(BLOCKS["lock_requests"], {"agent_id": agent_id})
+    store.lock_agent(connection, agent_id)  # the same that every other verb with such keys waits for
     request = store.find_requests(connection, agent_id, [new.idempotency_key]).get(new.idempotency_key)
     if request is None:
         return None
     if request.content_hash != new.content_hash:
-        raise Conflict(f"idempotency key {new.idempotency_key!r} was used for another content; use a new key for it")
+        raise Conflict(f"idempotency key {new.idempotency_key!r} was used for something else; use a new key for this")
     return get(connection, agent_id, request.memory_id)
 
 
 def resolve(agent: Agent, decision_id: UUID, resolution: Resolution, deadline: Deadline) -> Decision:
-    """Say what became of a decision, and announce a failure; saying the same again changes nothing.
+    """Say what became of a decision, and announce a failure; saying the same again, or less, changes nothing.
 
-    Raises `NotFound`, and `Conflict` when something else was said to have become of it.
+    Raises `NotFound`, and `Conflict` when something else was said to have become of it: reactions built on that.
     """
     with agent.transaction(deadline) as connection:
         known = get(connection, agent.id, decision_id, statement="lock_decision")
-        if known.status == resolution.status:
+        if known.status == resolution.status and resolution.outcome in (None, known.outcome):
             return known
         if known.status != "pending":
             raise Conflict(
-                f"decision {decision_id} was resolved as {known.status!r} already, it can't become "
-                f"{resolution.status!r}; record a new decision that says what changed"
+                f"decision {decision_id} was resolved as {known.status!r} already, neither that nor the outcome told "
+                f"then can become another ({resolution.status!r}); record a new decision that says what changed"
             )
         row = {"agent_id": agent.id, "id": decision_id, "row_version": known.row_version, **vars(resolution)}
         resolved = one(connection, "resolve_decision", row)
@@ -206,6 +214,16 @@ def resolve(agent: Agent, decision_id: UUID, resolution: Resolution, deadline: D
 def get(connection: Connection, agent_id: str, decision_id: UUID, *, statement: str = "get_decision") -> Decision:
     """Return one decision; raise `NotFound` when this agent has none of that id."""
     return one(connection, statement, {"agent_id": agent_id, "id": decision_id})
+
+
+def reread(agent: Agent, decision: Decision, deadline: Deadline) -> Decision:
+    """Return a stored decision with what reactions made of it, or as it is known when it can't be read in time."""
+    try:
+        with agent.transaction(deadline) as connection:
+            return get(connection, agent.id, decision.id)
+    except NousError as error:  # it is stored: no failure to look again may make it look otherwise
+        logger.warning("decision %s is returned as it was recorded: %s", decision.id, error)
+        return decision
 
 
 def link(connection: Connection, agent_id: str, decision_id: UUID, episode_id: UUID) -> None:

@@ -1,7 +1,3 @@
--- name: lock_requests
--- Two calls with one idempotency key: the second waits, and finds what the first has stored.
-select pg_advisory_xact_lock(hashtextextended('decision:' || %(agent_id)s, 0))
-
 -- name: store_decision
 insert into brain.decisions (
     agent_id, title, rationale, confidence, episode_id, files, tags, decided_at, session_id)

@@ -6,7 +6,7 @@ import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, cast
 from uuid import UUID
 
@@ -76,27 +76,41 @@ def failed_trigger(connection: Connection, agent_id: str, event: Event) -> list[
 
 
 def count_guardrail(connection: Connection, agent: Agent, event: Event, vectors: Vectors) -> None:
-    """A guardrail was triggered: each censor it names, or its action sets off, counts an activation."""
+    """A guardrail was triggered: each active censor it names, or its action sets off, counts an activation.
+
+    Raises `NotFound` when none of those it names is active.
+    """
     asked = guarded_action(event)
     if asked is not None:
         suspects = checking.find_suspects(connection, agent, asked, vectors, policy=censors.POLICY)
         matches = checking.set_off(asked, suspects, Deadline(POLICY.immediate_s), policy=censors.POLICY)
         checking.recorded(connection, agent.id, asked, list(matches))
         return
-    censor_ids = ids_of(event, "censor_id", "censor_ids")
+    censor_ids = guarding_ids(event)
     cause = Cause("agent", "activated", "a guardrail was triggered", effective_at=event.created_at)
-    activated = censors.activate(connection, agent.id, censor_ids, at=event.created_at, cause=cause)
-    absent = sorted(set(censor_ids) - {censor.id for censor in activated})
-    if absent:
-        raise NotFound(f"event {event.id} (guardrail_triggered) names {absent[0]}, which is no active censor")
+    if not censors.activate(connection, agent.id, censor_ids, at=event.created_at, cause=cause):
+        named = ", ".join(map(str, censor_ids))
+        raise NotFound(f"event {event.id} (guardrail_triggered) names {named}: no active censor is among them")
+
+
+def guarding_ids(event: Event) -> list[UUID]:
+    """Return the censors a guardrail names; beside an action, `memory_id` tells of something else."""
+    has_action = event.payload.get("action") is not None
+    return ids_of(replace(event, memory_id=None) if has_action else event, "censor_id", "censor_ids")
 
 
 def guarded_action(event: Event) -> checking.Question | None:
     """Return the action a guardrail was triggered by, None when the event names its censors instead."""
-    if ids_of(event, "censor_id", "censor_ids"):
+    if guarding_ids(event):
         return None
-    details: checking.CheckDetails = {"session_id": event.payload.get("session_id"), "at": event.created_at}
-    return checking.question(event.payload.get("action"), details, now=event.created_at, policy=censors.POLICY)
+    told = event.payload
+    details: checking.CheckDetails = {
+        "session_id": told.get("session_id"),
+        "user_id": told.get("user_id"),
+        "project_id": told.get("project_id"),
+        "at": event.created_at,
+    }
+    return checking.question(told.get("action"), details, now=event.created_at, policy=censors.POLICY)
 
 
 def guarded_parts(_connection: Connection, _agent_id: str, event: Event) -> Sequence[str]:

@@ -57,8 +57,35 @@ def test_a_retry_with_the_same_key_records_nothing_twice(heart: Heart, owner: ps
 
     assert again.id == first.id
     assert announced(owner) == ["decision_recorded"]
-    with pytest.raises(Conflict, match="another content"):
-        heart.record_decision("Keep two stores", idempotency_key="k")
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"title": "Keep two stores"},
+        {"rationale": "They drift"},
+        {"confidence": 0.5},
+        {"files": ["b.py"]},
+        {"tags": ["x"]},
+        {"session_id": "s"},
+        {"decided_at": MAY},
+    ],
+)
+def test_the_same_key_with_anything_else_said_is_a_conflict(heart: Heart, changed: dict[str, Any]) -> None:
+    heart.record_decision("Keep one store", files=["a.py"], idempotency_key="k")
+
+    with pytest.raises(Conflict, match="'k' was used for something else"):
+        heart.record_decision(**{"title": "Keep one store", "files": ["a.py"], "idempotency_key": "k", **changed})
+
+
+def test_the_key_of_another_verb_is_a_conflict(heart: Heart) -> None:
+    heart.learn("Keep one store\n", idempotency_key="learned")
+    heart.record_decision("Keep one store", idempotency_key="recorded")
+
+    with pytest.raises(Conflict, match="'learned' was used"):
+        heart.record_decision("Keep one store", idempotency_key="learned")
+    with pytest.raises(Conflict, match="'recorded' was used"):
+        heart.learn("Keep one store", idempotency_key="recorded")
 
 
 def test_many_retries_at_once_record_one_decision(heart: Heart, owner: psycopg.Connection) -> None:
@@ -90,12 +117,14 @@ def test_resolving_twice_alike_is_one_answer_and_otherwise_a_conflict(heart: Hea
     decision = heart.record_decision("Keep one store")
     first = heart.resolve_decision(decision.id, status="failed", outcome="they drifted")
 
-    again = heart.resolve_decision(decision.id, status="failed", outcome="said otherwise")
+    again = heart.resolve_decision(decision.id, status="failed", outcome="they drifted")
+    with_less_said = heart.resolve_decision(decision.id, status="failed")
 
-    assert (again.outcome, again.resolved_at) == (first.outcome, first.resolved_at)
+    assert again == with_less_said == first
+    for status, outcome in (("succeeded", "they drifted"), ("failed", "said otherwise")):
+        with pytest.raises(Conflict, match="'failed' already"):
+            heart.resolve_decision(decision.id, status=status, outcome=outcome)
     assert announced(owner).count("decision_failed") == 1
-    with pytest.raises(Conflict, match="'failed' already"):
-        heart.resolve_decision(decision.id, status="succeeded")
 
 
 def test_two_who_resolve_at_once_end_with_one_outcome(heart: Heart) -> None:
@@ -183,3 +212,19 @@ def test_a_decision_becomes_nothing_but_what_is_known(heart: Heart) -> None:
 
     with pytest.raises(InvalidInput, match="status"):
         heart.resolve_decision(decision.id, status="pending")  # pyright: ignore[reportArgumentType]
+
+
+def test_a_decision_that_cannot_be_read_again_is_returned_as_it_was_recorded(
+    heart: Heart, owner: psycopg.Connection
+) -> None:
+    """Whoever holds the cursor of the reactions keeps them from linking, until the time of the call is up."""
+    heart.start_episode("Choosing a store")
+    heart.record_decision("The cursor is there now")
+    with owner.transaction():
+        owner.execute("select from heart.outbox_cursors for update")
+        recorded = heart.record_decision("Keep one store", deadline_s=1)
+
+    heart.deliver()
+
+    assert recorded.episode_id is None
+    assert heart.get_decision(recorded.id).episode_id is not None

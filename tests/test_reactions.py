@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
+from uuid import uuid4
 
 import numpy as np
 import psycopg
@@ -45,7 +46,8 @@ def test_a_recorded_decision_is_linked_to_the_current_episode(heart: Heart) -> N
 
     decision = heart.record_decision("Keep one store")
 
-    assert heart.get_decision(decision.id).episode_id == episode.id
+    assert decision.episode_id == episode.id
+    assert heart.get_decision(decision.id) == decision
     assert heart.get_episode(episode.id).decision_ids == [decision.id]
     assert heart.decisions(episode_id=episode.id) == [heart.get_decision(decision.id)]
 
@@ -229,6 +231,36 @@ def test_a_guardrail_may_tell_the_action_instead(heart: Heart, owner: psycopg.Co
 
     assert heart.get_censor(meant.id).activation_count == 1
     assert heart.get_censor(other.id).activation_count == 0
+    assert skipped(owner) == []
+
+
+def test_a_guardrail_counts_the_censors_that_are_still_there(heart: Heart, owner: psycopg.Connection) -> None:
+    known = heart.add_censor("deploy on Friday", "nobody is there")
+
+    heart.publish("guardrail_triggered", {"censor_ids": [str(uuid4()), str(known.id)]})
+
+    assert heart.get_censor(known.id).activation_count == 1
+    assert skipped(owner) == []
+
+
+def test_a_guarded_action_is_checked_as_the_user_and_project_it_tells_of(heart: Heart) -> None:
+    private = heart.add_censor("git push --force", "others lose work", is_literal=True, scope="private", user_id="ann")
+    projects = heart.add_censor("git push", "the branch is frozen", is_literal=True, scope="project", project_id="p")
+    action = {"action": "git push --force origin main"}
+
+    for payload in (action, {**action, "user_id": "ann"}, {**action, "project_id": "p"}):
+        heart.publish("guardrail_triggered", payload)
+
+    assert [heart.get_censor(censor.id).activation_count for censor in (private, projects)] == [1, 1]
+
+
+def test_the_memory_of_a_guarded_action_is_not_taken_for_a_censor(heart: Heart, owner: psycopg.Connection) -> None:
+    meant = heart.add_censor("git push --force", "others lose their work", is_literal=True)
+    about = heart.learn("The main branch is protected").memory
+
+    heart.publish("guardrail_triggered", {"action": "git push --force"}, memory_id=about.id)
+
+    assert heart.get_censor(meant.id).activation_count == 1
     assert skipped(owner) == []
 
 

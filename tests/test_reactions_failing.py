@@ -83,14 +83,16 @@ def test_a_failure_nobody_foresaw_is_tried_again_and_then_passed_over(
 def test_what_a_failed_reaction_wrote_is_taken_back_and_the_others_stand(
     heart: Heart, owner: psycopg.Connection
 ) -> None:
-    censor = heart.add_censor("deploy on Friday", "nobody is there")
-    drift = heart.store_procedure("Deploy the api", goals=["calm"])
+    first, second = (heart.store_procedure(name, goals=["calm"]) for name in ("Deploy the api", "Bake bread"))
+    owner.execute("alter table heart.procedures add check (name <> 'Bake bread' or state <> 'review')")
 
-    heart.publish("guardrail_triggered", {"censor_ids": [str(censor.id), str(uuid4())]})
-    heart.publish("calibration_drift", {"procedure_ids": [str(drift.id)]})
+    heart.publish("calibration_drift", {"procedure_ids": [str(first.id), str(second.id)]})
+    written_by_the_failed_one = heart.get_procedure(first.id).state
+    heart.publish("calibration_drift", {"procedure_ids": [str(first.id)]})
 
-    assert heart.get_censor(censor.id).activation_count == 0
-    assert heart.get_procedure(drift.id).state == "review"
+    assert skipped(owner) == ["calibration_drift"]
+    assert written_by_the_failed_one == "active"
+    assert heart.get_procedure(first.id).state == "review"
 
 
 def test_a_reaction_that_has_to_wait_keeps_nobody_past_the_deadline(

@@ -23,13 +23,13 @@ class DecisionVerbs(Verbs):
         """Record what was decided and why; it and the episode that is open now name each other.
 
         Raises `InvalidInput`, `NotFound` for an episode that is not there, and `Conflict` when the idempotency key
-        was used for another decision.
+        was used for anything else.
         """
         deadline = self.agent.deadline(deadline_s)
         new = decisions.new_decision(title, details, now=datetime.now(UTC))
         recorded = decisions.record(self.agent, new, deadline)
         reactions.react_soon(self.agent, deadline)
-        return recorded
+        return decisions.reread(self.agent, recorded, deadline)
 
     def resolve_decision(
         self,
@@ -43,7 +43,7 @@ class DecisionVerbs(Verbs):
         """Say what became of a decision; a failed one leaves a censor that warns of doing so again.
 
         Saying the same twice changes nothing. Raises `NotFound`, `InvalidInput`, and `Conflict` when it was resolved
-        otherwise.
+        as something else or with another outcome.
         """
         deadline = self.agent.deadline(deadline_s)
         resolution = decisions.new_resolution(status, outcome, at, now=datetime.now(UTC))
@@ -72,8 +72,9 @@ class DecisionVerbs(Verbs):
     ) -> None:
         """Announce something that happened outside: `guardrail_triggered`, `calibration_drift`, or a name of your own.
 
-        `guardrail_triggered` names `censor_id` or `censor_ids`; `calibration_drift` names `procedure_ids` or a
-        `domain`, and may tell `drift` and a `note`. Raises `InvalidInput` for a name or payload that can't be sent.
+        `guardrail_triggered` names `censor_id` or `censor_ids`, or tells the `action` to be checked, with its
+        `session_id`, `user_id` and `project_id`; `calibration_drift` names `procedure_ids` or a `domain`, and may tell
+        `drift` and a `note`. Raises `InvalidInput` for a name or payload that can't be sent.
         """
         deadline = self.agent.deadline(deadline_s)
         news = outbox.new_event(name, payload or {}, memory_id)
