@@ -82,11 +82,19 @@ class Agent:
     def ask(self, pairs: Sequence[Pair], deadline: Deadline) -> list[Judgement] | None:
         """Return a judgement for each pair, or None from a judge that failed or took half of the time that is left."""
         try:
-            judgements = within(deadline.remaining() / 2, lambda: self.judge.judge(pairs), name="judge")
+            answer = within(deadline.remaining() / 2, lambda: self.judge.judge(pairs), name="judge")
+            return checked_judgements(answer, count=len(pairs))
         except Exception as error:  # a judge may be anybody's code, and none may lose a memory
             logger.warning("the judge failed, so %d pairs are left to the night: %s", len(pairs), error)
             return None
-        return judgements if len(judgements) == len(pairs) else None
+
+
+def checked_judgements(answer: Sequence[object], *, count: int) -> list[Judgement]:
+    """Return what a judge answered if that is a judgement for each of `count` pairs; raise `ValueError` otherwise."""
+    judgements = [each for each in answer if isinstance(each, Judgement)]
+    if not len(answer) == len(judgements) == count:
+        raise ValueError(f"{len(judgements)} of {len(answer)} answers are judgements, for {count} pairs")
+    return judgements
 
 
 def register(agent: Agent) -> None:

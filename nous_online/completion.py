@@ -6,6 +6,8 @@ all that counts something happens in the one transaction that says the episode i
 
 from __future__ import annotations
 
+import hashlib
+import json
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -40,6 +42,8 @@ logger = logging.getLogger(__name__)
 SQL = statements("nous_online", "completion.sql")
 POLICY = CompletionPolicy()
 NOTHING_TOLD = "skipped: the episode has neither a detail nor a summary to draw from"
+DRAWN_FROM = ("outcome", "detail", "summary")
+"""What of an episode its draft depends on: when one of them is told anew, so is the draft."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +61,6 @@ class Drawn:
 
     draft: Draft | None = None
     facts: Sequence[UUID] = ()
-    text: str = ""
     vector: Vectors | None = None
     censors: Sequence[tuple[NewCensor, Vectors]] = ()
 
@@ -96,12 +99,11 @@ def take(agent: Agent, deadline: Deadline) -> Task | None:
 def attempt(agent: Agent, task: Task, deadline: Deadline) -> bool:
     """Complete one episode, or put it off with the reason; return whether it is complete."""
     try:
-        complete(agent, task, deadline)
+        return complete(agent, task, deadline)
     except NousError as error:
         logger.warning("episode %s of agent %r was not completed: %s", task.episode_id, agent.id, error)
         put_off(agent, task, str(error), deadline)
         return False
-    return True
 
 
 def put_off(agent: Agent, task: Task, error: str, deadline: Deadline) -> None:
@@ -112,32 +114,48 @@ def put_off(agent: Agent, task: Task, error: str, deadline: Deadline) -> None:
         connection.execute(SQL["put_off"], row)
 
 
-def complete(agent: Agent, task: Task, deadline: Deadline) -> None:
-    """Write or continue the draft of an episode, and carry it out."""
+def complete(agent: Agent, task: Task, deadline: Deadline) -> bool:
+    """Write or continue the draft of an episode, and carry it out; return whether the episode is complete now.
+
+    One that was taken back since is left as it is, and its task ends with a note that says so.
+    """
     episode = get_episode(agent, task.episode_id, deadline)
-    if episode.completed_at or not (episode.detail or episode.summary):
+    if episode.completed_at or episode.state != "closed" or not (episode.detail or episode.summary):
         return conclude(agent, episode, Drawn(), deadline)
     draft = kept_draft(agent, episode, task, deadline)
+    check_unchanged(episode, get_episode(agent, episode.id, deadline))  # the writer may have taken long
     learned = [facts.learn(agent, new, deadline).memory.id for new in new_facts(episode, draft)]
     return conclude(agent, episode, drawn(agent, episode, draft, learned, deadline), deadline)
 
 
 def kept_draft(agent: Agent, episode: Episode, task: Task, deadline: Deadline) -> Draft:
-    """Return the draft that is kept for an episode, written and kept first where there is none."""
+    """Return the draft that is kept for what was told of an episode, written and kept first where there is none."""
+    source = source_of(episode)
+    if task.draft is not None and task.draft.get("drawn_from") == source:
+        return lifted(task.draft)
+    own = {**written(agent, episode, deadline), "drawn_from": source}
+    row = {"agent_id": agent.id, "episode_id": episode.id, "lease_s": POLICY.lease_s}
+    with agent.transaction(deadline) as connection:
+        kept = connection.execute(SQL["keep_draft"], {**row, "draft": Jsonb(own), "drawn_from": source}).fetchone()
+    return lifted(kept[0] if kept else own)
+
+
+def source_of(episode: Episode) -> str:
+    """Return the SHA-256 of what a draft is drawn from."""
+    told = [getattr(episode, name) for name in DRAWN_FROM]
+    return hashlib.sha256(json.dumps(told).encode()).hexdigest()
+
+
+def lifted(kept: dict[str, Any]) -> Draft:
+    """Return the draft in what is kept of it; raise `InvalidInput` when it is of another form."""
     from nous_online.writing.writer import Draft
 
-    if task.draft is not None:
-        return Draft.from_json(task.draft)
-    own = written(agent, episode, deadline).as_json()
-    row = {"agent_id": agent.id, "episode_id": episode.id, "draft": Jsonb(own), "lease_s": POLICY.lease_s}
-    with agent.transaction(deadline) as connection:
-        (kept,) = connection.execute(SQL["keep_draft"], row).fetchone() or (own,)
-    return Draft.from_json(kept)
+    return Draft.from_json({name: value for name, value in kept.items() if name != "drawn_from"})
 
 
-def written(agent: Agent, episode: Episode, deadline: Deadline) -> Draft:
-    """Return what the writer makes of an episode; raise `Unavailable` when it fails, also by being late."""
-    from nous_online.writing.writer import Told
+def written(agent: Agent, episode: Episode, deadline: Deadline) -> dict[str, Any]:
+    """Return the draft the writer makes of an episode, as JSON; raise `Unavailable` when it fails or is late."""
+    from nous_online.writing.writer import Draft, Told
 
     told = Told(
         detail=episode.detail or episode.summary or "",
@@ -148,11 +166,19 @@ def written(agent: Agent, episode: Episode, deadline: Deadline) -> Draft:
         ended_at=episode.ended_at,
     )
     try:
-        return within(deadline.remaining() * POLICY.writer_share, lambda: agent.writer.write(told), name="writer")
+        made = within(deadline.remaining() * POLICY.writer_share, lambda: agent.writer.write(told), name="writer")
+        return checked_draft(made, Draft).as_json()
     except NousError:
         raise
     except Exception as error:  # a writer may be anybody's code, and none may lose an episode
         raise Unavailable(f"the writer failed: {error!r}; it is asked again later") from error
+
+
+def checked_draft(made: object, form: type[Draft]) -> Draft:
+    """Return what a writer made if it is a draft; raise `TypeError` otherwise."""
+    if not isinstance(made, form):
+        raise TypeError(f"it returned {made!r}, which is no Draft")
+    return made
 
 
 def new_facts(episode: Episode, draft: Draft) -> list[NewFact]:
@@ -160,10 +186,11 @@ def new_facts(episode: Episode, draft: Draft) -> list[NewFact]:
     details = inherited(episode)
     news: list[NewFact] = []
     for place, fact in enumerate(draft.facts[: POLICY.most_facts]):
+        key = key_of(episode, fact.content)
         try:
             new = facts.new_fact(
                 fact.content,
-                {**details, "subject": fact.subject, "category": fact.category, "idempotency_key": key(episode, place)},
+                {**details, "subject": fact.subject, "category": fact.category, "idempotency_key": key},
                 now=ended(episode),
             )
         except InvalidInput as error:
@@ -188,9 +215,9 @@ def inherited(episode: Episode) -> OriginDetails:
     }
 
 
-def key(episode: Episode, place: int) -> str:
-    """Return the idempotency key of a fact of an episode."""
-    return f"episode:{episode.id}:{place}"
+def key_of(episode: Episode, content: str) -> str:
+    """Return the idempotency key of a fact of an episode; the same in every draft that has this fact."""
+    return f"episode:{episode.id}:{hashlib.sha256(json.dumps(content).encode()).hexdigest()}"
 
 
 def ended(episode: Episode) -> datetime:
@@ -200,15 +227,10 @@ def ended(episode: Episode) -> datetime:
 
 def drawn(agent: Agent, episode: Episode, draft: Draft, learned: Sequence[UUID], deadline: Deadline) -> Drawn:
     """Embed what is to be written down: the episode as it will be, and the triggers of its censors."""
-    text = embedded_text(episode, draft)
+    text = text_to_embed(episode.title or draft.title, episode.summary or draft.summary, episode.detail)
     news = new_censors(episode, draft) if episode.outcome == "failure" else []
     vectors = agent.embed([text, *(new.trigger for new in news)], deadline)
-    return Drawn(draft, learned, text, vectors[0], list(zip(news, vectors[1:], strict=True)))
-
-
-def embedded_text(episode: Episode, draft: Draft) -> str:
-    """Return what the vector of a completed episode stands for."""
-    return text_to_embed(episode.title or draft.title, episode.summary or draft.summary, episode.detail)
+    return Drawn(draft, learned, vectors[0], list(zip(news, vectors[1:], strict=True)))
 
 
 def new_censors(episode: Episode, draft: Draft) -> list[NewCensor]:
@@ -223,16 +245,29 @@ def new_censors(episode: Episode, draft: Draft) -> list[NewCensor]:
     return news
 
 
-def conclude(agent: Agent, read: Episode, drawn: Drawn, deadline: Deadline) -> None:
-    """Write everything down at once, unless somebody else did; raise `Conflict` when the episode changed meanwhile."""
+def conclude(agent: Agent, read: Episode, drawn: Drawn, deadline: Deadline) -> bool:
+    """Write everything down at once, unless somebody else did; return whether the episode is complete now.
+
+    Of one that was taken back nothing is written. Raises `Conflict` when it was told more of since it was read.
+    """
     with agent.transaction(deadline) as connection:
         store.lock_agent(connection, agent.id)  # before the episode, as learning from one does
         episode = locked_memory(connection, agent.id, EPISODE, read.id)
-        if episode.completed_at is None:
-            if drawn.draft and embedded_text(episode, drawn.draft) != drawn.text:
-                raise Conflict(f"episode {read.id} was told more of while it was completed; it is tried again")
+        is_standing = episode.completed_at is not None or episode.state == "closed"
+        if is_standing:
+            check_unchanged(read, episode)
+        if is_standing and episode.completed_at is None:
             write_down(connection, agent, episode, drawn)
-        connection.execute(SQL["finish"], {"agent_id": agent.id, "episode_id": read.id})
+        note = None if is_standing else f"not completed: the episode is {episode.state}"
+        connection.execute(SQL["finish"], {"agent_id": agent.id, "episode_id": read.id, "note": note})
+    return is_standing
+
+
+def check_unchanged(read: Episode, now: Episode) -> None:
+    """Raise `Conflict` when an episode that is still to be completed is not as it was read."""
+    told = any(getattr(read, name) != getattr(now, name) for name in (*DRAWN_FROM, "title", "state"))
+    if told and now.completed_at is None:
+        raise Conflict(f"episode {read.id} was told more of, or taken back, while it was completed; it is tried again")
 
 
 def write_down(connection: Connection, agent: Agent, episode: Episode, drawn: Drawn) -> None:

@@ -17,9 +17,10 @@ where c.agent_id = due.agent_id and c.episode_id = due.episode_id
 returning c.episode_id, c.attempt_count, c.draft
 
 -- name: keep_draft
--- The first draft wins, so that whoever continues carries out the same one. The lease begins anew.
+-- The first draft of what was told wins, so that whoever continues carries out the same one. The lease begins anew.
 update heart.completions
-set draft = coalesce(draft, %(draft)s), due_at = greatest(due_at, now() + make_interval(secs => %(lease_s)s))
+set draft = case when draft->>'drawn_from' = %(drawn_from)s then draft else %(draft)s end,
+    due_at = greatest(due_at, now() + make_interval(secs => %(lease_s)s))
 where agent_id = %(agent_id)s and episode_id = %(episode_id)s
 returning draft
 
@@ -30,7 +31,7 @@ where agent_id = %(agent_id)s and episode_id = %(episode_id)s and finished_at is
 
 -- name: finish
 update heart.completions
-set finished_at = now(), last_error = null
+set finished_at = now(), last_error = %(note)s
 where agent_id = %(agent_id)s and episode_id = %(episode_id)s and finished_at is null
 
 -- name: decisions_during

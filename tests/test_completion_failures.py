@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from typing import Any
 
 import psycopg
 import pytest
 from closed_episodes import TALK, facts, make_due, waiting
-from conftest import ScriptedWriter, WordEmbedder
+from conftest import ScriptedJudge, ScriptedWriter, WordEmbedder
 
-from nous_online.errors import Unavailable
+from nous_online.completion import Drawn, conclude
+from nous_online.errors import Conflict, Unavailable
 from nous_online.heart import Heart
+from nous_online.pairs.judging import Pair, Statement
 from nous_online.status import status_of
 from nous_online.worker import Worked
 
@@ -150,6 +153,132 @@ def test_a_title_told_meanwhile_is_kept(heart: Heart, owner: psycopg.Connection)
     episode = heart.get_episode(recorded.id)
     assert (episode.title, episode.participants) == ("Told meanwhile", ["Ada"])
     assert len(facts(owner)) == 2
+
+
+def test_an_outcome_told_while_the_writer_works_is_applied_as_a_whole(heart: Heart, owner: psycopg.Connection):
+    class Careful(ScriptedWriter):
+        """A writer that draws censors from failures only, as the one that ships does."""
+
+        def write(self, episode):
+            if not self.told:
+                heart.update_episode(recorded.id, outcome="failure")
+            draft = super().write(episode)
+            return draft if episode.outcome == "failure" else replace(draft, censors=())
+
+    interrupted = with_writer(heart, Careful())
+    used = heart.store_procedure("Ship", goals=["on time"])
+    recorded = interrupted.record_episode(
+        f"{TALK}\nnever: ship glass without foam", outcome="partial", procedures_activated=[used.id]
+    )
+
+    assert interrupted.work() == Worked()
+    assert "told more of" in ((waiting(owner) or (0, 0, ""))[2] or "")
+    assert facts(owner) == []
+    make_due(owner)
+    assert interrupted.work().completed == 1
+
+    assert heart.get_procedure(used.id).failure_count == 1
+    assert owner.execute("select trigger from heart.censors").fetchall() == [("ship glass without foam",)]
+    assert len(facts(owner)) == 2
+
+
+def test_an_outcome_told_after_the_draft_was_kept_is_applied_as_a_whole(
+    heart: Heart, owner: psycopg.Connection, writer: ScriptedWriter
+):
+    forgetful = Forgetful()
+    unlucky = Heart.open(
+        "aria", database=heart.agent.database, embedder=forgetful, writer=writer, works_in_background=False
+    )
+    episode = unlucky.record_episode(TALK, outcome="partial")
+    forgetful.failures = 1
+    assert unlucky.work() == Worked()
+
+    heart.update_episode(episode.id, outcome="failure")
+    make_due(owner)
+
+    assert unlucky.work().completed == 1
+    assert [told.outcome for told in writer.told] == ["partial", "failure"]
+    assert len(facts(owner)) == 2
+
+
+@pytest.mark.parametrize("told", [{"outcome": "failure"}, {"summary": "Ada was late."}])
+def test_what_is_told_while_nothing_was_drawn_is_not_passed_over(heart: Heart, told: dict[str, Any]):
+    read = heart.record_episode(title="A silent walk")
+    heart.update_episode(read.id, **told)
+
+    with pytest.raises(Conflict, match="tried again"):
+        conclude(heart.agent, read, Drawn(), heart.agent.deadline(None))
+
+    assert heart.get_episode(read.id).completed_at is None
+
+
+@pytest.mark.parametrize("rubbish", [None, "a summary", {"title": "Parcels"}])
+def test_a_writer_that_returns_no_draft_is_asked_again_later(heart: Heart, owner: psycopg.Connection, rubbish: object):
+    class Mad(ScriptedWriter):
+        def write(self, episode) -> Any:
+            return rubbish
+
+    mad = with_writer(heart, Mad())
+    mad.record_episode(TALK)
+
+    assert mad.work() == Worked()
+
+    assert "which is no Draft" in ((waiting(owner) or (0, 0, ""))[2] or "")
+
+
+@pytest.mark.parametrize("rubbish", [None, 1, [], ["same"], [None, None]])
+def test_a_judge_that_returns_no_judgements_leaves_the_pair_to_the_night(heart: Heart, rubbish: object):
+    class Mad(ScriptedJudge):
+        def judge(self, pairs) -> Any:
+            return rubbish
+
+    agent = replace(heart.agent, judge=Mad())
+    pair = Pair(Statement("Parcels take nine days"), Statement("Parcels take ten days"), 0.9)
+
+    assert agent.ask([pair], agent.deadline(None)) is None
+
+
+# --- episodes that are taken back ---
+
+
+def ended(owner: psycopg.Connection) -> tuple[bool, str | None] | None:
+    """Whether the one task is over, and the note it was left with."""
+    return owner.execute("select finished_at is not null, last_error from heart.completions").fetchone()
+
+
+def test_an_episode_that_was_taken_back_is_not_completed(
+    heart: Heart, owner: psycopg.Connection, writer: ScriptedWriter
+):
+    used = heart.store_procedure("Ship", goals=["on time"])
+    episode = heart.record_episode(TALK, outcome="success", procedures_activated=[used.id])
+    heart.undo(episode.id, reason="it was another's")
+    taken_back = heart.get_episode(episode.id)
+
+    assert heart.work().completed == 0
+
+    assert ended(owner) == (True, "not completed: the episode is archived")
+    assert heart.get_episode(episode.id) == taken_back
+    assert heart.get_procedure(used.id).success_count == 0
+    assert (facts(owner), writer.told) == ([], [])
+    assert owner.execute("select count(*) from heart.outbox where name = 'episode_completed'").fetchone() == (0,)
+
+
+def test_an_episode_that_is_taken_back_while_the_writer_works_is_not_completed(heart: Heart, owner: psycopg.Connection):
+    class Overtaken(ScriptedWriter):
+        def write(self, episode):
+            heart.undo(recorded.id, reason="it was another's")
+            return super().write(episode)
+
+    interrupted = with_writer(heart, Overtaken())
+    recorded = interrupted.record_episode(TALK)
+
+    assert interrupted.work() == Worked()
+    make_due(owner)
+    assert interrupted.work() == Worked()
+
+    assert ended(owner) == (True, "not completed: the episode is archived")
+    assert heart.get_episode(recorded.id).completed_at is None
+    assert facts(owner) == []
 
 
 def test_no_episode_is_begun_that_could_not_be_finished_in_time(heart: Heart, owner: psycopg.Connection):

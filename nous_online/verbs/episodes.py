@@ -47,8 +47,9 @@ class EpisodeVerbs(Verbs):
     ) -> Episode:
         """Tell more of an episode: `append` adds a line to its detail, lists grow, single values are replaced.
 
-        What is known already changes nothing. Raises `NotFound`, `InvalidInput`, and `Refused` for a line more of an
-        episode that is over.
+        What is known already changes nothing. An outcome told after the episode was completed is kept, but draws
+        nothing more from it: no procedure is counted and no censor suggested. Raises `NotFound`, `InvalidInput`,
+        `Refused` for a line more of an episode that is over, and `Conflict` when the key was used for anything else.
         """
         deadline = self.agent.deadline(deadline_s)
         change = checked_change(known_details(details, ChangeDetails))
