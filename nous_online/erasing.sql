@@ -26,20 +26,57 @@ where k.contype = 'f' and k.conrelid <> k.confrelid and cn.nspname in ('heart', 
 
 -- name: find_quotations
 -- Everything by which a copy elsewhere could be recognised: the words of its memories, as they are and as they were, its questions,
--- and the ids of memories and proposals.
-select text from (
+-- decisions and sessions, what was drawn and judged from them, and the ids of memories and proposals. `prose` is the agent's alone;
+-- `anybodys` are labels, errors and reasons, which count only where no other agent has the same.
+-- In JSON a single word may be a term of ours, so only texts of several words count there.
+with prose as (
     select full_text as text from heart.memories where agent_id = %(agent_id)s
     union select summary from heart.memories where agent_id = %(agent_id)s
     union select compressed from heart.memories where agent_id = %(agent_id)s
-    union select title from heart.episodes where agent_id = %(agent_id)s
-    union select detail from heart.cold_texts where agent_id = %(agent_id)s
-    union select summary from heart.cold_texts where agent_id = %(agent_id)s
+    union select context from heart.facts where agent_id = %(agent_id)s
+    union select unnest(title || lessons_learned) from heart.episodes where agent_id = %(agent_id)s
+    union select unnest(trigger || goals || core_patterns || core_concepts || implementation_notes || censors)
+          from heart.procedures where agent_id = %(agent_id)s
+    union select unnest(array[trigger, reason]) from heart.censors where agent_id = %(agent_id)s
+    union select unnest(array[title, rationale, outcome]) from brain.decisions where agent_id = %(agent_id)s
+    union select task from heart.working_memory where agent_id = %(agent_id)s
+    union select unnest(array[detail, summary, compressed]) from heart.cold_texts where agent_id = %(agent_id)s
     union select query from heart.recalls where agent_id = %(agent_id)s
-    union select reason from lifecycle.proposals p where agent_id = %(agent_id)s  -- in words nobody else's has
-          and not exists (select from lifecycle.proposals o where o.reason = p.reason and o.agent_id <> p.agent_id)
-    union select value from lifecycle.events e cross join jsonb_each_text(e.before || e.after) image(column_name, value)
+    union select note from heart.contradictions where agent_id = %(agent_id)s
+    union select reason from heart.judgements where agent_id = %(agent_id)s
+), documents as (
+    select jsonb_build_array(steps, template) as document from heart.procedures where agent_id = %(agent_id)s
+    union select jsonb_build_array(items, open_threads) from heart.working_memory where agent_id = %(agent_id)s
+    union select draft from heart.completions where agent_id = %(agent_id)s
+    union select request from heart.llm_requests where agent_id = %(agent_id)s
+    union select payload from heart.outbox where agent_id = %(agent_id)s
+    union select sources from heart.facts where agent_id = %(agent_id)s
+    union select judgement from heart.contradictions where agent_id = %(agent_id)s
+    union select changes from lifecycle.proposals where agent_id = %(agent_id)s
+    union select value from lifecycle.events e cross join lateral (
+              select * from jsonb_each(e.before) union all select * from jsonb_each(e.after)) image(column_name, value)
           where e.agent_id = %(agent_id)s
-            and column_name in ('title', 'detail', 'summary', 'compressed', 'name', 'subject', 'trigger', 'template')
+            and column_name in (
+                'content', 'context', 'title', 'detail', 'summary', 'compressed', 'name', 'subject', 'trigger', 'reason', 'template',
+                'steps', 'goals', 'core_patterns', 'core_concepts', 'implementation_notes', 'lessons_learned', 'completion_note')
+), anybodys as (
+    select agent_id, label as text from heart.facts cross join unnest(tags || subject) label
+    union select agent_id, unnest(tags || participants || completion_note) from heart.episodes
+    union select agent_id, unnest(tags || core_tools || array[domain, review_reason]) from heart.procedures
+    union select agent_id, unnest(tags || files) from brain.decisions
+    union select agent_id, reference from heart.episode_artifacts
+    union select agent_id, last_error from heart.completions
+    union select agent_id, last_error from heart.outbox_cursors
+    union select agent_id, error from heart.llm_requests
+    union select agent_id, unnest(array[reason, outcome]) from lifecycle.proposals
+)
+select text from (
+    select text from prose
+    union select leaf #>> '{}' from documents, jsonb_path_query(document, 'strict $.** ? (@.type() == "string")') leaf
+          where leaf #>> '{}' ~ '\s' and leaf #>> '{}' !~ '^\d{4}-\d\d-\d\d'
+    union select document #>> '{}' from documents where jsonb_typeof(document) = 'string'
+    union select text from anybodys own where agent_id = %(agent_id)s
+          and not exists (select from anybodys other where other.text = own.text and other.agent_id <> own.agent_id)
     union select id::text from heart.memories where agent_id = %(agent_id)s
     union select id::text from lifecycle.proposals where agent_id = %(agent_id)s
 ) quoted
