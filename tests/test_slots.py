@@ -24,7 +24,10 @@ def drawn(table):
     I moved to Lisbon                                 | i moved to <name>
     The trial lasts 14 days                           | trial last <number> day
     Bruno has 3 dogs                                  | bruno has <number> dog
-    My dog is called Rex                              | my dog is called
+    Our dog is called Rex                             | our dog is called
+    My next flight is on Friday                       | my next flight is on <number>
+    Our database runs on Postgres 15                  | our database run on postgres <number>
+    The report is due on Monday                       | report is due on <number>
     Lotte holds the rank of major                     | lotte hold rank of
     The head office is in Oslo                        | head office is in <name>
     The standup is now at 9:30                        | standup is at <number>
@@ -48,6 +51,22 @@ def test_a_slot_is_the_statement_without_its_value(statement, key):
         "Elm Falls is located in Norvia",  # places lie in one another
         "Dutch is spoken in Norvia",
         "Ana is allergic to nuts",
+        "My dog is called Rex",  # one of several
+        "Ana's son is called Max",
+        "Mia is the daughter of Ana Lima",
+        "My flight is on Friday",
+        "Ana's meeting is at 9",
+        "Ana's hobby is chess",
+        "The language of Norvia is Dutch",
+        "Ana plays tennis on Monday",  # on other days too
+        "The medication is taken at 8",
+        "The backup starts at 2",
+        "The trash is collected on Friday",
+        "The office is closed on Monday",
+        "The paper is published on Sunday",
+        "Ana works in the morning",
+        "The service runs on Linux",
+        "Ana volunteers at Harrow House",
         "Ana also lives in Rome",  # adds
         "Ana used to live in Rome",  # was
         "Ana formerly lived in Rome",
@@ -80,6 +99,10 @@ def test_a_statement_that_can_be_joined_by_another_has_no_slot(statement):
     No Great Heroes was developed by Norvia           | No Great Heroes was developed by Harrow
     Lotte plays the sport of table tennis             | Lotte plays the sport of table football
     Ana prefers tea over coffee                       | Ana prefers coffee over tea
+    The office is in Rome                             | The office is in Paris
+    The office is in Italy                            | The office is in France
+    Our dog is called Rex                             | Our dog is called Fido
+    Ana's preferred language is Dutch                 | Ana's preferred language is German
     1984 was performed by Harrow                      | 1984 was performed by Lotte Brand
     """),
 )
@@ -109,11 +132,26 @@ def test_another_value_shares_the_slot(earlier, later):
     The cafe opens at 8                               | The cafe closes at 8
     The front door is locked                          | The back door is locked
     Ana's father works in Rome                        | Ana's mother works in Rome
+    The office is in Rome                             | The office is in Italy
+    The office is in Spain                            | The office is in Madrid
+    Ana lives in Rome                                 | Ana lives in Italy
+    Ana lives in Spain                                | Ana lives in Madrid
+    Ana lives in Ostia                                | Ana lives in Rome
+    Ana now lives in Ostia                            | Ana lives in Rome
+    Ana moved to Lisbon                               | Ana moved to Portugal
+    Our database runs on Postgres 15                  | Our database runs on Linux 6
     The build depends on make                         | The build depends on cmake
     """),
 )
 def test_a_second_fact_is_no_new_value_of_the_same_slot(one, other):
     assert shared_slot(one, other) is None
+
+
+@pytest.mark.parametrize(
+    "later", ["Ana now lives in Paris", "Ana lives in Paris since May", "Ana currently lives in Paris"]
+)
+def test_another_home_is_an_update_when_the_new_statement_says_so(later):
+    assert shared_slot("Ana lives in Rome", later) == "ana live in <name>"
 
 
 def test_the_subject_belongs_to_the_slot():

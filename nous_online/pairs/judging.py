@@ -92,8 +92,9 @@ class OfflineJudge:
         return [self._judged(*parts) for parts in zip(pairs, reasons, chances, strict=True)]
 
     def _judged(self, pair: Pair, reasons: Sequence[str], chance: float) -> Judgement:
-        subjects = (pair.a.subject, pair.b.subject)
-        slot = shared_slot(pair.a.text, pair.b.text, subjects=subjects)
+        known, new = (pair.b, pair.a) if later(pair) == "a" else (pair.a, pair.b)
+        subjects = (known.subject, new.subject)
+        slot = shared_slot(known.text, new.text, subjects=subjects)
         merge_at = load_model().merge_at
         denial = None if slot or other_subjects(*subjects) else denied(pair.a.text, pair.b.text)
         verdict, confidence, reason = decide(

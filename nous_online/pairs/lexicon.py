@@ -248,9 +248,16 @@ MANY_VALUED = frozenset(
     recommended contain contains contained include includes included ingredient ingredients one
     spoken used sold seen found worn drink drinks cook cooks travels collect collects follow follows support supports help helps teach teaches
     depend depends rely relies require requires need needs fail fails affect affects cause causes caused integrate
-    integrates sponsored responsible available useful good bad ready
+    integrates sponsored play plays run runs listen listens talk talks send sends sent volunteer volunteers believe believes
+    vote votes stop stops responsible available useful good bad ready
     allergic interested fond afraid familiar experienced fan fans member members part friend friends colleague
     colleagues cousin cousins sibling siblings brother brothers sister sisters example examples""".split()
+)
+# Things of which one has several, unless "the", "our" or one of `SINGLING` picks one out.
+ONE_OF_SEVERAL = frozenset("son daughter child kid cat dog flight appointment meeting hobby language".split())
+SINGLING = frozenset(
+    """eldest oldest youngest elder younger only first second third last next final main primary preferred favourite favorite
+    native official default""".split()
 )
 # With these a statement adds to what is known, or recalls what was: neither gives a slot a new value.
 ADDITIONS = frozenset("also too another additionally besides both else again sometimes often usually".split())
@@ -265,11 +272,11 @@ UNIDENTIFIED = frozenset(
 # Nouns that ask for one value, of whatever kind: "the status is green", "her job is teaching".
 ATTRIBUTES = frozenset(
     """name title number address email phone age birthday birthdate birthplace size height weight length width depth colour
-    color status state stage phase version port region zone language religion nationality citizenship occupation job role
+    color status state stage phase version port region zone religion nationality citizenship occupation job role
     position profession salary income budget price cost rate limit quota threshold timeout deadline date day time schedule
     frequency duration goal target plan purpose reason type kind genre category sport species format unit currency
     favourite favorite choice preference default policy location venue destination
-    home hometown diet hobby major degree grade level rank score record password username url model brand make""".split()
+    home hometown diet major degree grade level rank score record password username url model brand make""".split()
 )
 # Verbs that do no more than tie a thing to an attribute called by its name: "holds the position of".
 HOLDING = frozenset("has have holds hold bears bear carries carry uses use speaks speak plays play takes take".split())
@@ -284,6 +291,25 @@ IRREGULAR_PAST = frozenset(
     """went came ate saw met gave took spoke ran sat slept flew drove wrote bought sold sent held led won lost made found
     had did said told left kept hit fought sang taught thought began broke brought caught chose drank felt forgot heard
     knew paid rode sang stood swam threw understood woke wore hosted""".split()
+)
+# What happens on these days may happen on others too: "is published on Monday".
+HABITUAL = frozenset("published released opened launched".split())
+DAY_PARTS = frozenset("morning afternoon evening night weekend weekday mornings evenings weekends weekdays".split())
+# Being where one lives: a second place may lie in the first.
+DWELLING = frozenset("live lives living reside resides residing stay stays staying".split())
+NEWLY = frozenset("now currently moved relocated since".split())
+# Places wide enough to hold others: "Rome" and "Italy" are both true.
+WIDE_PLACES = frozenset(
+    """africa america asia australia europe oceania scandinavia england scotland wales britain uk usa eu ireland france germany
+    italy spain portugal netherlands holland belgium luxembourg switzerland austria denmark sweden norway finland iceland
+    poland czechia slovakia hungary romania bulgaria greece turkey serbia croatia slovenia bosnia albania macedonia
+    montenegro estonia latvia lithuania ukraine belarus moldova russia georgia armenia azerbaijan kazakhstan uzbekistan
+    israel palestine lebanon syria jordan iraq iran arabia yemen oman qatar kuwait emirates egypt libya tunisia algeria
+    morocco sudan ethiopia kenya uganda tanzania rwanda nigeria ghana senegal cameroon congo angola zambia zimbabwe
+    mozambique namibia botswana madagascar india pakistan bangladesh nepal lanka afghanistan china japan korea taiwan
+    mongolia vietnam thailand cambodia laos myanmar malaysia indonesia philippines zealand canada mexico guatemala
+    honduras nicaragua cuba haiti jamaica colombia venezuela ecuador peru bolivia brazil paraguay uruguay argentina chile
+    california texas florida bavaria catalonia tuscany lombardy provence""".split()
 )
 # Being at something that lasts; any other "is …ing" is of the moment.
 PROGRESSIVE_STATES = frozenset("living working staying studying residing".split())

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import re
+
 from nous_online.pairs.denials import opposed
 from nous_online.pairs.guards import differences, is_near_spelling
+from nous_online.pairs.lexicon import DWELLING, NEWLY, WIDE_PLACES
+from nous_online.pairs.reading import read
 from nous_online.pairs.slots import PLACING, Slot, filled_slot, is_number, is_state
 from nous_online.pairs.subjects import other_subjects
 
 Subjects = tuple[str | None, str | None]
 
 
-def shared_slot(a: str, b: str, *, subjects: Subjects = (None, None)) -> str | None:
+def shared_slot(known: str, new: str, *, subjects: Subjects = (None, None)) -> str | None:
     """Return the slot both statements fill with different values, or None; a subject not given is the other's.
 
     Either their slots agree, or they claim opposite states in the same words. A value that only says less or more of
@@ -18,13 +22,25 @@ def shared_slot(a: str, b: str, *, subjects: Subjects = (None, None)) -> str | N
     """
     if other_subjects(*subjects):
         return None
-    about_a, about_b = subjects[0] or subjects[1], subjects[1] or subjects[0]
-    one, other = filled_slot(a, about_a), filled_slot(b, about_b)
+    about_known, about_new = subjects[0] or subjects[1], subjects[1] or subjects[0]
+    one, other = filled_slot(known, about_known), filled_slot(new, about_new)
     if one and other:
-        is_update = one.key == other.key and _is_other_value(one, other) and _is_unlike(a, b, one)
-        return one.key if is_update else None
-    frame = opposed(a, b)
-    return frame if frame and is_state(a, about_a) else None
+        is_update = one.key == other.key and _is_other_value(one, other) and _is_unlike(known, new, one)
+        return one.key if is_update and not _may_be_nested(one, other, new) else None
+    frame = opposed(known, new)
+    return frame if frame and is_state(known, about_known) else None
+
+
+def _may_be_nested(one: Slot, other: Slot, new: str) -> bool:
+    """Tell whether one of two places may lie in the other, so that both are true: "in Rome", "in Italy".
+
+    Who lives somewhere lives in all that it lies in; only a statement that says so tells of a move.
+    """
+    place = re.search(r"(\w+) (?:in|at|to|from) <name>", one.key)
+    if place is None:
+        return False
+    wide = [bool(WIDE_PLACES & set(slot.value)) for slot in (one, other)]
+    return wide[0] != wide[1] or (place[1] in DWELLING and not NEWLY & set(read(new).words))
 
 
 def _is_unlike(a: str, b: str, slot: Slot) -> bool:

@@ -17,14 +17,18 @@ from nous_online.pairs.lexicon import (
     ATTRIBUTES,
     CHANGING,
     DATED,
+    DAY_PARTS,
     FUNCTION_WORDS,
+    HABITUAL,
     HOLDING,
     IRREGULAR_PAST,
     MANY_VALUED,
     NEGATORS,
     NUMBER_WORDS,
+    ONE_OF_SEVERAL,
     PAST_MARKERS,
     PROGRESSIVE_STATES,
+    SINGLING,
     UNIDENTIFIED,
     UNITS,
 )
@@ -86,16 +90,15 @@ def filled_slot(text: str, subject: str | None) -> Slot | None:
     claim = _claim(read(text))
     if claim is None or not _is_identified(claim, subject):
         return None
-    chosen = _chosen(claim, subject)
-    if chosen is not None:
-        return chosen
     counted = _counted(claim)
     if counted is not None:
         return _keyed(claim, subject, *counted, kind="number")
-    turned = _turned(claim, subject)
+    turned = _chosen(claim, subject) or _turned(claim, subject)
     if turned is not None:
         return turned
     opening = _value_opening(claim)
+    if opening is not None and _runs_a_version(claim, opening):
+        return _keyed(claim, subject, opening + 2, opening + 3, kind="number")
     if opening is None or not _holds_one_value(claim, opening):
         return None
     kind = _kind(claim, opening)
@@ -186,7 +189,9 @@ def _holds_one_value(claim: _Claim, opening: int) -> bool:
     common = {word for place, word in enumerate(claim.words[: opening + 1]) if not claim.is_named(place)}
     if _names_attribute(claim, opening):
         common -= HOLDING
-    if MANY_VALUED & common or _holds_many(claim, opening):
+    if MANY_VALUED & common or _holds_many(claim, opening) or _is_one_of_several(claim, opening):
+        return False
+    if _is_recurring(claim, opening):
         return False
     if not common - FUNCTION_WORDS - CASUAL:
         return bool(common & COPULAS)
@@ -207,6 +212,38 @@ def _holds_many(claim: _Claim, opening: int) -> bool:
         return claim.words[copula + 1] == "the"
     is_place = claim.words[opening] in {"in", "at", "on", "from"} and _value_kind(claim, opening + 1) == "name"
     return is_place and (claim.words[opening] == "from" or _is_name(claim, copula))
+
+
+def _runs_a_version(claim: _Claim, opening: int) -> bool:
+    """Tell whether a claim ends in the version of what something runs on: "runs on Postgres 15"."""
+    if (
+        len(claim.words) != opening + 3
+        or claim.words[opening] != "on"
+        or claim.words[opening - 1] not in {"run", "runs"}
+    ):
+        return False
+    return claim.is_named(opening + 1) and is_number(claim.words[-1])
+
+
+def _is_one_of_several(claim: _Claim, end: int) -> bool:
+    """Tell whether a subject is one of those somebody has: "my dog" may be another dog next time, "the dog" may not."""
+    common = [word for place, word in enumerate(claim.words[:end]) if not claim.is_named(place)]
+    places = [place for place, word in enumerate(common) if _singular(word) in ONE_OF_SEVERAL]
+    if not places or SINGLING & set(common):
+        return False
+    is_of_somebody = places[-1] + 1 < len(common) and common[places[-1] + 1] == "of"
+    return is_of_somebody or claim.words[0] not in {"the", "our"}
+
+
+def _is_recurring(claim: _Claim, opening: int) -> bool:
+    """Tell whether a day or an hour may be one of several: "plays on Monday", "is taken at 8"; "is due" is once."""
+    start = next((at for at in range(opening + 1, len(claim.words)) if claim.words[at] not in ARTICLES | CASUAL), 0)
+    is_time = _value_kind(claim, opening + 1) == "number" or claim.words[start] in DAY_PARTS
+    if claim.words[opening] not in {"in", "at", "on", "from"} or not is_time:
+        return False
+    before = [word for word in claim.words[:opening] if word not in CASUAL]
+    once = (CHANGING - HABITUAL if COPULAS & set(before) - {"was", "were"} else CHANGING) | {"due", "expected"}
+    return before[-1] not in COPULAS and not once & set(before)
 
 
 def _is_name(claim: _Claim, end: int) -> bool:
@@ -297,7 +334,7 @@ def _turned(claim: _Claim, subject: str | None) -> Slot | None:
     if claim.words[place] != "the" or not links or claim.words[links[0] + 1] in INDEFINITE:
         return None
     role = {claim.words[between] for between in range(place + 1, links[0])}
-    if role & MANY_VALUED or claim.words[copula] in {"was", "were"}:
+    if role & MANY_VALUED or (role & ONE_OF_SEVERAL and not role & SINGLING) or claim.words[copula] in {"was", "were"}:
         return None
     order = [*range(place + 1, len(claim.words)), copula]
     key = _spelled(claim, order, subject) + ([] if role & ATTRIBUTES else ["<name>"])
