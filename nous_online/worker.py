@@ -18,6 +18,7 @@ from nous_online.errors import DeadlineExceeded, NousError
 from nous_online.outbox import HEART, deliver_due
 from nous_online.pairs.judging import Judge
 from nous_online.policy import CompletionPolicy, LearnPolicy, WorkerPolicy
+from nous_online.reactions import REACTIONS
 from nous_online.statements import statements
 
 if TYPE_CHECKING:
@@ -62,9 +63,10 @@ def work(
 
 
 def has_work(agent: Agent, deadline: Deadline) -> bool:
-    """Tell whether an earlier process left a closed episode to be completed."""
+    """Tell whether an earlier process left a closed episode to be completed, or an event to be reacted to."""
+    parameters = {"agent_id": agent.id, "consumer": HEART, "names": list(REACTIONS)}
     with agent.transaction(deadline) as connection:
-        return connection.execute(SQL["has_work"], {"agent_id": agent.id}).fetchone() == (True,)
+        return connection.execute(SQL["has_work"], parameters).fetchone() == (True,)
 
 
 class Background:

@@ -1,6 +1,16 @@
 -- name: has_work
--- Whether a closed episode of this agent waits for its completion.
+-- Whether a closed episode of this agent waits for its completion, or an event for a reaction, be it hidden behind an
+-- older transaction. Where the reactions stand is settled first: row-level security lets no `coalesce` use an index.
+with position as materialized (
+    select coalesce(c.last_xid, '0') as last_xid, coalesce(c.last_id, 0) as last_id
+    from (select %(consumer)s::text as consumer) wanted
+    left join heart.outbox_cursors c on c.agent_id = %(agent_id)s and c.consumer = wanted.consumer
+)
 select exists (select from heart.completions where agent_id = %(agent_id)s and finished_at is null)
+    or exists (
+        select from position p
+        join heart.outbox o on (o.written_xid, o.id) > (p.last_xid, p.last_id)
+        where o.agent_id = %(agent_id)s and o.name = any(%(names)s))
 
 -- name: agents_with_work
 -- Agents that have a closed episode due, or events that nobody has looked at; the one that has waited longest comes first.

@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from datetime import UTC, datetime
 from typing import Any
 
 import psycopg
@@ -19,14 +20,14 @@ import pytest
 from conftest import ScriptedWriter, WordEmbedder
 from typer.testing import CliRunner
 
-from nous_online import worker
+from nous_online import decisions, worker
 from nous_online.cli import application
 from nous_online.database import Database
 from nous_online.embedding import EmbeddingSpace
 from nous_online.errors import Unavailable
 from nous_online.heart import Heart
 from nous_online.settings import settings
-from nous_online.worker import Round, staff
+from nous_online.worker import Round, has_work, staff
 
 TALK = (
     "Ada: The parcel to Oslo is late again, and the customer called twice about it.\n"
@@ -89,6 +90,19 @@ def test_a_heart_that_opens_completes_what_an_earlier_process_left(heart: Heart,
 
     with Heart.open("aria", database=heart.agent.database, embedder=WordEmbedder(), writer=ScriptedWriter()):
         assert until(is_completed(owner))
+
+
+def test_a_heart_that_opens_reacts_to_what_an_earlier_process_announced(heart: Heart, owner: psycopg.Connection):
+    """The earlier one dies after it stored the decision and before it linked it."""
+    episode = heart.start_episode("Choosing a store")
+    assert not has_work(heart.agent, heart.agent.deadline(None))
+    new = decisions.new_decision("Keep one store", {}, now=datetime.now(UTC))
+    decision = decisions.record(heart.agent, new, heart.agent.deadline(None))
+
+    with Heart.open("aria", database=heart.agent.database, embedder=WordEmbedder(), writer=ScriptedWriter()):
+        assert until(lambda: heart.get_decision(decision.id).episode_id == episode.id)
+
+    assert until(lambda: not has_work(heart.agent, heart.agent.deadline(None)))
 
 
 def test_a_subscriber_hears_of_a_completion(busy: Heart):
