@@ -177,7 +177,7 @@ def written(agent: Agent, episode: Episode, deadline: Deadline) -> dict[str, Any
 def checked_draft(made: object, form: type[Draft]) -> Draft:
     """Return what a writer made if it is a draft; raise `TypeError` otherwise."""
     if not isinstance(made, form):
-        raise TypeError(f"it returned {made!r}, which is no Draft")
+        raise TypeError(f"it returned a {type(made).__name__}, which is no Draft")
     return made
 
 
