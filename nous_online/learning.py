@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from difflib import SequenceMatcher
 from typing import Literal
 from uuid import UUID
 
-from nous_online.domain import Neighbour, NewFact
+from nous_online.domain import Fact, Neighbour, NewFact
+from nous_online.pairs.guards import added
 from nous_online.pairs.judging import Judgement, OfflineJudge, Pair, Statement, Verdict
 from nous_online.pairs.slots import slot_key
-from nous_online.pairs.subjects import other_subjects
+from nous_online.pairs.subjects import other_subjects, subject_words
 from nous_online.policy import LearnPolicy
 
 MAX_SLOT_CHARACTERS = 500
@@ -53,10 +54,12 @@ def decide(
         if is_clear_repeat(new, near, policy):
             return Decision("confirm", f"said before (similarity {near.similarity:.2f}, no difference found)", near)
         judgement = judgements.get(near.fact.id)
-        if judgement is not None and judgement.verdict is Verdict.SAME and near.similarity >= policy.check_similarity:
+        is_close = near.similarity >= policy.check_similarity and is_covered(new, near.fact)
+        if judgement is not None and judgement.verdict is Verdict.SAME and is_close:
             return Decision("confirm", f"the same in other words: {judgement.reason}", near)
-    updated = [near for near in by_similarity if has_verdict(judgements.get(near.fact.id), Verdict.UPDATES)]
-    denied = [near for near in by_similarity if has_verdict(judgements.get(near.fact.id), Verdict.CONTRADICTS)]
+    rivals = [near for near in by_similarity if hold_together(new, near.fact)]
+    updated = [near for near in rivals if has_verdict(judgements.get(near.fact.id), Verdict.UPDATES)]
+    denied = [near for near in rivals if has_verdict(judgements.get(near.fact.id), Verdict.CONTRADICTS)]
     decision = Decision("store", "nothing known says the same")
     if updated:
         decision = in_succession([succession(new, near, judgements[near.fact.id].reason) for near in updated])
@@ -80,11 +83,46 @@ def has_verdict(judgement: Judgement | None, verdict: Verdict) -> bool:
 
 
 def succession(new: NewFact, near: Neighbour, reason: str) -> Decision | None:
-    """Return which of two values of one slot gives way, the one stated earlier; None if that one is trusted more."""
-    if new.learned_at >= near.fact.learned_at:
-        return Decision("supersede", f"a newer value: {reason}", near) if new.trust >= near.fact.trust else None
-    is_outranked = near.fact.trust >= new.trust
+    """Return which of two values of one slot gives way, the earlier; None if it is trusted more or the later is over.
+
+    What is over never takes the place of what still holds: both stay, each in its time.
+    """
+    is_over, was_over = (is_past(value, new.learned_at) for value in (new, near.fact))
+    if holds_since(new) >= holds_since(near.fact):
+        is_ruling = new.trust >= near.fact.trust and (was_over or not is_over)
+        return Decision("supersede", f"a newer value: {reason}", near) if is_ruling else None
+    is_outranked = near.fact.trust >= new.trust and (is_over or not was_over)
     return Decision("store_superseded", f"an older value than the one known: {reason}", near) if is_outranked else None
+
+
+def holds_since(fact: NewFact | Fact) -> datetime:
+    """Return the moment that orders two values of one slot: when a value began to hold, else when it was learned."""
+    return fact.valid_from or fact.learned_at
+
+
+def is_past(fact: NewFact | Fact, moment: datetime) -> bool:
+    """Tell whether a fact has ceased to hold by `moment`."""
+    return fact.valid_to is not None and fact.valid_to <= moment
+
+
+def hold_together(new: NewFact, known: Fact) -> bool:
+    """Tell whether there is a moment at which both would hold; an interval holds from its start up to its end."""
+    is_after = known.valid_to is not None and new.valid_from is not None and new.valid_from >= known.valid_to
+    is_before = new.valid_to is not None and known.valid_from is not None and known.valid_from >= new.valid_to
+    return not (is_after or is_before)
+
+
+def is_covered(new: NewFact, known: Fact) -> bool:
+    """Tell whether a known fact says all that a repetition of it says: no less in detail, and of the same time.
+
+    Without an interval of its own a repetition speaks of the moment it was made.
+    """
+    if added(known.content, new.content):
+        return False
+    if new.valid_from or new.valid_to:
+        return (new.valid_from, new.valid_to) == (known.valid_from, known.valid_to)
+    has_begun = known.valid_from is None or known.valid_from <= new.learned_at
+    return has_begun and not is_past(known, new.learned_at)
 
 
 def is_clear_repeat(new: NewFact, near: Neighbour, policy: LearnPolicy) -> bool:
@@ -93,7 +131,8 @@ def is_clear_repeat(new: NewFact, near: Neighbour, policy: LearnPolicy) -> bool:
     The built-in classifier must agree: what is confirmed is not stored, and of the pairs in this band that differ by a
     swapped word four in five pass the guards alone (measured on PAWS).
     """
-    return near.similarity >= policy.confirm_similarity and is_certainly_same(pair_of(new, near))
+    is_near = near.similarity >= policy.confirm_similarity and is_covered(new, near.fact)
+    return is_near and is_certainly_same(pair_of(new, near))
 
 
 def is_certainly_same(pair: Pair) -> bool:
@@ -111,13 +150,13 @@ def is_worth_asking(new: NewFact, near: Neighbour, policy: LearnPolicy) -> bool:
 
 
 def same_subject(new: NewFact, near: Neighbour, policy: LearnPolicy) -> bool:
-    """Tell whether both speak of one subject, by their slots or by subjects spelled alike."""
+    """Tell whether both may speak of one subject, by slots or by subjects spelled alike: then a judge is asked."""
     if new.slot is not None and new.slot == near.fact.slot:
         return True
-    if not new.subject or not near.fact.subject:
+    one, other = (" ".join(subject_words(subject)) for subject in (new.subject, near.fact.subject))
+    if not one or not other:
         return False
-    ratio = SequenceMatcher(None, new.subject.casefold(), near.fact.subject.casefold()).ratio()
-    return ratio > policy.subject_similarity
+    return SequenceMatcher(None, one, other).ratio() > policy.subject_similarity
 
 
 def pair_of(new: NewFact, near: Neighbour) -> Pair:
@@ -126,9 +165,10 @@ def pair_of(new: NewFact, near: Neighbour) -> Pair:
     Of two statements made in one moment the one learned second counts as said second.
     """
     known = near.fact
-    stated_at = new.learned_at + (timedelta.resolution if new.learned_at == known.learned_at else timedelta())
+    known_since, new_since = holds_since(known), holds_since(new)
+    stated_at = new_since + (timedelta.resolution if new_since == known_since else timedelta())
     return Pair(
-        a=Statement(text=known.content, subject=known.subject, stated_at=known.learned_at, trust=known.trust),
+        a=Statement(text=known.content, subject=known.subject, stated_at=known_since, trust=known.trust),
         b=Statement(text=new.content, subject=new.subject, stated_at=stated_at, trust=new.trust),
         similarity=near.similarity,
     )

@@ -144,7 +144,7 @@ def test_an_update_supersedes_the_old_value_and_keeps_it(database: Database) -> 
     heart = opened(database, 0.2, ScriptedJudge({(OLD, NEW): Verdict.UPDATES}))
     old = heart.learn(OLD, subject="deploy", learned_at=MAY).memory
 
-    learned = heart.learn(NEW, subject="deploys", learned_at=JUNE)
+    learned = heart.learn(NEW, subject="The Deploy", learned_at=JUNE)
 
     assert learned.action == "superseded"
     assert (learned.memory.content, learned.memory.state) == (NEW, "active")

@@ -238,3 +238,81 @@ def test_a_repetition_of_the_same_subject_or_of_none_is_confirmed(subject: str |
     near = known(1.0, "The status is green", subject="server A")
 
     assert decide(said("The status is green", subject=subject), [near], {}, POLICY).action == "confirm"
+
+
+def on(day: int) -> datetime:
+    return datetime(2026, 4, day, tzinfo=UTC)
+
+
+OLD_PORT, NEW_PORT = "The port is 80", "The port is 81"
+
+
+def decided(new: NewFact, near: Neighbour) -> str:
+    return decide(new, [near], judged(near, Verdict.UPDATES), POLICY).action
+
+
+def test_values_that_hold_one_after_the_other_stand_beside_each_other() -> None:
+    near = known(0.9, OLD_PORT, valid_from=on(1), valid_to=on(5))
+
+    assert decided(said(NEW_PORT, valid_from=on(5), valid_to=on(9)), near) == "store"
+    assert decided(said(NEW_PORT, valid_to=on(1)), near) == "store"
+    assert decided(said(NEW_PORT, valid_from=on(4), valid_to=on(9)), near) == "supersede"
+
+
+def test_contradictions_need_a_moment_at_which_both_hold() -> None:
+    near = known(0.9, OLD_PORT, valid_to=on(5))
+    contradicted = judged(near, Verdict.CONTRADICTS)
+
+    assert decide(said(NEW_PORT, valid_from=on(5)), [near], contradicted, POLICY).contradicted == ()
+    assert decide(said(NEW_PORT, valid_from=on(4)), [near], contradicted, POLICY).contradicted == (near,)
+
+
+def test_a_value_is_as_new_as_the_day_it_began_to_hold() -> None:
+    near = known(0.9, OLD_PORT, valid_from=on(20))
+
+    assert decided(said(NEW_PORT, valid_from=on(10)), near) == "store_superseded"
+    assert decided(said(NEW_PORT, valid_from=on(25)), near) == "supersede"
+    assert pair_of(said(NEW_PORT, valid_from=on(10)), near).b.stated_at == on(10)
+
+
+def test_what_is_over_never_takes_the_place_of_what_still_holds() -> None:
+    assert decided(said(NEW_PORT, valid_to=on(20)), known(0.9, OLD_PORT)) == "store"
+    assert decided(said(NEW_PORT, valid_from=on(1)), known(0.9, OLD_PORT, valid_from=on(5), valid_to=on(9))) == "store"
+    assert decided(said(NEW_PORT), known(0.9, OLD_PORT, valid_to=on(20))) == "supersede"
+
+
+@pytest.mark.parametrize(
+    ("was", "now", "action"),
+    [
+        ({}, {}, "confirm"),
+        ({"valid_from": on(1)}, {}, "confirm"),
+        ({"valid_from": on(1)}, {"valid_from": on(1)}, "confirm"),
+        ({"valid_from": on(1)}, {"valid_from": on(2)}, "store"),
+        ({}, {"valid_from": on(2)}, "store"),
+        ({"valid_to": on(9)}, {}, "store"),
+        ({"valid_from": NOW + timedelta(days=1)}, {}, "store"),
+    ],
+)
+def test_a_repetition_of_another_time_is_another_statement(was: Any, now: Any, action: str) -> None:
+    near = known(1.0, OLD_PORT, **was)
+
+    assert decide(said(OLD_PORT, **now), [near], judged(near, Verdict.SAME), POLICY).action == action
+
+
+@pytest.mark.parametrize(
+    ("less", "more"),
+    [
+        ("My mother's birthday is in May", "My mother's birthday is on May 5"),
+        ("The audit takes place in May 2026", "The audit takes place on 7 May 2026"),
+        ("The standup takes place every week", "The standup takes place every week on Friday"),
+        ("The standup takes place daily", "The standup takes place daily at 9:30"),
+        ("The pool is limited", "The pool is limited to 40"),
+        ("The billing database was moved", "The billing database was moved to Oslo"),
+        ("The bug is fixed", "The bug is fixed in NX-12"),
+    ],
+)
+def test_only_a_repetition_that_says_no_more_is_confirmed(less: str, more: str) -> None:
+    near, fuller = known(0.99, less), known(0.99, more)
+
+    assert decide(said(more), [near], judged(near, Verdict.SAME), POLICY).action == "store"
+    assert decide(said(less), [fuller], judged(fuller, Verdict.SAME), POLICY).action == "confirm"

@@ -102,6 +102,8 @@ def test_a_statement_that_can_be_joined_by_another_has_no_slot(statement):
     The office is in Rome                             | The office is in Paris
     The office is in Italy                            | The office is in France
     Our dog is called Rex                             | Our dog is called Fido
+    The genre that Ana plays is jazz                  | The genre that Ana plays is rock
+    Low Tide was written in the language of Dutch     | Low Tide was written in the language of Danish
     Ana's preferred language is Dutch                 | Ana's preferred language is German
     1984 was performed by Harrow                      | 1984 was performed by Lotte Brand
     """),

@@ -13,10 +13,12 @@ from itertools import takewhile
 
 from nous_online.pairs.lexicon import (
     COPULAS,
+    DATED,
     DEMONYM_ENDS,
     DETERMINERS,
     FUNCTION_WORDS,
     LIKING,
+    MONTHS,
     NEGATORS,
     NEGATORS_BEFORE_VERBS,
     OPPOSITES,
@@ -170,6 +172,24 @@ def _names(a: Reading, b: Reading) -> Iterable[str]:
     only_a, only_b = unmatched_names(a, b), unmatched_names(b, a)
     if only_a and only_b:
         yield f"name {' '.join(only_a)} ≠ {' '.join(only_b)}"
+
+
+def added(known: str, new: str) -> tuple[str, ...]:
+    """Return the dates, numbers, times, identifiers and names only `new` states, and thus says more than `known`."""
+    one, other = read(known), read(new)
+    dates = (str(date) for date in other.dates if not any(_as_precise(date, said) for said in one.dates))
+    days = (word for word in other.words if word in DATED - set(MONTHS) and word not in one.words)
+    numbers = (number.shown for number in unmatched_numbers(other, one))
+    times = (_clock(minutes) for minutes in sorted(other.times - one.times))
+    codes = sorted(token for token in other.identifiers if token not in one.text.lower())
+    ordinals = map(str, sorted(other.ordinals - one.ordinals))
+    return tuple(dict.fromkeys((*dates, *days, *numbers, *times, *codes, *ordinals, *unmatched_names(other, one))))
+
+
+def _as_precise(date: Date, said: Date) -> bool:
+    """Tell whether `said` states every part of `date`: "May" is less than "May 5"."""
+    parts = ((date.year, said.year), (date.month, said.month), (date.day, said.day))
+    return same_date(date, said) and all(has for part, has in parts if part)
 
 
 def _openings(a: Reading, b: Reading) -> Iterable[str]:

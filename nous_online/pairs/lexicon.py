@@ -257,7 +257,7 @@ MANY_VALUED = frozenset(
 ONE_OF_SEVERAL = frozenset("son daughter child kid cat dog flight appointment meeting hobby language".split())
 SINGLING = frozenset(
     """eldest oldest youngest elder younger only first second third last next final main primary preferred favourite favorite
-    native official default""".split()
+    native official original default""".split()
 )
 # With these a statement adds to what is known, or recalls what was: neither gives a slot a new value.
 ADDITIONS = frozenset("also too another additionally besides both else again sometimes often usually".split())

@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import dropwhile
 
 from nous_online.pairs.lexicon import (
     ADDITIONS,
@@ -49,6 +50,7 @@ THIRD_PERSON = frozenset({"he", "him", "his", "she", "her", "hers", "it", "its",
 PRONOUNS = THIRD_PERSON | {"i", "me", "my", "mine"}
 JOINTS = frozenset({"and", "or", "but", "while", "because", "although", "if", "when", "whose", "then", "so"})
 COMPLEMENTS = frozenset({"of", "in", "for", "at", "on", "that", "where", "who", "which", "to", "from", "by"})
+RELATIVES = frozenset({"that", "which", "who", "where"})
 INDEFINITE = frozenset({"a", "an", "some", "any", "several"})
 CASUAL = frozenset({"now", "current", "currently", "presently", "still", "just", "actually", "recently", "today"})
 SENTENCE_END = re.compile(r"[a-z0-9)]{3}[.!?;]\s+[A-Z\"(]|\?\s*$")
@@ -187,11 +189,11 @@ def _value_opening(claim: _Claim) -> int | None:
 def _holds_one_value(claim: _Claim, opening: int) -> bool:
     """Tell whether what is stated before the value is true of one value at a time."""
     common = {word for place, word in enumerate(claim.words[: opening + 1]) if not claim.is_named(place)}
+    if claim.words[opening] in COPULAS and _is_attribute(claim, opening):  # "the type of music that Ana plays is"
+        common -= set(dropwhile(lambda word: word not in RELATIVES, claim.words[:opening]))
     if _names_attribute(claim, opening):
         common -= HOLDING
-    if MANY_VALUED & common or _holds_many(claim, opening) or _is_one_of_several(claim, opening):
-        return False
-    if _is_recurring(claim, opening):
+    if MANY_VALUED & common or any(rule(claim, opening) for rule in (_holds_many, _is_one_of_several, _is_recurring)):
         return False
     if not common - FUNCTION_WORDS - CASUAL:
         return bool(common & COPULAS)
@@ -227,12 +229,16 @@ def _runs_a_version(claim: _Claim, opening: int) -> bool:
 
 def _is_one_of_several(claim: _Claim, end: int) -> bool:
     """Tell whether a subject is one of those somebody has: "my dog" may be another dog next time, "the dog" may not."""
-    common = [word for place, word in enumerate(claim.words[:end]) if not claim.is_named(place)]
-    places = [place for place, word in enumerate(common) if _singular(word) in ONE_OF_SEVERAL]
-    if not places or SINGLING & set(common):
+    places = [
+        place for place in range(end) if not claim.is_named(place) and _singular(claim.words[place]) in ONE_OF_SEVERAL
+    ]
+    if not places or SINGLING & set(claim.words[:end]):
         return False
-    is_of_somebody = places[-1] + 1 < len(common) and common[places[-1] + 1] == "of"
-    return is_of_somebody or claim.words[0] not in {"the", "our"}
+    last = places[-1]
+    if claim.words[last] == "child" and claim.is_named(0) and claim.words[end] in COPULAS:
+        return False  # "Ana's child is Max" speaks of her only one
+    is_of_somebody = last + 1 < end and claim.words[last + 1] == "of"
+    return is_of_somebody or not {claim.words[0], claim.words[max(0, last - 1)]} & {"the", "our"}
 
 
 def _is_recurring(claim: _Claim, opening: int) -> bool:
@@ -255,7 +261,12 @@ def _is_name(claim: _Claim, end: int) -> bool:
 def _names_attribute(claim: _Claim, opening: int) -> bool:
     """Tell whether a verb of holding leads to an attribute by its name: "has the rank of", "speaks the language of"."""
     verb, article, attribute = (claim.words[max(0, opening - back)] for back in (3, 2, 1))
-    return claim.words[opening] == "of" and verb in HOLDING and article == "the" and attribute in ATTRIBUTES
+    return (
+        claim.words[opening] == "of"
+        and verb in HOLDING
+        and article == "the"
+        and attribute in ATTRIBUTES | ONE_OF_SEVERAL
+    )
 
 
 def _is_past_event(claim: _Claim, end: int) -> bool:
