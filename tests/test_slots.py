@@ -55,6 +55,7 @@ def test_a_slot_is_the_statement_without_its_value(statement, key):
         "Ana's son is called Max",
         "Mia is the daughter of Ana Lima",
         "My flight is on Friday",
+        "My flight lasts 3 hours",
         "Ana's meeting is at 9",
         "Ana's hobby is chess",
         "The language of Norvia is Dutch",

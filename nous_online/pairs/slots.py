@@ -167,7 +167,7 @@ def _counted(claim: _Claim) -> tuple[int, int] | None:
     before, after = claim.words[place - 1], claim.words[place + 1]
     is_dated = before in PLACING - {"of", "to"} or claim.is_named(place - 1) or claim.is_named(place + 1)
     is_counted = after in UNITS or (after.endswith("s") and after not in FUNCTION_WORDS)
-    is_event = _is_past_event(claim, place) or _is_activity(claim, place)
+    is_event = any(rule(claim, place) for rule in (_is_past_event, _is_activity, _is_one_of_several))
     return None if is_dated or is_event or not is_counted else (place, place + 1)
 
 
