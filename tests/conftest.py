@@ -32,10 +32,11 @@ STARTS_PROCESSES = (
 
 
 def pytest_collection_modifyitems(items: Sequence[pytest.Item]) -> None:
-    """Mark what needs a server, other programs or the embedding model; `make unit` runs the rest."""
+    """Mark what needs a server, other programs, the embedding model or a megabyte; `make unit` runs the rest."""
     for item in items:
         needs_server = "server" in getattr(item, "fixturenames", ())
-        if needs_server or "local_model" in item.name or item.path.name.startswith(STARTS_PROCESSES):
+        is_heavy = any(word in item.name for word in ("local_model", "megabyte", "hostile_text"))
+        if needs_server or is_heavy or item.path.name.startswith(STARTS_PROCESSES):
             item.add_marker(pytest.mark.integration)
 
 
