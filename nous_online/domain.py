@@ -154,6 +154,12 @@ class Procedure:
     rank_weight: float
     row_version: int
 
+    @property
+    def effectiveness(self) -> float | None:
+        """The share of uses that succeeded; None before the first one was judged."""
+        judged = self.success_count + self.failure_count
+        return self.success_count / judged if judged else None
+
 
 @dataclass(frozen=True)
 class Censor:

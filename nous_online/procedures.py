@@ -232,12 +232,6 @@ def flag_for_review(
     return len(found)
 
 
-def effectiveness(procedure: Procedure) -> float | None:
-    """Return the share of uses that succeeded, None before the first use was judged."""
-    judged = procedure.success_count + procedure.failure_count
-    return procedure.success_count / judged if judged else None
-
-
 def list_procedures(
     connection: Connection, agent_id: str, *, domain: str | None = None, state: str | None = None
 ) -> list[Procedure]:

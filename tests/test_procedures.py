@@ -65,7 +65,7 @@ def test_a_procedure_told_nothing_else_is_neutral(heart: Heart) -> None:
 
     assert (procedure.kind, procedure.encoded_frame, procedure.encoded_censors) == ("k_line", None, None)
     assert (procedure.activation_count, procedure.success_count, procedure.failure_count) == (0, 0, 0)
-    assert procedures.effectiveness(procedure) is None
+    assert procedure.effectiveness is None
 
 
 @pytest.mark.parametrize(
@@ -240,7 +240,7 @@ def test_outcomes_are_counted_exactly_under_concurrency(heart: Heart) -> None:
 
     counted = heart.get_procedure(procedure.id)
     assert (counted.success_count, counted.failure_count) == (18, 6)
-    assert procedures.effectiveness(counted) == 0.75
+    assert counted.effectiveness == 0.75
 
 
 def test_an_outcome_says_why(heart: Heart, owner: psycopg.Connection) -> None:
