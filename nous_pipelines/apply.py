@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from datetime import date, datetime
 from typing import Any
 from uuid import UUID
@@ -21,7 +21,7 @@ from nous_online.errors import Conflict, InvalidInput, NotFound, Refused
 from nous_online.kinds import KINDS
 from nous_online.statements import statements
 from nous_pipelines.nights import end_of
-from nous_pipelines.proposals import Change, Plan, Proposal, Read
+from nous_pipelines.proposals import Change, Plan, Proposal, Read, vars_of
 
 SQL = statements("nous_pipelines", "apply.sql")
 PROPOSAL_TIMEOUT_S = 30.0
@@ -177,7 +177,7 @@ def carry_out(connection: Connection, proposal: Proposal, change: Change, *, run
         return
     cause = Cause(
         actor="night",
-        action="merged" if "superseded_by" in change.set else "absorbed",
+        action=change.action or "changed",
         reason=proposal.reason,
         effective_at=end_of(proposal.night),
         night=proposal.night,
@@ -202,8 +202,8 @@ def proposal_row(plan_hash: str, proposal: Proposal) -> dict[str, Any]:
         "plan_hash": plan_hash,
         "kind": proposal.kind,
         "targets": [UUID(target) for target in proposal.targets],
-        "read_set": Jsonb([asdict(read) for read in proposal.read_set]),
-        "changes": Jsonb([asdict(change) for change in proposal.changes]),
+        "read_set": Jsonb([vars_of(read) for read in proposal.read_set]),
+        "changes": Jsonb([change.as_dict() for change in proposal.changes]),
         "reason": proposal.reason,
         "evidence": Jsonb(dict(proposal.evidence)),
         "cost_usd": proposal.cost_usd,

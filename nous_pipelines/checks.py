@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from nous_online.pairs.judging import Judge, Pair, Statement, Verdict
 from nous_pipelines.canaries import CANARIES
-from nous_pipelines.policy import NightPolicy
+from nous_pipelines.phases import Phase
+from nous_pipelines.policy import Policies
 from nous_pipelines.proposals import Plan, Proposal
 from nous_pipelines.transforms.vectors import vector_matrix
 
@@ -26,11 +27,11 @@ class Evidence:
 
     plan: Plan
     facts: pl.DataFrame
-    candidates: pl.DataFrame
+    phases: Sequence[Phase]
     recalls: pl.DataFrame
     earlier_leaving: Mapping[str, Sequence[int]]
     """For each agent, how many memories each of its last 14 nights retired."""
-    policy: NightPolicy
+    policies: Policies
     judge: Judge
 
 
@@ -97,7 +98,7 @@ def blast_radius(evidence: Evidence) -> CheckResult:
 
 def excess(agent_id: str, count: int, active: int, evidence: Evidence) -> str | None:
     """Say in which way an agent would lose too much, if it would."""
-    policy = evidence.policy
+    policy = evidence.policies.of(agent_id)
     if count <= policy.free_leaving_count:
         return None
     if count > policy.max_leaving_count:
@@ -195,18 +196,17 @@ class ProbeRanks:
 
 
 def effect(evidence: Evidence) -> CheckResult:
-    """For each agent, a night with something to do does it, or says for each pair why not; a pinned memory may stay."""
-    pinned = evidence.facts.filter("is_pinned")["id"].implode()
-    has_reason = (pl.col("verdict") != Verdict.SAME.value) & (pl.col("reason") != "")
-    may_stay = pl.col("left_id").is_in(pinned) | pl.col("right_id").is_in(pinned)
-    unexplained = evidence.candidates.filter(~(has_reason | may_stay))
-    merges = [proposal.agent_id for proposal in evidence.plan.proposals if proposal.kind == "merge"]
-    idle = sorted(set(unexplained["agent_id"]) - set(merges))
-    eligible, kept_apart = len(evidence.candidates), len(evidence.candidates.filter(has_reason))
-    metadata = {"eligible_pairs": eligible, "merges": len(merges), "kept_apart": kept_apart}
-    if idle:
-        return failed("similar pairs don't say why they stay apart, yet nothing was proposed for", idle, **metadata)
-    return held(f"{eligible} similar pairs: {len(merges)} merges, {kept_apart} kept apart with a reason", metadata)
+    """Every row a phase had to decide about, of every agent, is in a proposal or was left for a reason it gives."""
+    missing = [
+        f"{phase.name} of {agent_id} ({rows} of {phase.eligible[agent_id]} rows)"
+        for phase in evidence.phases
+        for agent_id, rows in phase.unexplained().items()
+    ]
+    metadata = {phase.name: phase.metadata() for phase in evidence.phases}
+    if missing:
+        return failed("rows were neither changed nor left for a reason, in", missing, **metadata)
+    eligible = sum(sum(phase.eligible.values()) for phase in evidence.phases)
+    return held(f"all {eligible} rows that had to be decided about are in a proposal or left for a reason", metadata)
 
 
 CHECKS: Mapping[str, Check] = {

@@ -6,21 +6,16 @@ from datetime import timedelta
 import dagster as dg
 
 from nous_pipelines.assets.checks import plan_checks
-from nous_pipelines.assets.night import (
-    NIGHTS,
-    applied,
-    duplicate_candidates,
-    duplicate_clusters,
-    merge_proposals,
-    plan,
-    report,
-    snapshot,
-    word_statistics,
-)
+from nous_pipelines.assets.facts import duplicate_clusters, judgements, merge_proposals
+from nous_pipelines.assets.nights import NIGHTS
+from nous_pipelines.assets.planning import applied, plan, report, word_statistics
+from nous_pipelines.assets.store import snapshot
 from nous_pipelines.resources import NightRun
 from nous_pipelines.sensors import closed_episodes
 
-ASSETS = [snapshot, duplicate_candidates, duplicate_clusters, merge_proposals, plan, applied, word_statistics, report]
+PROPOSING = [snapshot, judgements, duplicate_clusters, merge_proposals, plan]
+"""Up to here nothing changes."""
+ASSETS = [*PROPOSING, applied, word_statistics, report]
 
 nightly = dg.define_asset_job(
     "nightly",
@@ -30,7 +25,7 @@ nightly = dg.define_asset_job(
 )
 dry_run = dg.define_asset_job(
     "dry_run",
-    selection=dg.AssetSelection.assets(*ASSETS[:5]) | dg.AssetSelection.checks(plan_checks),
+    selection=dg.AssetSelection.assets(*PROPOSING) | dg.AssetSelection.checks(plan_checks),
     executor_def=dg.in_process_executor,
     config={"resources": {"night_run": {"config": {"is_dry_run": True}}}},
     description="The same night up to the checks: says what it would change, and changes nothing.",

@@ -14,7 +14,8 @@ import polars as pl
 
 from nous_online.errors import Refused, Unavailable
 from nous_pipelines.copy_binary import write_parquet_atomically
-from nous_pipelines.proposals import Plan, Proposal
+from nous_pipelines.phases import Phase
+from nous_pipelines.proposals import Plan
 
 
 @dataclass(frozen=True)
@@ -81,13 +82,13 @@ class NightFiles:
         """Tell whether a JSON document has been written."""
         return (self.folder / f"{name}.json").exists()
 
-    def write_proposals(self, name: str, proposals: list[Proposal]) -> Path:
-        """Write the proposals of one kind."""
-        return self.write_json(name, {"proposals": [proposal.as_dict() for proposal in proposals]})
+    def write_phase(self, phase: Phase) -> Path:
+        """Write what one phase found, under its name."""
+        return self.write_json(phase.name, phase.as_dict())
 
-    def read_proposals(self, name: str) -> list[Proposal]:
-        """Read the proposals of one kind."""
-        return [Proposal.from_dict(values) for values in self.read_json(name)["proposals"]]
+    def read_phase(self, name: str) -> Phase:
+        """Read what one phase found."""
+        return Phase.from_dict(self.read_json(name))
 
     def read_plan(self) -> Plan:
         """Read the plan of the night."""

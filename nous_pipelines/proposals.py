@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field, fields
 from datetime import date
 from functools import cached_property
 from typing import Any
@@ -43,12 +43,23 @@ class Read:
 
 @dataclass(frozen=True)
 class Change:
-    """Columns to set on one memory, or counters to add to its usage."""
+    """One thing to change: columns of a memory, or what is known about it.
+
+    By `kind`: `fact`, `episode`, `procedure`, `censor` set columns of that memory, and `action` says in the event what
+    was done to it. `usage` adds to its counters. `contradiction` opens one between two facts, `link` leads from this
+    memory to another, `cold_text` moves texts of this episode to cold storage as it reads before the change.
+    """
 
     kind: str
     id: str
     set: Mapping[str, Any] = field(default_factory=dict)
     add: Mapping[str, int] = field(default_factory=dict)
+    action: str = ""
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the change as plain JSON values; what is empty is left out."""
+        values = {"kind": self.kind, "id": self.id}
+        return values | {name: given for name in ("set", "add", "action") if (given := getattr(self, name))}
 
 
 @dataclass(frozen=True)
@@ -72,7 +83,12 @@ class Proposal:
 
     def as_dict(self) -> dict[str, Any]:
         """Return the proposal as plain JSON values."""
-        return {**asdict(self), "night": self.night.isoformat()}
+        return {
+            **vars_of(self),
+            "night": self.night.isoformat(),
+            "read_set": [vars_of(read) for read in self.read_set],
+            "changes": [change.as_dict() for change in self.changes],
+        }
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Proposal:
@@ -143,6 +159,11 @@ def planned(night: date, proposals: Iterable[Proposal], *, agent_ids: Sequence[s
             taken |= changed
             kept.append(proposal)
     return Plan(night, tuple(sorted(agent_ids)), policy, tuple(kept), tuple(waiting))
+
+
+def vars_of(value: Read | Proposal) -> dict[str, Any]:
+    """Return the fields of a value by name, not copied: `asdict` copies every text in it."""
+    return {each.name: getattr(value, each.name) for each in fields(value)}
 
 
 def canonical_json(value: Any) -> str:

@@ -140,7 +140,7 @@ def night_report(snapshot: Snapshot, files: NightFiles, decided: Sequence[Stored
         plan_hash=plan.hash,
         active_by_agent=dict(active.group_by("agent_id").len().sort("agent_id").iter_rows()),
         merged=tuple(sorted(merged, key=lambda merge: (-len(merge.retired), merge.similarity, merge.proposal_id))),
-        kept_apart=kept_apart(files.read_table("duplicate_candidates"), texts),
+        kept_apart=kept_apart(files.read_table("judgements"), texts),
         checks=tuple(files.read_json("checks")["results"] if files.has("checks") else ()),
     )
 

@@ -1,5 +1,6 @@
 """What assets reach the world through: the database, the files of a night, and this run's options."""
 
+import json
 from datetime import date
 from functools import cached_property
 from pathlib import Path
@@ -13,8 +14,9 @@ from nous_online.database import Database, open_url
 from nous_online.pairs.judging import Judge, OfflineJudge
 from nous_online.settings import settings
 from nous_pipelines.apply import applied_since, find_agents
+from nous_pipelines.chunks import Chunk, chunked
 from nous_pipelines.files import NightFiles
-from nous_pipelines.policy import NightPolicy
+from nous_pipelines.policy import NightPolicy, Policies
 from nous_pipelines.snapshot import Snapshot, night_folder, open_snapshot, take_snapshot
 
 
@@ -50,8 +52,23 @@ class NightRun(dg.ConfigurableResource):
 
     @property
     def night_policy(self) -> NightPolicy:
-        """The policy of this run: the default with this run's overrides."""
-        return NightPolicy().overridden(self.policy)
+        """The policy of this run for agents without one of their own."""
+        return Policies(self.policy).default
+
+    def policies(self, night: date) -> Policies:
+        """Return each agent's policy, as the snapshot of the night has it."""
+        agents = self.snapshot(night).table("agents", columns=["agent_id", "policy"])
+        return Policies(self.policy, {agent_id: json.loads(policy) for agent_id, policy in agents.iter_rows()})
+
+    def chunks(self, night: date) -> list[Chunk]:
+        """Return the agents of this run in chunks: those of one policy together, so many as fit in memory at once."""
+        taken, agents = self.snapshot(night), self.agents()
+        sizes = dict(taken.table("facts", columns=["agent_id"]).group_by("agent_id").len().iter_rows())
+        return [
+            Chunk(taken, policy, tuple(chunk))
+            for policy, members in self.policies(night).groups(agents)
+            for chunk in chunked(members, sizes)
+        ]
 
     @cached_property
     def judge(self) -> Judge:

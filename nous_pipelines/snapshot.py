@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
+from functools import lru_cache
 from itertools import chain
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -50,13 +51,22 @@ class Snapshot:
         """Whether nothing more could be said in this night when the snapshot was taken."""
         return self.taken_at >= end_of(self.night)
 
-    def table(self, name: str) -> pl.DataFrame:
-        """Read one table; raise `Unavailable` when its file is missing or is not the one that was written."""
+    def table(
+        self, name: str, *, columns: Sequence[str] | None = None, agent_ids: Sequence[str] | None = None
+    ) -> pl.DataFrame:
+        """Read one table, or some columns of some agents' rows, in its order: no other row is held in memory.
+
+        Raises `Unavailable` when its file is missing or is not the one that was written.
+        """
         path = self.folder / f"{name}.parquet"
         try:
-            if checksum(path) != self.checksums.get(name):
+            written = path.stat()
+            if checksum_at(path, written.st_mtime_ns, written.st_size) != self.checksums.get(name):
                 raise ValueError("its checksum is not the one it was written with")
-            return pl.read_parquet(path)
+            rows = pl.scan_parquet(path)
+            if agent_ids is not None:
+                rows = rows.filter(pl.col("agent_id").is_in(list(agent_ids)))
+            return (rows.select(columns) if columns is not None else rows).collect()
         except (OSError, ValueError, pl.exceptions.PolarsError) as error:
             message = f"{path} can't be read ({error}); move {self.folder} aside and run the night again to rebuild it"
             raise Unavailable(message) from error
@@ -119,6 +129,12 @@ def remove_abandoned(*, beside: Path) -> None:
         with suppress(FileNotFoundError):  # another run has just finished or removed it
             if now - max(path.stat().st_mtime for path in (part, *part.iterdir())) > ABANDONED_AFTER_S:
                 shutil.rmtree(part, ignore_errors=True)
+
+
+@lru_cache(maxsize=256)
+def checksum_at(path: Path, _modified_ns: int, _size: int) -> int:
+    """Return the CRC-32 of a file as it was last written, reading it once for all steps of a night."""
+    return checksum(path)
 
 
 def checksum(path: Path) -> int:
@@ -217,5 +233,6 @@ def with_usage(facts: pl.DataFrame, usage: pl.DataFrame) -> pl.DataFrame:
 TABLES: dict[str, Callable[[Connection, Mapping[str, Any], Path], Written]] = {
     "facts": write_facts,
     "recalls": write_small,
-    "undone_merges": write_small,
+    "undone": write_small,
+    "agents": write_small,
 }

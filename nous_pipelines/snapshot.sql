@@ -65,7 +65,14 @@ from heart.recalls
 where recalled_at < %(ends_at)s and recalled_at >= %(probes_from)s
 order by id, agent_id
 
--- name: undone_merges
-select agent_id, to_json(targets) as targets from lifecycle.proposals
-where state = 'undone' and kind = 'merge'
+-- name: undone
+-- What a person took back, in whichever night: it is not proposed again.
+select agent_id, kind, to_json(targets) as targets from lifecycle.proposals
+where state = 'undone'
 order by id
+
+-- name: agents
+-- Whom the night is for, and what each has decided otherwise than the default policy.
+select a.id as agent_id, coalesce(p.policy, '{}')::text as policy
+from heart.agents a left join lifecycle.agent_policies p on p.agent_id = a.id
+order by a.id

@@ -74,7 +74,7 @@ grant insert, update (due_at, attempt_count, draft, last_error, finished_at) on 
 grant insert, update (status, outcome, resolved_at, episode_id, row_version) on brain.decisions to nous_app;
 
 -- The night.
-grant insert, update on lifecycle.plans, lifecycle.proposals, lifecycle.agent_policies to nous_night;
+grant insert, update on lifecycle.plans, lifecycle.proposals, lifecycle.agent_policies, lifecycle.health to nous_night;
 grant insert, update, delete on heart.links, heart.next_embeddings to nous_night;
 grant insert, update on heart.llm_requests to nous_night;
 grant insert on heart.judgements, heart.cold_texts to nous_night;

@@ -619,6 +619,15 @@ create index events_by_time on lifecycle.events (agent_id, effective_at);
 create index events_by_proposal on lifecycle.events (agent_id, proposal_id) where proposal_id is not null;
 create index events_undoes on lifecycle.events (undoes) where undoes is not null;  -- erasing asks it of every event
 
+-- How an agent's memory stood after each night: what the morning report plots.
+create table lifecycle.health (
+    agent_id    text not null references heart.agents,
+    night       date not null,
+    figures     jsonb not null check (jsonb_typeof(figures) = 'object'),
+    measured_at timestamptz not null default now(),
+    primary key (agent_id, night)
+);
+
 -- A hash-only trace of what was erased on request, so that a restored backup can be erased again.
 create table lifecycle.tombstones (
     agent_hash   text not null,

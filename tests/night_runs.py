@@ -46,13 +46,13 @@ def plan_of(
 ) -> Plan:
     """Return what a night would do for one agent or all, from its snapshot on."""
     taken = snapshot_of(database, folder, night=night)
-    facts, apart = taken.table("facts"), taken.table("undone_merges")
+    facts, apart = taken.table("facts"), taken.table("undone")
     policy = NightPolicy(candidate_similarity=0.7)
     proposals = []
     for each in [agent_id] if agent_id else sorted(set(facts["agent_id"])):
         own = facts.filter(agent_id=each)
-        candidates = judged_candidates(own, policy=policy, judge=judge, undone_merges=apart)
-        clusters = duplicate_clusters_of(own, candidates, undone_merges=apart)
+        candidates = judged_candidates(own, policy=policy, judge=judge, undone=apart)
+        clusters = duplicate_clusters_of(own, candidates, undone=apart)
         proposals += merge_proposals_of(own, candidates, clusters, night=night)
     return planned(night, proposals, agent_ids=[], policy=policy.as_dict())
 

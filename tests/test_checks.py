@@ -4,14 +4,14 @@ import numpy as np
 import polars as pl
 import pytest
 from conftest import ScriptedJudge
-from drawn import NIGHT, drawn, drawn_facts, merge
+from drawn import NIGHT, drawn_facts, merge
 
 from nous_online.pairs.judging import OfflineJudge, Verdict
 from nous_pipelines.canaries import CANARIES
 from nous_pipelines.checks import CHECKS, Evidence
-from nous_pipelines.policy import NightPolicy
+from nous_pipelines.phases import Phase
+from nous_pipelines.policy import Policies
 from nous_pipelines.proposals import Change, Read, planned
-from nous_pipelines.transforms.merging import CANDIDATES
 
 RECALLS = {
     "agent_id": pl.String,
@@ -34,25 +34,16 @@ FACTS = drawn_facts(
     """,
     vectors=VECTORS,
 )
-PAIRS = drawn(
-    """
-    agent_id | left_id | right_id | similarity | verdict    | reason
-    ---------|---------|----------|------------|------------|-----------
-    aria     | a       | b        | 0.97       | same       | same words
-    aria     | c       | d        | 0.93       | compatible | other names
-    """,
-    CANDIDATES,
-)
 
 
 def evidence(*proposals, **changes):
     values = {
         "plan": planned(NIGHT, proposals, agent_ids=[], policy={}),
         "facts": FACTS,
-        "candidates": PAIRS,
+        "phases": [],
         "recalls": pl.DataFrame(schema=RECALLS),
         "earlier_leaving": {},
-        "policy": NightPolicy(),
+        "policies": Policies(),
         "judge": OfflineJudge(),
     }
     return Evidence(**{**values, **changes})
@@ -88,7 +79,7 @@ def test_a_sound_plan_passes_every_check(name):
 
 @pytest.mark.parametrize("name", CHECKS)
 def test_a_night_without_proposals_passes_every_check(name):
-    quiet = evidence(facts=FACTS.clear(), candidates=PAIRS.clear())
+    quiet = evidence(facts=FACTS.clear())
 
     assert CHECKS[name](quiet).passed
 
@@ -184,7 +175,7 @@ def test_a_young_agent_may_lose_a_few_whatever_their_share(count, is_fine):
 
 @pytest.mark.parametrize(("count", "is_fine"), [(50, True), (51, False)])
 def test_no_more_than_the_largest_number_leaves(count, is_fine):
-    limited = replace(many(count), policy=NightPolicy(max_leaving_count=50))
+    limited = replace(many(count), policies=Policies({"max_leaving_count": 50}))
 
     result = CHECKS["blast_radius"](limited)
 
@@ -283,26 +274,36 @@ def test_probes_of_one_agent_are_not_asked_of_another():
     ).passed
 
 
-def test_a_night_that_recognises_repeats_and_proposes_nothing_has_to_say_why():
-    result = CHECKS["effect"](evidence())
+def found(**left):
+    """A phase that had three of aria's rows to decide about, proposed one, and left others for the reasons given."""
+    phase = Phase("merge_proposals")
+    phase.look("aria", 3)
+    phase.propose(merge("a", "b"))
+    for reason, rows in left.items():
+        phase.leave("aria", reason, rows)
+    return phase
+
+
+def test_a_night_that_passes_over_rows_without_a_word_is_stopped():
+    result = CHECKS["effect"](evidence(phases=[found(pinned=1)]))
 
     assert not result.passed
-    assert "aria" in result.description
-    assert result.metadata["eligible_pairs"] == 2
+    assert "merge_proposals of aria (1 of 3 rows)" in result.description
+    assert result.metadata["merge_proposals"]["left"] == {"pinned": 1}
+
+
+def test_a_night_that_says_why_it_left_every_row_may_go_on():
+    assert CHECKS["effect"](evidence(phases=[found(pinned=2)])).passed
 
 
 def test_one_agent_does_not_excuse_another():
-    assert not CHECKS["effect"](evidence(merge("x", "y", agent_id="ben"))).passed
+    phase = found(pinned=2)
+    phase.look("ben")
 
+    result = CHECKS["effect"](evidence(phases=[phase]))
 
-def test_a_pair_without_a_reason_is_not_explained():
-    silent = PAIRS.filter(pl.col("verdict") != "same").with_columns(reason=pl.lit(""))
-
-    assert not CHECKS["effect"](evidence(candidates=silent)).passed
-
-
-def test_repeats_that_stay_because_one_is_pinned_are_explained():
-    assert CHECKS["effect"](evidence(facts=facts_with(is_pinned="ab"))).passed
+    assert "of ben" in result.description
+    assert "of aria" not in result.description
 
 
 def test_every_check_has_a_sentence_and_figures_that_are_plain_values():

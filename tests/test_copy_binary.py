@@ -265,7 +265,7 @@ def test_a_snapshot_has_the_same_schema_whatever_lies_in_the_store(odd_snapshot,
     empty = take_snapshot(database, tmp_path / "empty", night=NIGHT, probe_days=30)
     database.close()
 
-    for name in ("facts", "recalls", "undone_merges"):
+    for name in ("facts", "recalls", "undone"):
         assert empty.table(name).schema == odd_snapshot.table(name).schema
 
 

@@ -20,7 +20,7 @@ from nous_pipelines.policy import NightPolicy
 from nous_pipelines.transforms.merging import duplicate_clusters_of, judged_candidates
 
 UNTIL = date(2026, 11, 20)
-NOBODY = pl.DataFrame(schema={"agent_id": pl.String, "targets": pl.List(pl.String)})
+NOBODY = pl.DataFrame(schema={"agent_id": pl.String, "kind": pl.String, "targets": pl.List(pl.String)})
 
 
 @pytest.fixture(scope="module")
@@ -47,8 +47,8 @@ def merged() -> set[frozenset[str]]:
         project_id=pl.lit(None, pl.String),
         embedding_space_id=pl.lit("minilm"),
     )
-    candidates = judged_candidates(facts, policy=NightPolicy(), judge=OfflineJudge(), undone_merges=NOBODY)
-    members = duplicate_clusters_of(facts, candidates, undone_merges=NOBODY)
+    candidates = judged_candidates(facts, policy=NightPolicy(), judge=OfflineJudge(), undone=NOBODY)
+    members = duplicate_clusters_of(facts, candidates, undone=NOBODY)
     pairs = members.join(members, on="cluster_id", suffix="_other").filter(
         pl.col("member_id") < pl.col("member_id_other")
     )

@@ -13,7 +13,7 @@ from nous_pipelines.proposals import Change, Read
 from nous_pipelines.transforms.merging import duplicate_clusters_of, judged_candidates, merge_proposals_of
 
 POLICY = NightPolicy(candidate_similarity=0.7)
-UNDONE = {"agent_id": pl.String, "targets": pl.List(pl.String)}
+UNDONE = {"agent_id": pl.String, "kind": pl.String, "targets": pl.List(pl.String)}
 NONE_UNDONE = pl.DataFrame(schema=UNDONE)
 
 
@@ -31,12 +31,12 @@ def facts(text):
 
 
 def candidates(table, *, judge=None, undone=NONE_UNDONE, policy=POLICY):
-    return judged_candidates(table, policy=policy, judge=judge or Agreeing(), undone_merges=undone)
+    return judged_candidates(table, policy=policy, judge=judge or Agreeing(), undone=undone)
 
 
 def proposals(table, *, judge=None, undone=NONE_UNDONE):
     pairs = candidates(table, judge=judge, undone=undone)
-    clusters = duplicate_clusters_of(table, pairs, undone_merges=undone)
+    clusters = duplicate_clusters_of(table, pairs, undone=undone)
     return merge_proposals_of(table, pairs, clusters, night=NIGHT)
 
 
@@ -269,9 +269,9 @@ def test_a_merge_a_person_took_back_is_not_proposed_again():
         c  | the office opens at nine
     """)
     undone = drawn("""
-        agent_id | targets
-        ---------|--------
-        aria     | a, b, c
+        agent_id | kind  | targets
+        ---------|-------|--------
+        aria     | merge | a, b, c
     """, UNDONE)  # fmt: skip
     judge = Agreeing()
 
@@ -292,9 +292,9 @@ def test_a_new_copy_joins_one_of_two_that_were_taken_apart_but_never_both():
         c  | the office opens at nine
     """)
     undone = drawn("""
-        agent_id | targets
-        ---------|--------
-        aria     | a, b
+        agent_id | kind  | targets
+        ---------|-------|--------
+        aria     | merge | a, b
     """, UNDONE)  # fmt: skip
 
     (merged,) = targets(table, undone=undone)
@@ -339,7 +339,7 @@ def test_the_candidates_of_other_agents_do_not_reach_a_proposal():
     """)
     aria, ben = (table.filter(pl.col("agent_id") == agent) for agent in ("aria", "ben"))
     both = pl.concat([candidates(aria), candidates(ben)])
-    clusters = pl.concat([duplicate_clusters_of(own, both, undone_merges=NONE_UNDONE) for own in (aria, ben)])
+    clusters = pl.concat([duplicate_clusters_of(own, both, undone=NONE_UNDONE) for own in (aria, ben)])
 
     assert [p.targets for p in merge_proposals_of(aria, both, clusters, night=NIGHT)] == [("a", "b")]
     assert [p.targets for p in merge_proposals_of(ben, both, clusters, night=NIGHT)] == [("x", "y")]
@@ -384,7 +384,7 @@ def test_proposals_of_another_night_have_other_ids():
         b  | the office opens at nine
     """)
     pairs_found = candidates(table)
-    clusters = duplicate_clusters_of(table, pairs_found, undone_merges=NONE_UNDONE)
+    clusters = duplicate_clusters_of(table, pairs_found, undone=NONE_UNDONE)
 
     (one,), (other,) = (
         merge_proposals_of(table, pairs_found, clusters, night=night) for night in (date(2026, 6, 1), date(2026, 6, 2))

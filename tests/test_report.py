@@ -13,7 +13,7 @@ from nous_pipelines.files import NightFiles
 from nous_pipelines.proposals import planned
 from nous_pipelines.report import KeptApart, Merged, NightReport, night_report, stored
 from nous_pipelines.snapshot import open_snapshot
-from nous_pipelines.transforms.merging import CANDIDATES
+from nous_pipelines.transforms.merging import JUDGED
 
 FACTS = """
     id | agent_id | content                       | state
@@ -48,7 +48,7 @@ def files(tmp_path):
     plan = planned(NIGHT, MERGES, agent_ids=[], policy={})
     written.write_json("plan", plan.as_dict())
     written.write_json("checks", {"hash": plan.hash, "results": CHECKED})
-    written.write_table("duplicate_candidates", drawn(PAIRS, CANDIDATES))
+    written.write_table("judgements", drawn(PAIRS, JUDGED))
     return written
 
 
@@ -158,13 +158,13 @@ def test_a_report_of_one_agent_speaks_of_nobody_else(files):
 
 
 def test_a_similarity_of_what_is_not_the_same_never_reads_as_one(files):
-    table = drawn(PAIRS, CANDIDATES).with_columns(similarity=pl.lit(1.0, pl.Float32))
-    files.write_table("duplicate_candidates", table)
+    table = drawn(PAIRS, JUDGED).with_columns(similarity=pl.lit(1.0, pl.Float32))
+    files.write_table("judgements", table)
 
     assert "1.00" not in report_of(files).markdown
 
 
-@pytest.mark.parametrize("name", ["plan.json", "checks.json", "duplicate_candidates.parquet"])
+@pytest.mark.parametrize("name", ["plan.json", "checks.json", "judgements.parquet"])
 def test_a_damaged_file_is_named_with_the_way_out(files, name):
     (files.folder / name).write_bytes(b"{")
 

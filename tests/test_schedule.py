@@ -16,7 +16,7 @@ from night_runs import facts_in, proposals_in, remember
 from nous_pipelines.checks import CHECKS
 from nous_pipelines.definitions import ASSETS, NIGHTS, defs, every_night
 
-NIGHT_ORDER = ("snapshot", "duplicate_candidates", "duplicate_clusters", "merge_proposals", "plan", "applied", "report")
+NIGHT_ORDER = ("snapshot", "judgements", "duplicate_clusters", "merge_proposals", "plan", "applied", "report")
 
 # A backfill as the interface launches it, without its daemon's pauses of 30 seconds. The daemon's loop has no public
 # door: this is the one place that knows Dagster from inside. In a process of its own, since Dagster leaves coroutines

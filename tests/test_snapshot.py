@@ -92,7 +92,7 @@ def test_an_empty_store_has_a_snapshot_with_every_column(night_database, heart, 
     remember(heart, "cats like fish")
     full = snapshot_of(night_database, tmp_path, night=NIGHT + timedelta(days=1))
 
-    assert empty.counts == {"facts": 0, "recalls": 0, "undone_merges": 0}
+    assert empty.counts == {"facts": 0, "recalls": 0, "undone": 0, "agents": 1}
     for name in empty.counts:
         assert empty.table(name).schema == full.table(name).schema
 
@@ -216,7 +216,7 @@ def test_the_usage_a_memory_absorbed_is_still_its_own_in_later_nights(heart, jud
     assert (kept["retrieved_count"], kept["cited_count"]) == (2, 2)
 
 
-@pytest.mark.parametrize("name", ["facts", "recalls", "undone_merges"])
+@pytest.mark.parametrize("name", ["facts", "recalls", "undone"])
 @pytest.mark.parametrize("damage", ["missing", "empty", "cut", "garbage"])
 def test_a_table_that_is_damaged_is_named_with_the_way_out(heart, night_database, tmp_path, name, damage):
     remember(heart, *TRICKY)

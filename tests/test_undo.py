@@ -287,7 +287,7 @@ def test_the_night_of_an_undone_merge_still_shows_what_it_saw(heart, night_datab
     later = snapshot_of(night_database, tmp_path / "again", night=NIGHT)
 
     assert later.table("facts")["state"].to_list() == ["active", "active"]
-    assert later.counts["undone_merges"] == 1
+    assert later.counts["undone"] == 1
 
 
 def test_memories_are_found_again_after_an_undo(heart, night_database, run):

@@ -6,8 +6,10 @@ from dataclasses import asdict
 import dagster as dg
 
 from nous_pipelines.apply import earlier_leaving
-from nous_pipelines.assets.night import night_of, plan
+from nous_pipelines.assets.nights import night_of
+from nous_pipelines.assets.planning import plan
 from nous_pipelines.checks import CHECKS, Evidence
+from nous_pipelines.phases import PHASES
 from nous_pipelines.resources import NightRun, as_metadata
 
 
@@ -24,10 +26,10 @@ def plan_checks(context: dg.AssetCheckExecutionContext, night_run: NightRun) -> 
     evidence = Evidence(
         plan=made,
         facts=taken.table("facts"),
-        candidates=files.read_table("duplicate_candidates"),
+        phases=[files.read_phase(name) for name in PHASES],
         recalls=taken.table("recalls"),
         earlier_leaving=earlier_leaving(night_run.database, made),
-        policy=night_run.night_policy,
+        policies=night_run.policies(night),
         judge=night_run.judge,
     )
     results = {name: check(evidence) for name, check in CHECKS.items()}

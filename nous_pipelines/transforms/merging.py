@@ -11,6 +11,7 @@ import polars as pl
 from nous_online.pairs.judging import Judge, Pair, Statement, Verdict
 from nous_online.pairs.subjects import subject_words
 from nous_pipelines.nights import end_of
+from nous_pipelines.phases import Phase
 from nous_pipelines.policy import NightPolicy
 from nous_pipelines.proposals import Change, Proposal, Read
 from nous_pipelines.transforms.duplicates import clusters, representatives
@@ -21,15 +22,23 @@ PLACE = ["scope", "user_id", "project_id", "embedding_space_id"]
 """Facts that differ in one of these are never compared."""
 
 CLUSTERS = {"agent_id": pl.String, "cluster_id": pl.String, "member_id": pl.String}
-CANDIDATES = {
+NEIGHBOURS = {
     "agent_id": pl.String,
     "left_id": pl.String,
     "right_id": pl.String,
     "similarity": pl.Float32,
+    "is_across_users": pl.Boolean,
+}
+"""Pairs worth a look, the earlier statement left; those of two users of one project are asked about sharing alone."""
+JUDGED = {
+    **NEIGHBOURS,
+    "is_ordered": pl.Boolean,  # the right one was stated later, not at the same moment
     "verdict": pl.String,
     "confidence": pl.Float32,
+    "slot": pl.String,
     "reason": pl.String,
     "model": pl.String,
+    "pair_hash": pl.String,
 }
 
 
@@ -45,15 +54,13 @@ def mergeable(facts: pl.DataFrame, apart: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def judged_candidates(
-    facts: pl.DataFrame, *, policy: NightPolicy, judge: Judge, undone_merges: pl.DataFrame
-) -> pl.DataFrame:
-    """Return each candidate pair of one agent's facts with its verdict: shape `CANDIDATES`, earlier statement left.
+def judged_candidates(facts: pl.DataFrame, *, policy: NightPolicy, judge: Judge, undone: pl.DataFrame) -> pl.DataFrame:
+    """Return each candidate pair of one agent's facts with its verdict: shape `JUDGED`, earlier statement left.
 
-    Copies of a text are represented once. Memories whose merge a person undid (`undone_merges`: agent_id, targets)
+    Copies of a text are represented once. Memories whose merge a person undid (`undone`: agent_id, kind, targets)
     stay apart and are not asked about again.
     """
-    apart = separated_pairs(undone_merges)
+    apart = separated_pairs(undone)
     found = mergeable(facts, apart)
     copies = representatives(found, alike=["text", "subject", *PLACE])
     distinct = found.join(copies, left_on="id", right_on="representative_id", how="semi").sort("id")
@@ -61,12 +68,14 @@ def judged_candidates(
     pairs = pl.concat([_no_pairs(), *(_similar(group, policy.candidate_similarity) for group in places)])
     judged = _judged(pairs, distinct, judge, apart)
     agent_id = pl.lit(facts["agent_id"][0] if len(facts) else "", pl.String)
-    return judged.select(agent_id.alias("agent_id"), *list(CANDIDATES)[1:]).sort("left_id", "right_id")
+    return judged.select(agent_id.alias("agent_id"), *list(JUDGED)[1:]).sort("left_id", "right_id")
 
 
-def separated_pairs(undone_merges: pl.DataFrame) -> pl.DataFrame:
+def separated_pairs(undone: pl.DataFrame) -> pl.DataFrame:
     """Return (left_id, right_id), both ways round, for every two memories whose merge was undone."""
-    ends = undone_merges.with_row_index("merge").explode("targets").select("merge", "targets")
+    ends = (
+        undone.filter(pl.col("kind") == "merge").with_row_index("merge").explode("targets").select("merge", "targets")
+    )
     return (
         ends.join(ends, on="merge", suffix="_right")
         .filter(pl.col("targets") != pl.col("targets_right"))
@@ -100,6 +109,14 @@ def _similar(facts: pl.DataFrame, threshold: float) -> pl.DataFrame:
 
 
 def _judged(pairs: pl.DataFrame, facts: pl.DataFrame, judge: Judge, apart: pl.DataFrame) -> pl.DataFrame:
+    said = dict(facts.select("id", "learned_at").iter_rows())
+    is_ordered = [said[left] != said[right] for left, right in pairs.select("left_id", "right_id").iter_rows()]
+    pairs = pairs.with_columns(
+        is_ordered=pl.Series(is_ordered, dtype=pl.Boolean),
+        is_across_users=pl.lit(False),  # noqa: FBT003 (polars)
+        slot=pl.lit(None, pl.String),
+        pair_hash=pl.lit("", pl.String),
+    )
     separated = pairs.join(apart, on=["left_id", "right_id"], how="semi").with_columns(
         verdict=pl.lit(Verdict.COMPATIBLE.value),
         confidence=pl.lit(1.0, pl.Float32),
@@ -109,6 +126,7 @@ def _judged(pairs: pl.DataFrame, facts: pl.DataFrame, judge: Judge, apart: pl.Da
     open_pairs = pairs.join(apart, on=["left_id", "right_id"], how="anti")
     verdicts = judge.judge(_statement_pairs(open_pairs, facts))
     judged = open_pairs.with_columns(
+        slot=pl.Series([v.slot for v in verdicts], dtype=pl.String),
         verdict=pl.Series([v.verdict.value for v in verdicts], dtype=pl.String),
         confidence=pl.Series([v.confidence for v in verdicts], dtype=pl.Float32),
         reason=pl.Series([v.reason for v in verdicts], dtype=pl.String),
@@ -129,11 +147,9 @@ def _statement(row: dict[str, Any]) -> Statement:
     return Statement(text=row["content"], subject=row["subject"], stated_at=row["learned_at"], trust=row["trust"])
 
 
-def duplicate_clusters_of(
-    facts: pl.DataFrame, candidates: pl.DataFrame, *, undone_merges: pl.DataFrame
-) -> pl.DataFrame:
+def duplicate_clusters_of(facts: pl.DataFrame, candidates: pl.DataFrame, *, undone: pl.DataFrame) -> pl.DataFrame:
     """Return the facts of one agent that say the same, copies included, without chaining: shape `CLUSTERS`."""
-    found = mergeable(facts, separated_pairs(undone_merges))
+    found = mergeable(facts, separated_pairs(undone))
     is_own = pl.col("left_id").is_in(found["id"].implode())
     accepted = candidates.filter(is_own, pl.col("verdict") == Verdict.SAME.value)
     copies = representatives(found, alike=["text", "subject", *PLACE])
@@ -157,6 +173,20 @@ def merge_proposals_of(
         for (cluster_id,), group in members.group_by(["cluster_id"], maintain_order=True)
     ]
     return [proposal for proposal in proposals if proposal is not None]
+
+
+def merge_phase_of(
+    facts: pl.DataFrame, candidates: pl.DataFrame, cluster_members: pl.DataFrame, *, night: date
+) -> Phase:
+    """Return the merges of one agent with the account of its clusters; one whose members are all pinned stays."""
+    phase = Phase("merge_proposals")
+    for proposal in merge_proposals_of(facts, candidates, cluster_members, night=night):
+        phase.propose(proposal)
+    found = cluster_members.group_by("agent_id").agg(pl.col("cluster_id").n_unique())
+    for agent_id, clusters_found in found.iter_rows():
+        phase.look(agent_id, clusters_found)
+        phase.leave(agent_id, "pinned", clusters_found - phase.proposed.get(agent_id, 0))
+    return phase
 
 
 def _evidence_by_cluster(candidates: pl.DataFrame, members: pl.DataFrame) -> dict[str, list[dict[str, Any]]]:
@@ -191,6 +221,7 @@ def _merge(rows: list[dict[str, Any]], evidence: list[dict[str, Any]], *, night:
             "fact",
             row["member_id"],
             set={"state": "superseded", "superseded_by": canonical["member_id"], "superseded_at": at},
+            action="merged",
         )
         for row in leaving
     ]
@@ -200,7 +231,11 @@ def _merge(rows: list[dict[str, Any]], evidence: list[dict[str, Any]], *, night:
         kind="merge",
         targets=tuple(row["member_id"] for row in merged),
         read_set=tuple(Read("fact", row["member_id"], row["row_version"]) for row in merged),
-        changes=(Change("fact", canonical["member_id"], set=_united(merged)), *_summed_usage(merged), *retired),
+        changes=(
+            Change("fact", canonical["member_id"], set=_united(merged), action="absorbed"),
+            *_summed_usage(merged),
+            *retired,
+        ),
         reason=_reason(merged, evidence),
         evidence={"pairs": evidence, "copies": len(merged) - len({row["content"] for row in merged})},
     )

@@ -1,0 +1,18 @@
+"""What all assets of a night have in common: their partitions."""
+
+from datetime import date
+from functools import partial
+
+import dagster as dg
+
+from nous_pipelines.nights import FIRST_NIGHT, parse_night
+
+NIGHTS = dg.DailyPartitionsDefinition(start_date=FIRST_NIGHT.isoformat(), timezone="UTC", end_offset=1)
+"""One partition is one night for all agents; tonight is among them, so that it can be run before it is over."""
+
+night_asset = partial(dg.asset, partitions_def=NIGHTS, group_name="night")
+
+
+def night_of(context: dg.AssetExecutionContext | dg.AssetCheckExecutionContext) -> date:
+    """Return the night a step works on."""
+    return parse_night(context.partition_key)
