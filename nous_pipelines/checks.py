@@ -4,35 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 from statistics import median
 from typing import Any
 
-import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
-from nous_online.pairs.judging import Judge, Pair, Statement, Verdict
-from nous_pipelines.canaries import CANARIES
-from nous_pipelines.phases import Phase
-from nous_pipelines.policy import Policies
-from nous_pipelines.proposals import Plan, Proposal
-from nous_pipelines.transforms.vectors import vector_matrix
+from nous_online.pairs.judging import Pair, Statement
+from nous_pipelines.canaries import CANARIES, Canary
+from nous_pipelines.evidence import IS_LIVE, Evidence, final_successor
+from nous_pipelines.replaying import worse_of_agent
 
 SHOWN = 5  # offenders named in a description; all of them are counted
-
-
-@dataclass(frozen=True)
-class Evidence:
-    """Everything the checks look at: the plan and the tables it was decided on."""
-
-    plan: Plan
-    facts: pl.DataFrame
-    phases: Sequence[Phase]
-    recalls: pl.DataFrame
-    earlier_leaving: Mapping[str, Sequence[int]]
-    """For each agent, how many memories each of its last 14 nights retired."""
-    policies: Policies
-    judge: Judge
+STATED = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True)
@@ -48,23 +32,23 @@ Check = Callable[[Evidence], CheckResult]
 
 
 def conservation(evidence: Evidence) -> CheckResult:
-    """Whatever leaves `active` is archived or has a living successor of the same agent."""
-    successor, leave = successors(evidence.plan), leaving(evidence.plan)
-    owner = dict(evidence.facts.select("id", "agent_id").iter_rows())
-    alive = set(evidence.facts.filter(pl.col("state") == "active")["id"]) - leave
-    heirs = {
-        memory: final_successor(memory, successor) for memory in (leave | set(successor)) - archived(evidence.plan)
-    }
-    lost = sorted(memory for memory, heir in heirs.items() if heir not in alive or owner[heir] != owner.get(memory))
+    """Whatever leaves use is archived or has a living successor of the same agent."""
+    successor, leaving, rows = evidence.successors, evidence.leaving, evidence.of_plan
+    alive = evidence.live - leaving
+    heirs = {memory: final_successor(memory, successor) for memory in (leaving | set(successor)) - evidence.archived}
+    lost = sorted(
+        memory
+        for memory, heir in heirs.items()
+        if heir not in alive or heir not in rows or rows[heir]["agent_id"] != rows.get(memory, {}).get("agent_id")
+    )
     if lost:
         return failed(f"{len(lost)} memories would leave without a living successor", lost)
-    return held(f"all {len(leave)} memories that leave have a living successor or are archived")
+    return held(f"all {len(leaving)} memories that leave have a living successor or are archived")
 
 
 def no_cycles(evidence: Evidence) -> CheckResult:
     """No memory ends up, by whatever detour, as its own successor."""
-    successor = successors(evidence.plan)
-    circular = sorted(memory for memory in successor if final_successor(memory, successor) is None)
+    circular = sorted(memory for memory in evidence.successors if final_successor(memory, evidence.successors) is None)
     if circular:
         return failed(f"{len(circular)} memories would supersede each other in a circle", circular)
     return held("no memory succeeds itself")
@@ -80,10 +64,10 @@ def reads_what_it_changes(evidence: Evidence) -> CheckResult:
 
 def blast_radius(evidence: Evidence) -> CheckResult:
     """No agent loses more of its active memories in one night than the policy allows."""
-    active = dict(evidence.facts.filter(pl.col("state") == "active").group_by("agent_id").len().iter_rows())
+    active = dict(evidence.memories.filter(IS_LIVE).group_by("agent_id").len().iter_rows())
     counts: dict[str, int] = {}
     for proposal in evidence.plan.proposals:
-        counts[proposal.agent_id] = counts.get(proposal.agent_id, 0) + len(leaving_of(proposal))
+        counts[proposal.agent_id] = counts.get(proposal.agent_id, 0) + len(evidence.leaving_by(proposal))
     complaints = [
         complaint
         for agent_id, count in sorted(counts.items())
@@ -91,7 +75,9 @@ def blast_radius(evidence: Evidence) -> CheckResult:
     ]
     metadata = {"leaving": sum(counts.values()), "active": sum(active.values())}
     if complaints:
-        hint = "look at the proposals; if they are right, raise the limit for this run in the policy"
+        hint = (
+            "look at the proposals (nous diff); if they are right, raise the limit for this run: --policy FIELD=NUMBER"
+        )
         return broken(f"{'; '.join(complaints[:SHOWN])} — {hint}", metadata)
     return held(f"{metadata['leaving']} of {metadata['active']} active memories would leave", metadata)
 
@@ -101,41 +87,51 @@ def excess(agent_id: str, count: int, active: int, evidence: Evidence) -> str | 
     policy = evidence.policies.of(agent_id)
     if count <= policy.free_leaving_count:
         return None
+    would = f"{agent_id}: {count} of {active} memories would leave"
     if count > policy.max_leaving_count:
-        return f"{agent_id}: {count} memories would leave, the limit is {policy.max_leaving_count}"
+        return f"{would}, the limit is {policy.max_leaving_count} (max_leaving_count)"
     if count > policy.max_leaving_share * active:
-        return f"{agent_id}: {count} of {active} memories would leave, the limit is {policy.max_leaving_share:.0%}"
+        return f"{would}, the limit is {policy.max_leaving_share:.0%} (max_leaving_share)"
     earlier = evidence.earlier_leaving.get(agent_id, ())
     usual = median(earlier) if earlier else None
     if usual and count > policy.max_leaving_jump * usual:
-        return f"{agent_id}: {count} memories would leave, {count / usual:.0f} times the usual {usual:g}"
+        limit = f"the limit is {policy.max_leaving_jump:g} times (max_leaving_jump)"
+        return f"{would}, {count / usual:.0f} times the usual {usual:g}; {limit}"
     return None
 
 
 def canaries(evidence: Evidence) -> CheckResult:
     """Pairs with known answers still come out right, so that tonight's verdicts can be believed."""
-    pairs = [Pair(a=Statement(text=c.a), b=Statement(text=c.b), similarity=c.similarity) for c in CANARIES]
-    verdicts = evidence.judge.judge(pairs)
+    verdicts = evidence.judge.judge([pair_of(canary) for canary in CANARIES])
     wrong = [
         f"“{c.a}” / “{c.b}” came out as {v.verdict}"
         for c, v in zip(CANARIES, verdicts, strict=True)
-        if (v.verdict is Verdict.SAME) != c.is_same
+        if v.verdict not in c.allowed
     ]
     if wrong:
-        return failed(f"{len(wrong)} of {len(CANARIES)} canary pairs were judged wrongly", wrong)
+        return failed(
+            f"{len(wrong)} of {len(CANARIES)} canary pairs were judged wrongly; tonight's verdicts can't be believed, "
+            "look at the judge before running the night again",
+            wrong,
+        )
     return held(f"all {len(CANARIES)} canary pairs were judged rightly")
+
+
+def pair_of(canary: Canary) -> Pair:
+    """Return a canary as a judge is asked about it: the second statement was made a day later."""
+    a, b = Statement(canary.a, stated_at=STATED), Statement(canary.b, stated_at=STATED + timedelta(days=1))
+    return Pair(a, b, canary.similarity)
 
 
 def protected(evidence: Evidence) -> CheckResult:
     """No pinned memory leaves, and none gives way to a less trusted one."""
-    known = {row["id"]: row for row in evidence.facts.select("id", "is_pinned", "trust").to_dicts()}
-    successor = successors(evidence.plan)
-    pinned = sorted(memory for memory in leaving(evidence.plan) & known.keys() if known[memory]["is_pinned"])
+    known = evidence.of_plan
+    pinned = sorted(memory for memory in evidence.leaving & known.keys() if known[memory]["is_pinned"])
     if pinned:
         return failed(f"{len(pinned)} pinned memories would leave", pinned)
     weaker = sorted(
         memory
-        for memory, after in successor.items()
+        for memory, after in evidence.successors.items()
         if {memory, after} <= known.keys() and known[after]["trust"] < known[memory]["trust"]
     )
     if weaker:
@@ -143,56 +139,39 @@ def protected(evidence: Evidence) -> CheckResult:
     return held("pinned and trusted memories stay")
 
 
+def budget(evidence: Evidence) -> CheckResult:
+    """What the night's verdicts cost stays within the policy's limit for each agent."""
+    costs: dict[str, float] = {}
+    for proposal in evidence.plan.proposals:
+        costs[proposal.agent_id] = costs.get(proposal.agent_id, 0.0) + proposal.cost_usd
+    over = [
+        f"{agent_id} ({cost:.2f} USD of {evidence.policies.of(agent_id).max_cost_usd:.2f})"
+        for agent_id, cost in sorted(costs.items())
+        if cost > evidence.policies.of(agent_id).max_cost_usd
+    ]
+    total = sum(costs.values())
+    if over:
+        return failed("the night's verdicts cost more than max_cost_usd allows for", over, cost_usd=total)
+    return held(f"the night's verdicts cost {total:.2f} USD", {"cost_usd": total})
+
+
 def recall_does_not_regress(evidence: Evidence) -> CheckResult:
     """What was recalled and used in the last nights stays findable: itself, or the memory that takes its place.
 
-    Each probe's question is asked again, by cosine over all active memories, before the plan and after it. A used
-    memory may not fall out of the probe's result length, nor further down when it was outside already.
+    Each probe's question is asked again, before the plan and after it. A used memory may not fall out of the probe's
+    result length, nor further down when it was outside already.
     """
-    worse: list[str] = []
-    checked = 0
-    probes = evidence.recalls.filter(pl.col("cited_ids").list.len() > 0, pl.col("embedding").is_not_null())
-    for (agent_id,), group in probes.group_by(["agent_id"], maintain_order=True):
-        active = evidence.facts.filter(
-            pl.col("agent_id") == agent_id, pl.col("state") == "active", pl.col("embedding").is_not_null()
-        )
-        ranks = ProbeRanks(active, evidence.plan)
-        for probe in group.select("query", "embedding", "result_limit", "cited_ids").to_dicts():
-            checked += 1
-            worse += ranks.worse(probe)
+    probes = evidence.probes.filter(pl.col("cited_ids").list.len() > 0, pl.col("embedding").is_not_null())
+    touched = {proposal.agent_id for proposal in evidence.plan.proposals}
+    worse = [
+        sentence
+        for (agent_id,), own in probes.group_by(["agent_id"], maintain_order=True)
+        if agent_id in touched
+        for sentence in worse_of_agent(str(agent_id), own, evidence)
+    ]
     if worse:
-        return failed(f"{len(worse)} used memories would be harder to find", worse, checked=checked)
-    return held(f"{checked} probes find what they found before", {"probes": checked})
-
-
-class ProbeRanks:
-    """Ranks of one agent's active memories for a question, before the plan and after it."""
-
-    def __init__(self, active: pl.DataFrame, plan: Plan) -> None:
-        self._place = {memory: row for row, memory in enumerate(active["id"])}
-        self._vectors = vector_matrix(active["embedding"])
-        self._successor = successors(plan)
-        self._stays = ~active["id"].is_in(list(leaving(plan))).to_numpy()
-
-    def worse(self, probe: Mapping[str, Any]) -> list[str]:
-        """Return a sentence for each memory this probe's user cited and would no longer find."""
-        cited = [memory for memory in probe["cited_ids"] if memory in self._place]
-        if not cited:
-            return []  # they left in an earlier night, whose own checks looked after them
-        scores = self._vectors @ np.asarray(probe["embedding"], dtype=np.float32)
-        found: list[str] = []
-        for memory in cited:
-            before = 1 + int((scores > scores[self._place[memory]]).sum())
-            after = self._rank_after(memory, scores)
-            if after is None or after > max(before, probe["result_limit"]):
-                found.append(f"“{probe['query']}”: {memory} at rank {before} before, {after or 'nowhere'} after")
-        return found
-
-    def _rank_after(self, memory: str, scores: NDArray[np.float32]) -> int | None:
-        heir = self._place.get(final_successor(memory, self._successor) or "")
-        if heir is None or not self._stays[heir]:
-            return None
-        return 1 + int((scores[self._stays] > scores[heir]).sum())
+        return failed(f"{len(worse)} used memories would be harder to find", worse, checked=len(probes))
+    return held(f"{len(probes)} probes find what they found before", {"probes": len(probes)})
 
 
 def effect(evidence: Evidence) -> CheckResult:
@@ -216,45 +195,10 @@ CHECKS: Mapping[str, Check] = {
     "blast_radius": blast_radius,
     "canaries": canaries,
     "protected": protected,
+    "budget": budget,
     "recall_does_not_regress": recall_does_not_regress,
     "effect": effect,
 }
-
-
-def successors(plan: Plan) -> dict[str, str]:
-    """Return, for each memory the plan supersedes, the memory that takes its place."""
-    return {
-        change.id: change.set["superseded_by"]
-        for proposal in plan.proposals
-        for change in proposal.changes
-        if change.set.get("superseded_by")
-    }
-
-
-def leaving(plan: Plan) -> set[str]:
-    """Return the memories the plan takes out of `active`."""
-    return {memory for proposal in plan.proposals for memory in leaving_of(proposal)}
-
-
-def archived(plan: Plan) -> set[str]:
-    """Return the memories the plan archives, from where they can be restored."""
-    return {c.id for proposal in plan.proposals for c in proposal.changes if c.set.get("state") == "archived"}
-
-
-def leaving_of(proposal: Proposal) -> set[str]:
-    """Return the memories one proposal takes out of `active`."""
-    return {change.id for change in proposal.changes if change.set.get("state", "active") != "active"}
-
-
-def final_successor(memory: str, successor: Mapping[str, str]) -> str | None:
-    """Follow the successors of a memory to the end; None when they run in a circle."""
-    seen = {memory}
-    while memory in successor:
-        memory = successor[memory]
-        if memory in seen:
-            return None
-        seen.add(memory)
-    return memory
 
 
 def held(sentence: str, metadata: Mapping[str, Any] | None = None) -> CheckResult:

@@ -67,6 +67,8 @@ class NightPolicy:
     """Retired tonight over the median of the last 14 nights; above it something changed that a person should see."""
     free_leaving_count: int = 20
     """Up to here the share and the jump say nothing: a young agent has few memories."""
+    max_cost_usd: float = 5.0
+    """What one night's verdicts and texts for one agent may cost."""
     probe_days: int = 30
     """For how many days what was recalled and used stays a probe that must not get worse."""
 
@@ -146,6 +148,7 @@ RANGES: Mapping[str, tuple[float, float]] = {
     "max_leaving_count": (0, 1e9),
     "max_leaving_jump": (0, 1e9),
     "free_leaving_count": (0, 1e9),
+    "max_cost_usd": (0, 1e9),
 }
 
 

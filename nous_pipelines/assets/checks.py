@@ -8,7 +8,8 @@ import dagster as dg
 from nous_pipelines.apply import earlier_leaving
 from nous_pipelines.assets.nights import night_of
 from nous_pipelines.assets.planning import plan
-from nous_pipelines.checks import CHECKS, Evidence
+from nous_pipelines.checks import CHECKS
+from nous_pipelines.evidence import Evidence, searchable_of, standing_of
 from nous_pipelines.phases import PHASES
 from nous_pipelines.resources import NightRun, as_metadata
 
@@ -25,9 +26,10 @@ def plan_checks(context: dg.AssetCheckExecutionContext, night_run: NightRun) -> 
     made = files.read_plan()
     evidence = Evidence(
         plan=made,
-        facts=taken.table("facts"),
+        memories=standing_of(taken),
+        searchable=searchable_of(taken),
+        probes=taken.table("recalls"),
         phases=[files.read_phase(name) for name in PHASES],
-        recalls=taken.table("recalls"),
         earlier_leaving=earlier_leaving(night_run.database, made),
         policies=night_run.policies(night),
         judge=night_run.judge,

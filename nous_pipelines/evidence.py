@@ -1,0 +1,130 @@
+"""What the checks look at: the plan, and of the store it was decided on no more than they need."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import polars as pl
+
+from nous_online.pairs.judging import Judge
+from nous_pipelines.phases import Phase
+from nous_pipelines.policy import Policies
+from nous_pipelines.proposals import Plan, Proposal
+from nous_pipelines.snapshot import Snapshot
+
+LIVE = {
+    "fact": ("active",),
+    "episode": ("open", "closed"),
+    "procedure": ("active", "review"),
+    "censor": ("active",),
+}
+"""The states in which a memory of each kind is in use; leaving them is what a night has to account for."""
+IS_LIVE = pl.any_horizontal(
+    (pl.col("kind") == kind) & pl.col("state").is_in(list(states)) for kind, states in LIVE.items()
+)
+TABLES = {"fact": "facts", "episode": "episodes", "procedure": "procedures", "censor": "censors"}
+RECALLED = ("fact", "episode", "procedure")
+"""The kinds that are ranked by cosine; censors are matched against actions instead."""
+STANDING = ("agent_id", "id", "state", "trust", "is_pinned")
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """Everything the checks look at: the plan and the tables it was decided on."""
+
+    plan: Plan
+    memories: pl.DataFrame
+    """Every memory: agent_id, id, kind, state, trust, is_pinned."""
+    searchable: Callable[[str], pl.DataFrame]
+    """Of one agent, the memories that recall can find: id, kind, rank_weight, embedding."""
+    probes: pl.DataFrame
+    """What was asked and which of the answers was used: agent_id, query, types, result_limit, cited_ids, embedding."""
+    phases: Sequence[Phase]
+    earlier_leaving: Mapping[str, Sequence[int]]
+    """For each agent, how many memories each of its last 14 nights retired."""
+    policies: Policies
+    judge: Judge
+
+    @cached_property
+    def live(self) -> frozenset[str]:
+        """The memories in use before the plan."""
+        return frozenset(self.memories.filter(IS_LIVE)["id"])
+
+    @cached_property
+    def of_plan(self) -> Mapping[str, dict[str, Any]]:
+        """The rows of the memories the plan changes, or makes successors, by id."""
+        wanted = {change.id for proposal in self.plan.proposals for change in proposal.changes}
+        wanted |= set(self.successors.values())
+        return {row["id"]: row for row in self.memories.filter(pl.col("id").is_in(list(wanted))).to_dicts()}
+
+    @cached_property
+    def successors(self) -> Mapping[str, str]:
+        """For each memory the plan supersedes, the memory that takes its place."""
+        return {
+            change.id: change.set["superseded_by"]
+            for proposal in self.plan.proposals
+            for change in proposal.changes
+            if change.set.get("superseded_by")
+        }
+
+    @cached_property
+    def archived(self) -> frozenset[str]:
+        """The memories the plan archives, from where they can be restored."""
+        return frozenset(
+            change.id
+            for proposal in self.plan.proposals
+            for change in proposal.changes
+            if change.set.get("state") == "archived"
+        )
+
+    @cached_property
+    def leaving(self) -> frozenset[str]:
+        """The memories in use that the plan takes out of use."""
+        return frozenset(memory for proposal in self.plan.proposals for memory in self.leaving_by(proposal))
+
+    def leaving_by(self, proposal: Proposal) -> set[str]:
+        """Return the memories in use that one proposal takes out of use."""
+        return {
+            change.id
+            for change in proposal.changes
+            if change.id in self.live
+            and change.set.get("state", LIVE.get(change.kind, ("",))[0]) not in LIVE[change.kind]
+        }
+
+
+def standing_of(taken: Snapshot) -> pl.DataFrame:
+    """Return every memory of a snapshot as `Evidence.memories` has it."""
+    return pl.concat([
+        taken.table(table, columns=STANDING).with_columns(pl.col("trust").cast(pl.Int64), kind=pl.lit(kind))
+        for kind, table in TABLES.items()
+        if table in taken.counts
+    ])  # fmt: skip
+
+
+def searchable_of(taken: Snapshot) -> Callable[[str], pl.DataFrame]:
+    """Return how to read what recall can find of one agent in a snapshot."""
+
+    def read(agent_id: str) -> pl.DataFrame:
+        return pl.concat([
+            taken.table(TABLES[kind], columns=["id", "state", "rank_weight", "embedding"], agent_ids=[agent_id])
+            .filter(pl.col("state").is_in(list(LIVE[kind])), pl.col("embedding").is_not_null())
+            .select("id", pl.col("rank_weight").cast(pl.Float32), "embedding", kind=pl.lit(kind))
+            for kind in RECALLED
+            if TABLES[kind] in taken.counts
+        ])  # fmt: skip
+
+    return read
+
+
+def final_successor(memory: str, successor: Mapping[str, str]) -> str | None:
+    """Follow the successors of a memory to the end; None when they run in a circle."""
+    seen = {memory}
+    while memory in successor:
+        memory = successor[memory]
+        if memory in seen:
+            return None
+        seen.add(memory)
+    return memory
