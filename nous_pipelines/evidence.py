@@ -90,8 +90,7 @@ class Evidence:
         return {
             change.id
             for change in proposal.changes
-            if change.id in self.live
-            and change.set.get("state", LIVE.get(change.kind, ("",))[0]) not in LIVE[change.kind]
+            if change.id in self.live and "state" in change.set and change.set["state"] not in LIVE[change.kind]
         }
 
 
