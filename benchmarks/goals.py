@@ -74,4 +74,11 @@ GOALS: dict[str, dict[str, Goal]] = {
         "leaked_rows": at_most(0),
     },
     "snapshot": {"over_raw_copy_ratio": at_most(1.5)},
+    "night": {
+        "many_agents_s": at_most(60),
+        "one_agent_s": at_most(60),
+        "peak_mb": at_most(2048),
+        "incremental_over_full_ratio": at_most(0.10),
+        "second_run_changes": at_most(0),
+    },
 }

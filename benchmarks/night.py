@@ -1,0 +1,178 @@
+"""What a whole night costs: many small agents, one large one, a night with little news, and the same night again."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+import psycopg
+
+from benchmarks import peak_mb
+from benchmarks.drawn_nights import SQL, add_facts, fill
+from nous_online import postgres
+from nous_online.database import prepare
+from nous_pipelines.nights import last_night
+
+ROOT = Path(__file__).resolve().parents[1]
+AGENTS, AGENT_FACTS, LARGE_FACTS, EPISODES = 100, 1_000, 100_000, 5_000
+QUICK_AGENTS, QUICK_FACTS, QUICK_EPISODES = 10, 10_000, 500
+NEWS_SHARE = 0.01
+SAMPLE = 1_000
+POLICY = {"max_leaving_share": 1.0, "max_leaving_count": 1e6}
+"""A first night over an import changes more than a usual one may; its operator says so."""
+
+
+@dataclass(frozen=True)
+class Measured:
+    """Four nights of one store: over everything, the same again, and one with one per cent of news."""
+
+    full: Mapping[str, Any]
+    again: Mapping[str, Any]
+    news: Mapping[str, Any]
+    second_run_changes: int
+    sql_s: Mapping[str, float]
+
+
+def run(*, data: Path, quick: bool) -> dict[str, Any]:
+    """Draw two stores and run their nights, each in a process of its own, as `nous night` does."""
+    agents, large, episodes = (QUICK_AGENTS, QUICK_FACTS, QUICK_EPISODES) if quick else (AGENTS, LARGE_FACTS, EPISODES)
+    with tempfile.TemporaryDirectory(prefix="nous-night-") as folder:
+        home = Path(folder) / "home"
+        server = postgres.ensure(home)
+        try:
+            many = measured(
+                server.dsn(), Path(folder) / "many", {f"agent-{n:03}": AGENT_FACTS for n in range(agents)}, episodes=0
+            )
+            one_url = with_database(server.dsn(), "one")
+            one = measured(one_url, Path(folder) / "one", {"aria": large}, episodes=episodes)
+        finally:
+            postgres.stop(home)
+    return described(
+        many, one, f"{agents} agents x {AGENT_FACTS:,} facts; 1 agent x {large:,} facts, {episodes:,} episodes"
+    )
+
+
+def described(many: Measured, one: Measured, stores: str) -> dict[str, Any]:
+    """Put what was measured together."""
+    nights = [night for store in (many, one) for night in (store.full, store.again, store.news)]
+    return {
+        "metrics": {
+            "many_agents_s": many.full["seconds"],
+            "one_agent_s": one.full["seconds"],
+            "peak_mb": max(night["peak_mb"] for night in nights),
+            "incremental_over_full_ratio": max(store.news["seconds"] / store.full["seconds"] for store in (many, one)),
+            "second_run_changes": many.second_run_changes + one.second_run_changes,
+        },
+        "peers": {f"one_agent_sql_{name}_s": seconds for name, seconds in one.sql_s.items()},
+        "notes": [
+            f"{stores}; 3 % repeats, 1 % new values, 2 % as many recalls as facts; offline judge",
+            "default policy but for the blast radius, which a first night over an import has to widen",
+            f"each night in a process of its own, imports included; {NEWS_SHARE:.0%} new facts before the third",
+            f"many: {summed(many)}",
+            f"one: {summed(one)}",
+            *(f"{name}: {told(night)}" for name, night in (("many", many.full), ("one", one.full), ("news", one.news))),
+            f"plain SQL, without checks, events, reasons or undo; neighbours extrapolated from {SAMPLE:,} facts",
+        ],
+    }
+
+
+def summed(store: Measured) -> str:
+    """Return the seconds of the three nights and what they did."""
+    parts = (("full", store.full), ("again", store.again), ("1 % news", store.news))
+    return ", ".join(f"{name} {night['seconds']:.1f} s ({night['applied']:,} applied)" for name, night in parts)
+
+
+def told(night: Mapping[str, Any]) -> str:
+    """Return what each step of a night took."""
+    return ", ".join(f"{step} {seconds:.2f}" for step, seconds in night["steps"].items() if seconds >= 0.05)
+
+
+def with_database(dsn: str, name: str) -> str:
+    """Make another database on the same server and return its URL."""
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        connection.execute(f"create database {name}")  # type: ignore[arg-type]  # one of ours
+    return dsn.rpartition("/")[0] + f"/{name}"
+
+
+def measured(url: str, home: Path, agents: dict[str, int], *, episodes: int) -> Measured:
+    """Fill a store and run its nights."""
+    second = last_night(datetime.now(UTC))
+    first = second - timedelta(days=1)
+    prepare(url)
+    fill(url, agents, episodes=episodes, night=first)
+    sql_s = in_sql(url)
+    full = one_night(url, home, first)
+    before = changes(url)
+    again = one_night(url, home, first)
+    second_run_changes = changes(url) - before
+    add_facts(url, agents, share=NEWS_SHARE, night=second)
+    return Measured(full, again, one_night(url, home, second), second_run_changes, sql_s)
+
+
+def changes(url: str) -> int:
+    """Count the events there are."""
+    with psycopg.connect(url) as connection:
+        return connection.execute(SQL["count_changes"]).fetchall()[0][0]
+
+
+def in_sql(url: str) -> dict[str, float]:
+    """Return the seconds of the same work as single statements over plain copies, where that is possible."""
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute(SQL["copy_for_sql"])
+        seconds = {name: timed(connection, f"sql_{name}") for name in ("archive", "copies", "ranks")}
+        facts = connection.execute("select count(*) from plain").fetchall()[0][0]
+        sample = min(SAMPLE, facts)
+        seconds["neighbours"] = timed(connection, "sql_neighbours", sample=sample) * facts / sample
+        connection.execute(SQL["drop_plain"])
+    return seconds
+
+
+def timed(connection: psycopg.Connection, statement: str, **parameters: Any) -> float:
+    """Run a statement and return its seconds."""
+    start = perf_counter()
+    connection.execute(SQL[statement], parameters)
+    return perf_counter() - start
+
+
+def one_night(url: str, home: Path, night: date) -> dict[str, Any]:
+    """Run a night in a fresh process and return what it took; a night that fails stops the benchmark."""
+    environment = {**os.environ, "NOUS_HOME": str(home), "NOUS_DATABASE_URL": url}
+    start = perf_counter()
+    finished = subprocess.run(  # noqa: S603 - our own module
+        [sys.executable, "-m", "benchmarks.night", night.isoformat()],
+        cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True, check=True,
+    )  # fmt: skip
+    return {**json.loads(finished.stdout.splitlines()[-1]), "seconds": perf_counter() - start}
+
+
+def main(night: str) -> None:
+    """Run one night as `nous night` does, and print its peak memory, its steps and what was applied."""
+    from nous_pipelines.commands import options_for, recorded_runs
+    from nous_pipelines.running import run_night
+
+    with recorded_runs() as instance:
+        outcome = run_night(date.fromisoformat(night), options_for(None, policy=POLICY), instance=instance)
+        steps = instance.get_run_step_stats(outcome.run_id)
+    if not outcome.is_success:
+        raise SystemExit(f"the night of {night} failed: {outcome.failures}")
+    seconds = {
+        stats.step_key: stats.end_time - stats.start_time for stats in steps if stats.start_time and stats.end_time
+    }
+    with psycopg.connect(os.environ["NOUS_DATABASE_URL"]) as connection:
+        rows = connection.execute(
+            "select count(*) from lifecycle.proposals where night = %s and state = 'applied'", [night]
+        ).fetchall()
+    print(json.dumps({"peak_mb": peak_mb(), "steps": seconds, "applied": rows[0][0]}))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
