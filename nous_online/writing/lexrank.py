@@ -6,6 +6,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -22,6 +23,8 @@ Weights = NDArray[np.float64]
 POLICY = WritingPolicy()
 ROUNDS = 60
 """Power iterations; at damping 0.85 the rest is below 0.85^60 = 0.00006 of the whole."""
+WORDLESS = 1e-3
+"""What a sentence has in common with every other, so that one without content words has a direction too."""
 CHATTER = frozenset(
     """yeah yes no oh okay ok well um uh uhm hmm mm mhm right sure great good nice cool awesome wow thanks thank hi
     hello hey bye welcome please sorry really know think just like gonna gotta wanna got get let sounds lol haha
@@ -45,6 +48,17 @@ def content_words(text: str) -> frozenset[str]:
         for word in _WORD.findall(text.casefold())
         if word not in FUNCTION_WORDS and word not in CHATTER and (len(word) > 1 or word.isdigit())
     )
+
+
+def word_vectors(sentences: Sequence[Sentence]) -> Vectors:
+    """Return a unit row for each sentence: its content words, each weighing more the fewer sentences hold it.
+
+    The vectors LexRank was made for (Erkan and Radev 2004, section 3.1), without counts: in a sentence they are one.
+    """
+    holds, counts = incidence([replace(sentence, speaker=None) for sentence in sentences])
+    weights = holds * np.log1p(len(sentences) / np.maximum(counts, 1))
+    named = np.hstack([weights, np.full((len(sentences), 1), WORDLESS)])
+    return (named / np.linalg.norm(named, axis=1, keepdims=True)).astype(np.float32)
 
 
 def lexrank(vectors: Vectors, *, damping: float = POLICY.damping) -> Weights:
