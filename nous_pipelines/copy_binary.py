@@ -40,7 +40,8 @@ END_MARK_SIZE = 2
 ROW_GROUP_SIZE = 4096  # rows encoded together: what one batch of wide vectors holds
 PARSED_AT_ONCE = 8 << 20  # bytes of rows taken together: bounds what is held twice
 FLUSHED_AT_ONCE = 32 << 20  # bytes of a file sent on to the disk together: what is left to wait for at its end
-POSTGRES_EPOCH_US = 946_684_800_000_000  # 2000-01-01 counted from 1970-01-01
+POSTGRES_EPOCH_DAYS = 10_957  # 2000-01-01 counted from 1970-01-01
+POSTGRES_EPOCH_US = POSTGRES_EPOCH_DAYS * 86_400_000_000
 
 
 @dataclass(frozen=True)
@@ -86,9 +87,9 @@ def read_parts(
 ) -> Generator[pl.DataFrame, None, None]:
     """Yield a table without rows, then the rows of a query as they come, every value with the bits it has there.
 
-    Integers, reals, booleans and moments (UTC) become what they are; uuid, text, json and jsonb text; a vector a list
-    of Float32, whatever its width; null stays null. Raises `InvalidInput` for a column of another type: cast it in
-    the query.
+    Integers, reals, booleans, days and moments (UTC) become what they are; uuid, text, json and jsonb text; a vector a
+    list of Float32, whatever its width; null stays null. Raises `InvalidInput` for a column of another type: cast it
+    in the query.
     """
     kinds = _described(connection, query, parameters)
     yield pl.DataFrame(schema={name: DECODERS[kind][0] for name, kind in kinds.items()})
@@ -179,11 +180,13 @@ class FlushedFile:
         self._flushes.append(self._disk.submit(os.fsync, self._file.fileno()))
 
 
-def write_parquet_as_read(parts: Iterable[pl.DataFrame], schema: pl.Schema, path: Path) -> int:
+def write_parquet_as_read(
+    parts: Iterable[pl.DataFrame], schema: pl.Schema, path: Path, *, row_group_size: int = ROW_GROUP_SIZE
+) -> int:
     """Write tables into one file while the next ones are still being read, flush it and return its CRC-32.
 
-    What reading raises comes through. An error leaves half a file: write it into a folder that gets its name when it
-    is whole.
+    The rows of a group are held in memory and encoded together. What reading raises comes through. An error leaves
+    half a file: write it into a folder that gets its name when it is whole.
     """
     raised: list[Exception] = []
 
@@ -197,7 +200,7 @@ def write_parquet_as_read(parts: Iterable[pl.DataFrame], schema: pl.Schema, path
     try:
         with closing(FlushedFile(path)) as file:
             register_io_source(pass_on, schema=schema).sink_parquet(
-                cast("IO[bytes]", file), compression="uncompressed", statistics=False, row_group_size=ROW_GROUP_SIZE
+                cast("IO[bytes]", file), compression="uncompressed", statistics=False, row_group_size=row_group_size
             )
     except Exception:
         if raised:
@@ -301,6 +304,10 @@ def _moments(fields: Fields) -> pl.Series:
     return pl.Series(fields.numbers() + POSTGRES_EPOCH_US)
 
 
+def _days(fields: Fields) -> pl.Series:
+    return pl.Series(fields.numbers() + np.int32(POSTGRES_EPOCH_DAYS))
+
+
 def _texts(fields: Fields) -> pl.Series:
     """Cut texts out one by one, but a text that all rows share only once."""
     size, count = int(fields.sizes[0]), len(fields.sizes)
@@ -336,7 +343,15 @@ def _vectors(fields: Fields) -> pl.Series:
 
 Decoder: TypeAlias = Callable[[Fields], pl.Series]
 
-WIRE_TYPES = {"int2": ">i2", "int4": ">i4", "int8": ">i8", "float4": ">f4", "float8": ">f8", "timestamptz": ">i8"}
+WIRE_TYPES = {
+    "int2": ">i2",
+    "int4": ">i4",
+    "int8": ">i8",
+    "float4": ">f4",
+    "float8": ">f8",
+    "timestamptz": ">i8",
+    "date": ">i4",
+}
 DECODERS: dict[str, tuple[pl.DataType, Decoder]] = {
     "uuid": (pl.String(), _uuids),
     "text": (pl.String(), _texts),
@@ -349,5 +364,6 @@ DECODERS: dict[str, tuple[pl.DataType, Decoder]] = {
     "float8": (pl.Float64(), _numbers),
     "bool": (pl.Boolean(), _flags),
     "timestamptz": (pl.Datetime("us", "UTC"), _moments),
+    "date": (pl.Date(), _days),
     "vector": (pl.List(pl.Float32), _vectors),
 }

@@ -4,35 +4,24 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager, suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime
 from functools import lru_cache
-from itertools import chain
 from pathlib import Path
-from typing import Any, TypeAlias
 from uuid import uuid4
 from zlib import crc32
 
 import polars as pl
-import polars.selectors as cs
-from psycopg import Connection
-from psycopg.sql import SQL, Composed
 
 from nous_online.database import Database
 from nous_online.errors import Unavailable
-from nous_online.statements import statements
-from nous_pipelines.copy_binary import read_parts, read_rows, write_parquet_as_read
 from nous_pipelines.nights import end_of
+from nous_pipelines.tables import BLOCKS, FORMAT, Reading, write_tables
 
-BLOCKS = statements("nous_pipelines", "snapshot.sql")
-LISTS = ("tags", "sources", "encoded_censors", "result_ids", "cited_ids", "targets")
-COUNTS = ("retrieved_count", "cited_count", "ignored_count")
-KEY = ("agent_id", "id")
 READ_TIMEOUT_S = 600.0
 ABANDONED_AFTER_S = 2 * READ_TIMEOUT_S  # without a byte: whoever wrote it was killed, or has long been timed out
-Written: TypeAlias = tuple[int, int]  # how many rows, and the CRC-32 of their file
 
 
 @dataclass(frozen=True)
@@ -45,11 +34,13 @@ class Snapshot:
     counts: dict[str, int]
     checksums: dict[str, int]
     """CRC-32 of each table's file: a spoilt byte in a vector would be read without complaint."""
+    format: int = FORMAT
+    """Which tables and columns it has."""
 
     @property
     def is_final(self) -> bool:
-        """Whether nothing more could be said in this night when the snapshot was taken."""
-        return self.taken_at >= end_of(self.night)
+        """Whether nothing more could be said in this night when the snapshot was taken, and it has all tables."""
+        return self.taken_at >= end_of(self.night) and self.format == FORMAT
 
     def table(
         self, name: str, *, columns: Sequence[str] | None = None, agent_ids: Sequence[str] | None = None
@@ -59,6 +50,12 @@ class Snapshot:
         Raises `Unavailable` when its file is missing or is not the one that was written.
         """
         path = self.folder / f"{name}.parquet"
+        if self.format != FORMAT:
+            message = (
+                f"{self.folder} was taken by an older version of Nous and lacks tables or columns; "
+                "run the night again: it is moved aside and rebuilt as of its night"
+            )
+            raise Unavailable(message)
         try:
             written = path.stat()
             if checksum_at(path, written.st_mtime_ns, written.st_size) != self.checksums.get(name):
@@ -84,7 +81,8 @@ def take_snapshot(
 ) -> Snapshot:
     """Return the snapshot of a night, reading the store only when there is no final one yet.
 
-    A final snapshot is never read again. One taken while its night still lasted is moved aside, not overwritten.
+    A final snapshot is never read again. One taken while its night still lasted, or by a version of Nous that knew
+    fewer tables, is moved aside, not overwritten; what takes its place is the store as it was when the night ended.
     Either all files appear under `folder`, or none. Raises `Unavailable` when they can't be written.
     """
     existing = open_snapshot(folder)
@@ -161,78 +159,29 @@ def _described(folder: Path) -> Snapshot:
             datetime.fromisoformat(values["taken_at"]),
             counts=dict(values["counts"]),
             checksums=dict(values["checksums"]),
+            format=known_format(path, values.get("format", 1)),
         )
     except (OSError, ValueError, KeyError, TypeError) as error:
         message = f"{path} is damaged ({error!r}); move {folder} aside and run the night again to rebuild it"
         raise Unavailable(message) from error
 
 
+def known_format(path: Path, number: int) -> int:
+    """Return the format of a snapshot; raise `Unavailable` for one that a later version of Nous made."""
+    if number > FORMAT:
+        message = f"{path} was written by a newer version of Nous (format {number}, known here: {FORMAT}); upgrade Nous"
+        raise Unavailable(message)
+    return number
+
+
 def _read(database: Database, folder: Path, *, night: date, probe_days: int, taken_at: datetime) -> None:
-    bounds = {"night": night, "ends_at": end_of(night), "probes_from": end_of(night) - timedelta(days=probe_days)}
     with database.transaction(timeout_s=READ_TIMEOUT_S, is_snapshot=True) as connection:
-        written = {name: write(connection, bounds, folder / f"{name}.parquet") for name, write in TABLES.items()}
+        written = write_tables(Reading(connection, night, probe_days), folder)
     description = {
+        "format": FORMAT,
         "night": night.isoformat(),
         "taken_at": taken_at.isoformat(),
         "counts": {name: count for name, (count, _) in written.items()},
         "checksums": {name: checksum for name, (_, checksum) in written.items()},
     }
     (folder / "snapshot.json").write_text(json.dumps(description), "utf-8")
-
-
-def as_stored(table: pl.DataFrame) -> pl.DataFrame:
-    """Turn JSON lists into lists of text, and reals into the doubles that are printed alike."""
-    return table.with_columns(
-        pl.col(pl.Float32).cast(pl.String).cast(pl.Float64),
-        cs.by_name(*LISTS, require_all=False).str.json_decode(pl.List(pl.String)),
-    )
-
-
-def write_small(connection: Connection, bounds: Mapping[str, Any], path: Path) -> Written:
-    """Write the rows of the query that is named as the file is."""
-    table = as_stored(read_rows(connection, BLOCKS[path.stem], bounds))
-    return len(table), write_parquet_as_read([table], table.schema, path)
-
-
-def write_facts(connection: Connection, bounds: Mapping[str, Any], path: Path) -> Written:
-    """Write the facts by id while they are read, sorting them only where they don't come so."""
-    usage = read_rows(connection, BLOCKS["usage"], bounds)
-    rewound = read_rows(connection, facts_from("rewound"), bounds)
-    is_untouched = connection.execute(BLOCKS["is_untouched"]).fetchone() == (True,)
-    source = facts_from("present" if is_untouched else "present_by_id")
-    with closing(read_parts(connection, source, bounds)) as present:
-        unchanged = (without(part, rewound) for part in present)
-        parts = (with_usage(as_stored(part), usage) for part in chain(unchanged, [rewound]))
-        written = write_parquet_as_read(parts, next(parts).schema, path)
-    ids = pl.read_parquet(path, columns=["id"])["id"]
-    if not (ids.slice(1) > ids.head(-1)).all():
-        by_id = pl.read_parquet(path, memory_map=False).sort("id", "agent_id")
-        written = write_parquet_as_read([by_id], by_id.schema, path)
-    return len(ids), written
-
-
-def facts_from(block: str) -> Composed:
-    """Return the query for the facts as one block has them."""
-    return SQL(BLOCKS["facts"]).format(facts=SQL(BLOCKS[block]))
-
-
-def without(facts: pl.DataFrame, others: pl.DataFrame) -> pl.DataFrame:
-    """Leave out the facts that are in another table too."""
-    return facts.join(others, on=KEY, how="anti", maintain_order="left") if len(others) else facts
-
-
-def with_usage(facts: pl.DataFrame, usage: pl.DataFrame) -> pl.DataFrame:
-    """Add how often each fact was retrieved, cited and ignored, before the vectors, which no join has to move."""
-    if usage.is_empty():
-        counts = pl.DataFrame([pl.Series(name, [0], dtype=pl.Int64).new_from_index(0, len(facts)) for name in COUNTS])
-    else:
-        counts = facts.select(KEY).join(usage, on=KEY, how="left", maintain_order="left").select(COUNTS).fill_null(0)
-    return facts.drop("embedding").hstack(counts).hstack([facts["embedding"]])
-
-
-TABLES: dict[str, Callable[[Connection, Mapping[str, Any], Path], Written]] = {
-    "facts": write_facts,
-    "recalls": write_small,
-    "undone": write_small,
-    "agents": write_small,
-}

@@ -3,11 +3,11 @@ select id::text from migration.identity
 
 -- name: facts
 select f.id, f.agent_id, f.state, f.content, f.subject, f.slot, f.category, to_json(f.tags) as tags, f.confidence,
-       f.source, f.source_kind, f.sources, f.trust, f.is_pinned, f.learned_at, f.last_confirmed_at,
+       f.source, f.source_kind, f.source_episode_id, f.sources, f.trust, f.is_pinned, f.learned_at, f.last_confirmed_at,
        f.confirmation_count, f.superseded_by, f.superseded_at, f.valid_from, f.valid_to, f.archived_at,
-       f.encoded_frame, f.encoded_censors, f.scope, f.user_id, f.project_id, f.rank_weight,
+       f.contradiction_status, f.encoded_frame, f.encoded_censors, f.scope, f.user_id, f.project_id, f.rank_weight,
        f.embedding_space_id, f.row_version, f.is_rewound, f.embedding
-from ({facts}) f
+from ({memories}) f
 
 -- name: present
 -- What was said before the end of the night, as it is now. It is read alone: a join would cost as much again.
@@ -22,21 +22,118 @@ select s.n_tup_ins >= c.reltuples and s.n_tup_upd + s.n_tup_del = 0
 from pg_stat_user_tables s join pg_class c on c.oid = s.relid
 where s.relid = 'heart.facts'::regclass
 
+-- name: later
+-- What was changed since the end of the night, and the columns as they were before the first of those changes. What the
+-- night itself did later is no mark: its snapshot, made again, is the one it was decided on.
+select e.agent_id, e.memory_id, bool_or(e.night is distinct from %(night)s::date) as is_rewound,
+       coalesce(jsonb_object_agg(b.key, b.value order by e.id desc) filter (where b.key is not null), '{{}}')
+           || jsonb_build_object('row_version', min(e.version_before)) as before
+from lifecycle.events e left join jsonb_each(e.before) b on true
+where e.effective_at >= %(ends_at)s and e.memory_kind = %(kind)s and e.version_before > 0
+group by e.agent_id, e.memory_id
+
 -- name: rewound
--- What was changed since the end of the night, with every later change taken back: the facts as they were then.
--- Such a row is marked, so that a night of the past changes nothing decided since.
-with later as (
-    select e.memory_id, jsonb_object_agg(b.key, b.value order by e.id desc) as before
-    from lifecycle.events e cross join jsonb_each(e.before) b
-    where e.effective_at >= %(ends_at)s and e.memory_kind = 'fact' and e.version_before > 0
-    group by e.memory_id
-)
-select r.*, true as is_rewound
-from heart.facts f join later l on l.memory_id = f.id cross join jsonb_populate_record(f, l.before) r
+-- The facts that were changed since, as they were then. Such a row is marked, so that a night of the past changes
+-- nothing decided since.
+with later as ({later})
+select r.*, l.is_rewound
+from heart.facts f join later l on l.agent_id = f.agent_id and l.memory_id = f.id
+    cross join jsonb_populate_record(f, l.before) r
 where f.learned_at < %(ends_at)s
+order by f.id, f.agent_id
+
+-- name: as_of
+-- Procedures or censors as they were at the end of the night.
+with later as ({later})
+select m.*, false as is_rewound
+from {table} m
+where m.learned_at < %(ends_at)s
+  and not exists (select from later l where l.agent_id = m.agent_id and l.memory_id = m.id)
+union all
+select r.*, l.is_rewound
+from {table} m join later l on l.agent_id = m.agent_id and l.memory_id = m.id
+    cross join jsonb_populate_record(m, l.before) r
+where m.learned_at < %(ends_at)s
+
+-- name: episodes_as_of
+-- Episodes as they were at the end of the night. Where an event keeps only how long a text was, or in which tier it went
+-- to cold storage, the text is read there, or cut off what it grew to. One told in full once it was over was nobody's
+-- memory before that.
+with later as ({later}),
+images as (
+    select e.agent_id, e.memory_id, b.key, e.id, b.value #>> '{{}}' as plain,
+           case when jsonb_typeof(b.value) = 'object' then (b.value ->> 'characters')::integer end as characters,
+           case when jsonb_typeof(b.value) = 'object' then b.value ->> 'cold_text' end as tier
+    from lifecycle.events e cross join jsonb_each(e.before) b
+    where e.effective_at >= %(ends_at)s and e.memory_kind = 'episode' and e.version_before > 0
+      and b.key in ('detail', 'summary', 'compressed')
+),
+kept as (
+    select distinct on (agent_id, memory_id, key) * from images where characters is null
+    order by agent_id, memory_id, key, id
+),
+texts as (
+    select m.agent_id, m.id as memory_id, jsonb_object_agg(i.key, left(
+        case when k.id is null or (k.tier is not null and c.tier is null)
+             then case i.key when 'detail' then m.detail when 'summary' then m.summary else m.compressed end
+             when k.tier is null then k.plain
+             else case i.key when 'detail' then c.detail when 'summary' then c.summary else c.compressed end end,
+        coalesce(i.characters, 2147483647))) as texts
+    from (
+        select i.agent_id, i.memory_id, i.key, min(i.characters) filter (where k.id is null or i.id < k.id) as characters
+        from images i left join kept k using (agent_id, memory_id, key)
+        group by i.agent_id, i.memory_id, i.key
+    ) i
+    join heart.episodes m on m.agent_id = i.agent_id and m.id = i.memory_id
+    left join kept k on k.agent_id = i.agent_id and k.memory_id = i.memory_id and k.key = i.key
+    left join heart.cold_texts c on c.agent_id = i.agent_id and c.memory_id = i.memory_id and c.tier = k.tier
+    group by m.agent_id, m.id
+),
+then_there as (
+    select m.* from heart.episodes m
+    where m.started_at < %(ends_at)s and not exists (
+        select from lifecycle.events e
+        where e.agent_id = m.agent_id and e.memory_id = m.id and e.effective_at >= %(ends_at)s and e.version_before = 0)
+)
+select m.*, false as is_rewound
+from then_there m
+where not exists (select from later l where l.agent_id = m.agent_id and l.memory_id = m.id)
+union all
+select r.*, l.is_rewound
+from heart.episodes m join then_there t on t.agent_id = m.agent_id and t.id = m.id
+    join later l on l.agent_id = m.agent_id and l.memory_id = m.id
+    left join texts x on x.agent_id = m.agent_id and x.memory_id = m.id
+    cross join jsonb_populate_record(m, l.before || coalesce(x.texts, '{{}}')) r
+
+-- name: episodes
+select m.id, m.agent_id, m.state, m.title, m.summary, m.compressed, m.index_word, m.detail, m.compression_tier,
+       m.started_at, m.ended_at, m.completed_at, m.completion_note, to_json(m.tags) as tags,
+       to_json(m.participants) as participants, m.outcome, m.surprise_level, to_json(m.lessons_learned) as lessons_learned,
+       to_json(m.procedures_activated) as procedures_activated, to_json(m.decision_ids) as decision_ids, m.source_kind,
+       m.trust, m.is_pinned, m.scope, m.user_id, m.project_id, m.rank_weight, m.archived_at, m.embedding_space_id,
+       m.row_version, m.is_rewound, m.embedding
+from ({memories}) m
+order by m.id, m.agent_id
+
+-- name: procedures
+select m.id, m.agent_id, m.state, m.name, m.domain, m.kind, m.activation_count, m.success_count, m.failure_count,
+       m.last_activated_at, m.review_reason, to_json(m.related_procedures) as related_procedures, m.trust, m.is_pinned,
+       m.learned_at, m.scope, m.user_id, m.project_id, m.rank_weight, m.archived_at, m.embedding_space_id, m.row_version,
+       m.is_rewound, m.embedding
+from ({memories}) m
+order by m.id, m.agent_id
+
+-- name: censors
+select m.id, m.agent_id, m.state, m.trigger, m.reason, m.severity, m.activation_count, m.false_positive_count,
+       m.escalation_threshold, m.last_activated_at, m.is_pinned, m.trust, m.learned_at, m.expires_at, m.rank_weight,
+       m.archived_at, m.row_version, m.is_rewound
+from ({memories}) m
+order by m.id, m.agent_id
 
 -- name: usage
--- What is counted now without what was counted later: it includes what a memory absorbed in earlier nights.
+-- What is counted now without what was counted later: it includes what a memory absorbed in earlier nights. It was used
+-- last when it was last recalled before the end of the night; of what was recalled longer ago than `uses` reaches, the
+-- counters know the moment.
 with later as (
     select agent_id, memory_id, sum(retrieved) as retrieved_count, sum(cited) as cited_count, sum(ignored) as ignored_count
     from (
@@ -51,19 +148,58 @@ with later as (
         where p.state = 'applied' and p.night >= %(night)s and c.kind = 'usage'
     ) later
     group by agent_id, memory_id
+),
+recalled as (
+    select r.agent_id, u.memory_id, max(r.recalled_at) as last_used_at
+    from heart.recalls r cross join unnest(r.result_ids) u(memory_id)
+    where r.recalled_at < %(ends_at)s and r.recalled_at >= %(uses_from)s
+    group by r.agent_id, u.memory_id
 )
 select u.agent_id, u.memory_id as id,
        greatest(u.retrieved_count - coalesce(l.retrieved_count, 0), 0) as retrieved_count,
        greatest(u.cited_count - coalesce(l.cited_count, 0), 0) as cited_count,
-       greatest(u.ignored_count - coalesce(l.ignored_count, 0), 0) as ignored_count
-from heart.usage u left join later l on l.agent_id = u.agent_id and l.memory_id = u.memory_id
+       greatest(u.ignored_count - coalesce(l.ignored_count, 0), 0) as ignored_count,
+       coalesce(r.last_used_at, case when u.last_used_at < %(ends_at)s then u.last_used_at end) as last_used_at
+from heart.usage u
+    left join later l on l.agent_id = u.agent_id and l.memory_id = u.memory_id
+    left join recalled r on r.agent_id = u.agent_id and r.memory_id = u.memory_id
+
+-- name: uses
+-- How often each memory was retrieved, cited and ignored on each day (UTC) of the year before the end of the night.
+select r.agent_id, m.memory_id, u.memory_kind, (r.recalled_at at time zone 'utc')::date as day, count(*) as retrieved,
+       count(*) filter (where m.memory_id = any(r.cited_ids)) as cited,
+       count(*) filter (where m.memory_id = any(r.ignored_ids)) as ignored
+from heart.recalls r cross join unnest(r.result_ids) m(memory_id)
+    join heart.usage u on u.agent_id = r.agent_id and u.memory_id = m.memory_id
+where r.recalled_at < %(ends_at)s and r.recalled_at >= %(uses_from)s
+group by r.agent_id, m.memory_id, u.memory_kind, day
+order by r.agent_id, m.memory_id, day
 
 -- name: recalls
-select id, agent_id, recalled_at, query, result_limit, frame, to_json(result_ids) as result_ids,
-       to_json(cited_ids) as cited_ids, query_embedding as embedding
+select id, agent_id, recalled_at, query, to_json(types) as types, result_limit, frame, to_json(result_ids) as result_ids,
+       to_json(cited_ids) as cited_ids, to_json(ignored_ids) as ignored_ids, query_embedding as embedding
 from heart.recalls
 where recalled_at < %(ends_at)s and recalled_at >= %(probes_from)s
 order by id, agent_id
+
+-- name: contradictions
+-- Those found before the end of the night, open if they were resolved later.
+select id, agent_id, memory_a, memory_b, case when resolved_at < %(ends_at)s then status else 'open' end as status,
+       case when resolved_at < %(ends_at)s then resolution end as resolution, detected_at
+from heart.contradictions
+where detected_at < %(ends_at)s
+order by id, agent_id
+
+-- name: links
+select agent_id, from_id, to_id, kind, weight from heart.links
+where created_at < %(ends_at)s
+order by agent_id, from_id, to_id, kind
+
+-- name: cold_texts
+-- Which texts lay in cold storage; the texts themselves stay there.
+select agent_id, memory_id, tier, stored_at, purge_after from heart.cold_texts
+where stored_at < %(ends_at)s
+order by agent_id, memory_id, tier
 
 -- name: undone
 -- What a person took back, in whichever night: it is not proposed again.

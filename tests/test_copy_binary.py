@@ -23,7 +23,8 @@ from nous_pipelines.copy_binary import (
     write_parquet_as_read,
     write_parquet_atomically,
 )
-from nous_pipelines.snapshot import COUNTS, take_snapshot
+from nous_pipelines.snapshot import take_snapshot
+from nous_pipelines.tables import COUNTS
 
 IDS = [str(UUID(int=number << 100 | number)) for number in range(1, 6)]
 NIGHT = date(2026, 6, 1)
