@@ -81,4 +81,5 @@ GOALS: dict[str, dict[str, Goal]] = {
         "incremental_over_full_ratio": at_most(0.10),
         "second_run_changes": at_most(0),
     },
+    "lifecycle": {"answers_findable_after_over_before_ratio": at_least(1)},
 }

@@ -99,7 +99,6 @@ def standing_of(taken: Snapshot) -> pl.DataFrame:
     return pl.concat([
         taken.table(table, columns=STANDING).with_columns(pl.col("trust").cast(pl.Int64), kind=pl.lit(kind))
         for kind, table in TABLES.items()
-        if table in taken.counts
     ])  # fmt: skip
 
 
@@ -112,7 +111,6 @@ def searchable_of(taken: Snapshot) -> Callable[[str], pl.DataFrame]:
             .filter(pl.col("state").is_in(list(LIVE[kind])), pl.col("embedding").is_not_null())
             .select("id", pl.col("rank_weight").cast(pl.Float32), "embedding", kind=pl.lit(kind))
             for kind in RECALLED
-            if TABLES[kind] in taken.counts
         ])  # fmt: skip
 
     return read
