@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
+import time
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
-from dataclasses import asdict
 from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -12,7 +12,7 @@ from uuid import UUID
 
 import typer
 
-from nous_online.cli.output import AgentOption, JsonOption, escaped, show, show_error, show_json, show_note, waiting
+from nous_online.cli.output import AgentOption, JsonOption, escaped, plain, show, show_error, show_json, show_note
 from nous_online.errors import InvalidInput
 from nous_pipelines.nights import nights_between, parse_night
 
@@ -69,8 +69,8 @@ def night(  # noqa: PLR0913 (one parameter for each option)
     outcomes: list[NightOutcome] = []
     with recorded_runs() as instance:
         for each in wanted:
-            with waiting(f"night {each} …"):
-                outcomes.append(run_night(each, options, instance=instance))
+            with progress(each, is_single=len(wanted) == 1) as tell:
+                outcomes.append(run_night(each, options, instance=instance, tell=tell))
             if not as_json:
                 show_outcome(outcomes[-1], is_dry_run=dry_run)
             if not outcomes[-1].is_success:
@@ -88,36 +88,61 @@ def diff(*, night: NightOption = None, agent: AgentOption = None, as_json: JsonO
 
     [dim]$[/dim] nous diff --night 2026-11-20
 
-    [dim]$[/dim] nous diff --json | jq '.merged[].kept'
+    [dim]$[/dim] nous diff --json | jq '.entries[].changed[].text'
     """
     from nous_pipelines.morning import show_diff
     from nous_pipelines.running import read_report
 
-    found = read_report(chosen_night(night), options_for(agent)).of_agent(agent)
+    found = read_report(chosen_night(night), options_for(agent), shown=None)
     if as_json:
-        show_json(asdict(found))
+        show_json({"night": found.night, "plan_hash": found.plan_hash, "entries": found.entries})
     else:
         show_diff(found)
 
 
-def report(*, night: NightOption = None, agent: AgentOption = None, as_json: JsonOption = False) -> None:
-    """Tell what a night did and why, what it kept apart and why, and how to take it back.
+def report(
+    *,
+    night: NightOption = None,
+    html: Annotated[
+        Path | None, typer.Option("--html", metavar="FILE", help="Write it as one HTML page with plots instead.")
+    ] = None,
+    open_page: Annotated[bool, typer.Option("--open", help="Open that page in the browser.")] = False,
+    agent: AgentOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Tell what a night did and why, what it left alone and why, how the store stands, and how to take it all back.
 
     [bold]Examples[/bold]
 
     [dim]$[/dim] nous report
 
     [dim]$[/dim] nous report --night 2026-11-20 --agent aria
+
+    [dim]$[/dim] nous report --html report.html --open
     """
     from nous_pipelines.morning import show_report
     from nous_pipelines.running import read_report
 
-    found = read_report(chosen_night(night), options_for(agent)).of_agent(agent)
+    if open_page and html is None:
+        raise InvalidInput("the command names no file: --open opens the page that --html FILE writes")
+    found = read_report(chosen_night(night), options_for(agent))
+    if html is not None:
+        write_report(html, found, is_opened=open_page)
     if as_json:
-        show_json({**asdict(found), "counts": found.counts})
-    else:
+        show_json({**plain(found), "counts": found.counts, "cost_usd": found.cost_usd})
+    elif html is None:
         show_report(found)
-        show_note(f"\ntake it back: nous undo --night {found.night}, or --proposal ID (ids: --json)")
+        show_note(f"\ntake it back: {found.undo}, or --proposal ID (ids: --json)")
+
+
+def write_report(path: Path, report: NightReport, *, is_opened: bool) -> None:
+    """Write a report as a page, say where, and open it if wanted."""
+    from nous_pipelines.page import write_page
+
+    page = write_page(path, report).resolve()
+    show_note(f"the report of night {report.night} is at {page}")
+    if is_opened:
+        typer.launch(page.as_uri())
 
 
 def undo(
@@ -258,6 +283,26 @@ def recorded_runs() -> Generator[DagsterInstance]:
         yield instance
 
 
+@contextmanager
+def progress(night: date, *, is_single: bool) -> Generator[Callable[[str], None]]:
+    """Show on a terminal which step of a night has just ended, a line for each when it is the only night."""
+    from nous_online.cli.output import stderr
+
+    console = stderr()
+    if not console.is_terminal:
+        yield lambda step: None
+        return
+    began = time.monotonic()
+    with console.status(f"night {night} …") as status:
+
+        def tell(step: str) -> None:
+            status.update(f"night {night}: after {step} …")
+            if is_single:
+                console.print(f"  {time.monotonic() - began:5.1f} s  {step}", style="dim")
+
+        yield tell
+
+
 def show_outcome(outcome: NightOutcome, *, is_dry_run: bool) -> None:
     """Print what a run came to, in a few lines."""
     for failure in outcome.failures:
@@ -266,11 +311,12 @@ def show_outcome(outcome: NightOutcome, *, is_dry_run: bool) -> None:
         return
     counts = outcome.report.counts
     mark = "[green]✓[/green]" if outcome.is_success else "[red]✗[/red]"
-    verb = "would be merged" if is_dry_run or not outcome.is_success else "merged"
-    show(
-        f"{mark} night {outcome.night}: {counts['retired']} memories {verb} into {counts['merges']}, "
-        f"{counts['kept_apart']} look-alikes kept apart; {counts['active_before']} → {counts['active_after']} active"
-    )
+    would = "this would be done: " if is_dry_run or not outcome.is_success else ""
+    show(f"{mark} night {outcome.night}: {would}{outcome.report.summary}")
+    for stop in outcome.report.stopped:
+        show_note(f"  what to do about {stop.check}: {stop.advice}")
+    if counts["waiting"]:
+        show_note(f"  {counts['waiting']} proposals wait for the next night")
     if counts["stale"] or counts["refused"]:
         show(f"  [yellow]{counts['stale']} went stale, {counts['refused']} were refused[/yellow]; they changed nothing")
     show_note(

@@ -1,36 +1,103 @@
-"""The morning report: what the night changed and why, what it kept apart and why, and how to take it back."""
+"""The morning report as values: what the night changed and why, what it left alone, and how to take it back."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import date
 from typing import Any
 
-import polars as pl
-
 from nous_online.pairs.judging import Verdict
-from nous_pipelines.apply import StoredProposal
-from nous_pipelines.files import NightFiles
-from nous_pipelines.proposals import Proposal
-from nous_pipelines.snapshot import Snapshot
+from nous_pipelines.policy import NightPolicy
+from nous_pipelines.proposals import PRECEDENCE
 
 SHOWN = 20
+"""Entries of one kind and state that a report shows; all of them are counted, and `nous diff` has them all."""
+IN_FORCE = ("proposed", "applied")
 NOT_IN_FORCE = ("stale", "refused", "undone")
 
 
 @dataclass(frozen=True)
-class Merged:
-    """One merge in words: what stays, what points to it from now on, and why."""
+class Words:
+    """How a report speaks of one kind of proposal."""
+
+    title: str
+    figure: str
+    """Its name among the counts."""
+    done: str
+    """What was done, after a number of proposals."""
+
+
+WORDS: Mapping[str, Words] = {
+    "merge": Words("Merged", "merges", "clusters merged"),
+    "supersede": Words("Superseded", "superseded", "superseded"),
+    "contradiction": Words("Contradictions found", "contradictions", "contradictions opened"),
+    "tier": Words("Condensed", "condensed", "episodes condensed"),
+    "promote": Words("Promoted", "promoted", "promoted"),
+    "demote": Words("Demoted", "demoted", "demoted"),
+    "archive": Words("Archived", "archived", "archived"),
+    "link": Words("Linked", "linked", "linked"),
+    "share": Words("Shared with the project", "shared", "shared"),
+    "censor": Words("Censors retired", "censors_retired", "censors retired"),
+    "procedure": Words("Procedures to review", "procedures_flagged", "procedures flagged"),
+}
+
+
+@dataclass(frozen=True)
+class Outline:
+    """As much of a proposal as counting and choosing need: there may be tens of thousands."""
+
+    id: str
+    agent_id: str
+    kind: str
+    state: str
+    size: int
+    """How many memories it is about."""
+    leaving: int
+    """How many facts it takes out of `active`."""
+
+
+@dataclass(frozen=True)
+class Changed:
+    """One memory a proposal changes: how it reads, and what becomes of it."""
+
+    kind: str
+    id: str
+    text: str
+    before: str
+    after: str
+
+    @property
+    def move(self) -> str:
+        """What becomes of it, in a few words."""
+        return f"{self.before} → {self.after}" if self.before else self.after
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One proposal in words: what it is about, why, what became of it, and how to take it back."""
 
     proposal_id: str
     agent_id: str
-    kept: str
-    retired: tuple[str, ...]
-    reason: str
-    similarity: float
-    """Of the two members least alike; 1 for copies."""
+    kind: str
     state: str
+    reason: str
+    outcome: str | None
+    """Why it went stale, was refused or taken back."""
+    told: tuple[str, ...]
+    """The texts of its targets; of a merge the canonical memory comes first."""
+    changed: tuple[Changed, ...]
+
+    @property
+    def undo(self) -> str:
+        """The command that takes this one back."""
+        return f"nous undo --proposal {self.proposal_id}"
+
+    @property
+    def is_in_force(self) -> bool:
+        """Whether it holds, or will once the plan is applied."""
+        return self.state in IN_FORCE
 
 
 @dataclass(frozen=True)
@@ -46,148 +113,207 @@ class KeptApart:
 
 
 @dataclass(frozen=True)
+class Waiting:
+    """A proposal that waits for the next night, since a memory of it is changed by another one tonight."""
+
+    proposal_id: str
+    agent_id: str
+    kind: str
+    reason: str
+    told: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Account:
+    """What one phase looked at, took up, and left alone for which reason."""
+
+    phase: str
+    eligible: int
+    proposed: int
+    left: Mapping[str, int]
+
+
+@dataclass(frozen=True)
+class Offender:
+    """A memory or proposal that a failed check names, as people know it."""
+
+    id: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Stopped:
+    """A check that kept the plan from being applied, whom it accuses, and what to do about it."""
+
+    check: str
+    description: str
+    offenders: tuple[Offender, ...]
+    advice: str
+
+
+@dataclass(frozen=True)
+class PolicyUsed:
+    """In which fields the policy of the night was another than the default, for all and for single agents."""
+
+    changed: Mapping[str, Any]
+    agents: Mapping[str, Mapping[str, Any]]
+
+    @property
+    def lines(self) -> list[str]:
+        """The differences in words, one a field."""
+        default = NightPolicy().as_dict()
+        told = [f"{name} = {value} (default {default.get(name)})" for name, value in self.changed.items()]
+        return told + [
+            f"{agent_id}: {name} = {value} (default {default.get(name)})"
+            for agent_id, own in self.agents.items()
+            for name, value in own.items()
+        ]
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What the night asked of a language model, failed calls included."""
+
+    purpose: str
+    model: str
+    requests: int
+    failed: int
+    tokens: int
+    usd: float
+
+
+@dataclass(frozen=True)
+class NightFigures:
+    """How the store stood after one night, summed over the agents of the report."""
+
+    night: date
+    figures: Mapping[str, float]
+
+
+@dataclass(frozen=True)
 class NightReport:
-    """Everything a person wants to know of one night."""
+    """Everything a person wants to know of one night; entries are cut to some of each kind, figures are whole."""
 
     night: date
     plan_hash: str
+    agent_ids: tuple[str, ...]
+    """Whom the report is about; empty for all."""
     active_by_agent: Mapping[str, int]
-    """How many memories each agent had before the night."""
-    merged: tuple[Merged, ...]
-    kept_apart: tuple[KeptApart, ...]
-    checks: tuple[dict[str, Any], ...]
+    """How many active facts each agent had before the night."""
+    figures: Mapping[str, Mapping[str, Mapping[str, int]]]
+    """For each kind and state: proposals, memories they are about, facts leaving `active`."""
+    entries: tuple[Entry, ...] = ()
+    kept_apart: tuple[KeptApart, ...] = ()
+    apart_by_verdict: Mapping[str, int] = field(default_factory=dict[str, int])
+    waiting: tuple[Waiting, ...] = ()
+    waiting_by_kind: Mapping[str, int] = field(default_factory=dict[str, int])
+    accounts: tuple[Account, ...] = ()
+    checks: tuple[dict[str, Any], ...] = ()
+    stopped: tuple[Stopped, ...] = ()
+    policy: PolicyUsed = field(default_factory=lambda: PolicyUsed({}, {}))
+    costs: tuple[Cost, ...] = ()
+    health: tuple[NightFigures, ...] = ()
 
     @property
     def counts(self) -> dict[str, int]:
-        """The figures of the night; what went stale or was taken back does not count as retired."""
+        """The figures of the night; what went stale, was refused or taken back counts as such alone."""
         before = sum(self.active_by_agent.values())
-        in_force = [merge for merge in self.merged if merge.state in {"proposed", "applied"}]
-        retired = sum(len(merge.retired) for merge in in_force)
         return {
             "active_before": before,
-            "active_after": before - retired,
-            "merges": len(in_force),
-            "retired": retired,
-            "kept_apart": len(self.kept_apart),
-            "unsure": sum(pair.verdict == Verdict.UNSURE.value for pair in self.kept_apart),
-            **{state: sum(merge.state == state for merge in self.merged) for state in NOT_IN_FORCE},
+            "active_after": before - sum(self.in_force(kind, "leaving") for kind in PRECEDENCE),
+            **{WORDS[kind].figure: self.in_force(kind) for kind in PRECEDENCE},
+            "retired": self.in_force("merge", "memories") - self.in_force("merge"),
+            "kept_apart": sum(self.apart_by_verdict.values()),
+            "unsure": self.apart_by_verdict.get(Verdict.UNSURE.value, 0),
+            **{state: sum(self.number(kind, state) for kind in PRECEDENCE) for state in NOT_IN_FORCE},
+            "waiting": sum(self.waiting_by_kind.values()),
         }
 
-    def of_agent(self, agent_id: str | None) -> NightReport:
-        """Return the part of the report that is about one agent; all of it for None."""
-        if agent_id is None:
-            return self
-        return replace(
-            self,
-            active_by_agent={agent: count for agent, count in self.active_by_agent.items() if agent == agent_id},
-            merged=tuple(merge for merge in self.merged if merge.agent_id == agent_id),
-            kept_apart=tuple(pair for pair in self.kept_apart if pair.agent_id == agent_id),
-        )
+    @property
+    def cost_usd(self) -> float:
+        """What the night cost."""
+        return sum(cost.usd for cost in self.costs)
 
     @property
-    def markdown(self) -> str:
-        """The report as Markdown, at most 20 entries a section."""
-        before, after = self.counts["active_before"], self.counts["active_after"]
-        lines = [
-            f"# Night {self.night}",
-            f"Plan `{self.plan_hash[:12]}` — {before} active memories before, {after} after.",
-            f"## Merged ({len(self.merged)})",
-            *(line for merge in self.merged[:SHOWN] for line in merge_lines(merge)),
-            f"## Look alike, kept apart ({len(self.kept_apart)})",
-            *(line for pair in self.kept_apart[:SHOWN] for line in apart_lines(pair)),
-            "## Checks",
-            *(
-                f"- {'✓' if check['passed'] else '✗'} **{check['name']}** {check['description']}"
-                for check in self.checks
-            ),
-            "## Take it back",
-            f"`nous undo --night {self.night}` takes back the whole night, `nous undo --proposal ID` one merge.",
-        ]
-        return "\n\n".join(lines)
+    def undo(self) -> str:
+        """The command that takes the whole night back, as far as this report goes."""
+        return f"nous undo --night {self.night}{self.narrowed}"
+
+    @property
+    def narrowed(self) -> str:
+        """The option that narrows a command to the agent of this report, if it is about one."""
+        return f" --agent {self.agent_ids[0]}" if len(self.agent_ids) == 1 else ""
+
+    def undo_kind(self, kind: str) -> str:
+        """Return the command that takes back everything of one kind."""
+        return f"nous undo --night {self.night} --kind {kind}{self.narrowed}"
+
+    def number(self, kind: str, state: str, what: str = "proposals") -> int:
+        """Return how many proposals, memories or leaving facts there are of one kind and state."""
+        return self.figures.get(kind, {}).get(state, {}).get(what, 0)
+
+    def in_force(self, kind: str, what: str = "proposals") -> int:
+        """Return how many there are of one kind that hold, or would if the plan were applied."""
+        return sum(self.number(kind, state, what) for state in IN_FORCE)
+
+    @property
+    def kinds(self) -> list[str]:
+        """The kinds of which something holds, in the order of precedence."""
+        return [kind for kind in PRECEDENCE if self.in_force(kind)]
+
+    def of_kind(self, kind: str) -> list[Entry]:
+        """Return the entries shown of one kind that hold."""
+        return [entry for entry in self.entries if entry.kind == kind and entry.is_in_force]
+
+    @property
+    def not_in_force(self) -> list[Entry]:
+        """The entries shown that went stale, were refused or taken back."""
+        return [entry for entry in self.entries if not entry.is_in_force]
+
+    def headline(self, kind: str) -> str:
+        """Return in a few words how much of one kind was done."""
+        number, memories = self.in_force(kind), self.in_force(kind, "memories")
+        if kind == "merge":
+            return f"{memories - number} memories merged into {number}"
+        return f"{number} {WORDS[kind].done}"
+
+    @property
+    def summary(self) -> str:
+        """What the night did, all kinds, in one line."""
+        done = [self.headline(kind) for kind in self.kinds] or ["nothing to change"]
+        counts = self.counts
+        apart = f"; {counts['kept_apart']} look-alikes kept apart" if counts["kept_apart"] else ""
+        return f"{', '.join(done)}{apart}; {counts['active_before']} → {counts['active_after']} active facts"
 
 
-def merge_lines(merge: Merged) -> list[str]:
-    """Return one merge as a list entry, what it retired below what it keeps."""
-    retired = "".join(f"\n  - ~~{text}~~" for text in merge.retired)
-    mark = f" **{merge.state}**" if merge.state in NOT_IN_FORCE else ""
-    return [f"- **{merge.kept}** — {merge.reason} (`{merge.proposal_id}`){mark}{retired}"]
+def figures_of(outlines: Iterable[Outline]) -> dict[str, dict[str, dict[str, int]]]:
+    """Count proposals, their memories and the facts that leave, by kind and state."""
+    counted: dict[str, dict[str, Counter[str]]] = {}
+    for each in outlines:
+        tally = counted.setdefault(each.kind, {}).setdefault(each.state, Counter())
+        tally["proposals"] += 1
+        tally["memories"] += each.size
+        tally["leaving"] += each.leaving
+    return {kind: {state: dict(tally) for state, tally in states.items()} for kind, states in counted.items()}
 
 
-def apart_lines(pair: KeptApart) -> list[str]:
-    """Return one pair that was kept apart as a list entry."""
-    return [f"- “{pair.a}” / “{pair.b}” — {shown_similarity(pair.similarity)}, {pair.verdict}: {pair.reason}"]
+def chosen(outlines: Sequence[Outline], shown: int | None) -> list[Outline]:
+    """Return the first `shown` proposals of each kind and state, in their order by kind; all of them for None."""
+    taken: Counter[tuple[str, str]] = Counter()
+    kept: list[Outline] = []
+    for each in outlines:
+        taken[each.kind, each.state] += 1
+        if shown is None or taken[each.kind, each.state] <= shown:
+            kept.append(each)
+    return sorted(kept, key=lambda each: PRECEDENCE.index(each.kind))
+
+
+def policy_used(used: Mapping[str, Any], agents: Mapping[str, Mapping[str, Any]]) -> PolicyUsed:
+    """Return the differences of a night's policy from the default."""
+    default = NightPolicy().as_dict()
+    return PolicyUsed({name: value for name, value in used.items() if default.get(name) != value}, agents)
 
 
 def shown_similarity(similarity: float) -> str:
     """Return a cosine for people; what is not the same never reads as 1."""
     return f"{min(similarity, 0.999):.3f}"
-
-
-def night_report(snapshot: Snapshot, files: NightFiles, decided: Sequence[StoredProposal]) -> NightReport:
-    """Draw up the report of a night: what any of its runs decided, and what the plan in `files` proposes besides.
-
-    Raises `Unavailable` when the night has not been planned.
-    """
-    plan, facts = files.read_plan(), snapshot.table("facts")
-    agents = list(plan.agent_ids) or facts["agent_id"].unique().to_list()
-    active = facts.filter(pl.col("agent_id").is_in(agents), pl.col("state") == "active")
-    texts = dict(facts.select("id", "content").iter_rows())
-    known = {proposal.id for proposal in decided}
-    open_proposals = [stored(p, texts) for p in plan.proposals if str(p.id) not in known]
-    merged = [merge_of(proposal) for proposal in (*decided, *open_proposals) if proposal.kind == "merge"]
-    return NightReport(
-        night=plan.night,
-        plan_hash=plan.hash,
-        active_by_agent=dict(active.group_by("agent_id").len().sort("agent_id").iter_rows()),
-        merged=tuple(sorted(merged, key=lambda merge: (-len(merge.retired), merge.similarity, merge.proposal_id))),
-        kept_apart=kept_apart(files.read_table("judgements"), texts),
-        checks=tuple(files.read_json("checks")["results"] if files.has("checks") else ()),
-    )
-
-
-def stored(proposal: Proposal, texts: Mapping[str, str]) -> StoredProposal:
-    """Return a proposal of a plan as if it were stored, not decided yet."""
-    return StoredProposal(
-        id=str(proposal.id),
-        agent_id=proposal.agent_id,
-        kind=proposal.kind,
-        targets=list(proposal.targets),
-        reason=proposal.reason,
-        evidence=proposal.evidence,
-        state="proposed",
-        texts={target: texts[target] for target in proposal.targets},
-    )
-
-
-def merge_of(proposal: StoredProposal) -> Merged:
-    """Put a merge in words."""
-    kept, *retired = proposal.targets
-    similarity = min((pair["similarity"] for pair in proposal.evidence["pairs"]), default=1.0)
-    return Merged(
-        proposal_id=proposal.id,
-        agent_id=proposal.agent_id,
-        kept=proposal.texts[kept],
-        retired=tuple(proposal.texts[memory] for memory in retired),
-        reason=proposal.reason,
-        similarity=similarity,
-        state=proposal.state,
-    )
-
-
-def kept_apart(candidates: pl.DataFrame, texts: dict[str, str]) -> tuple[KeptApart, ...]:
-    """Return the pairs that were similar enough and not merged: known differences first, then the most alike."""
-    is_unsure = pl.col("verdict") == Verdict.UNSURE.value
-    rows = candidates.filter(pl.col("verdict") != Verdict.SAME.value).sort(
-        is_unsure, "similarity", "left_id", descending=[False, True, False]
-    )
-    return tuple(
-        KeptApart(
-            row["agent_id"],
-            texts[row["left_id"]],
-            texts[row["right_id"]],
-            row["similarity"],
-            row["reason"],
-            row["verdict"],
-        )
-        for row in rows.to_dicts()
-    )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
@@ -13,16 +13,17 @@ import filelock
 
 from nous_online.database import Database
 from nous_online.errors import Conflict, InvalidInput, NotFound, NousError, Unavailable
-from nous_pipelines.apply import find_agents, proposals_of
+from nous_pipelines.apply import find_agents
 from nous_pipelines.files import NightFiles
 from nous_pipelines.nights import FIRST_NIGHT
 from nous_pipelines.policy import NightPolicy
 from nous_pipelines.proposals import canonical_json
-from nous_pipelines.report import NightReport, night_report
+from nous_pipelines.report import SHOWN, NightReport
+from nous_pipelines.reporting import night_report
 from nous_pipelines.snapshot import night_folder, open_snapshot
 
 if TYPE_CHECKING:
-    from dagster import DagsterInstance, ExecuteInProcessResult
+    from dagster import DagsterInstance, ExecuteInProcessResult, HookDefinition
 
     from nous_pipelines.resources import NightRun
 
@@ -68,17 +69,22 @@ class NightOutcome:
     failures: tuple[str, ...]
 
 
-def run_night(night: date, options: NightOptions, *, instance: DagsterInstance) -> NightOutcome:
-    """Run one night and return its outcome; raise `Conflict` when it is being run already.
+def run_night(
+    night: date, options: NightOptions, *, instance: DagsterInstance, tell: Callable[[str], None] | None = None
+) -> NightOutcome:
+    """Run one night and return its outcome, telling the name of each step that ends.
 
-    Raises `InvalidInput` for a night that has not begun or a policy that makes no sense, `NotFound` for an agent
-    nobody knows, and `Unavailable` when the home can't be written to; nothing was run then.
+    Raises `Conflict` when it is being run already, `InvalidInput` for a night that has not begun or a policy that
+    makes no sense, `NotFound` for an agent nobody knows, and `Unavailable` when the home can't be written to; nothing
+    was run then.
     A night whose checks fail has changed nothing, and says in `failures` which check and why.
     """
     from nous_pipelines.definitions import defs
 
     check(night, options)
     job = defs.resolve_job_def("dry_run" if options.is_dry_run else "nightly")
+    if tell is not None:
+        job = job.with_hooks({telling(tell)})
     folder = folder_of(night, options)
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
@@ -96,6 +102,17 @@ def run_night(night: date, options: NightOptions, *, instance: DagsterInstance) 
     except OSError as error:
         raise Unavailable(f"{folder.parent} can't be written to ({error}); see NOUS_HOME") from error
     return outcome_of(night, result, options)
+
+
+def telling(tell: Callable[[str], None]) -> HookDefinition:
+    """Return a hook that tells the name of every step that succeeded."""
+    from dagster import HookContext, success_hook
+
+    @success_hook(name="tell")
+    def told(context: HookContext) -> None:
+        tell(context.step_key)
+
+    return told
 
 
 def check(night: date, options: NightOptions) -> None:
@@ -155,14 +172,16 @@ def folder_of(night: date, options: NightOptions) -> Path:
         return night_folder(options.home / "snapshots", database, night)
 
 
-def read_report(night: date, options: NightOptions) -> NightReport:
-    """Return the report of a night that ran; raise `NotFound` when it did not."""
+def read_report(night: date, options: NightOptions, *, shown: int | None = SHOWN) -> NightReport:
+    """Return the report of a night that ran, about the agents of the options, with `shown` entries of each kind.
+
+    All entries for None. Raises `NotFound` when the night did not run here.
+    """
     with opened(options) as database:
         folder = night_folder(options.home / "snapshots", database, night)
-        decided = proposals_of(database, night)
-    snapshot, files = open_snapshot(folder), NightFiles(folder, is_dry_run=options.is_dry_run)
-    if not files.has("plan"):
-        files = NightFiles(folder, is_dry_run=True)
-    if snapshot is None or not files.has("plan"):
-        raise NotFound(f"night {night} has not run here; run it with: nous night --date {night}")
-    return night_report(snapshot, files, decided)
+        snapshot, files = open_snapshot(folder), NightFiles(folder, is_dry_run=options.is_dry_run)
+        if not files.has("plan"):
+            files = NightFiles(folder, is_dry_run=True)
+        if snapshot is None or not files.has("plan"):
+            raise NotFound(f"night {night} has not run here; run it with: nous night --date {night}")
+        return night_report(database, snapshot, files, agent_ids=options.agent_ids, shown=shown)

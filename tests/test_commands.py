@@ -68,7 +68,7 @@ def test_a_night_says_in_a_few_lines_what_it_did_and_how_to_take_it_back(heart, 
     result = nous("night", *HERE)
 
     assert result.exit_code == 0, result.output
-    assert "night 2026-06-01: 1 memories merged into 1, 1 look-alikes kept apart; 4 → 3 active" in result.stdout
+    assert "night 2026-06-01: 1 memories merged into 1; 1 look-alikes kept apart; 4 → 3 active facts" in result.stdout
     assert "nous undo --night 2026-06-01" in result.output
     assert sorted(proposals_in(owner).values()) == ["applied"]
 
@@ -99,10 +99,10 @@ def test_a_dry_run_can_be_looked_at_and_changes_nothing(heart, nous, owner):
 
     dry, shown = nous("night", *HERE, "--dry-run"), nous("diff", "--night", "2026-06-01")
 
-    assert "1 memories would be merged into 1" in dry.stdout
+    assert "this would be done: 1 memories merged into 1" in dry.stdout
     assert "nous undo" not in dry.output
     assert shown.exit_code == 0
-    assert f"- {NINE}" in shown.stdout
+    assert f"{NINE}   active → superseded by “{NINE}”" in shown.stdout
     assert facts_in(owner, without=()) == before
 
 
@@ -138,6 +138,7 @@ def test_a_night_that_fails_its_checks_ends_with_an_error_and_the_nights_after_i
         (("night", "--agent", "nobody"), "agent 'nobody' is not known here"),
         (("report", "--night", "2026-06-01"), "has not run here; run it with: nous night --date 2026-06-01"),
         (("diff", "--night", "2026-06-01"), "has not run here"),
+        (("report", "--open"), "names no file: --open opens the page that --html FILE writes"),
         (("undo",), "say what to take back: --night YYYY-MM-DD or --proposal ID"),
         (("undo", "--proposal", "7"), "'7' is no proposal id"),
         (("undo", "--night", "2026-06-01"), "no applied proposal has night=2026-06-01"),
@@ -168,8 +169,8 @@ def test_a_report_tells_what_was_merged_what_was_kept_apart_and_what_was_checked
 
     for part in (NINE, *BACKUPS, "30", "conservation", "canaries"):
         assert part in told.stdout
-    assert [(merge["kept"], merge["retired"], merge["state"]) for merge in plain["merged"]] == [
-        (NINE, [NINE], "applied")
+    assert [(entry["kind"], entry["told"], entry["state"]) for entry in plain["entries"]] == [
+        ("merge", [NINE, NINE], "applied")
     ]
     assert {check["name"] for check in plain["checks"]} == set(CHECKS)
     assert plain["counts"]["kept_apart"] == 1
@@ -181,7 +182,7 @@ def test_a_report_can_be_narrowed_to_an_agent(heart, nous):
 
     others = as_json(nous("report", "--night", "2026-06-01", "--agent", "ben", "--json"))
 
-    assert (others["merged"], others["counts"]["active_before"]) == ([], 0)
+    assert (others["entries"], others["counts"]["active_before"]) == ([], 0)
 
 
 def test_a_night_is_taken_back_and_its_report_says_so(heart, nous, owner):
@@ -194,7 +195,7 @@ def test_a_night_is_taken_back_and_its_report_says_so(heart, nous, owner):
     assert result.exit_code == 0, result.output
     assert "taken back  1 proposals" in result.stdout
     assert facts_in(owner) == before
-    assert as_json(nous("report", "--night", "2026-06-01", "--json"))["merged"][0]["state"] == "undone"
+    assert as_json(nous("report", "--night", "2026-06-01", "--json"))["entries"][0]["state"] == "undone"
     assert owner.execute("select outcome from lifecycle.proposals").fetchone() == ("two offices",)
     assert nous("undo", "--night", "2026-06-01").exit_code == 1
 
@@ -202,7 +203,7 @@ def test_a_night_is_taken_back_and_its_report_says_so(heart, nous, owner):
 def test_one_proposal_is_taken_back_by_the_name_the_report_gives_it(heart, nous, owner):
     remember(heart, NINE, NINE, "Cats like fish.", "Cats like fish.")
     nous("night", *HERE)
-    merged = as_json(nous("diff", "--night", "2026-06-01", "--json"))["merged"]
+    merged = as_json(nous("diff", "--night", "2026-06-01", "--json"))["entries"]
 
     undone = as_json(nous("undo", "--proposal", merged[0]["proposal_id"], "--json"))
 

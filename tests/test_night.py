@@ -361,7 +361,7 @@ def test_a_night_that_is_undone_stays_undone_when_it_is_run_again_and_in_the_nex
     assert following.is_success
     assert facts_in(owner) == before
     assert again.report.counts["undone"] == 1
-    assert [merge.state for merge in read_report(NIGHT, options(database_url, tmp_path)).merged] == ["undone"]
+    assert [entry.state for entry in read_report(NIGHT, options(database_url, tmp_path)).entries] == ["undone"]
 
 
 def test_a_night_that_has_not_run_has_no_report(database_url, heart, tmp_path):

@@ -6,11 +6,15 @@ from dataclasses import asdict
 import dagster as dg
 
 from nous_online.recall import refresh_statistics
-from nous_pipelines.apply import apply_plan, proposals_of
+from nous_pipelines.account import NightAccount
+from nous_pipelines.apply import apply_plan
 from nous_pipelines.assets.nights import night_asset, night_of
+from nous_pipelines.health import measure_health
+from nous_pipelines.markdown import markdown_of
+from nous_pipelines.page import write_page
 from nous_pipelines.phases import PHASES
 from nous_pipelines.proposals import planned
-from nous_pipelines.report import night_report
+from nous_pipelines.reporting import night_report
 from nous_pipelines.resources import NightRun, as_metadata
 
 
@@ -22,12 +26,14 @@ from nous_pipelines.resources import NightRun, as_metadata
 def plan(context: dg.AssetExecutionContext, night_run: NightRun) -> dg.MaterializeResult:
     night = night_of(context)
     files = night_run.files(night)
+    phases = [files.read_phase(name) for name in PHASES]
     made = planned(
         night,
-        [proposal for name in PHASES for proposal in files.read_phase(name).proposals],
+        [proposal for phase in phases for proposal in phase.proposals],
         agent_ids=night_run.agent_ids,
         policy=night_run.policies(night).as_dict(),
     )
+    files.write_json("account", NightAccount.of(made, phases).values)
     files.write_json("plan", made.as_dict())
     return dg.MaterializeResult(
         metadata=as_metadata(
@@ -78,13 +84,23 @@ def word_statistics(context: dg.AssetExecutionContext, night_run: NightRun) -> d
 @night_asset(
     deps=[applied],
     kinds={"markdown"},
-    description="What the night changed and why, what it kept apart and why, and how to take it back.",
+    description="What the night changed and left alone and why, how to take it back, and how the store stands.",
 )
 def report(context: dg.AssetExecutionContext, night_run: NightRun) -> dg.MaterializeResult:
-    night = night_of(context)
-    decided = proposals_of(night_run.database, night)
-    made = night_report(night_run.snapshot(night), night_run.files(night), decided)
-    return dg.MaterializeResult(metadata={**made.counts, "report": dg.MetadataValue.md(made.markdown)})
+    night, files = night_of(context), night_run.files(night_of(context))
+    measure_health(night_run.database, files, night, agent_ids=night_run.agent_ids)
+    made = night_report(night_run.database, night_run.snapshot(night), files, agent_ids=night_run.agent_ids)
+    figures = dict(made.health[-1].figures) if made.health else {}
+    page = write_page(night_run.folder(night) / "report.html", made)
+    return dg.MaterializeResult(
+        metadata={
+            **made.counts,
+            **figures,
+            "cost_usd": made.cost_usd,
+            "report": dg.MetadataValue.md(markdown_of(made)),
+            "page": dg.MetadataValue.path(page),
+        }
+    )
 
 
 def progress(context: dg.AssetExecutionContext, every: int = 500) -> Callable[[int, int], None]:

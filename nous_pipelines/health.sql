@@ -1,0 +1,113 @@
+-- name: measure_health
+-- How each agent's memory stands, of what had been said by the end of the night: one pass over each table.
+-- Bytes over 1.3 are an upper-side estimate of tokens. What pairs of the night say is added as it was counted.
+with facts as (
+    select agent_id,
+           count(*) filter (where state = 'active') as active,
+           count(*) filter (where state = 'superseded') as superseded,
+           count(*) filter (where state = 'archived') as archived,
+           coalesce(sum(octet_length(content)) filter (where state = 'active'), 0) as active_bytes,
+           coalesce(sum(octet_length(content)) filter (where state = 'superseded'), 0) as superseded_bytes,
+           coalesce(sum(octet_length(content)) filter (where state = 'archived'), 0) as archived_bytes
+    from heart.facts where learned_at < %(ends_at)s
+    group by agent_id
+),
+stale as (
+    select agent_id, count(*) filter (where learned_at < latest) as facts
+    from (
+        select agent_id, learned_at,
+               max(learned_at) over (partition by agent_id, slot, scope, user_id, project_id) as latest
+        from heart.facts
+        where state = 'active' and slot is not null and learned_at < %(ends_at)s
+    ) s
+    group by agent_id
+),
+episodes as (
+    select agent_id,
+           count(*) filter (where state <> 'archived' and compression_tier = 'raw') as raw,
+           count(*) filter (where state <> 'archived' and compression_tier = 'summary') as summary,
+           count(*) filter (where state <> 'archived' and compression_tier = 'compressed') as compressed,
+           count(*) filter (where state <> 'archived' and compression_tier = 'fossil') as fossil,
+           count(*) filter (where state = 'archived') as archived,
+           coalesce(sum(octet_length(coalesce(detail, summary, compressed, index_word, title)))
+                    filter (where state <> 'archived'), 0) as bytes
+    from heart.episodes where started_at < %(ends_at)s
+    group by agent_id
+),
+cold as (
+    select agent_id, sum(octet_length(concat(detail, summary, compressed))) as bytes from heart.cold_texts group by agent_id
+),
+procedures as (
+    select agent_id, count(*) filter (where state = 'active') as active, count(*) filter (where state = 'review') as review
+    from heart.procedures where learned_at < %(ends_at)s
+    group by agent_id
+),
+censors as (
+    select agent_id, count(*) filter (where state = 'active') as active
+    from heart.censors where learned_at < %(ends_at)s
+    group by agent_id
+),
+contradictions as (
+    select agent_id, count(*) as open from heart.contradictions
+    where status = 'open' and detected_at < %(ends_at)s
+    group by agent_id
+),
+links as (select agent_id, count(*) as links from heart.links group by agent_id),
+costs as (select agent_id, sum(cost_usd) as usd from heart.llm_requests where night = %(night)s group by agent_id)
+insert into lifecycle.health (agent_id, night, figures)
+select a.id, %(night)s, jsonb_build_object(
+    'facts_active', coalesce(f.active, 0),
+    'facts_superseded', coalesce(f.superseded, 0),
+    'facts_archived', coalesce(f.archived, 0),
+    'facts_stale', coalesce(s.facts, 0),
+    'episodes_raw', coalesce(e.raw, 0),
+    'episodes_summary', coalesce(e.summary, 0),
+    'episodes_compressed', coalesce(e.compressed, 0),
+    'episodes_fossil', coalesce(e.fossil, 0),
+    'episodes_archived', coalesce(e.archived, 0),
+    'procedures_active', coalesce(p.active, 0),
+    'procedures_review', coalesce(p.review, 0),
+    'censors_active', coalesce(c.active, 0),
+    'contradictions_open', coalesce(x.open, 0),
+    'links', coalesce(l.links, 0),
+    'tokens_active', ceil((coalesce(f.active_bytes, 0) + coalesce(e.bytes, 0)) / 1.3),
+    'tokens_saved_by_tiers', ceil(coalesce(t.bytes, 0) / 1.3),
+    'tokens_saved_by_merges', ceil(coalesce(f.superseded_bytes, 0) / 1.3),
+    'tokens_saved_by_archiving', ceil(coalesce(f.archived_bytes, 0) / 1.3),
+    'cost_usd', coalesce(u.usd, 0)
+) || coalesce(%(pairs)s::jsonb -> a.id, %(no_pairs)s::jsonb)
+from heart.agents a
+left join facts f on f.agent_id = a.id
+left join stale s on s.agent_id = a.id
+left join episodes e on e.agent_id = a.id
+left join cold t on t.agent_id = a.id
+left join procedures p on p.agent_id = a.id
+left join censors c on c.agent_id = a.id
+left join contradictions x on x.agent_id = a.id
+left join links l on l.agent_id = a.id
+left join costs u on u.agent_id = a.id
+where %(agent_ids)s::text[] = '{}' or a.id = any(%(agent_ids)s)
+on conflict (agent_id, night) do update set figures = excluded.figures, measured_at = now()
+-- A night run again after later ones would be told of their work: its figures stay.
+where not exists (
+    select from lifecycle.health later where later.agent_id = excluded.agent_id and later.night > excluded.night
+)
+
+-- name: active_among
+select f.id::text
+from unnest(%(agent_ids)s::text[], %(ids)s::uuid[]) w(agent_id, id)
+join heart.facts f on f.agent_id = w.agent_id and f.id = w.id
+where f.state = 'active'
+
+-- name: health_history
+-- The last nights, summed over agents.
+select night, jsonb_object_agg(key, total) as figures
+from (
+    select h.night, f.key, sum(f.value::float8) as total
+    from lifecycle.health h cross join jsonb_each_text(h.figures) f(key, value)
+    where h.night <= %(night)s and h.night > %(night)s - %(nights)s
+      and (%(agent_ids)s::text[] = '{}' or h.agent_id = any(%(agent_ids)s))
+    group by h.night, f.key
+) summed
+group by night
+order by night

@@ -1,0 +1,48 @@
+-- name: outlines
+-- As much of each decided proposal as counting needs; the largest first, among equals what is least alike.
+select p.id::text, p.agent_id, p.kind, p.state, cardinality(p.targets) as size,
+       (select count(*) from jsonb_to_recordset(p.changes) c(kind text, set jsonb)
+        where c.kind = 'fact' and c.set ->> 'state' <> 'active') as leaving
+from lifecycle.proposals p
+where p.night = %(night)s and (%(agent_ids)s::text[] = '{}' or p.agent_id = any(%(agent_ids)s))
+order by cardinality(p.targets) desc, (p.evidence #>> '{pairs,0,similarity}')::float8 nulls last, p.id
+
+-- name: decided
+-- Everything of some proposals, with what the memories they changed were before.
+select p.id::text, p.agent_id, p.kind, p.targets::text[] as targets, p.changes, p.reason, p.outcome, p.state,
+       coalesce((select jsonb_object_agg(e.memory_id, e.before - '{detail,summary,embedding,context_embedding}'::text[])
+                 from lifecycle.events e
+                 where e.agent_id = p.agent_id and e.proposal_id = p.id and e.undoes is null), '{}') as before
+from lifecycle.proposals p
+where p.agent_id = any(%(agent_ids)s) and p.id = any(%(ids)s)
+
+-- name: told
+-- How memories read, and what of them a night may change, as it is now.
+with wanted as (
+    select distinct agent_id, id from unnest(%(agent_ids)s::text[], %(ids)s::uuid[]) w(agent_id, id)
+)
+select f.id::text, 'fact' as kind, f.content as text,
+       jsonb_build_object('state', f.state, 'rank_weight', f.rank_weight, 'scope', f.scope,
+                          'confirmation_count', f.confirmation_count) as now
+from wanted join heart.facts f using (agent_id, id)
+union all
+select e.id::text, 'episode', coalesce(e.title, e.index_word, left(coalesce(e.compressed, e.summary, e.detail), 120), 'untitled'),
+       jsonb_build_object('state', e.state, 'rank_weight', e.rank_weight, 'scope', e.scope,
+                          'compression_tier', e.compression_tier)
+from wanted join heart.episodes e using (agent_id, id)
+union all
+select p.id::text, 'procedure', p.name,
+       jsonb_build_object('state', p.state, 'rank_weight', p.rank_weight, 'scope', p.scope)
+from wanted join heart.procedures p using (agent_id, id)
+union all
+select c.id::text, 'censor', c.trigger || ': ' || c.reason,
+       jsonb_build_object('state', c.state, 'rank_weight', c.rank_weight, 'scope', c.scope, 'severity', c.severity)
+from wanted join heart.censors c using (agent_id, id)
+
+-- name: costs
+select purpose, model, count(*) as requests, count(*) filter (where state = 'failed') as failed,
+       sum(input_tokens + output_tokens) as tokens, sum(cost_usd)::float8 as usd
+from heart.llm_requests
+where night = %(night)s and (%(agent_ids)s::text[] = '{}' or agent_id = any(%(agent_ids)s))
+group by purpose, model
+order by usd desc, purpose, model
