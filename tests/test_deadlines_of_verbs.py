@@ -62,6 +62,7 @@ CASES: dict[str, Case] = {
     "close_episode": lambda h, w, d: h.close_episode(w.ids["closing"], append=DETAIL, deadline_s=d),
     "record_episode": lambda h, w, d: h.record_episode(DETAIL, title="A move", deadline_s=d),
     "get_episode": lambda h, w, d: h.get_episode(w.ids["episode"], deadline_s=d),
+    "full_text": lambda h, w, d: h.full_text(w.ids["episode"], deadline_s=d),
     "episode_artifacts": lambda h, w, d: h.episode_artifacts(w.ids["episode"], deadline_s=d),
     "store_procedure": lambda h, w, d: h.store_procedure("Brew tea", core_tools=["kettle"], deadline_s=d),
     "activate_procedure": lambda h, w, d: h.activate_procedure(w.ids["procedure"], deadline_s=d),

@@ -6,7 +6,8 @@ from datetime import UTC, datetime
 from typing import Unpack
 from uuid import UUID
 
-from nous_online import episodes, telling
+from nous_online import cold_texts, episodes, telling
+from nous_online.cold_texts import FullText
 from nous_online.domain import Episode
 from nous_online.episode_changes import (
     Artifact,
@@ -87,6 +88,16 @@ class EpisodeVerbs(Verbs):
         """Return one episode in whatever state it is; raise `NotFound` when this agent has none of that id."""
         deadline = self.agent.deadline(deadline_s)
         return episodes.get_episode(self.agent, checked_id("episode_id", episode_id), deadline)
+
+    def full_text(self, episode_id: UUID, *, deadline_s: float | None = None) -> FullText:
+        """Return the most detailed text there still is of an episode, also of one that a night condensed.
+
+        Recall shows a condensed episode as short as its tier has it; this reads what went to cold storage, and changes
+        nothing. Raises `NotFound`.
+        """
+        wanted = checked_id("episode_id", episode_id)
+        with self.agent.transaction(self.agent.deadline(deadline_s)) as connection:
+            return cold_texts.full_text(connection, self.agent.id, wanted)
 
     def episode_artifacts(self, episode_id: UUID, *, deadline_s: float | None = None) -> list[Artifact]:
         """Return the commits, pull requests, decision records and files an episode named; `NotFound` without it."""
