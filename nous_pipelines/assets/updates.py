@@ -1,0 +1,33 @@
+"""Later values and contradictions: judgements → update_proposals."""
+
+import dagster as dg
+
+from nous_pipelines.assets.facts import judgements
+from nous_pipelines.assets.nights import night_asset, night_of
+from nous_pipelines.phases import united
+from nous_pipelines.resources import NightRun, as_metadata
+from nous_pipelines.transforms.updates import FACT_COLUMNS, update_phase_of
+
+
+@night_asset(
+    deps=[judgements],
+    kinds={"polars", "json"},
+    description="Facts that give way to a later value of their slot, and facts that contradict each other; those stay.",
+)
+def update_proposals(context: dg.AssetExecutionContext, night_run: NightRun) -> dg.MaterializeResult:
+    night = night_of(context)
+    files = night_run.files(night)
+    judged = files.read_table("judgements")
+    parts = [
+        update_phase_of(
+            judged.filter(judged["agent_id"].is_in(list(chunk.agent_ids))),
+            chunk.table("facts", columns=FACT_COLUMNS),
+            contradictions=chunk.table("contradictions"),
+            undone=chunk.table("undone"),
+            night=night,
+        )
+        for chunk in night_run.chunks(night)
+    ]
+    phase = united("update_proposals", parts)
+    files.write_phase(phase)
+    return dg.MaterializeResult(metadata=as_metadata(phase.metadata()))

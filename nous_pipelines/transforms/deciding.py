@@ -1,0 +1,153 @@
+"""What is to be done about two facts of which the later updates, or contradicts, the earlier: a table of decisions."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from nous_online.pairs.judging import Verdict
+
+SURE_FROM = 0.8
+"""Confidence from which a verdict alone retires a memory; a judge less sure opens a contradiction instead.
+
+The built-in judge gives 0.9 where it read one slot off both statements; one that answers in words and is sure says 0.9
+or more, so what lies below is a judge's own doubt.
+"""
+PLACE = ("scope", "user_id", "project_id", "embedding_space_id")
+STATED = ("learned_at", "last_confirmed_at", "valid_from", "valid_to")
+STANDING = ("trust", "is_pinned", "state", "is_rewound")
+APART = ("merge", "supersede", "contradiction", "share")
+"""Two memories that occur together in one of these, taken back by a person, are left alone."""
+NO, YES = pl.lit(False), pl.lit(True)  # noqa: FBT003 (polars)
+
+
+def decided(
+    judged: pl.DataFrame, facts: pl.DataFrame, *, contradictions: pl.DataFrame, undone: pl.DataFrame
+) -> pl.DataFrame:
+    """Return each pair judged an update or a contradiction, the older statement first, with what to do and why."""
+    asked = judged.filter(
+        pl.col("verdict").is_in([Verdict.UPDATES.value, Verdict.CONTRADICTS.value]), ~pl.col("is_across_users")
+    )
+    known = contradictions.select(
+        "agent_id",
+        left_id=pl.min_horizontal("memory_a", "memory_b"),
+        right_id=pl.max_horizontal("memory_a", "memory_b"),
+    ).with_columns(standing=contradictions["status"])
+    pairs = _in_order(asked, facts).with_columns(
+        first_id=pl.min_horizontal("old_id", "new_id"), second_id=pl.max_horizontal("old_id", "new_id")
+    )
+    apart = separated(pairs, undone)
+    return (
+        pairs.join(
+            known,
+            left_on=["agent_id", "first_id", "second_id"],
+            right_on=["agent_id", "left_id", "right_id"],
+            how="left",
+        )
+        .join(apart.with_columns(is_apart=YES), on=["agent_id", "old_id", "new_id"], how="left")
+        .with_columns(stays=_stays())
+        .with_columns(decision=_decision(), why=pl.coalesce("stays", _doubt()))
+        .sort("agent_id", "old_stated_at", "old_id", "new_id")
+    )
+
+
+def separated(pairs: pl.DataFrame, undone: pl.DataFrame) -> pl.DataFrame:
+    """Return those pairs (agent_id, old_id, new_id) that occur together in something a person took back.
+
+    Memory by memory, not pair by pair: an undone merge of thousands of copies must not become millions of pairs.
+    """
+    taken_back = (
+        undone.filter(pl.col("kind").is_in(list(APART)))
+        .with_row_index("proposal")
+        .select("agent_id", "proposal", id="targets")
+        .explode("id")
+    )
+    ends = pairs.select("agent_id", "old_id", "new_id").unique()
+    return (
+        ends.join(taken_back, left_on=["agent_id", "old_id"], right_on=["agent_id", "id"])
+        .join(
+            taken_back, left_on=["agent_id", "new_id", "proposal"], right_on=["agent_id", "id", "proposal"], how="semi"
+        )
+        .select("agent_id", "old_id", "new_id")
+        .unique()
+    )
+
+
+def _in_order(asked: pl.DataFrame, facts: pl.DataFrame) -> pl.DataFrame:
+    """Put the older statement of each pair first; the columns of both begin with old_ and new_."""
+    said = facts.select("agent_id", "id", *PLACE, *STATED, *STANDING).with_columns(
+        since=pl.coalesce("valid_from", "learned_at"),
+        stated_at=pl.coalesce("valid_from", pl.max_horizontal("learned_at", "last_confirmed_at")),
+    )
+    columns = [name for name in said.columns if name != "agent_id"]
+    both = asked
+    for side in ("left", "right"):
+        own = said.rename({name: f"{side}_{name}" for name in columns})
+        both = both.join(own, on=["agent_id", f"{side}_id"], how="left")
+    is_same_moment = pl.col("left_stated_at") == pl.col("right_stated_at")
+    is_swapped = (pl.col("left_stated_at") > pl.col("right_stated_at")).fill_null(NO) | (
+        is_same_moment & (pl.col("left_learned_at") > pl.col("right_learned_at"))
+    ).fill_null(NO)
+    is_told_apart = ~is_same_moment | (pl.col("left_learned_at") != pl.col("right_learned_at"))
+    return both.select(
+        "agent_id", "similarity", "verdict", "confidence", "slot", "reason", "model",
+        pl.col("is_ordered") & is_told_apart,
+        *(pl.when(is_swapped).then(f"right_{name}").otherwise(f"left_{name}").alias(f"old_{name}") for name in columns),
+        *(pl.when(is_swapped).then(f"left_{name}").otherwise(f"right_{name}").alias(f"new_{name}") for name in columns),
+    )  # fmt: skip
+
+
+def _stays() -> pl.Expr:
+    """Say why a pair is left as it is; null where something is to be decided."""
+    is_active = (pl.col("old_state") == "active") & (pl.col("new_state") == "active")
+    in_one_place = pl.all_horizontal(pl.col(f"old_{name}").eq_missing(pl.col(f"new_{name}")) for name in PLACE)
+    never_together = (pl.col("old_valid_to") <= pl.col("new_valid_from")) | (
+        pl.col("new_valid_to") <= pl.col("old_valid_from")
+    )
+    moment = pl.max_horizontal("old_learned_at", "new_learned_at")
+    is_update = (pl.col("verdict") == Verdict.UPDATES.value) & pl.col("is_ordered")
+    is_over = (pl.col("new_valid_to") <= moment) & ~(pl.col("old_valid_to") <= moment).fill_null(NO)
+    return (
+        pl.when(~is_active.fill_null(NO))
+        .then(pl.lit("one of the two is no longer active"))
+        .when(pl.col("old_is_rewound") | pl.col("new_is_rewound"))
+        .then(pl.lit("one of the two changed after the end of the night"))
+        .when(~in_one_place)
+        .then(pl.lit("the two live in different places"))
+        .when(pl.col("is_apart"))
+        .then(pl.lit("a person took the two apart"))
+        .when(pl.col("standing") == "open")
+        .then(pl.lit("their contradiction is open and waits for a person"))
+        .when(pl.col("standing").is_not_null())
+        .then(pl.lit("a person resolved their contradiction"))
+        .when(never_together)
+        .then(pl.lit("each holds in its own time"))
+        .when(is_update & is_over)
+        .then(pl.lit("the later value is over already, so each holds in its own time"))
+    )
+
+
+def _doubt() -> pl.Expr:
+    """Say why a pair that contradicts itself can't be settled by order; null for an update that can."""
+    is_update = pl.col("verdict") == Verdict.UPDATES.value
+    return (
+        pl.when(~is_update)
+        .then(pl.lit("they can't both be so"))
+        .when(~pl.col("is_ordered"))
+        .then(pl.lit("nobody knows which was stated later"))
+        .when(pl.col("confidence") < SURE_FROM)
+        .then(pl.lit("the judge is not sure that the later one takes its place"))
+        .when(pl.col("old_is_pinned"))
+        .then(pl.lit("the earlier one is pinned"))
+        .when(pl.col("new_trust") < pl.col("old_trust"))
+        .then(pl.lit("the later one comes from a source that is trusted less"))
+    )
+
+
+def _decision() -> pl.Expr:
+    return (
+        pl.when(pl.col("stays").is_not_null())
+        .then(pl.lit("leave"))
+        .when(_doubt().is_not_null())
+        .then(pl.lit("contradict"))
+        .otherwise(pl.lit("supersede"))
+    )
