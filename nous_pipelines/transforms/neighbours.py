@@ -1,0 +1,303 @@
+"""Which facts are worth a look together: near each other, of one slot, or told by two users of one project."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from nous_online.pairs.subjects import subject_words
+from nous_pipelines.policy import NightPolicy
+from nous_pipelines.transforms.compared import NOTHING, SITES, Compared, compared
+from nous_pipelines.transforms.vectors import ROWS_AT_ONCE, fingerprints, vector_matrix
+
+PLACE = ["scope", "user_id", "project_id", "embedding_space_id"]
+"""Facts that differ in one of these are never compared, but for those of two users of one project."""
+PROJECT = ["agent_id", "project_id", "embedding_space_id"]
+COPIES = ["agent_id", "text", "subject", *PLACE]
+"""Facts that agree in all of these are copies of each other."""
+READ = (
+    *("id", "agent_id", "state", "content", "subject", "slot", "learned_at", "last_confirmed_at", "valid_from"),
+    *(*PLACE, "is_rewound", "embedding"),
+)
+"""The columns of a fact that tell what it is to be compared with."""
+MOMENT = pl.Datetime("us", "UTC")
+NEIGHBOURS = {
+    "agent_id": pl.String,
+    "left_id": pl.String,
+    "right_id": pl.String,
+    "similarity": pl.Float32,
+    "is_across_users": pl.Boolean,
+    "is_ordered": pl.Boolean,  # the right one was stated later, not at the same moment
+}
+"""Pairs worth a look, the earlier statement left; those of two users of one project are asked about sharing alone."""
+FOUND = {**NEIGHBOURS, "left_said_at": MOMENT, "right_said_at": MOMENT}
+COPY = {"agent_id": pl.String, "member_id": pl.String, "representative_id": pl.String, "is_silent": pl.Boolean}
+"""For each fact that may be compared the one that stands for it and its copies; a silent one is apart from it."""
+
+
+@dataclass(frozen=True)
+class Neighbours:
+    """The pairs worth a look (`FOUND`), who is a copy of whom (`COPY`), and what was compared to know."""
+
+    pairs: pl.DataFrame
+    copies: pl.DataFrame
+    compared: Compared
+
+
+def neighbours_of(
+    facts: pl.DataFrame, *, policy: NightPolicy, undone: pl.DataFrame, earlier: Compared = NOTHING
+) -> Neighbours:
+    """Return the pairs of facts worth a look; `facts` need the columns `READ`, `undone` is that of the snapshot.
+
+    What `earlier` compared is not compared again; the result is the same. A copy of a text is represented once.
+    """
+    found = comparable(facts, undone)
+    distinct = representatives_of(found)
+    vectors = facts["embedding"].gather(distinct["row"])
+    distinct = distinct.with_columns(fingerprint=_fingerprints(distinct, vectors))
+    sites = pl.concat([_in_places(distinct, policy), _across_users(distinct, policy)])
+    done = compared(sites, vectors, earlier=earlier)
+    pairs = pl.concat(
+        [
+            *_near_pairs(done, sites, distinct, policy),
+            about_one(_of_one_slot(distinct, vectors), distinct),
+            _copies_of_users(distinct),
+        ]
+    )
+    copies = found.select(
+        "agent_id", member_id="id", representative_id=pl.col("id").min().over(COPIES), is_silent="is_silent"
+    )
+    return Neighbours(_named(pairs, distinct), copies.sort("agent_id", "member_id"), done)
+
+
+def comparable(facts: pl.DataFrame, undone: pl.DataFrame) -> pl.DataFrame:
+    """Return the facts a night may compare: active, with a vector, and with no history after the night.
+
+    Adds `row`, its place among the facts, `text`, which copies share, and `said_at`, when what they say was said last. Of
+    copies that a person took apart (`undone`: agent_id, kind, targets) all but one have a text of their own and are
+    `is_silent`: the one speaks for them. Sorted so that places lie together, by id within them.
+    """
+    is_active = facts.select((pl.col("state") == "active") & pl.col("embedding").is_not_null() & ~pl.col("is_rewound"))
+    found = facts.drop("embedding").with_row_index("row").filter(is_active.to_series())
+    silent = taken_apart(found, undone).with_columns(is_silent=pl.lit(value=True))
+    return (
+        found.join(silent, on=["agent_id", "id"], how="left")
+        .with_columns(pl.col("is_silent").fill_null(value=False))
+        .with_columns(text=pl.when("is_silent").then("id").otherwise("content"))
+        .with_columns(said_at=said_at().max().over(COPIES))
+        .sort("embedding_space_id", "agent_id", *PLACE[:-1], "id")
+    )
+
+
+def said_at() -> pl.Expr:
+    """When a statement was made as far as order goes: since when it holds, else when it was said or confirmed last."""
+    return pl.coalesce("valid_from", pl.max_horizontal("learned_at", "last_confirmed_at")).cast(MOMENT)
+
+
+def memberships(undone: pl.DataFrame) -> pl.DataFrame:
+    """Return (agent_id, group, id): which memories stand together in something a person undid."""
+    is_pairing = pl.col("kind").is_in(["merge", "supersede", "contradiction", "share"])
+    groups = undone.filter(is_pairing).with_row_index("group").explode("targets", empty_as_null=False)
+    return groups.select("agent_id", "group", id="targets")
+
+
+def taken_apart(facts: pl.DataFrame, undone: pl.DataFrame) -> pl.DataFrame:
+    """Return (agent_id, id) of each fact with a copy of smaller id that a person took it apart from."""
+    alike = ["group", "content", *(name for name in COPIES if name != "text")]
+    return (
+        memberships(undone)
+        .join(facts.select("id", *alike[1:]), on=["agent_id", "id"])
+        .filter(pl.col("id") > pl.col("id").min().over(alike))
+        .select("agent_id", "id")
+        .unique()
+    )
+
+
+def representatives_of(found: pl.DataFrame) -> pl.DataFrame:
+    """Return one of each set of copies, the silent left out, with its `place` and row `at`.
+
+    `about` is the subject in the one spelling subjects are compared in.
+    """
+    distinct = found.filter(~pl.col("is_silent")).filter(pl.col("id") == pl.col("id").min().over(COPIES))
+    subjects = distinct["subject"].unique()
+    spelled = pl.Series([" ".join(subject_words(subject)) or None for subject in subjects], dtype=pl.String)
+    about = pl.DataFrame({"subject": subjects, "about": spelled})
+    return (
+        distinct.join(about, on="subject", how="left", nulls_equal=True, maintain_order="left")
+        .with_columns(place=pl.struct("agent_id", *PLACE).rle_id())
+        .with_row_index("at")
+    )
+
+
+def _fingerprints(distinct: pl.DataFrame, vectors: pl.Series) -> pl.Series:
+    """Return a fingerprint of each vector; those of one space have one width."""
+    parts = [
+        fingerprints(vector_matrix(vectors.slice(start, size))) for start, size in _runs(distinct["embedding_space_id"])
+    ]
+    return pl.Series(np.concatenate([np.empty(0, np.uint64), *parts]))
+
+
+def _runs(values: pl.Series) -> Iterator[tuple[int, int]]:
+    """Yield start and length of each run of equal values."""
+    starts = np.flatnonzero(np.diff(values.rle_id().to_numpy().astype(np.int64), prepend=-1))
+    yield from ((start, stop - start) for start, stop in pairwise([*starts.tolist(), len(values)]))
+
+
+def _in_places(distinct: pl.DataFrame, policy: NightPolicy) -> pl.DataFrame:
+    """Return each fact where it is compared with those of its place."""
+    return _sites(distinct, ["agent_id", *PLACE], policy.neighbour_similarity)
+
+
+def _across_users(distinct: pl.DataFrame, policy: NightPolicy) -> pl.DataFrame:
+    """Return what users of a project keep to themselves, each text once, where it is compared with that of others."""
+    texts = (
+        _private(distinct)
+        .filter(pl.col("id") == pl.col("id").min().over(*PROJECT, "text", "subject"))
+        .sort("embedding_space_id", "agent_id", "project_id", "id")
+        .with_columns(place=pl.struct(PROJECT).rle_id() + distinct["place"].n_unique())
+    )
+    return _sites(texts, PROJECT, policy.candidate_similarity)
+
+
+def _private(distinct: pl.DataFrame) -> pl.DataFrame:
+    """Return the private facts of projects that more than one user told something."""
+    return distinct.filter(
+        pl.col("scope") == "private", pl.col("project_id").is_not_null(), pl.col("user_id").is_not_null()
+    ).filter(pl.col("user_id").n_unique().over(PROJECT) > 1)
+
+
+def _sites(facts: pl.DataFrame, key: list[str], threshold: float) -> pl.DataFrame:
+    where = pl.struct(*key, threshold=pl.lit(f"{len(key)} {threshold!r}")).hash(seed=0)
+    return facts.select(
+        "agent_id", "id", "place", "at", mark=pl.col("fingerprint") ^ where, threshold=pl.lit(threshold, pl.Float64)
+    ).select(pl.col(name).cast(dtype) for name, dtype in SITES.items())
+
+
+def _near_pairs(done: Compared, sites: pl.DataFrame, distinct: pl.DataFrame, policy: NightPolicy) -> list[pl.DataFrame]:
+    """Return what was found as rows of `distinct`: within places, cut to each fact's nearest, and across users.
+
+    Pairs on two subjects leave before the cut: they take nobody's place among the nearest.
+    """
+    left, right = (done.pairs[side] for side in ("left", "right"))
+    is_within = sites["place"].gather(left) < distinct["place"].n_unique()
+    rows = pl.DataFrame(
+        {"left": sites["at"].gather(left), "right": sites["at"].gather(right), "similarity": done.pairs["similarity"]}
+    )
+    within, across = (about_one(rows.filter(chosen), distinct) for chosen in (is_within, ~is_within))
+    users = distinct["user_id"]
+    of_two = users.gather(across["left"]) != users.gather(across["right"])
+    return [nearest(within, len(distinct), policy), across.filter(of_two)]
+
+
+def about_one(pairs: pl.DataFrame, distinct: pl.DataFrame) -> pl.DataFrame:
+    """Return the pairs that may be about one subject: the same, or one names none."""
+    about = distinct["about"]
+    return pairs.filter((about.gather(pairs["left"]) == about.gather(pairs["right"])).fill_null(value=True))
+
+
+def nearest(pairs: pl.DataFrame, count: int, policy: NightPolicy) -> pl.DataFrame:
+    """Keep what reaches `candidate_similarity`, and below it each fact's `neighbour_count` nearest.
+
+    A pair stays when it is among the nearest of either; ties go to the smaller row. `count` rows there are in all.
+    """
+    is_below = pairs["similarity"].cast(pl.Float64) < policy.candidate_similarity
+    below = pairs.filter(is_below)
+    left, right = below["left"].to_numpy(), below["right"].to_numpy()
+    is_crowded = np.bincount(np.concatenate([left, right]), minlength=count) > policy.neighbour_count
+    stays = ~is_crowded[left] | ~is_crowded[right]
+    if not stays.all():
+        stays |= _is_near(left, right, below["similarity"].to_numpy(), policy.neighbour_count)
+    return pl.concat([pairs.filter(~is_below), below.filter(pl.Series(stays))])
+
+
+def _is_near(
+    left: NDArray[np.uint32], right: NDArray[np.uint32], similarity: NDArray[np.float32], most: int
+) -> NDArray[np.bool_]:
+    """Tell for each pair whether it is among the `most` nearest of one of its ends."""
+    ends, others = np.concatenate([left, right]), np.concatenate([right, left])
+    order = np.lexsort((others, -np.concatenate([similarity, similarity]), ends))
+    starts = np.flatnonzero(np.diff(ends[order].astype(np.int64), prepend=-1))
+    place = np.arange(len(order)) - np.repeat(starts, np.diff(starts, append=len(order)))
+    is_near = np.empty(len(order), dtype=np.bool_)
+    is_near[order] = place < most
+    return is_near[: len(left)] | is_near[len(left) :]
+
+
+def _of_one_slot(distinct: pl.DataFrame, vectors: pl.Series) -> pl.DataFrame:
+    """Return, for the facts of one slot in order, each with the one before it and with the last: n facts, 2n pairs."""
+    alike = ["place", "slot"]
+    chain = (
+        distinct.filter(pl.col("slot").is_not_null())
+        .sort("said_at", "id")
+        .select("at", before=pl.col("at").shift(1).over(alike), last=pl.col("at").last().over(alike))
+    )
+    ends = pl.concat([chain.select("at", other="before"), chain.select("at", other="last")])
+    pairs = (
+        ends.filter(pl.col("at") != pl.col("other"))
+        .select(left=pl.min_horizontal("at", "other"), right=pl.max_horizontal("at", "other"))
+        .unique()
+        .sort("left", "right")
+    )
+    return pairs.with_columns(similarity=_cosines(pairs, vectors))
+
+
+def _cosines(pairs: pl.DataFrame, vectors: pl.Series) -> pl.Series:
+    """Return the cosine of each pair, computed in double precision; the vectors of a place have one width."""
+    width = vectors.list.len().gather(pairs["left"])
+    parts = [
+        _products(
+            *(
+                vectors.gather(pairs[side].slice(first, min(ROWS_AT_ONCE, start + size - first)))
+                for side in ("left", "right")
+            )
+        )
+        for start, size in _runs(width)
+        for first in range(start, start + size, ROWS_AT_ONCE)
+    ]
+    return pl.Series(np.concatenate([np.empty(0), *parts]).astype(np.float32))
+
+
+def _products(left: pl.Series, right: pl.Series) -> NDArray[np.float64]:
+    return np.vecdot(vector_matrix(left).astype(np.float64), vector_matrix(right).astype(np.float64))
+
+
+def _copies_of_users(distinct: pl.DataFrame) -> pl.DataFrame:
+    """Return, for each text that several users of a project told, the first of them with every other one."""
+    alike = [*PROJECT, "text", "subject"]
+    return (
+        _private(distinct)
+        .with_columns(first=pl.col("at").sort_by("id").first().over(alike))
+        .filter(pl.col("at") != pl.col("first"))
+        .select(left="first", right="at", similarity=pl.lit(1.0, pl.Float32))
+    )
+
+
+def _named(pairs: pl.DataFrame, distinct: pl.DataFrame) -> pl.DataFrame:
+    """Return pairs of rows as pairs of facts, the earlier statement left, of one moment the one of smaller id."""
+    pairs = pairs.unique(["left", "right"], keep="first", maintain_order=True)
+    ids, said, users = (distinct[name] for name in ("id", "said_at", "user_id"))
+    one, other = pairs["left"], pairs["right"]
+    is_swapped = pl.DataFrame({"one": said.gather(one), "id": ids.gather(one)}).select(
+        (pl.col("one") > said.gather(other))
+        | ((pl.col("one") == said.gather(other)) & (pl.col("id") > ids.gather(other)))
+    )
+    sides = pl.DataFrame([is_swapped.to_series().alias("swap"), one, other]).select(
+        left=pl.when("swap").then("right").otherwise("left"), right=pl.when("swap").then("left").otherwise("right")
+    )
+    left, right = sides["left"], sides["right"]
+    columns = {
+        "agent_id": distinct["agent_id"].gather(left),
+        "left_id": ids.gather(left),
+        "right_id": ids.gather(right),
+        "similarity": pairs["similarity"],
+        "is_across_users": users.gather(left).ne_missing(users.gather(right)),
+        "is_ordered": said.gather(left) != said.gather(right),
+        "left_said_at": said.gather(left),
+        "right_said_at": said.gather(right),
+    }
+    return pl.DataFrame(columns, schema=FOUND).sort("agent_id", "left_id", "right_id")
