@@ -15,6 +15,7 @@ import typer
 from nous_online.cli.output import AgentOption, JsonOption, escaped, plain, show, show_error, show_json, show_note
 from nous_online.errors import InvalidInput
 from nous_pipelines.nights import nights_between, parse_night
+from nous_pipelines.purge_command import purge
 
 if TYPE_CHECKING:
     from dagster import DagsterInstance
@@ -29,7 +30,7 @@ NightOption = Annotated[
 
 def register(app: typer.Typer) -> None:
     """Add these commands."""
-    for name, command in {"night": night, "diff": diff, "report": report, "undo": undo}.items():
+    for name, command in {"night": night, "diff": diff, "report": report, "undo": undo, "purge": purge}.items():
         app.command(name, rich_help_panel="Nights")(command)
     app.command("dev", rich_help_panel="Nights")(dev)
     app.command("demo", rich_help_panel="Nights")(demo)

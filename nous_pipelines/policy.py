@@ -72,6 +72,15 @@ class NightPolicy:
     probe_days: int = 30
     """For how many days what was recalled and used stays a probe that must not get worse."""
 
+    cold_texts_kept_days: int = 0
+    """For how many days the texts of condensed episodes can be restored before a purge deletes them; 0 is for ever."""
+    outbox_kept_days: int = 30
+    """For how many days announcements are kept that every consumer has heard; 0 is for ever, here and below."""
+    completions_kept_days: int = 30
+    """For how many days it is kept how a closed episode was completed."""
+    requests_kept_days: int = 90
+    """For how many days an idempotency key is known; those of imports for ever."""
+
     def __post_init__(self) -> None:
         self._check_cosines()
         self._check_ranges()
@@ -132,6 +141,10 @@ RANGES: Mapping[str, tuple[float, float]] = {
             "superseded_grace_days",
             "unused_after_days",
             "probe_days",
+            "cold_texts_kept_days",
+            "outbox_kept_days",
+            "completions_kept_days",
+            "requests_kept_days",
         ),
         (0, MOST_DAYS),
     ),

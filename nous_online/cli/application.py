@@ -22,6 +22,7 @@ EXTRA_COMMANDS = {
     "diff": "Show what a night changed or would change",
     "undo": "Take back what a night changed",
     "report": "Tell what a night did and why",
+    "purge": "Delete what the policy keeps no longer",
     "dev": "Start the Dagster UI over your memories",
     "demo": "Watch a night over a sample history",
 }
