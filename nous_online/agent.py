@@ -5,19 +5,19 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from threading import Event, RLock
 from typing import TYPE_CHECKING
 
 from psycopg import Connection
 
-from nous_online.database import Database
+from nous_online.database import Database, register_space
 from nous_online.deadline import Deadline, within
-from nous_online.embedding import Embedder, Vectors, checked_vectors
-from nous_online.errors import InvalidInput, NousError, Unavailable
+from nous_online.embedding import Embedder, EmbeddingSpace, Vectors, checked_vectors
+from nous_online.errors import InvalidInput, Moved, NousError, Unavailable
 from nous_online.pairs.judging import Judge, Judgement, Pair
 from nous_online.policy import LearnPolicy
-from nous_online.store import register_agent
+from nous_online.store import ask_space, register_agent, require_space
 
 if TYPE_CHECKING:
     from nous_online.outbox import Subscription
@@ -40,6 +40,11 @@ class Bell(Event):
             self.on_ring()
 
 
+def no_other(space: EmbeddingSpace) -> Embedder | None:
+    """Know the embedder of no other space."""
+    return None
+
+
 @dataclass(frozen=True)
 class Agent:
     """Everything a verb needs besides its arguments."""
@@ -57,6 +62,8 @@ class Agent:
     """Set by verbs that leave work behind: a closed episode, an event to deliver."""
     subscriptions: list[Subscription] = field(default_factory=list, compare=False)
     """Who in this process hears of events."""
+    embedder_of: Callable[[EmbeddingSpace], Embedder | None] = field(default=no_other, compare=False)
+    """Where to find the embedder of the space the agent has been moved to, if this process can offer it."""
 
     def deadline(self, seconds: float | None) -> Deadline:
         """Start the clock of one call."""
@@ -67,6 +74,25 @@ class Agent:
         """Yield a connection that sees this agent only."""
         with self.database.transaction(self.id, timeout_s=deadline.remaining()) as connection:
             yield connection
+
+    @contextmanager
+    def space_transaction(self, deadline: Deadline) -> Generator[Connection]:
+        """Yield a connection while the agent's memories stay in the space of its embedder: for whoever stores vectors.
+
+        Raises `Moved` when they live in another one.
+        """
+        seconds = deadline.remaining()
+        with self.database.transaction(self.id, timeout_s=seconds, keeps_space=True) as connection:
+            require_space(ask_space(connection, self.id), self.id, self.embedder.space)
+            yield connection
+
+    def followed(self, moved: Moved) -> Agent:
+        """Return this agent with the embedder of the space it was moved to; raise `moved` where there is none."""
+        embedder = self.embedder_of(moved.space)
+        if embedder is None:
+            raise moved
+        logger.info("agent %r was re-embedded; from now on its texts are embedded for %r", self.id, moved.space.id)
+        return replace(self, embedder=embedder)
 
     def embed(self, texts: Sequence[str], deadline: Deadline) -> Vectors:
         """Return unit vectors of `texts`, or raise `Unavailable` when the embedder fails."""
@@ -97,13 +123,22 @@ def checked_judgements(answer: Sequence[object], *, count: int) -> list[Judgemen
     return judgements
 
 
-def register(agent: Agent) -> None:
-    """Make the agent known; raise `InvalidInput` when its memories live in another embedding space."""
+def register(agent: Agent) -> Agent:
+    """Make the agent known, and return it with the embedder of the space its memories live in.
+
+    Raises `InvalidInput` when that is another space than its embedder's, and nobody knows the embedder of that one.
+    """
+    register_space(agent.database.url, agent.embedder.space)
     with agent.transaction(agent.deadline(None)) as connection:
         found = register_agent(connection, agent.id, agent.embedder.space.id)
-    if found != agent.embedder.space.id:
+    if found.id == agent.embedder.space.id:
+        return agent
+    embedder = agent.embedder_of(found)
+    if embedder is None:
         message = (
-            f"agent {agent.id!r} has its memories in embedding space {found!r}, the embedder offers "
-            f"{agent.embedder.space.id!r}; open it with the embedder it was made with, or re-embed it first"
+            f"agent {agent.id!r} has its memories in embedding space {found.id!r}, the embedder offers "
+            f"{agent.embedder.space.id!r}; open it with the embedder it was made with, or re-embed it: nous reembed"
         )
         raise InvalidInput(message)
+    register_space(agent.database.url, embedder.space)
+    return replace(agent, embedder=embedder)

@@ -22,6 +22,7 @@ from nous_online.domain import Censor
 from nous_online.embedding import Vectors
 from nous_online.origin import check_known
 from nous_online.policy import MAX_CONTENT_BYTES, CensorPolicy
+from nous_online.store import ask_space, require_space
 from nous_online.triggers import Wording
 from nous_online.validation import checked_flag, checked_moment, checked_optional, checked_text
 
@@ -128,6 +129,7 @@ def check(
     vectors = agent.embed(asked.parts, deadline)
     with agent.transaction(deadline) as connection:
         suspects = find_suspects(connection, agent, asked, vectors, policy=policy)
+        require_space(ask_space(connection, agent.id), agent.id, agent.embedder.space)
         matches = set_off(asked, suspects, deadline, policy=policy)
         fired = recorded(connection, agent.id, asked, list(matches)) if matches else []
     activations = [activation(censor, matches[censor.id]) for censor in fired]

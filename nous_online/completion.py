@@ -23,6 +23,7 @@ from nous_online import censors, facts, procedures, store
 from nous_online.agent import Agent
 from nous_online.censors import CensorDetails, NewCensor
 from nous_online.changes import Cause, change_memory, locked_memories, locked_memory, version_of
+from nous_online.cold_texts import full_text
 from nous_online.deadline import Deadline, within
 from nous_online.domain import Episode, NewFact
 from nous_online.embedding import Vectors
@@ -117,15 +118,26 @@ def put_off(agent: Agent, task: Task, error: str, deadline: Deadline) -> None:
 def complete(agent: Agent, task: Task, deadline: Deadline) -> bool:
     """Write or continue the draft of an episode, and carry it out; return whether the episode is complete now.
 
-    One that was taken back since is left as it is, and its task ends with a note that says so.
+    One that was taken back since is left as it is, and its task ends with a note that says so. One that a night has
+    condensed meanwhile is drawn from as it was told.
     """
     episode = get_episode(agent, task.episode_id, deadline)
-    if episode.completed_at or episode.state != "closed" or not (episode.detail or episode.summary):
+    told = in_full(agent, episode, deadline)
+    if episode.completed_at or episode.state != "closed" or not (told.detail or told.summary):
         return conclude(agent, episode, Drawn(), deadline)
-    draft = kept_draft(agent, episode, task, deadline)
+    draft = kept_draft(agent, told, task, deadline)
     check_unchanged(episode, get_episode(agent, episode.id, deadline))  # the writer may have taken long
     learned = [facts.learn(agent, new, deadline).memory.id for new in new_facts(episode, draft)]
-    return conclude(agent, episode, drawn(agent, episode, draft, learned, deadline), deadline)
+    return conclude(agent, episode, drawn(agent, told, draft, learned, deadline), deadline)
+
+
+def in_full(agent: Agent, episode: Episode, deadline: Deadline) -> Episode:
+    """Return an episode with the most detailed text there is of it as its detail, wherever that lies by now."""
+    if episode.detail or episode.compression_tier == "raw":
+        return episode
+    with agent.transaction(deadline) as connection:
+        found = full_text(connection, agent.id, episode.id)
+    return replace(episode, detail=None if found.level == "title" else found.text)
 
 
 def kept_draft(agent: Agent, episode: Episode, task: Task, deadline: Deadline) -> Draft:
@@ -250,7 +262,7 @@ def conclude(agent: Agent, read: Episode, drawn: Drawn, deadline: Deadline) -> b
 
     Of one that was taken back nothing is written. Raises `Conflict` when it was told more of since it was read.
     """
-    with agent.transaction(deadline) as connection:
+    with agent.space_transaction(deadline) as connection:
         store.lock_agent(connection, agent.id)  # before the episode, as learning from one does
         episode = locked_memory(connection, agent.id, EPISODE, read.id)
         is_standing = episode.completed_at is not None or episode.state == "closed"
@@ -302,11 +314,20 @@ def completed_values(agent: Agent, episode: Episode, drawn: Drawn, decisions: Se
     return {
         **values,
         **vector_values(agent, drawn.vector),
-        "title": episode.title or drawn.draft.title or None,
-        "summary": episode.summary or drawn.draft.summary or None,
-        "compressed": drawn.draft.compressed or None,
-        "index_word": drawn.draft.index_word or None,
+        **shorter_texts(episode, drawn.draft),
     }
+
+
+def shorter_texts(episode: Episode, draft: Draft) -> dict[str, str | None]:
+    """Return the shorter texts of a completed episode, but for those its tier keeps no longer."""
+    texts = {
+        "title": episode.title or draft.title or None,
+        "summary": episode.summary or draft.summary or None,
+        "compressed": draft.compressed or None,
+        "index_word": draft.index_word or None,
+    }
+    gone = {"compressed": ("summary",), "fossil": ("summary", "compressed")}.get(episode.compression_tier, ())
+    return {name: text for name, text in texts.items() if name not in gone}
 
 
 def linked_decisions(connection: Connection, agent_id: str, episode: Episode) -> list[UUID]:

@@ -124,11 +124,13 @@ class Database:
         timeout_s: float = 60.0,
         is_snapshot: bool = False,
         is_pipelined: bool = False,
+        keeps_space: bool = False,
     ) -> Generator[psycopg.Connection]:
         """Yield a connection inside a transaction that sees `agent_id` only and ends within `timeout_s`.
 
         With `is_snapshot` it is read-only, and all its queries see the database as it was at the first one. With
-        `is_pipelined` statements are sent as they come, and waited for when a result is fetched and at the end.
+        `is_pipelined` statements are sent as they come, and waited for when a result is fetched and at the end. With
+        `keeps_space` the agent is not moved to another embedding space before it ends.
 
         Raises `DeadlineExceeded` when time runs out, even if the server no longer answers at all, and
         `Unavailable` when the connection or the server fails; the transaction then left nothing behind,
@@ -142,9 +144,9 @@ class Database:
                 isolated(connection, is_snapshot=is_snapshot),
                 pipelined(connection) if is_pipelined else connection.transaction(),
             ):
-                connection.execute(
-                    SQL["begin_call"], {"agent_id": agent_id or "", "timeout": f"{int(left_s * 1000) + 1}ms"}
-                )
+                timeout = f"{int(left_s * 1000) + 1}ms"
+                call = {"agent_id": agent_id or "", "timeout": timeout, "keeps_space": keeps_space}
+                connection.execute(SQL["begin_call"], call)
                 yield connection
 
 
@@ -164,14 +166,18 @@ def prepare(url: str) -> None:
         migrate(connection)
 
 
-def register_space(url: str, space: EmbeddingSpace) -> None:
-    """Make an embedding space known, with the index it needs; raise `InvalidInput` if its id means another one."""
+def register_space(url: str, space: EmbeddingSpace, *, is_indexed: bool = True) -> None:
+    """Make an embedding space known, with the index it needs; raise `InvalidInput` if its id means another one.
+
+    Where many vectors are about to come, the index is better made after them: `is_indexed=False` leaves it out.
+    """
     with as_owner(url) as connection, connection.transaction():
         found = connection.execute(SQL["find_space"], [space.id]).fetchone()
         if found is None:
             lock(connection)
             connection.execute(SQL["store_space"], vars(space))
-            connection.execute(SQL["index_space"], [space.id])
+            if is_indexed:
+                connection.execute(SQL["index_space"], [space.id])
             found = connection.execute(SQL["find_space"], [space.id]).fetchone()
     if found != (space.weights_sha256, space.dimensions):
         message = (

@@ -138,7 +138,7 @@ def interval(details: EpisodeDetails, *, now: datetime) -> tuple[datetime, datet
 def store_deferred(agent: Agent, news: Sequence[NewEpisode], deadline: Deadline) -> int:
     """Store closed episodes, all or none, and return how many were new; known idempotency keys are skipped."""
     vectors = agent.embed([embedded_text(new) for new in news], deadline)
-    with agent.transaction(deadline) as connection:
+    with agent.space_transaction(deadline) as connection:
         store.lock_agent(connection, agent.id)
         known = store.find_requests(connection, agent.id, [new.idempotency_key for new in news if new.idempotency_key])
         fresh = [(new, vector) for new, vector in zip(news, vectors, strict=True) if new.idempotency_key not in known]

@@ -3,6 +3,13 @@
 Each message names the thing, the value and the fix.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from nous_online.embedding import EmbeddingSpace
+
 
 class NousError(Exception):
     """Any failure Nous foresaw; nothing was half-written when it is raised."""
@@ -38,6 +45,14 @@ class Conflict(NousError):
 
 class Stale(Conflict):
     """A memory changed since it was read; looking again and deciding anew may well succeed."""
+
+
+class Moved(Conflict):
+    """The agent was re-embedded into another space than this process embeds for; open it with the embedder of that."""
+
+    def __init__(self, message: str, space: EmbeddingSpace) -> None:
+        super().__init__(message)
+        self.space = space
 
 
 class Refused(NousError):

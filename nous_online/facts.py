@@ -143,7 +143,8 @@ def look(
 ) -> Learned | list[Neighbour]:
     """Look at what is near and write what follows, in one transaction; return instead whom the judge has yet to see."""
     new = ready.fact
-    with agent.database.transaction(agent.id, timeout_s=deadline.remaining(), is_pipelined=True) as connection:
+    seconds = deadline.remaining()
+    with agent.database.transaction(agent.id, timeout_s=seconds, is_pipelined=True, keeps_space=True) as connection:
         request, near = store.look_around(
             connection, agent.id, ready, space=agent.embedder.space, limit=agent.policy.neighbour_count
         )
@@ -306,7 +307,7 @@ def store_deferred(agent: Agent, news: Sequence[NewFact], deadline: Deadline) ->
     Facts whose idempotency key is known are skipped, so that an interrupted import can simply be run again.
     """
     ready = embedded(agent, news, [deferred_id(agent.id, new) for new in news], deadline)
-    with agent.transaction(deadline) as connection:
+    with agent.space_transaction(deadline) as connection:
         store.lock_agent(connection, agent.id)
         known = store.find_requests(connection, agent.id, [new.idempotency_key for new in news if new.idempotency_key])
         fresh = unrepeated(ready, known)

@@ -7,7 +7,9 @@ insert into heart.agents (id, embedding_space_id) values (%(agent_id)s, %(space_
 on conflict (id) do nothing
 
 -- name: agent_space
-select embedding_space_id from heart.agents where id = %(agent_id)s
+select s.id, s.model, s.weights_sha256, s.dimensions
+from heart.agents a join heart.embedding_spaces s on s.id = a.embedding_space_id
+where a.id = %(agent_id)s
 
 -- name: find_requests
 select idempotency_key, content_hash, memory_id, action from heart.requests

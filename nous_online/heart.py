@@ -6,12 +6,13 @@ import weakref
 from typing import TYPE_CHECKING, Self
 
 from nous_online.agent import Agent, register
-from nous_online.database import Database, open_url, register_space
-from nous_online.embedding import Embedder, LocalMiniLM, OpenAICompatible
+from nous_online.database import Database, open_url
+from nous_online.embedding import Embedder, EmbeddingSpace, LocalMiniLM, OpenAICompatible
 from nous_online.pairs.judging import Judge, OfflineJudge
 from nous_online.policy import LearnPolicy
 from nous_online.settings import settings
 from nous_online.validation import checked_agent
+from nous_online.verbs import across_moves
 from nous_online.verbs.censors import CensorVerbs
 from nous_online.verbs.decisions import DecisionVerbs
 from nous_online.verbs.episodes import EpisodeVerbs
@@ -23,6 +24,8 @@ from nous_online.verbs.sessions import SessionVerbs
 from nous_online.worker import Background, Worked, has_work, work
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
     from nous_online.writing.writer import Writer
 
 
@@ -52,6 +55,7 @@ class Heart(
         *,
         database: Database | None = None,
         embedder: Embedder | None = None,
+        next_embedder: Embedder | None = None,
         judge: Judge | None = None,
         writer: Writer | None = None,
         policy: LearnPolicy | None = None,
@@ -63,10 +67,14 @@ class Heart(
         Without `database` the server named by NOUS_DATABASE_URL is used, or the embedded one, started if need be.
         What calls leave to be done a thread does, started when there is something; with `works_in_background=False`
         it is left to `work` and to other workers.
+        Without `embedder` it is the one of the space the agent's memories live in, as far as the environment can
+        offer it; a new agent gets the one the environment names. With one, `next_embedder` is that of the space the
+        agent is being moved to. The heart goes over to the other by itself when the agent has been re-embedded.
         Raises `Unavailable` when it can't be reached, `Unsupported` when it is too old, and `InvalidInput` when
-        the agent's memories live in another embedding space than `embedder` offers.
+        the agent's memories live in another embedding space than these offer.
         """
         name = checked_agent(agent_id)
+        offered = [each for each in (embedder, next_embedder) if each is not None]
         embedder = embedder or default_embedder()
         heart = cls(
             Agent(
@@ -77,13 +85,13 @@ class Heart(
                 writer=writer or default_writer(embedder),
                 policy=policy or LearnPolicy(),
                 deadline_s=settings().deadline_s if deadline_s is None else deadline_s,
+                embedder_of=among(offered) if offered else embedder_of,
             ),
             owns_database=database is None,
             works_in_background=works_in_background,
         )
         try:
-            register_space(heart.agent.database.url, embedder.space)
-            register(heart.agent)
+            heart.agent = register(heart.agent)
             if works_in_background and has_work(heart.agent, heart.agent.deadline(None)):
                 heart.agent.awake.set()
         except BaseException:
@@ -91,6 +99,7 @@ class Heart(
             raise
         return heart
 
+    @across_moves
     def work(self, *, deadline_s: float | None = None) -> Worked:
         """Do what is due now: complete closed episodes, then deliver events; return how many of each.
 
@@ -128,9 +137,26 @@ def default_embedder() -> Embedder:
     chosen = settings()
     if chosen.embedding_url is None:
         return LocalMiniLM()
-    return OpenAICompatible(
-        base_url=chosen.embedding_url,
-        model=chosen.embedding_model,
-        dimensions=chosen.embedding_dimensions,
-        api_key=chosen.embedding_api_key.get_secret_value(),
-    )
+    return remote_embedder(chosen.embedding_url, model=chosen.embedding_model, dimensions=chosen.embedding_dimensions)
+
+
+def among(embedders: Sequence[Embedder]) -> Callable[[EmbeddingSpace], Embedder | None]:
+    """Return who finds the embedder of a space among those the caller brought."""
+    return lambda space: next((each for each in embedders if each.space == space), None)
+
+
+def embedder_of(space: EmbeddingSpace) -> Embedder | None:
+    """Return the embedder of a space if the environment can offer it: MiniLM, or a model of the server it names."""
+    local, chosen = LocalMiniLM(), settings()
+    if space == local.space:
+        return local
+    if chosen.embedding_url is None:
+        return None
+    remote = remote_embedder(chosen.embedding_url, model=space.model, dimensions=space.dimensions)
+    return remote if remote.space == space else None
+
+
+def remote_embedder(base_url: str, *, model: str, dimensions: int) -> OpenAICompatible:
+    """Return the embedder of one model of the server the environment names."""
+    key = settings().embedding_api_key.get_secret_value()
+    return OpenAICompatible(base_url=base_url, model=model, dimensions=dimensions, api_key=key)

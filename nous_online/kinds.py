@@ -33,7 +33,7 @@ EVERYWHERE = frozenset((
 ))  # fmt: skip
 VECTORS = frozenset(("embedding", "context_embedding", "embedding_space_id"))
 
-FACT = Kind("fact", "facts", Fact, EVERYWHERE | {
+FACT = Kind("fact", "facts", Fact, EVERYWHERE | VECTORS | {
     "subject", "slot", "category", "confidence", "sources", "last_confirmed_at", "confirmation_count", "superseded_by",
     "superseded_at", "valid_from", "valid_to", "contradiction_status",
 })  # fmt: skip
@@ -47,7 +47,7 @@ PROCEDURE = Kind("procedure", "procedures", Procedure, EVERYWHERE | VECTORS | {
     "template", "trigger", "activation_count", "success_count", "failure_count", "last_activated_at",
     "related_procedures", "related_decision_ids", "censors", "review_reason",
 })  # fmt: skip
-CENSOR = Kind("censor", "censors", Censor, (EVERYWHERE - {"tags"}) | {
+CENSOR = Kind("censor", "censors", Censor, (EVERYWHERE - {"tags"}) | VECTORS | {
     "severity", "activation_count", "false_positive_count", "escalation_threshold", "last_activated_at", "expires_at",
 })  # fmt: skip
 

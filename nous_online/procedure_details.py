@@ -63,13 +63,18 @@ class NewProcedure:
     @property
     def embedded_text(self) -> str:
         """What of it its vector stands for: name, domain, bands or steps, and when it is wanted."""
-        told = [self.content["domain"], *(line for band in BANDS for line in self.content[band])]
-        steps = [step_name(step) for step in self.content["steps"]]
-        return "\n".join(filter(None, (self.name, self.content["trigger"], *told, *steps)))
+        return text_to_embed(self.name, self.content)
 
     def row(self, *, now: datetime) -> dict[str, Any]:
         """Return its columns without the vector."""
         return {"name": self.name, "kind": self.kind, **self.content, **self.origin.row(now=now)}
+
+
+def text_to_embed(name: str, content: Mapping[str, Any]) -> str:
+    """Return what a procedure's vector stands for, from its name and its columns."""
+    told = [content["domain"], *(line for band in BANDS for line in content[band])]
+    steps = [step_name(step) for step in content["steps"]]
+    return "\n".join(filter(None, (name, content["trigger"], *told, *steps)))
 
 
 def new_procedure(name: object, details: ProcedureDetails) -> NewProcedure:

@@ -56,7 +56,7 @@ def keep(agent: Agent, new: NewProcedure, deadline: Deadline) -> Procedure:
     """Store a procedure under its name, or make the one of that name a new version, in one transaction."""
     (vector,) = agent.embed([new.embedded_text], deadline)
     cause = Cause("agent", "learned", "told by the agent", effective_at=new.origin.learned_at or datetime.now(UTC))
-    with agent.transaction(deadline) as connection:
+    with agent.space_transaction(deadline) as connection:
         store.lock_agent(connection, agent.id)
         earlier = repeated_request(connection, agent.id, new)
         if earlier is not None:

@@ -219,7 +219,7 @@ def react_to_next(agent: Agent, deadline: Deadline, *, is_waiting: bool) -> Outc
     ready = prepared(agent, deadline)
     if ready is None and is_waiting:
         return "idle"
-    with agent.transaction(deadline) as connection:
+    with agent.space_transaction(deadline) as connection:
         cursor = outbox.get_cursor(connection, agent.id, HEART, "lock" if is_waiting else "lock_free")
         if cursor is None:
             return "idle"

@@ -84,7 +84,7 @@ def end(agent: Agent, session_id: str, parting: Parting, deadline: Deadline) -> 
         session = existing(read(connection, agent.id, session_id), agent.id, session_id)
         known = roomy(open_episode(connection, agent.id, session_id), told(session, parting.lessons))
     vector = telling.vector_of(agent, known, parting.change(session, known), deadline)
-    with agent.transaction(deadline) as connection:
+    with agent.space_transaction(deadline) as connection:
         # The episode first, as whoever activates a procedure does: else the two could wait for each other.
         current = open_episode(connection, agent.id, session_id, is_locked=True)
         session = existing(locked_session(connection, agent.id, session_id), agent.id, session_id)

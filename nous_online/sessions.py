@@ -130,7 +130,7 @@ def focus(
         known = read(connection, agent.id, session_id)
     notes = known.notes if known else []
     vector, *note_vectors = agent.embed([task, *(note.text or "" for note in notes)], deadline)
-    with agent.transaction(deadline) as connection:
+    with agent.space_transaction(deadline) as connection:
         session = refocused(locked(connection, agent.id, session_id), task, note_id=uuid4(), at=datetime.now(UTC))
         session = within_bounds(replace(session, frame=frame or session.frame, capacity=capacity or session.capacity))
         row = {

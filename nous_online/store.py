@@ -16,7 +16,7 @@ from psycopg.types.json import Jsonb
 
 from nous_online.domain import Fact, Neighbour, NewFact
 from nous_online.embedding import EmbeddingSpace, Vectors
-from nous_online.errors import NotFound
+from nous_online.errors import Moved, NotFound
 from nous_online.kinds import FACT
 from nous_online.statements import statements
 
@@ -66,13 +66,35 @@ def lock_agent(connection: Connection, agent_id: str) -> None:
     connection.execute(FACTS["lock_agent"], {"agent_id": agent_id})
 
 
-def register_agent(connection: Connection, agent_id: str, space_id: str) -> str:
+def register_agent(connection: Connection, agent_id: str, space_id: str) -> EmbeddingSpace:
     """Make an agent known if it is new, and return the embedding space its memories live in."""
     connection.execute(FACTS["register_agent"], {"agent_id": agent_id, "space_id": space_id})
-    row = connection.execute(FACTS["agent_space"], {"agent_id": agent_id}).fetchone()
-    if row is None:
+    return settled_space(ask_space(connection, agent_id), agent_id)
+
+
+def ask_space(connection: Connection, agent_id: str) -> Cursor[EmbeddingSpace]:
+    """Ask in which embedding space an agent's memories live now."""
+    cursor = connection.cursor(row_factory=class_row(EmbeddingSpace))
+    return cursor.execute(FACTS["agent_space"], {"agent_id": agent_id}, prepare=True)
+
+
+def settled_space(asked: Cursor[EmbeddingSpace], agent_id: str) -> EmbeddingSpace:
+    """Return the answer of `ask_space`; raise `NotFound` when nobody knows the agent."""
+    space = asked.fetchone()
+    if space is None:
         raise NotFound(f"agent {agent_id!r} is not known here")
-    return row[0]
+    return space
+
+
+def require_space(asked: Cursor[EmbeddingSpace], agent_id: str, space: EmbeddingSpace) -> None:
+    """Raise `Moved` when the answer of `ask_space` is another space than the caller's vectors are of."""
+    found = settled_space(asked, agent_id)
+    if found.id != space.id:
+        message = (
+            f"agent {agent_id!r} was re-embedded: its memories live in embedding space {found.id!r}, this process "
+            f"embeds for {space.id!r}; open its heart again with the embedder of {found.id!r}"
+        )
+        raise Moved(message, found)
 
 
 def find_requests(connection: Connection, agent_id: str, keys: Sequence[str]) -> dict[str, Request]:
@@ -104,13 +126,16 @@ def look_around(
 ) -> tuple[Request | None, list[Neighbour]]:
     """Wait for other learners of this agent, then return what its key led to before and the facts it may touch.
 
-    Those are the active ones of the same scope nearest by cosine, and those of the same slot. One round trip.
+    Those are the active ones of the same scope nearest by cosine, and those of the same slot. One round trip. Raises
+    `Moved` when the agent's memories live in another space.
     """
     with connection.pipeline(), connection.cursor(row_factory=dict_row) as neighbours:
+        home = ask_space(connection, agent_id)
         connection.execute(FACTS["lock_agent"], {"agent_id": agent_id})
         requests = sought(connection, agent_id, [new.fact.idempotency_key]) if new.fact.idempotency_key else None
         neighbours.execute(nearest_to(new.fact, space), around(agent_id, new, limit))
         rows = neighbours.fetchall()
+        require_space(home, agent_id, space)
         earlier = requests.fetchone() if requests else None
     return earlier, [Neighbour(similarity=row.pop("similarity"), fact=Fact(**row)) for row in rows]
 

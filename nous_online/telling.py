@@ -90,7 +90,7 @@ def record(
         return known
     ended_at = checked_end(end, started_at=beginning.started_at, now=datetime.now(UTC))
     vector = vector_of(agent, None, change, deadline)
-    with agent.transaction(deadline) as connection:
+    with agent.space_transaction(deadline) as connection:
         episode = call.once(
             connection,
             agent,
@@ -110,7 +110,7 @@ def update(agent: Agent, episode_id: UUID, change: EpisodeChange, key: str | Non
         known = episodes.get_episode(agent, episode_id, deadline)
         vector = None if known.state == "open" else vector_of(agent, known, change, deadline)
     at = datetime.now(UTC)
-    with agent.transaction(deadline) as connection:
+    with agent.space_transaction(deadline) as connection:
         return call.once(
             connection, agent, lambda: episodes.amend(connection, agent, episode_id, change, at=at, vector=vector)
         )
@@ -125,7 +125,7 @@ def close(
         return known
     ended_at = checked_end(end, started_at=known.started_at, now=datetime.now(UTC))
     vector = vector_of(agent, known, change, deadline)
-    with agent.transaction(deadline) as connection:
+    with agent.space_transaction(deadline) as connection:
         closed = episodes.close(connection, agent, episode_id, change, ended_at=ended_at, vector=vector)
     agent.awake.set()
     return closed

@@ -14,7 +14,7 @@ from nous_online.completion import complete_due
 from nous_online.database import Database, open_url
 from nous_online.deadline import Deadline
 from nous_online.embedding import Embedder
-from nous_online.errors import DeadlineExceeded, NousError
+from nous_online.errors import DeadlineExceeded, Moved, NousError
 from nous_online.outbox import HEART, deliver_due
 from nous_online.pairs.judging import Judge
 from nous_online.policy import CompletionPolicy, LearnPolicy, WorkerPolicy
@@ -105,10 +105,21 @@ class Background:
     def _did_something(self) -> bool:
         try:
             return bool(work(self._agent, Deadline(POLICY.pass_s), is_stopping=self._stopping.is_set))
+        except Moved as moved:
+            return self._followed(moved)
         except Exception as error:  # this thread is an entry point: whatever fails, it goes on
             logger.warning("the work of agent %r failed and is tried again: %r", self._agent.id, error)
             self._stopping.wait(POLICY.rest_s)
             return False
+
+    def _followed(self, moved: Moved) -> bool:
+        try:
+            self._agent = self._agent.followed(moved)
+        except Moved as error:
+            logger.warning("the work of agent %r waits: %s", self._agent.id, error)
+            self._stopping.wait(POLICY.rest_s)
+            return False
+        return True
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from nous_online.checking import Activation, CheckDetails
 from nous_online.domain import Censor
 from nous_online.kinds import CENSOR
 from nous_online.validation import checked_choice, checked_id, checked_moment, checked_optional
-from nous_online.verbs import Verbs
+from nous_online.verbs import Verbs, across_moves
 
 NOTE_CHARACTERS = 1000
 
@@ -21,6 +21,7 @@ NOTE_CHARACTERS = 1000
 class CensorVerbs(Verbs):
     """What an agent does with censors."""
 
+    @across_moves
     def add_censor(
         self, trigger: str, reason: str, *, deadline_s: float | None = None, **details: Unpack[CensorDetails]
     ) -> Censor:
@@ -29,13 +30,14 @@ class CensorVerbs(Verbs):
         An active censor of the same reach that says the same is returned instead, made stricter where the new one
         is. Raises `InvalidInput`, `DeadlineExceeded` or `Unavailable`; then nothing was stored.
         """
-        deadline = self.agent.deadline(deadline_s)
+        agent, deadline = self.agent, self.agent.deadline(deadline_s)
         new = censors.new_censor(trigger, reason, details)
-        (vector,) = self.agent.embed([new.trigger], deadline)
+        (vector,) = agent.embed([new.trigger], deadline)
         cause = Cause("agent", "learned", "taught by hand", effective_at=new.origin.learned_at or datetime.now(UTC))
-        with self.agent.transaction(deadline) as connection:
-            return censors.store(connection, self.agent, new, vector, cause=cause)
+        with agent.space_transaction(deadline) as connection:
+            return censors.store(connection, agent, new, vector, cause=cause)
 
+    @across_moves
     def check_censors(
         self, action: str, *, deadline_s: float | None = None, **details: Unpack[CheckDetails]
     ) -> list[Activation]:

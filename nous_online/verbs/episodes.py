@@ -20,7 +20,7 @@ from nous_online.episode_changes import (
     known_details,
 )
 from nous_online.validation import checked_id, checked_moment, checked_optional
-from nous_online.verbs import Verbs
+from nous_online.verbs import Verbs, across_moves
 
 
 class EpisodeVerbs(Verbs):
@@ -38,6 +38,7 @@ class EpisodeVerbs(Verbs):
         change = checked_change({**known_details(details, StartDetails), "title": title})
         return telling.start(self.agent, checked_beginning(details, now=datetime.now(UTC)), change, deadline)
 
+    @across_moves
     def update_episode(
         self,
         episode_id: UUID,
@@ -57,6 +58,7 @@ class EpisodeVerbs(Verbs):
         key = checked_optional("idempotency_key", idempotency_key, max_characters=200)
         return telling.update(self.agent, checked_id("episode_id", episode_id), change, key, deadline)
 
+    @across_moves
     def close_episode(
         self, episode_id: UUID, *, deadline_s: float | None = None, **details: Unpack[EndDetails]
     ) -> Episode:
@@ -70,6 +72,7 @@ class EpisodeVerbs(Verbs):
         end = checked_moment("ended_at", details.get("ended_at"))
         return telling.close(self.agent, checked_id("episode_id", episode_id), change, end, deadline)
 
+    @across_moves
     def record_episode(
         self, detail: str | None = None, *, deadline_s: float | None = None, **details: Unpack[RecordDetails]
     ) -> Episode:

@@ -12,12 +12,13 @@ from nous_online.changes import get_memory
 from nous_online.domain import Fact, FactDetails, Learned
 from nous_online.kinds import FACT
 from nous_online.validation import checked_id, checked_moment, checked_optional
-from nous_online.verbs import Verbs
+from nous_online.verbs import Verbs, across_moves
 
 
 class FactVerbs(Verbs):
     """What an agent does with facts."""
 
+    @across_moves
     def learn(self, content: str, *, deadline_s: float | None = None, **details: Unpack[FactDetails]) -> Learned:
         """Learn one fact: confirm the one that says the same, supersede the one it updates, or store it.
 
@@ -33,6 +34,7 @@ class FactVerbs(Verbs):
             self.agent.awake.set()
         return learned
 
+    @across_moves
     def learn_deferred(self, entries: Sequence[tuple[str, FactDetails]], *, deadline_s: float | None = None) -> int:
         """Store many facts at once as they are, leave all matching to the night, and return how many were new.
 

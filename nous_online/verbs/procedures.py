@@ -20,7 +20,7 @@ from nous_online.validation import (
     checked_optional,
     checked_text,
 )
-from nous_online.verbs import Verbs
+from nous_online.verbs import Verbs, across_moves
 
 NOTE_CHARACTERS = 1000
 STATES = ("active", "review", "archived")
@@ -29,6 +29,7 @@ STATES = ("active", "review", "archived")
 class ProcedureVerbs(Verbs):
     """What an agent does with procedures."""
 
+    @across_moves
     def store_procedure(
         self, name: str, *, deadline_s: float | None = None, **details: Unpack[ProcedureDetails]
     ) -> Procedure:

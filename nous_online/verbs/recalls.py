@@ -10,12 +10,13 @@ from uuid import UUID
 from nous_online import recalling
 from nous_online.recalling import Recall, RecallDetails
 from nous_online.validation import checked_id, checked_ids, checked_moment
-from nous_online.verbs import Verbs
+from nous_online.verbs import Verbs, across_moves
 
 
 class RecallVerbs(Verbs):
     """What an agent does with all its memories."""
 
+    @across_moves
     def recall(self, query: str, *, deadline_s: float | None = None, **details: Unpack[RecallDetails]) -> Recall:
         """Return what answers `query` best, best first, with the parts of each score, and remember that it was asked.
 

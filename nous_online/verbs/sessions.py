@@ -13,7 +13,7 @@ from nous_online.policy import DEFAULT_SESSION
 from nous_online.session_ends import PartingDetails, SessionEnd
 from nous_online.sessions import ContextDetails
 from nous_online.validation import checked_id, checked_optional, checked_text
-from nous_online.verbs import Verbs
+from nous_online.verbs import Verbs, across_moves
 
 
 class SessionVerbs(Verbs):
@@ -22,6 +22,7 @@ class SessionVerbs(Verbs):
     It outlives the turn and the process. Whoever loads at the same time loses nothing.
     """
 
+    @across_moves
     def focus(
         self,
         task: str,
@@ -90,6 +91,7 @@ class SessionVerbs(Verbs):
         deadline = self.agent.deadline(deadline_s)
         return sessions.get(self.agent, sessions.checked_session(session_id), deadline)
 
+    @across_moves
     def end_session(
         self,
         session_id: str = DEFAULT_SESSION,
