@@ -10,10 +10,11 @@ from nous_pipelines.assets.facts import duplicate_clusters, judgements, merge_pr
 from nous_pipelines.assets.nights import NIGHTS
 from nous_pipelines.assets.planning import applied, plan, report, word_statistics
 from nous_pipelines.assets.store import snapshot
+from nous_pipelines.assets.updates import update_proposals
 from nous_pipelines.resources import NightRun
 from nous_pipelines.sensors import closed_episodes
 
-PROPOSING = [snapshot, judgements, duplicate_clusters, merge_proposals, plan]
+PROPOSING = [snapshot, judgements, duplicate_clusters, merge_proposals, update_proposals, plan]
 """Up to here nothing changes."""
 ASSETS = [*PROPOSING, applied, word_statistics, report]
 

@@ -59,14 +59,14 @@ def active(owner, agent_id="aria"):
     return sorted(content for (content,) in rows)
 
 
-def test_a_night_merges_repeats_keeps_other_values_apart_and_says_so(heart, run, instance, owner):
+def test_a_night_merges_repeats_lets_later_values_win_and_says_so(heart, run, instance, owner):
     remember(heart, NINE, NINE, "The office opens at nine", *BACKUPS, "Cats like fish.")
 
     outcome = run()
 
     assert outcome.is_success, outcome.failures
     assert outcome.failures == ()
-    assert active(owner) == sorted([*BACKUPS, "Cats like fish.", NINE])
+    assert active(owner) == sorted([BACKUPS[-1], "Cats like fish.", NINE])
     assert (outcome.report.counts["merges"], outcome.report.counts["retired"]) == (1, 2)
     (apart,) = outcome.report.kept_apart
     assert {apart.a, apart.b} == set(BACKUPS)

@@ -21,6 +21,8 @@ from nous_pipelines.transforms.deciding import NO, PLACE, STANDING, STATED, YES,
 
 FACT_COLUMNS = ("id", "agent_id", "row_version", "contradiction_status", *PLACE, *STATED, *STANDING)
 """What of the facts the phase looks at: nothing they say, only how they stand."""
+NOT_TOLD = [f"{side}_{name}" for side in ("old", "new") for name in (*PLACE, *STATED[1:], *STANDING, "since")]
+"""What a proposal does not speak of."""
 GIVES_WAY = "one of the two gives way to a later value tonight"
 
 
@@ -142,7 +144,8 @@ def _of(pairs: pl.DataFrame, marks: pl.DataFrame) -> Sequence[tuple[Any, ...]]:
 
 def _groups(pairs: pl.DataFrame, *, by: str) -> list[list[dict[str, Any]]]:
     """Return the pairs of each proposal, in order."""
-    rows = pairs.sort("agent_id", by, maintain_order=True).to_dicts()
+    rounded = [pl.col(name).cast(pl.Float64).round(4) for name in ("similarity", "confidence")]
+    rows = pairs.select(pl.exclude(NOT_TOLD)).with_columns(rounded).sort("agent_id", by, maintain_order=True).to_dicts()
     return [list(group) for _, group in groupby(rows, key=itemgetter("agent_id", by))]
 
 
@@ -202,7 +205,7 @@ def _contradiction(pairs: list[dict[str, Any]], versions: Versions, *, night: da
                 "judgement": {name: pair[name] for name in ("verdict", "confidence", "reason", "model")},
             },
         )
-        for pair in _rounded(pairs)
+        for pair in pairs
     ]
     marked = [
         Change("fact", memory, set={"contradiction_status": "open"}, action="contradicted")
@@ -234,12 +237,5 @@ def _evidence(pairs: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
             "b": pair["new_id"],
             **{name: pair[name] for name in ("similarity", "verdict", "confidence", "slot", "reason", "model")},
         }
-        for pair in _rounded(pairs)
-    ]
-
-
-def _rounded(pairs: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    return [
-        {**pair, "similarity": round(pair["similarity"], 4), "confidence": round(pair["confidence"], 4)}
         for pair in pairs
     ]
