@@ -44,7 +44,14 @@ class NightPolicy:
     superseded_grace_days: int = 30
     """For how long a superseded fact stays within reach before it is archived."""
     unused_after_days: int = 90
-    """Age from which a memory nobody ever used is archived (living memory, active forgetting)."""
+    """Age from which a memory nobody ever used is archived (living memory, active forgetting); never earlier."""
+    unused_return_share: float = 0.01
+    """Share of its unused memories that may still come to use at that age in as many days; the night waits for it.
+
+    Measured on each agent's own last year: on traces of real use one in nine came back at 90 days. 1 waits for nothing.
+    """
+    unused_asked_days: int = 10
+    """On how many of these days an agent must have recalled anything; where nobody asks, unused says nothing."""
 
     links_per_memory: int = 5
     """How many links a memory keeps to others of one kind of link."""
@@ -152,6 +159,8 @@ RANGES: Mapping[str, tuple[float, float]] = {
     "min_demotion": (WEIGHTS[0], 1),
     "rank_step": (0, 1),
     "links_per_memory": (0, 100),
+    "unused_return_share": (0, 1),
+    "unused_asked_days": (0, MOST_DAYS),
     "share_among_users": (2, 1_000_000),
     "false_positive_majority": (0, 1),
     "censor_activations": (1, 1_000_000),
