@@ -104,3 +104,24 @@ def test_another_agent_reads_nothing_of_it(heart: Heart, database: Database, own
 
     with pytest.raises(NotFound, match=f"agent 'ben' has no episode {episode_id}"):
         other.full_text(episode_id)
+
+
+@pytest.mark.parametrize(
+    ("tier", "kept"),
+    [("summary", {"title", "summary", "compressed"}), ("compressed", {"title", "compressed"}), ("fossil", {"title"})],
+)
+def test_facts_are_drawn_from_what_was_told_though_a_night_came_first(
+    heart: Heart, owner: psycopg.Connection, tier: str, kept: set[str]
+) -> None:
+    talk = "Ada: the parcel is late.\nfact: Parcels to Oslo take nine days"
+    episode_id = heart.record_episode(talk).id
+    condensed(owner, episode_id, tier, detail=None)
+    chilled(owner, episode_id, "raw", detail=talk)
+
+    assert heart.work().completed == 1
+
+    episode = heart.get_episode(episode_id)
+    (fact,) = heart.recall("parcels to Oslo", types=["fact"])
+    assert fact.content == "Parcels to Oslo take nine days"
+    assert {name for name in ("title", "detail", "summary", "compressed") if getattr(episode, name)} == kept
+    assert episode.completed_at is not None
