@@ -9,6 +9,7 @@ from nous_pipelines.assets.checks import plan_checks
 from nous_pipelines.assets.facts import duplicate_clusters, judgements, merge_proposals
 from nous_pipelines.assets.nights import NIGHTS
 from nous_pipelines.assets.planning import applied, plan, report, word_statistics
+from nous_pipelines.assets.reembedding import NextSpace, embedding_space_switched, next_embeddings
 from nous_pipelines.assets.store import snapshot
 from nous_pipelines.assets.updates import update_proposals
 from nous_pipelines.resources import NightRun
@@ -46,12 +47,12 @@ def every_night(context: dg.ScheduleEvaluationContext) -> Iterator[dg.RunRequest
 
 
 defs = dg.Definitions(
-    assets=ASSETS,
+    assets=[*ASSETS, next_embeddings, embedding_space_switched],
     asset_checks=[plan_checks],
     jobs=[nightly, dry_run],
     schedules=[every_night],
     sensors=[closed_episodes],
-    resources={"night_run": NightRun.configure_at_launch()},
+    resources={"night_run": NightRun.configure_at_launch(), "next_space": NextSpace.configure_at_launch()},
     executor=dg.in_process_executor,
 )
 
