@@ -226,6 +226,7 @@ class NightReport:
             "kept_apart": sum(self.apart_by_verdict.values()),
             "unsure": self.apart_by_verdict.get(Verdict.UNSURE.value, 0),
             **{state: sum(self.number(kind, state) for kind in PRECEDENCE) for state in NOT_IN_FORCE},
+            "planned": sum(self.number(kind, "proposed") for kind in PRECEDENCE),
             "waiting": sum(self.waiting_by_kind.values()),
         }
 
