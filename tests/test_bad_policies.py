@@ -1,0 +1,104 @@
+"""Nights that would do harm are stopped by their checks, and the report tells an operator what, why and what to do."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime
+
+import pytest
+from dagster import DagsterInstance
+from night_runs import NIGHT, everything, options, remember
+
+from nous_online.pairs.judging import OfflineJudge, Verdict
+from nous_pipelines.markdown import markdown_of
+from nous_pipelines.running import run_night
+
+CITIES = ("Oslo", "Lima", "Cairo", "Quito", "Dakar", "Hanoi", "Perth", "Turin", "Leeds", "Basel")
+OFFICES = tuple(f"The {city} office is led by {name}." for city in CITIES for name in ("Mina", "Jo", "Ravi"))
+
+
+@pytest.fixture(scope="module")
+def instance():
+    with DagsterInstance.ephemeral() as ephemeral:
+        yield ephemeral
+
+
+@pytest.fixture
+def run(database_url, instance, tmp_path):
+    """Run a night of this test's database under a policy."""
+
+    def run_it(**policy):
+        return run_night(NIGHT, options(database_url, tmp_path, policy=policy), instance=instance)
+
+    return run_it
+
+
+class Gullible(OfflineJudge):
+    """Takes every pair for a repeat."""
+
+    answer = Verdict.SAME
+
+    def judge(self, pairs):
+        return [replace(judgement, verdict=self.answer, confidence=0.99) for judgement in super().judge(pairs)]
+
+
+class Restless(Gullible):
+    """Takes every later statement for a new value."""
+
+    answer = Verdict.UPDATES
+
+
+def failed(outcome):
+    return {failure.split(":")[0].removeprefix("check ") for failure in outcome.failures}
+
+
+def test_a_judge_that_says_same_of_everything_is_stopped_and_the_report_says_why(heart, run, owner, monkeypatch):
+    remember(heart, *OFFICES)
+    before = everything(owner)
+    monkeypatch.setattr("nous_pipelines.resources.OfflineJudge", Gullible)
+
+    outcome = run(candidate_similarity=0.7, neighbour_similarity=0.7)
+
+    assert not outcome.is_success
+    assert {"canaries", "blast_radius"} <= failed(outcome)
+    assert everything(owner) == before
+    told = markdown_of(outcome.report)
+    assert "canary pairs were judged wrongly" in told
+    assert "tonight's verdicts can't be believed" in told
+    assert "max_leaving_share" in told
+
+
+def test_the_probes_stop_merges_that_would_hide_what_was_used(heart, run, owner, monkeypatch):
+    remember(heart, OFFICES[0], trust=90)  # all would be merged into the most trusted
+    remember(heart, *OFFICES[1:], "Lima beans")
+    asked = heart.recall("Lima Mina", limit=1, at=datetime(2026, 6, 1, 12, tzinfo=UTC))
+    heart.cite(asked.id, [asked[0].id], at=datetime(2026, 6, 1, 13, tzinfo=UTC))
+    before = everything(owner)
+    monkeypatch.setattr("nous_pipelines.resources.OfflineJudge", Gullible)
+
+    outcome = run(candidate_similarity=0.7, neighbour_similarity=0.7)
+
+    assert "recall_does_not_regress" in failed(outcome)
+    assert "“Lima Mina”" in markdown_of(outcome.report)
+    assert everything(owner) == before
+
+
+def test_a_judge_that_finds_new_values_everywhere_is_stopped_by_the_canaries(heart, run, owner, monkeypatch):
+    remember(heart, *OFFICES)
+    before = everything(owner)
+    monkeypatch.setattr("nous_pipelines.resources.OfflineJudge", Restless)
+
+    outcome = run(neighbour_similarity=0.7)
+
+    assert "canaries" in failed(outcome)
+    assert everything(owner) == before
+
+
+def test_a_threshold_that_is_far_too_low_merges_nothing_that_differs(heart, run, owner):
+    remember(heart, *OFFICES, *(f"The {city} office has {n} desks." for n, city in enumerate(CITIES, start=10)))
+
+    outcome = run(candidate_similarity=0.7, neighbour_similarity=0.7)
+
+    assert outcome.is_success, outcome.failures
+    merged = owner.execute("select count(*) from lifecycle.proposals where kind = 'merge'").fetchone()
+    assert merged == (0,)
