@@ -11,13 +11,13 @@ from uuid import uuid5
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from nous_online.pairs.judging import Verdict
 from nous_pipelines.nights import end_of
 from nous_pipelines.phases import Phase
 from nous_pipelines.proposals import NAMESPACE, Change, Proposal, Read
 from nous_pipelines.transforms.deciding import NO, PLACE, STANDING, STATED, YES, decided, separated
+from nous_pipelines.transforms.numbering import numbered
 
 FACT_COLUMNS = ("id", "agent_id", "row_version", "contradiction_status", *PLACE, *STATED, *STANDING)
 """What of the facts the phase looks at: nothing they say, only how they stand."""
@@ -90,21 +90,12 @@ def _told_apart(heirs: pl.DataFrame, judged: pl.DataFrame) -> pl.DataFrame:
 
 def _roots(heirs: pl.DataFrame) -> pl.Series:
     """Follow each fact's latest successor to the end, doubling the step each time."""
-    old, new, ids = _numbered(heirs, "old_id", "latest_id")
-    following = np.arange(len(ids))
+    old, new, facts = numbered(heirs, "old_id", "latest_id")
+    following = np.arange(len(facts))
     following[old] = new
     while (following[following] != following).any():
         following = following[following]
-    return ids.gather(following[old])
-
-
-def _numbered(pairs: pl.DataFrame, left: str, right: str) -> tuple[NDArray[np.int64], NDArray[np.int64], pl.Series]:
-    """Return two columns of ids as places in the sorted list of all of them; one agent's id is never another's."""
-    names = [pl.concat_str("agent_id", side, separator="\n").alias("name") for side in (left, right)]
-    keyed = [pairs.select(name, id=side) for name, side in zip(names, (left, right), strict=True)]
-    places = pl.concat(keyed).unique().sort("name").with_row_index("place")
-    found = [each.join(places, on="name", maintain_order="left")["place"].to_numpy() for each in keyed]
-    return found[0].astype(np.int64), found[1].astype(np.int64), places["id"]
+    return facts["id"].gather(following[old])
 
 
 def _touching(opposed: pl.DataFrame, retired: pl.DataFrame) -> pl.DataFrame:
@@ -120,14 +111,14 @@ def _touching(opposed: pl.DataFrame, retired: pl.DataFrame) -> pl.DataFrame:
 
 def _with_components(opposed: pl.DataFrame) -> pl.DataFrame:
     """Put pairs that share a fact together: each marks its facts, and a fact is changed by one proposal a night."""
-    left, right, ids = _numbered(opposed, "old_id", "new_id")
-    label = np.arange(len(ids))
+    left, right, facts = numbered(opposed, "old_id", "new_id")
+    label = np.arange(len(facts))
     while (label[left] != label[right]).any():
         least = np.minimum(label[left], label[right])
         for ends in (label[left], label[right]):
             np.minimum.at(label, ends, least)
         label = label[label]
-    return opposed.with_columns(component=ids.gather(label[left]))
+    return opposed.with_columns(component=facts["id"].gather(label[left]))
 
 
 def _leave(phase: Phase, pairs: pl.DataFrame) -> None:
