@@ -70,8 +70,8 @@ def test_a_judge_that_says_same_of_everything_is_stopped_and_the_report_says_why
 
 def test_the_probes_stop_merges_that_would_hide_what_was_used(heart, run, owner, monkeypatch):
     remember(heart, OFFICES[0], trust=90)  # all would be merged into the most trusted
-    remember(heart, *OFFICES[1:], "Lima beans")
-    asked = heart.recall("Lima Mina", limit=1, at=datetime(2026, 6, 1, 12, tzinfo=UTC))
+    remember(heart, *OFFICES[1:], "Lima Mina beans soup")
+    asked = heart.recall("Lima Mina office", limit=1, at=datetime(2026, 6, 1, 12, tzinfo=UTC))
     heart.cite(asked.id, [asked[0].id], at=datetime(2026, 6, 1, 13, tzinfo=UTC))
     before = everything(owner)
     monkeypatch.setattr("nous_pipelines.resources.OfflineJudge", Gullible)
@@ -79,7 +79,7 @@ def test_the_probes_stop_merges_that_would_hide_what_was_used(heart, run, owner,
     outcome = run(candidate_similarity=0.7, neighbour_similarity=0.7)
 
     assert "recall_does_not_regress" in failed(outcome)
-    assert "“Lima Mina”" in markdown_of(outcome.report)
+    assert "“Lima Mina office”" in markdown_of(outcome.report)
     assert everything(owner) == before
 
 
