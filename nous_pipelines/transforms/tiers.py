@@ -1,8 +1,9 @@
 """Episodes condensed by age: raw, a summary, one line, a title. What leaves the row lies in cold storage.
 
 Age alone decides, but for one thing: an episode that was cited within `probe_days` stays one tier more detailed, since
-someone works with it. An episode that is late moves straight to the tier its age asks for and leaves behind each text
-under the tier that lost it, as if it had moved a tier a night.
+someone works with it. An episode that is late moves straight to the tier its age asks for: its row ends as if it had
+moved tier by tier, and each text it had lies in cold storage under the tier that the episode had when it left. What was
+drawn from it on the way and is not kept at the end can be drawn again.
 
 Recall by meaning does not notice: the vector stays. Recall by words loses those that only the moved texts hold, and
 keeps title and tags at every tier, the summary at its own; the facts drawn from an episode are memories of their own.
@@ -10,7 +11,6 @@ keeps title and tags at every tier, the summary at its own; the facts drawn from
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from datetime import date, timedelta
 from typing import Any
@@ -34,8 +34,8 @@ KEPT: Mapping[str, tuple[str, ...]] = {
 """Which texts an episode keeps at each tier; tags, lessons, outcome, decisions, artifacts, procedures always stay."""
 ESSENTIAL: Mapping[str, str] = {"summary": "summary", "compressed": "compressed", "fossil": "title"}
 """The text without which nothing would be left to show at a tier."""
-LEAVING: Mapping[str, str] = {"detail": "raw", "summary": "summary", "compressed": "compressed"}
-"""Which texts move to cold storage, and the last tier that has them."""
+LEAVING = ("detail", "summary", "compressed")
+"""Which texts may move to cold storage."""
 NAMES: Mapping[str, str] = {"detail": "detail", "summary": "summary", "compressed": "compressed line", "title": "title"}
 """What recall shows of an episode, the most detailed first, in words."""
 
@@ -157,13 +157,15 @@ def tier_proposal(row: Mapping[str, Any], *, night: date) -> Proposal:
     drawn = {name: row[f"made_{name}"] for name in kept if row[name] is None and row[f"made_{name}"]}
     moved = [name for name in LEAVING if name not in kept and row[f"{name}_words"] is not None]
     values = {"compression_tier": row["target"], **dict.fromkeys(moved), **drawn}
+    cold = {"tier": row["compression_tier"], "columns": moved, "purge_after": None}
+    leaving = [Change("cold_text", episode_id, set=cold)] if moved else []
     return Proposal(
         night=night,
         agent_id=row["agent_id"],
         kind="tier",
         targets=(episode_id,),
         read_set=(Read("episode", episode_id, row["row_version"]),),
-        changes=(*cold_texts(row, moved), Change("episode", episode_id, set=values, action="condensed")),
+        changes=(*leaving, Change("episode", episode_id, set=values, action="condensed")),
         reason=reason_of(row, moved, drawn),
         evidence={
             "age_days": row["age_days"],
@@ -174,20 +176,6 @@ def tier_proposal(row: Mapping[str, Any], *, night: date) -> Proposal:
             "words_after": shown_words(row, moved=moved, drawn=drawn),
         },
     )
-
-
-def cold_texts(row: Mapping[str, Any], moved: Sequence[str]) -> list[Change]:
-    """Return what goes to cold storage: each text under the last tier that had it, or the one the episode is at now.
-
-    A summary told again after the episode had lost its own lies under the tier it was lost at this time.
-    """
-    columns: defaultdict[int, list[str]] = defaultdict(list)
-    for name in moved:
-        columns[max(row["place"], TIERS.index(LEAVING[name]))].append(name)
-    return [
-        Change("cold_text", row["id"], set={"tier": TIERS[place], "columns": names, "purge_after": None})
-        for place, names in sorted(columns.items())
-    ]
 
 
 def shown_words(row: Mapping[str, Any], *, moved: Sequence[str], drawn: Mapping[str, str]) -> int:
