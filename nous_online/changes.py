@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 from functools import cache
@@ -49,16 +50,16 @@ class Version(Generic[M]):
 class UsageDelta:
     """What to add to the counters of one memory; negative to take it back."""
 
+    id: UUID
+    kind: str
     retrieved_count: int = 0
     cited_count: int = 0
     ignored_count: int = 0
     last_used_at: datetime | None = None
 
-    @classmethod
-    def of(cls, counts: Mapping[str, int]) -> UsageDelta:
-        """Return the delta of counters given by name; those not named stay."""
-        retrieved, cited, ignored = (counts.get(f"{name}_count", 0) for name in ("retrieved", "cited", "ignored"))
-        return cls(retrieved, cited, ignored)
+    def as_dict(self) -> dict[str, Any]:
+        """Return the delta as plain JSON values."""
+        return plain(vars(self))
 
 
 @dataclass(frozen=True)
@@ -73,6 +74,46 @@ class Growth:
     def images(self) -> tuple[dict[str, Any], dict[str, Any]]:
         """What stands for the column in an event, before and after."""
         return {self.column: {"characters": self.characters}}, {self.column: {"appended": self.appended}}
+
+
+@dataclass(frozen=True)
+class Cooling:
+    """Text columns that leave for cold storage: their event keeps where they went instead of what they said."""
+
+    id: UUID
+    """The episode's."""
+    tier: str
+    """What the episode was condensed from."""
+    columns: tuple[str, ...]
+    purge_after: str | None = None
+    """When the cold text may be deleted, as ISO 8601; None keeps it."""
+
+    @property
+    def images(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        """What stands for the columns in an event, before and after; one that was empty is kept as such."""
+        return {column: {"cold_text": self.tier} for column in self.columns}, {}
+
+
+@dataclass(frozen=True)
+class Alteration(Generic[M]):
+    """What to set of one memory, at the version it was read."""
+
+    read: Version[M]
+    values: Mapping[str, Any]
+    """Column names to JSON values, as in `add_memory`."""
+    cause: Cause
+    abridged: Growth | Cooling | None = None
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the entry of `change_memories`; raise `InvalidInput` for a column that never changes."""
+        kind = self.read.kind
+        fixed = sorted(set(self.values) - kind.changeable)
+        if fixed:
+            message = f"{kind.name} {self.read.id}: {fixed[0]!r} can't be changed; store a new {kind.name} instead"
+            raise InvalidInput(message)
+        before, after = self.abridged.images if self.abridged else ({}, {})
+        read = {"id": str(self.read.id), "row_version": self.read.row_version, "values": dict(self.values)}
+        return {**read, "abridged_before": before, "abridged_after": after, **plain(vars(self.cause))}
 
 
 def version_of(kind: Kind[M], memory: M) -> Version[M]:
@@ -131,35 +172,57 @@ def change_memory(
 
     `values` maps column names to JSON values as in `add_memory`; one that never changes is refused with `InvalidInput`.
     """
-    kind = read.kind
-    fixed = sorted(set(values) - kind.changeable)
-    if fixed:
-        raise InvalidInput(f"{kind.name} {read.id}: {fixed[0]!r} can't be changed; store a new {kind.name} instead")
-    grown_from, grown_by = growth.images if growth else ({}, {})
-    parameters = {
-        "grown_from": Jsonb(grown_from),
-        "grown_by": Jsonb(grown_by),
-        "agent_id": agent_id,
-        "id": read.id,
-        "kind": kind.name,
-        "row_version": read.row_version,
-        "values": Jsonb(dict(values)),
-        **vars(cause),
-    }
-    with connection.cursor(row_factory=class_row(kind.value)) as cursor:
-        changed = cursor.execute(composed("change_memory", kind, tuple(values)), parameters).fetchone()
+    entry = Alteration(read, values, cause, growth).as_dict()
+    statement = composed("change_memories", read.kind, tuple(values))
+    parameters = {"agent_id": agent_id, "kind": read.kind.name, "entries": Jsonb([entry])}
+    with connection.cursor(row_factory=class_row(read.kind.value)) as cursor:
+        changed = cursor.execute(statement, parameters).fetchone()
     if changed is None:
-        message = f"{kind.name} {read.id} is no longer at version {read.row_version}; read it again and decide anew"
-        raise Stale(message)
+        raise stale(read)
     return changed
 
 
+def change_memories(connection: Connection, agent_id: str, alterations: Sequence[Alteration[Any]]) -> None:
+    """Set columns of many memories, a statement for each kind and set of columns, with an event for each memory.
+
+    Raises `Stale` when one is no longer at the version read; the transaction must not be committed then.
+    """
+    groups: defaultdict[tuple[Kind[Any], tuple[str, ...]], list[Alteration[Any]]] = defaultdict(list)
+    for alteration in alterations:
+        groups[alteration.read.kind, tuple(sorted(alteration.values))].append(alteration)
+    for (kind, given), members in groups.items():
+        statement = composed("change_memories", kind, given, ("id",))
+        entries = Jsonb([member.as_dict() for member in members])
+        parameters = {"agent_id": agent_id, "kind": kind.name, "entries": entries}
+        changed = {row[0] for row in connection.execute(statement, parameters)}
+        for member in members:
+            if member.read.id not in changed:
+                raise stale(member.read)
+
+
+def stale(read: Version[Any]) -> Stale:
+    """Return the error for a memory that is no longer at the version read."""
+    return Stale(
+        f"{read.kind.name} {read.id} is no longer at version {read.row_version}; read it again and decide anew"
+    )
+
+
+def locked_versions(
+    connection: Connection, agent_id: str, kind: Kind[Any], memory_ids: Collection[UUID]
+) -> dict[UUID, int]:
+    """Lock memories in id order until the transaction ends and return their versions; absent ones are left out."""
+    statement = composed("lock_memories", kind, (), ("id", "row_version"))
+    return dict(connection.execute(statement, {"agent_id": agent_id, "ids": sorted(memory_ids)}).fetchall())
+
+
 @cache
-def composed(statement: str, kind: Kind[Any], given: tuple[str, ...] = ()) -> Composed:
-    """Fill table and columns of a kind into a statement; `given` are the columns it sets."""
+def composed(
+    statement: str, kind: Kind[Any], given: tuple[str, ...] = (), shown: tuple[str, ...] | None = None
+) -> Composed:
+    """Fill table and columns of a kind into a statement; `given` are the columns it sets, `shown` those it returns."""
     return SQL(BLOCKS[statement]).format(
         table=Identifier("heart", kind.table),
-        columns=SQL(", ").join(map(Identifier, kind.columns)),
+        columns=SQL(", ").join(map(Identifier, shown or kind.columns)),
         given=SQL(", ").join(map(Identifier, given)),
         **{
             f"given_of_{row}": SQL(", ").join(Identifier(row, name) for name in given)
@@ -168,6 +231,29 @@ def composed(statement: str, kind: Kind[Any], given: tuple[str, ...] = ()) -> Co
     )
 
 
-def add_usage(connection: Connection, agent_id: str, memory_id: UUID, kind: str, delta: UsageDelta) -> None:
-    """Add to the usage counters of one memory."""
-    connection.execute(BLOCKS["add_usage"], {"agent_id": agent_id, "id": memory_id, "kind": kind, **vars(delta)})
+def cool_texts(connection: Connection, agent_id: str, coolings: Sequence[Cooling]) -> None:
+    """Copy texts of episodes to cold storage as they read now; to be called before the episodes change."""
+    if coolings:
+        texts = Jsonb([plain(vars(cooling)) for cooling in coolings])
+        connection.execute(BLOCKS["store_cold_texts"], {"agent_id": agent_id, "texts": texts})
+
+
+def add_usage(connection: Connection, agent_id: str, deltas: Sequence[UsageDelta]) -> None:
+    """Add to the usage counters of memories."""
+    if not deltas:
+        return
+    parameters = {"agent_id": agent_id, "deltas": Jsonb([delta.as_dict() for delta in deltas])}
+    connection.execute(BLOCKS["begin_usage"], parameters)
+    connection.execute(BLOCKS["add_usage"], parameters)
+
+
+def plain(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return values as JSON has them: moments and dates as ISO 8601, ids as text."""
+    return {name: as_json(value) for name, value in values.items()}
+
+
+def as_json(value: Any) -> Any:
+    """Return one value as JSON has it."""
+    if isinstance(value, date):
+        return value.isoformat()
+    return str(value) if isinstance(value, UUID) else value

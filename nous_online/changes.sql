@@ -23,39 +23,74 @@ with stored as (
 )
 select {columns} from stored
 
--- name: change_memory
--- The only statement that changes a stored memory: it checks the version that was read, keeps the columns as they
--- were, and leaves the event. The values are those of a row, so they can be taken back just as they were.
-with old as (
-    select * from {table}
-    where agent_id = %(agent_id)s and id = %(id)s and row_version = %(row_version)s
-    for no key update
+-- name: change_memories
+-- The only statement that changes stored memories: it checks the versions that were read, keeps the columns as they
+-- were, and leaves an event for each. The values are those of a row, so they can be taken back just as they were.
+with wanted as materialized (
+    select *
+    from jsonb_to_recordset(%(entries)s) entry (
+        id uuid, row_version bigint, "values" jsonb, abridged_before jsonb, abridged_after jsonb, actor text, action text,
+        reason text, effective_at timestamptz, night date, run_id text, proposal_id uuid, undoes bigint)
+), old as materialized (
+    select f.* from {table} f
+    where f.agent_id = %(agent_id)s and (f.id, f.row_version) in (select id, row_version from wanted)
+    order by f.id for no key update
 ), changed as (
     update {table} f
-    set ({given}) = (select {given_of_r} from jsonb_populate_record(f, %(values)s) r)
-    from old
+    set ({given}) = (select {given_of_r} from jsonb_populate_record(f, w."values") r)
+    from old join wanted w using (id)
     where f.agent_id = old.agent_id and f.id = old.id
     returning f.*
 ), event as (
     insert into lifecycle.events (
         agent_id, memory_kind, memory_id, action, from_state, to_state, version_before, version_after, before, after,
         actor, reason, effective_at, night, run_id, proposal_id, undoes)
-    select changed.agent_id, %(kind)s, changed.id, %(action)s, old.state, changed.state, old.row_version,
-           changed.row_version,
-           (select to_jsonb(image) from (select {given_of_old}) image) || %(grown_from)s,
-           (select to_jsonb(image) from (select {given_of_changed}) image) || %(grown_by)s,
-           %(actor)s, %(reason)s, %(effective_at)s, %(night)s, %(run_id)s, %(proposal_id)s, %(undoes)s
-    from changed join old using (id)
+    select changed.agent_id, %(kind)s, changed.id, w.action, old.state, changed.state, old.row_version, changed.row_version,
+           was.kept || coalesce((select jsonb_object_agg(key, value) from jsonb_each(w.abridged_before)
+                                  where was.kept -> key <> 'null'), '{{}}'),
+           (select to_jsonb(image) from (select {given_of_changed}) image) || w.abridged_after,
+           w.actor, w.reason, w.effective_at, w.night, w.run_id, w.proposal_id, w.undoes
+    from changed join old using (id) join wanted w using (id)
+    cross join lateral (select to_jsonb(image) as kept from (select {given_of_old}) image) was
 )
 select {columns} from changed
 
+-- name: store_cold_texts
+-- Texts of episodes as they read now. One that was moved before, taken back, and moves again is kept as it reads by now.
+insert into heart.cold_texts as c (agent_id, memory_id, tier, detail, summary, compressed, purge_after)
+select e.agent_id, e.id, t.tier, case when 'detail' = any(t.columns) then e.detail end,
+       case when 'summary' = any(t.columns) then e.summary end,
+       case when 'compressed' = any(t.columns) then e.compressed end, t.purge_after
+from jsonb_to_recordset(%(texts)s) t (id uuid, tier text, columns text[], purge_after timestamptz)
+join heart.episodes e on e.agent_id = %(agent_id)s and e.id = t.id
+order by e.id
+on conflict (agent_id, memory_id, tier) do update
+set detail = coalesce(excluded.detail, c.detail), summary = coalesce(excluded.summary, c.summary),
+    compressed = coalesce(excluded.compressed, c.compressed), stored_at = excluded.stored_at,
+    purge_after = excluded.purge_after
+
+-- name: begin_usage
+-- Whoever was never used gets counters to add to.
+insert into heart.usage (agent_id, memory_id, memory_kind)
+select %(agent_id)s, id, kind from jsonb_to_recordset(%(deltas)s) delta (id uuid, kind text) order by id
+on conflict (agent_id, memory_id) do nothing
+
 -- name: add_usage
--- Counters are added, never set: additions of a night and of a recall commute, and undoing is adding the negative.
-insert into heart.usage (agent_id, memory_id, memory_kind, retrieved_count, cited_count, ignored_count, last_used_at)
-values (%(agent_id)s, %(id)s, %(kind)s, greatest(%(retrieved_count)s, 0), greatest(%(cited_count)s, 0),
-        greatest(%(ignored_count)s, 0), %(last_used_at)s)
-on conflict (agent_id, memory_id) do update
-set retrieved_count = greatest(usage.retrieved_count + %(retrieved_count)s, 0),
-    cited_count = greatest(usage.cited_count + %(cited_count)s, 0),
-    ignored_count = greatest(usage.ignored_count + %(ignored_count)s, 0),
-    last_used_at = greatest(usage.last_used_at, excluded.last_used_at)
+-- Counters are added, never set: additions of a night and of a recall commute, and undoing is adding the negative. The
+-- rows are taken in id order, as recalls take them.
+with delta as materialized (
+    select id, sum(retrieved_count) as retrieved_count, sum(cited_count) as cited_count, sum(ignored_count) as ignored_count,
+           max(last_used_at) as last_used_at
+    from jsonb_to_recordset(%(deltas)s) delta (
+        id uuid, retrieved_count integer, cited_count integer, ignored_count integer, last_used_at timestamptz)
+    group by id
+), counted as materialized (
+    select * from heart.usage where agent_id = %(agent_id)s and memory_id in (select id from delta) order by memory_id for update
+)
+update heart.usage u
+set retrieved_count = greatest(counted.retrieved_count + delta.retrieved_count, 0),
+    cited_count = greatest(counted.cited_count + delta.cited_count, 0),
+    ignored_count = greatest(counted.ignored_count + delta.ignored_count, 0),
+    last_used_at = greatest(counted.last_used_at, delta.last_used_at)
+from counted join delta on delta.id = counted.memory_id
+where u.agent_id = counted.agent_id and u.memory_id = counted.memory_id

@@ -21,6 +21,7 @@ from nous_online.errors import InvalidInput, Unsupported
 from nous_online.kinds import KINDS
 from nous_online.ranking import RecallPolicy, ScoreParts, Situation, rank
 from nous_online.statements import statements
+from nous_online.store import ask_space, require_space
 from nous_online.validation import checked_limit
 
 BLOCKS = statements("nous_online", "recall.sql")
@@ -146,18 +147,22 @@ def recall(connection: Connection, agent_id: str, cue: Cue, *, space: EmbeddingS
     """Return what answers `cue` best, best first, in one ranking over all the kinds asked for.
 
     Settings and search share a round trip on a connection in pipeline mode. Raises `InvalidInput` for an unknown kind
-    or a limit out of range, and `Unsupported` when the server's pgvector does not honour iterative scans, without
-    which filtered answers would silently be cut short.
+    or a limit out of range, `Moved` when the agent's memories live in another space, and `Unsupported` when the
+    server's pgvector does not honour iterative scans, without which filtered answers would silently be cut short.
     """
     check(cue)
     asked = tuple(dict.fromkeys(cue.types))
     likely = tuple(kind for kind in asked if kind in HELD.get(agent_id, KINDS))
     prepared = prepare(connection, agent_id, cue, policy)
     found = search(connection, agent_id, cue, likely, space=space, policy=policy)
+    home = ask_space(connection, agent_id)  # after the search: a move in between must not pass for a poor answer
     recall_id, held = settled(prepared.fetchall(), cue, policy)
     remember(agent_id, held)
     missed = tuple(kind for kind in asked if kind in held and kind not in likely)
-    found += search(connection, agent_id, cue, missed, space=space, policy=policy)
+    if missed:
+        found += search(connection, agent_id, cue, missed, space=space, policy=policy)
+        home = ask_space(connection, agent_id)
+    require_space(home, agent_id, space)
     best = rank(found, Situation(cue.query, cue.frame, cue.active_censors), policy, limit=cue.limit)
     answers = [Recalled(Found(*cast("tuple[Any, ...]", row)), parts, cue.detail) for row, parts in best]
     return Answers(recall_id, with_details(connection, agent_id, answers))
@@ -268,15 +273,19 @@ def search_statement(
 def parts_of_kind(kind: str, common: Mapping[str, Composable], *, is_past: bool) -> dict[str, Composable]:
     """Return what the search for one kind is made of: its table, what is visible of it, and what is shown."""
     table = KINDS[kind].table
+    visible = SQL(BLOCKS[f"{table}_{'then' if is_past else 'now'}"])
     parts = {
         **common,
         "kind": Constant(kind),
         "table": Identifier("heart", table),
         "table_name": Constant(f"heart.{table}"),
-        "visible": SQL(BLOCKS[f"{table}_{'then' if is_past else 'now'}"]),
+        "visible": visible,
+        "indexed": SQL(" and ").join((SQL(BLOCKS[f"{table}_recalled"]), visible)) if is_past else visible,
+        "is_retired": SQL(BLOCKS[f"{table}_retired"]),
         "shown": SQL(BLOCKS[f"{table}_shown"]).format(),
     }
-    return {**parts, "columns": SQL(BLOCKS["columns_of_kind"]).format(**parts)}
+    parts["columns"] = SQL(BLOCKS["columns_of_kind"]).format(**parts)
+    return {**parts, "retired": SQL(BLOCKS["retired_of_kind"]).format(**parts) if is_past else SQL("")}
 
 
 def united(block: str, parts: Sequence[Mapping[str, Composable]], joint: LiteralString) -> Composed:

@@ -140,7 +140,7 @@ union all
 (select {columns}
  from {table} f
  cross join (select * from size where kind = {kind}) size
- where f.agent_id = %(agent_id)s and f.embedding_space_id = {space_id} and {visible} and {in_reach}
+ where f.agent_id = %(agent_id)s and f.embedding_space_id = {space_id} and {indexed} and {in_reach}
    and not (select is_small from size where kind = {kind})
  order by f.embedding::halfvec({dimensions}) <=> %(embedding)s::halfvec({dimensions})
  limit {candidate_count})
@@ -148,10 +148,24 @@ union all
 (select {columns}
  from {table} f
  cross join (select * from size where kind = {kind}) size
- where f.agent_id = %(agent_id)s and f.embedding_space_id = {space_id} and {visible} and {in_reach}
+ where f.agent_id = %(agent_id)s and f.embedding_space_id = {space_id} and {indexed} and {in_reach}
    and f.context_embedding is not null and (select has_context and not is_small from size where kind = {kind})
  order by f.context_embedding::halfvec({dimensions}) <=> %(embedding)s::halfvec({dimensions})
  limit {candidate_count})
+{retired}
+
+-- name: retired_of_kind
+-- What was recalled then and is not today has left the vector indexes: it is compared one by one.
+union all
+(select {columns}
+ from (select f.id
+       from {table} f
+       where f.agent_id = %(agent_id)s and f.embedding_space_id = {space_id} and {visible} and {in_reach}
+         and {is_retired} and not (select is_small from size where kind = {kind})
+       order by (coalesce(f.context_embedding, f.embedding) <=> %(embedding)s) + 0
+       limit {candidate_count}) near
+ join {table} f on f.agent_id = %(agent_id)s and f.id = near.id
+ cross join (select * from size where kind = {kind}) size)
 
 -- name: columns_of_kind
 f.id, {kind}::text as kind, {shown}, f.summary, f.compressed, f.index_word, f.state, f.source, f.source_kind, f.trust,
@@ -218,6 +232,31 @@ f.state = 'active' and coalesce(f.expires_at > now(), true)
 
 -- name: censors_then
 f.learned_at <= %(as_of)s and coalesce(f.archived_at > %(as_of)s, true) and coalesce(f.expires_at > %(as_of)s, true)
+
+-- name: facts_recalled
+-- These and the next three are what the vector indexes hold.
+f.state = 'active'
+
+-- name: episodes_recalled
+f.state in ('open', 'closed')
+
+-- name: procedures_recalled
+f.state in ('active', 'review')
+
+-- name: censors_recalled
+f.state = 'active'
+
+-- name: facts_retired
+f.state in ('superseded', 'archived')
+
+-- name: episodes_retired
+f.state = 'archived'
+
+-- name: procedures_retired
+f.state = 'archived'
+
+-- name: censors_retired
+f.state = 'archived'
 
 -- name: in_reach
 -- What belongs to a user or a project is found by that user or project alone.

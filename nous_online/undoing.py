@@ -16,7 +16,8 @@ from nous_online.agent import Agent
 from nous_online.changes import Cause, Version, change_memory
 from nous_online.deadline import Deadline
 from nous_online.errors import NotFound, Refused
-from nous_online.kinds import KINDS
+from nous_online.kinds import KINDS, VECTORS
+from nous_online.moving import REEMBEDDED
 from nous_online.statements import statements
 
 BLOCKS = statements("nous_online", "undoing.sql")
@@ -97,9 +98,10 @@ def superseding(connection: Connection, agent_id: str, event: Event) -> list[Eve
 
 
 def standing(events: Sequence[Event]) -> list[Event]:
-    """Return the events that are no undoing and were not undone, in the order given."""
+    """Return the events that are no undoing and were not undone, as ordered; moves between spaces don't count."""
     undone = {event.undoes for event in events}
-    return [event for event in events if event.undoes is None and event.id not in undone]
+    changes = [event for event in events if event.undoes is None and event.action != REEMBEDDED]
+    return [event for event in changes if event.id not in undone]
 
 
 def restore(connection: Connection, agent_id: str, event: Event, *, cause: Cause) -> None:
@@ -111,23 +113,41 @@ def restore(connection: Connection, agent_id: str, event: Event, *, cause: Cause
         raise Refused(f"{kind.name} {event.memory_id} is gone")
     version, now = row
     left = {"state": event.to_state, **{name: image(event, name, now.get(name)) for name in event.after}}
-    changed = [name for name in left if name in now and is_changed(name, left[name], now[name])]
+    told = set(now) - VECTORS  # a memory that moved to another embedding space says what it said
+    changed = [name for name in left if name in told and is_changed(name, left[name], now[name])]
     if changed:
         later = history(connection, agent_id, event.memory_id)[0]
         raise Refused(
             f"{kind.name} {event.memory_id} was changed since ({', '.join(changed)}): "
             f"{later.action} by {later.actor} ({later.reason}); undo that first"
         )
-    change_memory(
-        connection, agent_id, Version(kind, event.memory_id, version), earlier(event, now, cause), cause=cause
-    )
+    values = earlier(event, now, cause) | warmed(connection, agent_id, event)
+    change_memory(connection, agent_id, Version(kind, event.memory_id, version), values, cause=cause)
 
 
 def earlier(event: Event, now: Mapping[str, Any], cause: Cause) -> dict[str, Any]:
     """Return the columns of a memory as they were before an event; what had just been stored is archived instead."""
     if event.from_state == "new":
         return {"state": "archived", "archived_at": cause.effective_at.isoformat()}
-    return {name: restored(name, event.before[name], event.after[name], now.get(name)) for name in event.before}
+    is_of_another_space = event.before.get("embedding_space_id") not in (None, now.get("embedding_space_id"))
+    names = set(event.before) - (VECTORS if is_of_another_space else set())
+    return {name: restored(name, event.before[name], event.after[name], now.get(name)) for name in sorted(names)}
+
+
+def warmed(connection: Connection, agent_id: str, event: Event) -> dict[str, str]:
+    """Return the texts an event sent to cold storage; raise `Refused` when one of them has been purged since."""
+    tiers = {name: tier for name, before in event.before.items() if (tier := cold_tier(before)) is not None}
+    if not tiers:
+        return {}
+    key = {"agent_id": agent_id, "id": event.memory_id, "tiers": sorted(set(tiers.values()))}
+    kept = dict(connection.execute(BLOCKS["cold_texts"], key).fetchall())
+    purged = [name for name, tier in tiers.items() if kept.get(tier, {}).get(name) is None]
+    if purged:
+        raise Refused(
+            f"the {' and '.join(sorted(purged))} of {event.memory_kind} {event.memory_id} left cold storage for good "
+            f"when its time there was over; what the night of {event.night} made of it is all there is"
+        )
+    return {name: kept[tier][name] for name, tier in tiers.items()}
 
 
 def image(event: Event, name: str, now: Any) -> Any:
@@ -140,6 +160,12 @@ def length_before(before: Any) -> int | None:
     """Return how long a text was, where an event keeps only by how much it grew."""
     kept = cast("dict[str, Any]", before) if isinstance(before, dict) else {}
     return kept["characters"] if set(kept) == {"characters"} else None
+
+
+def cold_tier(before: Any) -> str | None:
+    """Return the tier under which a text lies in cold storage, where an event keeps that instead of the text."""
+    kept = cast("dict[str, Any]", before) if isinstance(before, dict) else {}
+    return kept["cold_text"] if set(kept) == {"cold_text"} else None
 
 
 def is_changed(name: str, after: Any, now: Any) -> bool:

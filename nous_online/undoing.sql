@@ -14,3 +14,7 @@ from {table} f where agent_id = %(agent_id)s and id = %(id)s for update
 select id from heart.facts
 where agent_id = %(agent_id)s and superseded_by = %(memory_id)s and state = 'superseded'
 order by id for update
+
+-- name: cold_texts
+select tier, to_jsonb(c) from heart.cold_texts c
+where agent_id = %(agent_id)s and memory_id = %(id)s and tier = any(%(tiers)s)

@@ -1,30 +1,28 @@
-"""Carries out a checked plan: a short transaction a proposal, every row it read checked, an event for every change."""
+"""Carries out a checked plan: in short transactions, every row that was read checked, an event for every change."""
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from datetime import date, datetime
 from typing import Any
-from uuid import UUID
 
-from psycopg import Connection
-from psycopg.errors import InsufficientPrivilege
+from psycopg.errors import DeadlockDetected, InsufficientPrivilege
 from psycopg.rows import class_row
 from psycopg.types.json import Jsonb
 
-from nous_online.changes import Cause, UsageDelta, Version, add_usage, change_memory, locked_memories
 from nous_online.database import Database
-from nous_online.errors import Conflict, InvalidInput, NotFound, Refused
-from nous_online.kinds import KINDS
-from nous_online.statements import statements
-from nous_pipelines.nights import end_of
-from nous_pipelines.proposals import Change, Plan, Proposal, Read, vars_of
+from nous_online.errors import Conflict, InvalidInput, NotFound, Refused, Unavailable
+from nous_pipelines.carrying_out import SQL, Decided, carry_out, proposal_row
+from nous_pipelines.failpoints import reach
+from nous_pipelines.proposals import Plan, Proposal
 
-SQL = statements("nous_pipelines", "apply.sql")
-PROPOSAL_TIMEOUT_S = 30.0
+CHUNK_SIZE = 200
+"""Proposals applied together: a fifth of a second, for which an agent that changes one of their memories waits."""
+CHUNK_TIMEOUT_S = 30.0
+ATTEMPTS = 5
 
 
 @dataclass(frozen=True)
@@ -61,26 +59,42 @@ def apply_plan(
     run_id: str,
     checks: Sequence[Mapping[str, Any]] = (),
     on_progress: Callable[[int, int], None] | None = None,
+    chunk_size: int = CHUNK_SIZE,
 ) -> Applied:
     """Apply a plan that passed its checks; running it again does nothing.
 
-    A proposal one of whose memories changed since it was read is recorded as stale and left alone. Raises `Conflict`
-    when another night is at work on one of the agents; nothing was changed then.
+    Proposals of one agent are applied in chunks, a short transaction each. One that read a memory which changed since
+    is recorded as stale and left alone. Raises `Conflict` when another night is at work on one of the agents; nothing
+    was changed then.
     """
     outcomes: Counter[str] = Counter()
     reasons: dict[str, str] = {}
     with holding_night(database, sorted({proposal.agent_id for proposal in plan.proposals})):
+        reach("night held")
         store_plan(database, plan, run_id=run_id, checks=checks)
-        for done, proposal in enumerate(plan.proposals, start=1):
-            outcome, reason = apply_proposal(database, plan.hash, proposal, run_id=run_id)
-            outcomes[outcome] += 1
-            if outcome in {"stale", "refused"}:
-                reasons[str(proposal.id)] = reason
+        reach("plan stored")
+        for chunk in chunks_of(plan.proposals, chunk_size):
+            for decided in apply_chunk(database, plan.hash, chunk, run_id=run_id):
+                outcomes[decided.state] += 1
+                if decided.state in {"stale", "refused"}:
+                    reasons[str(decided.proposal.id)] = decided.reason or ""
+            reach("chunk committed")
             if on_progress is not None:
-                on_progress(done, len(plan.proposals))
+                on_progress(outcomes.total(), len(plan.proposals))
         with database.transaction() as connection:
             connection.execute(SQL["close_plan"], {"hash": plan.hash})
+        reach("plan closed")
     return Applied(outcomes["applied"], outcomes["stale"], outcomes["refused"], outcomes["known"], reasons)
+
+
+def chunks_of(proposals: Sequence[Proposal], size: int) -> Iterator[list[Proposal]]:
+    """Yield the proposals agent by agent, at most `size` together, each agent's in the order of the plan."""
+    by_agent: defaultdict[str, list[Proposal]] = defaultdict(list)
+    for proposal in proposals:
+        by_agent[proposal.agent_id].append(proposal)
+    for own in by_agent.values():
+        for start in range(0, len(own), size):
+            yield own[start : start + size]
 
 
 @contextmanager
@@ -113,101 +127,44 @@ def store_plan(database: Database, plan: Plan, *, run_id: str, checks: Sequence[
         connection.execute(SQL["store_plan"], row)
 
 
-def apply_proposal(database: Database, plan_hash: str, proposal: Proposal, *, run_id: str) -> tuple[str, str]:
-    """Apply one proposal and return `applied`, `stale`, `refused` or `known`, and why.
+def apply_chunk(database: Database, plan_hash: str, proposals: Sequence[Proposal], *, run_id: str) -> list[Decided]:
+    """Apply proposals of one agent in one transaction, and return what became of each.
 
-    What the database's own rules forbid is recorded as refused, so that it does not stop the others night after night.
-    A missing grant is no fault of the proposal: it stops the night, which otherwise would succeed and do nothing.
+    What the database's own rules forbid is looked for by halves and recorded as refused, so that it does not stop the
+    others night after night. A missing grant is no fault of a proposal: it stops the night, which otherwise would
+    succeed and do nothing.
     """
     try:
-        return apply_at_once(database, plan_hash, proposal, run_id=run_id)
+        return undeadlocked(database, plan_hash, proposals, run_id=run_id)
     except (Refused, InvalidInput) as error:
         if isinstance(error.__cause__, InsufficientPrivilege):
             raise
-        with database.transaction(proposal.agent_id, timeout_s=PROPOSAL_TIMEOUT_S) as connection:
-            connection.execute(SQL["store_proposal"], proposal_row(plan_hash, proposal))
-            decision = {"agent_id": proposal.agent_id, "id": proposal.id, "state": "refused", "outcome": str(error)}
-            connection.execute(SQL["decide_proposal"], decision)
-        return "refused", str(error)
+        if len(proposals) == 1:
+            return [refuse(database, plan_hash, proposals[0], str(error))]
+    half = len(proposals) // 2
+    parts = (proposals[:half], proposals[half:])
+    return [each for part in parts for each in apply_chunk(database, plan_hash, part, run_id=run_id)]
 
 
-def apply_at_once(database: Database, plan_hash: str, proposal: Proposal, *, run_id: str) -> tuple[str, str]:
-    """Apply one proposal in one transaction, or leave it stale."""
-    key = {"agent_id": proposal.agent_id, "id": proposal.id}
-    with database.transaction(proposal.agent_id, timeout_s=PROPOSAL_TIMEOUT_S) as connection:
-        connection.execute(SQL["store_proposal"], proposal_row(plan_hash, proposal))
-        state = connection.execute(SQL["lock_proposal"], key).fetchone()
-        if state is None or state[0] != "proposed":
-            return "known", "decided before"
-        reason = staleness(proposal.read_set, versions(connection, proposal))
-        if reason is None:
-            for change in proposal.changes:
-                carry_out(connection, proposal, change, run_id=run_id)
-        outcome = "applied" if reason is None else "stale"
-        connection.execute(SQL["decide_proposal"], {**key, "state": outcome, "outcome": reason})
-    return outcome, reason or ""
+def undeadlocked(database: Database, plan_hash: str, proposals: Sequence[Proposal], *, run_id: str) -> list[Decided]:
+    """Apply a chunk, again where the server ended it to free somebody who waited for it in a circle."""
+    for attempt in range(1, ATTEMPTS + 1):
+        try:
+            with database.transaction(proposals[0].agent_id, timeout_s=CHUNK_TIMEOUT_S) as connection:
+                return carry_out(connection, plan_hash, proposals, run_id=run_id)
+        except Unavailable as error:
+            if attempt == ATTEMPTS or not isinstance(error.__cause__, DeadlockDetected):
+                raise
+    raise AssertionError("the last attempt returns or raises")
 
 
-def versions(connection: Connection, proposal: Proposal) -> dict[str, int]:
-    """Lock everything the proposal read and return the versions it has now."""
-    found: dict[str, int] = {}
-    for name, kind in KINDS.items():
-        wanted = [UUID(read.id) for read in proposal.read_set if read.kind == name]
-        memories = locked_memories(connection, proposal.agent_id, kind, wanted) if wanted else []
-        found |= {str(memory.id): memory.row_version for memory in memories}
-    return found
-
-
-def staleness(read_set: Sequence[Read], found: Mapping[str, int]) -> str | None:
-    """Say what a proposal read that is no longer so; None when all of it still is."""
-    for read in read_set:
-        version = found.get(read.id)
-        if version is None:
-            return f"{read.kind} {read.id} is gone"
-        if version != read.row_version:
-            return f"{read.kind} {read.id} changed since it was read (version {read.row_version}, now {version})"
-    return None
-
-
-def carry_out(connection: Connection, proposal: Proposal, change: Change, *, run_id: str) -> None:
-    """Make one change of a proposal."""
-    read = next(read for read in proposal.read_set if read.id == change.id)
-    if change.kind == "usage":
-        add_usage(connection, proposal.agent_id, UUID(change.id), read.kind, UsageDelta.of(change.add))
-        return
-    cause = Cause(
-        actor="night",
-        action=change.action or "changed",
-        reason=proposal.reason,
-        effective_at=end_of(proposal.night),
-        night=proposal.night,
-        run_id=run_id,
-        proposal_id=proposal.id,
-    )
-    change_memory(
-        connection,
-        proposal.agent_id,
-        Version(KINDS[change.kind], UUID(change.id), read.row_version),
-        change.set,
-        cause=cause,
-    )
-
-
-def proposal_row(plan_hash: str, proposal: Proposal) -> dict[str, Any]:
-    """Return the parameters of `store_proposal`."""
-    return {
-        "id": proposal.id,
-        "agent_id": proposal.agent_id,
-        "night": proposal.night,
-        "plan_hash": plan_hash,
-        "kind": proposal.kind,
-        "targets": [UUID(target) for target in proposal.targets],
-        "read_set": Jsonb([vars_of(read) for read in proposal.read_set]),
-        "changes": Jsonb([change.as_dict() for change in proposal.changes]),
-        "reason": proposal.reason,
-        "evidence": Jsonb(dict(proposal.evidence)),
-        "cost_usd": proposal.cost_usd,
-    }
+def refuse(database: Database, plan_hash: str, proposal: Proposal, reason: str) -> Decided:
+    """Record that a proposal can't be applied, and why."""
+    refused = Decided(proposal, "refused", reason)
+    rows = {"agent_id": proposal.agent_id, "plan_hash": plan_hash, "proposals": Jsonb([proposal_row(refused)])}
+    with database.transaction(proposal.agent_id, timeout_s=CHUNK_TIMEOUT_S) as connection:
+        connection.execute(SQL["store_proposals"], rows)
+    return refused
 
 
 def find_agents(database: Database, agent_ids: Sequence[str]) -> list[str]:

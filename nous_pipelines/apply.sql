@@ -10,14 +10,50 @@ on conflict (hash) do nothing
 -- name: close_plan
 update lifecycle.plans set state = 'applied', applied_at = coalesce(applied_at, now()) where hash = %(hash)s
 
--- name: store_proposal
-insert into lifecycle.proposals (id, agent_id, night, plan_hash, kind, targets, read_set, changes, reason, evidence, cost_usd)
-values (%(id)s, %(agent_id)s, %(night)s, %(plan_hash)s, %(kind)s, %(targets)s, %(read_set)s, %(changes)s, %(reason)s,
-        %(evidence)s, %(cost_usd)s)
-on conflict (agent_id, id) do nothing
+-- name: lock_proposals
+select id, state from lifecycle.proposals where agent_id = %(agent_id)s and id = any(%(ids)s) order by id for update
 
--- name: lock_proposal
-select state from lifecycle.proposals where agent_id = %(agent_id)s and id = %(id)s for update
+-- name: store_proposals
+-- With what was decided about each; one that is stored already was decided before, unless it still waits.
+insert into lifecycle.proposals as p (
+    agent_id, night, plan_hash, id, kind, targets, read_set, changes, reason, evidence, cost_usd, state, outcome, decided_at)
+select %(agent_id)s, d.night, %(plan_hash)s, d.id, d.kind, d.targets, d.read_set, d.changes, d.reason, d.evidence,
+       d.cost_usd, d.state, d.outcome, now()
+from jsonb_to_recordset(%(proposals)s) d (
+    night date, id uuid, kind text, targets uuid[], read_set jsonb, changes jsonb, reason text, evidence jsonb,
+    cost_usd numeric, state text, outcome text)
+on conflict (agent_id, id) do update set state = excluded.state, outcome = excluded.outcome, decided_at = excluded.decided_at
+where p.state = 'proposed'
+
+-- name: open_contradictions
+-- One row a pair, ever: the ids of those that are new.
+insert into heart.contradictions (agent_id, id, memory_a, memory_b, detected_at, judgement)
+select %(agent_id)s, c.id, c.memory_a, c.memory_b, c.detected_at, c.judgement
+from jsonb_to_recordset(%(contradictions)s) c (
+    id uuid, memory_a uuid, memory_b uuid, detected_at timestamptz, judgement jsonb)
+order by c.id
+on conflict do nothing
+returning id
+
+-- name: add_links
+-- Where each new link leads from.
+insert into heart.links (agent_id, from_id, to_id, kind, weight, evidence)
+select %(agent_id)s, l.id, l.to_id, l.kind, l.weight, coalesce(l.evidence, '{}')
+from jsonb_to_recordset(%(links)s) l (id uuid, to_id uuid, kind text, weight real, evidence jsonb)
+order by l.id, l.to_id, l.kind
+on conflict do nothing
+returning from_id, to_id, kind
+
+-- name: close_contradiction
+update heart.contradictions
+set status = 'resolved', resolution = 'both_valid', resolved_at = now(), note = %(note)s, row_version = row_version + 1
+where agent_id = %(agent_id)s and id = %(id)s and status = 'open'
+
+-- name: how_resolved
+select resolution, note from heart.contradictions where agent_id = %(agent_id)s and id = %(id)s and status = 'resolved'
+
+-- name: remove_link
+delete from heart.links where agent_id = %(agent_id)s and from_id = %(id)s and to_id = %(to_id)s and kind = %(kind)s
 
 -- name: decide_proposal
 update lifecycle.proposals set state = %(state)s, outcome = %(outcome)s, decided_at = now()
@@ -36,7 +72,7 @@ from (
 group by agent_id
 
 -- name: applied_proposals
-select p.agent_id, p.id, p.night, p.kind, p.reason, p.changes
+select p.agent_id, p.id, p.night, p.kind, p.reason, p.read_set, p.changes
 from lifecycle.proposals p
 where p.state = 'applied'
   and (%(agent_id)s::text is null or p.agent_id = %(agent_id)s)

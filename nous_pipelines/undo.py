@@ -8,14 +8,17 @@ from datetime import UTC, date, datetime
 from typing import Any
 from uuid import UUID
 
+from psycopg import Connection
 from psycopg.rows import class_row
 
-from nous_online.changes import Cause, UsageDelta, add_usage, locked_memories
+from nous_online.changes import Cause, add_usage, locked_versions
 from nous_online.database import Database
 from nous_online.errors import NotFound, Refused
 from nous_online.kinds import KINDS
 from nous_online.undoing import Event, restore
-from nous_pipelines.apply import PROPOSAL_TIMEOUT_S, SQL
+from nous_pipelines.apply import CHUNK_TIMEOUT_S
+from nous_pipelines.carrying_out import SQL, usage_delta
+from nous_pipelines.proposals import Change, Read
 
 
 @dataclass(frozen=True)
@@ -37,6 +40,7 @@ class AppliedProposal:
     night: date
     kind: str
     reason: str
+    read_set: list[dict[str, Any]]
     changes: list[dict[str, Any]]
 
 
@@ -73,20 +77,44 @@ def undo(database: Database, selection: Selection, *, reason: str) -> Undone:
 def undo_proposal(database: Database, proposal: AppliedProposal, *, reason: str) -> None:
     """Restore everything one proposal changed; raise `Refused`, changing nothing, where that is no longer possible."""
     key = {"agent_id": proposal.agent_id, "id": proposal.id}
-    with database.transaction(proposal.agent_id, timeout_s=PROPOSAL_TIMEOUT_S) as connection:
-        state = connection.execute(SQL["lock_proposal"], key).fetchone()
-        if state is None or state[0] != "applied":
+    with database.transaction(proposal.agent_id, timeout_s=CHUNK_TIMEOUT_S) as connection:
+        states = connection.execute(SQL["lock_proposals"], {**key, "ids": [proposal.id]}).fetchall()
+        if states != [(proposal.id, "applied")]:
             raise Refused(f"proposal {proposal.id} is no longer applied")
         with connection.cursor(row_factory=class_row(Event)) as cursor:
             events = cursor.execute(SQL["proposal_events"], key).fetchall()
         for name, kind in KINDS.items():
             changed = [event.memory_id for event in events if event.memory_kind == name]
-            locked_memories(connection, proposal.agent_id, kind, changed)
+            locked_versions(connection, proposal.agent_id, kind, changed)
         for event in events:
             cause = Cause("operator", "undone", reason, datetime.now(UTC), proposal_id=proposal.id, undoes=event.id)
             restore(connection, proposal.agent_id, event, cause=cause)
-        for change in proposal.changes:
-            if change["kind"] == "usage":
-                taken = UsageDelta.of({name: -count for name, count in change["add"].items()})
-                add_usage(connection, proposal.agent_id, UUID(change["id"]), "fact", taken)
+        take_back(connection, proposal, reason=reason)
         connection.execute(SQL["decide_proposal"], {**key, "state": "undone", "outcome": reason})
+
+
+def take_back(connection: Connection, proposal: AppliedProposal, *, reason: str) -> None:
+    """Take back what a proposal changed besides memories: counters, contradictions, links."""
+    agent_id = proposal.agent_id
+    read_set = [Read(**read) for read in proposal.read_set]
+    changes = [Change(**change) for change in proposal.changes]
+    counted = [usage_delta(read_set, each, sign=-1) for each in changes if each.kind == "usage"]
+    add_usage(connection, agent_id, counted)
+    for each in changes:
+        if each.kind == "contradiction":
+            close_contradiction(connection, agent_id, each, note=f"taken back: {reason}")
+        if each.kind == "link":
+            link = {"agent_id": agent_id, "id": each.id, "to_id": each.set["to_id"], "kind": each.set["kind"]}
+            connection.execute(SQL["remove_link"], link)
+
+
+def close_contradiction(connection: Connection, agent_id: str, change: Change, *, note: str) -> None:
+    """Say that both facts of a contradiction hold; raise `Refused` where somebody decided otherwise."""
+    key = {"agent_id": agent_id, "id": change.id}
+    if connection.execute(SQL["close_contradiction"], {**key, "note": note}).rowcount:
+        return
+    found = connection.execute(SQL["how_resolved"], key).fetchone()
+    if found is not None:
+        pair = f"{change.set['memory_a']} and {change.set['memory_b']}"
+        why = f" ({found[1]})" if found[1] else ""
+        raise Refused(f"the contradiction between facts {pair} has been resolved since, as {found[0]!r}{why}")

@@ -74,15 +74,17 @@ grant insert, update (due_at, attempt_count, draft, last_error, finished_at) on 
 grant insert, update (status, outcome, resolved_at, episode_id, row_version) on brain.decisions to nous_app;
 
 -- The night.
+grant update (embedding_space_id) on heart.agents to nous_night;
 grant insert, update on lifecycle.plans, lifecycle.proposals, lifecycle.agent_policies, lifecycle.health to nous_night;
 grant insert, update, delete on heart.links, heart.next_embeddings to nous_night;
 grant insert, update on heart.llm_requests to nous_night;
-grant insert on heart.judgements, heart.cold_texts to nous_night;
+grant insert on heart.judgements to nous_night;
+grant insert, update on heart.cold_texts to nous_night;
 
 -- Erasing and purging: they delete what belongs to an agent, and add nothing but the hash that says so.
 grant delete on all tables in schema heart, brain, lifecycle to nous_purge;
 revoke delete on heart.embedding_spaces, heart.memories, lifecycle.transitions, lifecycle.tombstones from nous_purge;
-grant update (agent_ids, counts, checks) on lifecycle.plans to nous_purge;
+grant update (agent_ids, policy, counts, checks) on lifecycle.plans to nous_purge;
 grant insert on lifecycle.tombstones to nous_purge;
 
 do $$

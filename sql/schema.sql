@@ -43,7 +43,8 @@ create table heart.agents (
 );
 
 -- ---------------------------------------------------------------------------------------------------------------
--- The five kinds of memory
+-- The five kinds of memory; a quarter of each page is left free, for the next version of one of its rows: where no
+-- indexed column changed, it lies beside the last one and no index has to be told, that over the vectors least of all
 -- ---------------------------------------------------------------------------------------------------------------
 
 create table heart.episodes (
@@ -93,7 +94,7 @@ create table heart.episodes (
     constraint closed_has_an_end check (state <> 'closed' or ended_at is not null),
     constraint archived_says_when check ((state = 'archived') = (archived_at is not null)),
     constraint vector_names_its_space check (embedding is null or embedding_space_id is not null)
-);
+) with (fillfactor = 75);
 
 create table heart.episode_artifacts (
     agent_id   text not null,
@@ -158,7 +159,7 @@ create table heart.facts (
     constraint archived_says_when check ((state = 'archived') = (archived_at is not null)),
     constraint valid_interval check (valid_to >= valid_from),
     constraint vector_names_its_space check (embedding is null or embedding_space_id is not null)
-);
+) with (fillfactor = 75);
 
 create table heart.procedures (
     id                   uuid not null default heart.new_id(),
@@ -210,7 +211,7 @@ create table heart.procedures (
     primary key (agent_id, id),
     constraint archived_says_when check ((state = 'archived') = (archived_at is not null)),
     constraint vector_names_its_space check (embedding is null or embedding_space_id is not null)
-);
+) with (fillfactor = 75);
 create unique index procedures_name on heart.procedures (agent_id, name) where state <> 'archived';
 
 create table heart.censors (
@@ -255,7 +256,7 @@ create table heart.censors (
     foreign key (agent_id, learned_from_episode_id) references heart.episodes (agent_id, id),
     constraint archived_says_when check ((state = 'archived') = (archived_at is not null)),
     constraint vector_names_its_space check (embedding is null or embedding_space_id is not null)
-);
+) with (fillfactor = 75);
 
 create table heart.working_memory (
     agent_id     text not null references heart.agents,
@@ -450,7 +451,8 @@ create table heart.cold_texts (
     primary key (agent_id, memory_id, tier)
 );
 
--- Vectors of the space to come; recall serves the old space until this one is complete.
+-- Vectors of the space to come; recall serves the old space until this one is complete. And of the one before, for the
+-- way back.
 create table heart.next_embeddings (
     agent_id           text not null,
     memory_id          uuid not null,
@@ -458,6 +460,7 @@ create table heart.next_embeddings (
     embedding_space_id text not null references heart.embedding_spaces,
     embedding          vector not null,
     context_embedding  vector,
+    row_version        bigint not null,                   -- of the memory it was made from: changed since, it is made anew
     primary key (agent_id, memory_id, embedding_space_id)
 );
 
@@ -755,21 +758,26 @@ create index decisions_agent on brain.decisions (agent_id, status);
 
 -- One HNSW index per kind and embedding space: the width is a property of the space, so it is made with the space.
 -- Half precision nominates, the full vector decides: half as many pages to walk through. With 24 neighbours a node fewer
--- of the nearest ten are missed than with pgvector's default of 16.
+-- of the nearest ten are missed than with pgvector's default of 16. What is out of recall is out of the index: retiring
+-- a memory would else take as long as finding its place among all others, forty times as long as writing the row.
 create function heart.index_embedding_space(space text) returns void
     language plpgsql as $$
 declare
     width integer;
     kind text;
+    recalled text;
 begin
     select dimensions into strict width from heart.embedding_spaces where id = space;
-    foreach kind in array array['facts', 'episodes', 'procedures', 'censors'] loop
+    for kind, recalled in values
+        ('facts', 'state = ''active'''), ('episodes', 'state in (''open'', ''closed'')'),
+        ('procedures', 'state in (''active'', ''review'')'), ('censors', 'state = ''active''')
+    loop
         execute format(
-            'create index if not exists %I on heart.%I using hnsw ((embedding::halfvec(%s)) halfvec_cosine_ops) with (m = 24, ef_construction = 100) where embedding_space_id = %L',
-            kind || '_hnsw_' || left(md5(space), 8), kind, width, space);
+            'create index if not exists %I on heart.%I using hnsw ((embedding::halfvec(%s)) halfvec_cosine_ops) with (m = 24, ef_construction = 100) where embedding_space_id = %L and %s',
+            kind || '_hnsw_' || left(md5(space), 8), kind, width, space, recalled);
         execute format(
-            'create index if not exists %I on heart.%I using hnsw ((context_embedding::halfvec(%s)) halfvec_cosine_ops) with (m = 24, ef_construction = 100) where embedding_space_id = %L and context_embedding is not null',
-            kind || '_context_hnsw_' || left(md5(space), 8), kind, width, space);
+            'create index if not exists %I on heart.%I using hnsw ((context_embedding::halfvec(%s)) halfvec_cosine_ops) with (m = 24, ef_construction = 100) where embedding_space_id = %L and %s and context_embedding is not null',
+            kind || '_context_hnsw_' || left(md5(space), 8), kind, width, space, recalled);
     end loop;
 end $$;
 

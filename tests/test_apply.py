@@ -37,7 +37,7 @@ def progress(done, total):
         os.kill(os.getpid(), signal.SIGKILL)
 
 plan = Plan.from_dict(json.load(sys.stdin))
-apply_plan(Database(url, role="nous_night"), plan, run_id="killed", on_progress=progress)
+apply_plan(Database(url, role="nous_night"), plan, run_id="killed", on_progress=progress, chunk_size=int(sys.argv[3]))
 """
 
 
@@ -191,7 +191,7 @@ def test_two_nights_of_one_agent_do_not_meet(night_database, database_url, plan,
             met.append(everything(owner) == before)
             other.close()
 
-    assert apply_plan(night_database, plan, run_id="r1", on_progress=meet).applied == 3
+    assert apply_plan(night_database, plan, run_id="r1", on_progress=meet, chunk_size=1).applied == 3
     assert met == [True]
 
 
@@ -223,21 +223,22 @@ def test_a_night_that_breaks_between_two_proposals_is_finished_by_the_next_run(
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        apply_plan(night_database, plan, run_id="r1", on_progress=interrupt)
+        apply_plan(night_database, plan, run_id="r1", on_progress=interrupt, chunk_size=1)
 
     assert apply_plan(night_database, plan, run_id="r2") == Applied(applied=3 - last, known=last)
     assert everything(owner) == undisturbed
 
 
+@pytest.mark.parametrize("chunk_size", [1, 2, 200])
 @pytest.mark.parametrize("nth", [1, 2, 3, 6])
-def test_a_night_whose_write_fails_leaves_no_half_of_a_proposal(night_database, plan, owner, undisturbed, nth):
+def test_a_night_whose_write_fails_leaves_no_half_of_a_chunk(night_database, plan, owner, undisturbed, nth, chunk_size):
     before = facts_in(owner)
     fail_at_event(owner, nth, "raise exception 'no space left' using errcode = 'disk_full'")
 
     with pytest.raises(Unavailable, match="no space left"):
-        apply_plan(night_database, plan, run_id="r1")
+        apply_plan(night_database, plan, run_id="r1", chunk_size=chunk_size)
 
-    whole = (nth - 1) // 2
+    whole = (nth - 1) // 2 // chunk_size * chunk_size
     assert sum(columns["state"] == "superseded" for columns in facts_in(owner).values()) == whole
     assert Counter(proposals_in(owner).values()) == Counter({"applied": whole} if whole else {})
     assert whole or facts_in(owner) == before
@@ -246,15 +247,20 @@ def test_a_night_whose_write_fails_leaves_no_half_of_a_proposal(night_database, 
     assert everything(owner) == undisturbed
 
 
-def test_what_the_database_forbids_is_refused_and_does_not_stop_the_others(night_database, plan, owner):
-    fail_at_event(owner, 1, "raise exception 'not this one' using errcode = 'check_violation'")
+@pytest.mark.parametrize("place", [0, 1, 2])
+def test_what_the_database_forbids_is_refused_and_does_not_stop_the_others(night_database, plan, owner, place):
+    culprit = plan.proposals[place]
+    owner.execute(
+        f"alter table heart.facts add constraint stays check (id <> '{culprit.targets[1]}' or state = 'active')"
+    )
 
     outcome = apply_plan(night_database, plan, run_id="r1")
 
     assert (outcome.applied, outcome.refused) == (2, 1)
-    (reason,) = outcome.reasons.values()
-    assert "not this one" in reason
-    assert Counter(proposals_in(owner).values()) == {"applied": 2, "refused": 1}
+    assert 'check constraint "stays"' in outcome.reasons[str(culprit.id)]
+    assert proposals_in(owner)[str(culprit.id)] == "refused"
+    assert changed_by(owner, culprit) == set()
+    assert apply_plan(night_database, plan, run_id="r2") == Applied(known=3)
 
 
 def test_a_missing_grant_stops_the_night_instead_of_refusing_every_proposal(night_database, plan, owner):
@@ -282,7 +288,7 @@ def fail_at_event(owner, nth, statement):
 
 
 def test_a_process_killed_between_two_proposals_loses_nothing(night_database, database_url, plan, owner, undisturbed):
-    command = [sys.executable, "-c", APPLY, database_url, "2"]
+    command = [sys.executable, "-c", APPLY, database_url, "2", "1"]
 
     killed = subprocess.run(command, input=json.dumps(plan.as_dict()), text=True, timeout=120, check=False)
 
@@ -293,7 +299,7 @@ def test_a_process_killed_between_two_proposals_loses_nothing(night_database, da
 
 def test_a_process_killed_inside_a_proposal_loses_nothing(night_database, database_url, plan, owner, undisturbed):
     fail_at_event(owner, 4, "perform pg_sleep(1.5)")
-    process = subprocess.Popen([sys.executable, "-c", APPLY, database_url, "-1"], stdin=subprocess.PIPE, text=True)
+    process = subprocess.Popen([sys.executable, "-c", APPLY, database_url, "-1", "1"], stdin=subprocess.PIPE, text=True)
     process.stdin.write(json.dumps(plan.as_dict()))
     process.stdin.close()
     wait_until(

@@ -193,14 +193,14 @@ def test_usage_adds_up_whoever_adds_first_and_is_taken_back(
     database: Database, fact: Fact, owner: psycopg.Connection
 ) -> None:
     deltas = [
-        UsageDelta(retrieved_count=2, last_used_at=MAY),
-        UsageDelta(cited_count=1),
-        UsageDelta(retrieved_count=-1),
+        UsageDelta(fact.id, "fact", retrieved_count=2, last_used_at=MAY),
+        UsageDelta(fact.id, "fact", cited_count=1),
+        UsageDelta(fact.id, "fact", retrieved_count=-1),
     ]
 
     for delta in deltas:
         with database.transaction("aria") as connection:
-            add_usage(connection, "aria", fact.id, "fact", delta)
+            add_usage(connection, "aria", [delta])
 
     counted = owner.execute(
         "select retrieved_count, cited_count, ignored_count, last_used_at from heart.usage"
