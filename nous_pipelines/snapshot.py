@@ -17,6 +17,7 @@ import polars as pl
 
 from nous_online.database import Database
 from nous_online.errors import Unavailable
+from nous_pipelines.failpoints import reach
 from nous_pipelines.nights import end_of
 from nous_pipelines.tables import BLOCKS, FORMAT, Reading, write_tables
 
@@ -95,6 +96,7 @@ def take_snapshot(
         folder.parent.mkdir(parents=True, exist_ok=True)
         with unfinished(folder) as part:
             _read(database, part, night=night, probe_days=probe_days, taken_at=taken_at)
+        reach("snapshot in place")
     except (OSError, pl.exceptions.PolarsError) as error:
         made = open_snapshot(folder)  # by another run that was quicker
         if made is not None and made.is_final:
@@ -175,6 +177,7 @@ def known_format(path: Path, number: int) -> int:
 
 
 def _read(database: Database, folder: Path, *, night: date, probe_days: int, taken_at: datetime) -> None:
+    reach("snapshot begins")
     with database.transaction(timeout_s=READ_TIMEOUT_S, is_snapshot=True) as connection:
         written = write_tables(Reading(connection, night, probe_days), folder)
     description = {
@@ -185,3 +188,4 @@ def _read(database: Database, folder: Path, *, night: date, probe_days: int, tak
         "checksums": {name: checksum for name, (_, checksum) in written.items()},
     }
     (folder / "snapshot.json").write_text(json.dumps(description), "utf-8")
+    reach("snapshot described")

@@ -19,6 +19,7 @@ from psycopg.sql import SQL, Composed, Identifier
 from nous_online.kinds import CENSOR, EPISODE, FACT, PROCEDURE, Kind
 from nous_online.statements import statements
 from nous_pipelines.copy_binary import ROW_GROUP_SIZE, Query, read_parts, read_rows, write_parquet_as_read
+from nous_pipelines.failpoints import reach
 from nous_pipelines.nights import end_of
 
 BLOCKS = statements("nous_pipelines", "snapshot.sql")
@@ -68,7 +69,11 @@ class Reading:
 
 def write_tables(reading: Reading, folder: Path) -> Mapping[str, Written]:
     """Write all tables of a snapshot into a folder."""
-    return {name: write(reading, folder / f"{name}.parquet") for name, write in TABLES.items()}
+    written: dict[str, Written] = {}
+    for name, write in TABLES.items():
+        written[name] = write(reading, folder / f"{name}.parquet")
+        reach("snapshot table written")
+    return written
 
 
 def as_stored(table: pl.DataFrame) -> pl.DataFrame:

@@ -10,6 +10,7 @@ from nous_pipelines.assets.nights import night_of
 from nous_pipelines.assets.planning import plan
 from nous_pipelines.checks import CHECKS
 from nous_pipelines.evidence import Evidence, searchable_of, standing_of
+from nous_pipelines.failpoints import reach
 from nous_pipelines.phases import PHASES
 from nous_pipelines.resources import NightRun, as_metadata
 
@@ -38,6 +39,7 @@ def plan_checks(context: dg.AssetCheckExecutionContext, night_run: NightRun) -> 
     files.write_json(
         "checks", {"hash": made.hash, "results": [{"name": name, **asdict(r)} for name, r in results.items()]}
     )
+    reach("checks written")
     for name, result in results.items():
         yield dg.AssetCheckResult(
             check_name=name,

@@ -9,6 +9,7 @@ from nous_online.recall import refresh_statistics
 from nous_pipelines.account import NightAccount
 from nous_pipelines.apply import apply_plan
 from nous_pipelines.assets.nights import night_asset, night_of
+from nous_pipelines.failpoints import reach
 from nous_pipelines.health import measure_health
 from nous_pipelines.markdown import markdown_of
 from nous_pipelines.page import write_page
@@ -27,14 +28,17 @@ def plan(context: dg.AssetExecutionContext, night_run: NightRun) -> dg.Materiali
     night = night_of(context)
     files = night_run.files(night)
     phases = [files.read_phase(name) for name in PHASES]
+    reach("phases read")
     made = planned(
         night,
         [proposal for phase in phases for proposal in phase.proposals],
         agent_ids=night_run.agent_ids,
         policy=night_run.policies(night).as_dict(),
     )
+    reach("plan made")
     files.write_json("account", NightAccount.of(made, phases).values)
     files.write_json("plan", made.as_dict())
+    reach("plan written")
     return dg.MaterializeResult(
         metadata=as_metadata(
             {
@@ -65,6 +69,7 @@ def applied(context: dg.AssetExecutionContext, night_run: NightRun) -> dg.Materi
     )
     metadata = {"hash": checked.plan.hash, **asdict(outcome)}
     files.write_json("applied", metadata)
+    reach("outcome written")
     return dg.MaterializeResult(metadata=as_metadata(metadata))
 
 
