@@ -57,6 +57,7 @@ class ScriptedJudge:
     """A judge that says what the test wrote down for a pair of texts, and `unsure` otherwise."""
 
     name = "scripted"
+    prompt_version = "1"
 
     def __init__(self, verdicts: dict[tuple[str, str], Verdict] | None = None) -> None:
         self.verdicts = verdicts or {}
@@ -71,8 +72,8 @@ class ScriptedJudge:
                 reason="so says the script",
                 slot=None,
                 later="b",
-                model="scripted",
-                prompt_version="1",
+                model=self.name,
+                prompt_version=self.prompt_version,
             )
             for pair in pairs
         ]

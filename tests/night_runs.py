@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import psycopg
+from judged_pairs import judged_pairs
 from psycopg.rows import dict_row
 
 from nous_online.database import Database
@@ -18,7 +19,7 @@ from nous_pipelines.policy import NightPolicy
 from nous_pipelines.proposals import Plan, planned
 from nous_pipelines.running import NightOptions
 from nous_pipelines.snapshot import Snapshot, take_snapshot
-from nous_pipelines.transforms.merging import duplicate_clusters_of, judged_candidates, merge_proposals_of
+from nous_pipelines.transforms.merging import duplicate_clusters, merge_phase
 
 NIGHT = date(2026, 6, 1)
 SAID = datetime(2026, 5, 1, 9, tzinfo=UTC)
@@ -46,15 +47,12 @@ def plan_of(
 ) -> Plan:
     """Return what a night would do for one agent or all, from its snapshot on."""
     taken = snapshot_of(database, folder, night=night)
-    facts, apart = taken.table("facts"), taken.table("undone")
-    policy = NightPolicy(candidate_similarity=0.7)
-    proposals = []
-    for each in [agent_id] if agent_id else sorted(set(facts["agent_id"])):
-        own = facts.filter(agent_id=each)
-        candidates = judged_candidates(own, policy=policy, judge=judge, undone=apart)
-        clusters = duplicate_clusters_of(own, candidates, undone=apart)
-        proposals += merge_proposals_of(own, candidates, clusters, night=night)
-    return planned(night, proposals, agent_ids=[], policy=policy.as_dict())
+    facts, undone, contradictions = (taken.table(name) for name in ("facts", "undone", "contradictions"))
+    own, policy = facts if agent_id is None else facts.filter(agent_id=agent_id), NightPolicy(candidate_similarity=0.7)
+    table, found = judged_pairs(own, judge, policy=policy, undone=undone, contradictions=contradictions)
+    members = duplicate_clusters(table, found.copies, policy=policy)
+    phase = merge_phase(own, table, found.copies, members, policy=policy, night=night)
+    return planned(night, phase.proposals, agent_ids=[], policy=policy.as_dict())
 
 
 def facts_in(owner: psycopg.Connection, *, agent_id: str | None = None, without: Iterable[str] = VERSIONING) -> dict:

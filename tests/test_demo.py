@@ -11,16 +11,16 @@ from pathlib import Path
 
 import polars as pl
 import pytest
+from judged_pairs import judged_pairs
 from postgres_homes import scratch
 
 from nous_online.embedding import LocalMiniLM
 from nous_online.pairs.judging import OfflineJudge
 from nous_pipelines.demo.history import history, planted
 from nous_pipelines.policy import NightPolicy
-from nous_pipelines.transforms.merging import duplicate_clusters_of, judged_candidates
+from nous_pipelines.transforms.merging import duplicate_clusters
 
 UNTIL = date(2026, 11, 20)
-NOBODY = pl.DataFrame(schema={"agent_id": pl.String, "kind": pl.String, "targets": pl.List(pl.String)})
 
 
 @pytest.fixture(scope="module")
@@ -46,9 +46,12 @@ def merged() -> set[frozenset[str]]:
         user_id=pl.lit(None, pl.String),
         project_id=pl.lit(None, pl.String),
         embedding_space_id=pl.lit("minilm"),
+        slot=pl.lit(None, pl.String),
+        last_confirmed_at=pl.lit(None, pl.Datetime("us", "UTC")),
+        valid_from=pl.lit(None, pl.Datetime("us", "UTC")),
     )
-    candidates = judged_candidates(facts, policy=NightPolicy(), judge=OfflineJudge(), undone=NOBODY)
-    members = duplicate_clusters_of(facts, candidates, undone=NOBODY)
+    judged, found = judged_pairs(facts, OfflineJudge(), policy=NightPolicy())
+    members = duplicate_clusters(judged, found.copies, policy=NightPolicy())
     pairs = members.join(members, on="cluster_id", suffix="_other").filter(
         pl.col("member_id") < pl.col("member_id_other")
     )

@@ -11,14 +11,13 @@ from conftest import WordEmbedder
 from drawn import drawn, drawn_facts, embedded_facts
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from judged_pairs import NONE_UNDONE, UNDONE
 
 from nous_pipelines.policy import NightPolicy
 from nous_pipelines.transforms.compared import NOTHING
 from nous_pipelines.transforms.neighbours import FOUND, neighbours_of
 from nous_pipelines.transforms.vectors import fingerprints
 
-UNDONE = {"agent_id": pl.String, "kind": pl.String, "targets": pl.List(pl.String)}
-NONE_UNDONE = pl.DataFrame(schema=UNDONE)
 POLICY = NightPolicy(candidate_similarity=0.9, neighbour_similarity=0.6)
 
 
@@ -37,7 +36,9 @@ def sides(table):
 def at(*angles):
     """Return the facts a, b, … in a plane, each at its angle in degrees."""
     names = "abcdefghijklmnop"[: len(angles)]
-    turned = {name: (np.cos(np.radians(angle)), np.sin(np.radians(angle))) for name, angle in zip(names, angles)}
+    turned = {
+        name: (np.cos(np.radians(angle)), np.sin(np.radians(angle))) for name, angle in zip(names, angles, strict=True)
+    }
     rows = "\n".join(f"{name} | text {name}" for name in names)
     return drawn_facts(f"id | content\n---|---\n{rows}", vectors=turned)
 

@@ -71,6 +71,9 @@ class Judge(Protocol):
     @property
     def name(self) -> str: ...
 
+    @property
+    def prompt_version(self) -> str: ...
+
     def judge(self, pairs: Sequence[Pair]) -> list[Judgement]:
         """Judge each pair on its own; raise `Unavailable` when no verdict can be had now."""
         ...

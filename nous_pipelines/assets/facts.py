@@ -1,38 +1,65 @@
-"""Facts that say the same: snapshot → judgements → duplicate_clusters → merge_proposals."""
+"""Facts that say the same: snapshot → neighbours → judgements → duplicate_clusters → merge_proposals."""
 
 import dagster as dg
 import polars as pl
 
 from nous_pipelines.assets.nights import night_asset, night_of
 from nous_pipelines.assets.store import snapshot
+from nous_pipelines.earlier import compared_in, earlier_compared, earlier_verdicts, write_compared, write_judged_by
+from nous_pipelines.judged import Account, Progress, verdicts_on
 from nous_pipelines.phases import united
 from nous_pipelines.resources import NightRun, as_metadata
-from nous_pipelines.transforms.merging import (
-    CLUSTERS,
-    JUDGED,
-    duplicate_clusters_of,
-    judged_candidates,
-    merge_phase_of,
-)
+from nous_pipelines.transforms.asking import TOLD, judged, ruled, to_ask, with_hashes
+from nous_pipelines.transforms.merging import CLUSTERS, JUDGED, USED, merge_phase
+from nous_pipelines.transforms.merging import duplicate_clusters as clustered
+from nous_pipelines.transforms.neighbours import COPY, FOUND, READ, neighbours_of
 
 
 @night_asset(
     deps=[snapshot],
     kinds={"numpy", "parquet"},
-    description="Pairs of facts similar enough to be looked at, each with its verdict and the reason for it.",
+    description="Pairs of facts worth a look: near each other, of one slot, or told by two users of one project.",
+)
+def neighbours(context: dg.AssetExecutionContext, night_run: NightRun) -> dg.MaterializeResult:
+    night = night_of(context)
+    undone, files = night_run.settled_snapshot(night).table("undone"), night_run.files(night)
+    earlier, parts = earlier_compared(files), []
+    for chunk in night_run.chunks(night):
+        facts, known = chunk.table("facts", columns=READ), compared_in(earlier, chunk.agent_ids)
+        parts.append(neighbours_of(facts, policy=chunk.policy, undone=undone, earlier=known))
+    pairs = pl.concat([pl.DataFrame(schema=FOUND), *(part.pairs for part in parts)])
+    files.write_table("neighbours", pairs)
+    files.write_table("copies", pl.concat([pl.DataFrame(schema=COPY), *(part.copies for part in parts)]))
+    write_compared(files, [part.compared for part in parts])
+    return dg.MaterializeResult(
+        metadata={"pairs": len(pairs), "facts": sum(len(part.copies) for part in parts), "built_on": str(earlier)}
+    )
+
+
+@night_asset(
+    deps=[neighbours],
+    kinds={"postgres", "parquet"},
+    description="Those pairs with a verdict each and the reason for it; what was judged in an earlier night is known.",
 )
 def judgements(context: dg.AssetExecutionContext, night_run: NightRun) -> dg.MaterializeResult:
     night = night_of(context)
-    taken = night_run.settled_snapshot(night)
-    undone = taken.table("undone")
-    parts = [
-        judged_candidates(facts, policy=chunk.policy, judge=night_run.judge, undone=undone)
-        for chunk in night_run.chunks(night)
-        for facts in by_agent(chunk.table("facts"))
-    ]
-    table = pl.concat(parts) if parts else pl.DataFrame(schema=JUDGED)
-    night_run.files(night).write_table("judgements", table)
-    return dg.MaterializeResult(metadata={"pairs": len(table), **dict(table.group_by("verdict").len().iter_rows())})
+    taken, files, judge = night_run.snapshot(night), night_run.files(night), night_run.judge
+    pairs, contradictions, undone = files.read_table("neighbours"), taken.table("contradictions"), taken.table("undone")
+    parts, account = [pl.DataFrame(schema=JUDGED)], Account()
+    for chunk in night_run.chunks(night):
+        facts = chunk.table("facts", columns=TOLD)
+        found = with_hashes(pairs.filter(pl.col("agent_id").is_in(chunk.agent_ids)), facts)
+        rules = ruled(found, undone=undone, contradictions=contradictions)
+        known = earlier_verdicts(files, judge, chunk.agent_ids)
+        verdicts, part = verdicts_on(
+            night_run.database, judge, to_ask(found, rules), facts, earlier=known, on_progress=progress(context)
+        )
+        parts.append(judged(found, rules, verdicts))
+        account += part
+    table = pl.concat(parts)
+    write_judged_by(files, judge, files.write_table("judgements", table))
+    verdicts_found = dict(table.group_by("verdict").len().sort("verdict").iter_rows())
+    return dg.MaterializeResult(metadata={"pairs": len(table), **vars(account), **verdicts_found})
 
 
 @night_asset(
@@ -43,15 +70,14 @@ def judgements(context: dg.AssetExecutionContext, night_run: NightRun) -> dg.Mat
 def duplicate_clusters(context: dg.AssetExecutionContext, night_run: NightRun) -> dg.MaterializeResult:
     night = night_of(context)
     files = night_run.files(night)
-    judged, undone = files.read_table("judgements"), night_run.snapshot(night).table("undone")
+    table, copies = files.read_table("judgements"), files.read_table("copies")
     parts = [
-        duplicate_clusters_of(facts, judged, undone=undone)
-        for chunk in night_run.chunks(night)
-        for facts in by_agent(chunk.table("facts"))
+        clustered(*of_agents(chunk.agent_ids, table, copies), policy=chunk.policy) for chunk in night_run.chunks(night)
     ]
-    table = pl.concat(parts) if parts else pl.DataFrame(schema=CLUSTERS)
-    files.write_table("duplicate_clusters", table)
-    return dg.MaterializeResult(metadata={"clusters": table["cluster_id"].n_unique(), "members": len(table)})
+    found = pl.concat([pl.DataFrame(schema=CLUSTERS), *parts])
+    files.write_table("duplicate_clusters", found)
+    clusters = found.select("agent_id", "cluster_id").n_unique()
+    return dg.MaterializeResult(metadata={"clusters": clusters, "members": len(found)})
 
 
 @night_asset(
@@ -62,17 +88,26 @@ def duplicate_clusters(context: dg.AssetExecutionContext, night_run: NightRun) -
 def merge_proposals(context: dg.AssetExecutionContext, night_run: NightRun) -> dg.MaterializeResult:
     night = night_of(context)
     files = night_run.files(night)
-    judged, clusters = files.read_table("judgements"), files.read_table("duplicate_clusters")
+    tables = [files.read_table(name) for name in ("judgements", "copies", "duplicate_clusters")]
     parts = [
-        merge_phase_of(facts, judged, clusters.filter(agent_id=facts["agent_id"][0]), night=night)
+        merge_phase(
+            chunk.table("facts", columns=USED),
+            *of_agents(chunk.agent_ids, *tables),
+            policy=chunk.policy,
+            night=night,
+        )
         for chunk in night_run.chunks(night)
-        for facts in by_agent(chunk.table("facts"))
     ]
     phase = united("merge_proposals", parts)
     files.write_phase(phase)
     return dg.MaterializeResult(metadata=as_metadata(phase.metadata()))
 
 
-def by_agent(facts: pl.DataFrame) -> list[pl.DataFrame]:
-    """Return the facts of each agent."""
-    return [own for _, own in facts.group_by(["agent_id"], maintain_order=True)]
+def of_agents(agent_ids: tuple[str, ...], *tables: pl.DataFrame) -> list[pl.DataFrame]:
+    """Return the rows some agents have in each table."""
+    return [table.filter(pl.col("agent_id").is_in(agent_ids)) for table in tables]
+
+
+def progress(context: dg.AssetExecutionContext) -> Progress:
+    """Return a callback that writes a line to the run log for each batch of pairs."""
+    return lambda done, total: context.log.info("judged %d of %d pairs", done, total)

@@ -78,8 +78,8 @@ def neighbours_of(
 def comparable(facts: pl.DataFrame, undone: pl.DataFrame) -> pl.DataFrame:
     """Return the facts a night may compare: active, with a vector, and with no history after the night.
 
-    Adds `row`, its place among the facts, `text`, which copies share, and `said_at`, when what they say was said last. Of
-    copies that a person took apart (`undone`: agent_id, kind, targets) all but one have a text of their own and are
+    Adds `row`, its place among the facts, `text`, which copies share, and `said_at`, when what they say was said last.
+    Of copies that a person took apart (`undone`: agent_id, kind, targets) all but one have a text of their own and are
     `is_silent`: the one speaks for them. Sorted so that places lie together, by id within them.
     """
     is_active = facts.select((pl.col("state") == "active") & pl.col("embedding").is_not_null() & ~pl.col("is_rewound"))
