@@ -6,6 +6,7 @@ from datetime import timedelta
 import dagster as dg
 
 from nous_pipelines.assets.checks import plan_checks
+from nous_pipelines.assets.episodes import episode_summaries, episode_tiers
 from nous_pipelines.assets.facts import duplicate_clusters, judgements, merge_proposals
 from nous_pipelines.assets.nights import NIGHTS
 from nous_pipelines.assets.planning import applied, plan, report, word_statistics
@@ -15,7 +16,16 @@ from nous_pipelines.assets.updates import update_proposals
 from nous_pipelines.resources import NightRun
 from nous_pipelines.sensors import closed_episodes
 
-PROPOSING = [snapshot, judgements, duplicate_clusters, merge_proposals, update_proposals, plan]
+PROPOSING = [
+    snapshot,
+    judgements,
+    duplicate_clusters,
+    merge_proposals,
+    update_proposals,
+    episode_summaries,
+    episode_tiers,
+    plan,
+]
 """Up to here nothing changes."""
 ASSETS = [*PROPOSING, applied, word_statistics, report]
 
