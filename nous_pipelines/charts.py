@@ -76,12 +76,14 @@ class Plot:
     note: str
     lines: Mapping[str, Callable[[Mapping[str, float]], float]]
     written: Callable[[float], str] = short
+    least_top: float = 4.0
+    """Where the vertical axis ends at least, so that ticks of small numbers are whole."""
 
 
 def chart(plot: Plot, figures: Figures) -> Chart:
     """Lay out one chart over the nights given, oldest first; the vertical axis begins at 0."""
     values = {label: [read(each) for _, each in figures] for label, read in plot.lines.items()}
-    top = nice_top(max((value for row in values.values() for value in row), default=0))
+    top = nice_top(max([plot.least_top, *(value for row in values.values() for value in row)]))
     nights = [night for night, _ in figures]
     xs = [x_of(night, nights) for night in nights]
     return Chart(
@@ -128,8 +130,6 @@ def y_of(value: float, top: float) -> float:
 
 def nice_top(highest: float) -> float:
     """Return the least round number that holds the highest value, so that ticks are round too."""
-    if highest <= 0:
-        return 1.0
     power = 10.0 ** floor(log10(highest))
     return next(power * step for step in (1, 2, 4, 6, 8, 10, 20) if power * step >= highest * 0.999999)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
@@ -20,55 +20,60 @@ from nous_pipelines.report import WORDS, NightReport, shown_similarity
 if TYPE_CHECKING:
     from jinja2 import Environment
 
+
+def figure(name: str) -> Callable[[Mapping[str, float]], float]:
+    """Return how to read one figure; what was not measured in some night counts as 0."""
+    return lambda figures: figures.get(name, 0)
+
+
 PLOTS = (
     Plot(
         "Facts",
         "Superseded and archived facts stay restorable.",
         {
-            "active": lambda f: f.get("facts_active", 0),
-            "superseded": lambda f: f.get("facts_superseded", 0),
-            "archived": lambda f: f.get("facts_archived", 0),
-        },
-    ),
-    Plot(
-        "Duplicates left",
-        "Pairs of active facts that no difference is known of; look-alikes differ in something that matters.",
-        {
-            "at 0.92": lambda f: f.get("duplicates_092", 0),
-            "at 0.97": lambda f: f.get("duplicates_097", 0),
-            "look-alikes at 0.92": lambda f: f.get("look_alikes_092", 0),
-        },
-    ),
-    Plot(
-        "Stale facts",
-        "Share of active facts that a later one of the same slot overtook.",
-        {"stale": stale_ratio},
-        percent,
-    ),
-    Plot(
-        "Open contradictions and links",
-        "A contradiction stays open until somebody resolves it; both facts are kept.",
-        {"contradictions": lambda f: f.get("contradictions_open", 0), "links": lambda f: f.get("links", 0)},
-    ),
-    Plot(
-        "Episodes by tier",
-        "Earlier texts lie in cold storage.",
-        {
-            tier: lambda f, tier=tier: f.get(f"episodes_{tier}", 0)
-            for tier in ("raw", "summary", "compressed", "fossil")
+            "active": figure("facts_active"),
+            "superseded": figure("facts_superseded"),
+            "archived": figure("facts_archived"),
         },
     ),
     Plot(
         "Tokens",
-        "Upper-side estimate: bytes / 1.3.",
+        "An upper-side estimate: bytes over 1.3.",
         {
-            "active": lambda f: f.get("tokens_active", 0),
-            "saved by tiers": lambda f: f.get("tokens_saved_by_tiers", 0),
-            "saved by merges": lambda f: f.get("tokens_saved_by_merges", 0),
-            "saved by archiving": lambda f: f.get("tokens_saved_by_archiving", 0),
+            "active": figure("tokens_active"),
+            "saved by tiers": figure("tokens_saved_by_tiers"),
+            "by merges": figure("tokens_saved_by_merges"),
+            "by archiving": figure("tokens_saved_by_archiving"),
         },
     ),
-    Plot("Cost", "What language models cost that night.", {"a night": lambda f: f.get("cost_usd", 0)}, dollars),
+    Plot(
+        "Duplicates left",
+        "Pairs that nothing tells apart; look-alikes differ in something.",
+        {
+            "at 0.92": figure("duplicates_092"),
+            "at 0.97": figure("duplicates_097"),
+            "look-alikes at 0.92": figure("look_alikes_092"),
+        },
+    ),
+    Plot(
+        "Stale facts",
+        "Active facts that a later one of the same slot overtook.",
+        {"share of active facts": stale_ratio},
+        percent,
+        least_top=0.04,
+    ),
+    Plot(
+        "Open contradictions",
+        "Both facts are kept until somebody resolves it.",
+        {"open": figure("contradictions_open")},
+    ),
+    Plot(
+        "Episodes by tier",
+        "Earlier texts lie in cold storage.",
+        {tier: figure(f"episodes_{tier}") for tier in ("raw", "summary", "compressed", "fossil")},
+    ),
+    Plot("Links", "Between memories that are about each other.", {"links": figure("links")}),
+    Plot("Cost", "What language models cost that night.", {"a night": figure("cost_usd")}, dollars, least_top=1.0),
 )
 UNFOLDED = 6  # entries of a section that are seen at once; the others unfold
 LONGEST_TEXT = 600  # characters of one memory; `nous report --json` has all of it

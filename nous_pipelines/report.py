@@ -25,22 +25,24 @@ class Words:
     title: str
     figure: str
     """Its name among the counts."""
-    done: str
-    """What was done, after a number of proposals."""
+    one: str
+    """What was done, after the number one; of merges nothing, they are counted otherwise."""
+    many: str
+    """The same after any other number."""
 
 
 WORDS: Mapping[str, Words] = {
-    "merge": Words("Merged", "merges", "clusters merged"),
-    "supersede": Words("Superseded", "superseded", "superseded"),
-    "contradiction": Words("Contradictions found", "contradictions", "contradictions opened"),
-    "tier": Words("Condensed", "condensed", "episodes condensed"),
-    "promote": Words("Promoted", "promoted", "promoted"),
-    "demote": Words("Demoted", "demoted", "demoted"),
-    "archive": Words("Archived", "archived", "archived"),
-    "link": Words("Linked", "linked", "linked"),
-    "share": Words("Shared with the project", "shared", "shared"),
-    "censor": Words("Censors retired", "censors_retired", "censors retired"),
-    "procedure": Words("Procedures to review", "procedures_flagged", "procedures flagged"),
+    "merge": Words("Merged", "merges", "", ""),
+    "supersede": Words("Superseded", "superseded", "fact superseded", "facts superseded"),
+    "contradiction": Words("Contradictions found", "contradictions", "contradiction found", "contradictions found"),
+    "archive": Words("Archived", "archived", "memory archived", "memories archived"),
+    "share": Words("Shared with the project", "shared", "fact shared", "facts shared"),
+    "promote": Words("Promoted", "promoted", "memory promoted", "memories promoted"),
+    "demote": Words("Demoted", "demoted", "memory demoted", "memories demoted"),
+    "tier": Words("Condensed", "condensed", "episode condensed", "episodes condensed"),
+    "link": Words("Linked", "linked", "link found", "links found"),
+    "censor": Words("Censors retired", "censors_retired", "censor retired", "censors retired"),
+    "procedure": Words("Procedures to review", "procedures_flagged", "procedure to review", "procedures to review"),
 }
 
 
@@ -275,15 +277,17 @@ class NightReport:
         """Return in a few words how much of one kind was done."""
         number, memories = self.in_force(kind), self.in_force(kind, "memories")
         if kind == "merge":
-            return f"{memories - number} memories merged into {number}"
-        return f"{number} {WORDS[kind].done}"
+            retired = memories - number
+            return f"{retired} {'memory' if retired == 1 else 'memories'} merged into {number}"
+        return f"{number} {WORDS[kind].one if number == 1 else WORDS[kind].many}"
 
     @property
     def summary(self) -> str:
         """What the night did, all kinds, in one line."""
         done = [self.headline(kind) for kind in self.kinds] or ["nothing to change"]
         counts = self.counts
-        apart = f"; {counts['kept_apart']} look-alikes kept apart" if counts["kept_apart"] else ""
+        pairs = "pair of look-alikes" if counts["kept_apart"] == 1 else "pairs of look-alikes"
+        apart = f"; {counts['kept_apart']} {pairs} kept apart" if counts["kept_apart"] else ""
         return f"{', '.join(done)}{apart}; {counts['active_before']} → {counts['active_after']} active facts"
 
 

@@ -12,11 +12,11 @@ from uuid import UUID
 import polars as pl
 from drawn import NIGHT, drawn
 from night_runs import snapshot_of
+from psycopg.types.json import Jsonb
 
 from nous_online.database import Database
 from nous_online.heart import Heart
 from nous_pipelines.account import NightAccount
-from nous_pipelines.apply import SQL, proposal_row, store_plan
 from nous_pipelines.files import NightFiles
 from nous_pipelines.phases import Phase
 from nous_pipelines.proposals import Change, Proposal, Read, planned
@@ -29,6 +29,11 @@ SAID = datetime(2026, 5, 1, 9, tzinfo=UTC)
 NINE, AGAIN, TEN = "The office opens at nine.", "The office opens at nine", "The office opens at ten."
 LONG, SHORT = "Backups are kept for 30 days.", "Backups are kept for 14 days."
 RELEASE, PROCEDURE = "The release of May", "deploy by hand"
+DECIDED = """
+    insert into lifecycle.proposals (id, agent_id, night, plan_hash, kind, targets, read_set, changes, reason, evidence,
+                                     state, outcome, decided_at)
+    values (%(id)s, %(agent_id)s, %(night)s, %(hash)s, %(kind)s, %(targets)s::uuid[], %(read_set)s, %(changes)s,
+            %(reason)s, %(evidence)s, %(state)s, %(outcome)s, now())"""
 USUAL_PAIR = {"agent_id": "aria", "is_across_users": False, "is_ordered": True, "confidence": 1.0, "model": "offline"}
 
 
@@ -75,13 +80,15 @@ class ReportedNight:
     def decide(self, states: Mapping[UUID, str] | str = "applied", outcome: str | None = None) -> None:
         """Store the planned proposals with what became of them: the same for all, or for each."""
         plan = self.files.read_plan()
-        store_plan(self.database, plan, run_id="a run", checks=[])
-        for proposal in plan.proposals:
-            state = states if isinstance(states, str) else states[proposal.id]
-            decision = {"agent_id": proposal.agent_id, "id": proposal.id, "state": state, "outcome": outcome}
-            with self.database.transaction(proposal.agent_id) as connection:
-                connection.execute(SQL["store_proposal"], proposal_row(plan.hash, proposal))
-                connection.execute(SQL["decide_proposal"], decision)
+        with self.database.transaction() as connection:
+            connection.execute(
+                "insert into lifecycle.plans (hash, night, policy) values (%s, %s, '{}')", [plan.hash, NIGHT]
+            )
+            for proposal in plan.proposals:
+                state = states if isinstance(states, str) else states[proposal.id]
+                row = {**vars(proposal), **proposal.as_dict(), "hash": plan.hash, "state": state, "outcome": outcome}
+                row |= {name: Jsonb(row[name]) for name in ("read_set", "changes", "evidence")}
+                connection.execute(DECIDED, {**row, "id": proposal.id, "targets": list(proposal.targets)})
         self.files.write_json("applied", {"hash": plan.hash})
 
     def judge(self, pairs: str) -> None:

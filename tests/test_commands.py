@@ -68,7 +68,7 @@ def test_a_night_says_in_a_few_lines_what_it_did_and_how_to_take_it_back(heart, 
     result = nous("night", *HERE)
 
     assert result.exit_code == 0, result.output
-    assert "night 2026-06-01: 1 memories merged into 1; 1 look-alikes kept apart; 4 → 3 active facts" in result.stdout
+    assert "night 2026-06-01: 1 memory merged into 1; 1 pair of look-alikes kept apart; 4 → 3 active facts" in result.stdout
     assert "nous undo --night 2026-06-01" in result.output
     assert sorted(proposals_in(owner).values()) == ["applied"]
 
@@ -99,7 +99,7 @@ def test_a_dry_run_can_be_looked_at_and_changes_nothing(heart, nous, owner):
 
     dry, shown = nous("night", *HERE, "--dry-run"), nous("diff", "--night", "2026-06-01")
 
-    assert "this would be done: 1 memories merged into 1" in dry.stdout
+    assert "this would be done: 1 memory merged into 1" in dry.stdout
     assert "nous undo" not in dry.output
     assert shown.exit_code == 0
     assert f"{NINE}   active → superseded by “{NINE}”" in shown.stdout

@@ -109,7 +109,7 @@ def test_figures_count_what_is_in_force_and_what_became_of_the_rest(night):
         "undone": 1,
     }  # fmt: skip
     assert {(entry.state, entry.outcome) for entry in report.not_in_force} == {("stale", "no"), ("undone", "no")}
-    assert report.summary == "1 memories merged into 1; 2 look-alikes kept apart; 5 → 4 active facts"
+    assert report.summary == "1 memory merged into 1; 2 pairs of look-alikes kept apart; 5 → 4 active facts"
 
 
 def test_a_pair_below_the_agents_threshold_is_no_look_alike(night):
@@ -261,7 +261,7 @@ def test_the_markdown_names_texts_reasons_checks_and_the_way_back(night):
     text = markdown_of(night.report())
 
     for part in (
-        "# Night 2026-06-01", "5 → 4 active facts", "## Merged (1 memories merged into 1)", NINE, AGAIN, "said twice",
+        "# Night 2026-06-01", "5 → 4 active facts", "## Merged (1 memory merged into 1)", NINE, AGAIN, "said twice",
         "## Look alike, kept apart (2)", "number 30 ≠ 14", "✓ **effect** 3 similar pairs", f"`{merge.id}`",
         "`nous undo --night 2026-06-01`", "`nous undo --night 2026-06-01 --kind merge`",
     ):  # fmt: skip
