@@ -1,0 +1,208 @@
+"""What several users of a project hold becomes the project's."""
+
+from __future__ import annotations
+
+import pytest
+from conftest import ScriptedJudge, WordEmbedder
+from drawn import NIGHT, drawn, embedded_facts
+from judged_pairs import UNDONE, judged_pairs
+
+from nous_online.pairs.judging import Verdict
+from nous_pipelines.policy import NightPolicy
+from nous_pipelines.proposals import Change, Read
+from nous_pipelines.transforms.sharing import share_phase
+
+POLICY = NightPolicy(candidate_similarity=0.7, neighbour_similarity=0.7)
+
+
+class Agreeing(ScriptedJudge):
+    """Says `same` of every pair it was not told otherwise of."""
+
+    def judge(self, pairs):
+        self.verdicts = {**{(pair.a.text, pair.b.text): Verdict.SAME for pair in pairs}, **self.verdicts}
+        return super().judge(pairs)
+
+
+def facts(text):
+    return embedded_facts(text, WordEmbedder())
+
+
+def phase(table, *, judge=None, policy=POLICY, **options):
+    judged, found = judged_pairs(table, judge or Agreeing(), policy=policy, **options)
+    made = share_phase(table, judged, found.copies, policy=policy, night=NIGHT)
+    assert made.unexplained() == {}
+    return made
+
+
+def targets(table, **options):
+    return sorted(proposal.targets for proposal in phase(table, **options).proposals)
+
+
+def test_a_fact_of_two_users_becomes_the_projects():
+    table = facts("""
+        id | content                      | user_id | project_id | trust | source | cited_count | learned_at
+        ---|------------------------------|---------|------------|-------|--------|-------------|-----------
+        a  | deploys go through green     | ana     | web        | 60    | chat-1 | 1           | 2026-05-01
+        b  | deploys now go through green | ben     | web        | 40    | chat-2 | 2           | 2026-05-09
+        c  | the cat sleeps on the oven   | ben     | web        | 50    | -      | 0           | 2026-05-09
+    """)
+
+    (proposal,) = phase(table).proposals
+
+    assert proposal.kind == "share"
+    assert proposal.targets == ("a", "b")
+    assert proposal.read_set == (Read("fact", "a", 1), Read("fact", "b", 1))
+    assert proposal.changes == (
+        Change(
+            "fact",
+            "a",
+            set={
+                "confirmation_count": 1,
+                "last_confirmed_at": "2026-05-09T00:00:00+00:00",
+                "tags": [],
+                "sources": ["chat-1", "chat-2"],
+                "confidence": 1.0,
+                "scope": "project",
+                "user_id": None,
+                "trust": 40,
+            },
+            action="shared",
+        ),
+        Change("usage", "a", add={"retrieved_count": 0, "cited_count": 2, "ignored_count": 0}),
+        Change(
+            "fact",
+            "b",
+            set={"state": "superseded", "superseded_by": "a", "superseded_at": "2026-06-02T00:00:00+00:00"},
+            action="merged",
+        ),
+    )
+
+
+def test_the_reason_says_how_many_users_hold_it_and_never_who():
+    table = facts("""
+        id | content       | user_id | project_id
+        ---|---------------|---------|-----------
+        a  | one two three | ana     | web
+        b  | one two three | ben     | web
+        c  | one two three | eva     | web
+    """)
+
+    (proposal,) = phase(table).proposals
+
+    assert proposal.reason.startswith("3 users of the project hold it")
+    assert not any(name in str(proposal.as_dict()) for name in ("ana", "ben", "eva"))
+
+
+@pytest.mark.parametrize(
+    "columns",
+    ["private | ana | web | private | ana | web", "private | ana | web | private | ben | api",
+     "private | ana | web | project | ben | web", "private | ana | - | private | ben | -"],
+)  # fmt: skip
+def test_only_private_facts_of_two_users_of_one_project_are_shared(columns):
+    first, second = columns.split(" | ")[:3], columns.split(" | ")[3:]
+    table = facts(f"""
+        id | content       | scope | user_id | project_id
+        ---|---------------|-------|---------|-----------
+        a  | one two three | {" | ".join(first)}
+        b  | one two three | {" | ".join(second)}
+    """)
+
+    assert targets(table) == []
+
+
+def test_what_too_few_users_hold_stays_theirs():
+    table = facts("""
+        id | content       | user_id | project_id
+        ---|---------------|---------|-----------
+        a  | one two three | ana     | web
+        b  | one two three | ben     | web
+        c  | one two three | ben     | web
+    """)
+
+    made = phase(table, policy=NightPolicy(candidate_similarity=0.7, share_among_users=3))
+
+    assert made.proposals == []
+    assert made.left == {"aria": {"held by fewer than 3 users": 2}}
+
+
+@pytest.mark.parametrize("text", ["I live in old Rome", "my dog is called Rex", "the user prefers dark mode"])
+def test_what_speaks_of_its_user_is_never_shared(text):
+    table = facts(f"""
+        id | content | user_id | project_id
+        ---|---------|---------|-----------
+        a  | {text}  | ana     | web
+        b  | {text}  | ben     | web
+    """)
+
+    made = phase(table)
+
+    assert made.proposals == []
+    assert made.left == {"aria": {"it speaks of the user who told it": 2}}
+
+
+def test_a_chain_of_wordings_of_three_users_does_not_join_its_ends():
+    table = facts("""
+        id | content                        | user_id | project_id | learned_at
+        ---|--------------------------------|---------|------------|-----------
+        a  | one two three four five        | ana     | web        | 2026-05-01
+        b  | one two three four five six    | ben     | web        | 2026-05-02
+        c  | one two three four five six ha | eva     | web        | 2026-05-03
+    """)
+    judge = Agreeing({("one two three four five", "one two three four five six ha"): Verdict.COMPATIBLE})
+
+    made = phase(table, judge=judge)
+
+    assert [len(proposal.targets) for proposal in made.proposals] == [2]
+    assert made.left == {"aria": {"not judged the same as all others that say so": 1}}
+
+
+def test_all_copies_of_all_users_point_to_the_one_that_is_shared():
+    table = facts("""
+        id | content           | user_id | project_id
+        ---|-------------------|---------|-----------
+        a  | one two three     | ben     | web
+        b  | one two three     | ana     | web
+        c  | one two three     | ana     | web
+        d  | one two three now | eva     | web
+        e  | one two three now | ana     | web
+    """)
+
+    assert targets(table) == [("a", "b", "c", "d", "e")]
+
+
+def test_what_a_person_took_apart_is_not_shared_again_but_with_others():
+    table = facts("""
+        id | content       | user_id | project_id
+        ---|---------------|---------|-----------
+        a  | one two three | ana     | web
+        b  | one two three | ben     | web
+        c  | one two three | eva     | web
+    """)
+    undone = drawn("agent_id | kind | targets\n---|---|---\naria | share | a, b", UNDONE)
+
+    assert targets(table, undone=undone) == [("a", "c")]
+
+
+def test_pinned_facts_stay_with_their_users():
+    table = facts("""
+        id | content       | user_id | project_id | is_pinned
+        ---|---------------|---------|------------|----------
+        a  | one two three | ana     | web        | yes
+        b  | one two three | ben     | web        | no
+    """)
+
+    made = phase(table)
+
+    assert made.proposals == []
+    assert made.left == {"aria": {"pinned by a user": 2}}
+
+
+def test_without_users_nothing_is_shared():
+    table = facts("""
+        id | content
+        ---|--------------
+        a  | one two three
+        b  | one two three
+    """)
+
+    assert phase(table).eligible == {}
