@@ -22,6 +22,16 @@ from nous_pipelines.transforms.usage import KEY, WINDOW_DAYS, heirs
 
 WAITS = tuple(2 ** (power / 2) for power in range(9))
 """The ages tried, in multiples of `unused_after_days`, up to 16 times: 90, 127, 180 … 1,440 days."""
+FACT_COLUMNS = (
+    *KEY, "state", "is_pinned", "is_rewound", "row_version", "learned_at", "last_confirmed_at", "superseded_by",
+    "superseded_at", "archived_at", "contradiction_status", "source_kind", "retrieved_count", "cited_count",
+    "last_used_at",
+)  # fmt: skip
+PROCEDURE_COLUMNS = (
+    *KEY, "state", "is_pinned", "is_rewound", "row_version", "learned_at", "archived_at", "related_procedures",
+    "retrieved_count", "cited_count", "activation_count", "success_count", "failure_count",
+)  # fmt: skip
+"""What is read of a fact, and of a procedure."""
 NO = pl.lit(value=False)
 
 
@@ -287,7 +297,8 @@ def reason_of(row: Mapping[str, Any], *, night: date) -> str:
         return f"superseded on {row['superseded_at']:%d %b %Y}, {days} days ago; its successor stays"
     verb = "learned" if row["since"] == row["learned_at"] else "last confirmed"
     idle = f"{verb} on {row['since']:%d %b %Y} and not used in the {row['idle_days']} days since"
-    return f"{idle}, while something was recalled on {row['asked_days']} days"
+    asked = {0: "no day", 1: "1 day"}.get(row["asked_days"], f"{row['asked_days']} days")
+    return f"{idle}, while something was recalled on {asked}"
 
 
 def evidence_of(row: Mapping[str, Any]) -> dict[str, Any]:

@@ -35,6 +35,29 @@ COUNTS = ("retrieved", "cited", "ignored")
 RANKED_STATES: Mapping[str, str] = {"fact": "active", "episode": "closed", "procedure": "active"}
 """The kinds that use can lift or lower, each in the state in which it is recalled."""
 STANDING = ("rank_weight", "is_pinned", "is_rewound", "row_version")
+COLUMNS = (*KEY, "state", *STANDING)
+FACT_COLUMNS = (*COLUMNS, "superseded_by")
+"""What is read of an episode or a procedure, and of a fact."""
+RANKS = {
+    "agent_id": pl.String,
+    "id": pl.String,
+    "kind": pl.String,
+    "rank_weight": pl.Float64,
+    "is_pinned": pl.Boolean,
+    "is_rewound": pl.Boolean,
+    "row_version": pl.Int64,
+    "lift": pl.Float64,
+    "drop": pl.Float64,
+    "pace": pl.Float64,
+    "relative": pl.Float64,
+    "weight": pl.Float64,
+    "lately_retrieved": pl.Int64,
+    "lately_cited": pl.Int64,
+    "lately_ignored": pl.Int64,
+    "last_used_at": pl.Datetime("us", "UTC"),
+    "read": pl.List(pl.Struct({"id": pl.String, "row_version": pl.Int64})),
+}
+"""What a memory is used, what that is worth to its agent, and whose uses it inherited."""
 
 
 def usage_score(uses: pl.DataFrame, *, at: datetime) -> pl.DataFrame:
@@ -130,7 +153,7 @@ def usage_ranks_of(
     policy: NightPolicy,
     night: date,
 ) -> pl.DataFrame:
-    """Return each memory that is used or bears a weight, with the parts of its score and the weight they ask for.
+    """Return each memory that is used or bears a weight, with its score and the weight that asks for: shape `RANKS`.
 
     `pace` is what a memory of this agent that is used at all is used per day, over the days since the first use
     (`YOUNG_DAYS` to `WINDOW_DAYS`); `relative` = (lift - drop) / pace, so that an agent that recalls 10,000 times a day
@@ -152,6 +175,7 @@ def usage_ranks_of(
         .with_columns(pl.col("lift", "drop", "lately_retrieved", "lately_cited", "lately_ignored").fill_null(0))
         .with_columns(relative=((pl.col("lift") - pl.col("drop")) / pl.col("pace")).fill_null(0.0).round(9))
         .with_columns(weight=weight_of(pl.col("relative"), policy))
+        .select(pl.col(name).cast(dtype) for name, dtype in RANKS.items())
         .sort(KEY)
     )
 

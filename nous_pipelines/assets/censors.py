@@ -1,0 +1,25 @@
+"""Censors that cry wolf: judgements → censor_proposals."""
+
+import dagster as dg
+
+from nous_pipelines.assets.facts import judgements
+from nous_pipelines.assets.nights import night_asset, night_of
+from nous_pipelines.phases import united
+from nous_pipelines.resources import NightRun, as_metadata
+from nous_pipelines.transforms.censoring import censor_phase_of
+
+
+@night_asset(
+    deps=[judgements],
+    kinds={"polars", "json"},
+    description="Censors that were mostly wrong, or have run out: retired, all but the absolute ones.",
+)
+def censor_proposals(context: dg.AssetExecutionContext, night_run: NightRun) -> dg.MaterializeResult:
+    night = night_of(context)
+    parts = [
+        censor_phase_of(chunk.table("censors"), undone=chunk.table("undone"), policy=chunk.policy, night=night)
+        for chunk in night_run.chunks(night)
+    ]
+    phase = united("censor_proposals", parts)
+    night_run.files(night).write_phase(phase)
+    return dg.MaterializeResult(metadata=as_metadata(phase.metadata()))

@@ -1,0 +1,32 @@
+"""What leaves an agent's reach: judgements → forgetting_proposals."""
+
+import dagster as dg
+
+from nous_pipelines.assets.facts import judgements
+from nous_pipelines.assets.nights import night_asset, night_of
+from nous_pipelines.phases import united
+from nous_pipelines.resources import NightRun, as_metadata
+from nous_pipelines.transforms.forgetting import FACT_COLUMNS, PROCEDURE_COLUMNS, forgetting_phase_of
+
+
+@night_asset(
+    deps=[judgements],
+    kinds={"polars", "json"},
+    description="Facts superseded for longer than the grace and memories nobody used: archived, and restorable.",
+)
+def forgetting_proposals(context: dg.AssetExecutionContext, night_run: NightRun) -> dg.MaterializeResult:
+    night = night_of(context)
+    parts = [
+        forgetting_phase_of(
+            chunk.table("facts", columns=FACT_COLUMNS),
+            chunk.table("procedures", columns=PROCEDURE_COLUMNS),
+            chunk.table("uses"),
+            undone=chunk.table("undone"),
+            policy=chunk.policy,
+            night=night,
+        )
+        for chunk in night_run.chunks(night)
+    ]
+    phase = united("forgetting_proposals", parts)
+    night_run.files(night).write_phase(phase)
+    return dg.MaterializeResult(metadata=as_metadata(phase.metadata()))
