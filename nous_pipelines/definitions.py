@@ -5,14 +5,18 @@ from datetime import timedelta
 
 import dagster as dg
 
+from nous_pipelines.assets.censors import censor_proposals
 from nous_pipelines.assets.checks import plan_checks
 from nous_pipelines.assets.episodes import episode_summaries, episode_tiers
 from nous_pipelines.assets.facts import duplicate_clusters, judgements, merge_proposals
+from nous_pipelines.assets.forgetting import forgetting_proposals
 from nous_pipelines.assets.nights import NIGHTS
 from nous_pipelines.assets.planning import applied, plan, report, word_statistics
+from nous_pipelines.assets.procedures import procedure_proposals
 from nous_pipelines.assets.reembedding import NextSpace, embedding_space_switched, next_embeddings
 from nous_pipelines.assets.store import snapshot
 from nous_pipelines.assets.updates import update_proposals
+from nous_pipelines.assets.usage import rank_proposals, usage_ranks
 from nous_pipelines.resources import NightRun
 from nous_pipelines.sensors import closed_episodes
 
@@ -24,6 +28,11 @@ PROPOSING = [
     update_proposals,
     episode_summaries,
     episode_tiers,
+    usage_ranks,
+    rank_proposals,
+    forgetting_proposals,
+    censor_proposals,
+    procedure_proposals,
     plan,
 ]
 """Up to here nothing changes."""

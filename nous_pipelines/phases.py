@@ -9,7 +9,15 @@ from typing import Any
 
 from nous_pipelines.proposals import Proposal
 
-PHASES = ("merge_proposals", "update_proposals", "episode_tiers")
+PHASES = (
+    "merge_proposals",
+    "update_proposals",
+    "episode_tiers",
+    "rank_proposals",
+    "forgetting_proposals",
+    "censor_proposals",
+    "procedure_proposals",
+)
 """The assets that propose, in the order of DESIGN's table; the plan reads the phase each of them wrote."""
 
 Counts = dict[str, int]
