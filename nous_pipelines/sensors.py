@@ -1,4 +1,4 @@
-"""What the daemon looks after between the nights: closed episodes are completed, and events delivered.
+"""What the daemon looks after between the nights: closed episodes, events, and contradictions between fresh facts.
 
 The work is done inside the tick, in the code server, where the models stay loaded: a run would take longer to start
 than an episode takes to complete, would wait for a night to end, and would leave thirty events in Dagster's log.
@@ -17,6 +17,7 @@ from nous_online.errors import Unavailable
 
 if TYPE_CHECKING:
     from nous_online.worker import Round, Staff
+    from nous_pipelines.fresh_facts import Scanned
 
 EVERY_S = 5
 TICK_S = 20.0  # Dagster ends a tick after 60 s; what is not done by then is due at the next one
@@ -37,6 +38,35 @@ def closed_episodes(context: dg.SensorEvaluationContext) -> dg.SkipReason:
     if done.failed:
         raise dg.Failure(in_words(done))
     return dg.SkipReason(in_words(done))
+
+
+@dg.sensor(
+    minimum_interval_seconds=30,
+    default_status=dg.DefaultSensorStatus.RUNNING,
+    description="Compares facts learned since its last look with those near them, and opens the contradictions found.",
+)
+def fresh_facts(context: dg.SensorEvaluationContext) -> dg.SkipReason:
+    from nous_pipelines.fresh_facts import scan_fresh_facts
+
+    try:
+        staff = staff_of_this_process()
+        scanned = scan_fresh_facts(staff.night, staff.judge, seconds=TICK_S)
+    except Unavailable:
+        let_go()  # the server may come back elsewhere
+        raise
+    if scanned.delayed:
+        raise dg.Failure(told(scanned))
+    return dg.SkipReason(told(scanned))
+
+
+def told(scanned: Scanned) -> str:
+    """Return what a look at fresh facts came to, and whose have to wait and why."""
+    found = f"{scanned.facts} fresh facts in {scanned.pairs} pairs, {scanned.opened} contradictions opened"
+    said = [found if scanned.facts else "no fresh facts"]
+    said += [
+        f"the facts of agent {agent_id!r} have to wait: {why}" for agent_id, why in sorted(scanned.delayed.items())
+    ]
+    return "; ".join(said)
 
 
 def in_words(done: Round) -> str:

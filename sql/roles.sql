@@ -69,7 +69,7 @@ grant insert, update (status, resolution, resolved_at, note, row_version) on hea
 grant insert on heart.agents, heart.episode_artifacts, heart.requests to nous_app;
 grant insert, update, delete on heart.working_memory to nous_app;
 grant insert, update (cited_ids, ignored_ids) on heart.recalls to nous_app;
-grant insert, update on heart.outbox_cursors to nous_app;
+grant insert, update on heart.outbox_cursors to nous_app, nous_night;  -- the place of whoever looks at fresh facts
 grant insert, update (due_at, attempt_count, draft, last_error, finished_at) on heart.completions to nous_app;
 grant insert, update (status, outcome, resolved_at, episode_id, row_version) on brain.decisions to nous_app;
 

@@ -1,0 +1,30 @@
+-- name: agents_to_look_at
+-- Agents of whom something was announced since their fresh facts were last looked at, the longest waiting first, each
+-- with its own policy. Any announcement counts: the place moves past those of other things too, so that they are read once.
+select a.id, coalesce(p.policy, '{}')
+from heart.agents a
+left join heart.outbox_cursors c on c.agent_id = a.id and c.consumer = %(consumer)s
+left join lifecycle.agent_policies p on p.agent_id = a.id
+cross join lateral (
+    select o.created_at from heart.outbox o
+    where o.agent_id = a.id
+      and (o.written_xid, o.id) > (coalesce(c.last_xid, '0'), coalesce(c.last_id, 0))
+      and o.written_xid < pg_snapshot_xmin(pg_current_snapshot())
+    order by o.written_xid, o.id
+    limit 1) first
+where %(only)s::text is null or a.id = %(only)s
+order by first.created_at, a.id
+
+-- name: fresh_facts
+-- What can be compared of the facts that were announced: those still active, with the space their vectors live in.
+select {columns}, f.embedding, s.id as space_id, s.model, s.weights_sha256, s.dimensions
+from heart.facts f
+join heart.embedding_spaces s on s.id = f.embedding_space_id
+where f.agent_id = %(agent_id)s and f.id = any(%(ids)s) and f.state = 'active' and f.embedding is not null
+order by f.id
+
+-- name: taken_back
+-- Which of these facts a person took apart: the targets of what was undone.
+select targets from lifecycle.proposals
+where agent_id = %(agent_id)s and state = 'undone' and kind = any(%(kinds)s) and targets && %(ids)s
+order by id
