@@ -20,6 +20,7 @@ from nous_online.pairs.judging import Judge
 from nous_online.policy import CompletionPolicy, LearnPolicy, WorkerPolicy
 from nous_online.reactions import REACTIONS
 from nous_online.statements import statements
+from nous_online.store import ask_space, require_space
 
 if TYPE_CHECKING:
     from nous_online.writing.writer import Writer
@@ -51,11 +52,14 @@ def work(
 ) -> Worked:
     """Complete the closed episodes that are due, at most `limit`, then deliver events; raises as either does.
 
-    What another thread of this process has begun is waited for, so that it is done when this returns.
+    What another thread of this process has begun is waited for, so that it is done when this returns. Raises `Moved`,
+    having begun nothing, when the agent's memories live in another space than its embedder's.
     """
     if not agent.at_work.acquire(timeout=deadline.remaining()):
         raise DeadlineExceeded(f"another thread was at work for agent {agent.id!r} until the deadline; it goes on")
     try:
+        with agent.transaction(deadline) as connection:
+            require_space(ask_space(connection, agent.id), agent.id, agent.embedder.space)
         completed = complete_due(agent, deadline, limit=limit, is_stopping=is_stopping)
         return Worked(completed, 0 if is_stopping() else deliver_due(agent, deadline))
     finally:

@@ -35,7 +35,7 @@ LAST_FEW = 64
 """So many memories that were learned or changed a moment ago are embedded while their agent can't learn; more wait."""
 ROUNDS = 5
 MOVE_TIMEOUT_S = 600.0
-LARGE_MOVE = 5_000
+LARGE_MOVE = 1_000
 """Memories; from here on a new index over all of a space takes less time than adding them to the one there is."""
 NOTHING_LEFT = "an episode nothing is left of"
 FIRST = UUID(int=0)
@@ -205,6 +205,7 @@ def due(connection: Connection, agent_ids: Sequence[str], space_id: str) -> dict
 def all_due(database: Database, agent_ids: Sequence[str], space_id: str) -> dict[str, Due]:
     """Return how much of each agent is to be moved into a space, read in a transaction of its own."""
     with database.transaction(timeout_s=MOVE_TIMEOUT_S) as connection:
+        connection.execute(BLOCKS["plan_for_many"])
         return due(connection, agent_ids, space_id)
 
 
@@ -220,6 +221,7 @@ def switch(database: Database, embedder: Embedder, agent_id: str, *, run_id: str
     space = embedder.space
     with database.transaction(agent_id, timeout_s=MOVE_TIMEOUT_S) as connection:
         connection.execute(BLOCKS["hold_space"], {"agent_id": agent_id})
+        connection.execute(BLOCKS["plan_for_many"])
         began = monotonic()
         from_space = spaces_of(connection, [agent_id])[agent_id]
         for kind in KINDS.values():

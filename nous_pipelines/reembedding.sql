@@ -52,6 +52,11 @@ group by m.agent_id
 -- Taken alone: waits for the calls that store vectors of this agent, and lets no other begin.
 select pg_advisory_xact_lock(hashtextextended('space:' || %(agent_id)s, 0))
 
+-- name: plan_for_many
+-- Of an agent that is new since the last look at the tables the planner expects one row, and would join row by row what
+-- are thousands.
+select set_config('enable_nestloop', 'off', true)
+
 -- name: spaces
 select id, embedding_space_id from heart.agents where id = any(%(agent_ids)s)
 
