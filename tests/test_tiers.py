@@ -7,97 +7,12 @@ from datetime import UTC, date, datetime, timedelta
 
 import polars as pl
 import pytest
-from drawn import MOMENT, drawn
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from drawn_episodes import EPISODES, NIGHT, STORY, USUAL, cold, due, episodes, moves, only, phase_of
 
-from nous_pipelines.phases import Phase
 from nous_pipelines.policy import NightPolicy
 from nous_pipelines.proposals import Change, Read
-from nous_pipelines.transforms.tiers import LEVELS, TIERS, due_episodes, episode_summaries_of, tier_phase_of
-
-NIGHT = date(2026, 6, 30)
-EPISODES = {
-    "id": pl.String,
-    "agent_id": pl.String,
-    "state": pl.String,
-    "title": pl.String,
-    "summary": pl.String,
-    "compressed": pl.String,
-    "index_word": pl.String,
-    "detail": pl.String,
-    "compression_tier": pl.String,
-    "ended_at": MOMENT,
-    "participants": pl.List(pl.String),
-    "is_pinned": pl.Boolean,
-    "row_version": pl.Int64,
-    "is_rewound": pl.Boolean,
-}
-USUAL = {
-    "agent_id": "aria",
-    "state": "closed",
-    "title": "Moved billing",
-    "summary": "Billing moved to Postgres in May",
-    "compressed": "Billing moved",
-    "index_word": "billing",
-    "detail": "Ada: billing moves to Postgres in May.",
-    "compression_tier": "raw",
-    "ended_at": datetime(2026, 6, 20, tzinfo=UTC),
-    "participants": [],
-    "is_pinned": False,
-    "row_version": 3,
-    "is_rewound": False,
-}
-USES = {
-    "agent_id": pl.String,
-    "memory_id": pl.String,
-    "memory_kind": pl.String,
-    "day": pl.Date,
-    "retrieved": pl.Int64,
-    "cited": pl.Int64,
-    "ignored": pl.Int64,
-}
-UNDONE = {"agent_id": pl.String, "kind": pl.String, "targets": pl.List(pl.String)}
-STORY = (
-    "Ada: The billing database moved from MySQL to Postgres 18 on 12 May. Ben: I checked 4,200 invoices by hand. "
-    "Ada: Two of them had lost their currency. Ben: Cleo mended both the same evening. Ada: The old cluster is "
-    "switched off in June. Ben: Backups of it are kept until the end of the year. Ada: Nobody noticed the move."
-)
-
-
-def episodes(text, **usual):
-    return drawn(text, EPISODES, usual={**USUAL, **usual})
-
-
-def uses(*cited):
-    rows = [("aria", memory, "episode", day, 1, count, 0) for memory, day, count in cited]
-    return pl.DataFrame(rows, schema=USES, orient="row")
-
-
-def undone(*taken_back):
-    return pl.DataFrame([("aria", kind, [target]) for kind, target in taken_back], schema=UNDONE, orient="row")
-
-
-def due(table, *, cited=(), back=(), policy=None, night=NIGHT):
-    return due_episodes(table, uses=uses(*cited), undone=undone(*back), policy=policy or NightPolicy(), night=night)
-
-
-def phase_of(table, **options) -> Phase:
-    found = due(table, **options)
-    return tier_phase_of(found, episode_summaries_of(found), night=options.get("night", NIGHT))
-
-
-def moves(table, **options):
-    return {p.targets[0]: p.evidence["to"] for p in phase_of(table, **options).proposals}
-
-
-def only(table, **options):
-    (proposal,) = phase_of(table, **options).proposals
-    return proposal
-
-
-def cold(proposal):
-    return {c.set["tier"]: c.set["columns"] for c in proposal.changes if c.kind == "cold_text"}
+from nous_pipelines.summaries import episode_summaries_of
+from nous_pipelines.transforms.tiers import LEVELS, TIERS
 
 
 def test_age_at_the_end_of_the_night_decides_the_tier():
@@ -379,81 +294,6 @@ def test_the_order_of_rows_makes_no_difference():
     """)
 
     assert phase_of(table).as_dict() == phase_of(table[::-1]).as_dict()
-
-
-# --- nights one by one, or only some of them ---
-
-
-def after(table, chilled, night, **options):
-    """The episodes and the cold texts once a night was applied."""
-    rows = {row["id"]: row for row in table.to_dicts()}
-    chilled = dict(chilled)
-    for proposal in phase_of(table, night=night, **options).proposals:
-        for change in proposal.changes:
-            row = rows[change.id]
-            if change.kind == "cold_text":
-                key = (change.id, change.set["tier"])
-                assert key not in chilled
-                chilled[key] = {name: row[name] for name in change.set["columns"]}
-            else:
-                row.update(change.set, row_version=row["row_version"] + 1)
-    return pl.DataFrame(list(rows.values()), schema=EPISODES), chilled
-
-
-def lived(table, nights):
-    chilled = {}
-    for night in nights:
-        table, chilled = after(table, chilled, night)
-    texts = {(memory, name): text for (memory, _), texts in chilled.items() for name, text in texts.items() if text}
-    return table.drop("row_version").to_dicts(), texts
-
-
-COMPLETE = episodes("""
-    id | ended_at            | compression_tier | detail
-    ---|---------------------|------------------|-------
-    a  | 2026-06-20 10:00:00 | raw              | long
-    b  | 2026-06-01          | raw              | long
-    c  | 2026-03-31 23:59:59 | raw              | -
-    d  | 2026-02-01          | summary          | -
-""")
-INCOMPLETE = episodes(
-    """
-    id | ended_at
-    ---|--------------------
-    a  | 2026-06-20 10:00:00
-    b  | 2026-03-31 23:59:59
-""",
-    title=None,
-    summary=None,
-    compressed=None,
-    index_word=None,
-    detail=STORY,
-)
-NIGHTS = [NIGHT + timedelta(days=place) for place in range(100)]
-
-
-@settings(max_examples=10, deadline=None)
-@given(st.sets(st.sampled_from(NIGHTS)))
-def test_nights_one_by_one_end_where_some_of_them_end(run):
-    every = lived(COMPLETE, NIGHTS)
-
-    assert lived(COMPLETE, sorted({*run, NIGHTS[-1]})) == every
-    assert {row["compression_tier"] for row in every[0]} == {"fossil"}
-
-
-def test_a_late_first_night_leaves_the_same_row_and_every_text_that_was_told():
-    every, chilled = lived(INCOMPLETE, NIGHTS)
-    late, chilled_late = lived(INCOMPLETE, NIGHTS[-1:])
-
-    assert late == every
-    assert chilled_late == {("a", "detail"): STORY, ("b", "detail"): STORY}
-    assert chilled_late.items() <= chilled.items()
-
-
-def test_a_night_has_nothing_left_to_do_after_itself():
-    table, _ = after(COMPLETE, {}, NIGHT)
-
-    assert phase_of(table).eligible == {}
 
 
 @pytest.mark.parametrize(("tier", "days"), [("raw", 200), ("summary", 10), ("fossil", 400)])

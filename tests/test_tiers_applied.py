@@ -25,7 +25,8 @@ from nous_pipelines.policy import NightPolicy
 from nous_pipelines.proposals import Plan, planned
 from nous_pipelines.purging import purge
 from nous_pipelines.running import folder_of, run_night
-from nous_pipelines.transforms.tiers import due_episodes, episode_summaries_of, tier_phase_of
+from nous_pipelines.summaries import episode_summaries_of
+from nous_pipelines.transforms.tiers import due_episodes, tier_phase_of
 from nous_pipelines.undo import Selection, undo
 
 STORY = (

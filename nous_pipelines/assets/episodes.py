@@ -10,7 +10,8 @@ from nous_pipelines.assets.nights import night_asset, night_of
 from nous_pipelines.chunks import Chunk
 from nous_pipelines.phases import united
 from nous_pipelines.resources import NightRun, as_metadata
-from nous_pipelines.transforms.tiers import COLUMNS, SUMMARIES, due_episodes, episode_summaries_of, tier_phase_of
+from nous_pipelines.summaries import episode_summaries_of
+from nous_pipelines.transforms.tiers import COLUMNS, SUMMARIES, due_episodes, tier_phase_of
 
 
 @night_asset(

@@ -17,8 +17,6 @@ from typing import Any
 
 import polars as pl
 
-from nous_online.writing.titles import index_word
-from nous_online.writing.writer import Told, levels_by_words
 from nous_pipelines.nights import end_of
 from nous_pipelines.phases import Phase
 from nous_pipelines.policy import NightPolicy
@@ -111,26 +109,12 @@ def waiting(is_moving: pl.Expr, policy: NightPolicy) -> pl.Expr:
     )
 
 
-def episode_summaries_of(due: pl.DataFrame) -> pl.DataFrame:
-    """Return shorter texts for the episodes of `due_episodes` that move and lack one: shape `SUMMARIES`.
-
-    They are lifted from the detail, or from the summary where that is all there is, by their words alone: the same
-    wherever the night runs. A text that was told stays in front of what is made here.
-    """
+def lacking(due: pl.DataFrame) -> pl.DataFrame:
+    """Return the episodes of `due_episodes` that move and lack a text that their target keeps."""
     lacks = pl.lit(value=False)
     for tier, kept in KEPT.items():
         lacks |= (pl.col("target") == tier) & pl.any_horizontal(pl.col(name).is_null() for name in kept)
-    rows = due.filter(pl.col("waits").is_null() & lacks).select(*KEY, *LEVELS, "detail", "participants").to_dicts()
-    return pl.DataFrame([{**{key: row[key] for key in KEY}, **shortened(row)} for row in rows], schema=SUMMARIES)
-
-
-def shortened(row: Mapping[str, Any]) -> dict[str, str | None]:
-    """Return the levels of one episode, None for what can't be drawn from anything it has."""
-    text: str = row["detail"] or row["summary"] or row["compressed"] or ""
-    if not text.strip():
-        return {"index_word": index_word(row["title"]) if row["title"] else None}
-    levels = levels_by_words(Told(text, title=row["title"], participants=row["participants"] or ()))
-    return {name: row[name] or getattr(levels, name) or None for name in LEVELS}
+    return due.filter(pl.col("waits").is_null() & lacks)
 
 
 def tier_phase_of(due: pl.DataFrame, summaries: pl.DataFrame, *, night: date) -> Phase:

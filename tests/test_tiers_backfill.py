@@ -1,0 +1,82 @@
+"""Episodes condensed night by night, and by some of the nights: where they end is the same."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import polars as pl
+from drawn_episodes import EPISODES, NIGHT, STORY, episodes, phase_of
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+
+def after(table, chilled, night, **options):
+    """The episodes and the cold texts once a night was applied."""
+    rows = {row["id"]: row for row in table.to_dicts()}
+    chilled = dict(chilled)
+    for proposal in phase_of(table, night=night, **options).proposals:
+        for change in proposal.changes:
+            row = rows[change.id]
+            if change.kind == "cold_text":
+                key = (change.id, change.set["tier"])
+                assert key not in chilled
+                chilled[key] = {name: row[name] for name in change.set["columns"]}
+            else:
+                row.update(change.set, row_version=row["row_version"] + 1)
+    return pl.DataFrame(list(rows.values()), schema=EPISODES), chilled
+
+
+def lived(table, nights):
+    chilled = {}
+    for night in nights:
+        table, chilled = after(table, chilled, night)
+    texts = {(memory, name): text for (memory, _), texts in chilled.items() for name, text in texts.items() if text}
+    return table.drop("row_version").to_dicts(), texts
+
+
+COMPLETE = episodes("""
+    id | ended_at            | compression_tier | detail
+    ---|---------------------|------------------|-------
+    a  | 2026-06-20 10:00:00 | raw              | long
+    b  | 2026-06-01          | raw              | long
+    c  | 2026-03-31 23:59:59 | raw              | -
+    d  | 2026-02-01          | summary          | -
+""")
+INCOMPLETE = episodes(
+    """
+    id | ended_at
+    ---|--------------------
+    a  | 2026-06-20 10:00:00
+    b  | 2026-03-31 23:59:59
+""",
+    title=None,
+    summary=None,
+    compressed=None,
+    index_word=None,
+    detail=STORY,
+)
+NIGHTS = [NIGHT + timedelta(days=place) for place in range(100)]
+
+
+@settings(max_examples=10, deadline=None)
+@given(st.sets(st.sampled_from(NIGHTS)))
+def test_nights_one_by_one_end_where_some_of_them_end(run):
+    every = lived(COMPLETE, NIGHTS)
+
+    assert lived(COMPLETE, sorted({*run, NIGHTS[-1]})) == every
+    assert {row["compression_tier"] for row in every[0]} == {"fossil"}
+
+
+def test_a_late_first_night_leaves_the_same_row_and_every_text_that_was_told():
+    every, chilled = lived(INCOMPLETE, NIGHTS)
+    late, chilled_late = lived(INCOMPLETE, NIGHTS[-1:])
+
+    assert late == every
+    assert chilled_late == {("a", "detail"): STORY, ("b", "detail"): STORY}
+    assert chilled_late.items() <= chilled.items()
+
+
+def test_a_night_has_nothing_left_to_do_after_itself():
+    table, _ = after(COMPLETE, {}, NIGHT)
+
+    assert phase_of(table).eligible == {}
