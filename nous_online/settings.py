@@ -22,6 +22,12 @@ class Settings(BaseSettings):
     """The agent the command line speaks for when no --agent is given."""
     deadline_s: float = 10.0
     """How long an online call may take, in seconds."""
+    night_cron: str = "0 3 * * *"
+    """When the schedule runs the last night that is over, once it is switched on; five fields of cron."""
+    night_deadline_cron: str = "0 6 * * *"
+    """From when on a missing last night is reported."""
+    night_zone: str = "UTC"
+    """The time zone of both, such as Europe/Berlin. A night itself always ends at midnight UTC."""
     embedding_url: str | None = None
     """Base URL of an OpenAI-compatible embedding server; without it MiniLM runs in process."""
     embedding_model: str = "text-embedding-3-small"

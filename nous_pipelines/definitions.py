@@ -1,31 +1,33 @@
 """The Dagster code location: assets, checks, the nightly job and its schedule."""
 
-from collections.abc import Iterator
-from datetime import timedelta
-
 import dagster as dg
 
 from nous_pipelines.assets.censors import censor_proposals
 from nous_pipelines.assets.checks import plan_checks
 from nous_pipelines.assets.episodes import episode_summaries, episode_tiers
-from nous_pipelines.assets.facts import duplicate_clusters, judgements, merge_proposals
+from nous_pipelines.assets.facts import duplicate_clusters, judgements, merge_proposals, neighbours
 from nous_pipelines.assets.forgetting import forgetting_proposals
+from nous_pipelines.assets.links import link_proposals
 from nous_pipelines.assets.nights import NIGHTS
 from nous_pipelines.assets.planning import applied, plan, report, word_statistics
 from nous_pipelines.assets.procedures import procedure_proposals
 from nous_pipelines.assets.reembedding import NextSpace, embedding_space_switched, next_embeddings
+from nous_pipelines.assets.sharing import shared_proposals
 from nous_pipelines.assets.store import snapshot
 from nous_pipelines.assets.updates import update_proposals
 from nous_pipelines.assets.usage import rank_proposals, usage_ranks
 from nous_pipelines.resources import NightRun
-from nous_pipelines.sensors import closed_episodes
+from nous_pipelines.schedules import every_night, every_week, freshness, last_night_exists, retention
+from nous_pipelines.sensors import closed_episodes, fresh_facts
 
 PROPOSING = [
     snapshot,
+    neighbours,
     judgements,
     duplicate_clusters,
     merge_proposals,
     update_proposals,
+    shared_proposals,
     episode_summaries,
     episode_tiers,
     usage_ranks,
@@ -33,6 +35,7 @@ PROPOSING = [
     forgetting_proposals,
     censor_proposals,
     procedure_proposals,
+    link_proposals,
     plan,
 ]
 """Up to here nothing changes."""
@@ -40,7 +43,8 @@ ASSETS = [*PROPOSING, applied, word_statistics, report]
 
 nightly = dg.define_asset_job(
     "nightly",
-    selection=dg.AssetSelection.assets(*ASSETS) | dg.AssetSelection.checks(plan_checks),
+    selection=(dg.AssetSelection.assets(*ASSETS) | dg.AssetSelection.checks(plan_checks))
+    - dg.AssetSelection.checks(*freshness),
     executor_def=dg.in_process_executor,
     description="A whole night: snapshot, proposals, plan, checks, applied, report.",
 )
@@ -53,24 +57,12 @@ dry_run = dg.define_asset_job(
 )
 
 
-@dg.schedule(
-    job=nightly,
-    cron_schedule="0 3 * * *",
-    execution_timezone="UTC",
-    default_status=dg.DefaultScheduleStatus.STOPPED,
-    description="Every day at 03:00 UTC: the night that ended at midnight.",
-)
-def every_night(context: dg.ScheduleEvaluationContext) -> Iterator[dg.RunRequest]:
-    night = (context.scheduled_execution_time - timedelta(days=1)).date().isoformat()
-    yield dg.RunRequest(run_key=night, partition_key=night)
-
-
 defs = dg.Definitions(
     assets=[*ASSETS, next_embeddings, embedding_space_switched],
-    asset_checks=[plan_checks],
-    jobs=[nightly, dry_run],
-    schedules=[every_night],
-    sensors=[closed_episodes],
+    asset_checks=[plan_checks, *freshness],
+    jobs=[nightly, dry_run, retention],
+    schedules=[every_night, every_week],
+    sensors=[last_night_exists, closed_episodes, fresh_facts],
     resources={"night_run": NightRun.configure_at_launch(), "next_space": NextSpace.configure_at_launch()},
     executor=dg.in_process_executor,
 )

@@ -13,10 +13,16 @@ import dagster as dg
 import pytest
 from night_runs import facts_in, proposals_in, remember
 
+from nous_pipelines.assets.planning import applied
 from nous_pipelines.checks import CHECKS
-from nous_pipelines.definitions import ASSETS, NIGHTS, defs, every_night
+from nous_pipelines.definitions import ASSETS, NIGHTS, PROPOSING, defs
+from nous_pipelines.nights import FIRST_NIGHT, last_night
+from nous_pipelines.resources import NightRun
+from nous_pipelines.schedules import every_night, freshness
 
-NIGHT_ORDER = ("snapshot", "judgements", "duplicate_clusters", "merge_proposals", "plan", "applied", "report")
+NIGHT_ORDER = (
+    "snapshot", "neighbours", "judgements", "duplicate_clusters", "merge_proposals", "plan", "applied", "report",
+)  # fmt: skip
 
 # A backfill as the interface launches it, without its daemon's pauses of 30 seconds. The daemon's loop has no public
 # door: this is the one place that knows Dagster from inside. In a process of its own, since Dagster leaves coroutines
@@ -88,9 +94,65 @@ def test_the_schedule_asks_for_the_night_that_ended_once(instance, moment, night
     assert asked_for(instance, moment) == [(night, night)]
 
 
+ZONES = """
+import sys
+from datetime import datetime
+import dagster as dg
+from nous_pipelines.definitions import defs
+from nous_pipelines.schedules import every_night
+for moment in sys.argv[1:]:
+    with (
+        dg.DagsterInstance.ephemeral() as instance,
+        dg.build_schedule_context(
+            instance=instance, scheduled_execution_time=datetime.fromisoformat(moment),
+            repository_def=defs.get_repository_def(),
+        ) as context,
+    ):
+        (request,) = every_night.evaluate_tick(context).run_requests
+    print(every_night.cron_schedule, every_night.execution_timezone, request.partition_key)
+"""
+
+
+@pytest.mark.parametrize(
+    ("zone", "moments", "nights"),
+    [
+        ("Asia/Tokyo", ["2026-06-02T03:00+09:00", "2026-06-02T10:00+09:00"], ["2026-05-31", "2026-06-01"]),
+        ("America/Los_Angeles", ["2026-06-02T03:00-07:00"], ["2026-06-01"]),
+    ],
+)
+def test_in_another_zone_it_is_the_last_night_that_is_over(zone, moments, nights):
+    environment = {**os.environ, "NOUS_NIGHT_ZONE": zone, "NOUS_NIGHT_CRON": "0 4 * * *"}
+
+    said = subprocess.run(
+        [sys.executable, "-c", ZONES, *moments], env=environment, capture_output=True, text=True, check=True
+    )
+
+    assert said.stdout.splitlines() == [f"0 4 * * * {zone} {night}" for night in nights]
+
+
+def test_whether_the_last_night_exists_is_asked_apart_from_the_nights():
+    freshness = dg.AssetCheckKey(dg.AssetKey("applied"), "freshness_check")
+    graph = defs.resolve_asset_graph()
+
+    assert freshness in graph.asset_check_keys
+    assert not graph.get(freshness).blocking
+    assert freshness not in defs.resolve_job_def("nightly").asset_layer.asset_graph.asset_check_keys
+
+
+def test_a_missing_last_night_is_reported_whatever_older_nights_ran(instance):
+    for night, passed in ((FIRST_NIGHT, False), (last_night(datetime.now(UTC)), True)):
+        instance.report_runless_asset_event(dg.AssetMaterialization("applied", partition=night.isoformat()))
+
+        checks = dg.AssetSelection.all_asset_checks()
+        known = {"night_run": NightRun.configure_at_launch()}
+        asked = dg.materialize([applied, *freshness], selection=checks, instance=instance, resources=known)
+
+        assert [check.passed for check in asked.get_asset_check_evaluations()] == [passed]
+
+
 def test_the_schedule_waits_to_be_switched_on():
     assert every_night.default_status is dg.DefaultScheduleStatus.STOPPED
-    assert every_night.cron_schedule == "0 3 * * *"
+    assert (every_night.cron_schedule, every_night.execution_timezone) == ("0 3 * * *", "UTC")
 
 
 def test_the_partitions_are_the_nights_from_the_first_one_to_tonight():
@@ -112,8 +174,8 @@ def test_a_night_reads_what_the_night_before_left():
 def test_every_check_is_there_and_blocks():
     keys = {key: defs.resolve_asset_graph().get(key) for key in defs.resolve_asset_graph().asset_check_keys}
 
-    assert {key.name for key in keys} == set(CHECKS)
-    assert all(node.blocking for node in keys.values())
+    assert {key.name for key in keys if key.asset_key == dg.AssetKey("plan")} == set(CHECKS)
+    assert all(node.blocking for key, node in keys.items() if key.asset_key == dg.AssetKey("plan"))
 
 
 def test_every_asset_is_described_and_part_of_a_night():
@@ -126,7 +188,7 @@ def test_every_asset_is_described_and_part_of_a_night():
 def test_a_dry_run_ends_before_anything_is_applied():
     selected = {key.to_user_string() for key in defs.resolve_job_def("dry_run").asset_layer.executable_asset_keys}
 
-    assert selected == set(NIGHT_ORDER[:5])
+    assert selected == {asset.key.to_user_string() for asset in PROPOSING}
 
 
 def test_a_range_of_nights_is_backfilled_in_order(heart, database_url, owner, tmp_path):

@@ -1,0 +1,92 @@
+"""What runs by itself: every night, the check that it did, and throwing away what is no longer asked for."""
+
+from collections.abc import Iterator
+from dataclasses import asdict
+from datetime import UTC, datetime
+from pathlib import Path
+from warnings import catch_warnings, simplefilter
+
+import dagster as dg
+from pydantic import Field
+
+from nous_online import postgres
+from nous_online.database import Database, open_url
+from nous_online.settings import Settings, settings
+from nous_pipelines.assets.planning import applied
+from nous_pipelines.nights import last_night
+from nous_pipelines.policy import NightPolicy
+from nous_pipelines.purging import purge
+from nous_pipelines.resources import as_metadata
+from nous_pipelines.retention import Retention, throw_away
+
+KEPT = Retention()
+HOURS = Settings()
+
+
+@dg.schedule(
+    job_name="nightly",
+    cron_schedule=HOURS.night_cron,
+    execution_timezone=HOURS.night_zone,
+    default_status=dg.DefaultScheduleStatus.STOPPED,
+    description="Every day at 03:00 (NOUS_NIGHT_CRON, NOUS_NIGHT_ZONE): the last night (UTC) that is over.",
+)
+def every_night(context: dg.ScheduleEvaluationContext) -> Iterator[dg.RunRequest]:
+    night = last_night(context.scheduled_execution_time).isoformat()
+    yield dg.RunRequest(run_key=night, partition_key=night)
+
+
+# --- the last night exists ---
+
+with catch_warnings():
+    # What Dagster offers instead knows nothing of partitions: backfilling an old night would make it content.
+    simplefilter("ignore", dg.SupersessionWarning)
+    freshness = dg.build_time_partition_freshness_checks(
+        assets=[applied], deadline_cron=HOURS.night_deadline_cron, timezone=HOURS.night_zone
+    )
+    last_night_exists = dg.build_sensor_for_freshness_checks(
+        freshness_checks=freshness, name="last_night_exists", default_status=dg.DefaultSensorStatus.STOPPED
+    )
+
+
+# --- retention ---
+
+
+class KeptDays(dg.Config):
+    """For how many days what nights leave behind is kept."""
+
+    runs_kept_days: int = Field(default=KEPT.runs_kept_days, description="Runs of Dagster.")
+    snapshots_kept_days: int = Field(default=KEPT.snapshots_kept_days, description="Snapshots of nights.")
+    set_aside_kept_days: int = Field(default=KEPT.set_aside_kept_days, description="Folders that no night reads.")
+    home: str = Field(default="", description="Where snapshots are kept; empty means the home of Nous.")
+
+
+@dg.op(description="Deletes runs, snapshots and what the policy purges, once they are older than they are kept.")
+def throw_away_what_is_old(context: dg.OpExecutionContext, config: KeptDays) -> None:
+    now = datetime.now(UTC)
+    days = config.model_dump(exclude={"home"})
+    home = Path(config.home) if config.home else settings().home or postgres.default_home()
+    thrown = throw_away(context.instance, home / "snapshots", Retention(**days), now=now)
+    database = Database(open_url(), role="nous_purge", max_connections=1)
+    try:
+        purged = purge(database, NightPolicy(), now=now)
+    finally:
+        database.close()
+    context.add_output_metadata(as_metadata({**asdict(thrown), **asdict(purged)}))
+
+
+@dg.job(
+    executor_def=dg.in_process_executor,
+    description="Throws away runs, snapshots and purged rows that are older than they are kept. No memory is deleted.",
+)
+def retention() -> None:
+    throw_away_what_is_old()
+
+
+every_week = dg.ScheduleDefinition(
+    name="every_week",
+    job=retention,
+    cron_schedule="30 4 * * 0",
+    execution_timezone=HOURS.night_zone,
+    default_status=dg.DefaultScheduleStatus.STOPPED,
+    description="Sundays at 04:30: throws away what is older than it is kept.",
+)
