@@ -12,11 +12,13 @@ from nous_pipelines.proposals import Proposal
 PHASES = (
     "merge_proposals",
     "update_proposals",
+    "shared_proposals",
     "episode_tiers",
     "rank_proposals",
     "forgetting_proposals",
     "censor_proposals",
     "procedure_proposals",
+    "link_proposals",
 )
 """The assets that propose, in the order of DESIGN's table; the plan reads the phase each of them wrote."""
 
