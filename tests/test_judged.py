@@ -3,18 +3,32 @@
 from __future__ import annotations
 
 import json
-from datetime import date
+from datetime import UTC, date, datetime
 
 import numpy as np
 import polars as pl
 import pytest
 from conftest import ScriptedJudge, WordEmbedder
 from drawn import embedded_facts
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from judged_pairs import NO_CONTRADICTIONS, NONE_UNDONE
 
 from nous_online.database import Database
 from nous_online.errors import Unavailable
-from nous_online.pairs.judging import Verdict
+from nous_online.pairs.denials import denied
+from nous_online.pairs.judging import (
+    OfflineJudge,
+    Pair,
+    Statement,
+    Verdict,
+    chances_of_same,
+    decide,
+    later,
+    reasons_apart,
+)
+from nous_online.pairs.matching import load_model
+from nous_online.pairs.sharing import shared_slot
 from nous_pipelines.earlier import (
     compared_in,
     earlier_compared,
@@ -236,3 +250,39 @@ def test_the_verdicts_of_the_night_before_are_taken_from_its_file(tmp_path, data
     assert known.schema == pl.Schema(VERDICTS)
     assert known["agent_id"].to_list() == ["aria"] * 3
     assert earlier_verdicts(files_of(tmp_path, later), judge, ["aria"]).is_empty()
+
+
+# --- the built-in judge ---
+
+CLAIMS = [
+    "The port of {} is {}.", "{} lives in {}", "{} does not live in {}", "{}'s favourite colour is {}",
+    "{} likes {}", "the {} is open at {}", "the {} is closed at {}", "{} never met {}", "{} met {}",
+]  # fmt: skip
+STATEMENTS = st.builds(
+    str.format,
+    st.sampled_from(CLAIMS),
+    st.sampled_from(["Ana", "Ben", "office"]),
+    st.sampled_from(["Rome", "5", "red"]),
+)
+
+
+@settings(max_examples=300, deadline=None)
+@given(texts=st.tuples(STATEMENTS, STATEMENTS), said=st.sampled_from([None, 1, 2]), similarity=st.floats(0.5, 1.0))
+def test_the_built_in_judge_gives_far_pairs_the_verdict_all_guards_would(texts, said, similarity):
+    moments = (None, None) if said is None else (datetime(2026, 5, 1, tzinfo=UTC), datetime(2026, 5, said, tzinfo=UTC))
+    a, b = (Statement(text, stated_at=moment) for text, moment in zip(texts, moments, strict=True))
+    pair = Pair(a, b, similarity)
+    reasons = reasons_apart(pair)
+    slot = shared_slot(a.text, b.text)
+    expected, _, _ = decide(
+        reasons,
+        slot=slot,
+        denial=None if slot else denied(a.text, b.text),
+        chance=chances_of_same([pair], [reasons])[0],
+        merge_at=load_model().merge_at,
+        later=later(pair),
+    )
+
+    (judgement,) = OfflineJudge().judge([pair])
+
+    assert (judgement.verdict, judgement.slot) == (expected, slot)

@@ -30,7 +30,7 @@ from nous_online.pairs.lexicon import (
     RIVALS,
     SYMMETRIC,
 )
-from nous_online.pairs.reading import Date, Number, Reading, cleaned, folded_letters, read, stem
+from nous_online.pairs.reading import Date, Number, Reading, Words, cleaned, folded_letters, read, stem
 
 PLACING = frozenset({"in", "on", "at"})
 COURTESIES = frozenset({"please", "kindly", "remember", "note", "reminder"})
@@ -261,12 +261,12 @@ def _negation(a: Reading, b: Reading) -> Iterable[str]:
         yield "negation"
 
 
-def negations(reading: Reading) -> int:
+def negations(reading: Words) -> int:
     """Count what turns a statement round: "not", "never", "without", "stopped" …; "not only" does not."""
     return len(_negators(reading))
 
 
-def _negators(reading: Reading) -> list[int]:
+def _negators(reading: Words) -> list[int]:
     """Return the places of the negating words; "fails" and its like count before a verb alone."""
     found: list[int] = []
     for place, (word, follower) in enumerate(zip(reading.words, (*reading.words[1:], ""), strict=False)):

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
-from typing import Literal, Protocol
+from typing import Literal, Protocol, TypeAlias
 
 from nous_online.pairs.denials import denied
 from nous_online.pairs.guards import differences
@@ -17,6 +17,7 @@ from nous_online.pairs.matching import LEAST_SIMILARITY, load_model, pair_featur
 from nous_online.pairs.sharing import shared_slot
 from nous_online.pairs.subjects import other_subjects
 
+Touch: TypeAlias = tuple[str | None, str | None]
 UNRELATED_BELOW = 0.1  # chance of `same` under which a pair without a shared slot is simply two statements
 
 
@@ -89,21 +90,35 @@ class OfflineJudge:
         return f"offline:{load_model().version}"
 
     def judge(self, pairs: Sequence[Pair]) -> list[Judgement]:
-        """Judge each pair from its words alone; `Unavailable` is raised when the model file is missing or altered."""
-        reasons = [reasons_apart(pair) for pair in pairs]
-        chances = chances_of_same(pairs, reasons)
-        return [self._judged(*parts) for parts in zip(pairs, reasons, chances, strict=True)]
+        """Judge each pair from its words alone; `Unavailable` is raised when the model file is missing or altered.
 
-    def _judged(self, pair: Pair, reasons: Sequence[str], chance: float) -> Judgement:
-        known, new = (pair.b, pair.a) if later(pair) == "a" else (pair.a, pair.b)
-        subjects = (known.subject, new.subject)
-        slot = shared_slot(known.text, new.text, subjects=subjects)
-        merge_at = load_model().merge_at
-        denial = None if slot or other_subjects(*subjects) else denied(pair.a.text, pair.b.text)
+        Two statements too far apart to be the same, that neither share a slot nor deny each other, are compatible
+        whatever the guards would say: they are not asked.
+        """
+        touches = [_touch(pair) for pair in pairs]
+        is_open = [
+            pair.similarity >= LEAST_SIMILARITY or any(touch) for pair, touch in zip(pairs, touches, strict=True)
+        ]
+        reasons = [reasons_apart(pair) if asked else () for pair, asked in zip(pairs, is_open, strict=True)]
+        chances = chances_of_same(pairs, reasons)
+        return [self._judged(*parts) for parts in zip(pairs, touches, reasons, chances, strict=True)]
+
+    def _judged(self, pair: Pair, touch: Touch, reasons: Sequence[str], chance: float) -> Judgement:
+        slot, denial = touch
+        stated_later = later(pair)
         verdict, confidence, reason = decide(
-            reasons, slot=slot, denial=denial, chance=chance, merge_at=merge_at, later=later(pair)
+            reasons, slot=slot, denial=denial, chance=chance, merge_at=load_model().merge_at, later=stated_later
         )
-        return Judgement(verdict, confidence, reason, slot, later(pair), self.name, self.prompt_version)
+        return Judgement(verdict, confidence, reason, slot, stated_later, self.name, self.prompt_version)
+
+
+def _touch(pair: Pair) -> Touch:
+    """Return the slot a pair shares, if any, else what one of them says and the other denies."""
+    known, new = (pair.b, pair.a) if later(pair) == "a" else (pair.a, pair.b)
+    if other_subjects(known.subject, new.subject):
+        return None, None
+    slot = shared_slot(known.text, new.text, subjects=(known.subject, new.subject))
+    return slot, None if slot else denied(pair.a.text, pair.b.text)
 
 
 def reasons_apart(pair: Pair) -> tuple[str, ...]:

@@ -33,7 +33,7 @@ from nous_online.pairs.lexicon import (
     UNIDENTIFIED,
     UNITS,
 )
-from nous_online.pairs.reading import Reading, read
+from nous_online.pairs.reading import Words, read_words
 from nous_online.pairs.subjects import ARTICLES, subject_words
 
 MOST_WORDS = 30
@@ -86,10 +86,10 @@ def slot_key(text: str, subject: str | None) -> str | None:
     return slot.key if slot else None
 
 
-@lru_cache(maxsize=65_536)
+@lru_cache(maxsize=131_072)
 def filled_slot(text: str, subject: str | None) -> Slot | None:
     """Return the slot and the value of a single claim about an identified thing, or None."""
-    claim = _claim(read(text))
+    claim = _claim(read_words(text))
     if claim is None or not _is_identified(claim, subject):
         return None
     counted = _counted(claim)
@@ -107,7 +107,7 @@ def filled_slot(text: str, subject: str | None) -> Slot | None:
     return None if kind is None else _keyed(claim, subject, opening + 1, len(claim.words), kind=kind)
 
 
-def _claim(reading: Reading) -> _Claim | None:
+def _claim(reading: Words) -> _Claim | None:
     """Return a statement that makes one claim, in the present: short, asked, denied, added or bygone it is none."""
     cased = list(reading.cased)
     while cased and not _is_spoken(cased[-1]):
@@ -394,7 +394,7 @@ def _singular(word: str) -> str:
 
 def is_state(text: str, subject: str | None) -> bool:
     """Tell whether a text claims how an identified thing is, rather than what somebody does or did."""
-    claim = _claim(read(text))
+    claim = _claim(read_words(text))
     if claim is None or not _is_identified(claim, subject) or MANY_VALUED & set(claim.words):
         return False
     return not _is_past_event(claim, len(claim.words)) and not _is_activity(claim, len(claim.words))

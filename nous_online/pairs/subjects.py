@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from nous_online.pairs.reading import read
+from functools import lru_cache
+
+from nous_online.pairs.reading import read_words
 
 ARTICLES = frozenset({"a", "an", "the"})
 MARKS = frozenset("'\".,;:!?-/")
 
 
+@lru_cache(maxsize=65_536)
 def subject_words(subject: str | None) -> tuple[str, ...]:
     """Return a subject in the one spelling subjects are compared in: "The Ana's  Desk" → ana, desk.
 
     Only an article in front is left out: the A of "project A" tells it from project B.
     """
-    words = tuple(word for word in read(subject or "").words if word not in MARKS)
+    words = tuple(word for word in read_words(subject or "").words if word not in MARKS)
     return words[1:] if len(words) > 1 and words[0] in ARTICLES else words
 
 
