@@ -73,6 +73,11 @@ GOALS: dict[str, dict[str, Goal]] = {
         "recall_at10_100000": at_least(0.99),
         "leaked_rows": at_most(0),
     },
+    "forgetting": {
+        "hit_50_over_best_peer_ratio": at_least(1),
+        "hit_200_over_best_peer_ratio": at_least(1),
+        "wrongly_archived_ratio": at_most(0.01),
+    },
     "snapshot": {"over_raw_copy_ratio": at_most(1.5)},
     "night": {
         "many_agents_s": at_most(60),
