@@ -303,10 +303,10 @@ def test_five_thousand_complete_episodes_cost_next_to_nothing(tier, days):
             for place in range(5000)]  # fmt: skip
     table = pl.DataFrame(rows, schema=EPISODES)
 
-    began = time.perf_counter()
+    began = time.process_time()
     found = phase_of(table)
 
-    assert time.perf_counter() - began < 2  # a quarter of one on a quiet machine
+    assert time.process_time() - began < 2
     assert len(found.proposals) == (5000 if tier == "raw" else 0)
 
 
