@@ -89,14 +89,15 @@ select count(*) from {table} where {column} = %(agent_id)s
 delete from {table} where {column} = %(agent_id)s
 
 -- name: count_plans
-select count(*) from lifecycle.plans where %(agent_id)s = any(agent_ids)
+select count(*) from lifecycle.plans where %(agent_id)s = any(agent_ids) or policy -> 'agents' ? %(agent_id)s
 
 -- name: delete_own_plans
 -- A plan for this agent alone.
 delete from lifecycle.plans where agent_ids = array[%(agent_id)s]
 
 -- name: leave_shared_plans
-update lifecycle.plans set agent_ids = array_remove(agent_ids, %(agent_id)s) where %(agent_id)s = any(agent_ids)
+update lifecycle.plans set agent_ids = array_remove(agent_ids, %(agent_id)s), policy = policy #- array['agents', %(agent_id)s]
+where %(agent_id)s = any(agent_ids) or policy -> 'agents' ? %(agent_id)s
 
 -- name: bury
 -- Hashes alone: one for the agent, with nothing in it, and one for each memory, salted by the agent so that the same words of

@@ -36,10 +36,11 @@ on conflict do nothing
 returning id
 
 -- name: add_links
--- Where each new link leads from.
-insert into heart.links (agent_id, from_id, to_id, kind, weight, evidence)
-select %(agent_id)s, l.id, l.to_id, l.kind, l.weight, coalesce(l.evidence, '{}')
-from jsonb_to_recordset(%(links)s) l (id uuid, to_id uuid, kind text, weight real, evidence jsonb)
+-- Where each new link leads from. It was made when its night ended, so that the next night of a backfill knows it.
+insert into heart.links (agent_id, from_id, to_id, kind, weight, evidence, created_at)
+select %(agent_id)s, l.id, l.to_id, l.kind, l.weight, coalesce(l.evidence, '{}'), l.created_at
+from jsonb_to_recordset(%(links)s) l (
+    id uuid, to_id uuid, kind text, weight real, evidence jsonb, created_at timestamptz)
 order by l.id, l.to_id, l.kind
 on conflict do nothing
 returning from_id, to_id, kind

@@ -135,7 +135,7 @@ def change(connection: Connection, agent_id: str, proposals: Sequence[Proposal],
     reach("usage added")
     open_contradictions(connection, agent_id, [each for _, each in every["contradiction"]])
     reach("contradictions opened")
-    add_links(connection, agent_id, [each for _, each in every["link"]])
+    add_links(connection, agent_id, every["link"])
     reach("links added")
 
 
@@ -183,13 +183,14 @@ def open_contradictions(connection: Connection, agent_id: str, changes: Sequence
             raise Refused(f"the contradiction between facts {pair} is on record already, open or resolved")
 
 
-def add_links(connection: Connection, agent_id: str, changes: Sequence[Change]) -> None:
-    """Link memories; raise `Refused` where the same link is there already."""
+def add_links(connection: Connection, agent_id: str, changes: Sequence[tuple[Proposal, Change]]) -> None:
+    """Link memories as of the end of the night; raise `Refused` where the same link is there already."""
     if not changes:
         return
-    parameters = {"agent_id": agent_id, "links": Jsonb([{"id": each.id, **each.set} for each in changes])}
+    rows = [{"id": each.id, **each.set, "created_at": end_of(p.night).isoformat()} for p, each in changes]
+    parameters = {"agent_id": agent_id, "links": Jsonb(rows)}
     new = {(str(row[0]), str(row[1]), row[2]) for row in connection.execute(SQL["add_links"], parameters)}
-    for each in changes:
+    for _, each in changes:
         if (each.id, each.set["to_id"], each.set["kind"]) not in new:
             raise Refused(f"a link {each.set['kind']!r} from {each.id} to {each.set['to_id']} is there already")
 

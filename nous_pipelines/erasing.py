@@ -92,7 +92,10 @@ def quoted_in(folder: Path, agent_id: str) -> set[str]:
 
 
 def erase_folder(folder: Path, redaction: Redaction, erasure: Erasure) -> Counter[str]:
-    """Write a night's folder anew without the agent and put it in place of the old one, if it has anything of it."""
+    """Write a night's folder anew without the agent and put it in place of the old one, if it has anything of it.
+
+    Its pages go with it: they are drawn again from what is left.
+    """
     if folder.name.startswith("."):  # what a night that was killed had begun; nobody reads it
         if not erasure.is_dry_run:
             shutil.rmtree(folder)
@@ -102,9 +105,10 @@ def erase_folder(folder: Path, redaction: Redaction, erasure: Erasure) -> Counte
     changed = {
         path: new for path in sorted(folder.rglob("*")) if (new := erased_file(path, redaction, erasure)) is not None
     }
+    pages = list(folder.glob("*.html")) if changed else []
     if changed and not erasure.is_dry_run:
-        replace_folder(folder, changed)
-    return Counter("files of nights" for _ in changed)
+        replace_folder(folder, changed, without=pages)
+    return Counter("files of nights" for _ in (*changed, *pages))
 
 
 def named_at_last(new: Path) -> Path:
@@ -122,7 +126,7 @@ def erased_file(path: Path, redaction: Redaction, erasure: Erasure) -> pl.DataFr
         table = pl.read_parquet(path, memory_map=False)
         kept = table.filter(pl.col("agent_id") != erasure.agent_id) if "agent_id" in table.columns else table
         return kept if len(kept) < len(table) else None
-    if path.suffix in {".json", ".md", ".html"}:
+    if path.suffix in {".json", ".md"}:
         text = path.read_text("utf-8")
         new = erased_json(text, redaction) if path.suffix == ".json" else redaction.text(text)
         return new if new != text else None
@@ -136,7 +140,7 @@ def erased_json(text: str, redaction: Redaction) -> str:
     return text if erased == document else json.dumps(erased, ensure_ascii=False, allow_nan=False)
 
 
-def replace_folder(folder: Path, changed: dict[Path, pl.DataFrame | str]) -> None:
+def replace_folder(folder: Path, changed: dict[Path, pl.DataFrame | str], *, without: list[Path]) -> None:
     """Make a whole new folder beside the old one, then give it its name: whoever reads sees one or the other.
 
     Killed between the two, it leaves the old one under a name that the next erasing finds.
@@ -145,6 +149,8 @@ def replace_folder(folder: Path, changed: dict[Path, pl.DataFrame | str]) -> Non
     shutil.rmtree(new, ignore_errors=True)
     with unfinished(new) as part:
         shutil.copytree(folder, part, dirs_exist_ok=True)
+        for page in without:
+            (part / page.relative_to(folder)).unlink()
         for path, content in changed.items():
             target = part / path.relative_to(folder)
             if isinstance(content, str):

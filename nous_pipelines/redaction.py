@@ -11,6 +11,8 @@ from uuid import UUID
 ERASED = "[erased]"
 AGENT_KEYS = frozenset({"agent_id", "agent_ids", "nous/agents"})
 """Under these keys stands a name, or names separated by commas."""
+MAPS_BY_AGENT = frozenset({"eligible", "proposed", "left", "agents"})
+"""Under these keys stands an object with an entry for each agent: counts of a phase, policies of a plan."""
 LONG = 12
 """From this many characters on a quotation is found anywhere; a shorter one must stand between word boundaries."""
 SHORTEST = 3
@@ -23,7 +25,7 @@ class Redaction:
         name = re.escape(agent_id)
         self._agent_id = agent_id
         self._in_list = re.compile(rf"(?<![^,\s]){name}(?![^,\s])")
-        self._in_prose = re.compile(rf"(^|['\"“`/]|[:;,] |agent ){name}(?=$|['\"”`:;,]| )")
+        self._in_prose = re.compile(rf"((?:^|\n)(?:[-#]+ )?|['\"“`/>]|[|:;,] |agent ){name}(?=$|['\"”`:;,<]|\s)")
         self._ids = {quoted for quoted in quotations if is_id(quoted)}
         self._by_start: dict[str, list[str]] = defaultdict(list)
         for quoted in sorted(quotations, key=len, reverse=True):
@@ -39,7 +41,11 @@ class Redaction:
         if isinstance(value, str):
             return self._in_list.sub(ERASED, value) if key in AGENT_KEYS else self.text(value)
         if isinstance(value, Mapping):
-            return {ERASED if name in self._ids else name: self.value(inner, key=name) for name, inner in value.items()}
+            return {
+                self.text(name): self.value(inner, key=name)
+                for name, inner in value.items()
+                if key not in MAPS_BY_AGENT or name != self._agent_id
+            }
         if isinstance(value, list):
             return [self.value(inner, key=key) for inner in value if not self.is_about_agent(inner)]
         return value

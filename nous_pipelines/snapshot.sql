@@ -176,11 +176,13 @@ group by r.agent_id, m.memory_id, u.memory_kind, day
 order by r.agent_id, m.memory_id, day
 
 -- name: recalls
-select id, agent_id, recalled_at, query, to_json(types) as types, result_limit, frame, to_json(result_ids) as result_ids,
-       to_json(cited_ids) as cited_ids, to_json(ignored_ids) as ignored_ids, query_embedding as embedding
-from heart.recalls
-where recalled_at < %(ends_at)s and recalled_at >= %(probes_from)s
-order by id, agent_id
+-- A question asked before its agent moved to another embedding space has no vector to compare with what is there now.
+select r.id, r.agent_id, r.recalled_at, r.query, to_json(r.types) as types, r.result_limit, r.frame,
+       to_json(r.result_ids) as result_ids, to_json(r.cited_ids) as cited_ids, to_json(r.ignored_ids) as ignored_ids,
+       case when r.embedding_space_id = a.embedding_space_id then r.query_embedding end as embedding
+from heart.recalls r join heart.agents a on a.id = r.agent_id
+where r.recalled_at < %(ends_at)s and r.recalled_at >= %(probes_from)s
+order by r.id, r.agent_id
 
 -- name: contradictions
 -- Those found before the end of the night, open if they were resolved later.
@@ -196,10 +198,18 @@ where created_at < %(ends_at)s
 order by agent_id, from_id, to_id, kind
 
 -- name: cold_texts
--- Which texts lay in cold storage; the texts themselves stay there.
-select agent_id, memory_id, tier, stored_at, purge_after from heart.cold_texts
-where stored_at < %(ends_at)s
-order by agent_id, memory_id, tier
+-- Which texts lay in cold storage, but for those a later night moved there; the texts themselves stay there.
+with later as (
+    select distinct e.agent_id, e.memory_id, b.value ->> 'cold_text' as tier
+    from lifecycle.events e cross join jsonb_each(e.before) b
+    where e.effective_at >= %(ends_at)s and e.memory_kind = 'episode' and jsonb_typeof(b.value) = 'object'
+      and b.value ? 'cold_text'
+)
+select c.agent_id, c.memory_id, c.tier, c.stored_at, c.purge_after
+from heart.cold_texts c
+where not exists (
+    select from later l where l.agent_id = c.agent_id and l.memory_id = c.memory_id and l.tier = c.tier)
+order by c.agent_id, c.memory_id, c.tier
 
 -- name: undone
 -- What a person took back, in whichever night: it is not proposed again.

@@ -49,11 +49,12 @@ ROWS: dict[str, dict[str, object]] = {
     "heart.llm_requests": {"purpose": "judge", "model": "m", "request": '{"of": "the ocelot"}'},
     "heart.cold_texts": {"memory_id": A, "tier": "raw", "detail": "the old ocelot"},
     "heart.next_embeddings": {
-        "memory_id": A, "memory_kind": "fact", "embedding_space_id": "words-64", "embedding": "[1]"
+        "memory_id": A, "memory_kind": "fact", "embedding_space_id": "words-64", "embedding": "[1]", "row_version": 1
     },
     "heart.outbox_cursors": {"consumer": "ocelot"},
     "brain.decisions": {"title": "keep the ocelot"},
     "lifecycle.agent_policies": {"policy": '{"of": "the ocelot"}'},
+    "lifecycle.health": {"night": "2026-06-01", "figures": '{"of": "the ocelot"}'},
     "lifecycle.proposals": {
         "id": UUID(int=3), "night": "2026-06-01", "plan_hash": "own", "kind": "merge", "targets": [A], "read_set": "[]",
         "changes": "[]", "reason": "the same ocelot",

@@ -17,6 +17,7 @@ from conftest import ScriptedJudge, WordEmbedder
 from dagster import AssetKey, DagsterInstance
 from night_runs import NIGHT, everything, options, remember
 from psycopg.sql import SQL, Identifier
+from psycopg.types.json import Jsonb
 
 from nous_online import postgres
 from nous_online.database import Database
@@ -69,6 +70,8 @@ def nights(server: postgres.Server, template: str, tmp_path_factory: pytest.Temp
             heart.recall("what do kumquats eat?" if name == NAME else "when does the office open?")
             heart.close()
         database.close()
+        with psycopg.connect(url, autocommit=True) as owner:
+            owner.execute("insert into lifecycle.agent_policies values (%s, %s)", [NAME, Jsonb({"probe_days": 29})])
         strict = {"candidate_similarity": 0.7, "free_leaving_count": 0, "max_leaving_count": 0}
         with dagster_instance() as instance:
             stopped = run_night(NIGHT.replace(day=2), options(url, home, policy=strict), instance=instance)
@@ -142,7 +145,7 @@ def mentions(texts: dict[str, str]) -> set[tuple[str, str]]:
 
 
 def test_nothing_of_an_erased_agent_is_left_in_files_and_records(
-    ran: DagsterInstance, records: psycopg.Connection, home: Path, database_url: str
+    ran: DagsterInstance, records: psycopg.Connection, home: Path, database_url: str, owner: psycopg.Connection
 ) -> None:
     ids = {row[0] for row in records.execute("select run_id from runs").fetchall()}
     before = {**recorded(records), **written(home)}
@@ -154,6 +157,7 @@ def test_nothing_of_an_erased_agent_is_left_in_files_and_records(
         n for n, _ in mentions(before)
     }
     assert mentions({**recorded(records), **written(home)}) == set()
+    assert owner.execute("select count(*) from lifecycle.plans p where p::text ~ %s", [NAME]).fetchone() == (0,)
     assert erased.copies["files of nights"] > 10
     assert {run.run_id for run in ran.get_runs()} == ids
 
@@ -298,6 +302,9 @@ REDACTION = Redaction("default", ["The zinfandel is in the cellar", "tea", "1234
         ("agent 'default' is not known", "agent '[erased]' is not known"),
         ("nothing was proposed for: ben, default", "nothing was proposed for: ben, [erased]"),
         ("default: 5 memories would leave", "[erased]: 5 memories would leave"),
+        ("## Policy\n\n- default: probe_days = 29", "## Policy\n\n- [erased]: probe_days = 29"),
+        ("## default\n| default | 3 |", "## [erased]\n| [erased] | 3 |"),
+        ("<b>default</b> slept", "<b>[erased]</b> slept"),
         ("the default executor", "the default executor"),
         ("tea", "tea"),
         ("12345678-1234-1234-1234-123456789012", "[erased]"),
@@ -313,6 +320,7 @@ def test_json_loses_the_objects_of_the_agent_and_keeps_its_shape() -> None:
         "agent_ids": ["ben", "default"],
         "proposals": [{"agent_id": "default", "x": 1}, {"agent_id": "ben", "reason": "likes tea too"}],
         "tags": {"nous/agents": "ben, default", "default": "default"},
+        "left": {"ben": {"too young": 2}, "default": {"too young": 1}},
         "reasons": {"12345678-1234-1234-1234-123456789012": "gone", "other": 1.5},
     }
 
@@ -320,5 +328,6 @@ def test_json_loses_the_objects_of_the_agent_and_keeps_its_shape() -> None:
         "agent_ids": ["ben", ERASED],
         "proposals": [{"agent_id": "ben", "reason": f"likes {ERASED} too"}],
         "tags": {"nous/agents": f"ben, {ERASED}", "default": "default"},
+        "left": {"ben": {"too young": 2}},
         "reasons": {ERASED: "gone", "other": 1.5},
     }

@@ -225,14 +225,19 @@ def test_a_contradiction_resolved_after_the_night_was_open_then(heart, night_dat
     }  # fmt: skip
 
 
-def test_links_and_cold_texts_are_those_of_the_night(heart, night_database, owner, tmp_path):
+def test_links_and_cold_texts_are_those_of_the_night(heart, database, night_database, owner, tmp_path):
     episode = heart.record_episode("we talked", started_at=MAY_1)
     other = heart.record_episode("we talked again", started_at=MAY_1)
     for at, kind in ((MAY_1, "related"), (JUNE_5, "same_day")):
         owner.execute("insert into heart.links (agent_id, from_id, to_id, kind, weight, created_at)"
                       " values ('aria', %s, %s, %s, 0.7, %s)", [episode.id, other.id, kind, at])  # fmt: skip
-        owner.execute("insert into heart.cold_texts (agent_id, memory_id, tier, stored_at, purge_after)"
-                      " values ('aria', %s, %s, %s, %s)", [episode.id, kind, at, JUNE_9])  # fmt: skip
+        owner.execute("insert into heart.cold_texts (agent_id, memory_id, tier, purge_after)"
+                      " values ('aria', %s, %s, %s)", [episode.id, kind, JUNE_9])  # fmt: skip
+        changed(database, "episode", episode.id, at, detail=None)
+        owner.execute("set session_replication_role = replica")
+        owner.execute("update lifecycle.events set before = %s where action = 'changed' and effective_at = %s",
+                      [Jsonb({"detail": {"cold_text": kind}}), at])  # fmt: skip
+        owner.execute("reset session_replication_role")
 
     taken = snapshot_of(night_database, tmp_path)
 
