@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import date
-from uuid import UUID
 
 import polars as pl
 from psycopg.rows import class_row
@@ -55,12 +54,10 @@ def candidates_left(database: Database, files: NightFiles) -> pl.DataFrame:
     except (OSError, pl.exceptions.PolarsError) as error:
         message = f"judgements.parquet in {files.folder} can't be read ({error}); run the night again"
         raise Unavailable(message) from error
-    sides = [found.select("agent_id", id=pl.col(side)) for side in ("left_id", "right_id")]
-    members = pl.concat(sides).unique()
-    known = {"agent_ids": members["agent_id"].to_list(), "ids": [UUID(memory) for memory in members["id"]]}
+    agents = found["agent_id"].unique().to_list()
     with database.transaction(timeout_s=TIMEOUT_S) as connection:
-        active = [row[0] for row in connection.execute(SQL["active_among"], known)]
-    return found.filter(pl.col("left_id").is_in(active), pl.col("right_id").is_in(active))
+        gone = [row[0] for row in connection.execute(SQL["inactive_facts"], {"agent_ids": agents})]
+    return found.filter(~pl.col("left_id").is_in(gone), ~pl.col("right_id").is_in(gone))
 
 
 def pair_figures(left: pl.DataFrame) -> dict[str, dict[str, int]]:

@@ -6,20 +6,16 @@ with facts as (
            count(*) filter (where state = 'active') as active,
            count(*) filter (where state = 'superseded') as superseded,
            count(*) filter (where state = 'archived') as archived,
-           coalesce(sum(octet_length(content)) filter (where state = 'active'), 0) as active_bytes,
-           coalesce(sum(octet_length(content)) filter (where state = 'superseded'), 0) as superseded_bytes,
-           coalesce(sum(octet_length(content)) filter (where state = 'archived'), 0) as archived_bytes
-    from heart.facts where learned_at < %(ends_at)s
-    group by agent_id
-),
-stale as (
-    select agent_id, count(*) filter (where learned_at < latest) as facts
+           count(*) filter (where state = 'active' and slot is not null and learned_at < latest) as stale,
+           coalesce(sum(bytes) filter (where state = 'active'), 0) as active_bytes,
+           coalesce(sum(bytes) filter (where state = 'superseded'), 0) as superseded_bytes,
+           coalesce(sum(bytes) filter (where state = 'archived'), 0) as archived_bytes
     from (
-        select agent_id, learned_at,
-               max(learned_at) over (partition by agent_id, slot, scope, user_id, project_id) as latest
-        from heart.facts
-        where state = 'active' and slot is not null and learned_at < %(ends_at)s
-    ) s
+        select agent_id, state, slot, learned_at, octet_length(content) as bytes,
+               max(learned_at) filter (where state = 'active')
+                   over (partition by agent_id, slot, scope, user_id, project_id) as latest
+        from heart.facts where learned_at < %(ends_at)s
+    ) f
     group by agent_id
 ),
 episodes as (
@@ -59,7 +55,7 @@ select a.id, %(night)s, jsonb_build_object(
     'facts_active', coalesce(f.active, 0),
     'facts_superseded', coalesce(f.superseded, 0),
     'facts_archived', coalesce(f.archived, 0),
-    'facts_stale', coalesce(s.facts, 0),
+    'facts_stale', coalesce(f.stale, 0),
     'episodes_raw', coalesce(e.raw, 0),
     'episodes_summary', coalesce(e.summary, 0),
     'episodes_compressed', coalesce(e.compressed, 0),
@@ -78,7 +74,6 @@ select a.id, %(night)s, jsonb_build_object(
 ) || coalesce(%(pairs)s::jsonb -> a.id, %(no_pairs)s::jsonb)
 from heart.agents a
 left join facts f on f.agent_id = a.id
-left join stale s on s.agent_id = a.id
 left join episodes e on e.agent_id = a.id
 left join cold t on t.agent_id = a.id
 left join procedures p on p.agent_id = a.id
@@ -93,11 +88,8 @@ where not exists (
     select from lifecycle.health later where later.agent_id = excluded.agent_id and later.night > excluded.night
 )
 
--- name: active_among
-select f.id::text
-from unnest(%(agent_ids)s::text[], %(ids)s::uuid[]) w(agent_id, id)
-join heart.facts f on f.agent_id = w.agent_id and f.id = w.id
-where f.state = 'active'
+-- name: inactive_facts
+select id::text from heart.facts where agent_id = any(%(agent_ids)s) and state in ('superseded', 'archived', 'quarantined')
 
 -- name: health_history
 -- The last nights, summed over agents.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from typing import Any
@@ -291,15 +291,17 @@ class NightReport:
         return f"{', '.join(done)}{apart}; {counts['active_before']} → {counts['active_after']} active facts"
 
 
-def figures_of(outlines: Iterable[Outline]) -> dict[str, dict[str, dict[str, int]]]:
+def figures_of(outlines: Sequence[Outline]) -> dict[str, dict[str, dict[str, int]]]:
     """Count proposals, their memories and the facts that leave, by kind and state."""
-    counted: dict[str, dict[str, Counter[str]]] = {}
+    counted: dict[str, dict[str, dict[str, int]]] = {}
+    for kind, state in {(each.kind, each.state) for each in outlines}:
+        counted.setdefault(kind, {})[state] = {"proposals": 0, "memories": 0, "leaving": 0}
     for each in outlines:
-        tally = counted.setdefault(each.kind, {}).setdefault(each.state, Counter())
+        tally = counted[each.kind][each.state]
         tally["proposals"] += 1
         tally["memories"] += each.size
         tally["leaving"] += each.leaving
-    return {kind: {state: dict(tally) for state, tally in states.items()} for kind, states in counted.items()}
+    return counted
 
 
 def chosen(outlines: Sequence[Outline], shown: int | None) -> list[Outline]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
@@ -209,35 +208,31 @@ def look_alikes(
 
     Known differences come first, then the most alike. Only what is counted or shown is read into memory.
     """
-    limits = account.thresholds
-    threshold = pl.col("agent_id").replace_strict(limits, default=account.threshold, return_dtype=pl.Float64)
+    threshold = pl.col("agent_id").replace_strict(
+        account.thresholds, default=account.threshold, return_dtype=pl.Float64
+    )
     is_unsure = pl.col("verdict") == Verdict.UNSURE.value
     pairs = (
-        scanned(files, "judgements")
-        .filter(pl.lit(not agent_ids) | pl.col("agent_id").is_in(list(agent_ids)))
+        read_pairs(files, "agent_id", "similarity", "verdict", "is_across_users")
+        .with_row_index("place")
+        .filter(pl.lit(not agent_ids) | pl.col("agent_id").is_in(list(agent_ids)), ~pl.col("is_across_users"))
         .filter(pl.col("verdict") != Verdict.SAME.value, pl.col("similarity") >= threshold)
-        .select("agent_id", "left_id", "right_id", "similarity", "reason", "verdict")
-        .sort(is_unsure, "similarity", "left_id", "right_id", descending=[False, True, False, False])
     )
-    counted = collected(files, pairs.group_by("verdict").len())
-    return Counter(dict(counted.iter_rows())), collected(files, pairs.head(shown) if shown else pairs).to_dicts()
+    counted = dict(pairs.group_by("verdict").len().sort("verdict").iter_rows())
+    first = pairs.sort(is_unsure, "similarity", "place", descending=[False, True, False]).head(
+        len(pairs) if shown is None else shown
+    )
+    names = ("left_id", "right_id", "reason")
+    return counted, first.hstack(read_pairs(files, *names)[first["place"]]).to_dicts() if len(first) else []
 
 
-def scanned(files: NightFiles, name: str) -> pl.LazyFrame:
-    """Return a table of the night to be read in part, without pairs between users, which are no look-alikes."""
-    path = files.folder / f"{name}.parquet"
-    if not path.exists():
-        raise Unavailable(f"{path.name} in {files.folder} can't be read (it is missing); run the night again")
-    return pl.scan_parquet(path).filter(~pl.col("is_across_users"))
-
-
-def collected(files: NightFiles, rows: pl.LazyFrame) -> pl.DataFrame:
-    """Read what was asked of a table of the night; raise `Unavailable` when it is damaged."""
+def read_pairs(files: NightFiles, *columns: str) -> pl.DataFrame:
+    """Read some columns of the night's judgements; raise `Unavailable` when they are missing or damaged."""
+    path = files.folder / "judgements.parquet"
     try:
-        return rows.collect()
+        return pl.read_parquet(path, columns=list(columns))
     except (OSError, pl.exceptions.PolarsError) as error:
-        message = f"judgements.parquet in {files.folder} can't be read ({error}); run the night again"
-        raise Unavailable(message) from error
+        raise Unavailable(f"{path.name} in {files.folder} can't be read ({error}); run the night again") from error
 
 
 def kept_apart(pair: Mapping[str, Any], told: Mapping[str, Told]) -> KeptApart:

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import psycopg
 import pytest
+import typer
 from night_runs import NIGHT, facts_in, proposals_in, remember
 from typer.testing import CliRunner
 
@@ -68,7 +69,10 @@ def test_a_night_says_in_a_few_lines_what_it_did_and_how_to_take_it_back(heart, 
     result = nous("night", *HERE)
 
     assert result.exit_code == 0, result.output
-    assert "night 2026-06-01: 1 memory merged into 1; 1 pair of look-alikes kept apart; 4 → 3 active facts" in result.stdout
+    assert (
+        "night 2026-06-01: 1 memory merged into 1; 1 pair of look-alikes kept apart; 4 → 3 active facts"
+        in result.stdout
+    )
     assert "nous undo --night 2026-06-01" in result.output
     assert sorted(proposals_in(owner).values()) == ["applied"]
 
@@ -174,6 +178,78 @@ def test_a_report_tells_what_was_merged_what_was_kept_apart_and_what_was_checked
     ]
     assert {check["name"] for check in plain["checks"]} == set(CHECKS)
     assert plain["counts"]["kept_apart"] == 1
+
+
+def test_a_report_is_written_as_a_page_that_stands_for_itself(heart, nous, tmp_path):
+    remember(heart, NINE, NINE, *BACKUPS)
+    nous("night", *HERE)
+    page = tmp_path / "report.html"
+
+    result = nous("report", "--night", "2026-06-01", "--html", str(page))
+    (beside,) = (tmp_path / "home").rglob("report.html")
+
+    assert result.exit_code == 0, result.output
+    assert str(page) in " ".join(result.stderr.split())
+    assert NINE in page.read_text()
+    assert beside.read_text() == page.read_text()
+
+
+def test_a_page_that_cannot_be_written_ends_in_one_line(heart, nous, tmp_path):
+    nous("night", *HERE)
+
+    result = nous("report", "--night", "2026-06-01", "--html", str(tmp_path / "missing" / "report.html"))
+
+    assert result.exit_code == 1
+    assert "report.html can't be written" in " ".join(result.stderr.split())
+
+
+def test_a_page_is_opened_when_asked(heart, nous, tmp_path, monkeypatch):
+    nous("night", *HERE)
+    opened = []
+    monkeypatch.setattr(typer, "launch", opened.append)
+
+    nous("report", "--night", "2026-06-01", "--html", str(tmp_path / "report.html"), "--open")
+
+    assert opened == [(tmp_path / "report.html").as_uri()]
+
+
+def test_a_night_that_was_stopped_says_what_to_do(heart, nous, monkeypatch):
+    remember(heart, NINE, NINE)
+    stopped = CheckResult(passed=False, description="aria: 1 of 2 memories would leave")
+    monkeypatch.setitem(CHECKS, "blast_radius", lambda _: stopped)
+
+    night, report = nous("night", *HERE), nous("report", "--night", "2026-06-01")
+
+    assert "what to do about blast_radius" in " ".join(night.stderr.split())
+    assert "max_leaving_share (0.4 now)" in " ".join(night.stderr.split())
+    told = " ".join(report.stdout.split())
+    assert "stopped by blast_radius: nothing was applied" in told
+    assert "what to do: Look at what would leave (nous diff)" in told
+
+
+def test_the_steps_of_a_night_are_told_as_they_end(heart, database_url, dagster_home, nous, tmp_path):
+    from nous_pipelines.commands import options_for, recorded_runs
+    from nous_pipelines.running import run_night
+
+    told: list[str] = []
+    with recorded_runs() as instance:
+        run_night(NIGHT, options_for(None), instance=instance, tell=told.append)
+
+    assert told[0] == "snapshot"
+    assert {"judgements", "merge_proposals", "plan", "plan_checks", "applied", "report"} <= set(told)
+    assert told.index("plan") < told.index("plan_checks") < told.index("applied") < told.index("report")
+
+
+def test_everything_of_one_kind_is_taken_back(heart, nous, owner):
+    remember(heart, NINE, NINE)
+    nous("night", *HERE)
+
+    others = nous("undo", "--night", "2026-06-01", "--kind", "archive", "--agent", "aria")
+    merges = nous("undo", "--night", "2026-06-01", "--kind", "merge", "--agent", "aria")
+
+    assert (others.exit_code, merges.exit_code) == (1, 0)
+    assert "no applied proposal has" in " ".join(others.stderr.split())
+    assert "undone" in proposals_in(owner).values()
 
 
 def test_a_report_can_be_narrowed_to_an_agent(heart, nous):

@@ -8,7 +8,7 @@ import os
 import shlex
 import shutil
 import sys
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
@@ -28,11 +28,11 @@ from nous_pipelines.instance import dagster_instance
 from nous_pipelines.interface import start_interface, wait_for
 from nous_pipelines.morning import show_report
 from nous_pipelines.nights import last_night
-from nous_pipelines.running import NightOptions, NightOutcome, run_night
+from nous_pipelines.running import NightOptions, NightOutcome, folder_of, run_night
 
 SQL = statements("nous_pipelines.demo", "demo.sql")
 AGENT = "aria"
-SHOWN = 8
+SHOWN = 3
 
 
 @dataclass(frozen=True)
@@ -56,8 +56,8 @@ def run_demo(source: Path | None, *, with_interface: bool) -> bool:
             address = start_interface(stage.home) if with_interface else None  # it comes up while the rest goes on
         with step(progress, "learning" if source is None else f"importing {source}"):
             learned = learn_history(stage, source)
-        with step(progress, f"night {night} in Dagster"), dagster_instance() as instance:
-            outcome = run_night(night, NightOptions(stage.url, stage.home), instance=instance)
+        with step(progress, f"night {night} in Dagster") as part, dagster_instance() as instance:
+            outcome = run_night(night, NightOptions(stage.url, stage.home), instance=instance, tell=part)
         if address is not None:
             with step(progress, "Dagster's interface"):
                 wait_for(address, home=stage.home)
@@ -103,10 +103,19 @@ def tell(stage: Stage, learned: ImportReport, outcome: NightOutcome, address: st
         show_report(outcome.report, shown=SHOWN)
     nous = f"NOUS_HOME={shlex.quote(str(stage.home))} {Path(sys.argv[0])}"
     show(f"\n[bold]See it all[/bold]    {nous} report --night {stage.night}")
+    page = page_beside(stage)
+    if page is not None:
+        show(f"[bold]As a page[/bold]     {page.as_uri()}")
     show(f"[bold]Take it back[/bold]  {nous} undo --night {stage.night}")
     show(f"[bold]Ask it[/bold]        {nous} recall 'when do we deploy?' --agent {AGENT}")
     if address is not None:
         show(f"[bold]Watch it[/bold]      {address}   [dim](Dagster: assets, checks, runs; make down stops it)[/dim]")
+
+
+def page_beside(stage: Stage) -> Path | None:
+    """Return the page the night wrote beside its snapshot; none when it did not get that far."""
+    page = folder_of(stage.night, NightOptions(stage.url, stage.home)) / "report.html"
+    return page if page.exists() else None
 
 
 def steps() -> Progress:
@@ -120,8 +129,8 @@ def steps() -> Progress:
 
 
 @contextmanager
-def step(progress: Progress, description: str) -> Generator[None]:
-    """Show one step while it runs."""
+def step(progress: Progress, description: str) -> Generator[Callable[[str], None]]:
+    """Show one step while it runs, and which part of it has just ended."""
     task = progress.add_task(description, total=1)
-    yield
-    progress.update(task, completed=1)
+    yield lambda ended: progress.update(task, description=f"{description}: {ended}")
+    progress.update(task, description=description, completed=1)
