@@ -35,7 +35,7 @@ LAST_FEW = 64
 """So many memories that were learned or changed a moment ago are embedded while their agent can't learn; more wait."""
 ROUNDS = 5
 MOVE_TIMEOUT_S = 600.0
-LARGE_MOVE = 1_000
+LARGE_MOVE = 500
 """Memories; from here on a new index over all of a space takes less time than adding them to the one there is."""
 NOTHING_LEFT = "an episode nothing is left of"
 FIRST = UUID(int=0)

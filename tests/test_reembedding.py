@@ -388,11 +388,18 @@ def test_the_environment_offers_the_embedder_of_a_space_it_can_serve() -> None:
 
 
 def test_a_night_of_the_past_sees_no_change_in_what_was_moved(full: Heart, night: Database, tmp_path: Path) -> None:
-    before = snapshot_of(night, tmp_path / "before").table("facts")
+    full.recall("who deploys the api")
+    earlier = snapshot_of(night, tmp_path / "before")
+    before = earlier.table("facts")
 
     reembed(night, WideEmbedder(), ["aria"])
 
-    past = snapshot_of(night, tmp_path / "after").table("facts")
+    later = snapshot_of(night, tmp_path / "after")
+    past = later.table("facts")
+    assert (earlier.table("recalls")["embedding"].null_count(), later.table("recalls")["embedding"].null_count()) == (
+        0,
+        1,
+    )
     assert not any(past["is_rewound"])
     assert set(past["embedding_space_id"]) == {"words-96"}
     assert past.drop("embedding", "embedding_space_id", "row_version").equals(
