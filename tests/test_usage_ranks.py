@@ -252,13 +252,13 @@ def test_a_night_after_the_one_that_moved_the_weights_moves_none():
     assert phase(later, used).proposals == []
 
 
-def test_thirty_nights_without_new_use_write_a_fading_weight_only_now_and_then():
+def test_ninety_nights_without_new_use_write_a_fading_weight_only_now_and_then():
     known = facts("id\n---\na\nb")
     rows = ["memory_id | days_ago | cited", "---|---|---", "a | 1 | 3", *(f"b | {d} | 1" for d in range(1, 200, 3))]
     used = uses("\n".join(rows))
     written = []
 
-    for later in range(30):
+    for later in range(90):
         night = NIGHT + timedelta(days=later)
         moved = rank_phase_of(ranks(known, used, night=night), undone=NONE_UNDONE, policy=POLICY, night=night)
         written += [(later, *entry) for entry in moves(moved).items()]
@@ -290,6 +290,18 @@ def test_weights_stay_within_their_bounds_and_settle_at_once(asked, now, step):
         assert policy.min_demotion <= moved <= policy.max_promotion
         settled = table.with_columns(rank_weight=pl.lit(moved)).select(new=moved_weight(policy))
         assert settled["new"].to_list() == [None]
+
+
+def test_what_was_cited_within_the_days_of_the_probes_is_not_lowered():
+    known = facts("id | rank_weight\n---|---\na | 1.5\nb | 1.5\nc | 1.5")
+    used = uses(
+        "memory_id | days_ago | cited | ignored\n---|---|---|---\na | 20 | 1 | 0\nb | 20 | 0 | 1\nc | 40 | 1 | 0"
+    )
+
+    found = phase(known, used)
+
+    assert sorted(moves(found)) == ["b", "c"]
+    assert found.left == {"aria": {"cited too lately to be lowered": 1}}
 
 
 def test_every_memory_with_a_use_or_a_weight_is_accounted_for():

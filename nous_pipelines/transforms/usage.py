@@ -55,6 +55,7 @@ RANKS = {
     "lately_cited": pl.Int64,
     "lately_ignored": pl.Int64,
     "last_used_at": pl.Datetime("us", "UTC"),
+    "is_probe": pl.Boolean,
     "read": pl.List(pl.Struct({"id": pl.String, "row_version": pl.Int64})),
 }
 """What a memory is used, what that is worth to its agent, and whose uses it inherited."""
@@ -170,6 +171,7 @@ def usage_ranks_of(
         memories.join(scored, on=KEY, how="left")
         .filter(pl.col("lift").is_not_null() | (pl.col("rank_weight") != 1))
         .join(counted_lately(known, night=night), on=KEY, how="left")
+        .join(probes(known, policy=policy, night=night), on=KEY, how="left")
         .join(paces(known, scored, night=night), on="agent_id", how="left")
         .join(predecessors(facts, uses), on=KEY, how="left")
         .with_columns(pl.col("lift", "drop", "lately_retrieved", "lately_cited", "lately_ignored").fill_null(0))
@@ -184,6 +186,12 @@ def counted_lately(uses: pl.DataFrame, *, night: date) -> pl.DataFrame:
     """Return each memory's uses of the last `LATELY_DAYS` by sort."""
     is_late = pl.col("day") > night - timedelta(days=LATELY_DAYS)
     return uses.filter(is_late).group_by(KEY).agg(pl.col(name).sum().alias(f"lately_{name}") for name in COUNTS)
+
+
+def probes(uses: pl.DataFrame, *, policy: NightPolicy, night: date) -> pl.DataFrame:
+    """Return the memories cited within `probe_days`, marked `is_probe`: no night may make them harder to find."""
+    is_late = pl.col("day") >= night - timedelta(days=policy.probe_days)
+    return uses.filter(is_late, pl.col("cited") > 0).select(*KEY, is_probe=pl.lit(value=True)).unique(KEY)
 
 
 def paces(uses: pl.DataFrame, scored: pl.DataFrame, *, night: date) -> pl.DataFrame:
@@ -251,6 +259,8 @@ def _stays() -> pl.Expr:
         .then(pl.lit("a person took back what its use had made of its weight"))
         .when(pl.col("new_weight").is_null())
         .then(pl.lit("its weight is what its use asks for"))
+        .when(pl.col("is_probe") & (pl.col("new_weight") < pl.col("rank_weight")))
+        .then(pl.lit("cited too lately to be lowered"))
     )
 
 
