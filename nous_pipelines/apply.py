@@ -64,12 +64,15 @@ def apply_plan(
     """Apply a plan that passed its checks; running it again does nothing.
 
     Proposals of one agent are applied in chunks, a short transaction each. One that read a memory which changed since
-    is recorded as stale and left alone. Raises `Conflict` when another night is at work on one of the agents; nothing
-    was changed then.
+    is recorded as stale and left alone. Raises `Conflict` when another night is at work on one of the agents, and
+    `NotFound` when one of them has been erased since; nothing was changed then.
     """
     outcomes: Counter[str] = Counter()
     reasons: dict[str, str] = {}
-    with holding_night(database, sorted({proposal.agent_id for proposal in plan.proposals})):
+    agent_ids = sorted({proposal.agent_id for proposal in plan.proposals})
+    with holding_night(database, agent_ids):
+        if agent_ids:
+            find_agents(database, agent_ids)
         reach("night held")
         store_plan(database, plan, run_id=run_id, checks=checks)
         reach("plan stored")
