@@ -1,105 +1,40 @@
-"""Moving an agent to another embedding space, while it goes on recalling and learning."""
+"""Moving an agent to another embedding space: what is made beside, what moves at once, and in Dagster."""
 
 from __future__ import annotations
 
-import threading
-import time
-from collections.abc import Callable, Iterator, Sequence
-from datetime import UTC, datetime
-from pathlib import Path
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import dagster as dg
 import numpy as np
 import psycopg
 import pytest
-from conftest import ScriptedJudge, ScriptedWriter, WordEmbedder, words
+from conftest import WordEmbedder
 from psycopg.sql import SQL, Identifier
+from wide_space import STATEMENTS, WideEmbedder, as_night, filled, vectors_in
 
-from nous_online.database import Database, register_space
-from nous_online.embedding import Embedder, EmbeddingSpace, LocalMiniLM, Vectors, unit_rows
-from nous_online.errors import InvalidInput, Moved, Refused
-from nous_online.heart import Heart, embedder_of
+from nous_online.database import Database
+from nous_online.embedding import Embedder, Vectors
+from nous_online.errors import Refused
+from nous_online.heart import Heart
 from nous_online.kinds import KINDS
 from nous_pipelines import reembedding
 from nous_pipelines.assets.reembedding import PARTS, NextSpace, embedding_space_switched, next_embeddings
-from nous_pipelines.nights import end_of
 from nous_pipelines.reembedding import BUCKETS, Due, all_due, build_indexes, fill, reembed, settle, switch
 from nous_pipelines.resources import NightRun
-from nous_pipelines.snapshot import Snapshot, take_snapshot
-
-STATEMENTS = [
-    f"The {word} is deployed by team {number}" for number, word in enumerate(("api", "web", "worker", "docs"))
-]
-
-
-class WideEmbedder:
-    """Another space than that of `WordEmbedder`, and wider: a cosine of the two can't even be computed."""
-
-    space = EmbeddingSpace(id="words-96", model="wide words", weights_sha256="", dimensions=96)
-
-    def __init__(self, on_embed: Callable[[], None] = lambda: None) -> None:
-        self.on_embed = on_embed
-        self.embedded_count = 0
-
-    def embed_documents(self, texts: Sequence[str]) -> Vectors:
-        self.on_embed()
-        self.embedded_count += len(texts)
-        seeds = [[int.from_bytes(word.encode()[-4:], "big") for word in words(text)] for text in texts]
-        rows = [
-            sum((np.random.default_rng(seed).standard_normal(96) for seed in each), np.full(96, 1e-6)) for each in seeds
-        ]
-        return unit_rows(np.asarray(rows, dtype=np.float32).reshape(len(texts), 96))
-
-    def embed_query(self, text: str) -> Vectors:
-        return self.embed_documents([text])[0]
 
 
 @pytest.fixture
 def night(database: Database) -> Iterator[Database]:
     """The database as the night sees it, with the wide space known."""
-    register_space(database.url, WideEmbedder.space, is_indexed=False)
-    opened = Database(database.url, role="nous_night", max_connections=3)
-    yield opened
-    opened.close()
+    with as_night(database) as opened_as_night:
+        yield opened_as_night
 
 
 @pytest.fixture
 def full(heart: Heart) -> Heart:
     """An agent that has something of every kind, and something retired."""
-    for statement in STATEMENTS:
-        heart.learn(statement)
-    heart.learn("Backups are kept for 30 days", context="They spoke about the backups of the api")
-    heart.learn("Backups are kept for 90 days")
-    heart.record_episode("We deployed the web app. It went well.", title="A deployment")
-    heart.store_procedure("roll back", goals=["undo a deployment"], core_tools=["helm"])
-    heart.add_censor("deploy on friday", "it failed before")
-    heart.work()
-    return heart
-
-
-def opened(database: Database, embedder: Embedder, **details: Any) -> Heart:
-    return Heart.open(
-        "aria", database=database, embedder=embedder, judge=ScriptedJudge(), writer=ScriptedWriter(),
-        works_in_background=False, **details,
-    )  # fmt: skip
-
-
-def snapshot_of(night: Database, folder: Path) -> Snapshot:
-    """Take the snapshot of tonight as if it were over."""
-    tonight = datetime.now(UTC).date()
-    return take_snapshot(night, folder, night=tonight, probe_days=30, now=end_of(tonight))
-
-
-def vectors_in(owner: psycopg.Connection) -> set[tuple[str, int, int]]:
-    """Return which space ids, vector widths and widths of the space itself occur among all memories."""
-    query = SQL("""
-        select s.id, width, s.dimensions from heart.{table} m
-        join heart.embedding_spaces s on s.id = m.embedding_space_id
-        cross join lateral (values (vector_dims(embedding)), (vector_dims(context_embedding))) v(width)
-        where width is not null""")
-    tables = [Identifier(kind.table) for kind in KINDS.values()]
-    return {row for table in tables for row in owner.execute(query.format(table=table)).fetchall()}
+    return filled(heart)
 
 
 # --- filling and switching ---
@@ -266,162 +201,6 @@ def test_a_large_move_lays_the_indexes_aside_and_builds_them_after_it(
 
     assert seen == [0]
     assert owner.execute(count).fetchone() == (8,)
-
-
-# --- who is open meanwhile ---
-
-
-def test_recall_and_learn_never_fail_during_the_whole_move(
-    database: Database, night: Database, owner: psycopg.Connection
-) -> None:
-    heart = opened(database, WordEmbedder(), next_embedder=WideEmbedder())
-    heart.learn_deferred([(f"The service number {n} is called {chr(97 + n % 26)}{n}", {}) for n in range(400)])
-    done, failures, missed, learned = threading.Event(), list[Exception](), list[str](), list[str]()
-
-    def live() -> None:
-        turn = 0
-        while not done.is_set():
-            turn += 1
-            try:
-                text = f"Visitor {turn} likes colour{turn}"
-                heart.learn(text)
-                learned.append(text)
-                for asked in (text, "The service number 7 is called h7"):
-                    if heart.recall(asked, limit=1)[0].content != asked:
-                        missed.append(asked)
-            except Exception as error:  # whatever it is, it is what the test looks for
-                failures.append(error)
-
-    thread = threading.Thread(target=live)
-    thread.start()
-    try:
-        wide = WideEmbedder(on_embed=lambda: time.sleep(0.05))
-        moves = [reembed(night, each, ["aria"]) for each in (wide, WordEmbedder(), wide)]
-        after = len(learned)
-        while len(learned) < after + 3 and not failures:
-            time.sleep(0.01)
-    finally:
-        done.set()
-        thread.join()
-
-    assert (failures, missed) == ([], [])
-    assert [len(each) for each in moves] == [1, 1, 1]
-    assert vectors_in(owner) == {("words-96", 96, 96)}
-    assert heart.agent.embedder.space.id == "words-96"
-    assert owner.execute("select count(*) from heart.facts").fetchone() == (400 + len(learned),)
-
-
-@pytest.mark.parametrize(
-    "verb",
-    [
-        lambda heart: heart.learn("The mobile app is tested by hand"),
-        lambda heart: heart.learn_deferred([("The mobile app is tested by hand", {})]),
-        lambda heart: heart.recall("who deploys the api"),
-        lambda heart: heart.check_censors("deploy on friday"),
-        lambda heart: heart.add_censor("drop a table", "it failed before"),
-        lambda heart: heart.record_episode("We deployed the web app."),
-        lambda heart: heart.store_procedure("roll forward", goals=["mend a deployment"]),
-        lambda heart: heart.focus("Deploying the api"),
-    ],
-    ids=[
-        "learn",
-        "learn_deferred",
-        "recall",
-        "check_censors",
-        "add_censor",
-        "record_episode",
-        "store_procedure",
-        "focus",
-    ],
-)
-def test_a_heart_left_open_with_the_old_embedder_says_so_and_stores_nothing(
-    full: Heart, night: Database, owner: psycopg.Connection, verb: Callable[[Heart], object]
-) -> None:
-    reembed(night, WideEmbedder(), ["aria"])
-    count = owner.execute("select count(*) from heart.memories").fetchone()
-
-    with pytest.raises(Moved, match=r"'aria' was re-embedded.*'words-96'.*'words-64'; open its heart again"):
-        verb(full)
-
-    assert owner.execute("select count(*) from heart.memories").fetchone() == count
-    assert vectors_in(owner) == {("words-96", 96, 96)}
-
-
-def test_a_heart_opened_with_both_embedders_goes_over_by_itself(
-    full: Heart, database: Database, night: Database
-) -> None:
-    heart = opened(database, WordEmbedder(), next_embedder=WideEmbedder())
-    reembed(night, WideEmbedder(), ["aria"])
-
-    assert heart.recall("who deploys the api", types=["fact"], limit=1)[0].content == STATEMENTS[0]
-    assert heart.check_censors("deploy on friday")
-    assert opened(database, WideEmbedder()).learn(STATEMENTS[1]).action == "confirmed"
-
-
-def test_what_was_left_to_do_is_done_in_the_new_space(
-    full: Heart, database: Database, night: Database, owner: psycopg.Connection
-) -> None:
-    heart = opened(database, WordEmbedder(), next_embedder=WideEmbedder())
-    heart.record_episode("We shipped it.\nfact: The printer lives on floor 3")
-    reembed(night, WideEmbedder(), ["aria"])
-
-    assert heart.work().completed == 1
-    assert heart.recall("where does the printer live", limit=1)[0].content == "The printer lives on floor 3"
-    assert vectors_in(owner) == {("words-96", 96, 96)}
-
-
-def test_an_agent_of_another_space_is_not_opened_with_a_strange_embedder(
-    full: Heart, database: Database, night: Database
-) -> None:
-    reembed(night, WideEmbedder(), ["aria"])
-
-    with pytest.raises(InvalidInput, match=r"'words-96'.*'words-64'.*nous reembed"):
-        opened(database, WordEmbedder())
-
-
-def test_the_environment_offers_the_embedder_of_a_space_it_can_serve() -> None:
-    assert isinstance(embedder_of(LocalMiniLM.space), LocalMiniLM)
-    assert embedder_of(WideEmbedder.space) is None
-
-
-# --- what nights and people see of it ---
-
-
-def test_a_night_of_the_past_sees_no_change_in_what_was_moved(full: Heart, night: Database, tmp_path: Path) -> None:
-    full.recall("who deploys the api")
-    earlier = snapshot_of(night, tmp_path / "before")
-    before = earlier.table("facts")
-
-    reembed(night, WideEmbedder(), ["aria"])
-
-    later = snapshot_of(night, tmp_path / "after")
-    past = later.table("facts")
-    assert (earlier.table("recalls")["embedding"].null_count(), later.table("recalls")["embedding"].null_count()) == (
-        0,
-        1,
-    )
-    assert not any(past["is_rewound"])
-    assert set(past["embedding_space_id"]) == {"words-96"}
-    assert past.drop("embedding", "embedding_space_id", "row_version").equals(
-        before.drop("embedding", "embedding_space_id", "row_version")
-    )
-
-
-def test_undoing_takes_back_what_was_done_to_a_memory_and_not_its_move(
-    heart: Heart, database: Database, night: Database, owner: psycopg.Connection
-) -> None:
-    heart.store_procedure("roll back", goals=["undo a deployment"], core_tools=["helm"])
-    kept = heart.store_procedure("roll back", goals=["return to the last release"], core_tools=["kubectl"])
-    reembed(night, WideEmbedder(), ["aria"])
-
-    event = opened(database, WideEmbedder()).undo(kept.id, reason="the old way was better")
-
-    assert event.action == "revised"
-    assert owner.execute("select goals, core_tools from heart.procedures").fetchone() == (
-        ["undo a deployment"],
-        ["helm"],
-    )
-    assert vectors_in(owner) == {("words-96", 96, 96)}
 
 
 # --- in Dagster, and on the terminal ---
