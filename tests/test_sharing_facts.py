@@ -3,24 +3,14 @@
 from __future__ import annotations
 
 import pytest
-from conftest import ScriptedJudge, WordEmbedder
+from conftest import WordEmbedder
 from drawn import NIGHT, drawn, embedded_facts
-from judged_pairs import UNDONE, judged_pairs
+from judged_pairs import POLICY, UNDONE, Agreeing, judged_pairs
 
 from nous_online.pairs.judging import Verdict
 from nous_pipelines.policy import NightPolicy
 from nous_pipelines.proposals import Change, Read
 from nous_pipelines.transforms.sharing import share_phase
-
-POLICY = NightPolicy(candidate_similarity=0.7, neighbour_similarity=0.7)
-
-
-class Agreeing(ScriptedJudge):
-    """Says `same` of every pair it was not told otherwise of."""
-
-    def judge(self, pairs):
-        self.verdicts = {**{(pair.a.text, pair.b.text): Verdict.SAME for pair in pairs}, **self.verdicts}
-        return super().judge(pairs)
 
 
 def facts(text):
