@@ -203,7 +203,7 @@ def test_erasing_twice_leaves_what_the_first_time_left(
 def test_an_agent_erased_and_met_again_begins_anew(aria: Heart, database: Database, database_url: str) -> None:
     erase_agent(database_url, NAME, reason="asked for")
 
-    with pytest.raises(Refused):
+    with pytest.raises(NotFound, match="not known here"):
         aria.learn("The zinfandel is back")
     again = Heart.open(NAME, database=database, embedder=WordEmbedder(), judge=ScriptedJudge())
 
