@@ -6,11 +6,15 @@ import pytest
 from conftest import WordEmbedder
 from drawn import NIGHT, drawn, embedded_facts
 from judged_pairs import POLICY, UNDONE, Agreeing, judged_pairs
+from night_runs import facts_in, remember, snapshot_of
 
+from nous_online.database import Database
 from nous_online.pairs.judging import Verdict
+from nous_pipelines.apply import apply_plan
 from nous_pipelines.policy import NightPolicy
-from nous_pipelines.proposals import Change, Read
+from nous_pipelines.proposals import Change, Read, planned
 from nous_pipelines.transforms.sharing import share_phase
+from nous_pipelines.undo import Selection, undo
 
 
 def facts(text):
@@ -196,3 +200,19 @@ def test_without_users_nothing_is_shared():
     """)
 
     assert phase(table).eligible == {}
+
+
+def test_sharing_is_applied_and_taken_back(heart, database_url, owner, tmp_path):
+    for user in ("ana", "ben"):
+        remember(heart, "the office opens at nine", user_id=user, project_id="web", source=f"chat of {user}")
+    before, night = facts_in(owner), Database(database_url, role="nous_night")
+    table = snapshot_of(night, tmp_path).table("facts")
+    plan = planned(NIGHT, phase(table).proposals, agent_ids=[], policy={})
+
+    apply_plan(night, plan, run_id="run")
+    shared = [fact for fact in facts_in(owner).values() if fact["state"] == "active"]
+    undo(night, Selection(night=NIGHT), reason="a mistake")
+    night.close()
+
+    assert [(fact["scope"], fact["user_id"], fact["project_id"]) for fact in shared] == [("project", None, "web")]
+    assert facts_in(owner) == before
