@@ -131,7 +131,7 @@ def y_of(value: float, top: float) -> float:
 def nice_top(highest: float) -> float:
     """Return the least round number that holds the highest value, so that ticks are round too."""
     power = 10.0 ** floor(log10(highest))
-    return next(power * step for step in (1, 2, 4, 6, 8, 10, 20) if power * step >= highest * 0.999999)
+    return next(power * step for step in (1, 2, 4, 8, 12, 20) if power * step >= highest * 0.999999)
 
 
 def dated(nights: Sequence[date]) -> list[date]:

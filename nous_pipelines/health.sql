@@ -45,7 +45,7 @@ censors as (
 ),
 contradictions as (
     select agent_id, count(*) as open from heart.contradictions
-    where status = 'open' and detected_at < %(ends_at)s
+    where status = 'open' and detected_at <= %(ends_at)s  -- found by the night itself: at its end
     group by agent_id
 ),
 links as (select agent_id, count(*) as links from heart.links group by agent_id),

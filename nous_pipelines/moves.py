@@ -16,10 +16,10 @@ UNSAID = "…"
 def changed_of(
     changes: Sequence[Mapping[str, Any]], before: Mapping[str, Mapping[str, Any]], texts: Mapping[str, str]
 ) -> Iterator[Changed]:
-    """Yield what becomes of each memory; counters and texts in cold storage only accompany what is said already."""
+    """Yield what becomes of each memory; what only accompanies that is left out."""
     for change in changes:
         given = change.get("set", {})
-        if change["kind"] in KINDS:
+        if change["kind"] in KINDS and set(given) != {"contradiction_status"}:
             was, becomes = move(before.get(change["id"], {}), given, texts)
             yield Changed(change["kind"], change["id"], texts.get(change["id"], UNSAID), was, becomes)
         elif change["kind"] == "link":

@@ -93,6 +93,7 @@ def test_shows_a_night_over_a_file_of_ones_own(tmp_path: Path):
         )
 
     assert shown.returncode == 0, shown.stderr
-    assert "Merged: 1 memories into 1" in shown.stdout
+    assert "Merged: 1 memory merged into 1" in shown.stdout
     assert "5433 ≠ 5434" in " ".join(shown.stdout.split())
     assert "undo --night" in shown.stdout
+    assert "report.html" in shown.stdout

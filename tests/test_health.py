@@ -66,7 +66,8 @@ def test_every_memory_is_counted_by_state_and_tier(night, measured, owner):
     figures = measured()
 
     assert {name: count for name, count in figures.items() if count and not name.startswith("tokens")} == {
-        "facts_active": 4, "facts_superseded": 1, "facts_stale": 1, "episodes_summary": 1, "procedures_active": 1, "censors_active": 1,
+        "facts_active": 4, "facts_superseded": 1, "facts_stale": 1, "episodes_summary": 1, "procedures_active": 1,
+        "censors_active": 1,
     }  # fmt: skip
 
 
@@ -119,7 +120,7 @@ def test_contradictions_links_and_costs_are_counted(night, measured, owner):
     a, b = sorted((night.ids[LONG], night.ids[SHORT]))
     owner.execute(
         """insert into heart.contradictions (agent_id, memory_a, memory_b, detected_at)
-           values ('aria', %s, %s, '2026-05-20')""",
+           values ('aria', %s, %s, '2026-06-02')""",
         [a, b],
     )
     owner.execute("insert into heart.links values ('aria', %s, %s, 'related', 0.8)", [a, b])

@@ -46,13 +46,20 @@ def of_every_kind(night):
     heir = night.ids[SHORT]
     night.propose("supersede", SHORT, LONG, changes=[change("fact", LONG, state="superseded", superseded_by=heir)])
     pair = {"memory_a": night.ids[TEN], "memory_b": night.ids[NINE], "detected_at": "2026-06-02", "judgement": {}}
-    night.propose("contradiction", TEN, changes=[Change("contradiction", night.ids[TEN][::-1], set=pair)])
+    night.propose(
+        "contradiction",
+        TEN,
+        changes=[
+            Change("contradiction", night.ids[TEN][::-1], set=pair),
+            change("fact", TEN, contradiction_status="open"),
+        ],
+    )
     night.propose("tier", RELEASE, changes=[change("episode", RELEASE, compression_tier="summary", detail=None)])
     night.propose("promote", TEN, changes=[change("fact", TEN, rank_weight=1.25)])
     night.propose("procedure", PROCEDURE, changes=[change("procedure", PROCEDURE, state="review", review_reason="x")])
     night.propose("censor", "deploy on friday", changes=[change("censor", "deploy on friday", state="archived")])
-    link = {"to_id": night.ids[SHORT], "kind": "related", "weight": 0.83, "evidence": {}}
-    night.propose("link", TEN, changes=[Change("link", night.ids[TEN], set=link)])
+    link = {"to_id": night.ids[TEN], "kind": "related", "weight": 0.83, "evidence": {}}
+    night.propose("link", SHORT, changes=[Change("link", night.ids[SHORT], set=link)])
 
 
 def moves(report, kind):
@@ -75,7 +82,7 @@ def test_every_kind_of_change_is_told_in_words(night):
     assert moves(report, "tier") == [(RELEASE, "raw → summary")]
     assert moves(report, "censor") == [("deploy on friday: it broke twice", "active → archived")]
     assert moves(report, "procedure") == [(PROCEDURE, "active → review")]
-    assert moves(report, "link") == [(TEN, f"linked to “{SHORT}” (related, 0.83)")]
+    assert moves(report, "link") == [(SHORT, f"linked to “{TEN}” (related, 0.83)")]
 
 
 @pytest.mark.parametrize(
