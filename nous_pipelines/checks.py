@@ -8,12 +8,11 @@ from datetime import UTC, datetime, timedelta
 from statistics import median
 from typing import Any
 
-import polars as pl
-
 from nous_online.pairs.judging import Pair, Statement
 from nous_pipelines.canaries import CANARIES, Canary
 from nous_pipelines.evidence import IS_LIVE, Evidence, final_successor
-from nous_pipelines.replaying import worse_of_agent
+from nous_pipelines.proposals import Proposal
+from nous_pipelines.replaying import usable, worse
 
 SHOWN = 5  # offenders named in a description; all of them are counted
 STATED = datetime(2026, 1, 1, tzinfo=UTC)
@@ -56,10 +55,15 @@ def no_cycles(evidence: Evidence) -> CheckResult:
 
 def reads_what_it_changes(evidence: Evidence) -> CheckResult:
     """Every memory a proposal changes is in its read set, so that apply can see whether it changed since."""
-    blind = [str(p.id) for p in evidence.plan.proposals if {c.id for c in p.changes} - {r.id for r in p.read_set}]
+    blind = [str(p.id) for p in evidence.plan.proposals if changed_by(p) - {r.id for r in p.read_set}]
     if blind:
         return failed(f"{len(blind)} proposals would change what they did not read", blind)
     return held("every proposal read all it changes")
+
+
+def changed_by(proposal: Proposal) -> set[str]:
+    """Return the memories a proposal changes; a contradiction has an id of its own and marks the facts besides."""
+    return {change.id for change in proposal.changes if change.kind != "contradiction"}
 
 
 def blast_radius(evidence: Evidence) -> CheckResult:
@@ -161,17 +165,11 @@ def recall_does_not_regress(evidence: Evidence) -> CheckResult:
     Each probe's question is asked again, before the plan and after it. A used memory may not fall out of the probe's
     result length, nor further down when it was outside already.
     """
-    probes = evidence.probes.filter(pl.col("cited_ids").list.len() > 0, pl.col("embedding").is_not_null())
-    touched = {proposal.agent_id for proposal in evidence.plan.proposals}
-    worse = [
-        sentence
-        for (agent_id,), own in probes.group_by(["agent_id"], maintain_order=True)
-        if agent_id in touched
-        for sentence in worse_of_agent(str(agent_id), own, evidence)
-    ]
-    if worse:
-        return failed(f"{len(worse)} used memories would be harder to find", worse, checked=len(probes))
-    return held(f"{len(probes)} probes find what they found before", {"probes": len(probes)})
+    sentences = [str(found) for found in worse(evidence)]
+    checked = len(usable(evidence.probes))
+    if sentences:
+        return failed(f"{len(sentences)} used memories would be harder to find", sentences, checked=checked)
+    return held(f"{checked} probes find what they found before", {"probes": checked})
 
 
 def effect(evidence: Evidence) -> CheckResult:

@@ -38,8 +38,8 @@ class Evidence:
     plan: Plan
     memories: pl.DataFrame
     """Every memory: agent_id, id, kind, state, trust, is_pinned."""
-    searchable: Callable[[str], pl.DataFrame]
-    """Of one agent, the memories that recall can find: id, kind, rank_weight, embedding."""
+    searchable: Callable[[Sequence[str]], pl.DataFrame]
+    """Of some agents, the memories that recall can find: agent_id, id, kind, rank_weight, embedding."""
     probes: pl.DataFrame
     """What was asked and which of the answers was used: agent_id, query, types, result_limit, cited_ids, embedding."""
     phases: Sequence[Phase]
@@ -81,6 +81,16 @@ class Evidence:
         )
 
     @cached_property
+    def weights(self) -> Mapping[str, float]:
+        """What the plan multiplies the relevance of a memory with, where it changes that."""
+        return {
+            change.id: change.set["rank_weight"]
+            for proposal in self.plan.proposals
+            for change in proposal.changes
+            if "rank_weight" in change.set
+        }
+
+    @cached_property
     def leaving(self) -> frozenset[str]:
         """The memories in use that the plan takes out of use."""
         return frozenset(memory for proposal in self.plan.proposals for memory in self.leaving_by(proposal))
@@ -102,14 +112,15 @@ def standing_of(taken: Snapshot) -> pl.DataFrame:
     ])  # fmt: skip
 
 
-def searchable_of(taken: Snapshot) -> Callable[[str], pl.DataFrame]:
-    """Return how to read what recall can find of one agent in a snapshot."""
+def searchable_of(taken: Snapshot) -> Callable[[Sequence[str]], pl.DataFrame]:
+    """Return how to read what recall can find of some agents in a snapshot."""
+    columns = ["agent_id", "id", "state", "rank_weight", "embedding"]
 
-    def read(agent_id: str) -> pl.DataFrame:
+    def read(agent_ids: Sequence[str]) -> pl.DataFrame:
         return pl.concat([
-            taken.table(TABLES[kind], columns=["id", "state", "rank_weight", "embedding"], agent_ids=[agent_id])
+            taken.table(TABLES[kind], columns=columns, agent_ids=agent_ids)
             .filter(pl.col("state").is_in(list(LIVE[kind])), pl.col("embedding").is_not_null())
-            .select("id", pl.col("rank_weight").cast(pl.Float32), "embedding", kind=pl.lit(kind))
+            .select("agent_id", "id", pl.col("rank_weight").cast(pl.Float32), "embedding", kind=pl.lit(kind))
             for kind in RECALLED
         ])  # fmt: skip
 

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from nous_pipelines.chunks import chunked
 from nous_pipelines.evidence import Evidence, final_successor
+from nous_pipelines.proposals import Plan, Proposal
 from nous_pipelines.transforms.vectors import vector_matrix
 
 Floats = NDArray[np.float32]
+RANKING = ("promote", "demote")
+"""The kinds that move a memory's weight: either may raise it, since a demotion is also taken back by steps."""
 PROBES_AT_ONCE = 64  # with 100,000 memories 26 MB of scores
 ROUNDING = 1e-6  # of a float32 product: a memory is not overtaken by its own rounding error
 
@@ -28,10 +32,24 @@ class Probe:
     cited: tuple[str, ...]
 
 
+@dataclass(frozen=True)
+class Worse:
+    """A used memory that would be harder to find: from which rank to which, and past it which promoted ones rose."""
+
+    query: str
+    memory: str
+    before: int
+    after: int | None
+    risen: frozenset[str]
+
+    def __str__(self) -> str:
+        return f"“{self.query}”: {self.memory} at rank {self.before} before, {self.after or 'nowhere'} after"
+
+
 class Replay:
     """One agent's recallable memories before and after the plan, and where each stands for a question.
 
-    Relevance is cosine times `rank_weight`, over the kinds the probe asked for; the words of the fused ranking are left
+    Relevance is cosine (0 at least) times `rank_weight`, over the kinds the probe asked for; the words of the fused ranking are left
     out, since no plan changes what a memory that stays says.
     """
 
@@ -48,49 +66,52 @@ class Replay:
     def _weights_after(self, evidence: Evidence) -> Floats:
         """Return what each memory's relevance is multiplied with after the plan; minus infinity once it has left."""
         after = self._before.copy()
-        for proposal in evidence.plan.proposals:
-            for change in proposal.changes:
-                place = self._place.get(change.id)
-                if place is not None and "rank_weight" in change.set:
-                    after[place] = change.set["rank_weight"]
+        for memory, weight in evidence.weights.items():
+            if memory in self._place:
+                after[self._place[memory]] = weight
         after[[self._place[memory] for memory in evidence.leaving if memory in self._place]] = -np.inf
         return after
 
-    def worse(self, probes: Sequence[Probe], vectors: Floats) -> Iterator[str]:
-        """Yield a sentence for each memory a probe's user cited and would no longer find."""
+    def worse(self, probes: Sequence[Probe], vectors: Floats) -> Iterator[Worse]:
+        """Yield each memory a probe's user cited and would no longer find."""
         for start in range(0, len(probes), PROBES_AT_ONCE):
             block = slice(start, start + PROBES_AT_ONCE)
             yield from self._worse_of_block(probes[block], vectors[block])
 
-    def _worse_of_block(self, probes: Sequence[Probe], vectors: Floats) -> Iterator[str]:
-        raised = self._vectors[self._raised] @ vectors.T * self._after[self._raised, None]
+    def _worse_of_block(self, probes: Sequence[Probe], vectors: Floats) -> Iterator[Worse]:
+        raised = relevance(self._vectors[self._raised], vectors.T) * self._after[self._raised, None]
         for column, probe in enumerate(probes):
             for memory in probe.cited:
                 if memory in self._place and self._may_be_worse(memory, vectors[column], raised[:, column]):
-                    sentence = self._compared(memory, probe, vectors[column])
-                    if sentence:
-                        yield sentence
+                    found = self.compared(memory, probe, vectors[column])
+                    if found is not None:
+                        yield found
 
     def _may_be_worse(self, memory: str, vector: Floats, raised: Floats) -> bool:
         """Tell whether the rank of a memory can have fallen at all: its own score fell, or another one's passed it."""
         place, heir = self._place[memory], self._heir(memory)
         if heir is None:
             return True
-        before = float(self._vectors[place] @ vector) * self._before[place]
-        after = float(self._vectors[heir] @ vector) * self._after[heir]
+        before = float(relevance(self._vectors[place], vector)) * self._before[place]
+        after = float(relevance(self._vectors[heir], vector)) * self._after[heir]
         overtaken = (raised > after + ROUNDING) & (self._raised != heir)
         return after < before - ROUNDING or bool(overtaken.any())
 
-    def _compared(self, memory: str, probe: Probe, vector: Floats) -> str | None:
-        """Say how far down a memory falls, if it falls out of the results or further down outside of them."""
-        cosines = self._vectors @ vector
+    def compared(self, memory: str, probe: Probe, vector: Floats) -> Worse | None:
+        """Return how far down a memory falls, if it falls out of the results or further down outside of them."""
+        cosines = relevance(self._vectors, vector)
         is_asked_for = np.isin(self._kinds, probe.types) if probe.types else np.ones(len(cosines), dtype=bool)
         heir = self._heir(memory)
         before = rank(cosines * self._before, self._place[memory], is_asked_for)
-        after = None if heir is None else rank(self._scores_after(cosines), heir, is_asked_for)
-        if after is not None and after <= max(before, probe.limit):
+        if heir is None:
+            return Worse(probe.query, memory, before, None, frozenset())
+        scores = self._scores_after(cosines)
+        after = rank(scores, heir, is_asked_for)
+        if after <= max(before, probe.limit):
             return None
-        return f"“{probe.query}”: {memory} at rank {before} before, {after or 'nowhere'} after"
+        passed = scores[self._raised] > scores[heir] + ROUNDING
+        risen = frozenset(self._ids[place] for place in self._raised[passed] if place != heir)
+        return Worse(probe.query, memory, before, after, risen)
 
     def _scores_after(self, cosines: Floats) -> Floats:
         stays = np.isfinite(self._after)
@@ -102,14 +123,38 @@ class Replay:
         return place if place is not None and np.isfinite(self._after[place]) else None
 
 
+def relevance(vectors: Floats, questions: Floats) -> Floats:
+    """Return cosines, none below 0: what points away from a question is no less relevant for being demoted."""
+    return np.maximum(vectors @ questions, 0)
+
+
 def rank(scores: Floats, place: int, is_asked_for: NDArray[np.bool_]) -> int:
     """Return at which rank a memory stands among those asked for."""
     return 1 + int(((scores > scores[place] + ROUNDING) & is_asked_for).sum())
 
 
-def worse_of_agent(agent_id: str, recalls: pl.DataFrame, evidence: Evidence) -> list[str]:
+def usable(probes: pl.DataFrame) -> pl.DataFrame:
+    """Return the recalls of which something was used and whose question has a vector."""
+    return probes.filter(pl.col("cited_ids").list.len() > 0, pl.col("embedding").is_not_null())
+
+
+def worse(evidence: Evidence, *, agent_ids: Collection[str] | None = None) -> list[Worse]:
+    """Return every used memory that would be harder to find after the plan, of these agents or of all it touches."""
+    touched = {proposal.agent_id for proposal in evidence.plan.proposals}
+    wanted = touched if agent_ids is None else touched & set(agent_ids)
+    probes = usable(evidence.probes).filter(pl.col("agent_id").is_in(list(wanted)))
+    asked = {str(agent_id): own for (agent_id,), own in probes.group_by(["agent_id"], maintain_order=True)}
+    sizes = dict(evidence.memories.group_by("agent_id").len().iter_rows())
+    return [
+        found
+        for chunk in chunked(sorted(asked), sizes)
+        for (agent_id,), memories in evidence.searchable(chunk).group_by(["agent_id"], maintain_order=True)
+        for found in worse_of_agent(memories, asked[str(agent_id)], evidence)
+    ]
+
+
+def worse_of_agent(memories: pl.DataFrame, recalls: pl.DataFrame, evidence: Evidence) -> list[Worse]:
     """Return what one agent would find worse; `recalls` are its probes with a vector."""
-    memories = evidence.searchable(agent_id)
     widths = memories["embedding"].list.len().unique().to_list()
     asked = recalls.filter(
         pl.col("embedding").list.len().is_in(widths)
@@ -121,3 +166,30 @@ def worse_of_agent(agent_id: str, recalls: pl.DataFrame, evidence: Evidence) -> 
 def probe_of(row: Mapping[str, Any]) -> Probe:
     """Read a probe from a row of the snapshot's recalls."""
     return Probe(row["query"], tuple(row["types"] or ()), row["result_limit"], tuple(row["cited_ids"]))
+
+
+def spared(evidence: Evidence) -> Plan:
+    """Return the plan with those rank proposals waiting whose memory would rise past one that was used.
+
+    Rising is worth less than staying found: a promotion that would push a cited memory out of its probe's answer is
+    held back, again and again until none is left that does. What is worse without any such rise is left to the check.
+    """
+    agents: Collection[str] | None = None
+    while True:
+        risen = {memory for found in worse(evidence, agent_ids=agents) for memory in found.risen}
+        rising = [
+            proposal
+            for proposal in evidence.plan.proposals
+            if proposal.kind in RANKING and risen & {change.id for change in proposal.changes}
+        ]
+        if not rising:
+            return evidence.plan
+        agents = {proposal.agent_id for proposal in rising}
+        evidence = replace(evidence, plan=held_back(evidence.plan, rising))
+
+
+def held_back(plan: Plan, proposals: Sequence[Proposal]) -> Plan:
+    """Return the plan with some of its proposals among those that wait."""
+    waiting = {proposal.id for proposal in proposals}
+    kept = tuple(proposal for proposal in plan.proposals if proposal.id not in waiting)
+    return replace(plan, proposals=kept, waiting=(*plan.waiting, *proposals))

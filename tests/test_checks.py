@@ -4,66 +4,15 @@ import numpy as np
 import polars as pl
 import pytest
 from conftest import ScriptedJudge
-from drawn import NIGHT, drawn_facts, merge
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from drawn import drawn_facts, merge
+from drawn_evidence import FACTS, VECTORS, evidence, gone, probe
 
-from nous_online.embedding import unit_rows
-from nous_online.pairs.judging import OfflineJudge, Verdict
+from nous_online.pairs.judging import Verdict
 from nous_pipelines.canaries import CANARIES
 from nous_pipelines.checks import CHECKS
-from nous_pipelines.evidence import Evidence
 from nous_pipelines.phases import Phase
 from nous_pipelines.policy import Policies
-from nous_pipelines.proposals import Change, Read, planned
-from nous_pipelines.replaying import Replay, probe_of
-from nous_pipelines.transforms.vectors import vector_matrix
-
-RECALLS = {
-    "agent_id": pl.String,
-    "query": pl.String,
-    "types": pl.List(pl.String),
-    "result_limit": pl.Int32,
-    "cited_ids": pl.List(pl.String),
-    "embedding": pl.List(pl.Float32),
-}
-VECTORS = {"a": (1.0, 0.0, 0.0), "b": (0.8, 0.6, 0.0), "c": (0.0, 1.0, 0.0), "d": (0.0, 0.0, 1.0)}
-FACTS = drawn_facts(
-    """
-    id | agent_id
-    ---|---------
-    a  | aria
-    b  | aria
-    c  | aria
-    d  | aria
-    x  | ben
-    y  | ben
-    """,
-    vectors=VECTORS,
-)
-
-
-def evidence(*proposals, facts=FACTS, **changes):
-    """Evidence about facts alone, unless `changes` say more."""
-    found = facts.filter(pl.col("state") == "active", pl.col("embedding").is_not_null())
-    recalled = found.select("agent_id", "id", "embedding", "rank_weight", kind=pl.lit("fact"))
-    values = {
-        "plan": planned(NIGHT, proposals, agent_ids=[], policy={}),
-        "memories": facts.select("agent_id", "id", "state", "trust", "is_pinned", kind=pl.lit("fact")),
-        "searchable": lambda agent_id: recalled.filter(agent_id=agent_id),
-        "phases": [],
-        "probes": pl.DataFrame(schema=RECALLS),
-        "earlier_leaving": {},
-        "policies": Policies(),
-        "judge": OfflineJudge(),
-    }
-    return Evidence(**{**values, **changes})
-
-
-def gone(memory, **values):
-    """A proposal that takes one memory out of `active` without naming a successor, unless `values` do."""
-    change = Change("fact", memory, set={"state": "superseded", **values})
-    return merge(memory, read_set=(Read("fact", memory, 1),), changes=(change,))
+from nous_pipelines.proposals import Change
 
 
 def facts_with(**columns):
@@ -74,18 +23,6 @@ def many(count, *, share_of=1000):
     """A plan that retires `count` of an agent's `share_of` active memories."""
     facts = drawn_facts("id\n---\n" + "\n".join(f"m{number:04}" for number in range(share_of)))
     return evidence(merge(*(f"m{number:04}" for number in range(count + 1))), facts=facts)
-
-
-def probe(*cited, vector, limit=1, agent_id="aria", types=()):
-    row = {
-        "agent_id": agent_id,
-        "query": "how?",
-        "types": list(types),
-        "result_limit": limit,
-        "cited_ids": list(cited),
-        "embedding": vector,
-    }
-    return pl.DataFrame([row], schema=RECALLS)
 
 
 @pytest.mark.parametrize("name", CHECKS)
@@ -146,6 +83,15 @@ def test_a_circle_of_successions_is_found():
     assert not result.passed
     assert "a, b, c" in result.description
     assert not CHECKS["conservation"](evidence(plan=circle)).passed
+
+
+def test_a_contradiction_is_no_memory_that_had_to_be_read():
+    opened = Change("contradiction", "its own id", set={"memory_a": "a", "memory_b": "b"})
+    marked = merge(
+        "a", "b", kind="contradiction", changes=(opened, Change("fact", "a", set={}), Change("fact", "b", set={}))
+    )
+
+    assert CHECKS["reads_what_it_changes"](evidence(marked)).passed
 
 
 @pytest.mark.parametrize("kind", ["fact", "usage"])
@@ -242,114 +188,6 @@ def test_each_canary_alone_stops_the_night(wrong):
     truth = {(c.a, c.b): min(c.allowed if c is not CANARIES[wrong] else set(Verdict) - c.allowed) for c in CANARIES}
 
     assert not CHECKS["canaries"](evidence(judge=ScriptedJudge(truth))).passed
-
-
-def test_a_used_memory_that_would_be_harder_to_find_stops_the_night():
-    # b answers first; merged into a, which points elsewhere, the answer would come second, after c.
-    asked = probe("b", vector=(0.6, 0.8, 0.0))
-
-    result = CHECKS["recall_does_not_regress"](evidence(merge("a", "b"), probes=asked))
-
-    assert not result.passed
-    assert "“how?”: b at rank 1 before, 2 after" in result.description
-
-
-def test_a_probe_may_lose_ranks_within_the_length_of_its_answer():
-    asked = probe("b", vector=(0.6, 0.8, 0.0), limit=2)
-
-    assert CHECKS["recall_does_not_regress"](evidence(merge("a", "b"), probes=asked)).passed
-
-
-def test_a_used_memory_that_would_vanish_stops_the_night():
-    asked = probe("b", vector=VECTORS["b"], limit=10)
-
-    assert not CHECKS["recall_does_not_regress"](evidence(gone("b", state="archived"), probes=asked)).passed
-
-
-def test_what_was_recalled_and_not_used_is_no_probe():
-    asked = probe(vector=VECTORS["b"])
-
-    result = CHECKS["recall_does_not_regress"](evidence(gone("b", state="archived"), probes=asked))
-
-    assert result.passed
-    assert result.metadata == {"probes": 0}
-
-
-def test_a_probe_whose_memory_left_in_an_earlier_night_says_nothing():
-    probes = pl.concat([probe("older", vector=VECTORS["a"]), probe("older", vector=VECTORS["a"], agent_id="nobody")])
-
-    assert CHECKS["recall_does_not_regress"](evidence(merge("a", "b"), probes=probes)).passed
-
-
-def test_probes_of_one_agent_are_not_asked_of_another():
-    everybody = FACTS.with_columns(
-        embedding=pl.col("embedding").fill_null(pl.Series([[0.6, 0.8, 0.0]], dtype=pl.List(pl.Float32)).first())
-    )
-    asked = probe("c", vector=(0.6, 0.8, 0.0))
-
-    assert CHECKS["recall_does_not_regress"](
-        evidence(merge("x", "y", agent_id="ben"), facts=everybody, probes=asked)
-    ).passed
-
-
-def reweighted(memory, weight, kind="promote"):
-    """A proposal that changes how much a memory's relevance counts."""
-    change = Change("fact", memory, set={"rank_weight": weight})
-    return replace(merge(memory, read_set=(Read("fact", memory, 1),), changes=(change,)), kind=kind)
-
-
-def test_a_memory_that_is_promoted_past_a_used_one_stops_the_night():
-    asked = probe("b", vector=(0.6, 0.8, 0.0))
-
-    result = CHECKS["recall_does_not_regress"](evidence(reweighted("c", 1.5), probes=asked))
-
-    assert not result.passed
-    assert "b at rank 1 before, 2 after" in result.description
-
-
-def test_a_used_memory_that_is_demoted_out_of_reach_stops_the_night():
-    asked = probe("b", vector=(0.6, 0.8, 0.0))
-
-    assert not CHECKS["recall_does_not_regress"](evidence(reweighted("b", 0.5, "demote"), probes=asked)).passed
-    assert CHECKS["recall_does_not_regress"](evidence(reweighted("c", 0.5, "demote"), probes=asked)).passed
-
-
-def test_a_promotion_within_the_length_of_the_answer_is_fine():
-    asked = probe("b", vector=(0.6, 0.8, 0.0), limit=2)
-
-    assert CHECKS["recall_does_not_regress"](evidence(reweighted("c", 1.5), probes=asked)).passed
-
-
-def test_a_memory_of_a_kind_that_was_not_asked_for_overtakes_nobody():
-    asked = probe("b", vector=(0.6, 0.8, 0.0), types=("episode",))
-
-    assert CHECKS["recall_does_not_regress"](evidence(reweighted("c", 1.5), probes=asked)).passed
-
-
-@settings(max_examples=60, deadline=None)
-@given(st.integers(0, 10_000))
-def test_the_shortcut_of_the_replay_never_hides_a_worse_rank(seed):
-    rng = np.random.default_rng(seed)
-    facts = drawn_facts(
-        "id\n---\n" + "\n".join("abcdefgh"),
-        vectors={name: unit_rows(rng.standard_normal((1, 3)))[0].tolist() for name in "abcdefgh"},
-    )
-    plan = [reweighted(name, float(rng.choice([0.5, 1.5, 4.0]))) for name in rng.permutation(list("abcdefgh"))[:3]]
-    plan = [*plan[:2], merge("h", "g")] if rng.random() < 0.5 else plan
-    asked = pl.concat([probe(*"abg", vector=unit_rows(rng.standard_normal((1, 3)))[0].tolist(), limit=2)] * 3)
-    given_evidence = evidence(*plan, facts=facts, probes=asked)
-    replay = Replay(given_evidence.searchable("aria"), given_evidence)
-    vectors = vector_matrix(asked["embedding"])
-    probes = [probe_of(row) for row in asked.to_dicts()]
-
-    in_full = [
-        sentence
-        for one, vector in zip(probes, vectors, strict=True)
-        for memory in one.cited
-        if (sentence := replay._compared(memory, one, vector))
-    ]
-
-    assert list(replay.worse(probes, vectors)) == in_full
 
 
 def test_verdicts_that_cost_more_than_the_policy_allows_stop_the_night():

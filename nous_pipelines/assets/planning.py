@@ -8,6 +8,7 @@ import dagster as dg
 from nous_online.recall import refresh_statistics
 from nous_pipelines.account import NightAccount
 from nous_pipelines.apply import apply_plan
+from nous_pipelines.assets.evidence import evidence_about
 from nous_pipelines.assets.nights import night_asset, night_of
 from nous_pipelines.failpoints import reach
 from nous_pipelines.health import measure_health
@@ -15,6 +16,7 @@ from nous_pipelines.markdown import markdown_of
 from nous_pipelines.page import write_page
 from nous_pipelines.phases import PHASES
 from nous_pipelines.proposals import planned
+from nous_pipelines.replaying import spared
 from nous_pipelines.reporting import night_report
 from nous_pipelines.resources import NightRun, as_metadata
 
@@ -29,12 +31,13 @@ def plan(context: dg.AssetExecutionContext, night_run: NightRun) -> dg.Materiali
     files = night_run.files(night)
     phases = [files.read_phase(name) for name in PHASES]
     reach("phases read")
-    made = planned(
+    wanted = planned(
         night,
         [proposal for phase in phases for proposal in phase.proposals],
         agent_ids=night_run.agent_ids,
         policy=night_run.policies(night).as_dict(),
     )
+    made = spared(evidence_about(wanted, night, night_run))
     reach("plan made")
     files.write_json("account", NightAccount.of(made, phases).values)
     files.write_json("plan", made.as_dict())
