@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 from judged_pairs import NONE_UNDONE, UNDONE
 
 from nous_pipelines.policy import NightPolicy
-from nous_pipelines.transforms.compared import NOTHING
 from nous_pipelines.transforms.neighbours import FOUND, neighbours_of
 from nous_pipelines.transforms.vectors import fingerprints
 
@@ -297,4 +296,3 @@ def test_a_night_without_news_compares_nothing(monkeypatch):
     again = neighbours_of(table, policy=POLICY, undone=NONE_UNDONE, earlier=earlier.compared)
 
     assert again.pairs.equals(earlier.pairs)
-    assert NOTHING.rows.is_empty()
