@@ -49,8 +49,8 @@ class Worse:
 class Replay:
     """One agent's recallable memories before and after the plan, and where each stands for a question.
 
-    Relevance is cosine (0 at least) times `rank_weight`, over the kinds the probe asked for; the words of the fused ranking are left
-    out, since no plan changes what a memory that stays says.
+    Relevance is cosine (0 at least) times `rank_weight`, over the kinds the probe asked for; the words of the fused
+    ranking are left out, since no plan changes what a memory that stays says.
     """
 
     def __init__(self, memories: pl.DataFrame, evidence: Evidence) -> None:
