@@ -51,6 +51,13 @@ class Interface:
                      status error { message } partitionNames } } }"""
         return self.ask(query, id=backfill_id)["partitionBackfillOrError"]
 
+    def failures(self) -> list[str]:
+        """Return what broke in the runs that failed: the step, and what it said."""
+        query = """{ runsOrError(filter: {statuses: [FAILURE]}) { ... on Runs { results { eventConnection { events {
+                     ... on ExecutionStepFailureEvent { stepKey error { message causes { message } } } } } } } } }"""
+        runs = self.ask(query)["runsOrError"]["results"]
+        return [str(event) for run in runs for event in run["eventConnection"]["events"] if event]
+
     def schedule(self, name: str) -> str:
         """Return whether a schedule is RUNNING or STOPPED."""
         query = """query ($of: ScheduleSelector!) { scheduleOrError(scheduleSelector: $of) { ... on Schedule {
