@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import resource
 import signal
 from collections.abc import Callable, Iterable
 from datetime import date
@@ -44,6 +45,12 @@ def by_kill(_name: str) -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
+def by_full_disk(_name: str) -> None:
+    """Let no file of this process grow beyond a kilobyte from here on."""
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1024, resource.getrlimit(resource.RLIMIT_FSIZE)[1]))
+
+
 def ended_at(point: str, way: Callable[[str], None]) -> Callable[[str], None]:
     """Return what a night is to do at its steps: end at one of them, each time it comes by."""
     return lambda name: way(name) if name == point else None
@@ -61,7 +68,7 @@ def night_outcome(url: str, home: Path, night: date, on_reach: Callable[[str], N
 
 def run_and_tell(answer: Connection, url: str, home: Path, night: date, point: str, way: str) -> None:
     """Run a night and send whether it succeeded and what failed, if there is still somebody to send it."""
-    ways = {"exception": by_exception, "exit": by_exit, "kill": by_kill}
+    ways = {"exception": by_exception, "exit": by_exit, "kill": by_kill, "full disk": by_full_disk}
     on_reach = ended_at(point, ways[way]) if way else failpoints.go_on
     outcome = night_outcome(url, home, night, on_reach)
     answer.send((outcome.is_success, outcome.failures))
