@@ -77,7 +77,7 @@ def described(many: Measured, one: Measured, stores: str) -> dict[str, Any]:
             f"{stores}; 3 % repeats, 1 % new values, 2 % as many recalls as facts; offline judge",
             "default policy but for the blast radius, which a first night over an import has to widen",
             f"each night in a process of its own, recorded in Dagster's own database; starting that process takes"
-            f" {one.again['start_s']:.1f} s more, once for a whole backfill; {NEWS_SHARE:.0%} new facts before the third",
+            f" {one.again['start_s']:.1f} s more, once for a whole backfill; {NEWS_SHARE:.0%} news before the third",
             f"many: {summed(many)}",
             f"one: {summed(one)}",
             *(f"{name}: {told(night)}" for name, night in (("many", many.full), ("one", one.full), ("news", one.news))),
