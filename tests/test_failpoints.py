@@ -95,8 +95,10 @@ def test_in_production_a_step_does_nothing():
 
 @pytest.mark.parametrize("point", POINTS)
 def test_a_night_that_ends_at_a_step_is_finished_as_if_nothing_had_been(store, tmp_path, undisturbed, point):
-    ends = [run_apart(store, tmp_path, NIGHT, point=point, way=way) for way in ("exception", "exit", "kill")]
-    finished = run_apart(store, tmp_path, NIGHT)
+    ways = ("exception", "exit", "kill")
+    is_kept = point == "snapshot in place"  # taken once and never again: each end needs a place of its own
+    ends = [run_apart(store, tmp_path / way if is_kept else tmp_path, NIGHT, point=point, way=way) for way in ways]
+    finished = run_apart(store, tmp_path / ways[-1] if is_kept else tmp_path, NIGHT)
 
     by_exception, *others = ends
     assert by_exception[0] == 0
