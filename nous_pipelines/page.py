@@ -93,9 +93,9 @@ class Tile:
 def page_of(report: NightReport) -> str:
     """Return the page; every text of a memory in it is escaped, and only our own script may run."""
     environment = templates()
-    script = source_of("page.js.txt")
+    script = source_of("page.js")
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    return environment.get_template("page.html.txt").render(
+    return environment.get_template("page.html").render(
         report=report,
         counts=report.counts,
         words=WORDS,
@@ -103,7 +103,7 @@ def page_of(report: NightReport) -> str:
         plots=[chart(plot, [(each.night, each.figures) for each in report.health]) for plot in PLOTS],
         box=charts,
         unfolded=UNFOLDED,
-        style=source_of("page.css.txt"),
+        style=source_of("page.css"),
         script=script,
         script_hash=f"sha256-{digest}",
     )
@@ -126,7 +126,7 @@ def templates() -> Environment:
     from jinja2 import DictLoader, Environment, StrictUndefined
 
     environment = Environment(
-        loader=DictLoader({"page.html.txt": source_of("page.html.txt")}),
+        loader=DictLoader({"page.html": source_of("page.html")}),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,

@@ -30,6 +30,7 @@ LOCATION = "nous_pipelines.definitions"
 REPOSITORY = "__repository__"
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
 UP_S = 300
+FETCH_S = 240
 NOUS = [sys.executable, "-W", "ignore", "-c", "from nous_online.cli.application import main; main()"]
 RANGE = 'input[placeholder^="ex: "], input[placeholder="No matching partitions"]'
 
@@ -130,6 +131,24 @@ def wait_until(condition: Callable[[], object], *, seconds: float, what: object)
 def installed_browser() -> str | None:
     """Return the path of a Chromium or Chrome, if this machine has one."""
     return next(filter(None, map(shutil.which, BROWSERS)), None)
+
+
+def why_no_browser(refusal: type[Exception]) -> str | None:
+    """Return why no browser can be started, None when one can."""
+    try:
+        with page_of("about:blank"):
+            return None
+    except refusal as error:
+        return str(error).splitlines()[0]
+
+
+def fetch_browser() -> bool:
+    """Have Playwright fetch its own Chromium; return whether it could."""
+    command = [sys.executable, "-m", "playwright", "install", "chromium"]
+    try:
+        return subprocess.run(command, capture_output=True, timeout=FETCH_S, check=False).returncode == 0  # noqa: S603
+    except subprocess.TimeoutExpired:
+        return False
 
 
 @contextmanager

@@ -1,7 +1,7 @@
 """The night as an operator lives with it: schedule on, a range of nights launched in a real browser, all of it green.
 
 The pictures go to the folder named in NOUS_ARTEFACTS, or to one of the test's own. Needs Playwright for Python and
-a Chromium or Chrome on PATH, or one that Playwright manages; it is skipped, with the reason, where they can't be had.
+a Chromium or Chrome on PATH, or one that Playwright can fetch; it is skipped, with the reason, where they can't be had.
 """
 
 from __future__ import annotations
@@ -14,7 +14,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from dagster_pages import LOCATION, RANGE, Interface, interface_over_a_history, page_of, wait_until
+from dagster_pages import (
+    LOCATION,
+    RANGE,
+    Interface,
+    fetch_browser,
+    interface_over_a_history,
+    page_of,
+    wait_until,
+    why_no_browser,
+)
 
 from nous_pipelines.nights import last_night
 
@@ -47,11 +56,11 @@ def nights() -> list[date]:
 def page(nights: list[date]) -> Iterator[tuple[Page, Interface]]:
     """A browser on the interface over a store of its own."""
     playwright = pytest.importorskip("playwright.sync_api", reason="Playwright for Python is not installed")
-    try:
-        with page_of("about:blank"):
-            pass
-    except playwright.Error as error:
-        pytest.skip(f"no browser can be started: {str(error).splitlines()[0]}")
+    reason = why_no_browser(playwright.Error)
+    if reason is not None and fetch_browser():
+        reason = why_no_browser(playwright.Error)
+    if reason is not None:
+        pytest.skip(f"no browser can be started: {reason}")
     with interface_over_a_history(nights) as interface, page_of(interface.address) as opened:
         yield opened, interface
 
