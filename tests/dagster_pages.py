@@ -146,7 +146,7 @@ def fetch_browser() -> bool:
     """Have Playwright fetch its own Chromium; return whether it could."""
     command = [sys.executable, "-m", "playwright", "install", "chromium"]
     try:
-        return subprocess.run(command, capture_output=True, timeout=FETCH_S, check=False).returncode == 0  # noqa: S603
+        return subprocess.run(command, capture_output=True, timeout=FETCH_S, check=False).returncode == 0
     except subprocess.TimeoutExpired:
         return False
 
