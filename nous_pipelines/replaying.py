@@ -11,7 +11,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from nous_pipelines.chunks import chunked
-from nous_pipelines.evidence import Evidence, final_successor
+from nous_pipelines.evidence import RECALLED, Evidence, final_successor
 from nous_pipelines.proposals import Plan, Proposal
 from nous_pipelines.transforms.vectors import vector_matrix
 
@@ -57,9 +57,11 @@ class Replay:
         self._ids = memories["id"].to_list()
         self._place = {memory: row for row, memory in enumerate(self._ids)}
         self._kinds = memories["kind"].to_numpy()
+        self._asked_for: dict[tuple[str, ...], NDArray[np.bool_]] = {}
         self._vectors = vector_matrix(memories["embedding"])
         self._before = memories["rank_weight"].to_numpy().astype(np.float32)
         self._after = self._weights_after(evidence)
+        self._weights = np.where(np.isfinite(self._after), self._after, -1)  # what has left stands behind all else
         self._raised = np.flatnonzero(self._after > self._before)
         self._successors = evidence.successors
 
@@ -80,12 +82,18 @@ class Replay:
 
     def _worse_of_block(self, probes: Sequence[Probe], vectors: Floats) -> Iterator[Worse]:
         raised = relevance(self._vectors[self._raised], vectors.T) * self._after[self._raised, None]
-        for column, probe in enumerate(probes):
-            for memory in probe.cited:
-                if memory in self._place and self._may_be_worse(memory, vectors[column], raised[:, column]):
-                    found = self.compared(memory, probe, vectors[column])
-                    if found is not None:
-                        yield found
+        suspects = [
+            (column, memory)
+            for column, probe in enumerate(probes)
+            for memory in probe.cited
+            if memory in self._place and self._may_be_worse(memory, vectors[column], raised[:, column])
+        ]
+        columns = sorted({column for column, _ in suspects})
+        cosines = relevance(self._vectors, vectors[columns].T)
+        for column, memory in suspects:
+            found = self.compared(memory, probes[column], cosines[:, columns.index(column)])
+            if found is not None:
+                yield found
 
     def _may_be_worse(self, memory: str, vector: Floats, raised: Floats) -> bool:
         """Tell whether the rank of a memory can have fallen at all: its own score fell, or another one's passed it."""
@@ -97,15 +105,17 @@ class Replay:
         overtaken = (raised > after + ROUNDING) & (self._raised != heir)
         return after < before - ROUNDING or bool(overtaken.any())
 
-    def compared(self, memory: str, probe: Probe, vector: Floats) -> Worse | None:
-        """Return how far down a memory falls, if it falls out of the results or further down outside of them."""
-        cosines = relevance(self._vectors, vector)
-        is_asked_for = np.isin(self._kinds, probe.types) if probe.types else np.ones(len(cosines), dtype=bool)
+    def compared(self, memory: str, probe: Probe, cosines: Floats) -> Worse | None:
+        """Return how far down a memory falls, if it falls out of the results or further down outside of them.
+
+        `cosines` are those of the probe's question to all memories.
+        """
+        is_asked_for = self._of_kinds(probe.types)
         heir = self._heir(memory)
         before = rank(cosines * self._before, self._place[memory], is_asked_for)
         if heir is None:
             return Worse(probe.query, memory, before, None, frozenset())
-        scores = self._scores_after(cosines)
+        scores = cosines * self._weights
         after = rank(scores, heir, is_asked_for)
         if after <= max(before, probe.limit):
             return None
@@ -113,9 +123,11 @@ class Replay:
         risen = frozenset(self._ids[place] for place in self._raised[passed] if place != heir)
         return Worse(probe.query, memory, before, after, risen)
 
-    def _scores_after(self, cosines: Floats) -> Floats:
-        stays = np.isfinite(self._after)
-        return np.where(stays, cosines * np.where(stays, self._after, 0), -np.inf)
+    def _of_kinds(self, types: tuple[str, ...]) -> NDArray[np.bool_]:
+        """Return which memories a question for some kinds was about; for none named it was about all."""
+        if types not in self._asked_for:
+            self._asked_for[types] = np.isin(self._kinds, types or RECALLED)
+        return self._asked_for[types]
 
     def _heir(self, memory: str) -> int | None:
         """Return the place of what a memory is found through after the plan; None where that is nothing."""

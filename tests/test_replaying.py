@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from nous_online.embedding import unit_rows
 from nous_pipelines.checks import CHECKS
 from nous_pipelines.proposals import Change, Read
-from nous_pipelines.replaying import Replay, probe_of, spared
+from nous_pipelines.replaying import Replay, probe_of, relevance, spared
 from nous_pipelines.transforms.vectors import vector_matrix
 
 
@@ -116,7 +116,7 @@ def test_the_shortcut_of_the_replay_never_hides_a_worse_rank(seed):
         found
         for one, vector in zip(probes, vectors, strict=True)
         for memory in one.cited
-        if (found := replay.compared(memory, one, vector))
+        if (found := replay.compared(memory, one, relevance(replay._vectors, vector)))
     ]
 
     assert list(replay.worse(probes, vectors)) == in_full
