@@ -186,6 +186,12 @@ def earlier_leaving(database: Database, plan: Plan) -> dict[str, list[int]]:
         return dict(connection.execute(SQL["earlier_leaving"], {"night": plan.night}).fetchall())
 
 
+def costs_of(database: Database, night: date) -> dict[str, float]:
+    """Return what language models cost each agent in a night, in US dollars, failed requests included."""
+    with database.transaction() as connection:
+        return dict(connection.execute(SQL["costs_of_night"], {"night": night}).fetchall())
+
+
 def applied_since(database: Database, night: date, moment: datetime) -> bool:
     """Tell whether a night before this one was applied after a moment."""
     with database.transaction() as connection:

@@ -93,6 +93,12 @@ order by e.id desc
 -- name: find_agents
 select id from heart.agents where (%(agent_ids)s::text[] = '{}' or id = any(%(agent_ids)s)) order by id
 
+-- name: costs_of_night
+select agent_id, sum(cost_usd)::double precision
+from heart.llm_requests
+where night = %(night)s and agent_id is not null
+group by agent_id
+
 -- name: applied_since
 -- Whether an earlier night changed something after a moment.
 select exists (
