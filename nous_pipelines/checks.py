@@ -145,15 +145,12 @@ def protected(evidence: Evidence) -> CheckResult:
 
 def budget(evidence: Evidence) -> CheckResult:
     """What the night's verdicts cost stays within the policy's limit for each agent."""
-    costs: dict[str, float] = {}
-    for proposal in evidence.plan.proposals:
-        costs[proposal.agent_id] = costs.get(proposal.agent_id, 0.0) + proposal.cost_usd
     over = [
         f"{agent_id} ({cost:.2f} USD of {evidence.policies.of(agent_id).max_cost_usd:.2f})"
-        for agent_id, cost in sorted(costs.items())
+        for agent_id, cost in sorted(evidence.costs.items())
         if cost > evidence.policies.of(agent_id).max_cost_usd
     ]
-    total = sum(costs.values())
+    total = sum(evidence.costs.values())
     if over:
         return failed("the night's verdicts cost more than max_cost_usd allows for", over, cost_usd=total)
     return held(f"the night's verdicts cost {total:.2f} USD", {"cost_usd": total})
@@ -162,8 +159,8 @@ def budget(evidence: Evidence) -> CheckResult:
 def recall_does_not_regress(evidence: Evidence) -> CheckResult:
     """What was recalled and used in the last nights stays findable: itself, or the memory that takes its place.
 
-    Each probe's question is asked again, before the plan and after it. A used memory may not fall out of the probe's
-    result length, nor further down when it was outside already.
+    Each probe's question is asked again, before the plan and after it. A used memory may not vanish, and one that was
+    among the probe's answers may not fall out of them. A judged update may: it is no other wording of what it replaces.
     """
     sentences = [str(found) for found in worse(evidence)]
     checked = len(usable(evidence.probes))
@@ -175,7 +172,7 @@ def recall_does_not_regress(evidence: Evidence) -> CheckResult:
 def effect(evidence: Evidence) -> CheckResult:
     """Every row a phase had to decide about, of every agent, is in a proposal or was left for a reason it gives."""
     missing = [
-        f"{phase.name} of {agent_id} ({rows} of {phase.eligible[agent_id]} rows)"
+        f"{phase.name} of {agent_id} ({rows} of {phase.eligible.get(agent_id, 0)} rows)"
         for phase in evidence.phases
         for agent_id, rows in phase.unexplained().items()
     ]

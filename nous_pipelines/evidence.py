@@ -45,6 +45,8 @@ class Evidence:
     phases: Sequence[Phase]
     earlier_leaving: Mapping[str, Sequence[int]]
     """For each agent, how many memories each of its last 14 nights retired."""
+    costs: Mapping[str, float]
+    """What language models cost this night, in US dollars, by agent."""
     policies: Policies
     judge: Judge
 
@@ -69,6 +71,17 @@ class Evidence:
             for change in proposal.changes
             if change.set.get("superseded_by")
         }
+
+    @cached_property
+    def updated(self) -> frozenset[str]:
+        """The memories that give way to a later value, which need not answer the questions they answered."""
+        return frozenset(
+            change.id
+            for proposal in self.plan.proposals
+            if proposal.kind == "supersede"
+            for change in proposal.changes
+            if change.set.get("superseded_by")
+        )
 
     @cached_property
     def archived(self) -> frozenset[str]:

@@ -57,12 +57,17 @@ class Phase:
             reasons[reason] = reasons.get(reason, 0) + rows
 
     def unexplained(self) -> Counts:
-        """Return, for each agent, how many rows were neither proposed nor left with a reason; none, if all is well."""
+        """Return by how many rows each agent's account does not come out; none, if all is well.
+
+        Positive: rows neither proposed nor left with a reason. Negative: rows counted twice, which could hide others.
+        """
         missing = {
-            agent_id: rows - self.proposed.get(agent_id, 0) - sum(self.left.get(agent_id, {}).values())
-            for agent_id, rows in self.eligible.items()
+            agent_id: self.eligible.get(agent_id, 0)
+            - self.proposed.get(agent_id, 0)
+            - sum(self.left.get(agent_id, {}).values())
+            for agent_id in {**self.eligible, **self.proposed, **self.left}
         }
-        return {agent_id: rows for agent_id, rows in missing.items() if rows > 0}
+        return {agent_id: rows for agent_id, rows in missing.items() if rows}
 
     def reasons(self) -> Counts:
         """Return how many rows were left for each reason, over all agents."""

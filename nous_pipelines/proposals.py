@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from datetime import date
 from functools import cached_property
@@ -30,6 +30,10 @@ PRECEDENCE = (
 
 Merging goes first since it decides which memory the others would have to speak of.
 """
+
+
+RETIRED = ("superseded", "archived", "quarantined")
+"""States of memories that are out of use."""
 
 
 @dataclass(frozen=True)
@@ -80,6 +84,21 @@ class Proposal:
     def id(self) -> UUID:
         """The same proposal of the same night always has the same id, so that a retry finds itself."""
         return uuid5(NAMESPACE, "\n".join((self.night.isoformat(), self.agent_id, self.kind, *self.targets)))
+
+    @cached_property
+    def changed(self) -> frozenset[tuple[str, str]]:
+        """What it changes, by agent and id."""
+        return frozenset((self.agent_id, change.id) for change in self.changes)
+
+    @cached_property
+    def read(self) -> frozenset[tuple[str, str]]:
+        """What it was decided on, by agent and id."""
+        return frozenset((self.agent_id, entry.id) for entry in self.read_set)
+
+    @cached_property
+    def retired(self) -> frozenset[tuple[str, str]]:
+        """What it takes out of use, by agent and id."""
+        return frozenset((self.agent_id, change.id) for change in self.changes if change.set.get("state") in RETIRED)
 
     def as_dict(self) -> dict[str, Any]:
         """Return the proposal as plain JSON values."""
@@ -145,20 +164,41 @@ def planned(night: date, proposals: Iterable[Proposal], *, agent_ids: Sequence[s
     """Resolve conflicts by the written precedence and return the plan.
 
     A memory is changed by one proposal a night; a later one that reads or changes it would be decided on what is
-    no longer true, so it waits.
+    no longer true, so it waits. So does one that would take out of use what an earlier one relies on: a successor.
     """
     taken: set[tuple[str, str]] = set()
+    relied_on: set[tuple[str, str]] = set()
     kept: list[Proposal] = []
     waiting: list[Proposal] = []
-    for proposal in sorted(proposals, key=lambda p: (PRECEDENCE.index(p.kind), p.agent_id, p.id)):
-        changed = {(proposal.agent_id, change.id) for change in proposal.changes}
-        read = {(proposal.agent_id, entry.id) for entry in proposal.read_set}
-        if taken & (changed | read):
+    found = list(proposals)
+    for proposal in sorted(found, key=precedence_among(found)):
+        if taken & (proposal.changed | proposal.read) or relied_on & proposal.retired:
             waiting.append(proposal)
         else:
-            taken |= changed
+            taken |= proposal.changed
+            relied_on |= proposal.read
             kept.append(proposal)
     return Plan(night, tuple(sorted(agent_ids)), policy, tuple(kept), tuple(waiting))
+
+
+def precedence_among(proposals: Iterable[Proposal]) -> Callable[[Proposal], tuple[Any, ...]]:
+    """Return the order in which proposals are planned and applied.
+
+    A supersession goes before the merges when it only reads what they change and they retire nothing it reads: both
+    can be carried out then, in this order. Otherwise a value that is repeated every day would wait for ever.
+    """
+    changed: set[tuple[str, str]] = set()
+    retired: set[tuple[str, str]] = set()
+    for merge in proposals:
+        if merge.kind == "merge":
+            changed |= merge.changed
+            retired |= merge.retired
+
+    def place(proposal: Proposal) -> tuple[Any, ...]:
+        is_free = proposal.kind == "supersede" and not (proposal.changed & changed or proposal.read & retired)
+        return (not is_free, PRECEDENCE.index(proposal.kind), proposal.agent_id, proposal.id)
+
+    return place
 
 
 def vars_of(value: Read | Proposal) -> dict[str, Any]:

@@ -18,7 +18,10 @@ from nous_pipelines.transforms.vectors import vector_matrix
 Floats = NDArray[np.float32]
 RANKING = ("promote", "demote")
 """The kinds that move a memory's weight: either may raise it, since a demotion is also taken back by steps."""
+REWORDING = ("merge", "share")
+"""The kinds after which a memory is found through another wording of the same."""
 PROBES_AT_ONCE = 64  # with 100,000 memories 26 MB of scores
+SAMPLED = 2048  # memories that are enough to see that one is far from the first answers
 ROUNDING = 1e-6  # of a float32 product: a memory is not overtaken by its own rounding error
 
 
@@ -63,7 +66,8 @@ class Replay:
         self._after = self._weights_after(evidence)
         self._weights = np.where(np.isfinite(self._after), self._after, -1)  # what has left stands behind all else
         self._raised = np.flatnonzero(self._after > self._before)
-        self._successors = evidence.successors
+        self._successors, self._updated = evidence.successors, evidence.updated
+        self._stride = max(len(self._ids) // SAMPLED, 1)
 
     def _weights_after(self, evidence: Evidence) -> Floats:
         """Return what each memory's relevance is multiplied with after the plan; minus infinity once it has left."""
@@ -82,11 +86,14 @@ class Replay:
 
     def _worse_of_block(self, probes: Sequence[Probe], vectors: Floats) -> Iterator[Worse]:
         raised = relevance(self._vectors[self._raised], vectors.T) * self._after[self._raised, None]
+        sampled = relevance(self._vectors[:: self._stride], vectors.T) * self._before[:: self._stride, None]
         suspects = [
             (column, memory)
             for column, probe in enumerate(probes)
             for memory in probe.cited
-            if memory in self._place and self._may_be_worse(memory, vectors[column], raised[:, column])
+            if memory in self._place
+            and self._may_be_worse(memory, vectors[column], raised[:, column])
+            and not self._is_far(memory, probe, vectors[column], sampled[:, column])
         ]
         columns = sorted({column for column, _ in suspects})
         cosines = relevance(self._vectors, vectors[columns].T)
@@ -100,15 +107,25 @@ class Replay:
         place, heir = self._place[memory], self._heir(memory)
         if heir is None:
             return True
+        if memory in self._updated:
+            return False
         before = float(relevance(self._vectors[place], vector)) * self._before[place]
         after = float(relevance(self._vectors[heir], vector)) * self._after[heir]
         overtaken = (raised > after + ROUNDING) & (self._raised != heir)
         return after < before - ROUNDING or bool(overtaken.any())
 
-    def compared(self, memory: str, probe: Probe, cosines: Floats) -> Worse | None:
-        """Return how far down a memory falls, if it falls out of the results or further down outside of them.
+    def _is_far(self, memory: str, probe: Probe, vector: Floats, sampled: Floats) -> bool:
+        """Tell whether a sample of memories alone shows that a memory was not among the answers before."""
+        place = self._place[memory]
+        score = float(relevance(self._vectors[place], vector)) * self._before[place]
+        ahead = (sampled > score + ROUNDING) & self._of_kinds(probe.types)[:: self._stride]
+        return self._heir(memory) is not None and int(ahead.sum()) >= probe.limit
 
-        `cosines` are those of the probe's question to all memories.
+    def compared(self, memory: str, probe: Probe, cosines: Floats) -> Worse | None:
+        """Return how far down a memory falls, if it vanishes or was among the answers and falls out of them.
+
+        `cosines` are those of the probe's question to all memories. One that was not among the answers by cosine was
+        found by its words: its rank says nothing, before or after.
         """
         is_asked_for = self._of_kinds(probe.types)
         heir = self._heir(memory)
@@ -117,7 +134,7 @@ class Replay:
             return Worse(probe.query, memory, before, None, frozenset())
         scores = cosines * self._weights
         after = rank(scores, heir, is_asked_for)
-        if after <= max(before, probe.limit):
+        if after <= probe.limit or before > probe.limit or memory in self._updated:
             return None
         passed = scores[self._raised] > scores[heir] + ROUNDING
         risen = frozenset(self._ids[place] for place in self._raised[passed] if place != heir)
@@ -168,9 +185,8 @@ def worse(evidence: Evidence, *, agent_ids: Collection[str] | None = None) -> li
 def worse_of_agent(memories: pl.DataFrame, recalls: pl.DataFrame, evidence: Evidence) -> list[Worse]:
     """Return what one agent would find worse; `recalls` are its probes with a vector."""
     widths = memories["embedding"].list.len().unique().to_list()
-    asked = recalls.filter(
-        pl.col("embedding").list.len().is_in(widths)
-    )  # of the space in use: others can't be compared
+    is_comparable = pl.col("embedding").list.len().is_in(widths)
+    asked = recalls.filter(is_comparable)
     probes = [probe_of(row) for row in asked.select("query", "types", "result_limit", "cited_ids").to_dicts()]
     return list(Replay(memories, evidence).worse(probes, vector_matrix(asked["embedding"]))) if probes else []
 
@@ -181,23 +197,32 @@ def probe_of(row: Mapping[str, Any]) -> Probe:
 
 
 def spared(evidence: Evidence) -> Plan:
-    """Return the plan with those rank proposals waiting whose memory would rise past one that was used.
+    """Return the plan with those proposals waiting that would hide what was used.
 
-    Rising is worth less than staying found: a promotion that would push a cited memory out of its probe's answer is
-    held back, again and again until none is left that does. What is worse without any such rise is left to the check.
+    A promotion that rises past a used memory, and a merge whose wording answers its probe no longer, are worth less
+    than staying found: they are held back, again and again until none is left that does harm. What vanishes without an
+    heir is left to the check, which stops the night.
     """
     agents: Collection[str] | None = None
     while True:
-        risen = {memory for found in worse(evidence, agent_ids=agents) for memory in found.risen}
-        rising = [
-            proposal
-            for proposal in evidence.plan.proposals
-            if proposal.kind in RANKING and risen & {change.id for change in proposal.changes}
-        ]
-        if not rising:
+        found = [each for each in worse(evidence, agent_ids=agents) if each.after is not None]
+        harmful = harming(found, evidence.plan)
+        if not harmful:
             return evidence.plan
-        agents = {proposal.agent_id for proposal in rising}
-        evidence = replace(evidence, plan=held_back(evidence.plan, rising))
+        agents = {proposal.agent_id for proposal in harmful}
+        evidence = replace(evidence, plan=held_back(evidence.plan, harmful))
+
+
+def harming(found: Sequence[Worse], plan: Plan) -> list[Proposal]:
+    """Return the promotions that pushed used memories down or, where there are none, the merges that retired them."""
+    risen = {memory for each in found for memory in each.risen}
+    hidden = {each.memory for each in found if not each.risen}
+    return [
+        proposal
+        for proposal in plan.proposals
+        if (proposal.kind in RANKING and (risen | hidden) & {change.id for change in proposal.changes})
+        or (proposal.kind in REWORDING and hidden & {memory for _, memory in proposal.retired})
+    ]
 
 
 def held_back(plan: Plan, proposals: Sequence[Proposal]) -> Plan:

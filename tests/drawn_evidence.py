@@ -45,6 +45,7 @@ def evidence(*proposals, facts=FACTS, **changes):
         "phases": [],
         "probes": pl.DataFrame(schema=RECALLS),
         "earlier_leaving": {},
+        "costs": {},
         "policies": Policies(),
         "judge": OfflineJudge(),
     }

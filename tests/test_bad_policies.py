@@ -68,7 +68,7 @@ def test_a_judge_that_says_same_of_everything_is_stopped_and_the_report_says_why
     assert "max_leaving_share" in told
 
 
-def test_the_probes_stop_merges_that_would_hide_what_was_used(heart, run, owner, monkeypatch):
+def test_merges_that_would_hide_what_was_used_wait_whatever_the_judge_says(heart, run, owner, monkeypatch):
     used = "The Lima office is led by Mina."
     remember(heart, used, "Mina likes Lima tea", "Mina flew to Lima")
     remember(heart, *(office for office in OFFICES if office != used), trust=90)  # what is merged goes into these
@@ -79,8 +79,9 @@ def test_the_probes_stop_merges_that_would_hide_what_was_used(heart, run, owner,
 
     outcome = run(candidate_similarity=0.7, neighbour_similarity=0.7)
 
-    assert "recall_does_not_regress" in failed(outcome)
-    assert "“Lima Mina office”" in markdown_of(outcome.report)
+    assert "recall_does_not_regress" not in failed(outcome)
+    assert outcome.report.waiting
+    assert all(used in each.told for each in outcome.report.waiting)
     assert everything(owner) == before
 
 

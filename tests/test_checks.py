@@ -191,12 +191,13 @@ def test_each_canary_alone_stops_the_night(wrong):
 
 
 def test_verdicts_that_cost_more_than_the_policy_allows_stop_the_night():
-    dear = replace(merge("a", "b"), cost_usd=1.5)
+    dear = {"aria": 1.5, "ben": 0.5}
 
-    assert CHECKS["budget"](evidence(dear)).passed
-    result = CHECKS["budget"](evidence(dear, policies=Policies({"max_cost_usd": 1})))
+    assert CHECKS["budget"](evidence(costs=dear)).passed
+    result = CHECKS["budget"](evidence(costs=dear, policies=Policies({"max_cost_usd": 1})))
     assert not result.passed
     assert "aria (1.50 USD of 1.00)" in result.description
+    assert "ben" not in result.description
 
 
 def found(**left):
@@ -219,6 +220,10 @@ def test_a_night_that_passes_over_rows_without_a_word_is_stopped():
 
 def test_a_night_that_says_why_it_left_every_row_may_go_on():
     assert CHECKS["effect"](evidence(phases=[found(pinned=2)])).passed
+
+
+def test_a_row_that_is_counted_twice_can_not_hide_another():
+    assert not CHECKS["effect"](evidence(phases=[found(pinned=3)])).passed
 
 
 def test_one_agent_does_not_excuse_another():

@@ -129,3 +129,37 @@ def test_json_is_written_one_way_only_and_refuses_what_is_no_number():
     assert canonical_json({"b": 1, "a": "ü"}) == '{"a":"ü","b":1}'
     with pytest.raises(ValueError, match="JSON compliant"):
         canonical_json({"a": float("nan")})
+
+
+def superseding(earlier, later):
+    """A supersession that changes only the earlier fact and relies on the later one."""
+    change = Change("fact", earlier, set={"state": "superseded", "superseded_by": later})
+    return merge(later, earlier, kind="supersede", changes=(change,))
+
+
+def test_a_value_that_is_repeated_every_day_still_replaces_its_predecessor():
+    repeated, replaced = merge("monday", "monday again"), superseding("friday", "monday")
+
+    plan = plan_of(repeated, replaced)
+
+    assert plan.proposals == (replaced, repeated)
+    assert plan.waiting == ()
+
+
+def test_a_supersession_waits_when_its_heir_is_merged_away():
+    away, replaced = merge("monday", "monday again"), superseding("friday", "monday again")
+
+    plan = plan_of(away, replaced)
+
+    assert plan.proposals == (away,)
+    assert plan.waiting == (replaced,)
+
+
+def test_what_takes_another_memory_s_place_tonight_is_not_archived_tonight():
+    replaced = superseding("friday", "monday")
+    archived = archive("monday")
+
+    plan = plan_of(archived, replaced)
+
+    assert plan.proposals == (replaced,)
+    assert plan.waiting == (archived,)

@@ -133,12 +133,51 @@ def test_a_promotion_that_would_hide_a_used_memory_waits_and_the_night_goes_on()
     assert CHECKS["recall_does_not_regress"](replace(wanted, plan=plan)).passed
 
 
-def test_what_is_worse_without_any_promotion_is_left_to_the_check():
+def test_a_merge_that_would_hide_a_used_memory_waits_as_well():
     asked = probe("b", vector=(0.6, 0.8, 0.0))
     wanted = evidence(merge("a", "b"), probes=asked)
 
+    plan = spared(wanted)
+
+    assert [proposal.kind for proposal in plan.waiting] == ["merge"]
+    assert CHECKS["recall_does_not_regress"](replace(wanted, plan=plan)).passed
+
+
+def test_what_vanishes_without_an_heir_is_left_to_the_check():
+    wanted = evidence(gone("b", state="archived"), probes=probe("b", vector=VECTORS["b"]))
+
     assert spared(wanted) is wanted.plan
     assert not CHECKS["recall_does_not_regress"](wanted).passed
+
+
+def test_a_later_value_need_not_answer_the_question_the_earlier_one_answered():
+    asked = probe("b", vector=(0.6, 0.8, 0.0))
+
+    assert CHECKS["recall_does_not_regress"](evidence(merge("a", "b", kind="supersede"), probes=asked)).passed
+
+
+def test_a_memory_that_its_words_found_and_its_vector_did_not_says_nothing():
+    asked = probe("a", vector=(0.0, 1.0, 0.0))  # third by cosine, and only one answer was wanted
+
+    assert CHECKS["recall_does_not_regress"](evidence(merge("d", "a"), probes=asked)).passed
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(0, 10_000))
+def test_a_sample_never_hides_what_the_whole_would_show(seed):
+    rng = np.random.default_rng(seed)
+    names = [f"m{number:03}" for number in range(120)]
+    vectors = unit_rows(rng.standard_normal((120, 4)).astype(np.float32))
+    facts = drawn_facts("id\n---\n" + "\n".join(names), vectors=dict(zip(names, vectors.tolist(), strict=True)))
+    plan = [reweighted(name, float(rng.choice([0.5, 4.0]))) for name in rng.permutation(names)[:30]]
+    cited = rng.permutation(names)[:12]
+    asked = pl.concat([probe(*cited, vector=vectors[place].tolist(), limit=5) for place in range(8)])
+    about = evidence(*plan, facts=facts, probes=asked)
+    whole, sampled = (Replay(about.searchable(["aria"]), about) for _ in range(2))
+    sampled._stride = 7
+    probes, questions = [probe_of(row) for row in asked.to_dicts()], vector_matrix(asked["embedding"])
+
+    assert list(sampled.worse(probes, questions)) == list(whole.worse(probes, questions))
 
 
 def test_a_promotion_that_is_held_back_may_uncover_another_that_hides():

@@ -2,7 +2,7 @@
 
 from datetime import date
 
-from nous_pipelines.apply import earlier_leaving
+from nous_pipelines.apply import costs_of, earlier_leaving
 from nous_pipelines.evidence import Evidence, searchable_of, standing_of
 from nous_pipelines.phases import PHASES
 from nous_pipelines.proposals import Plan
@@ -19,6 +19,7 @@ def evidence_about(made: Plan, night: date, night_run: NightRun) -> Evidence:
         probes=taken.table("recalls"),
         phases=[files.read_phase(name) for name in PHASES],
         earlier_leaving=earlier_leaving(night_run.database, made),
+        costs=costs_of(night_run.database, night),
         policies=night_run.policies(night),
         judge=night_run.judge,
     )
