@@ -23,9 +23,11 @@ REPEAT_SHARE, UPDATE_SHARE = 0.03, 0.01
 """Of a hundred facts three say what another said, and one gives a thing another value."""
 REPEAT_CLOSENESS, UPDATE_CLOSENESS = 0.985, 0.95
 """Cosines to what they repeat or change, as MiniLM gives such pairs."""
+QUESTION_CLOSENESS = 0.7
+"""Cosine of a question to the fact that answers it."""
 FACT_DAYS, EPISODE_DAYS = 100, 120
 RECALLS_PER_1000 = 20
-RESULTS, CITED = 10, 2
+RESULTS, CITED = 10, 1
 EPISODE_SENTENCES = 12
 COLUMNS = ("content", "subject", "slot", "learned_at", "embedding")
 THINGS = "The {} port of {} is {}."
@@ -120,18 +122,18 @@ def store_episodes(connection: psycopg.Connection, agent_id: str, world: World, 
         connection.execute(SQL[statement], {"agent_id": agent_id})
 
 
-def store_recalls(connection: psycopg.Connection, agent_id: str, world: World, count: int, *, until: datetime) -> None:
-    """Store what was recalled in the last two months and what of it was used, and count it as usage."""
+def store_recalls(connection: psycopg.Connection, agent_id: str, facts: Facts, count: int, *, until: datetime) -> None:
+    """Store what was asked in the last two months, each time near a fact that was then used, and count it as usage."""
     rng = np.random.default_rng(count)
     ids = [row[0] for row in connection.execute(SQL["fact_ids"], {"agent_id": agent_id})]
-    asked = world.questions(count)
-    uneven = (len(ids) * rng.random((count, RESULTS)) ** 3).astype(int)  # some are asked for again and again
-    for place, (text, vector) in enumerate(zip(asked.texts, asked.vectors, strict=True)):
-        results = [ids[each] for each in dict.fromkeys(uneven[place].tolist())]
+    shown = (len(ids) * rng.random((count, RESULTS)) ** 3).astype(int)  # some are asked for again and again
+    questions = beside(facts.vectors[shown[:, 0]], QUESTION_CLOSENESS, rng)
+    for places, vector in zip(shown.tolist(), questions, strict=True):
+        results = [ids[place] for place in dict.fromkeys(places)]
         row = {
             "agent_id": agent_id,
             "at": until - timedelta(days=60 * float(rng.random())),
-            "query": text,
+            "query": f"what of {facts.texts[places[0]]}",
             "embedding": Vector(vector),
             "space_id": SPACE.id,
             "results": results,
@@ -148,8 +150,9 @@ def fill(url: str, agents: dict[str, int], *, episodes: int, night: date) -> Non
         register_vector(connection)
         connection.execute(SQL["store_space"], {"id": SPACE.id, "dimensions": SPACE.dimensions})
         for seed, (agent_id, count) in enumerate(agents.items()):
-            store_facts(connection, agent_id, drawn_facts(world, count, until=until, days=FACT_DAYS, seed=seed))
-            store_recalls(connection, agent_id, world, count * RECALLS_PER_1000 // 1000, until=until)
+            facts = drawn_facts(world, count, until=until, days=FACT_DAYS, seed=seed)
+            store_facts(connection, agent_id, facts)
+            store_recalls(connection, agent_id, facts, count * RECALLS_PER_1000 // 1000, until=until)
             if episodes:
                 store_episodes(connection, agent_id, world, episodes, until=until)
     with psycopg.connect(url, autocommit=True) as connection:
