@@ -221,10 +221,7 @@ def nights_of(trace: Trace, policy: NightPolicy, *, every: int) -> Forgotten:
     for day in range(first + policy.unused_after_days, last, every):
         facts, uses = known_on(trace, learned, archived, day)
         phase = forgetting_phase_of(
-            facts,
-            pl.DataFrame(schema=PROCEDURES),
-            uses,
-            undone=pl.DataFrame(schema=UNDONE),
+            {"facts": facts, "uses": uses, **{name: pl.DataFrame(schema=schema) for name, schema in NONE_OF.items()}},
             policy=policy,
             night=date(1970, 1, 1) + timedelta(days=day),
         )
@@ -300,7 +297,6 @@ STILL: Mapping[str, pl.Expr] = {
     "last_used_at": NO_MOMENT,
 }
 """What a trace says nothing about."""
-UNDONE = {"agent_id": pl.String, "kind": pl.String, "targets": pl.List(pl.String)}
 PROCEDURES = {
     **dict.fromkeys(PROCEDURE_COLUMNS, pl.Int64),
     **dict.fromkeys(("agent_id", "id", "state"), pl.String),
@@ -308,6 +304,12 @@ PROCEDURES = {
     **dict.fromkeys(("learned_at", "archived_at"), pl.Datetime("us", "UTC")),
     "related_procedures": pl.List(pl.String),
 }
+NONE_OF = {
+    "procedures": PROCEDURES,
+    "contradictions": {"agent_id": pl.String, "memory_a": pl.String, "memory_b": pl.String, "status": pl.String},
+    "undone": {"agent_id": pl.String, "kind": pl.String, "targets": pl.List(pl.String)},
+}
+"""Tables of which a trace has nothing."""
 
 
 def archive_metrics(found: Forgotten, items: int) -> dict[str, float]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import polars as pl
 import pytest
+from drawn import drawn
+from drawn_pairs import CONTRADICTIONS
 from drawn_uses import NIGHT, NONE_UNDONE, days_before, facts, procedures, undone, uses
 
 from nous_online.errors import InvalidInput
@@ -22,12 +24,15 @@ def asked(*rows):
     return uses("\n".join(["memory_id | days_ago", "---|---", *(rows or ASKED)]))
 
 
-def phase(known=None, *, learned=None, used=None, taken_back=NONE_UNDONE, policy=AT_ONCE):
+def phase(known=None, *, learned=None, used=None, taken_back=NONE_UNDONE, contradictions=None, policy=AT_ONCE):
     return forgetting_phase_of(
-        facts() if known is None else known,
-        procedures() if learned is None else learned,
-        asked() if used is None else used,
-        undone=taken_back,
+        {
+            "facts": facts() if known is None else known,
+            "procedures": procedures() if learned is None else learned,
+            "uses": asked() if used is None else used,
+            "contradictions": pl.DataFrame(schema=CONTRADICTIONS) if contradictions is None else contradictions,
+            "undone": taken_back,
+        },
         policy=policy,
         night=NIGHT,
     )
@@ -143,6 +148,42 @@ def test_an_unused_fact_stays_for_a_reason(column, value, reason):
 
     assert found.proposals == []
     assert found.left == {"aria": {reason: 1}}
+
+
+@pytest.mark.parametrize(("status", "leaves"), [("open", []), ("resolved", ["a", "b"])])
+def test_a_fact_an_open_contradiction_names_stays_whatever_its_own_mark_says(status, leaves):
+    known = facts(f"id | learned_at\n---|---\na | {OLD}\nb | {OLD}")
+    against = drawn(f"memory_a | memory_b | status\n---|---|---\nb | a | {status}", CONTRADICTIONS,
+                    usual={"agent_id": "aria"})  # fmt: skip
+
+    found = phase(known, contradictions=against)
+
+    assert sorted(proposal.targets[0] for proposal in found.proposals) == leaves
+    assert found.left == ({} if leaves else {"aria": {"in an open contradiction": 2}})
+
+
+def test_a_superseded_fact_an_open_contradiction_names_stays():
+    against = drawn("memory_a | memory_b\n---|---\na | c", CONTRADICTIONS, usual={"agent_id": "aria", "status": "open"})
+
+    assert phase(superseded("subject\n-"), contradictions=against).left == {"aria": {"in an open contradiction": 1}}
+
+
+@pytest.mark.parametrize("rewound", ["no", "yes"])
+def test_what_a_person_said_stays_said_after_mergers_with_what_a_tool_wrote(rewound):
+    at = days_before(40).isoformat()[:10]
+    known = facts(f"""
+        id | state      | superseded_by | superseded_at | learned_at | source_kind | is_rewound | last_used_at
+        ---|------------|---------------|---------------|------------|-------------|------------|-------------
+        a  | superseded | b             | {at}          | 2026-01-02 | user        | {rewound}  | 2026-06-20
+        b  | superseded | c             | {at}          | 2026-01-01 | tool        | no         | 2026-06-20
+        c  | active     | -             | -             | 2026-01-01 | tool        | no         | -
+        d  | active     | -             | -             | 2026-01-01 | tool        | no         | -
+    """)
+
+    found = phase(known)
+
+    assert [proposal.targets for proposal in found.proposals] == [("d",)]
+    assert found.left["aria"]["a person said it"] == 1
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from nous_pipelines.assets.facts import judgements
 from nous_pipelines.assets.nights import night_asset, night_of
 from nous_pipelines.phases import united
 from nous_pipelines.resources import NightRun, as_metadata
-from nous_pipelines.transforms.forgetting import FACT_COLUMNS, PROCEDURE_COLUMNS, forgetting_phase_of
+from nous_pipelines.transforms.forgetting import COLUMNS, forgetting_phase_of
 
 
 @night_asset(
@@ -18,10 +18,7 @@ def forgetting_proposals(context: dg.AssetExecutionContext, night_run: NightRun)
     night = night_of(context)
     parts = [
         forgetting_phase_of(
-            chunk.table("facts", columns=FACT_COLUMNS),
-            chunk.table("procedures", columns=PROCEDURE_COLUMNS),
-            chunk.table("uses"),
-            undone=chunk.table("undone"),
+            {name: chunk.table(name, columns=columns) for name, columns in COLUMNS.items()},
             policy=chunk.policy,
             night=night,
         )

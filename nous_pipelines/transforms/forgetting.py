@@ -31,28 +31,29 @@ PROCEDURE_COLUMNS = (
     *KEY, "state", "is_pinned", "is_rewound", "row_version", "learned_at", "archived_at", "related_procedures",
     "retrieved_count", "cited_count", "activation_count", "success_count", "failure_count",
 )  # fmt: skip
-"""What is read of a fact, and of a procedure."""
+COLUMNS = {
+    "facts": FACT_COLUMNS,
+    "procedures": PROCEDURE_COLUMNS,
+    "uses": None,
+    "contradictions": ("agent_id", "memory_a", "memory_b", "status"),
+    "undone": ("agent_id", "kind", "targets"),
+}
+"""What is read of each table; None: all of it."""
 NO = pl.lit(value=False)
 
 
-def forgetting_phase_of(
-    facts: pl.DataFrame,
-    procedures: pl.DataFrame,
-    uses: pl.DataFrame,
-    *,
-    undone: pl.DataFrame,
-    policy: NightPolicy,
-    night: date,
-) -> Phase:
+def forgetting_phase_of(tables: Mapping[str, pl.DataFrame], *, policy: NightPolicy, night: date) -> Phase:
     """Return an archive proposal for each memory that leaves, and for the others past their age why they stay.
 
-    Tables as in the snapshot; `uses` is what happened per memory and day in the last `WINDOW_DAYS`.
+    `tables` are those of the snapshot: facts, procedures, contradictions, undone, and `uses`: what happened per memory
+    and day in the last `WINDOW_DAYS`.
     """
-    taken = taken_back(undone)
+    taken = taken_back(tables["undone"])
+    facts = stated(in_contradiction(tables["facts"], tables["contradictions"]))
     due = pl.concat(
         [
             past_grace(facts, taken, policy=policy, night=night),
-            unused(facts, procedures, uses, taken, policy=policy, night=night),
+            unused(facts, tables["procedures"], tables["uses"], taken, policy=policy, night=night),
         ],
         how="diagonal_relaxed",
     ).sort(KEY)
@@ -76,11 +77,27 @@ def taken_back(undone: pl.DataFrame) -> pl.DataFrame:
     )
 
 
+def in_contradiction(facts: pl.DataFrame, contradictions: pl.DataFrame) -> pl.DataFrame:
+    """Add whether a fact `is_open`: it says so, or a contradiction that is open names it, whatever it says."""
+    named = contradictions.filter(pl.col("status") == "open")
+    sides = pl.concat([named.select("agent_id", id=side) for side in ("memory_a", "memory_b")]).unique()
+    is_open = (pl.col("contradiction_status") == "open") | pl.col("is_named").fill_null(NO)
+    return facts.join(sides.with_columns(is_named=pl.lit(value=True)), on=KEY, how="left").with_columns(is_open=is_open)
+
+
+def stated(facts: pl.DataFrame) -> pl.DataFrame:
+    """Add whether a fact `is_stated`: a person said it, or said what it took the place of, at any remove."""
+    of = heirs(facts.with_columns(is_rewound=NO))
+    said = facts.filter(pl.col("source_kind") == "user").select(KEY)
+    passed_on = of.join(said, on=KEY, how="semi").select("agent_id", id="heir_id")
+    every = pl.concat([said, passed_on]).unique().with_columns(is_stated=pl.lit(value=True))
+    return facts.join(every, on=KEY, how="left").with_columns(pl.col("is_stated").fill_null(NO))
+
+
 def past_grace(facts: pl.DataFrame, taken: pl.DataFrame, *, policy: NightPolicy, night: date) -> pl.DataFrame:
     """Return the facts superseded longer ago than the grace, with why each `stays` (null: it leaves)."""
     grace = pl.lit(end_of(night) - timedelta(days=policy.superseded_grace_days))
     after = facts.select("agent_id", superseded_by="id", heir_version="row_version", heir_state="state")
-    is_open = pl.col("contradiction_status") == "open"
     stays = (
         pl.when("is_pinned")
         .then(pl.lit("pinned"))
@@ -88,7 +105,7 @@ def past_grace(facts: pl.DataFrame, taken: pl.DataFrame, *, policy: NightPolicy,
         .then(pl.lit("changed after the end of the night"))
         .when("is_taken_back")
         .then(pl.lit("a person brought it back"))
-        .when(is_open)
+        .when("is_open")
         .then(pl.lit("in an open contradiction"))
         .when((pl.col("heir_state") == "quarantined").fill_null(value=True))
         .then(pl.lit("its successor is not there"))
@@ -140,13 +157,13 @@ def lives_of_facts(facts: pl.DataFrame) -> pl.DataFrame:
         "row_version",
         "learned_at",
         "retrieved_count",
+        "is_open",
+        "is_stated",
         confirmed_at="last_confirmed_at",
         since=pl.max_horizontal("learned_at", "last_confirmed_at"),
         left_at=pl.min_horizontal("superseded_at", "archived_at"),
         kind=pl.lit("fact"),
         is_used=(pl.col("retrieved_count") + pl.col("cited_count")) > 0,
-        is_open=pl.col("contradiction_status") == "open",
-        is_stated=pl.col("source_kind") == "user",
     )
 
 
