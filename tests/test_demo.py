@@ -49,6 +49,7 @@ def merged() -> set[frozenset[str]]:
         slot=pl.lit(None, pl.String),
         last_confirmed_at=pl.lit(None, pl.Datetime("us", "UTC")),
         valid_from=pl.lit(None, pl.Datetime("us", "UTC")),
+        valid_to=pl.lit(None, pl.Datetime("us", "UTC")),
     )
     judged, found = judged_pairs(facts, OfflineJudge(), policy=NightPolicy())
     members = duplicate_clusters(judged, found.copies, policy=NightPolicy())

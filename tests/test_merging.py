@@ -6,7 +6,7 @@ from conftest import ScriptedJudge, WordEmbedder
 from drawn import drawn, embedded_facts
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from judged_pairs import UNDONE, Agreeing, candidates, proposals
+from judged_pairs import UNDONE, Agreeing, candidates, phase, proposals
 
 from nous_online.pairs.judging import Verdict
 from nous_pipelines.proposals import Change, Read
@@ -277,6 +277,35 @@ def test_a_new_copy_joins_one_of_two_that_were_taken_apart_but_never_both():
 
     assert len(merged) == 2
     assert "c" in merged
+
+
+@pytest.mark.parametrize("column", ["valid_from", "valid_to"])
+@pytest.mark.parametrize("copy", ["the office opens at nine", "the office opens at nine now"])
+def test_what_holds_in_another_interval_is_never_merged(column, copy):
+    table = facts(f"""
+        id | content                  | {column}
+        ---|--------------------------|-----------
+        a  | the office opens at nine | 2023-01-01
+        b  | {copy}                   | -
+    """)
+
+    made = phase(table)
+
+    assert made.proposals == []
+    assert made.left == {"aria": {"each holds in its own time": 1}}
+
+
+def test_what_holds_in_one_interval_is_merged():
+    table = facts("""
+        id | content                      | valid_from | valid_to
+        ---|------------------------------|------------|-----------
+        a  | the office opens at nine     | 2023-01-01 | 2024-01-01
+        b  | the office opens at nine     | 2023-01-01 | 2024-01-01
+        c  | the office opens at nine now | 2023-01-01 | 2024-01-01
+        d  | the office opens at nine now | 2024-01-01 | -
+    """)
+
+    assert targets(table) == [("a", "b", "c")]
 
 
 def test_an_agent_without_facts_has_no_candidates_and_no_clusters():

@@ -36,8 +36,8 @@ def test_a_fact_of_two_users_becomes_the_projects():
     table = facts("""
         id | content                      | user_id | project_id | trust | source | cited_count | learned_at
         ---|------------------------------|---------|------------|-------|--------|-------------|-----------
-        a  | deploys go through green     | ana     | web        | 60    | chat-1 | 1           | 2026-05-01
-        b  | deploys now go through green | ben     | web        | 40    | chat-2 | 2           | 2026-05-09
+        a  | deploys go through green     | ana     | web        | 40    | chat-1 | 2           | 2026-05-01
+        b  | deploys now go through green | ben     | web        | 40    | chat-2 | 1           | 2026-05-09
         c  | the cat sleeps on the oven   | ben     | web        | 50    | -      | 0           | 2026-05-09
     """)
 
@@ -58,11 +58,10 @@ def test_a_fact_of_two_users_becomes_the_projects():
                 "confidence": 1.0,
                 "scope": "project",
                 "user_id": None,
-                "trust": 40,
             },
             action="shared",
         ),
-        Change("usage", "a", add={"retrieved_count": 0, "cited_count": 2, "ignored_count": 0}),
+        Change("usage", "a", add={"retrieved_count": 0, "cited_count": 1, "ignored_count": 0}),
         Change(
             "fact",
             "b",
@@ -119,13 +118,27 @@ def test_what_too_few_users_hold_stays_theirs():
     assert made.left == {"aria": {"held by fewer than 3 users": 2}}
 
 
-@pytest.mark.parametrize("text", ["I live in old Rome", "my dog is called Rex", "the user prefers dark mode"])
-def test_what_speaks_of_its_user_is_never_shared(text):
+@pytest.mark.parametrize(
+    ("subject", "text"),
+    [
+        ("-", "I live in old Rome"),
+        ("-", "my dog is called Rex"),
+        ("-", "the user prefers dark mode"),
+        ("-", "We live in old Rome"),
+        ("-", "the users dislike dark mode"),
+        ("-", "the landlord visits us monthly"),
+        ("-", "Our salary is 5000 crowns"),
+        ("-", "that old dog is ours"),
+        ("user", "prefers dark mode"),
+        ("The users", "prefer dark mode"),
+    ],
+)
+def test_what_speaks_of_its_user_is_never_shared(subject, text):
     table = facts(f"""
-        id | content | user_id | project_id
-        ---|---------|---------|-----------
-        a  | {text}  | ana     | web
-        b  | {text}  | ben     | web
+        id | content | subject   | user_id | project_id
+        ---|---------|-----------|---------|-----------
+        a  | {text}  | {subject} | ana     | web
+        b  | {text}  | {subject} | ben     | web
     """)
 
     made = phase(table)
@@ -189,6 +202,74 @@ def test_pinned_facts_stay_with_their_users():
 
     assert made.proposals == []
     assert made.left == {"aria": {"pinned by a user": 2}}
+
+
+@pytest.mark.parametrize(
+    ("trusts", "shared", "left"),
+    [
+        ((90, 60, 10), [], 3),
+        ((90, 10, 10), [("b", "c")], 1),
+        ((90, 90, 10), [("a", "b")], 1),
+        ((60, 60, 60), [("a", "b", "c")], 0),
+    ],
+)
+def test_a_copy_of_lower_trust_never_takes_trust_from_a_fact(trusts, shared, left):
+    table = facts(f"""
+        id | content       | user_id | project_id | trust
+        ---|---------------|---------|------------|------
+        a  | one two three | ana     | web        | {trusts[0]}
+        b  | one two three | ben     | web        | {trusts[1]}
+        c  | one two three | eva     | web        | {trusts[2]}
+    """)
+
+    made = phase(table)
+
+    assert [proposal.targets for proposal in made.proposals] == shared
+    assert not any("trust" in change.set for proposal in made.proposals for change in proposal.changes)
+    assert made.left == ({"aria": {"more or less trusted than what others hold": left}} if left else {})
+
+
+@pytest.mark.parametrize("text", ["one two three", "one two three now"])
+def test_what_users_hold_of_different_times_stays_theirs(text):
+    table = facts(f"""
+        id | content       | user_id | project_id | valid_to
+        ---|---------------|---------|------------|-----------
+        a  | one two three | ana     | web        | 2026-02-01
+        b  | {text}        | ben     | web        | -
+    """)
+
+    made = phase(table)
+
+    assert made.proposals == []
+    assert made.left == {"aria": {"each holds in its own time": 2}}
+
+
+def test_what_users_hold_now_is_shared_and_what_is_over_stays():
+    table = facts("""
+        id | content       | user_id | project_id | valid_to
+        ---|---------------|---------|------------|-----------
+        a  | one two three | ana     | web        | 2026-02-01
+        b  | one two three | ana     | web        | -
+        c  | one two three | ben     | web        | -
+    """)
+
+    assert targets(table) == [("b", "c")]
+
+
+def test_the_account_reveals_a_fact_that_the_phase_lost():
+    table = facts("""
+        id | content       | user_id | project_id
+        ---|---------------|---------|-----------
+        a  | one two three | ana     | web
+        b  | one two three | ben     | web
+        c  | one two three | eva     | web
+    """)
+    judged, found = judged_pairs(table, Agreeing(), policy=POLICY)
+
+    made = share_phase(table.filter(table["id"] != "b"), judged, found.copies, policy=POLICY, night=NIGHT)
+
+    assert made.eligible == {"aria": 3}
+    assert made.unexplained() == {"aria": 1}
 
 
 def test_without_users_nothing_is_shared():

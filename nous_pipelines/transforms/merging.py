@@ -17,7 +17,7 @@ from nous_pipelines.phases import Phase
 from nous_pipelines.policy import NightPolicy
 from nous_pipelines.proposals import Change, Proposal, Read
 from nous_pipelines.transforms.duplicates import clusters
-from nous_pipelines.transforms.neighbours import NEIGHBOURS
+from nous_pipelines.transforms.neighbours import INTERVAL, NEIGHBOURS
 
 CLUSTERS = {"agent_id": pl.String, "cluster_id": pl.String, "member_id": pl.String}
 JUDGED = {
@@ -35,22 +35,30 @@ USED = [
 ]
 """The columns of a fact that a merge reads."""
 MEMBER = ["agent_id", "member_id"]
+OWN_TIME = "each holds in its own time"
 
 
-def same(judged: pl.DataFrame, policy: NightPolicy) -> pl.DataFrame:
-    """Return the pairs of facts of one place that were judged the same and are near enough to be merged."""
-    return judged.filter(
-        pl.col("verdict") == Verdict.SAME.value,
-        pl.col("similarity").cast(pl.Float64) >= policy.candidate_similarity,
-        ~pl.col("is_across_users"),
+def same(judged: pl.DataFrame, copies: pl.DataFrame, policy: NightPolicy) -> pl.DataFrame:
+    """Return the pairs of facts that were judged the same and are near enough to be merged, those of users included.
+
+    Adds `is_of_one_time`: what is said of another interval is another statement, however alike the words.
+    """
+    pairs = judged.filter(
+        pl.col("verdict") == Verdict.SAME.value, pl.col("similarity").cast(pl.Float64) >= policy.candidate_similarity
     )
+    times = copies.select(*MEMBER, time=pl.struct(INTERVAL))
+    for side in ("left", "right"):
+        own = times.rename({"time": f"{side}_time"})
+        pairs = pairs.join(own, left_on=["agent_id", f"{side}_id"], right_on=MEMBER, how="left", maintain_order="left")
+    is_of_one_time = pl.col("left_time").eq_missing(pl.col("right_time"))
+    return pairs.with_columns(is_of_one_time=is_of_one_time).drop("left_time", "right_time")
 
 
 def duplicate_clusters(judged: pl.DataFrame, copies: pl.DataFrame, *, policy: NightPolicy) -> pl.DataFrame:
     """Return the facts that say the same, copies included, without chaining: shape `CLUSTERS`, for all agents."""
     rows = copies.sort(MEMBER).with_row_index("row")
     of = rows.select("agent_id", "member_id", "row")
-    pairs = same(judged, policy).select("agent_id", "left_id", "right_id", "similarity")
+    pairs = same(judged, copies, policy).filter("is_of_one_time", ~pl.col("is_across_users"))
     accepted = placed(pairs, of, "left_id", "left").pipe(placed, of, "right_id", "right")
     equals = placed(rows, of, "representative_id", "representative")
     found = clusters(
@@ -109,13 +117,20 @@ def merge_phase(
 
 
 def alike_pairs(judged: pl.DataFrame, copies: pl.DataFrame, policy: NightPolicy) -> pl.DataFrame:
-    """Return what has to be decided about: pairs judged the same, and each copy with the one that stands for it."""
+    """Return what has to be decided about: pairs judged the same, and each copy with the one that stands for it.
+
+    `stays` says why two are never merged; null where they may be.
+    """
     is_copy = (pl.col("member_id") != pl.col("representative_id")) | pl.col("is_silent")
     equal = copies.filter(is_copy).select(
-        "agent_id", left_id="representative_id", right_id="member_id", is_silent="is_silent"
+        "agent_id",
+        left_id="representative_id",
+        right_id="member_id",
+        stays=pl.when("is_silent").then(pl.lit("copies that a person took apart")),
     )
-    pairs = same(judged, policy).select("agent_id", "left_id", "right_id", is_silent=pl.lit(value=False))
-    return pl.concat([pairs, equal])
+    pairs = same(judged, copies, policy).filter(~pl.col("is_across_users"))
+    stays = pl.when(~pl.col("is_of_one_time")).then(pl.lit(OWN_TIME))
+    return pl.concat([pairs.select("agent_id", "left_id", "right_id", stays=stays), equal])
 
 
 def _accounted(pairs: pl.DataFrame, members: pl.DataFrame, proposals: Sequence[Proposal]) -> pl.DataFrame:
@@ -131,8 +146,8 @@ def _accounted(pairs: pl.DataFrame, members: pl.DataFrame, proposals: Sequence[P
         columns = {"cluster_id": f"{side}_cluster", "merge": f"{side}_merge"}
         sides = sides.join(known.rename(columns), left_on=["agent_id", f"{side}_id"], right_on=MEMBER, how="left")
     reason = (
-        pl.when("is_silent")
-        .then(pl.lit("copies that a person took apart"))
+        pl.when(pl.col("stays").is_not_null())
+        .then("stays")
         .when(pl.col("left_cluster").ne_missing(pl.col("right_cluster")) | pl.col("left_cluster").is_null())
         .then(pl.lit("another fact that says the same as one of the two was not judged the same as the other"))
         .when(pl.col("left_merge").is_null() | pl.col("right_merge").is_null())

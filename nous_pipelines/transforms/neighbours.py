@@ -18,10 +18,13 @@ from nous_pipelines.transforms.vectors import ROWS_AT_ONCE, fingerprints, vector
 PLACE = ["scope", "user_id", "project_id", "embedding_space_id"]
 """Facts that differ in one of these are never compared, but for those of two users of one project."""
 PROJECT = ["agent_id", "project_id", "embedding_space_id"]
-COPIES = ["agent_id", "text", "subject", *PLACE]
+INTERVAL = ["valid_from", "valid_to"]
+WORDING = ["text", "subject", *INTERVAL]
+"""What says a thing of one time in one wording."""
+COPIES = ["agent_id", *WORDING, *PLACE]
 """Facts that agree in all of these are copies of each other."""
 READ = (
-    *("id", "agent_id", "state", "content", "subject", "slot", "learned_at", "last_confirmed_at", "valid_from"),
+    *("id", "agent_id", "state", "content", "subject", "slot", "learned_at", "last_confirmed_at", *INTERVAL),
     *(*PLACE, "is_rewound", "embedding"),
 )
 """The columns of a fact that tell what it is to be compared with."""
@@ -36,7 +39,13 @@ NEIGHBOURS = {
 }
 """Pairs worth a look, the earlier statement left; those of two users of one project are asked about sharing alone."""
 FOUND = {**NEIGHBOURS, "left_said_at": MOMENT, "right_said_at": MOMENT}
-COPY = {"agent_id": pl.String, "member_id": pl.String, "representative_id": pl.String, "is_silent": pl.Boolean}
+COPY = {
+    "agent_id": pl.String,
+    "member_id": pl.String,
+    "representative_id": pl.String,
+    "is_silent": pl.Boolean,
+    **dict.fromkeys(INTERVAL, MOMENT),
+}
 """For each fact that may be compared the one that stands for it and its copies; a silent one is apart from it."""
 
 
@@ -71,7 +80,7 @@ def neighbours_of(
     )
     copies = found.select(
         "agent_id", member_id="id", representative_id=pl.col("id").min().over(COPIES), is_silent="is_silent"
-    )
+    ).hstack(found.select(pl.col(INTERVAL).cast(MOMENT)))
     return Neighbours(_named(pairs, distinct), copies.sort("agent_id", "member_id"), done)
 
 
@@ -157,7 +166,7 @@ def _across_users(distinct: pl.DataFrame, policy: NightPolicy) -> pl.DataFrame:
     """Return what users of a project keep to themselves, each text once, where it is compared with that of others."""
     texts = (
         _private(distinct)
-        .filter(pl.col("id") == pl.col("id").min().over(*PROJECT, "text", "subject"))
+        .filter(pl.col("id") == pl.col("id").min().over(*PROJECT, *WORDING))
         .sort("embedding_space_id", "agent_id", "project_id", "id")
         .with_columns(place=pl.struct(PROJECT).rle_id() + distinct["place"].n_unique())
     )
@@ -268,7 +277,7 @@ def _products(left: pl.Series, right: pl.Series) -> NDArray[np.float64]:
 
 def _copies_of_users(distinct: pl.DataFrame) -> pl.DataFrame:
     """Return, for each text that several users of a project told, the first of them with every other one."""
-    alike = [*PROJECT, "text", "subject"]
+    alike = [*PROJECT, *WORDING]
     return (
         _private(distinct)
         .with_columns(first=pl.col("at").sort_by("id").first().over(alike))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from datetime import date
 from itertools import groupby
 from operator import itemgetter
@@ -10,21 +11,34 @@ from typing import Any
 
 import polars as pl
 
-from nous_online.pairs.judging import Verdict
 from nous_online.pairs.reading import read
 from nous_pipelines.phases import Phase
 from nous_pipelines.policy import NightPolicy
 from nous_pipelines.proposals import Change, Proposal, Read
 from nous_pipelines.transforms.duplicates import clusters
-from nous_pipelines.transforms.merging import MEMBER, USED, canonical_of, placed, retired, summed_usage, united
+from nous_pipelines.transforms.merging import (
+    MEMBER,
+    OWN_TIME,
+    USED,
+    canonical_of,
+    placed,
+    retired,
+    same,
+    summed_usage,
+    united,
+)
+from nous_pipelines.transforms.neighbours import INTERVAL
 
-HELD = [*USED, "subject", "scope", "user_id", "project_id"]
+HELD = [*USED, *INTERVAL, "subject", "scope", "user_id", "project_id"]
 """The columns of a fact that sharing reads."""
-ONESELF = frozenset({"i", "me", "my", "mine", "myself", "user"})
-"""Who says so speaks of one person; two of them saying it alike do not speak of the same."""
+ONESELF = frozenset({
+    "i", "me", "my", "mine", "myself", "we", "us", "our", "ours", "ourselves", "user", "users",
+})  # fmt: skip
+"""Who says so speaks of one person or circle; two of them saying it alike do not speak of the same."""
 APART = "not judged the same as all others that say so"
 PERSONAL = "it speaks of the user who told it"
 PINNED = "pinned by a user"
+UNEQUAL = "more or less trusted than what others hold"
 
 
 def share_phase(
@@ -35,42 +49,48 @@ def share_phase(
     `facts` need the columns `HELD`. Every fact judged the same as another user's is taken up or left for a reason.
     """
     phase = Phase("shared_proposals")
-    found = shared_clusters(facts, judged, policy=policy)
+    alike = same(judged, copies, policy)
+    for agent_id, count in stated_across(alike).group_by("agent_id").len().sort("agent_id").iter_rows():
+        phase.look(agent_id, count)
+    found = shared_clusters(facts, alike)
     held = copies.join(found, left_on=["agent_id", "representative_id"], right_on=["agent_id", "stated_id"])
     rows = held.join(facts.select(HELD), left_on=MEMBER, right_on=["agent_id", "id"])
     rows = rows.sort("agent_id", "cluster_id", "member_id").to_dicts()
-    for _, group in groupby(rows, key=itemgetter("agent_id", "cluster_id")):
-        members = list(group)
-        agent_id, count = members[0]["agent_id"], len({row["representative_id"] for row in members})
-        phase.look(agent_id, count)
-        made = _shared(members, policy, night=night)
-        if isinstance(made, str):
-            phase.leave(agent_id, made, count)
-        else:
-            phase.propose(made, rows=count)
+    for (agent_id, _), group in groupby(rows, key=itemgetter("agent_id", "cluster_id")):
+        for made, count in _decided(list(group), policy, night=night):
+            if isinstance(made, Proposal):
+                phase.propose(made, rows=count)
+            else:
+                phase.leave(agent_id, made, count)
     return phase
 
 
-def shared_clusters(facts: pl.DataFrame, judged: pl.DataFrame, *, policy: NightPolicy) -> pl.DataFrame:
-    """Return (agent_id, cluster_id, stated_id): every fact judged the same as another user's, by what they all say.
+def stated_across(alike: pl.DataFrame) -> pl.DataFrame:
+    """Return (agent_id, member_id): each fact that was judged the same as another user's; that is to be decided on."""
+    across = alike.filter("is_across_users")
+    ends = pl.concat(across.select("agent_id", member_id=side) for side in ("left_id", "right_id"))
+    return ends.unique().sort(MEMBER)
+
+
+def shared_clusters(facts: pl.DataFrame, alike: pl.DataFrame) -> pl.DataFrame:
+    """Return (agent_id, cluster_id, stated_id, has_other_time): every fact said by another user too, by what they say.
 
     Every two wordings of a cluster were judged the same. What users say word for word alike is one wording if it was
-    judged so with the first of them: n users make n - 1 pairs. What fits into no cluster is one of its own.
+    judged so with the first of them: n users make n - 1 pairs. What fits into no cluster is one of its own; whether
+    another user says it of another time is told of each.
     """
-    same = judged.filter(
-        pl.col("verdict") == Verdict.SAME.value, pl.col("similarity").cast(pl.Float64) >= policy.candidate_similarity
-    )
-    across = same.filter("is_across_users")
-    ends = pl.concat(across.select("agent_id", member_id=side) for side in ("left_id", "right_id"))
-    rows = ends.unique().sort(MEMBER).with_row_index("row")
-    sides = same.pipe(placed, rows, "left_id", "left").pipe(placed, rows, "right_id", "right")
-    wordings = _wordings(sides, rows.join(facts, left_on=MEMBER, right_on=["agent_id", "id"], maintain_order="left"))
+    rows = stated_across(alike).with_row_index("row")
+    both = alike.pipe(placed, rows, "left_id", "left").pipe(placed, rows, "right_id", "right")
+    sides, apart = both.filter("is_of_one_time"), both.filter("is_across_users", ~pl.col("is_of_one_time"))
+    said = rows.join(facts, left_on=MEMBER, right_on=["agent_id", "id"], how="left", maintain_order="left")
+    wordings = _wordings(sides, said)
     of = wordings["representative_id"]
     pairs = sides.select("similarity", left_id=of.gather(sides["left"]), right_id=of.gather(sides["right"]))
     found = clusters(pairs.filter(pl.col("left_id") != pl.col("right_id")), equals=wordings)
     placing = rows.join(found, left_on="row", right_on="member_id", how="left").sort("row")
     names = rows["member_id"].gather(placing["cluster_id"].fill_null(placing["row"]))
-    return placing.select("agent_id", names.alias("cluster_id"), stated_id="member_id")
+    other_time = pl.col("row").is_in(pl.concat([apart["left"], apart["right"]]).implode())
+    return placing.select("agent_id", names.alias("cluster_id"), stated_id="member_id", has_other_time=other_time)
 
 
 def _wordings(sides: pl.DataFrame, said: pl.DataFrame) -> pl.DataFrame:
@@ -88,21 +108,52 @@ def _wordings(sides: pl.DataFrame, said: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _shared(rows: Sequence[dict[str, Any]], policy: NightPolicy, *, night: date) -> Proposal | str:
-    """Return the proposal that shares what these facts say, or the reason why they stay as they are."""
-    users = {row["user_id"] for row in rows}
-    if len({row["representative_id"] for row in rows}) == 1:
-        return APART
-    if len(users) < policy.share_among_users:
-        return f"held by fewer than {policy.share_among_users} users"
-    if any(is_personal(row["content"]) for row in rows):
-        return PERSONAL
+def _decided(
+    rows: Sequence[dict[str, Any]], policy: NightPolicy, *, night: date
+) -> Iterator[tuple[Proposal | str, int]]:
+    """Yield what is shared of what these facts say, and why the others stay as they are, with how many were stated."""
+    stated = {row["representative_id"] for row in rows}
     free = [row for row in rows if not row["is_pinned"]]
-    if len({row["user_id"] for row in free}) < policy.share_among_users:
-        return PINNED
+    reason = _personal_to_each(rows, free, policy)
+    if reason is not None:
+        yield reason, len(stated)
+        return
+    equals = _of_one_trust(free, policy)
+    taken = {row["representative_id"] for row in equals}
+    if equals:
+        yield _shared(equals, night=night), len(taken)
+    pinned = stated - taken - {row["representative_id"] for row in free}
+    yield PINNED, len(pinned)
+    yield UNEQUAL, len(stated - taken - pinned)
+
+
+def _personal_to_each(
+    rows: Sequence[dict[str, Any]], free: Sequence[dict[str, Any]], policy: NightPolicy
+) -> str | None:
+    """Return why what these facts say stays with each of its users, if it does; `free` are those not pinned."""
+    if len({row["representative_id"] for row in rows}) == 1:
+        return OWN_TIME if rows[0]["has_other_time"] else APART
+    if len({row["user_id"] for row in rows}) < policy.share_among_users:
+        return f"held by fewer than {policy.share_among_users} users"
+    if any(is_personal(row["content"], row["subject"]) for row in rows):
+        return PERSONAL
+    return PINNED if len({row["user_id"] for row in free}) < policy.share_among_users else None
+
+
+def _of_one_trust(rows: Sequence[dict[str, Any]], policy: NightPolicy) -> list[dict[str, Any]]:
+    """Return the most trusted facts that enough users hold with equal trust; none if no trust has so many holders.
+
+    What becomes the project's is trusted as each of its sources is: a copy nobody trusts takes no trust from another.
+    """
+    holders = Counter(trust for trust, _ in {(row["trust"], row["user_id"]) for row in rows})
+    shared = max((trust for trust, users in holders.items() if users >= policy.share_among_users), default=None)
+    return [row for row in rows if row["trust"] == shared]
+
+
+def _shared(free: Sequence[dict[str, Any]], *, night: date) -> Proposal:
     canonical = canonical_of(free)
     leaving = [row for row in free if row is not canonical]
-    merged = [canonical, *leaving]
+    merged, users = [canonical, *leaving], {row["user_id"] for row in free}
     return Proposal(
         night=night,
         agent_id=canonical["agent_id"],
@@ -115,15 +166,15 @@ def _shared(rows: Sequence[dict[str, Any]], policy: NightPolicy, *, night: date)
             *retired(leaving, canonical, night=night),
         ),
         reason=f"{len(users)} users of the project hold it, each for themselves; from now on it is the project's",
-        evidence={"users": len(users), "wordings": len({row["content"] for row in rows})},
+        evidence={"users": len(users), "wordings": len({row["content"] for row in free})},
     )
 
 
 def _of_project(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """Return what the canonical fact becomes: the project's, no more trusted than the least trusted of its sources."""
-    return {**united(rows), "scope": "project", "user_id": None, "trust": min(row["trust"] for row in rows)}
+    """Return what the canonical fact becomes: the project's, as trusted as each of its sources is."""
+    return {**united(rows), "scope": "project", "user_id": None}
 
 
-def is_personal(text: str) -> bool:
-    """Tell whether a statement speaks of the one who made it, so that another user's speaks of somebody else."""
-    return not ONESELF.isdisjoint(read(text).words)
+def is_personal(text: str, subject: str | None = None) -> bool:
+    """Tell whether a statement on a subject speaks of the one who made it: another user's speaks of somebody else."""
+    return not ONESELF.isdisjoint({*read(text).words, *read(subject or "").words})
