@@ -676,7 +676,8 @@ create function heart.searchable(m heart.facts) returns text language sql immuta
 $$ select concat_ws(' ', m.content, m.subject, array_to_string(m.tags, ' ')) $$;
 -- An open episode grows line by line: its detail is indexed once, when it ends.
 create function heart.searchable(m heart.episodes) returns text language sql immutable as
-$$ select concat_ws(' ', m.title, m.summary, case when m.state <> 'open' then m.detail end, array_to_string(m.tags, ' ')) $$;
+$$ select concat_ws(' ', m.title, m.summary, m.compressed, case when m.state <> 'open' then m.detail end,
+       array_to_string(m.lessons_learned || m.tags, ' ')) $$;
 create function heart.searchable(m heart.procedures) returns text language sql immutable as
 $$ select concat_ws(' ', m.name, m.domain, array_to_string(m.goals || m.core_patterns || m.core_tools || m.core_concepts
        || m.implementation_notes || m.tags, ' '), m.steps::text, m.trigger) $$;

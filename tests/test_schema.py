@@ -12,6 +12,7 @@ from importlib.resources import files
 
 import psycopg
 import pytest
+from erased_rows import insert
 
 from nous_online import postgres
 from nous_online.database import Database, prepare, register_space
@@ -76,6 +77,32 @@ def test_migrating_twice_changes_nothing(empty_database: NewDatabase) -> None:
     assert [migration.number for migration in first] == list(range(1, len(first) + 1))
     assert second == []
     assert after == before
+
+
+def test_condensed_episodes_that_were_there_are_indexed_by_what_stayed_of_them(empty_database: NewDatabase) -> None:
+    texts = {"closed": {"compressed": "Ada moved the invoices"}, "archived": {"lessons_learned": ["Count twice"]}}
+    with psycopg.connect(empty_database(), autocommit=True) as connection:
+        migrate(connection, known=[migration for migration in known_migrations() if migration.number < 8])
+        for state, given in {**texts, "open": {"compressed": "Ben waits"}}.items():
+            row = {"title": f"Notes, {state}", "state": state, "archived_at": "now" if state == "archived" else None}
+            ended = {"ended_at": None if state == "open" else "now"}
+            insert(connection, "aria", {"heart.episodes": {**row, **ended, **given}})
+        stale = {"lexeme": "stale", "memory_kind": "episode", "term_count": 1, "context_term_count": 0}
+        for (memory,) in connection.execute("select id from heart.episodes where state <> 'open'").fetchall():
+            insert(connection, "aria", {"heart.postings": {**stale, "memory_id": memory}})
+        before = connection.execute("select to_jsonb(e) from heart.episodes e order by id").fetchall()
+
+        migrate(connection)
+
+        found = connection.execute("""
+            select e.state, array_agg(lexeme order by lexeme)
+            from heart.postings p join heart.episodes e on e.id = p.memory_id group by 1 order by 1
+        """).fetchall()
+        assert found == [
+            ("archived", ["archiv", "count", "note", "twice"]),
+            ("closed", ["ada", "close", "invoic", "move", "note"]),
+        ]
+        assert connection.execute("select to_jsonb(e) from heart.episodes e order by id").fetchall() == before
 
 
 def test_a_prepared_database_is_recognised_with_one_look(database_url: str) -> None:

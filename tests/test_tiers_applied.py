@@ -105,6 +105,21 @@ def test_nights_one_by_one_condense_an_episode_and_lose_no_text(
     assert rows(owner, "episodes")[0]["embedding"] == before["embedding"]
 
 
+def test_an_episode_condensed_to_one_line_is_found_by_the_words_of_the_line_and_its_lessons(
+    heart: Heart, owner: psycopg.Connection, night_database: Database, tmp_path: Path
+) -> None:
+    imported(heart, "the move", lessons_learned=["Rehearse every switchover"])
+    nights = [(ENDED + timedelta(days=days)).date() for days in (7, 30)]
+
+    run(night_database, tmp_path, *nights)
+
+    (row,) = rows(owner, "episodes")
+    line = owner.execute("select tsvector_to_array(heart.lexemes(%s))", [row["compressed"]]).fetchone()
+    assert row["summary"] is None
+    assert line is not None
+    assert {*line[0], "rehears", "switchov"} <= words_of(owner)
+
+
 def test_every_tier_is_taken_back_row_by_row(
     heart: Heart, owner: psycopg.Connection, night_database: Database, tmp_path: Path
 ) -> None:

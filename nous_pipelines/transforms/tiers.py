@@ -6,7 +6,8 @@ moved tier by tier, and each text it had lies in cold storage under the tier tha
 drawn from it on the way and is not kept at the end can be drawn again.
 
 Recall by meaning does not notice: the vector stays. Recall by words loses those that only the moved texts hold, and
-keeps title and tags at every tier, the summary at its own; the facts drawn from an episode are memories of their own.
+keeps title, lessons and tags at every tier, the summary and the one line as long as they stay; the facts drawn from an
+episode are memories of their own.
 """
 
 from __future__ import annotations
