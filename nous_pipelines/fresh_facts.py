@@ -45,7 +45,7 @@ LOOKS = 5  # at one batch, when its facts change between look and write
 SCAN_S = 20.0
 FINISHING_SHARE = 0.25  # of the time, in which no further batch is begun
 SIDES = ("left_id", "right_id")
-TOLD_AS = (pl.String, pl.String, pl.String, pl.String, pl.Int64)
+TOLD_AS = (pl.String, pl.String, pl.String, pl.String, pl.Int64, pl.String)
 FRESH = SQL(BLOCKS["fresh_facts"]).format(columns=SQL(", ").join(Identifier("f", name) for name in FACT.columns))
 
 
@@ -75,6 +75,8 @@ class Look:
     cursor: Cursor
     progress: Progress
     facts: Mapping[str, Fact]
+    spaces: Mapping[str, str]
+    """The space each of the facts lives in."""
     pairs: pl.DataFrame
 
     @property
@@ -142,15 +144,17 @@ def look_around(database: Database, agent_id: str, *, policy: NightPolicy, deadl
         events = next_events(connection, agent_id, cursor, horizon=horizon, names=["fact_learned"], limit=BATCH)
         wanted = [event.memory_id for event, _ in events if event.memory_id]
         found = [
-            (fact, other, similarity)
+            (fact, other, similarity, str(place["space_id"]))
             for fact, place in fresh_facts(connection, agent_id, wanted)
             for other, similarity in near(connection, agent_id, fact, place, limit=policy.neighbour_count)
             if is_worth_asking(fact, other, similarity, policy)
         ]
     is_full = len(events) == BATCH
     last_xid, last_id = (events[-1][1], events[-1][0].id) if is_full else (horizon, 0)
-    facts = {str(fact.id): fact for pair in found for fact in pair[:2]}
-    return Look(cursor, Progress(last_xid, last_id, len(events)), facts, as_pairs(agent_id, found))
+    facts = {str(fact.id): fact for *both, _, _ in found for fact in both}
+    spaces = {str(fact.id): space for *both, _, space in found for fact in both}
+    pairs = as_pairs(agent_id, [pair[:3] for pair in found])
+    return Look(cursor, Progress(last_xid, last_id, len(events)), facts, spaces, pairs)
 
 
 def fresh_facts(connection: Connection, agent_id: str, fact_ids: Sequence[UUID]) -> list[tuple[Fact, dict[str, Any]]]:
@@ -226,7 +230,10 @@ def stated_at(fact: Fact) -> datetime:
 
 def with_verdicts(database: Database, judge: Judge, look: Look) -> pl.DataFrame:
     """Return the pairs with a verdict each, asked for once ever; raise `Unavailable` when one can't be had now."""
-    told = [(look.pairs["agent_id"][0], key, f.content, f.subject, f.trust) for key, f in look.facts.items()]
+    told = [
+        (look.pairs["agent_id"][0], key, fact.content, fact.subject, fact.trust, look.spaces[key])
+        for key, fact in look.facts.items()
+    ]
     facts = pl.DataFrame(told, schema=dict(zip(TOLD, TOLD_AS, strict=True)), orient="row")
     pairs = with_hashes(look.pairs, facts)
     asked = pairs.unique(KEY, keep="first", maintain_order=True)

@@ -92,6 +92,22 @@ def test_another_text_subject_or_order_is_another_content(column):
     assert one != other
 
 
+def test_a_verdict_on_two_texts_is_not_taken_over_into_another_space():
+    table = facts("""
+        id | content                      | embedding_space_id
+        ---|------------------------------|-------------------
+        a  | the office opens at nine     | words-64
+        b  | the office opens at nine now | words-64
+        c  | the office opens at nine     | letters-64
+        d  | the office opens at nine now | letters-64
+    """)
+    judge = Agreeing()
+
+    found = candidates(table, judge=judge)
+
+    assert found["pair_hash"].n_unique() == len(found) == len(judge.asked) == 2
+
+
 def test_the_more_detailed_of_two_equals_stays_and_detail_never_outranks_trust():
     table = facts("""
         id | content                                | trust | cited_count

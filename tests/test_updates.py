@@ -243,6 +243,7 @@ def test_a_successor_a_person_took_apart_is_not_reached_by_a_detour():
         ("is_rewound", ("no", "yes"), "one of the two changed after the end of the night"),
         ("user_id", ("ben", "-"), "the two live in different places"),
         ("valid_to | valid_from", ("2026-05-01 | -", "- | 2026-05-01"), "each holds in its own time"),
+        ("valid_from", ("-", "2026-06-02T00:00:01"), "the later value has not begun"),
         ("valid_to", ("-", "2026-05-02"), "the later value is over already, so each holds in its own time"),
     ],
 )
@@ -262,6 +263,24 @@ def test_a_pair_that_is_none_of_the_nights_business_is_left_with_the_reason(colu
     )
 
     assert only_reason(phase) == reason
+
+
+def test_a_value_takes_the_place_of_another_on_the_night_it_has_begun():
+    phase = phase_of(
+        """
+        id | valid_from
+        ---|-----------
+        a  | -
+        b  | 2026-06-02
+        """,
+        """
+        left_id | right_id
+        --------|---------
+        a       | b
+        """,
+    )
+
+    assert [proposal.targets for proposal in phase.proposals] == [("a", "b")]
 
 
 def test_a_pair_of_a_fact_that_is_gone_is_left_with_the_reason():

@@ -12,8 +12,8 @@ from nous_online.pairs.judging import Judge, Judgement, Pair, Statement, Verdict
 from nous_pipelines.transforms.merging import JUDGED
 from nous_pipelines.transforms.neighbours import memberships
 
-TOLD = ["agent_id", "id", "content", "subject", "trust"]
-"""The columns of a fact that a judge is told of."""
+TOLD = ["agent_id", "id", "content", "subject", "trust", "embedding_space_id"]
+"""The columns of a fact that a judge is told of, and the space that tells how near it is to another."""
 OPERATOR, NOBODY = "operator", "none"
 """Who gave a verdict that no judge gave: a person, or nobody yet."""
 VERDICTS = {
@@ -32,7 +32,8 @@ SIDES = ["agent_id", "left_id", "right_id"]
 def with_hashes(pairs: pl.DataFrame, facts: pl.DataFrame) -> pl.DataFrame:
     """Add to pairs of facts (`FOUND`) their `pair_hash` and the rows of both among `facts` (`TOLD`).
 
-    The hash is SHA-256 over both texts, their subjects and whether the order they were stated in is known.
+    The hash is SHA-256 over both texts, their subjects, whether the order they were stated in is known, and the space
+    both live in: a verdict rests on how near they are there, and in another space they are nearer or farther.
     """
     rows = facts.select("agent_id", "id", row=pl.int_range(pl.len(), dtype=pl.UInt32))
     placed = pairs.join(
@@ -47,9 +48,11 @@ def with_hashes(pairs: pl.DataFrame, facts: pl.DataFrame) -> pl.DataFrame:
         maintain_order="left",
     )
     said = {row: _digest(*facts.row(row)[2:4]) for row in {*placed["left"], *placed["right"]}}
+    spaces = facts["embedding_space_id"].gather(placed["left"]).to_list()
+    ends = placed.select("left", "right", "is_ordered").iter_rows()
     hashes = [
-        _pair_hash(said[left], said[right], is_ordered=is_ordered)
-        for left, right, is_ordered in placed.select("left", "right", "is_ordered").iter_rows()
+        _pair_hash(said[left], said[right], space, is_ordered=is_ordered)
+        for (left, right, is_ordered), space in zip(ends, spaces, strict=True)
     ]
     return placed.with_columns(pair_hash=pl.Series(hashes, dtype=pl.String))
 
@@ -59,10 +62,10 @@ def _digest(content: str, subject: str | None) -> bytes:
     return sha256(b"%d:%b%b" % (len(content.encode()), content.encode(), named)).digest()
 
 
-def _pair_hash(left: bytes, right: bytes, *, is_ordered: bool) -> str:
+def _pair_hash(left: bytes, right: bytes, space: str, *, is_ordered: bool) -> str:
     if is_ordered:
-        return sha256(b">" + left + right).hexdigest()
-    return sha256(b"=" + min(left, right) + max(left, right)).hexdigest()
+        return sha256(b">" + left + right + space.encode()).hexdigest()
+    return sha256(b"=" + min(left, right) + max(left, right) + space.encode()).hexdigest()
 
 
 def ruled(pairs: pl.DataFrame, *, undone: pl.DataFrame, contradictions: pl.DataFrame) -> pl.DataFrame:
@@ -97,7 +100,7 @@ def ask(judge: Judge, pairs: pl.DataFrame, facts: pl.DataFrame) -> list[Judgemen
 
     def statement(row: int, said_at: Any) -> Statement:
         if (row, said_at) not in told:
-            _, _, text, subject, trust = facts.row(row)
+            text, subject, trust = facts.row(row)[2:5]
             told[row, said_at] = Statement(text=text, subject=subject, stated_at=said_at, trust=trust)
         return told[row, said_at]
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from datetime import date
+
 import polars as pl
 
 from nous_online.pairs.judging import Verdict
+from nous_pipelines.nights import end_of
 
 SURE_FROM = 0.8
 """Confidence from which a verdict alone retires a memory; a judge less sure opens a contradiction instead.
@@ -21,7 +24,7 @@ NO, YES = pl.lit(False), pl.lit(True)  # noqa: FBT003 (polars)
 
 
 def decided(
-    judged: pl.DataFrame, facts: pl.DataFrame, *, contradictions: pl.DataFrame, undone: pl.DataFrame
+    judged: pl.DataFrame, facts: pl.DataFrame, *, contradictions: pl.DataFrame, undone: pl.DataFrame, night: date
 ) -> pl.DataFrame:
     """Return each pair judged an update or a contradiction, the older statement first, with what to do and why."""
     asked = judged.filter(
@@ -44,7 +47,7 @@ def decided(
             how="left",
         )
         .join(apart.with_columns(is_apart=YES), on=["agent_id", "old_id", "new_id"], how="left")
-        .with_columns(stays=_stays())
+        .with_columns(stays=_stays(night))
         .with_columns(decision=_decision(), why=pl.coalesce("stays", _doubt()))
         .sort("agent_id", "old_stated_at", "old_id", "new_id")
     )
@@ -96,7 +99,7 @@ def _in_order(asked: pl.DataFrame, facts: pl.DataFrame) -> pl.DataFrame:
     )  # fmt: skip
 
 
-def _stays() -> pl.Expr:
+def _stays(night: date) -> pl.Expr:
     """Say why a pair is left as it is; null where something is to be decided."""
     is_active = (pl.col("old_state") == "active") & (pl.col("new_state") == "active")
     in_one_place = pl.all_horizontal(pl.col(f"old_{name}").eq_missing(pl.col(f"new_{name}")) for name in PLACE)
@@ -121,6 +124,8 @@ def _stays() -> pl.Expr:
         .then(pl.lit("a person resolved their contradiction"))
         .when(never_together)
         .then(pl.lit("each holds in its own time"))
+        .when(pl.col("new_valid_from") > end_of(night))
+        .then(pl.lit("the later value has not begun"))
         .when(is_update & is_over)
         .then(pl.lit("the later value is over already, so each holds in its own time"))
     )

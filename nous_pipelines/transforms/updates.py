@@ -37,7 +37,7 @@ def update_phase_of(
     never a pinned fact, nor one that is trusted more; all other pairs stay, with an open contradiction.
     """
     phase = Phase("update_proposals")
-    pairs = decided(judged, facts, contradictions=contradictions, undone=undone)
+    pairs = decided(judged, facts, contradictions=contradictions, undone=undone, night=night)
     for agent_id, rows in pairs.group_by("agent_id").len().sort("agent_id").iter_rows():
         phase.look(agent_id, rows)
     successions = _with_heirs(pairs.filter(pl.col("decision") == "supersede"), judged, undone)
