@@ -137,7 +137,9 @@ def report(
         show_json({**plain(found), "counts": found.counts, "cost_usd": found.cost_usd})
     elif html is None:
         show_report(found)
-        show_note(f"\ntake it back: {found.undo}, or --proposal ID (ids: --json)")
+        told = [f"take it back: {command}, or --proposal ID (ids: --json)" for command in found.undo]
+        for line in told or [found.undo_told]:
+            show_note(f"\n{line}")
 
 
 def write_report(path: Path, report: NightReport, *, is_opened: bool) -> None:
@@ -326,7 +328,7 @@ def show_outcome(outcome: NightOutcome, *, is_dry_run: bool) -> None:
         show(f"  [yellow]{counts['stale']} went stale, {counts['refused']} were refused[/yellow]; they changed nothing")
     show_note(
         f"  why: nous report --night {outcome.night}"
-        + ("" if is_dry_run else f"   back: nous undo --night {outcome.night}")
+        + ("" if is_dry_run or not outcome.report.undo else f"   back: {'; '.join(outcome.report.undo)}")
     )
 
 

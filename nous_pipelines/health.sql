@@ -31,7 +31,12 @@ episodes as (
     group by agent_id
 ),
 cold as (
-    select agent_id, sum(octet_length(concat(detail, summary, compressed))) as bytes from heart.cold_texts group by agent_id
+    -- A text that undoing brought back lies here still, and saves nothing.
+    select c.agent_id, sum(octet_length(concat(case when e.detail is null then c.detail end,
+                                               case when e.summary is null then c.summary end,
+                                               case when e.compressed is null then c.compressed end))) as bytes
+    from heart.cold_texts c join heart.episodes e on e.agent_id = c.agent_id and e.id = c.memory_id
+    group by c.agent_id
 ),
 procedures as (
     select agent_id, count(*) filter (where state = 'active') as active, count(*) filter (where state = 'review') as review
@@ -92,14 +97,21 @@ where not exists (
 select id::text from heart.facts where agent_id = any(%(agent_ids)s) and state in ('superseded', 'archived', 'quarantined')
 
 -- name: health_history
--- The last nights, summed over agents.
+-- The last nights, summed over agents. Whoever was not measured in one of them stands as when last measured before,
+-- but for what that night cost.
+with measured as (
+    select agent_id, night, figures, lead(night) over (partition by agent_id order by night) as next
+    from lifecycle.health
+    where night <= %(night)s and (%(agent_ids)s::text[] = '{}' or agent_id = any(%(agent_ids)s))
+),
+nights as (select distinct night from measured where night > %(night)s - %(nights)s)
 select night, jsonb_object_agg(key, total) as figures
 from (
-    select h.night, f.key, sum(f.value::float8) as total
-    from lifecycle.health h cross join jsonb_each_text(h.figures) f(key, value)
-    where h.night <= %(night)s and h.night > %(night)s - %(nights)s
-      and (%(agent_ids)s::text[] = '{}' or h.agent_id = any(%(agent_ids)s))
-    group by h.night, f.key
+    select n.night, f.key, sum(f.value::float8) as total
+    from nights n
+    join measured m on m.night <= n.night and (m.next > n.night or m.next is null)
+    cross join jsonb_each_text(case when m.night = n.night then m.figures else m.figures - 'cost_usd' end) f(key, value)
+    group by n.night, f.key
 ) summed
 group by night
 order by night

@@ -54,7 +54,8 @@ def show_report(report: NightReport, *, shown: int = SHOWN) -> None:
     for kind in report.kinds:
         title = f"{WORDS[kind].title}: {report.headline(kind)}"
         show(section(title, map(entry_text, report.of_kind(kind)), report.in_force(kind), shown))
-        show(Text(f"    back: {report.undo_kind(kind)}", style="dim"))
+        for command in report.undo_kind(kind):
+            show(Text(f"    back: {command}", style="dim"))
     others = sum(counts[state] for state in ("stale", "refused", "undone"))
     show_section("Went stale, refused or taken back", map(entry_text, report.not_in_force), others, shown)
     show_section("Waiting for the next night", map(waiting_text, report.waiting), counts["waiting"], shown)
@@ -105,7 +106,8 @@ def show_diff(report: NightReport) -> None:
     for entry in report.entries:
         mark = "" if entry.state == "applied" else f"  [{entry.state}]"
         for changed in entry.changed:
-            show(Text.assemble(SIGNS[entry.kind], changed.text, (f"   {changed.move}", "cyan"), (mark, "yellow")))
+            text, move = (" ".join(each.split()) for each in (changed.text, changed.move))
+            show(Text.assemble(SIGNS[entry.kind], text, (f"   {move}", "cyan"), (mark, "yellow")))
     if not report.entries:
         apart = report.counts["kept_apart"]
         show(f"night {report.night} changed nothing; {apart} look-alikes were kept apart")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -14,6 +15,8 @@ from nous_pipelines.proposals import PRECEDENCE
 
 SHOWN = 20
 """Entries of one kind and state that a report shows; all of them are counted, and `nous diff` has them all."""
+NAMED_AGENTS = 5
+"""For how many agents a report names the commands, one for each; for more it names those of single proposals alone."""
 IN_FORCE = ("proposed", "applied")
 NOT_IN_FORCE = ("stale", "refused", "undone")
 
@@ -57,7 +60,7 @@ class Outline:
     size: int
     """How many memories it is about."""
     leaving: int
-    """How many facts it takes out of `active`."""
+    """How many facts it takes out of `active`; what had left before is not among them."""
 
 
 @dataclass(frozen=True)
@@ -238,18 +241,32 @@ class NightReport:
         return sum(cost.usd for cost in self.costs)
 
     @property
-    def undo(self) -> str:
-        """The command that takes the whole night back, as far as this report goes."""
-        return f"nous undo --night {self.night}{self.narrowed}"
+    def undo(self) -> tuple[str, ...]:
+        """The commands that take the whole night back, as far as this report goes."""
+        return self.commands("undo")
+
+    def undo_kind(self, kind: str) -> tuple[str, ...]:
+        """Return the commands that take back everything of one kind."""
+        return self.commands("undo", f" --kind {kind}")
 
     @property
-    def narrowed(self) -> str:
-        """The option that narrows a command to the agent of this report, if it is about one."""
-        return f" --agent {self.agent_ids[0]}" if len(self.agent_ids) == 1 else ""
+    def undo_told(self) -> str:
+        """How to take back what this report tells of, where no short command would stay within it."""
+        return (
+            f"No command takes back {len(self.agent_ids)} agents and nobody else: take back one at a time with "
+            f"nous undo --night {self.night} --agent NAME, or one entry with nous undo --proposal ID."
+        )
 
-    def undo_kind(self, kind: str) -> str:
-        """Return the command that takes back everything of one kind."""
-        return f"nous undo --night {self.night} --kind {kind}{self.narrowed}"
+    def commands(self, verb: str, options: str = "") -> tuple[str, ...]:
+        """Return a command about this night, one for each agent of the report, so that it reaches nobody else.
+
+        None for more than `NAMED_AGENTS`.
+        """
+        told = f"nous {verb} --night {self.night}{options}"
+        if not self.agent_ids:
+            return (told,)
+        is_few = len(self.agent_ids) <= NAMED_AGENTS
+        return tuple(f"{told} --agent {shlex.quote(each)}" for each in self.agent_ids) if is_few else ()
 
     def number(self, kind: str, state: str, what: str = "proposals") -> int:
         """Return how many proposals, memories or leaving facts there are of one kind and state."""

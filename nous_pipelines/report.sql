@@ -1,9 +1,13 @@
 -- name: outlines
 -- As much of each decided proposal as counting needs; the largest first, among equals what is least alike.
 select p.id::text, p.agent_id, p.kind, p.state, cardinality(p.targets) as size,
-       (select count(*) from jsonb_to_recordset(p.changes) c(kind text, set jsonb)
-        where c.kind = 'fact' and c.set ->> 'state' <> 'active') as leaving
+       (select count(*) from jsonb_to_recordset(p.changes) c(kind text, id uuid, set jsonb)
+        where c.kind = 'fact' and c.set ->> 'state' <> 'active' and not c.id = any(i.ids)) as leaving
 from lifecycle.proposals p
+cross join lateral (  -- of what it changed: what was not active before
+    select coalesce(array_agg(e.memory_id), '{}') as ids from lifecycle.events e
+    where e.agent_id = p.agent_id and e.proposal_id = p.id and e.undoes is null and e.from_state <> 'active'
+) i
 where p.night = %(night)s and (%(agent_ids)s::text[] = '{}' or p.agent_id = any(%(agent_ids)s))
 order by cardinality(p.targets) desc, (p.evidence #>> '{pairs,0,similarity}')::float8 nulls last, p.id
 

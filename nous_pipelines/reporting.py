@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from typing import Any, LiteralString, TypeVar
@@ -95,7 +95,8 @@ def night_report(
     Raises `Unavailable` when the night has not been planned, or its files can't be read.
     """
     account, night = NightAccount.read(files), snapshot.night
-    outlines, planned = outlines_of(database, files, account, night=night, agent_ids=agent_ids)
+    active, inactive = facts_before(snapshot, tuple(agent_ids) or account.agent_ids)
+    outlines, planned = outlines_of(database, files, account, inactive, night=night, agent_ids=agent_ids)
     decided = decided_of(database, chosen(outlines, shown), planned)
     apart_by_verdict, apart = look_alikes(files, account, agent_ids=agent_ids, shown=shown)
     waiting = account.first_waiting(agent_ids)[:shown]
@@ -108,9 +109,9 @@ def night_report(
         night=night,
         plan_hash=account.hash,
         agent_ids=tuple(agent_ids),
-        active_by_agent=active_facts(snapshot, tuple(agent_ids) or account.agent_ids),
+        active_by_agent=active,
         figures=figures_of(outlines),
-        entries=tuple(entry_of(each, told) for each in decided),
+        entries=entries_of(decided, told),
         kept_apart=tuple(kept_apart(pair, told) for pair in apart),
         apart_by_verdict=apart_by_verdict,
         waiting=tuple(waiting_of(each, told) for each in waiting),
@@ -124,15 +125,22 @@ def night_report(
     )
 
 
-def active_facts(snapshot: Snapshot, agent_ids: Sequence[str]) -> dict[str, int]:
-    """Return how many active facts each agent had when the night began."""
-    facts = snapshot.table("facts", columns=["agent_id", "state"], agent_ids=agent_ids or None)
-    active = facts.filter(pl.col("state") == "active")
-    return dict(active.group_by("agent_id").len().sort("agent_id").iter_rows())
+def facts_before(snapshot: Snapshot, agent_ids: Sequence[str]) -> tuple[dict[str, int], frozenset[str]]:
+    """Return how many active facts each agent had when the night began, and which facts were not active then."""
+    facts = snapshot.table("facts", columns=["agent_id", "id", "state"], agent_ids=agent_ids or None)
+    is_active = pl.col("state") == "active"
+    active = facts.filter(is_active).group_by("agent_id").len().sort("agent_id")
+    return dict(active.iter_rows()), frozenset(facts.filter(~is_active)["id"])
 
 
 def outlines_of(
-    database: Database, files: NightFiles, account: NightAccount, *, night: date, agent_ids: Sequence[str]
+    database: Database,
+    files: NightFiles,
+    account: NightAccount,
+    inactive: Collection[str],
+    *,
+    night: date,
+    agent_ids: Sequence[str],
 ) -> tuple[list[Outline], dict[str, Decided]]:
     """Return all proposals of the night in outline, and those of its plan that were not decided, by id."""
     outlines = rows_of(database, Outline, SQL["outlines"], {"night": night, "agent_ids": list(agent_ids)})
@@ -140,7 +148,7 @@ def outlines_of(
         return outlines, {}
     known = {each.id for each in outlines}
     planned = {each.id: each for each in undecided(files, night, agent_ids) if each.id not in known}
-    open_outlines = [outline_of(each) for each in planned.values()]
+    open_outlines = [outline_of(each, inactive) for each in planned.values()]
     return outlines + sorted(open_outlines, key=lambda each: (-each.size, each.id)), planned
 
 
@@ -154,10 +162,12 @@ def undecided(files: NightFiles, night: date, agent_ids: Sequence[str]) -> Itera
             )
 
 
-def outline_of(proposal: Decided) -> Outline:
-    """Return a proposal in outline, as the database would."""
+def outline_of(proposal: Decided, inactive: Collection[str]) -> Outline:
+    """Return a proposal in outline, as the database would; facts that were inactive before can't leave."""
     leaving = sum(
-        change["kind"] == "fact" and change.get("set", {}).get("state", "active") != "active"
+        change["kind"] == "fact"
+        and change.get("set", {}).get("state", "active") != "active"
+        and change["id"] not in inactive
         for change in proposal.changes
     )
     return Outline(proposal.id, proposal.agent_id, proposal.kind, proposal.state, len(proposal.targets), leaving)
@@ -178,11 +188,16 @@ def told_of(database: Database, wanted: Iterable[tuple[str, str]]) -> dict[str, 
     return {each.id: each for each in rows_of(database, Told, SQL["told"], parameters)}
 
 
-def entry_of(proposal: Decided, told: Mapping[str, Told]) -> Entry:
-    """Put a proposal in words."""
+def entries_of(decided: Iterable[Decided], told: Mapping[str, Told]) -> tuple[Entry, ...]:
+    """Put proposals in words."""
+    texts = {memory: known.text for memory, known in told.items()}
+    return tuple(entry_of(each, told, texts) for each in decided)
+
+
+def entry_of(proposal: Decided, told: Mapping[str, Told], texts: Mapping[str, str]) -> Entry:
+    """Put a proposal in words, given how all memories read."""
     is_applied = proposal.state in {"applied", "undone"}
     before = proposal.before if is_applied else {memory: told[memory].now for memory in proposal.named & told.keys()}
-    texts = {memory: known.text for memory, known in told.items()}
     return Entry(
         proposal_id=proposal.id,
         agent_id=proposal.agent_id,

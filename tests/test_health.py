@@ -101,6 +101,7 @@ def test_a_fact_is_stale_when_a_later_one_of_its_slot_and_place_is_active(night,
 def test_tokens_are_those_of_what_can_still_be_read(night, measured, owner):
     change(owner, "facts", AGAIN, night.ids, superseded_by=night.ids[NINE], superseded_at=SAID, state="superseded")
     change(owner, "facts", TEN, night.ids, archived_at=SAID, state="archived")
+    change(owner, "episodes", RELEASE, night.ids, compression_tier="summary", detail=None, summary="It went out.")
     owner.execute(
         "insert into heart.cold_texts (agent_id, memory_id, tier, detail) values ('aria', %s, 'raw', %s)",
         [night.ids[RELEASE], "x" * 130],
@@ -114,6 +115,16 @@ def test_tokens_are_those_of_what_can_still_be_read(night, measured, owner):
     assert figures["tokens_saved_by_archiving"] == pytest.approx(len(TEN) / 1.3, abs=1)
     assert figures["tokens_saved_by_tiers"] == 100
     assert tokens_saved(figures) == sum(figures[f"tokens_saved_by_{way}"] for way in ("tiers", "merges", "archiving"))
+
+
+def test_a_text_that_undoing_brought_back_saves_nothing(night, measured, owner):
+    owner.execute(
+        """insert into heart.cold_texts (agent_id, memory_id, tier, detail, compressed)
+           values ('aria', %s, 'raw', 'It went out.', %s)""",
+        [night.ids[RELEASE], "x" * 13],
+    )
+
+    assert measured()["tokens_saved_by_tiers"] == 10
 
 
 def test_contradictions_links_and_costs_are_counted(night, measured, owner):
@@ -171,6 +182,30 @@ def test_the_history_is_that_of_the_last_ninety_nights_of_whom_it_is_asked(night
 
     assert [each.night for each in everyone] == [NIGHT + timedelta(days=day) for day in (1, 89, 90)]
     assert (everyone[-1].figures["facts_active"], arias[-1].figures["facts_active"]) == (12, 5)
+
+
+def test_whoever_was_not_measured_in_a_night_stands_as_when_last_measured_but_for_its_cost(
+    night, measured, night_database, owner
+):
+    owner.execute(
+        "insert into heart.agents (id, embedding_space_id) select 'ben', embedding_space_id from heart.agents"
+    )
+    owner.execute(
+        """insert into lifecycle.health (agent_id, night, figures)
+           values ('ben', %(first)s, '{"facts_active": 9, "cost_usd": 1}'),
+                  ('ben', %(early)s, '{"facts_active": 7, "cost_usd": 2}'),
+                  ('ben', %(late)s, '{"facts_active": 6, "cost_usd": 0.5}')""",
+        {"first": NIGHT - timedelta(days=200), "early": NIGHT - timedelta(days=100), "late": NIGHT + timedelta(days=2)},
+    )
+    for day in (0, 1, 3):
+        measured(NIGHT + timedelta(days=day), agent_ids=["aria"])
+
+    told = health_history(night_database, NIGHT + timedelta(days=3))
+
+    assert [(each.night, each.figures["facts_active"], each.figures["cost_usd"]) for each in told] == [
+        (NIGHT, 12, 0), (NIGHT + timedelta(days=1), 12, 0), (NIGHT + timedelta(days=2), 11, 0.5),
+        (NIGHT + timedelta(days=3), 11, 0),
+    ]  # fmt: skip
 
 
 def test_only_the_agents_of_the_run_are_measured(night, measured, night_database):

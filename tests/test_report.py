@@ -201,7 +201,7 @@ def test_a_report_of_one_agent_speaks_of_nobody_else(night):
 
     assert (bens.active_by_agent, bens.entries, bens.kept_apart, bens.policy.lines) == ({}, (), (), [])
     assert "office" not in markdown_of(bens)
-    assert bens.undo == f"nous undo --night {NIGHT} --agent ben"
+    assert bens.undo == (f"nous undo --night {NIGHT} --agent ben",)
 
 
 def test_a_failed_night_says_what_stopped_it_whom_it_accuses_and_what_to_do(night):

@@ -54,16 +54,16 @@ JsonOption = Annotated[
 
 def stdout() -> Console:
     """Return the console for results; it colours a terminal only."""
-    from rich.console import Console
+    from nous_online.cli.terminal import InertConsole
 
-    return Console(highlight=False)
+    return InertConsole(highlight=False)
 
 
 def stderr() -> Console:
     """Return the console for everything that is no result."""
-    from rich.console import Console
+    from nous_online.cli.terminal import InertConsole
 
-    return Console(highlight=False, stderr=True)
+    return InertConsole(highlight=False, stderr=True)
 
 
 def show(result: RenderableType) -> None:

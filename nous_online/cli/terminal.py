@@ -1,0 +1,26 @@
+"""The consoles a command writes to: what a memory says is printed and never obeyed."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from rich.console import Console, ConsoleOptions, RenderableType
+from rich.segment import Segment
+
+CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+"""The C0 and C1 control characters but for tab and line feed: a terminal takes commands from them (ECMA-48)."""
+
+
+def inert(text: str) -> str:
+    """Return a text without the characters by which it could command a terminal."""
+    return CONTROL.sub("", text)
+
+
+class InertConsole(Console):
+    """A console on which only our own styles act: control characters in what is printed are left out."""
+
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
+        """Yield the segments of a renderable, without control characters but those the console itself put there."""
+        for segment in super().render(renderable, options):
+            yield segment if segment.control else Segment(inert(segment.text), segment.style)
