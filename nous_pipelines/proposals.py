@@ -87,8 +87,8 @@ class Proposal:
 
     @cached_property
     def changed(self) -> frozenset[tuple[str, str]]:
-        """What it changes, by agent and id."""
-        return frozenset((self.agent_id, change.id) for change in self.changes)
+        """What it changes, by agent and id; a memory that a link leads from stays as it is."""
+        return frozenset((self.agent_id, change.id) for change in self.changes if change.kind != "link")
 
     @cached_property
     def read(self) -> frozenset[tuple[str, str]]:

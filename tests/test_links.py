@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from drawn import NIGHT
 from drawn_links import CITED_TWICE, FOUR, linked, phase_of
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nous_pipelines.proposals import Read
+from nous_pipelines.carrying_out import decide
+from nous_pipelines.proposals import Read, planned
 from nous_pipelines.transforms import links
 
 
@@ -30,14 +32,18 @@ def test_facts_that_are_alike_but_not_the_same_are_related_by_their_cosine():
     assert (phase.eligible, phase.proposed, phase.left) == ({"aria": 2}, {"aria": 2}, {})
 
 
-def test_an_agents_links_are_one_proposal_that_read_both_ends_of_each():
+FAN = """
+    left_id | right_id
+    --------|---------
+    a       | b
+    a       | c
+    b       | c
+    """
+
+
+def test_the_links_that_lead_from_one_memory_are_one_proposal_that_read_both_ends_of_each():
     phase = phase_of(
-        """
-        left_id | right_id
-        --------|---------
-        a       | b
-        c       | b
-        """,
+        FAN,
         facts="""
         id | row_version
         ---|------------
@@ -47,18 +53,45 @@ def test_an_agents_links_are_one_proposal_that_read_both_ends_of_each():
         """,
     )
 
-    (proposal,) = phase.proposals
-    assert (proposal.kind, proposal.targets) == ("link", ("a", "b", "c", "b"))
-    assert proposal.read_set == (Read("fact", "a", 1), Read("fact", "b", 4), Read("fact", "c", 2))
-    assert [(change.kind, change.id) for change in proposal.changes] == [("link", "a"), ("link", "c")]
-    assert proposal.changes[0].set == {
+    first, second = phase.proposals
+    assert (first.kind, first.targets, second.targets) == ("link", ("a", "b", "a", "c"), ("b", "c"))
+    assert first.read_set == (Read("fact", "a", 1), Read("fact", "b", 4), Read("fact", "c", 2))
+    assert second.read_set == (Read("fact", "b", 4), Read("fact", "c", 2))
+    assert [(change.kind, change.id) for change in first.changes] == [("link", "a"), ("link", "a")]
+    assert first.changes[0].set == {
         "to_id": "b",
         "kind": "related",
         "weight": 0.9,
         "evidence": {"verdict": "compatible"},
         "created_at": "2026-06-02T00:00:00+00:00",
     }
-    assert proposal.reason == "3 memories belong together: 2 related"
+    assert (first.reason, second.reason) == (
+        "3 memories belong together: 2 related",
+        "2 memories belong together: 1 related",
+    )
+    assert (phase.eligible, phase.proposed) == ({"aria": 3}, {"aria": 3})
+
+
+def test_links_that_lead_on_from_the_end_of_another_make_nobody_wait():
+    phase = phase_of(FAN, facts=FOUR)
+
+    plan = planned(NIGHT, phase.proposals, agent_ids=[], policy={})
+
+    assert (len(plan.proposals), plan.waiting) == (2, ())
+
+
+def test_a_memory_that_changed_meanwhile_costs_its_own_links_and_no_others():
+    phase = phase_of(
+        """
+        left_id | right_id
+        --------|---------
+        a       | b
+        c       | d
+        """,
+        facts=FOUR,
+    )
+
+    assert [each.state for each in decide(phase.proposals, {"a": 1, "b": 2, "c": 1, "d": 1})] == ["stale", "applied"]
 
 
 @pytest.mark.parametrize("cell", ["0.79 | no", "0.95 | yes"])

@@ -52,10 +52,9 @@ def link_phase_of(
     `tables` are those of the snapshot: facts, episodes, procedures, recalls, links, undone; `changed` (agent_id, id)
     are the memories that other phases change tonight: they are linked another night, in the version they get.
 
-    An agent's links of a night are one proposal. A proposal costs a transaction, and a first night finds links for
-    most memories, so one for each memory would cost more than the rest of the night. Nor is it what somebody would
-    take back: a link is no statement, and who doubts a night's links doubts how they were found. `targets` names the
-    two ends of each link in turn, so that none of those that were taken back is proposed again.
+    The new links that lead from one memory are one proposal: a memory that changes meanwhile makes those of its
+    neighbours stale and no others, and a link that is wrong is taken back without the rest of the night's. `targets`
+    names the two ends of each link in turn, so that none of those that were taken back is proposed again.
     """
     phase = Phase("link_proposals")
     memories = memories_of(tables)
@@ -67,8 +66,8 @@ def link_phase_of(
     chosen = _of_tonight(bounded.filter(pl.col("why").is_null()), memories)
     for part in (found, bounded, chosen):
         _leave(phase, part.filter(pl.col("why").is_not_null()))
-    for agent_id, links in _by_agent(chosen.filter(pl.col("why").is_null())):
-        phase.propose(_proposal(agent_id, links, night=night), rows=len(links))
+    for links in _by_source(chosen.filter(pl.col("why").is_null())):
+        phase.propose(_proposal(links, night=night), rows=len(links))
     return phase
 
 
@@ -273,12 +272,12 @@ def _leave(phase: Phase, pairs: pl.DataFrame) -> None:
         phase.leave(agent_id, why, rows)
 
 
-def _by_agent(chosen: pl.DataFrame) -> list[tuple[str, list[dict[str, Any]]]]:
+def _by_source(chosen: pl.DataFrame) -> list[list[dict[str, Any]]]:
     rows = chosen.sort("agent_id", "from_id", "to_id", "kind").to_dicts()
-    return [(agent_id, list(links)) for agent_id, links in groupby(rows, key=itemgetter("agent_id"))]
+    return [list(links) for _, links in groupby(rows, key=itemgetter("agent_id", "from_id"))]
 
 
-def _proposal(agent_id: str, links: list[dict[str, Any]], *, night: date) -> Proposal:
+def _proposal(links: list[dict[str, Any]], *, night: date) -> Proposal:
     read = {
         link[f"{side}_id"]: Read(link[f"{side}_memory_kind"], link[f"{side}_id"], link[f"{side}_row_version"])
         for link in links
@@ -288,7 +287,7 @@ def _proposal(agent_id: str, links: list[dict[str, Any]], *, night: date) -> Pro
     told = ", ".join(f"{count} {WORDS[kind]}" for kind, count in counts.items() if count)
     return Proposal(
         night=night,
-        agent_id=agent_id,
+        agent_id=links[0]["agent_id"],
         kind="link",
         targets=tuple(link[f"{side}_id"] for link in links for side in ("from", "to")),
         read_set=tuple(read[memory] for memory in sorted(read)),
