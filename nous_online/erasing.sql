@@ -1,6 +1,9 @@
 -- name: hold_agent
--- Nights hold the first lock, every call of an agent shares the second: what is at work is waited for, what comes later waits.
+-- A night of many agents holds the first lock, for all agents of a bucket; any other holds the second, and every call of the
+-- agent shares the third: what is at work is waited for, what comes later waits.
 select set_config('lock_timeout', %(wait)s, true),
+       pg_advisory_xact_lock_shared(
+           hashtextextended('nights:' || (hashtextextended('night:' || %(agent_id)s, 0) & 1023), 0))::text,
        pg_advisory_xact_lock(hashtextextended('night:' || %(agent_id)s, 0))::text,
        pg_advisory_xact_lock(hashtextextended('agent:' || %(agent_id)s, 0))::text
 

@@ -1,6 +1,25 @@
--- name: hold_night
--- Held by a connection of its own while the night's small transactions run; gone with it, whatever happens.
-select pg_try_advisory_xact_lock(hashtextextended('night:' || %(agent_id)s, 0))
+-- name: hold_agents
+-- An agent that could not be held, and whether all agents of its bucket are held together: a share of each bucket keeps
+-- wide nights away, a lock of its own every other night of the agent, and erasing.
+with asked as materialized (
+    select agent_id,
+           pg_try_advisory_xact_lock_shared(
+               hashtextextended('nights:' || (hashtextextended('night:' || agent_id, 0) & 1023), 0)) as has_share,
+           pg_try_advisory_xact_lock(hashtextextended('night:' || agent_id, 0)) as has_own
+    from unnest(%(agent_ids)s::text[]) agent_id
+)
+select agent_id, not has_share from asked where not (has_share and has_own) limit 1
+
+-- name: hold_buckets
+-- As `hold_agents`, with one lock for all agents of a bucket: as many as there are buckets, however many agents.
+with buckets as materialized (
+    select min(agent_id) as agent_id, hashtextextended('night:' || agent_id, 0) & 1023 as bucket
+    from unnest(%(agent_ids)s::text[]) agent_id
+    group by bucket
+), asked as materialized (
+    select agent_id, pg_try_advisory_xact_lock(hashtextextended('nights:' || bucket, 0)) as has_bucket from buckets
+)
+select agent_id, true from asked where not has_bucket limit 1
 
 -- name: store_plan
 insert into lifecycle.plans (hash, night, agent_ids, policy, counts, checks, run_id)
@@ -52,6 +71,26 @@ where agent_id = %(agent_id)s and id = %(id)s and status = 'open'
 
 -- name: how_resolved
 select resolution, note from heart.contradictions where agent_id = %(agent_id)s and id = %(id)s and status = 'resolved'
+
+-- name: wrong_marks
+-- Facts whose mark does not say whether an open contradiction names them, and what it should say: that one does, or
+-- what it said before it was last told so.
+select f.id, f.row_version,
+       case when is_open then 'open' else coalesce((
+           select e.before ->> 'contradiction_status'
+           from lifecycle.events e
+           where e.agent_id = f.agent_id and e.memory_id = f.id
+             and e.after ->> 'contradiction_status' = 'open' and e.before ->> 'contradiction_status' <> 'open'
+           order by e.version_after desc
+           limit 1), 'resolved') end
+from heart.facts f
+cross join lateral (
+    select exists (
+        select from heart.contradictions c
+        where c.agent_id = f.agent_id and c.status = 'open' and f.id in (c.memory_a, c.memory_b)) as is_open
+) named
+where f.agent_id = %(agent_id)s and f.id = any(%(ids)s) and is_open <> (f.contradiction_status = 'open')
+order by f.id
 
 -- name: remove_link
 delete from heart.links where agent_id = %(agent_id)s and from_id = %(id)s and to_id = %(to_id)s and kind = %(kind)s

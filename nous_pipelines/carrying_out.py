@@ -125,13 +125,15 @@ def change(connection: Connection, agent_id: str, proposals: Sequence[Proposal],
     for proposal in proposals:
         for each in proposal.changes:
             every["memory" if each.kind in KINDS else each.kind].append((proposal, each))
+    reads = {proposal.id: by_id(proposal.read_set) for proposal in proposals}
     coolings = [cooling_of(each) for _, each in every["cold_text"]]
     cool_texts(connection, agent_id, coolings)
     reach("texts cooled")
     cold = {cooling.id: cooling for cooling in coolings}
-    change_memories(connection, agent_id, [alteration(p, each, cold, run_id=run_id) for p, each in every["memory"]])
+    altered = [alteration(p, each, reads[p.id][each.id], cold, run_id=run_id) for p, each in every["memory"]]
+    change_memories(connection, agent_id, altered)
     reach("memories changed")
-    add_usage(connection, agent_id, [usage_delta(proposal.read_set, each) for proposal, each in every["usage"]])
+    add_usage(connection, agent_id, [usage_delta(reads[p.id][each.id], each) for p, each in every["usage"]])
     reach("usage added")
     open_contradictions(connection, agent_id, [each for _, each in every["contradiction"]])
     reach("contradictions opened")
@@ -139,14 +141,20 @@ def change(connection: Connection, agent_id: str, proposals: Sequence[Proposal],
     reach("links added")
 
 
+def by_id(read_set: Iterable[Read]) -> dict[str, Read]:
+    """Return what a proposal read by the id of the memory."""
+    return {read.id: read for read in read_set}
+
+
 def cooling_of(change: Change) -> Cooling:
     """Return which texts a change moves to cold storage."""
     return Cooling(UUID(change.id), change.set["tier"], tuple(change.set["columns"]), change.set.get("purge_after"))
 
 
-def alteration(proposal: Proposal, change: Change, cold: Mapping[UUID, Cooling], *, run_id: str) -> Alteration[Any]:
+def alteration(
+    proposal: Proposal, change: Change, read: Read, cold: Mapping[UUID, Cooling], *, run_id: str
+) -> Alteration[Any]:
     """Return what a change sets of a memory, at the version the proposal read."""
-    read = next(read for read in proposal.read_set if read.id == change.id)
     memory_id = UUID(change.id)
     cause = Cause(
         actor="night",
@@ -161,13 +169,12 @@ def alteration(proposal: Proposal, change: Change, cold: Mapping[UUID, Cooling],
     return Alteration(version, change.set, cause, cold.get(memory_id))
 
 
-def usage_delta(read_set: Iterable[Read], change: Change, *, sign: int = 1) -> UsageDelta:
+def usage_delta(read: Read, change: Change, *, sign: int = 1) -> UsageDelta:
     """Return what a change adds to the counters of a memory, or with `sign=-1` takes from them."""
-    kind = next(read.kind for read in read_set if read.id == change.id)
     retrieved, cited, ignored = (
         sign * change.add.get(f"{name}_count", 0) for name in ("retrieved", "cited", "ignored")
     )
-    return UsageDelta(UUID(change.id), kind, retrieved, cited, ignored)
+    return UsageDelta(UUID(change.id), read.kind, retrieved, cited, ignored)
 
 
 def open_contradictions(connection: Connection, agent_id: str, changes: Sequence[Change]) -> None:

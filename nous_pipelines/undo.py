@@ -5,19 +5,21 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
+from functools import partial
 from typing import Any
 from uuid import UUID
 
 from psycopg import Connection
+from psycopg.errors import DeadlockDetected, LockNotAvailable, QueryCanceled
 from psycopg.rows import class_row
 
-from nous_online.changes import Cause, add_usage, locked_versions
+from nous_online.changes import Alteration, Cause, Version, add_usage, change_memories, locked_versions
 from nous_online.database import Database
-from nous_online.errors import NotFound, Refused
+from nous_online.errors import NotFound, Refused, Unavailable
 from nous_online.kinds import KINDS
 from nous_online.undoing import Event, restore
-from nous_pipelines.apply import CHUNK_TIMEOUT_S
-from nous_pipelines.carrying_out import SQL, usage_delta
+from nous_pipelines.apply import CHUNK_TIMEOUT_S, undeadlocked
+from nous_pipelines.carrying_out import SQL, by_id, usage_delta
 from nous_pipelines.proposals import Change, Read
 
 
@@ -56,7 +58,8 @@ def undo(database: Database, selection: Selection, *, reason: str) -> Undone:
     """Take back the selected proposals, the latest first, each in one transaction.
 
     Restores every column they changed. A proposal whose memories were changed since in the same columns is refused,
-    and stays applied. Raises `NotFound` when nothing that is selected is applied.
+    and stays applied, as is one that somebody kept busy, and those that are left when the database fails half-way.
+    Raises `NotFound` when nothing that is selected is applied, and `Unavailable` when nothing could be taken back.
     """
     with database.transaction() as connection, connection.cursor(row_factory=class_row(AppliedProposal)) as cursor:
         found = cursor.execute(SQL["applied_proposals"], vars(selection)).fetchall()
@@ -65,13 +68,25 @@ def undo(database: Database, selection: Selection, *, reason: str) -> Undone:
         raise NotFound(f"no applied proposal has {wanted or 'been found'}; `nous diff` shows what each night did")
     undone: list[UUID] = []
     refused: dict[UUID, str] = {}
-    for proposal in found:
+    for place, proposal in enumerate(found):
         try:
-            undo_proposal(database, proposal, reason=reason)
+            undeadlocked(partial(undo_proposal, database, proposal, reason=reason))
             undone.append(proposal.id)
         except Refused as refusal:
             refused[proposal.id] = str(refusal)
+        except Unavailable as error:
+            if is_busy(error):
+                refused[proposal.id] = f"busy: somebody is at work on what it changed ({error}); run it again"
+            elif not undone:
+                raise
+            else:
+                return Undone(tuple(undone), refused | {each.id: f"not reached: {error}" for each in found[place:]})
     return Undone(tuple(undone), refused)
+
+
+def is_busy(error: Unavailable) -> bool:
+    """Tell whether a transaction failed because of what others were doing to the same rows."""
+    return isinstance(error.__cause__, QueryCanceled | LockNotAvailable | DeadlockDetected)
 
 
 def undo_proposal(database: Database, proposal: AppliedProposal, *, reason: str) -> None:
@@ -84,8 +99,9 @@ def undo_proposal(database: Database, proposal: AppliedProposal, *, reason: str)
         with connection.cursor(row_factory=class_row(Event)) as cursor:
             events = cursor.execute(SQL["proposal_events"], key).fetchall()
         for name, kind in KINDS.items():
-            changed = [event.memory_id for event in events if event.memory_kind == name]
-            locked_versions(connection, proposal.agent_id, kind, changed)
+            changed = {event.memory_id for event in events if event.memory_kind == name}
+            named = contradicting(proposal) if name == "fact" else set[UUID]()
+            locked_versions(connection, proposal.agent_id, kind, changed | named)
         for event in events:
             cause = Cause("operator", "undone", reason, datetime.now(UTC), proposal_id=proposal.id, undoes=event.id)
             restore(connection, proposal.agent_id, event, cause=cause)
@@ -96,9 +112,9 @@ def undo_proposal(database: Database, proposal: AppliedProposal, *, reason: str)
 def take_back(connection: Connection, proposal: AppliedProposal, *, reason: str) -> None:
     """Take back what a proposal changed besides memories: counters, contradictions, links."""
     agent_id = proposal.agent_id
-    read_set = [Read(**read) for read in proposal.read_set]
+    reads = by_id(Read(**read) for read in proposal.read_set)
     changes = [Change(**change) for change in proposal.changes]
-    counted = [usage_delta(read_set, each, sign=-1) for each in changes if each.kind == "usage"]
+    counted = [usage_delta(reads[each.id], each, sign=-1) for each in changes if each.kind == "usage"]
     add_usage(connection, agent_id, counted)
     for each in changes:
         if each.kind == "contradiction":
@@ -106,6 +122,24 @@ def take_back(connection: Connection, proposal: AppliedProposal, *, reason: str)
         if each.kind == "link":
             link = {"agent_id": agent_id, "id": each.id, "to_id": each.set["to_id"], "kind": each.set["kind"]}
             connection.execute(SQL["remove_link"], link)
+    mark_again(connection, proposal, reason=reason)
+
+
+def contradicting(proposal: AppliedProposal) -> set[UUID]:
+    """Return the facts that a proposal said contradict each other."""
+    found = [change["set"] for change in proposal.changes if change["kind"] == "contradiction"]
+    return {UUID(each[side]) for each in found for side in ("memory_a", "memory_b")}
+
+
+def mark_again(connection: Connection, proposal: AppliedProposal, *, reason: str) -> None:
+    """Let the facts of contradictions that were taken back say whether another one that is open names them."""
+    key = {"agent_id": proposal.agent_id, "ids": list(contradicting(proposal))}
+    cause = Cause("operator", "marked", reason, datetime.now(UTC), proposal_id=proposal.id)
+    marks = [
+        Alteration(Version(KINDS["fact"], memory_id, version), {"contradiction_status": mark}, cause)
+        for memory_id, version, mark in connection.execute(SQL["wrong_marks"], key).fetchall()
+    ]
+    change_memories(connection, proposal.agent_id, marks)
 
 
 def close_contradiction(connection: Connection, agent_id: str, change: Change, *, note: str) -> None:

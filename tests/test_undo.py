@@ -1,13 +1,17 @@
 from __future__ import annotations
 
+import time
 import uuid
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, date, datetime, timedelta
 
+import psycopg
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from night_runs import NIGHT, SAID, events_in, facts_in, plan_of, proposals_in, remember, snapshot_of, usage_in
 
+import nous_pipelines.undo as undoing_nights
 from nous_online.changes import Cause, Version, change_memory
 from nous_online.database import Database
 from nous_online.errors import NotFound
@@ -299,6 +303,75 @@ def test_memories_are_found_again_after_an_undo(heart, night_database, run):
 
     assert merged == 1
     assert len([answer for answer in heart.recall("when does the office open?") if answer.content == NINE]) == 2
+
+
+@pytest.fixture
+def other(owner):
+    """Another connection, with a transaction open."""
+    with psycopg.connect(owner.info.dsn, password=owner.info.password) as connection:
+        yield connection
+
+
+LOCK = "select from heart.facts where id = %s for update"
+
+
+def test_a_busy_memory_keeps_its_proposal_and_stops_no_other(
+    heart, night_database, run, owner, other, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(undoing_nights, "CHUNK_TIMEOUT_S", 0.5)
+    remember(heart, *(NINE, "cats like fish", "rain falls down") * 2)
+    busy, *free = sorted(run().proposals, key=lambda proposal: proposal.id)
+    other.execute(LOCK, [busy.targets[0]])
+
+    result = take_back(night_database, night=NIGHT)
+    other.rollback()
+    again = take_back(night_database, night=NIGHT)
+
+    assert set(result.undone) == {proposal.id for proposal in free}
+    assert list(result.refused) == [busy.id]
+    assert result.refused[busy.id].startswith("busy: somebody is at work on what it changed")
+    assert result.refused[busy.id].endswith("run it again")
+    assert again.undone == (busy.id,)
+    assert {columns["state"] for columns in facts_in(owner).values()} == {"active"}
+
+
+def test_an_undoing_that_the_server_ends_to_resolve_a_deadlock_is_tried_again(heart, night_database, run, owner, other):
+    remember(heart, NINE, NINE)
+    (proposal,) = run().proposals
+    first, last = sorted(proposal.targets)
+
+    with ThreadPoolExecutor(1) as pool:
+        other.execute("set local deadlock_timeout = '60s'")  # so that it is the undoing that gives way
+        other.execute(LOCK, [last])
+        undoing = pool.submit(take_back, night_database, night=NIGHT)
+        wait_until(owner, "select count(*) > 0 from pg_locks where not granted and locktype = 'transactionid'")
+        other.execute(LOCK, [first])
+        other.rollback()
+
+        assert undoing.result().undone == (proposal.id,)
+
+
+def test_what_was_undone_before_the_database_failed_is_told(heart, night_database, run, owner, other):
+    remember(heart, NINE, NINE, "cats like fish", "cats like fish")
+    first, second = sorted((proposal.id, proposal.targets[0]) for proposal in run().proposals)
+    other.execute(LOCK, [second[1]])
+
+    with ThreadPoolExecutor(1) as pool:
+        undoing = pool.submit(take_back, night_database, night=NIGHT)
+        wait_until(owner, "select count(*) > 0 from pg_locks where not granted and locktype = 'transactionid'")
+        owner.execute("select pg_terminate_backend(pid) from pg_locks where not granted and locktype = 'transactionid'")
+        result = undoing.result()
+
+    assert result.undone == (first[0],)
+    assert list(result.refused) == [second[0]]
+    assert result.refused[second[0]].startswith("not reached: ")
+
+
+def wait_until(owner, query):
+    ends_at = time.monotonic() + 60
+    while owner.execute(query).fetchone() != (True,):
+        assert time.monotonic() < ends_at, query
+        time.sleep(0.01)
 
 
 def test_a_night_far_back_is_named_in_what_is_not_found(night_database):

@@ -292,6 +292,56 @@ def test_a_contradiction_is_closed_with_a_note_and_a_settled_one_is_left(heart, 
     assert found.memory_a < found.memory_b
 
 
+@pytest.mark.parametrize("order", [(0, 1, 2), (2, 1, 0), (1, 0, 2), (0, 2, 1), (1, 2, 0)])
+def test_a_fact_that_another_open_contradiction_names_stays_marked_until_that_is_taken_back(
+    heart, store, night_database, order
+):
+    before = store.rows()
+    nights = [NIGHT + timedelta(days=place) for place in range(3)]
+    for night, other in zip(nights, store.facts[1:4], strict=True):
+        opened = contradicting(heart, store, night, store.facts[0], other)
+        apply_plan(night_database, planned(night, [opened], agent_ids=[], policy={}), run_id="r")
+
+    for place in order:
+        assert undo(night_database, Selection(night=nights[place]), reason="a mistake").refused == {}
+        assert marked(heart) == {each for found in heart.contradictions() for each in (found.memory_a, found.memory_b)}
+
+    assert store.rows() == before
+
+
+def contradicting(heart, store, night, *facts):
+    """Return the proposal of a night that finds a contradiction and marks what is not marked yet."""
+    a, b = sorted(facts)
+    opened = {"memory_a": a, "memory_b": b, "detected_at": ENDS, "judgement": {}}
+    marks = [
+        Change("fact", each, set={"contradiction_status": "open"}, action="contradicted")
+        for each in (a, b)
+        if UUID(each) not in marked(heart)
+    ]
+    change = Change("contradiction", str(uuid5(NAMESPACE_OID, a + b)), set=opened)
+    return store.proposal(night, "contradiction", [("fact", a), ("fact", b)], change, *marks)
+
+
+def marked(heart):
+    """Return the facts that say an open contradiction names them."""
+    query = "select id from heart.facts where contradiction_status = 'open'"
+    with heart.agent.database.transaction(heart.agent.id) as connection:
+        return {row[0] for row in connection.execute(query)}
+
+
+def test_an_open_contradiction_that_a_night_found_after_an_agent_did_keeps_its_mark(heart, store, night_database):
+    apply(night_database, contradicting(heart, store, NIGHT, *store.facts[:2]))
+    (first,) = heart.contradictions()
+    later = contradicting(heart, store, NEXT, *store.facts[1:3])
+    apply_plan(night_database, planned(NEXT, [later], agent_ids=[], policy={}), run_id="r2")
+
+    heart.resolve_contradiction(first.id, "both_valid")
+    assert marked(heart) == {UUID(each) for each in store.facts[1:3]}
+    undo(night_database, Selection(id=later.id), reason="a mistake")
+
+    assert marked(heart) == set()
+
+
 def test_what_an_agent_settled_since_is_not_taken_back(heart, store, night_database):
     apply(night_database, store.contradiction(NIGHT))
     (found,) = heart.contradictions()
