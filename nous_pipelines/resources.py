@@ -92,12 +92,13 @@ class NightRun(dg.ConfigurableResource):
         return snapshot
 
     def settled_snapshot(self, night: date) -> Snapshot:
-        """Return this night's snapshot, taken anew if nothing used it yet and an earlier night was applied since.
+        """Return this night's snapshot, taken anew if the night was not applied yet and an earlier one was since.
 
-        A range launched in the interface takes the snapshot of a night as soon as that of the night before is there.
+        A range launched in the interface takes the snapshot of a night as soon as that of the night before is there. A
+        dry run leaves it where it is: the files of a night that was applied lie beside it.
         """
-        taken = self.snapshot(night)
-        if self.files(night).has("plan") or not applied_since(self.database, night, taken.taken_at):
+        taken, real = self.snapshot(night), NightFiles(self.folder(night))
+        if self.is_dry_run or real.has("applied") or not applied_since(self.database, night, taken.taken_at):
             return taken
         taken.folder.rename(taken.folder.with_name(f"{taken.folder.name}.taken-{taken.taken_at:%Y%m%dT%H%M%S%f}"))
         return take_snapshot(self.database, taken.folder, night=night, probe_days=self.night_policy.probe_days)
