@@ -252,6 +252,16 @@ def test_everything_of_one_kind_is_taken_back(heart, nous, owner):
     assert "undone" in proposals_in(owner).values()
 
 
+def test_a_night_of_one_agent_names_the_way_back_for_that_one_alone(heart, nous):
+    remember(heart, NINE, NINE)
+
+    ran, told = nous("night", *HERE, "--agent", "aria"), nous("report", "--night", "2026-06-01", "--agent", "aria")
+
+    assert " ".join(ran.stderr.split()).endswith("back: nous undo --night 2026-06-01 --agent aria")
+    assert "take it back: nous undo --night 2026-06-01 --agent aria," in told.stderr
+    assert "--kind merge --agent aria" in told.stdout
+
+
 def test_a_report_can_be_narrowed_to_an_agent(heart, nous):
     remember(heart, NINE, NINE)
     nous("night", *HERE)
