@@ -76,20 +76,21 @@ class AgentTable:
 def erase_everywhere(
     url: str, agent_id: str, *, reason: str, is_dry_run: bool = False, erasers: Iterable[Eraser] | None = None
 ) -> Erased:
-    """Erase an agent from the copies, the tables, and once more from the copies a night may have made meanwhile.
+    """Erase an agent from the copies, the tables, and once more from the copies a call may have made meanwhile.
 
-    Raises `NotFound` when nothing is known of the agent, and `Conflict` when it is at work for longer than a minute.
-    A failure half-way is mended by erasing again.
+    Raises `NotFound` when nothing is known of the agent, and `Conflict` when it, or a night, is at work for longer than
+    a minute. A failure half-way is mended by erasing again.
     """
     erasers = list(installed_erasers() if erasers is None else erasers)
-    quotations = find_quotations(url, agent_id)
-    erasure = Erasure(url, agent_id, quotations, is_dry_run=is_dry_run)
-    copies = erase_copies(erasure, erasers)
     if is_dry_run:
-        erased = Erased(agent_id, count_rows(url, agent_id), copies, is_dry_run=True)
+        erasure = Erasure(url, agent_id, find_quotations(url, agent_id), is_dry_run=True)
+        erased = Erased(agent_id, count_rows(url, agent_id), erase_copies(erasure, erasers), is_dry_run=True)
     else:
-        rows = erase_agent(url, agent_id, reason=reason).rows
-        erased = Erased(agent_id, rows, {**(Counter(copies) + Counter(erase_copies(erasure, erasers)))})
+        with alone_with_copies(url):
+            erasure = Erasure(url, agent_id, find_quotations(url, agent_id), is_dry_run=False)
+            copies = Counter(erase_copies(erasure, erasers))
+            rows = erase_agent(url, agent_id, reason=reason).rows
+            erased = Erased(agent_id, rows, {**(copies + Counter(erase_copies(erasure, erasers)))})
     if not erased:
         raise NotFound(f"agent {agent_id!r} is not known here, so there is nothing to erase; see `nous status --agent`")
     return erased
@@ -112,6 +113,32 @@ def erase_agent(url: str, agent_id: str, *, reason: str) -> Erased:
     if erased:
         logger.warning("an agent was erased, %d rows: %s", sum(erased.rows.values()), reason)
     return erased
+
+
+@contextmanager
+def copying(url: str) -> Generator[None]:
+    """Keep erasing away while memories are read and written to files: what is held in memory can't be erased.
+
+    An erasing at work is waited for; raises `DeadlineExceeded` when it does not end within an hour.
+    """
+    with closing(connected(url)) as connection:
+        with translated(ERASE_TIMEOUT_S):
+            connection.autocommit = False  # the lock lasts as long as the transaction, which ends with the connection
+            connection.execute(BLOCKS["hold_copies"], {"wait": f"{ERASE_TIMEOUT_S:g}s"})
+        yield
+
+
+@contextmanager
+def alone_with_copies(url: str) -> Generator[None]:
+    """Wait for whoever is `copying`, and keep everybody else from it; raise `Conflict` after a minute."""
+    with closing(connected(url)) as connection:
+        connection.autocommit = False
+        try:
+            connection.execute(BLOCKS["hold_copies_alone"], {"wait": f"{WAIT_S}s"})
+        except LockNotAvailable as error:
+            message = f"a night has been at work for {WAIT_S} s, and what it holds would be written to files afterwards"
+            raise Conflict(f"{message}; wait for it, then erase again") from error
+        yield
 
 
 @contextmanager

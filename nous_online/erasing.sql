@@ -7,6 +7,13 @@ select set_config('lock_timeout', %(wait)s, true),
        pg_advisory_xact_lock(hashtextextended('night:' || %(agent_id)s, 0))::text,
        pg_advisory_xact_lock(hashtextextended('agent:' || %(agent_id)s, 0))::text
 
+-- name: hold_copies
+-- Shared by whatever reads memories in order to write them to files; erasing takes it alone.
+select set_config('lock_timeout', %(wait)s, true), pg_advisory_xact_lock_shared(hashtextextended('copies', 0))::text
+
+-- name: hold_copies_alone
+select set_config('lock_timeout', %(wait)s, true), pg_advisory_xact_lock(hashtextextended('copies', 0))::text
+
 -- name: find_tables
 -- Every table that says whose its rows are: found, not listed, so that a new one can't be forgotten.
 select n.nspname as schema, c.relname as table, a.attname as column

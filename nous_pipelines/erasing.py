@@ -94,7 +94,7 @@ def quoted_in(folder: Path, agent_id: str) -> set[str]:
 def erase_folder(folder: Path, redaction: Redaction, erasure: Erasure) -> Counter[str]:
     """Write a night's folder anew without the agent and put it in place of the old one, if it has anything of it.
 
-    Its pages go with it: they are drawn again from what is left.
+    Its pages go with it: they are drawn again from what is left. So does every file that was begun and not finished.
     """
     if folder.name.startswith("."):  # what a night that was killed had begun; nobody reads it
         if not erasure.is_dry_run:
@@ -102,13 +102,23 @@ def erase_folder(folder: Path, redaction: Redaction, erasure: Erasure) -> Counte
         return Counter({"unfinished snapshots": 1})
     if folder.name.endswith(NEW) and not erasure.is_dry_run:
         folder = named_at_last(folder)
+    unfinished_files = remove_unfinished(folder, is_dry_run=erasure.is_dry_run)
     changed = {
         path: new for path in sorted(folder.rglob("*")) if (new := erased_file(path, redaction, erasure)) is not None
     }
     pages = list(folder.glob("*.html")) if changed else []
     if changed and not erasure.is_dry_run:
         replace_folder(folder, changed, without=pages)
-    return Counter("files of nights" for _ in (*changed, *pages))
+    return +Counter({"files of nights": len(changed) + len(pages), "unfinished files": len(unfinished_files)})
+
+
+def remove_unfinished(folder: Path, *, is_dry_run: bool) -> list[Path]:
+    """Remove what processes that were killed had begun to write into a folder; nobody reads it."""
+    parts = list(folder.rglob("*.part"))
+    for part in parts:
+        if not is_dry_run:
+            part.unlink(missing_ok=True)
+    return parts
 
 
 def named_at_last(new: Path) -> Path:

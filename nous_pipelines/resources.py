@@ -1,6 +1,7 @@
 """What assets reach the world through: the database, the files of a night, and this run's options."""
 
 import json
+from contextlib import ExitStack, closing
 from datetime import date
 from functools import cached_property
 from pathlib import Path
@@ -11,6 +12,7 @@ from pydantic import Field, PrivateAttr
 
 from nous_online import postgres
 from nous_online.database import Database, open_url
+from nous_online.erasing import copying
 from nous_online.pairs.judging import Judge, OfflineJudge
 from nous_online.settings import settings
 from nous_pipelines.apply import applied_since, find_agents
@@ -33,15 +35,19 @@ class NightRun(dg.ConfigurableResource):
     )
 
     _database: Database | None = PrivateAttr(default=None)
+    _opened: ExitStack = PrivateAttr(default_factory=ExitStack)
 
     def setup_for_execution(self, context: dg.InitResourceContext) -> None:
-        """Open the database for the length of a step."""
-        self._database = Database(self.database_url or open_url(), role="nous_night", max_connections=4)
+        """Open the database for the length of a step, or of a run in one process, and keep erasing away meanwhile."""
+        url = self.database_url or open_url()
+        with ExitStack() as opening:
+            self._database = opening.enter_context(closing(Database(url, role="nous_night", max_connections=4)))
+            opening.enter_context(copying(url))
+            self._opened = opening.pop_all()
 
     def teardown_after_execution(self, context: dg.InitResourceContext) -> None:
         """Give the connections back."""
-        if self._database is not None:
-            self._database.close()
+        self._opened.close()
 
     @property
     def database(self) -> Database:
