@@ -101,7 +101,7 @@ def tell(stage: Stage, learned: ImportReport, outcome: NightOutcome, address: st
         show_error(failure)
     if outcome.report is not None:
         show_report(outcome.report, shown=SHOWN)
-    nous = f"NOUS_HOME={shlex.quote(str(stage.home))} {Path(sys.argv[0])}"
+    nous = f"NOUS_HOME={shlex.quote(str(stage.home))} {shlex.quote(sys.argv[0])}"
     show(f"\n[bold]See it all[/bold]    {nous} report --night {stage.night}")
     page = page_beside(stage)
     if page is not None:
