@@ -215,8 +215,10 @@ def odd_store(owner):
     )
     for moment in ("2026-05-30", "2026-06-04"):
         owner.execute(
-            """insert into heart.recalls (agent_id, recalled_at, query, result_limit, query_embedding, result_ids,
-                   cited_ids, ignored_ids) values ('aria', %s, 'what, "now"?', 5, '[1,2]', %s, %s, %s)""",
+            """insert into heart.recalls (agent_id, recalled_at, query, result_limit, query_embedding,
+                   embedding_space_id, result_ids, cited_ids, ignored_ids)
+               select id, %s, 'what, "now"?', 5, '[1,2]', embedding_space_id, %s, %s, %s
+               from heart.agents where id = 'aria'""",
             [moment, [UUID(int=3), UUID(int=5)], [UUID(int=3)], [UUID(int=5)]],
         )
     return owner
