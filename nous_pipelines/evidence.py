@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 import polars as pl
@@ -129,7 +129,8 @@ def searchable_of(taken: Snapshot) -> Callable[[Sequence[str]], pl.DataFrame]:
     """Return how to read what recall can find of some agents in a snapshot."""
     columns = ["agent_id", "id", "state", "rank_weight", "embedding"]
 
-    def read(agent_ids: Sequence[str]) -> pl.DataFrame:
+    @lru_cache(maxsize=1)  # a plan is replayed again and again, and of most nights there is one chunk
+    def of_agents(agent_ids: tuple[str, ...]) -> pl.DataFrame:
         return pl.concat([
             taken.table(TABLES[kind], columns=columns, agent_ids=agent_ids)
             .filter(pl.col("state").is_in(list(LIVE[kind])), pl.col("embedding").is_not_null())
@@ -137,7 +138,7 @@ def searchable_of(taken: Snapshot) -> Callable[[Sequence[str]], pl.DataFrame]:
             for kind in RECALLED
         ])  # fmt: skip
 
-    return read
+    return lambda agent_ids: of_agents(tuple(agent_ids))
 
 
 def final_successor(memory: str, successor: Mapping[str, str]) -> str | None:
