@@ -169,9 +169,9 @@ def usable(probes: pl.DataFrame) -> pl.DataFrame:
 
 def worse(evidence: Evidence, *, agent_ids: Collection[str] | None = None) -> list[Worse]:
     """Return every used memory that would be harder to find after the plan, of these agents or of all it touches."""
-    touched = {proposal.agent_id for proposal in evidence.plan.proposals}
-    wanted = touched if agent_ids is None else touched & set(agent_ids)
-    probes = usable(evidence.probes).filter(pl.col("agent_id").is_in(list(wanted)))
+    probes = usable(evidence.probes)
+    wanted = concerned(probes, evidence) if agent_ids is None else agent_ids
+    probes = probes.filter(pl.col("agent_id").is_in(list(wanted)))
     asked = {str(agent_id): own for (agent_id,), own in probes.group_by(["agent_id"], maintain_order=True)}
     sizes = dict(evidence.memories.group_by("agent_id").len().iter_rows())
     return [
@@ -180,6 +180,14 @@ def worse(evidence: Evidence, *, agent_ids: Collection[str] | None = None) -> li
         for (agent_id,), memories in evidence.searchable(chunk).group_by(["agent_id"], maintain_order=True)
         for found in worse_of_agent(memories, asked[str(agent_id)], evidence)
     ]
+
+
+def concerned(probes: pl.DataFrame, evidence: Evidence) -> set[str]:
+    """Return the agents whose probes may come out otherwise: something rises or falls, or what was used leaves."""
+    reweighted = {p.agent_id for p in evidence.plan.proposals if any("rank_weight" in c.set for c in p.changes)}
+    leaves = pl.element().is_in(list(evidence.leaving))
+    touched = probes.filter(pl.col("cited_ids").list.eval(leaves).list.any())
+    return reweighted | set(touched["agent_id"])
 
 
 def worse_of_agent(memories: pl.DataFrame, recalls: pl.DataFrame, evidence: Evidence) -> list[Worse]:
