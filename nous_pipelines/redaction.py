@@ -8,9 +8,11 @@ from collections.abc import Collection, Mapping
 from typing import Any
 from uuid import UUID
 
+from nous_pipelines.markdown import plain
+
 ERASED = "[erased]"
-AGENT_KEYS = frozenset({"agent_id", "agent_ids", "nous/agents"})
-"""Under these keys stands a name, or names separated by commas."""
+AGENT_KEYS = frozenset({"agent_id", "agent_ids", "agents", "nous/agents"})
+"""Under these keys stands a name, a list of names, or names separated by commas."""
 MAPS_BY_AGENT = frozenset({"eligible", "proposed", "left", "agents"})
 """Under these keys stands an object with an entry for each agent: counts of a phase, policies of a plan."""
 LONG = 12
@@ -22,13 +24,14 @@ class Redaction:
     """What of one agent is not to be read any more: its name where names stand, and what is quoted of it."""
 
     def __init__(self, agent_id: str, quotations: Collection[str]) -> None:
-        name = re.escape(agent_id)
+        name = f"(?:{'|'.join(re.escape(form) for form in forms(agent_id))})"
         self._agent_id = agent_id
         self._in_list = re.compile(rf"(?<![^,\s]){name}(?![^,\s])")
         self._in_prose = re.compile(rf"((?:^|\n)(?:[-#]+ )?|['\"“`/>]|[|:;,] |agent ){name}(?=$|['\"”`:;,<]|\s)")
         self._ids = {quoted for quoted in quotations if is_id(quoted)}
         self._by_start: dict[str, list[str]] = defaultdict(list)
-        for quoted in sorted(quotations, key=len, reverse=True):
+        every = {form for said in quotations for form in forms(said)}
+        for quoted in sorted(every, key=len, reverse=True):
             if len(quoted) >= SHORTEST:
                 self._by_start[quoted[: LONG if len(quoted) >= LONG else SHORTEST]].append(quoted)
 
@@ -69,6 +72,11 @@ class Redaction:
                 if text.startswith(quoted, place) and (len(quoted) >= LONG or stands_alone(text, place, len(quoted))):
                     return quoted
         return ""
+
+
+def forms(text: str) -> list[str]:
+    """Return a text as it stands and as Markdown quotes it, alone or within a line; the longest first."""
+    return sorted({text, plain(text), plain(f"x {text}")[2:]}, key=len, reverse=True)
 
 
 def is_id(text: str) -> bool:

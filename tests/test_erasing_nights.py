@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import shutil
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,20 +15,22 @@ import polars as pl
 import psycopg
 import pytest
 from conftest import ScriptedJudge, WordEmbedder
-from dagster import AssetKey, DagsterInstance
+from dagster import AssetKey, DagsterInstance, build_init_resource_context
 from night_runs import NIGHT, everything, options, remember
 from psycopg.sql import SQL, Identifier
 from psycopg.types.json import Jsonb
 
-from nous_online import postgres
+from nous_online import erasing, postgres
 from nous_online.database import Database
 from nous_online.erasing import Erased, erase_everywhere
-from nous_online.errors import Unavailable
+from nous_online.errors import Conflict, NotFound, Unavailable
 from nous_online.heart import Heart
 from nous_online.settings import settings
+from nous_pipelines import failpoints
 from nous_pipelines.erasing import erase_nights, night_folders
 from nous_pipelines.instance import dagster_instance, dagster_url
-from nous_pipelines.redaction import ERASED, Redaction
+from nous_pipelines.redaction import ERASED
+from nous_pipelines.resources import NightRun
 from nous_pipelines.running import read_report, run_night
 from nous_pipelines.snapshot import open_snapshot
 
@@ -78,6 +81,8 @@ def nights(server: postgres.Server, template: str, tmp_path_factory: pytest.Temp
             whole = run_night(NIGHT, options(url, home), instance=instance)
             alone = run_night(NIGHT.replace(day=3), options(url, home, agent_ids=(NAME,)), instance=instance)
         assert (stopped.is_success, whole.is_success, alone.is_success) == (False, True, True)
+    with psycopg.connect(server.dsn("postgres"), autocommit=True) as connection:  # a template must have no sessions
+        connection.execute("select pg_terminate_backend(pid) from pg_stat_activity where datname = 'nights_dagster'")
     return "nights", home
 
 
@@ -225,6 +230,69 @@ def test_snapshots_are_whole_and_their_night_runs_again_without_a_change(
     assert everything(owner) == before
 
 
+def test_a_night_at_work_is_not_erased_under_its_hands(
+    ran: DagsterInstance,
+    records: psycopg.Connection,
+    home: Path,
+    database_url: str,
+    owner: psycopg.Connection,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It holds in memory what was read, and writes it to files and records later on."""
+    refused: list[str] = []
+
+    def erase_meanwhile(point: str) -> None:
+        if point in {"snapshot begins", "phases read", "plan made"}:
+            before = everything(owner)
+            with pytest.raises(Conflict, match="a night has been at work for 1 s"):
+                erase(database_url)
+            assert everything(owner) == before
+            refused.append(point)
+
+    monkeypatch.setattr(erasing, "WAIT_S", 1)
+    monkeypatch.setattr(failpoints, "on_reach", erase_meanwhile)
+    night = run_night(NIGHT.replace(day=4), options(database_url, home), instance=ran)
+    erase(database_url)
+
+    assert night.is_success, night.failures
+    assert refused == ["snapshot begins", "phases read", "plan made"]
+    assert mentions({**recorded(records), **written(home)}) == set()
+
+
+def test_a_night_that_begins_during_an_erasing_waits_for_its_end(home: Path, database_url: str) -> None:
+    step, begun = NightRun(database_url=database_url, home=str(home)), threading.Event()
+
+    def begin() -> None:
+        step.setup_for_execution(build_init_resource_context())
+        begun.set()
+
+    with erasing.alone_with_copies(database_url):
+        waiting = threading.Thread(target=begin)
+        waiting.start()
+        assert not begun.wait(1)
+    waiting.join(30)
+    step.teardown_after_execution(build_init_resource_context())
+
+    assert begun.is_set()
+    assert erase(database_url)
+
+
+def test_what_a_killed_process_had_begun_to_write_is_removed(
+    ran: DagsterInstance, records: psycopg.Connection, home: Path, database_url: str
+) -> None:
+    for folder in night_folders(database_url):
+        for name in ("run/plan.4711.part", "run/.judgements.parquet.4711.part", ".report.html.part"):
+            (folder / name).parent.mkdir(exist_ok=True)
+            (folder / name).write_text("The zinfandel")
+
+    counted, erased = erase(database_url, is_dry_run=True), erase(database_url)
+
+    assert (counted.copies["unfinished files"], erased.copies["unfinished files"]) == (9, 9)
+    assert mentions(written(home)) == set()
+    with pytest.raises(NotFound):
+        erase(database_url)
+
+
 def test_a_dry_run_counts_the_copies_and_leaves_them(
     ran: DagsterInstance, records: psycopg.Connection, home: Path, database_url: str
 ) -> None:
@@ -286,48 +354,3 @@ def test_a_damaged_file_stops_the_erasing_before_the_rows_are_gone(
         erase(database_url)
 
     assert everything(owner) == before
-
-
-# --- what is taken out of a text ---
-
-REDACTION = Redaction("default", ["The zinfandel is in the cellar", "tea", "12345678-1234-1234-1234-123456789012"])
-
-
-@pytest.mark.parametrize(
-    ("text", "erased"),
-    [
-        ("kept **The zinfandel is in the cellar** today", "kept **[erased]** today"),
-        ("“tea” / “coffee”", "“[erased]” / “coffee”"),
-        ("steam and teapots", "steam and teapots"),
-        ("agent 'default' is not known", "agent '[erased]' is not known"),
-        ("nothing was proposed for: ben, default", "nothing was proposed for: ben, [erased]"),
-        ("default: 5 memories would leave", "[erased]: 5 memories would leave"),
-        ("## Policy\n\n- default: probe_days = 29", "## Policy\n\n- [erased]: probe_days = 29"),
-        ("## default\n| default | 3 |", "## [erased]\n| [erased] | 3 |"),
-        ("<b>default</b> slept", "<b>[erased]</b> slept"),
-        ("the default executor", "the default executor"),
-        ("tea", "tea"),
-        ("12345678-1234-1234-1234-123456789012", "[erased]"),
-        ("", ""),
-    ],
-)
-def test_names_and_words_are_erased_where_they_are_meant(text: str, erased: str) -> None:
-    assert REDACTION.text(text) == erased
-
-
-def test_json_loses_the_objects_of_the_agent_and_keeps_its_shape() -> None:
-    document = {
-        "agent_ids": ["ben", "default"],
-        "proposals": [{"agent_id": "default", "x": 1}, {"agent_id": "ben", "reason": "likes tea too"}],
-        "tags": {"nous/agents": "ben, default", "default": "default"},
-        "left": {"ben": {"too young": 2}, "default": {"too young": 1}},
-        "reasons": {"12345678-1234-1234-1234-123456789012": "gone", "other": 1.5},
-    }
-
-    assert REDACTION.value(document) == {
-        "agent_ids": ["ben", ERASED],
-        "proposals": [{"agent_id": "ben", "reason": f"likes {ERASED} too"}],
-        "tags": {"nous/agents": f"ben, {ERASED}", "default": "default"},
-        "left": {"ben": {"too young": 2}},
-        "reasons": {ERASED: "gone", "other": 1.5},
-    }
