@@ -17,6 +17,7 @@ from nous_pipelines.proposals import Proposal
 from nous_pipelines.transforms.asking import TOLD, ask, judged, ruled, to_ask, verdicts_of, with_hashes
 from nous_pipelines.transforms.merging import duplicate_clusters, merge_phase
 from nous_pipelines.transforms.neighbours import READ, Neighbours, neighbours_of
+from nous_pipelines.transforms.successors import carried
 
 UNDONE = {"agent_id": pl.String, "kind": pl.String, "targets": pl.List(pl.String)}
 NONE_UNDONE = pl.DataFrame(schema=UNDONE)
@@ -39,6 +40,7 @@ def judged_pairs(
     found = neighbours_of(facts.select(READ), policy=policy, undone=undone)
     told = facts.select(TOLD)
     pairs = with_hashes(found.pairs, told)
+    undone, contradictions = carried(undone, contradictions, facts=facts, copies=found.copies)
     rules = ruled(pairs, undone=undone, contradictions=contradictions)
     asked = to_ask(pairs, rules)
     verdicts = verdicts_of(asked, ask(judge, asked, told)).with_columns(model=pl.lit(judge.name))

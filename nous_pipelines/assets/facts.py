@@ -13,6 +13,7 @@ from nous_pipelines.transforms.asking import TOLD, judged, ruled, to_ask, with_h
 from nous_pipelines.transforms.merging import CLUSTERS, JUDGED, USED, merge_phase
 from nous_pipelines.transforms.merging import duplicate_clusters as clustered
 from nous_pipelines.transforms.neighbours import COPY, FOUND, READ, neighbours_of
+from nous_pipelines.transforms.successors import FOLLOWED, carried
 
 
 @night_asset(
@@ -43,12 +44,18 @@ def neighbours(context: dg.AssetExecutionContext, night_run: NightRun) -> dg.Mat
 )
 def judgements(context: dg.AssetExecutionContext, night_run: NightRun) -> dg.MaterializeResult:
     night = night_of(context)
-    taken, files, judge = night_run.snapshot(night), night_run.files(night), night_run.judge
-    pairs, contradictions, undone = files.read_table("neighbours"), taken.table("contradictions"), taken.table("undone")
+    files, judge = night_run.files(night), night_run.judge
+    pairs, copies = files.read_table("neighbours"), files.read_table("copies")
     parts, account = [pl.DataFrame(schema=JUDGED)], Account()
     for chunk in night_run.chunks(night):
         facts = chunk.table("facts", columns=TOLD)
         found = with_hashes(pairs.filter(pl.col("agent_id").is_in(chunk.agent_ids)), facts)
+        undone, contradictions = carried(
+            chunk.table("undone"),
+            chunk.table("contradictions"),
+            facts=chunk.table("facts", columns=FOLLOWED),
+            copies=copies,
+        )
         rules = ruled(found, undone=undone, contradictions=contradictions)
         known = earlier_verdicts(files, judge, chunk.agent_ids)
         verdicts, part = verdicts_on(

@@ -6,6 +6,7 @@ from nous_pipelines.assets.facts import judgements
 from nous_pipelines.assets.nights import night_asset, night_of
 from nous_pipelines.phases import united
 from nous_pipelines.resources import NightRun, as_metadata
+from nous_pipelines.transforms.successors import carried
 from nous_pipelines.transforms.updates import FACT_COLUMNS, update_phase_of
 
 
@@ -17,17 +18,15 @@ from nous_pipelines.transforms.updates import FACT_COLUMNS, update_phase_of
 def update_proposals(context: dg.AssetExecutionContext, night_run: NightRun) -> dg.MaterializeResult:
     night = night_of(context)
     files = night_run.files(night)
-    judged = files.read_table("judgements")
-    parts = [
-        update_phase_of(
-            judged.filter(judged["agent_id"].is_in(list(chunk.agent_ids))),
-            chunk.table("facts", columns=FACT_COLUMNS),
-            contradictions=chunk.table("contradictions"),
-            undone=chunk.table("undone"),
-            night=night,
+    judged, parts = files.read_table("judgements"), []
+    copies = files.read_table("copies")
+    for chunk in night_run.chunks(night):
+        facts = chunk.table("facts", columns=FACT_COLUMNS)
+        undone, contradictions = carried(
+            chunk.table("undone"), chunk.table("contradictions"), facts=facts, copies=copies
         )
-        for chunk in night_run.chunks(night)
-    ]
+        own = judged.filter(judged["agent_id"].is_in(list(chunk.agent_ids)))
+        parts.append(update_phase_of(own, facts, contradictions=contradictions, undone=undone, night=night))
     phase = united("update_proposals", parts)
     files.write_phase(phase)
     return dg.MaterializeResult(metadata=as_metadata(phase.metadata()))

@@ -30,27 +30,38 @@ def decided(
     asked = judged.filter(
         pl.col("verdict").is_in([Verdict.UPDATES.value, Verdict.CONTRADICTS.value]), ~pl.col("is_across_users")
     )
-    known = contradictions.select(
-        "agent_id",
-        left_id=pl.min_horizontal("memory_a", "memory_b"),
-        right_id=pl.max_horizontal("memory_a", "memory_b"),
-    ).with_columns(standing=contradictions["status"])
     pairs = _in_order(asked, facts).with_columns(
         first_id=pl.min_horizontal("old_id", "new_id"), second_id=pl.max_horizontal("old_id", "new_id")
     )
     apart = separated(pairs, undone)
     return (
-        pairs.join(
-            known,
-            left_on=["agent_id", "first_id", "second_id"],
-            right_on=["agent_id", "left_id", "right_id"],
-            how="left",
-        )
+        pairs.join(standings(contradictions, judged), on=["agent_id", "first_id", "second_id"], how="left")
         .join(apart.with_columns(is_apart=YES), on=["agent_id", "old_id", "new_id"], how="left")
         .with_columns(stays=_stays(night))
         .with_columns(decision=_decision(), why=pl.coalesce("stays", _doubt()))
         .sort("agent_id", "old_stated_at", "old_id", "new_id")
     )
+
+
+def standings(contradictions: pl.DataFrame, judged: pl.DataFrame) -> pl.DataFrame:
+    """Return (agent_id, first_id, second_id, standing): whether the contradiction of two facts is open or resolved.
+
+    While it is open it stands between all that says the same as the one and all that says the same as the other.
+    """
+    known = contradictions.select("agent_id", "memory_a", "memory_b", standing="status")
+    same = judged.filter(pl.col("verdict") == Verdict.SAME.value, ~pl.col("is_across_users"))
+    either_way = (("left_id", "right_id"), ("right_id", "left_id"))
+    kin = pl.concat(same.select("agent_id", id=one, kin_id=other) for one, other in either_way)
+    waiting = known.filter(pl.col("standing") == "open")
+    for side in ("memory_a", "memory_b"):
+        others = waiting.join(kin, left_on=["agent_id", side], right_on=["agent_id", "id"])
+        waiting = pl.concat([waiting, others.with_columns(pl.col("kin_id").alias(side)).drop("kin_id")])
+    ends = {
+        "first_id": pl.min_horizontal("memory_a", "memory_b"),
+        "second_id": pl.max_horizontal("memory_a", "memory_b"),
+    }
+    every = pl.concat([waiting, known]).select("agent_id", **ends, standing="standing")
+    return every.unique(["agent_id", "first_id", "second_id"], keep="first", maintain_order=True)
 
 
 def separated(pairs: pl.DataFrame, undone: pl.DataFrame) -> pl.DataFrame:

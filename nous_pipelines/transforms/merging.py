@@ -32,10 +32,13 @@ JUDGED = {
 USED = [
     *("id", "agent_id", "content", "trust", "is_pinned", "learned_at", "last_confirmed_at", "confirmation_count"),
     *("tags", "source", "sources", "confidence", "retrieved_count", "cited_count", "ignored_count", "row_version"),
+    "contradiction_status",
 ]
 """The columns of a fact that a merge reads."""
 MEMBER = ["agent_id", "member_id"]
+SIDES = ("left", "right")
 OWN_TIME = "each holds in its own time"
+OPEN = "one of the two is in an open contradiction, which waits for a person"
 
 
 def same(judged: pl.DataFrame, copies: pl.DataFrame, policy: NightPolicy) -> pl.DataFrame:
@@ -47,7 +50,7 @@ def same(judged: pl.DataFrame, copies: pl.DataFrame, policy: NightPolicy) -> pl.
         pl.col("verdict") == Verdict.SAME.value, pl.col("similarity").cast(pl.Float64) >= policy.candidate_similarity
     )
     times = copies.select(*MEMBER, time=pl.struct(INTERVAL))
-    for side in ("left", "right"):
+    for side in SIDES:
         own = times.rename({"time": f"{side}_time"})
         pairs = pairs.join(own, left_on=["agent_id", f"{side}_id"], right_on=MEMBER, how="left", maintain_order="left")
     is_of_one_time = pl.col("left_time").eq_missing(pl.col("right_time"))
@@ -103,7 +106,7 @@ def merge_phase(
         for key, group in groupby(rows, key=itemgetter("agent_id", "cluster_id"))
         if (proposal := _merge(list(group), evidence.get(key, []), night=night)) is not None
     }
-    counted = _accounted(pairs, members, list(proposals.values()))
+    counted = _accounted(pairs, members.join(_holding(facts), on=MEMBER, how="left"), list(proposals.values()))
     taken = dict.fromkeys(proposals, 0)
     for agent_id, cluster_id, reason, count in counted.iter_rows():
         phase.look(agent_id, count)
@@ -134,7 +137,10 @@ def alike_pairs(judged: pl.DataFrame, copies: pl.DataFrame, policy: NightPolicy)
 
 
 def _accounted(pairs: pl.DataFrame, members: pl.DataFrame, proposals: Sequence[Proposal]) -> pl.DataFrame:
-    """Count the pairs by agent, cluster and why they were left, null when a proposal takes them up."""
+    """Count the pairs by agent, cluster and why they were left, null when a proposal takes them up.
+
+    `members` tell in `holding` what holds them back, if anything does.
+    """
     merged = pl.DataFrame(
         [(proposal.agent_id, target, row) for row, proposal in enumerate(proposals) for target in proposal.targets],
         schema={"agent_id": pl.String, "member_id": pl.String, "merge": pl.UInt32},
@@ -142,20 +148,32 @@ def _accounted(pairs: pl.DataFrame, members: pl.DataFrame, proposals: Sequence[P
     )
     known = members.join(merged, on=MEMBER, how="left")
     sides = pairs
-    for side in ("left", "right"):
-        columns = {"cluster_id": f"{side}_cluster", "merge": f"{side}_merge"}
+    for side in SIDES:
+        columns = {name: f"{side}_{name}" for name in ("cluster_id", "merge", "holding")}
         sides = sides.join(known.rename(columns), left_on=["agent_id", f"{side}_id"], right_on=MEMBER, how="left")
     reason = (
         pl.when(pl.col("stays").is_not_null())
         .then("stays")
-        .when(pl.col("left_cluster").ne_missing(pl.col("right_cluster")) | pl.col("left_cluster").is_null())
+        .when(pl.col("left_cluster_id").ne_missing(pl.col("right_cluster_id")) | pl.col("left_cluster_id").is_null())
         .then(pl.lit("another fact that says the same as one of the two was not judged the same as the other"))
         .when(pl.col("left_merge").is_null() | pl.col("right_merge").is_null())
-        .then(pl.lit("pinned"))
+        .then(pl.coalesce(pl.when(pl.col(f"{side}_merge").is_null()).then(f"{side}_holding") for side in SIDES))
     )
-    counted = sides.select("agent_id", "left_cluster", reason=reason)
-    cluster = pl.when(pl.col("reason").is_null()).then("left_cluster")
+    counted = sides.select("agent_id", "left_cluster_id", reason=reason)
+    cluster = pl.when(pl.col("reason").is_null()).then("left_cluster_id")
     return counted.group_by("agent_id", cluster.alias("cluster_id"), "reason").len().sort(pl.all())
+
+
+def _holding(facts: pl.DataFrame) -> pl.DataFrame:
+    """Return what keeps each fact (`MEMBER`) from giving way, null if nothing does."""
+    is_open = pl.col("contradiction_status") == "open"
+    reason = pl.when(is_open).then(pl.lit(OPEN)).when("is_pinned").then(pl.lit("pinned"))
+    return facts.select("agent_id", member_id="id", holding=reason)
+
+
+def gives_way(row: dict[str, Any]) -> bool:
+    """Tell whether a fact may point to another that says the same: not while a person holds it or is to decide."""
+    return not row["is_pinned"] and row["contradiction_status"] != "open"
 
 
 def _evidence(judged: pl.DataFrame, members: pl.DataFrame) -> Mapping[tuple[str, str], list[dict[str, Any]]]:
@@ -182,7 +200,7 @@ def _evidence(judged: pl.DataFrame, members: pl.DataFrame) -> Mapping[tuple[str,
 
 def _merge(rows: list[dict[str, Any]], evidence: list[dict[str, Any]], *, night: date) -> Proposal | None:
     canonical = canonical_of(rows)
-    leaving = [row for row in rows if row is not canonical and not row["is_pinned"]]
+    leaving = [row for row in rows if row is not canonical and gives_way(row)]
     if not leaving:
         return None
     merged = [canonical, *leaving]

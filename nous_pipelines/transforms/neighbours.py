@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from nous_online.pairs.subjects import subject_words
 from nous_pipelines.policy import NightPolicy
 from nous_pipelines.transforms.compared import NOTHING, SITES, Compared, compared
+from nous_pipelines.transforms.successors import successors, undone_with
 from nous_pipelines.transforms.vectors import ROWS_AT_ONCE, fingerprints, vector_matrix
 
 PLACE = ["scope", "user_id", "project_id", "embedding_space_id"]
@@ -25,7 +26,7 @@ COPIES = ["agent_id", *WORDING, *PLACE]
 """Facts that agree in all of these are copies of each other."""
 READ = (
     *("id", "agent_id", "state", "content", "subject", "slot", "learned_at", "last_confirmed_at", *INTERVAL),
-    *(*PLACE, "is_rewound", "embedding"),
+    *(*PLACE, "superseded_by", "is_rewound", "embedding"),
 )
 """The columns of a fact that tell what it is to be compared with."""
 MOMENT = pl.Datetime("us", "UTC")
@@ -44,9 +45,13 @@ COPY = {
     "member_id": pl.String,
     "representative_id": pl.String,
     "is_silent": pl.Boolean,
+    "speaker_id": pl.String,
     **dict.fromkeys(INTERVAL, MOMENT),
 }
-"""For each fact that may be compared the one that stands for it and its copies; a silent one is apart from it."""
+"""For each fact that may be compared the one that stands for it and its copies, a silent one being apart from those.
+
+The speaker stands for all that say the same word for word, the silent included; nothing else is compared.
+"""
 
 
 @dataclass(frozen=True)
@@ -65,7 +70,7 @@ def neighbours_of(
 
     What `earlier` compared is not compared again; the result is the same. A copy of a text is represented once.
     """
-    found = comparable(facts, undone)
+    found = comparable(facts, undone_with(undone, successors(facts)))
     distinct = representatives_of(found)
     vectors = facts["embedding"].gather(distinct["row"])
     distinct = distinct.with_columns(fingerprint=_fingerprints(distinct, vectors))
@@ -78,10 +83,21 @@ def neighbours_of(
             _copies_of_users(distinct),
         ]
     )
-    copies = found.select(
-        "agent_id", member_id="id", representative_id=pl.col("id").min().over(COPIES), is_silent="is_silent"
-    ).hstack(found.select(pl.col(INTERVAL).cast(MOMENT)))
+    copies = copies_among(found)
     return Neighbours(_named(pairs, distinct), copies.sort("agent_id", "member_id"), done)
+
+
+def copies_among(found: pl.DataFrame) -> pl.DataFrame:
+    """Return who is a copy of whom (`COPY`) among facts that may be compared."""
+    first, word_for_word = pl.col("id").min(), ["content", *(name for name in COPIES if name != "text")]
+    return found.select(
+        "agent_id",
+        pl.col("id").alias("member_id"),
+        first.over(COPIES).alias("representative_id"),
+        "is_silent",
+        first.over(word_for_word).alias("speaker_id"),
+        *(pl.col(name).cast(MOMENT) for name in INTERVAL),
+    )
 
 
 def comparable(facts: pl.DataFrame, undone: pl.DataFrame) -> pl.DataFrame:

@@ -18,9 +18,11 @@ from nous_pipelines.proposals import Change, Proposal, Read
 from nous_pipelines.transforms.duplicates import clusters
 from nous_pipelines.transforms.merging import (
     MEMBER,
+    OPEN,
     OWN_TIME,
     USED,
     canonical_of,
+    gives_way,
     placed,
     retired,
     same,
@@ -113,7 +115,7 @@ def _decided(
 ) -> Iterator[tuple[Proposal | str, int]]:
     """Yield what is shared of what these facts say, and why the others stay as they are, with how many were stated."""
     stated = {row["representative_id"] for row in rows}
-    free = [row for row in rows if not row["is_pinned"]]
+    free = [row for row in rows if gives_way(row)]
     reason = _personal_to_each(rows, free, policy)
     if reason is not None:
         yield reason, len(stated)
@@ -122,22 +124,26 @@ def _decided(
     taken = {row["representative_id"] for row in equals}
     if equals:
         yield _shared(equals, night=night), len(taken)
-    pinned = stated - taken - {row["representative_id"] for row in free}
+    held = stated - taken - {row["representative_id"] for row in free}
+    pinned = {row["representative_id"] for row in rows if row["is_pinned"]} & held
     yield PINNED, len(pinned)
-    yield UNEQUAL, len(stated - taken - pinned)
+    yield OPEN, len(held - pinned)
+    yield UNEQUAL, len(stated - taken - held)
 
 
 def _personal_to_each(
     rows: Sequence[dict[str, Any]], free: Sequence[dict[str, Any]], policy: NightPolicy
 ) -> str | None:
-    """Return why what these facts say stays with each of its users, if it does; `free` are those not pinned."""
+    """Return why what these facts say stays with each of its users, if it does; `free` are those nobody holds."""
     if len({row["representative_id"] for row in rows}) == 1:
         return OWN_TIME if rows[0]["has_other_time"] else APART
     if len({row["user_id"] for row in rows}) < policy.share_among_users:
         return f"held by fewer than {policy.share_among_users} users"
     if any(is_personal(row["content"], row["subject"]) for row in rows):
         return PERSONAL
-    return PINNED if len({row["user_id"] for row in free}) < policy.share_among_users else None
+    if len({row["user_id"] for row in free}) < policy.share_among_users:
+        return PINNED if any(row["is_pinned"] for row in rows) else OPEN
+    return None
 
 
 def _of_one_trust(rows: Sequence[dict[str, Any]], policy: NightPolicy) -> list[dict[str, Any]]:

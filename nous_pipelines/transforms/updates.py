@@ -16,10 +16,10 @@ from nous_online.pairs.judging import Verdict
 from nous_pipelines.nights import end_of
 from nous_pipelines.phases import Phase
 from nous_pipelines.proposals import NAMESPACE, Change, Proposal, Read
-from nous_pipelines.transforms.deciding import NO, PLACE, STANDING, STATED, YES, decided, separated
+from nous_pipelines.transforms.deciding import NO, PLACE, STANDING, STATED, YES, decided, separated, standings
 from nous_pipelines.transforms.numbering import numbered
 
-FACT_COLUMNS = ("id", "agent_id", "row_version", "contradiction_status", *PLACE, *STATED, *STANDING)
+FACT_COLUMNS = ("id", "agent_id", "row_version", "contradiction_status", "superseded_by", *PLACE, *STATED, *STANDING)
 """What of the facts the phase looks at: nothing they say, only how they stand."""
 NOT_TOLD = [f"{side}_{name}" for side in ("old", "new") for name in (*PLACE, *STATED[1:], *STANDING, "since")]
 """What a proposal does not speak of."""
@@ -40,7 +40,9 @@ def update_phase_of(
     pairs = decided(judged, facts, contradictions=contradictions, undone=undone, night=night)
     for agent_id, rows in pairs.group_by("agent_id").len().sort("agent_id").iter_rows():
         phase.look(agent_id, rows)
-    successions = _with_heirs(pairs.filter(pl.col("decision") == "supersede"), judged, undone)
+    successions = _with_heirs(
+        pairs.filter(pl.col("decision") == "supersede"), judged, undone, standings(contradictions, judged)
+    )
     retired = successions.select("agent_id", id="old_id").unique()
     opposed = _touching(pairs.filter(pl.col("decision") == "contradict"), retired)
     _leave(phase, pairs.filter(pl.col("decision") == "leave"))
@@ -54,11 +56,14 @@ def update_phase_of(
     return phase
 
 
-def _with_heirs(edges: pl.DataFrame, judged: pl.DataFrame, undone: pl.DataFrame) -> pl.DataFrame:
+def _with_heirs(
+    edges: pl.DataFrame, judged: pl.DataFrame, undone: pl.DataFrame, standing: pl.DataFrame
+) -> pl.DataFrame:
     """Add to each update (older → newer) what its older fact is superseded by, and when.
 
     That is the last value one comes to from it, unless the two were judged to be about different things, or taken
-    apart by a person: then the latest it was compared with. The moment is that of the statement that came next.
+    apart by a person, or contradict each other (`standing`): then the latest it was compared with. The moment is that
+    of the statement that came next.
     """
     is_from_confirming = pl.col("new_since") < pl.col("old_stated_at")
     dated = edges.with_columns(
@@ -68,7 +73,7 @@ def _with_heirs(edges: pl.DataFrame, judged: pl.DataFrame, undone: pl.DataFrame)
         superseded_at=pl.col("moment").first(), latest_id=pl.col("new_id").last()
     )
     heirs = heirs.with_columns(new_id=_roots(heirs))
-    strangers = pl.concat([_told_apart(heirs, judged), separated(heirs, undone)])
+    strangers = pl.concat([_told_apart(heirs, judged), separated(heirs, undone), _opposed(heirs, standing)])
     is_stranger = strangers.unique().with_columns(is_stranger=YES)
     settled = heirs.join(is_stranger, on=["agent_id", "old_id", "new_id"], how="left").select(
         "agent_id", "old_id", "superseded_at", root_id="new_id",
@@ -86,6 +91,13 @@ def _told_apart(heirs: pl.DataFrame, judged: pl.DataFrame) -> pl.DataFrame:
         for one, another in (("left_id", "right_id"), ("right_id", "left_id"))
     ]
     return heirs.join(pl.concat(either_way), on=ends, how="semi").select(ends)
+
+
+def _opposed(heirs: pl.DataFrame, standing: pl.DataFrame) -> pl.DataFrame:
+    """Return those of the successions whose ends contradict each other, whether that is decided or open."""
+    ends = {"first_id": pl.min_horizontal("old_id", "new_id"), "second_id": pl.max_horizontal("old_id", "new_id")}
+    found = heirs.with_columns(**ends).join(standing, on=["agent_id", *ends], how="semi")
+    return found.select("agent_id", "old_id", "new_id")
 
 
 def _roots(heirs: pl.DataFrame) -> pl.Series:
