@@ -14,13 +14,12 @@ import psycopg
 import pytest
 from night_runs import NIGHT, events_in, facts_in, plan_of, proposals_in, remember, usage_in
 
-from nous_online import erasing
 from nous_online.changes import Cause, Version, change_memory
 from nous_online.database import Database
 from nous_online.errors import Conflict, NousError, Unavailable
 from nous_online.heart import Heart
 from nous_online.kinds import FACT
-from nous_pipelines.apply import Applied, apply_plan, find_agents, holding_night
+from nous_pipelines.apply import Applied, apply_plan, find_agents
 from nous_pipelines.nights import end_of
 from nous_pipelines.proposals import Change, Plan, Proposal, Read, planned
 
@@ -220,57 +219,6 @@ def test_two_nights_of_one_agent_do_not_meet(night_database, database_url, plan,
 
     assert apply_plan(night_database, plan, run_id="r1", on_progress=meet, chunk_size=1).applied == 3
     assert met == [True]
-
-
-MANY = [f"agent {number}" for number in range(30_000)]
-
-
-def test_a_night_of_very_many_agents_keeps_all_of_them_with_a_bounded_number_of_locks(night_database, owner):
-    with holding_night(night_database, MANY):
-        (held,) = owner.execute("select count(*) from pg_locks where locktype = 'advisory' and granted").fetchone()
-        for one in (MANY[0], MANY[-1]):
-            with (
-                pytest.raises(Conflict, match=f"for agent '{one}', or for others"),
-                holding_night(night_database, [one]),
-            ):
-                raise AssertionError(one)
-        with pytest.raises(Conflict, match="for many"), holding_night(night_database, MANY):
-            raise AssertionError
-
-    assert held <= 1100
-    with holding_night(night_database, MANY[:2]):
-        pass
-
-
-def test_a_night_of_very_many_agents_waits_for_that_of_one_of_them(night_database):
-    with (
-        holding_night(night_database, [MANY[7]]),
-        pytest.raises(Conflict, match="or for others of its bucket: this night or that one is for many"),
-        holding_night(night_database, MANY),
-    ):
-        raise AssertionError
-
-
-def test_nights_of_different_agents_never_meet_while_they_are_not_very_many(night_database, owner):
-    with holding_night(night_database, MANY[:1000]), holding_night(night_database, MANY[1000:2000]):
-        (held,) = owner.execute("select count(*) from pg_locks where locktype = 'advisory' and granted").fetchone()
-
-    assert 2000 < held < 4200
-
-
-def test_erasing_an_agent_waits_for_a_night_of_very_many_that_holds_it(
-    heart, night_database, database_url, monkeypatch: pytest.MonkeyPatch
-):
-    monkeypatch.setattr(erasing, "WAIT_S", 1)
-    remember(heart, "cats like fish")
-
-    with (
-        holding_night(night_database, ["aria", *MANY]),
-        pytest.raises(Conflict, match="a night or a call has been at work on agent 'aria'"),
-    ):
-        erasing.erase_agent(database_url, "aria", reason="asked for")
-    with holding_night(night_database, MANY[:2]):
-        assert erasing.erase_agent(database_url, "aria", reason="asked for").rows["heart.facts"] == 1
 
 
 def test_a_night_that_meets_another_one_changes_nothing_and_can_be_run_later(night_database, plan, owner):
