@@ -19,16 +19,17 @@ PRECEDENCE = (
     "contradiction",
     "archive",
     "share",
+    "tier",
     "promote",
     "demote",
-    "tier",
     "link",
     "censor",
     "procedure",
 )
 """When two proposals want the same memory, the one whose kind comes first here keeps it; the other waits a night.
 
-Merging goes first since it decides which memory the others would have to speak of.
+Merging goes first since it decides which memory the others would have to speak of. Condensing goes before weights: it
+comes three times in a life, while weights move any night.
 """
 
 
