@@ -206,11 +206,11 @@ def test_a_night_builds_on_the_latest_one_before_it(tmp_path):
     whole = neighbours_of(ben.select(READ), policy=POLICY, undone=NONE_UNDONE)
     step = neighbours_of(ben.select(READ), policy=POLICY, undone=NONE_UNDONE, earlier=known)
 
-    assert found == tmp_path / "night=2026-06-03" / "run"
+    assert found[0].folder == tmp_path / "night=2026-06-03" / "run"
     assert known.rows["agent_id"].unique().to_list() == ["ben"]
     assert len(known.pairs) == 1
     assert step.pairs.equals(whole.pairs)
-    assert earlier_compared(files_of(tmp_path, date(2026, 5, 5))) is None
+    assert earlier_compared(files_of(tmp_path, date(2026, 5, 5))) == []
 
 
 @pytest.mark.parametrize("spoil", ["missing", "cut", "changed", "other format", "no json", "older night only"])
@@ -233,8 +233,23 @@ def test_what_can_not_be_trusted_is_compared_anew(tmp_path, spoil):
     else:
         (files.folder / "compared.json").unlink()
 
-    assert earlier_compared(files_of(tmp_path, date(2026, 6, 2))) is None
-    assert compared_in(None, ["aria"]).rows.is_empty()
+    assert compared_in(earlier_compared(files_of(tmp_path, date(2026, 6, 2))), ["aria", "ben"]).rows.is_empty()
+
+
+def test_agents_a_night_passed_over_build_on_the_latest_night_that_took_them(tmp_path):
+    table = facts()
+    aria, ben = (table.filter(agent_id=name) for name in ("aria", "ben"))
+    keep(files_of(tmp_path, date(2026, 6, 1)), [aria.head(1), ben])
+    keep(files_of(tmp_path, date(2026, 6, 2)), [aria])
+
+    known = compared_in(earlier_compared(files_of(tmp_path, date(2026, 6, 3))), ["aria", "ben"])
+
+    whole = neighbours_of(table.select(READ), policy=POLICY, undone=NONE_UNDONE).compared
+    assert sorted(known.rows["id"]) == sorted(whole.rows["id"])
+    assert known.rows["row"].is_unique().all()
+    assert len(known.pairs) == len(whole.pairs)
+    step = neighbours_of(table.select(READ), policy=POLICY, undone=NONE_UNDONE, earlier=known)
+    assert step.compared.pairs.equals(whole.pairs)
 
 
 def test_the_verdicts_of_the_night_before_are_taken_from_its_file(tmp_path, database):

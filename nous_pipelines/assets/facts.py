@@ -12,14 +12,18 @@ from nous_pipelines.resources import NightRun, as_metadata
 from nous_pipelines.transforms.asking import TOLD, judged, ruled, to_ask, with_hashes
 from nous_pipelines.transforms.merging import CLUSTERS, JUDGED, USED, merge_phase
 from nous_pipelines.transforms.merging import duplicate_clusters as clustered
-from nous_pipelines.transforms.neighbours import COPY, FOUND, READ, neighbours_of
+from nous_pipelines.transforms.neighbours import COPY, FOUND, MOST_CANDIDATES, READ, neighbours_of
 from nous_pipelines.transforms.successors import FOLLOWED, carried
 
 
 @night_asset(
     deps=[snapshot],
     kinds={"numpy", "parquet"},
-    description="Pairs of facts worth a look: near each other, of one slot, or told by two users of one project.",
+    description=(
+        "Pairs of facts worth a look: near each other, of one slot, or told by two users of one project. "
+        f"`cut` facts have more than {MOST_CANDIDATES} others like them: they meet the nearest of those tonight, and "
+        "the rest when these are merged."
+    ),
 )
 def neighbours(context: dg.AssetExecutionContext, night_run: NightRun) -> dg.MaterializeResult:
     night = night_of(context)
@@ -33,7 +37,12 @@ def neighbours(context: dg.AssetExecutionContext, night_run: NightRun) -> dg.Mat
     files.write_table("copies", pl.concat([pl.DataFrame(schema=COPY), *(part.copies for part in parts)]))
     write_compared(files, [part.compared for part in parts])
     return dg.MaterializeResult(
-        metadata={"pairs": len(pairs), "facts": sum(len(part.copies) for part in parts), "built_on": str(earlier)}
+        metadata={
+            "pairs": len(pairs),
+            "facts": sum(len(part.copies) for part in parts),
+            "cut": sum(part.cut for part in parts),
+            "built_on": ", ".join(kept.folder.parent.name for kept in earlier[:1]),
+        }
     )
 
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from nous_online.pairs.subjects import subject_words
 from nous_pipelines.policy import NightPolicy
-from nous_pipelines.transforms.compared import NOTHING, SITES, Compared, compared
+from nous_pipelines.transforms.compared import NOTHING, SITES, Compared, compared, ranks_of
 from nous_pipelines.transforms.successors import successors, undone_with
 from nous_pipelines.transforms.vectors import ROWS_AT_ONCE, fingerprints, vector_matrix
 
@@ -29,6 +29,8 @@ READ = (
     *(*PLACE, "superseded_by", "is_rewound", "embedding"),
 )
 """The columns of a fact that tell what it is to be compared with."""
+MOST_CANDIDATES = 60
+"""With how many of its nearest candidates a fact is compared at most; the others wait until those are merged."""
 MOMENT = pl.Datetime("us", "UTC")
 NEIGHBOURS = {
     "agent_id": pl.String,
@@ -56,11 +58,15 @@ The speaker stands for all that say the same word for word, the silent included;
 
 @dataclass(frozen=True)
 class Neighbours:
-    """The pairs worth a look (`FOUND`), who is a copy of whom (`COPY`), and what was compared to know."""
+    """The pairs worth a look (`FOUND`), who is a copy of whom (`COPY`), and what was compared to know.
+
+    `cut` counts the facts with more candidates than they are compared with.
+    """
 
     pairs: pl.DataFrame
     copies: pl.DataFrame
     compared: Compared
+    cut: int
 
 
 def neighbours_of(
@@ -75,16 +81,21 @@ def neighbours_of(
     vectors = facts["embedding"].gather(distinct["row"])
     distinct = distinct.with_columns(fingerprint=_fingerprints(distinct, vectors))
     sites = pl.concat([_in_places(distinct, policy), _across_users(distinct, policy)])
-    done = compared(sites, vectors, earlier=earlier)
+    done = compared(sites, vectors, nearest=looked_at(policy), earlier=earlier)
+    near, is_cut = nearest(done.pairs, len(sites), policy)
     pairs = pl.concat(
         [
-            *_near_pairs(done, sites, distinct, policy),
+            near.select(sites["at"].gather(near[side]).alias(side) for side in ("left", "right")).with_columns(
+                near["similarity"]
+            ),
             about_one(_of_one_slot(distinct, vectors), distinct),
             _copies_of_users(distinct),
         ]
     )
     copies = copies_among(found)
-    return Neighbours(_named(pairs, distinct), copies.sort("agent_id", "member_id"), done)
+    return Neighbours(
+        _named(pairs, distinct), copies.sort("agent_id", "member_id"), done, sites["at"].filter(is_cut).n_unique()
+    )
 
 
 def copies_among(found: pl.DataFrame) -> pl.DataFrame:
@@ -175,7 +186,13 @@ def _runs(values: pl.Series) -> Iterator[tuple[int, int]]:
 
 def _in_places(distinct: pl.DataFrame, policy: NightPolicy) -> pl.DataFrame:
     """Return each fact where it is compared with those of its place."""
-    return _sites(distinct, ["agent_id", *PLACE], policy.neighbour_similarity)
+    return _sites(
+        distinct,
+        ["agent_id", *PLACE],
+        policy.neighbour_similarity,
+        owner=pl.lit(None, pl.String),
+        nearest=looked_at(policy),
+    )
 
 
 def _across_users(distinct: pl.DataFrame, policy: NightPolicy) -> pl.DataFrame:
@@ -186,7 +203,7 @@ def _across_users(distinct: pl.DataFrame, policy: NightPolicy) -> pl.DataFrame:
         .sort("embedding_space_id", "agent_id", "project_id", "id")
         .with_columns(place=pl.struct(PROJECT).rle_id() + distinct["place"].n_unique())
     )
-    return _sites(texts, PROJECT, policy.candidate_similarity)
+    return _sites(texts, PROJECT, policy.candidate_similarity, owner=pl.col("user_id"), nearest=looked_at(policy))
 
 
 def _private(distinct: pl.DataFrame) -> pl.DataFrame:
@@ -196,27 +213,20 @@ def _private(distinct: pl.DataFrame) -> pl.DataFrame:
     ).filter(pl.col("user_id").n_unique().over(PROJECT) > 1)
 
 
-def _sites(facts: pl.DataFrame, key: list[str], threshold: float) -> pl.DataFrame:
-    where = pl.struct(*key, threshold=pl.lit(f"{len(key)} {threshold!r}")).hash(seed=0)
+def _sites(facts: pl.DataFrame, key: list[str], threshold: float, *, owner: pl.Expr, nearest: int) -> pl.DataFrame:
+    """Return facts as `SITES`: the mark changes with all that decides which pairs are found."""
+    how = pl.lit(f"{len(key)} {threshold!r} {nearest}")
+    where = pl.struct(*key, "about", owner=owner, how=how).hash(seed=0)
     return facts.select(
-        "agent_id", "id", "place", "at", mark=pl.col("fingerprint") ^ where, threshold=pl.lit(threshold, pl.Float64)
+        "agent_id",
+        "id",
+        "place",
+        "at",
+        mark=pl.col("fingerprint") ^ where,
+        threshold=pl.lit(threshold, pl.Float64),
+        about=pl.col("about").rank("dense").fill_null(0),
+        owner=owner.rank("dense").fill_null(0),
     ).select(pl.col(name).cast(dtype) for name, dtype in SITES.items())
-
-
-def _near_pairs(done: Compared, sites: pl.DataFrame, distinct: pl.DataFrame, policy: NightPolicy) -> list[pl.DataFrame]:
-    """Return what was found as rows of `distinct`: within places, cut to each fact's nearest, and across users.
-
-    Pairs on two subjects leave before the cut: they take nobody's place among the nearest.
-    """
-    left, right = (done.pairs[side] for side in ("left", "right"))
-    is_within = sites["place"].gather(left) < distinct["place"].n_unique()
-    rows = pl.DataFrame(
-        {"left": sites["at"].gather(left), "right": sites["at"].gather(right), "similarity": done.pairs["similarity"]}
-    )
-    within, across = (about_one(rows.filter(chosen), distinct) for chosen in (is_within, ~is_within))
-    users = distinct["user_id"]
-    of_two = users.gather(across["left"]) != users.gather(across["right"])
-    return [nearest(within, len(distinct), policy), across.filter(of_two)]
 
 
 def about_one(pairs: pl.DataFrame, distinct: pl.DataFrame) -> pl.DataFrame:
@@ -225,32 +235,32 @@ def about_one(pairs: pl.DataFrame, distinct: pl.DataFrame) -> pl.DataFrame:
     return pairs.filter((about.gather(pairs["left"]) == about.gather(pairs["right"])).fill_null(value=True))
 
 
-def nearest(pairs: pl.DataFrame, count: int, policy: NightPolicy) -> pl.DataFrame:
-    """Keep what reaches `candidate_similarity`, and below it each fact's `neighbour_count` nearest.
+def looked_at(policy: NightPolicy) -> int:
+    """Return with how many others a fact is compared at most, but for those it is among the nearest of."""
+    return MOST_CANDIDATES + policy.neighbour_count
 
-    A pair stays when it is among the nearest of either; ties go to the smaller row. `count` rows there are in all.
+
+def nearest(pairs: pl.DataFrame, count: int, policy: NightPolicy) -> tuple[pl.DataFrame, pl.Series]:
+    """Keep of each row its nearest `MOST_CANDIDATES` at `candidate_similarity`, and `neighbour_count` after them.
+
+    A pair stays when it is among those of either; ties go to the smaller row. `count` rows there are in all. Adds for
+    each of them whether it has more candidates than it is compared with.
     """
-    is_below = pairs["similarity"].cast(pl.Float64) < policy.candidate_similarity
-    below = pairs.filter(is_below)
-    left, right = below["left"].to_numpy(), below["right"].to_numpy()
-    is_crowded = np.bincount(np.concatenate([left, right]), minlength=count) > policy.neighbour_count
-    stays = ~is_crowded[left] | ~is_crowded[right]
-    if not stays.all():
-        stays |= _is_near(left, right, below["similarity"].to_numpy(), policy.neighbour_count)
-    return pl.concat([pairs.filter(~is_below), below.filter(pl.Series(stays))])
+    left, right, similarity = (pairs[name].to_numpy() for name in ("left", "right", "similarity"))
+    is_candidate = similarity.astype(np.float64) >= policy.candidate_similarity
+    candidates = _ends(left[is_candidate], right[is_candidate], count)
+    room = np.minimum(candidates, MOST_CANDIDATES) + policy.neighbour_count
+    is_full = _ends(left, right, count) > room
+    is_crowded = is_full[left] & is_full[right]
+    stays = ~is_crowded
+    if is_crowded.any():
+        at_left, at_right = ranks_of(left, right, similarity)
+        stays |= (at_left < room[left]) | (at_right < room[right])
+    return pairs.filter(pl.Series(stays)), pl.Series(candidates > looked_at(policy))
 
 
-def _is_near(
-    left: NDArray[np.uint32], right: NDArray[np.uint32], similarity: NDArray[np.float32], most: int
-) -> NDArray[np.bool_]:
-    """Tell for each pair whether it is among the `most` nearest of one of its ends."""
-    ends, others = np.concatenate([left, right]), np.concatenate([right, left])
-    order = np.lexsort((others, -np.concatenate([similarity, similarity]), ends))
-    starts = np.flatnonzero(np.diff(ends[order].astype(np.int64), prepend=-1))
-    place = np.arange(len(order)) - np.repeat(starts, np.diff(starts, append=len(order)))
-    is_near = np.empty(len(order), dtype=np.bool_)
-    is_near[order] = place < most
-    return is_near[: len(left)] | is_near[len(left) :]
+def _ends(left: NDArray[np.uint32], right: NDArray[np.uint32], count: int) -> NDArray[np.int64]:
+    return np.bincount(left, minlength=count) + np.bincount(right, minlength=count)
 
 
 def _of_one_slot(distinct: pl.DataFrame, vectors: pl.Series) -> pl.DataFrame:

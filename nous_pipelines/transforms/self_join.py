@@ -52,7 +52,7 @@ def similar_pairs(vectors: Float32, *, threshold: float, block_rows: int = BLOCK
     Memory beyond input and result is one narrow copy of the rows (at most 129 float32 each) and a few
     block_rows x block_rows tiles. Raises `InvalidInput` for NaN, infinity, longer rows or a threshold outside (0, 1].
     """
-    rows = _checked(vectors, threshold)
+    rows = checked(vectors, threshold)
     bounding = _bounding_rows(rows, rows, threshold=threshold)[0]
     hits = _possible_pairs(bounding, bounding, threshold=threshold, block_rows=block_rows, mirrored=True)
     return _collected(_verified(hits, rows, rows, threshold=threshold))
@@ -63,7 +63,7 @@ def similar_pairs_between(fresh: Float32, known: Float32, *, threshold: float, b
 
     The incremental form of `similar_pairs`, with the same exactness, bounds and errors.
     """
-    left, right = _checked(fresh, threshold), _checked(known, threshold)
+    left, right = checked(fresh, threshold), checked(known, threshold)
     if left.shape[1] != right.shape[1]:
         message = (
             f"rows of width {left.shape[1]} cannot be compared with rows of width {right.shape[1]}; embed both alike"
@@ -74,7 +74,7 @@ def similar_pairs_between(fresh: Float32, known: Float32, *, threshold: float, b
     return _collected(_verified(hits, left, right, threshold=threshold))
 
 
-def _checked(vectors: Float32, threshold: float) -> Float32:
+def checked(vectors: Float32, threshold: float) -> Float32:
     if not 0 < threshold <= 1:
         message = f"the threshold of a cosine join is above 0 and at most 1, got {threshold}"
         raise InvalidInput(message)
@@ -155,7 +155,7 @@ def _possible_pairs(
     left: Float32, right: Float32, *, threshold: float, block_rows: int, mirrored: bool
 ) -> Iterator[Hits]:
     """Yield, tile by tile, the pairs whose bound reaches the threshold; of a mirrored join the upper triangle."""
-    cutoff = np.float32(threshold - _rounding(left.shape[1]))
+    cutoff = np.float32(threshold - rounding(left.shape[1]))
     products = np.empty(block_rows * block_rows, dtype=np.float32)
     reaches = np.empty(block_rows * block_rows, dtype=np.bool_)
     for top in range(0, len(left), block_rows):
@@ -178,7 +178,7 @@ def _upper_triangle(lefts: NDArray[np.intp], rights: NDArray[np.intp]) -> tuple[
     return lefts[upper], rights[upper]
 
 
-def _rounding(width: int) -> float:
+def rounding(width: int) -> float:
     """Bound the float32 error of a product of two rows no longer than one (Higham 2002, section 3.1), doubled."""
     return 2 * (width + 4) * FLOAT32_ROUNDING * LONGEST_UNIT_ROW**2
 
@@ -203,7 +203,7 @@ def _joined(hits: list[Hits]) -> Hits:
 
 
 def _compared_one_by_one(lefts: Int32, rights: Int32, left: Float32, right: Float32, *, threshold: float) -> Pairs:
-    rough = np.vecdot(left[lefts], right[rights]) >= threshold - _rounding(left.shape[1])
+    rough = np.vecdot(left[lefts], right[rights]) >= threshold - rounding(left.shape[1])
     lefts, rights = lefts[rough], rights[rough]
     exact = np.vecdot(left[lefts].astype(np.float64), right[rights].astype(np.float64))
     return _reaching(lefts, rights, exact, threshold=threshold)
