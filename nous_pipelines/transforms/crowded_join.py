@@ -19,7 +19,7 @@ BLOCK_ROWS = 256
 BLOCK_COLUMNS = 1024  # a 256 x 1024 float32 tile is 1 MB
 SEED_ROWS = 4096  # 4 % of the products of 100,000 rows, and 97 % of all pairs leave at once
 TRIED_ROWS = 512
-VERIFIED_AT_ONCE = 8192
+VERIFIED_AT_ONCE = 256  # their rows in double precision, 2 MB, stay in the cache
 ALONE = -1.0
 
 Mask: TypeAlias = NDArray[np.bool_]
