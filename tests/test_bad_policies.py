@@ -62,7 +62,7 @@ def test_a_judge_that_says_same_of_everything_is_stopped_and_the_report_says_why
     assert not outcome.is_success
     assert {"canaries", "blast_radius"} <= failed(outcome)
     assert everything(owner) == before
-    told = markdown_of(outcome.report)
+    told = markdown_of(outcome.report).replace("\\", "")  # without what keeps words from acting as Markdown
     assert "canary pairs were judged wrongly" in told
     assert "tonight's verdicts can't be believed" in told
     assert "max_leaving_share" in told
