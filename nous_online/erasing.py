@@ -123,7 +123,6 @@ def copying(url: str) -> Generator[None]:
     """
     with closing(connected(url)) as connection:
         with translated(ERASE_TIMEOUT_S):
-            connection.autocommit = False  # the lock lasts as long as the transaction, which ends with the connection
             connection.execute(BLOCKS["hold_copies"], {"wait": f"{ERASE_TIMEOUT_S:g}s"})
         yield
 

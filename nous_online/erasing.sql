@@ -8,8 +8,9 @@ select set_config('lock_timeout', %(wait)s, true),
        pg_advisory_xact_lock(hashtextextended('agent:' || %(agent_id)s, 0))::text
 
 -- name: hold_copies
--- Shared by whatever reads memories in order to write them to files; erasing takes it alone.
-select set_config('lock_timeout', %(wait)s, true), pg_advisory_xact_lock_shared(hashtextextended('copies', 0))::text
+-- Shared by whatever reads memories in order to write them to files; erasing takes it alone. It is the session's, not a
+-- transaction's: one that stays open for a night would keep indexes from being built and dead rows from being removed.
+select set_config('lock_timeout', %(wait)s, false), pg_advisory_lock_shared(hashtextextended('copies', 0))::text
 
 -- name: hold_copies_alone
 select set_config('lock_timeout', %(wait)s, true), pg_advisory_xact_lock(hashtextextended('copies', 0))::text
