@@ -17,7 +17,14 @@ from nous_pipelines.assets.store import snapshot
 from nous_pipelines.assets.updates import update_proposals
 from nous_pipelines.assets.usage import rank_proposals, usage_ranks
 from nous_pipelines.resources import NightRun
-from nous_pipelines.schedules import every_night, every_week, freshness, last_night_exists, retention
+from nous_pipelines.schedules import (
+    every_night,
+    every_week,
+    last_night_applied,
+    last_night_asked,
+    last_night_exists,
+    retention,
+)
 from nous_pipelines.sensors import closed_episodes, fresh_facts
 
 PROPOSING = [
@@ -44,7 +51,7 @@ ASSETS = [*PROPOSING, applied, word_statistics, report]
 nightly = dg.define_asset_job(
     "nightly",
     selection=(dg.AssetSelection.assets(*ASSETS) | dg.AssetSelection.checks(plan_checks))
-    - dg.AssetSelection.checks(*freshness),
+    - dg.AssetSelection.checks(last_night_applied),
     executor_def=dg.in_process_executor,
     description="A whole night: snapshot, proposals, plan, checks, applied, report.",
 )
@@ -59,10 +66,10 @@ dry_run = dg.define_asset_job(
 
 defs = dg.Definitions(
     assets=[*ASSETS, next_embeddings, embedding_space_switched],
-    asset_checks=[plan_checks, *freshness],
-    jobs=[nightly, dry_run, retention],
-    schedules=[every_night, every_week],
-    sensors=[last_night_exists, closed_episodes, fresh_facts],
+    asset_checks=[plan_checks, last_night_applied],
+    jobs=[nightly, dry_run, last_night_asked, retention],
+    schedules=[every_night, last_night_exists, every_week],
+    sensors=[closed_episodes, fresh_facts],
     resources={"night_run": NightRun.configure_at_launch(), "next_space": NextSpace.configure_at_launch()},
     executor=dg.in_process_executor,
 )

@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
-from warnings import catch_warnings, simplefilter
 
 import dagster as dg
 from pydantic import Field
@@ -37,15 +36,35 @@ def every_night(context: dg.ScheduleEvaluationContext) -> Iterator[dg.RunRequest
 
 # --- the last night exists ---
 
-with catch_warnings():
-    # What Dagster offers instead knows nothing of partitions: backfilling an old night would make it content.
-    simplefilter("ignore", dg.SupersessionWarning)
-    freshness = dg.build_time_partition_freshness_checks(
-        assets=[applied], deadline_cron=HOURS.night_deadline_cron, timezone=HOURS.night_zone
+
+@dg.asset_check(
+    asset=applied,
+    name="freshness_check",
+    description="The last night that is over was applied. Backfilling an old one does not make up for it.",
+)
+def last_night_applied(context: dg.AssetCheckExecutionContext) -> dg.AssetCheckResult:
+    night = last_night(datetime.now(UTC)).isoformat()
+    exists = night in context.instance.get_materialized_partitions(applied.key)
+    said = "was applied" if exists else f"was not applied; run it with: nous night --date {night}"
+    return dg.AssetCheckResult(
+        passed=exists, severity=dg.AssetCheckSeverity.WARN, description=f"the last night, {night}, {said}"
     )
-    last_night_exists = dg.build_sensor_for_freshness_checks(
-        freshness_checks=freshness, name="last_night_exists", default_status=dg.DefaultSensorStatus.STOPPED
-    )
+
+
+last_night_asked = dg.define_asset_job(
+    "last_night_asked",
+    selection=dg.AssetSelection.checks(last_night_applied),
+    executor_def=dg.in_process_executor,
+    description="Asks whether the last night that is over was applied.",
+)
+last_night_exists = dg.ScheduleDefinition(
+    name="last_night_exists",
+    job=last_night_asked,
+    cron_schedule=HOURS.night_deadline_cron,
+    execution_timezone=HOURS.night_zone,
+    default_status=dg.DefaultScheduleStatus.STOPPED,
+    description="Every day at 06:00 (NOUS_NIGHT_DEADLINE_CRON): a warning on `applied` when last night is missing.",
+)
 
 
 # --- retention ---

@@ -139,7 +139,7 @@ def test_what_was_left_to_do_is_done_in_the_new_space(
     reembed(night, WideEmbedder(), ["aria"])
 
     assert heart.work().completed == 1
-    assert heart.recall("where does the printer live", limit=1)[0].content == "The printer lives on floor 3"
+    assert heart.recall("where does the printer live", types=["fact"])[0].content == "The printer lives on floor 3"
     assert vectors_in(owner) == {("words-96", 96, 96)}
 
 

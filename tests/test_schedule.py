@@ -18,7 +18,7 @@ from nous_pipelines.checks import CHECKS
 from nous_pipelines.definitions import ASSETS, NIGHTS, PROPOSING, defs
 from nous_pipelines.nights import FIRST_NIGHT, last_night
 from nous_pipelines.resources import NightRun
-from nous_pipelines.schedules import every_night, freshness
+from nous_pipelines.schedules import every_night, last_night_applied
 
 NIGHT_ORDER = (
     "snapshot", "neighbours", "judgements", "duplicate_clusters", "merge_proposals", "plan", "applied", "report",
@@ -145,7 +145,7 @@ def test_a_missing_last_night_is_reported_whatever_older_nights_ran(instance):
 
         checks = dg.AssetSelection.all_asset_checks()
         known = {"night_run": NightRun.configure_at_launch()}
-        asked = dg.materialize([applied, *freshness], selection=checks, instance=instance, resources=known)
+        asked = dg.materialize([applied, last_night_applied], selection=checks, instance=instance, resources=known)
 
         assert [check.passed for check in asked.get_asset_check_evaluations()] == [passed]
 
