@@ -64,8 +64,9 @@ def _may_meet(about: Codes, other_about: Codes, owner: Codes, other_owner: Codes
 
 def is_crowded(rows: Float32, chosen: Int32, *, threshold: float, most: int) -> bool:
     """Tell from a sample whether a `chosen` row has more than `most` others at the threshold on average."""
-    left, right = rows[chosen[_spread(len(chosen), TRIED_ROWS)]], rows[_spread(len(rows), TRIED_ROWS)]
-    share = np.count_nonzero(left @ right.T >= threshold) / max(1, len(left) * len(right))
+    left, right = chosen[_spread(len(chosen), TRIED_ROWS)], _spread(len(rows), TRIED_ROWS)
+    is_near = (rows[left] @ rows[right].T >= threshold) & (left[:, None] != right)  # a row is near itself
+    share = np.count_nonzero(is_near) / max(1, is_near.size)
     return bool(share * len(rows) > most)
 
 
