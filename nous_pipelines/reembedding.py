@@ -110,9 +110,13 @@ def fill(
 def filled_batches(
     database: Database, embedder: Embedder, agent_id: str, kind: Kind[Any], buckets: Sequence[str]
 ) -> Iterator[int]:
-    """Embed and keep batch after batch of one kind; yield how many memories each had."""
-    last = FIRST
-    while True:
+    """Embed and keep batch after batch of one kind; yield how many memories each had.
+
+    A batch that is not full is the last: what is learned meanwhile is left to the next round or to the switch, or one
+    would run behind an agent that goes on learning for ever.
+    """
+    last, rows = FIRST, None
+    while rows is None or len(rows) == BATCH_SIZE:
         with database.transaction(agent_id) as connection:
             wanted = {"buckets": list(buckets), "after": last, "limit": BATCH_SIZE}
             rows = unembedded(connection, agent_id, kind, embedder.space, wanted)
