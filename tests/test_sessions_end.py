@@ -223,7 +223,8 @@ def test_activating_loading_and_ending_at_once_get_in_nobodys_way(heart: Heart, 
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(work, range(12)))
 
-    kept = "\n".join(row[0] or "" for row in owner.execute("select detail from heart.episodes").fetchall()).splitlines()
+    details = owner.execute("select detail from heart.episodes where detail is not null").fetchall()
+    kept = [line for (detail,) in details for line in detail.splitlines() if line]
     held = [entry.text for entry in heart.get_working_memory("s").items if entry.kind == "note"]
     assert sorted(kept + held) == sorted(f"note {number}" for number in range(12))
     assert heart.get_procedure(procedure.id).activation_count == 12
