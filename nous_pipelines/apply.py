@@ -10,7 +10,6 @@ from datetime import date, datetime
 from typing import Any, TypeVar
 
 from psycopg.errors import DeadlockDetected, InsufficientPrivilege
-from psycopg.rows import class_row
 from psycopg.types.json import Jsonb
 
 from nous_online.database import Database
@@ -39,20 +38,6 @@ class Applied:
     """Decided in an earlier run of the same night; nothing was done again."""
     reasons: Mapping[str, str] = field(default_factory=dict)
     """Why a proposal went stale or was refused."""
-
-
-@dataclass(frozen=True)
-class StoredProposal:
-    """A proposal that was decided, with the words of what it is about."""
-
-    id: str
-    agent_id: str
-    kind: str
-    targets: list[str]
-    reason: str
-    evidence: Mapping[str, Any]
-    state: str
-    texts: Mapping[str, str]
 
 
 def apply_plan(
@@ -211,9 +196,3 @@ def applied_since(database: Database, night: date, moment: datetime) -> bool:
     with database.transaction() as connection:
         row = connection.execute(SQL["applied_since"], {"night": night, "moment": moment}).fetchone()
     return row is not None and row[0]
-
-
-def proposals_of(database: Database, night: date) -> list[StoredProposal]:
-    """Return the proposals of a night that were decided, whichever of its runs decided them."""
-    with database.transaction() as connection, connection.cursor(row_factory=class_row(StoredProposal)) as cursor:
-        return cursor.execute(SQL["proposals_of_night"], {"night": night}).fetchall()

@@ -143,11 +143,3 @@ group by agent_id
 select exists (
     select from lifecycle.events where actor = 'night' and night < %(night)s and recorded_at > %(moment)s
 )
-
--- name: proposals_of_night
-select p.id::text, p.agent_id, p.kind, p.targets::text[] as targets, p.reason, p.evidence, p.state,
-       (select jsonb_object_agg(f.id, f.content) from heart.facts f
-        where f.agent_id = p.agent_id and f.id = any(p.targets)) as texts
-from lifecycle.proposals p
-where p.night = %(night)s
-order by p.agent_id, p.id

@@ -26,6 +26,10 @@ class Chunk:
         """Read the rows these agents have in one table of the snapshot."""
         return self.snapshot.table(name, columns=columns, agent_ids=self.agent_ids)
 
+    def own(self, table: pl.DataFrame) -> pl.DataFrame:
+        """Return the rows these agents have in a table of all agents."""
+        return table.filter(pl.col("agent_id").is_in(list(self.agent_ids)))
+
 
 def chunked(agent_ids: Sequence[str], sizes: Mapping[str, int], *, most: int = CHUNK_ROWS) -> Iterator[list[str]]:
     """Yield the agents in order, at most `most` facts at a time, or one agent that has more."""

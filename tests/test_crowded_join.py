@@ -86,6 +86,12 @@ def test_a_sample_tells_whether_rows_are_crowded():
     assert not is_crowded(sparse, every, threshold=0.8, most=120)
 
 
+def test_a_row_is_not_taken_for_its_own_neighbour():
+    apart = np.eye(2000, dtype=np.float32)
+
+    assert not is_crowded(apart, np.arange(2000, dtype=np.int32), threshold=0.8, most=0)
+
+
 # --- a night after another ---
 
 

@@ -10,6 +10,7 @@ from nous_pipelines.assets.nights import night_of
 from nous_pipelines.assets.planning import plan
 from nous_pipelines.checks import CHECKS
 from nous_pipelines.failpoints import reach
+from nous_pipelines.phases import PHASES
 from nous_pipelines.resources import NightRun, as_metadata
 
 
@@ -23,7 +24,7 @@ def plan_checks(context: dg.AssetCheckExecutionContext, night_run: NightRun) -> 
     night = night_of(context)
     files = night_run.files(night)
     made = files.read_plan()
-    evidence = evidence_about(made, night, night_run)
+    evidence = evidence_about(made, night, night_run, [files.read_phase(name) for name in PHASES])
     results = {name: check(evidence) for name, check in CHECKS.items()}
     files.write_json(
         "checks", {"hash": made.hash, "results": [{"name": name, **asdict(r)} for name, r in results.items()]}

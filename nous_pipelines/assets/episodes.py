@@ -6,10 +6,9 @@ import dagster as dg
 import polars as pl
 
 from nous_pipelines.assets.facts import judgements
-from nous_pipelines.assets.nights import night_asset, night_of
+from nous_pipelines.assets.nights import kept, night_asset, night_of
 from nous_pipelines.chunks import Chunk
-from nous_pipelines.phases import united
-from nous_pipelines.resources import NightRun, as_metadata
+from nous_pipelines.resources import NightRun
 from nous_pipelines.summaries import episode_summaries_of
 from nous_pipelines.transforms.tiers import COLUMNS, SUMMARIES, due_episodes, tier_phase_of
 
@@ -38,9 +37,7 @@ def episode_tiers(context: dg.AssetExecutionContext, night_run: NightRun) -> dg.
     files, undone = night_run.files(night), night_run.snapshot(night).table("undone")
     summaries = files.read_table("episode_summaries")
     parts = [tier_phase_of(due_in(chunk, undone, night), summaries, night=night) for chunk in night_run.chunks(night)]
-    phase = united("episode_tiers", parts)
-    files.write_phase(phase)
-    return dg.MaterializeResult(metadata=as_metadata(phase.metadata()))
+    return kept(files, "episode_tiers", parts)
 
 
 def due_in(chunk: Chunk, undone: pl.DataFrame, night: date) -> pl.DataFrame:

@@ -1,23 +1,24 @@
 """What is known about a plan when it is made, and again when it is checked."""
 
+from collections.abc import Sequence
 from datetime import date
 
 from nous_pipelines.apply import costs_of, earlier_leaving
 from nous_pipelines.evidence import Evidence, searchable_of, standing_of
-from nous_pipelines.phases import PHASES
+from nous_pipelines.phases import Phase
 from nous_pipelines.proposals import Plan
 from nous_pipelines.resources import NightRun
 
 
-def evidence_about(made: Plan, night: date, night_run: NightRun) -> Evidence:
-    """Read what a plan has to be weighed against from the night's snapshot and files."""
-    taken, files = night_run.snapshot(night), night_run.files(night)
+def evidence_about(made: Plan, night: date, night_run: NightRun, phases: Sequence[Phase]) -> Evidence:
+    """Read what a plan has to be weighed against from the night's snapshot and the store."""
+    taken = night_run.snapshot(night)
     return Evidence(
         plan=made,
         memories=standing_of(taken),
         searchable=searchable_of(taken),
         probes=taken.table("recalls"),
-        phases=[files.read_phase(name) for name in PHASES],
+        phases=phases,
         earlier_leaving=earlier_leaving(night_run.database, made),
         costs=costs_of(night_run.database, night),
         policies=night_run.policies(night),

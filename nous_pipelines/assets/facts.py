@@ -3,12 +3,11 @@
 import dagster as dg
 import polars as pl
 
-from nous_pipelines.assets.nights import night_asset, night_of
+from nous_pipelines.assets.nights import kept, night_asset, night_of
 from nous_pipelines.assets.store import snapshot
 from nous_pipelines.earlier import compared_in, earlier_compared, earlier_verdicts, write_compared, write_judged_by
 from nous_pipelines.judged import Account, Progress, verdicts_on
-from nous_pipelines.phases import united
-from nous_pipelines.resources import NightRun, as_metadata
+from nous_pipelines.resources import NightRun
 from nous_pipelines.transforms.asking import TOLD, judged, ruled, to_ask, with_hashes
 from nous_pipelines.transforms.merging import CLUSTERS, JUDGED, USED, merge_phase
 from nous_pipelines.transforms.merging import duplicate_clusters as clustered
@@ -58,7 +57,7 @@ def judgements(context: dg.AssetExecutionContext, night_run: NightRun) -> dg.Mat
     parts, account = [pl.DataFrame(schema=JUDGED)], Account()
     for chunk in night_run.chunks(night):
         facts = chunk.table("facts", columns=TOLD)
-        found = with_hashes(pairs.filter(pl.col("agent_id").is_in(chunk.agent_ids)), facts)
+        found = with_hashes(chunk.own(pairs), facts)
         undone, contradictions = carried(
             chunk.table("undone"),
             chunk.table("contradictions"),
@@ -87,9 +86,7 @@ def duplicate_clusters(context: dg.AssetExecutionContext, night_run: NightRun) -
     night = night_of(context)
     files = night_run.files(night)
     table, copies = files.read_table("judgements"), files.read_table("copies")
-    parts = [
-        clustered(*of_agents(chunk.agent_ids, table, copies), policy=chunk.policy) for chunk in night_run.chunks(night)
-    ]
+    parts = [clustered(chunk.own(table), chunk.own(copies), policy=chunk.policy) for chunk in night_run.chunks(night)]
     found = pl.concat([pl.DataFrame(schema=CLUSTERS), *parts])
     files.write_table("duplicate_clusters", found)
     clusters = found.select("agent_id", "cluster_id").n_unique()
@@ -108,20 +105,13 @@ def merge_proposals(context: dg.AssetExecutionContext, night_run: NightRun) -> d
     parts = [
         merge_phase(
             chunk.table("facts", columns=USED),
-            *of_agents(chunk.agent_ids, *tables),
+            *map(chunk.own, tables),
             policy=chunk.policy,
             night=night,
         )
         for chunk in night_run.chunks(night)
     ]
-    phase = united("merge_proposals", parts)
-    files.write_phase(phase)
-    return dg.MaterializeResult(metadata=as_metadata(phase.metadata()))
-
-
-def of_agents(agent_ids: tuple[str, ...], *tables: pl.DataFrame) -> list[pl.DataFrame]:
-    """Return the rows some agents have in each table."""
-    return [table.filter(pl.col("agent_id").is_in(agent_ids)) for table in tables]
+    return kept(files, "merge_proposals", parts)
 
 
 def progress(context: dg.AssetExecutionContext) -> Progress:

@@ -3,9 +3,8 @@
 import dagster as dg
 
 from nous_pipelines.assets.facts import judgements
-from nous_pipelines.assets.nights import night_asset, night_of
-from nous_pipelines.phases import united
-from nous_pipelines.resources import NightRun, as_metadata
+from nous_pipelines.assets.nights import kept, night_asset, night_of
+from nous_pipelines.resources import NightRun
 from nous_pipelines.transforms.forgetting import COLUMNS, forgetting_phase_of
 
 
@@ -24,6 +23,4 @@ def forgetting_proposals(context: dg.AssetExecutionContext, night_run: NightRun)
         )
         for chunk in night_run.chunks(night)
     ]
-    phase = united("forgetting_proposals", parts)
-    night_run.files(night).write_phase(phase)
-    return dg.MaterializeResult(metadata=as_metadata(phase.metadata()))
+    return kept(night_run.files(night), "forgetting_proposals", parts)

@@ -3,10 +3,10 @@
 import dagster as dg
 import polars as pl
 
-from nous_pipelines.assets.nights import night_asset, night_of
+from nous_pipelines.assets.nights import kept, night_asset, night_of
 from nous_pipelines.files import NightFiles
-from nous_pipelines.phases import PHASES, united
-from nous_pipelines.resources import NightRun, as_metadata
+from nous_pipelines.phases import PHASES
+from nous_pipelines.resources import NightRun
 from nous_pipelines.transforms.links import link_phase_of
 
 OTHERS = [name for name in PHASES if name != "link_proposals"]
@@ -32,7 +32,7 @@ def link_proposals(context: dg.AssetExecutionContext, night_run: NightRun) -> dg
     judged, changed = files.read_table("judgements"), changed_tonight(files)
     parts = [
         link_phase_of(
-            judged.filter(pl.col("agent_id").is_in(list(chunk.agent_ids))),
+            chunk.own(judged),
             {name: chunk.table(name, columns=columns) for name, columns in COLUMNS.items()},
             changed=changed,
             policy=chunk.policy,
@@ -40,9 +40,7 @@ def link_proposals(context: dg.AssetExecutionContext, night_run: NightRun) -> dg
         )
         for chunk in night_run.chunks(night)
     ]
-    phase = united("link_proposals", parts)
-    files.write_phase(phase)
-    return dg.MaterializeResult(metadata=as_metadata(phase.metadata()))
+    return kept(files, "link_proposals", parts)
 
 
 def changed_tonight(files: NightFiles) -> pl.DataFrame:

@@ -37,7 +37,7 @@ def plan(context: dg.AssetExecutionContext, night_run: NightRun) -> dg.Materiali
         agent_ids=night_run.agent_ids,
         policy=night_run.policies(night).as_dict(),
     )
-    made = spared(evidence_about(wanted, night, night_run))
+    made = spared(evidence_about(wanted, night, night_run, phases))
     reach("plan made")
     files.write_json("account", NightAccount.of(made, phases).values)
     files.write_json("plan", made.as_dict())

@@ -3,9 +3,8 @@
 import dagster as dg
 
 from nous_pipelines.assets.facts import judgements
-from nous_pipelines.assets.nights import night_asset, night_of
-from nous_pipelines.phases import united
-from nous_pipelines.resources import NightRun, as_metadata
+from nous_pipelines.assets.nights import kept, night_asset, night_of
+from nous_pipelines.resources import NightRun
 from nous_pipelines.transforms.reviewing import procedure_phase_of
 
 
@@ -20,6 +19,4 @@ def procedure_proposals(context: dg.AssetExecutionContext, night_run: NightRun) 
         procedure_phase_of(chunk.table("procedures"), undone=chunk.table("undone"), policy=chunk.policy, night=night)
         for chunk in night_run.chunks(night)
     ]
-    phase = united("procedure_proposals", parts)
-    night_run.files(night).write_phase(phase)
-    return dg.MaterializeResult(metadata=as_metadata(phase.metadata()))
+    return kept(night_run.files(night), "procedure_proposals", parts)

@@ -2,10 +2,9 @@
 
 import dagster as dg
 
-from nous_pipelines.assets.facts import judgements, of_agents
-from nous_pipelines.assets.nights import night_asset, night_of
-from nous_pipelines.phases import united
-from nous_pipelines.resources import NightRun, as_metadata
+from nous_pipelines.assets.facts import judgements
+from nous_pipelines.assets.nights import kept, night_asset, night_of
+from nous_pipelines.resources import NightRun
 from nous_pipelines.transforms.sharing import HELD, share_phase
 
 
@@ -21,12 +20,11 @@ def shared_proposals(context: dg.AssetExecutionContext, night_run: NightRun) -> 
     parts = [
         share_phase(
             chunk.table("facts", columns=HELD),
-            *of_agents(chunk.agent_ids, judged, copies),
+            chunk.own(judged),
+            chunk.own(copies),
             policy=chunk.policy,
             night=night,
         )
         for chunk in night_run.chunks(night)
     ]
-    phase = united("shared_proposals", parts)
-    files.write_phase(phase)
-    return dg.MaterializeResult(metadata=as_metadata(phase.metadata()))
+    return kept(files, "shared_proposals", parts)

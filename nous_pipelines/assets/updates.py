@@ -3,9 +3,8 @@
 import dagster as dg
 
 from nous_pipelines.assets.facts import judgements
-from nous_pipelines.assets.nights import night_asset, night_of
-from nous_pipelines.phases import united
-from nous_pipelines.resources import NightRun, as_metadata
+from nous_pipelines.assets.nights import kept, night_asset, night_of
+from nous_pipelines.resources import NightRun
 from nous_pipelines.transforms.successors import carried
 from nous_pipelines.transforms.updates import FACT_COLUMNS, update_phase_of
 
@@ -25,8 +24,7 @@ def update_proposals(context: dg.AssetExecutionContext, night_run: NightRun) -> 
         undone, contradictions = carried(
             chunk.table("undone"), chunk.table("contradictions"), facts=facts, copies=copies
         )
-        own = judged.filter(judged["agent_id"].is_in(list(chunk.agent_ids)))
-        parts.append(update_phase_of(own, facts, contradictions=contradictions, undone=undone, night=night))
-    phase = united("update_proposals", parts)
-    files.write_phase(phase)
-    return dg.MaterializeResult(metadata=as_metadata(phase.metadata()))
+        parts.append(
+            update_phase_of(chunk.own(judged), facts, contradictions=contradictions, undone=undone, night=night)
+        )
+    return kept(files, "update_proposals", parts)

@@ -4,9 +4,8 @@ import dagster as dg
 import polars as pl
 
 from nous_pipelines.assets.facts import judgements
-from nous_pipelines.assets.nights import night_asset, night_of
-from nous_pipelines.phases import united
-from nous_pipelines.resources import NightRun, as_metadata
+from nous_pipelines.assets.nights import kept, night_asset, night_of
+from nous_pipelines.resources import NightRun
 from nous_pipelines.transforms.usage import COLUMNS, FACT_COLUMNS, RANKS, rank_phase_of, usage_ranks_of
 
 
@@ -44,13 +43,11 @@ def rank_proposals(context: dg.AssetExecutionContext, night_run: NightRun) -> dg
     ranks = files.read_table("usage_ranks")
     parts = [
         rank_phase_of(
-            ranks.filter(pl.col("agent_id").is_in(list(chunk.agent_ids))),
+            chunk.own(ranks),
             undone=chunk.table("undone"),
             policy=chunk.policy,
             night=night,
         )
         for chunk in night_run.chunks(night)
     ]
-    phase = united("rank_proposals", parts)
-    files.write_phase(phase)
-    return dg.MaterializeResult(metadata=as_metadata(phase.metadata()))
+    return kept(files, "rank_proposals", parts)
