@@ -34,8 +34,9 @@ from nous_online.store import EXACT_LIMIT, composed
 from nous_pipelines.judged import verdicts_on
 from nous_pipelines.policy import NightPolicy
 from nous_pipelines.transforms.asking import KEY, NOBODY, TOLD, VERDICTS, with_hashes
-from nous_pipelines.transforms.deciding import APART, SURE_FROM
+from nous_pipelines.transforms.deciding import SURE_FROM
 from nous_pipelines.transforms.neighbours import FOUND
+from nous_pipelines.transforms.taken_back import PAIRING
 
 BLOCKS = statements("nous_pipelines", "fresh_facts.sql")
 CONSUMER = "fresh_facts"
@@ -281,7 +282,7 @@ def taken_apart(connection: Connection, agent_id: str, rows: Sequence[Mapping[st
     ids = sorted({row[side] for row in rows for side in SIDES})
     if not ids:
         return []
-    parameters = {"agent_id": agent_id, "kinds": list(APART), "ids": [UUID(each) for each in ids]}
+    parameters = {"agent_id": agent_id, "kinds": list(PAIRING), "ids": [UUID(each) for each in ids]}
     found = connection.execute(BLOCKS["taken_back"], parameters).fetchall()
     return [{str(target) for target in targets} for (targets,) in found]
 

@@ -10,7 +10,7 @@ import polars as pl
 
 from nous_online.pairs.judging import Judge, Judgement, Pair, Statement, Verdict
 from nous_pipelines.transforms.merging import JUDGED
-from nous_pipelines.transforms.neighbours import memberships
+from nous_pipelines.transforms.taken_back import parted
 
 TOLD = ["agent_id", "id", "content", "subject", "trust", "embedding_space_id"]
 """The columns of a fact that a judge is told of, and the space that tells how near it is to another."""
@@ -70,10 +70,7 @@ def _pair_hash(left: bytes, right: bytes, space: str, *, is_ordered: bool) -> st
 
 def ruled(pairs: pl.DataFrame, *, undone: pl.DataFrame, contradictions: pl.DataFrame) -> pl.DataFrame:
     """Return the pairs (agent_id, left_id, right_id) about which a person decided that both stay, and the `reason`."""
-    taken_back, ends = memberships(undone), pairs.select(SIDES)
-    apart = ends.join(taken_back, left_on=["agent_id", "left_id"], right_on=["agent_id", "id"]).join(
-        taken_back, left_on=["agent_id", "right_id", "group"], right_on=["agent_id", "id", "group"], how="semi"
-    )
+    ends, apart = pairs.select(SIDES), parted(pairs, undone, sides=("left_id", "right_id"))
     valid = contradictions.filter(pl.col("resolution") == "both_valid")
     ways = (("memory_a", "memory_b"), ("memory_b", "memory_a"))
     both = pl.concat(valid.select("agent_id", left_id=one, right_id=other) for one, other in ways)

@@ -12,6 +12,7 @@ from nous_pipelines.nights import end_of
 from nous_pipelines.phases import Phase
 from nous_pipelines.policy import NightPolicy
 from nous_pipelines.proposals import Change, Proposal, Read
+from nous_pipelines.transforms.taken_back import taken_back
 
 KEY = ["agent_id", "id"]
 
@@ -21,12 +22,11 @@ def censor_phase_of(censors: pl.DataFrame, *, undone: pl.DataFrame, policy: Nigh
 
     Looked at is every active censor that ever fired falsely, or has run out.
     """
-    taken = undone.filter(pl.col("kind") == "censor").explode("targets").select("agent_id", id="targets").unique()
     due = (
         censors.filter(pl.col("state") == "active")
         .with_columns(is_over=(pl.col("expires_at") <= end_of(night)).fill_null(value=False))
         .filter(pl.col("is_over") | (pl.col("false_positive_count") > 0))
-        .join(taken.with_columns(is_taken_back=pl.lit(value=True)), on=KEY, how="left")
+        .join(taken_back(undone, "censor"), on=KEY, how="left")
         .with_columns(stays=_stays(policy))
         .sort(KEY)
     )

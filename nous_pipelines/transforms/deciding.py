@@ -8,6 +8,8 @@ import polars as pl
 
 from nous_online.pairs.judging import Verdict
 from nous_pipelines.nights import end_of
+from nous_pipelines.transforms.neighbours import PLACE, said_at
+from nous_pipelines.transforms.taken_back import parted
 
 SURE_FROM = 0.8
 """Confidence from which a verdict alone retires a memory; a judge less sure opens a contradiction instead.
@@ -15,11 +17,9 @@ SURE_FROM = 0.8
 The built-in judge gives 0.9 where it read one slot off both statements; one that answers in words and is sure says 0.9
 or more, so what lies below is a judge's own doubt.
 """
-PLACE = ("scope", "user_id", "project_id", "embedding_space_id")
 STATED = ("learned_at", "last_confirmed_at", "valid_from", "valid_to")
 STANDING = ("trust", "is_pinned", "state", "is_rewound")
-APART = ("merge", "supersede", "contradiction", "share")
-"""Two memories that occur together in one of these, taken back by a person, are left alone."""
+OLD_AND_NEW = ("old_id", "new_id")
 NO, YES = pl.lit(False), pl.lit(True)  # noqa: FBT003 (polars)
 
 
@@ -33,7 +33,7 @@ def decided(
     pairs = _in_order(asked, facts).with_columns(
         first_id=pl.min_horizontal("old_id", "new_id"), second_id=pl.max_horizontal("old_id", "new_id")
     )
-    apart = separated(pairs, undone)
+    apart = parted(pairs, undone, sides=OLD_AND_NEW)
     return (
         pairs.join(standings(contradictions, judged), on=["agent_id", "first_id", "second_id"], how="left")
         .join(apart.with_columns(is_apart=YES), on=["agent_id", "old_id", "new_id"], how="left")
@@ -64,33 +64,11 @@ def standings(contradictions: pl.DataFrame, judged: pl.DataFrame) -> pl.DataFram
     return every.unique(["agent_id", "first_id", "second_id"], keep="first", maintain_order=True)
 
 
-def separated(pairs: pl.DataFrame, undone: pl.DataFrame) -> pl.DataFrame:
-    """Return those pairs (agent_id, old_id, new_id) that occur together in something a person took back.
-
-    Memory by memory, not pair by pair: an undone merge of thousands of copies must not become millions of pairs.
-    """
-    taken_back = (
-        undone.filter(pl.col("kind").is_in(list(APART)))
-        .with_row_index("proposal")
-        .select("agent_id", "proposal", id="targets")
-        .explode("id")
-    )
-    ends = pairs.select("agent_id", "old_id", "new_id").unique()
-    return (
-        ends.join(taken_back, left_on=["agent_id", "old_id"], right_on=["agent_id", "id"])
-        .join(
-            taken_back, left_on=["agent_id", "new_id", "proposal"], right_on=["agent_id", "id", "proposal"], how="semi"
-        )
-        .select("agent_id", "old_id", "new_id")
-        .unique()
-    )
-
-
 def _in_order(asked: pl.DataFrame, facts: pl.DataFrame) -> pl.DataFrame:
     """Put the older statement of each pair first; the columns of both begin with old_ and new_."""
     said = facts.select("agent_id", "id", *PLACE, *STATED, *STANDING).with_columns(
         since=pl.coalesce("valid_from", "learned_at"),
-        stated_at=pl.coalesce("valid_from", pl.max_horizontal("learned_at", "last_confirmed_at")),
+        stated_at=said_at(),
     )
     columns = [name for name in said.columns if name != "agent_id"]
     both = asked

@@ -18,6 +18,7 @@ from nous_pipelines.nights import end_of
 from nous_pipelines.phases import Phase
 from nous_pipelines.policy import NightPolicy
 from nous_pipelines.proposals import Change, Proposal, Read
+from nous_pipelines.transforms.taken_back import taken_back
 from nous_pipelines.transforms.usage import KEY, WINDOW_DAYS, heirs
 
 WAITS = tuple(2 ** (power / 2) for power in range(9))
@@ -48,7 +49,7 @@ def forgetting_phase_of(tables: Mapping[str, pl.DataFrame], *, policy: NightPoli
     `tables` are those of the snapshot: facts, procedures, contradictions, undone, and `uses`: what happened per memory
     and day in the last `WINDOW_DAYS`.
     """
-    taken = taken_back(tables["undone"])
+    taken = taken_back(tables["undone"], "archive")
     facts = stated(in_contradiction(tables["facts"], tables["contradictions"]))
     due = pl.concat(
         [
@@ -65,16 +66,6 @@ def forgetting_phase_of(tables: Mapping[str, pl.DataFrame], *, policy: NightPoli
     for row in due.filter(pl.col("stays").is_null()).iter_rows(named=True):
         phase.propose(archive_proposal(row, night=night))
     return phase
-
-
-def taken_back(undone: pl.DataFrame) -> pl.DataFrame:
-    """Return the memories whose archiving a person undid, marked `is_taken_back`."""
-    return (
-        undone.filter(pl.col("kind") == "archive")
-        .explode("targets")
-        .select("agent_id", id="targets", is_taken_back=pl.lit(value=True))
-        .unique()
-    )
 
 
 def in_contradiction(facts: pl.DataFrame, contradictions: pl.DataFrame) -> pl.DataFrame:

@@ -14,9 +14,10 @@ from nous_online.pairs.subjects import subject_words
 from nous_pipelines.policy import NightPolicy
 from nous_pipelines.transforms.compared import NOTHING, SITES, Compared, compared, ranks_of
 from nous_pipelines.transforms.successors import successors, undone_with
+from nous_pipelines.transforms.taken_back import memberships
 from nous_pipelines.transforms.vectors import ROWS_AT_ONCE, fingerprints, vector_matrix
 
-PLACE = ["scope", "user_id", "project_id", "embedding_space_id"]
+PLACE = ("scope", "user_id", "project_id", "embedding_space_id")
 """Facts that differ in one of these are never compared, but for those of two users of one project."""
 PROJECT = ["agent_id", "project_id", "embedding_space_id"]
 INTERVAL = ["valid_from", "valid_to"]
@@ -133,13 +134,6 @@ def comparable(facts: pl.DataFrame, undone: pl.DataFrame) -> pl.DataFrame:
 def said_at() -> pl.Expr:
     """When a statement was made as far as order goes: since when it holds, else when it was said or confirmed last."""
     return pl.coalesce("valid_from", pl.max_horizontal("learned_at", "last_confirmed_at")).cast(MOMENT)
-
-
-def memberships(undone: pl.DataFrame) -> pl.DataFrame:
-    """Return (agent_id, group, id): which memories stand together in something a person undid."""
-    is_pairing = pl.col("kind").is_in(["merge", "supersede", "contradiction", "share"])
-    groups = undone.filter(is_pairing).with_row_index("group").explode("targets", empty_as_null=False)
-    return groups.select("agent_id", "group", id="targets")
 
 
 def taken_apart(facts: pl.DataFrame, undone: pl.DataFrame) -> pl.DataFrame:

@@ -15,6 +15,7 @@ import polars as pl
 from nous_pipelines.phases import Phase
 from nous_pipelines.policy import NightPolicy
 from nous_pipelines.proposals import Change, Proposal, Read
+from nous_pipelines.transforms.taken_back import taken_back
 
 KEY = ["agent_id", "id"]
 FLAGGED = "worked in only"
@@ -27,13 +28,12 @@ def procedure_phase_of(procedures: pl.DataFrame, *, undone: pl.DataFrame, policy
 
     Looked at are the active procedures that ever failed, and those this phase has put under review.
     """
-    taken = undone.filter(pl.col("kind") == "procedure").explode("targets").select("agent_id", id="targets").unique()
     is_flagged = (pl.col("state") == "review") & pl.col("review_reason").fill_null("").str.starts_with(FLAGGED)
     is_failing = (pl.col("state") == "active") & (pl.col("failure_count") > 0)
     due = (
         procedures.filter(is_flagged | is_failing)
         .with_columns(judged=pl.col("success_count") + pl.col("failure_count"))
-        .join(taken.with_columns(is_taken_back=pl.lit(value=True)), on=KEY, how="left")
+        .join(taken_back(undone, "procedure"), on=KEY, how="left")
         .with_columns(stays=_stays(policy))
         .sort(KEY)
     )

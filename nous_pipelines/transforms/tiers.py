@@ -22,6 +22,7 @@ from nous_pipelines.nights import end_of
 from nous_pipelines.phases import Phase
 from nous_pipelines.policy import NightPolicy
 from nous_pipelines.proposals import Change, Proposal, Read
+from nous_pipelines.transforms.taken_back import taken_back
 
 TIERS = ("raw", "summary", "compressed", "fossil")
 LEVELS = ("title", "summary", "compressed", "index_word")
@@ -63,7 +64,7 @@ def due_episodes(
         .with_columns(asked=asked, place=place, age_days=age.dt.total_days())
         .filter(pl.col("asked") > pl.col("place"))
         .join(cited_lately(uses, policy=policy, night=night), on=KEY, how="left")
-        .join(taken_back(undone), on=KEY, how="left")
+        .join(taken_back(undone, "tier"), on=KEY, how="left")
         .with_columns(pl.col("is_cited", "is_taken_back").fill_null(value=False))
         .with_columns(target=target.clip(0, None), waits=waiting(target > pl.col("place"), policy))
         .with_columns(pl.col("target").replace_strict(list(range(len(TIERS))), TIERS, return_dtype=pl.String))
@@ -82,16 +83,6 @@ def cited_lately(uses: pl.DataFrame, *, policy: NightPolicy, night: date) -> pl.
     return (
         uses.filter(pl.col("memory_kind") == "episode", pl.col("cited") > 0, is_late)
         .select("agent_id", id="memory_id", is_cited=pl.lit(value=True))
-        .unique()
-    )
-
-
-def taken_back(undone: pl.DataFrame) -> pl.DataFrame:
-    """Return the episodes whose condensing a person undid, marked `is_taken_back`."""
-    return (
-        undone.filter(pl.col("kind") == "tier")
-        .explode("targets")
-        .select("agent_id", id="targets", is_taken_back=pl.lit(value=True))
         .unique()
     )
 

@@ -16,8 +16,10 @@ from nous_online.pairs.judging import Verdict
 from nous_pipelines.nights import end_of
 from nous_pipelines.phases import Phase
 from nous_pipelines.proposals import NAMESPACE, Change, Proposal, Read
-from nous_pipelines.transforms.deciding import NO, PLACE, STANDING, STATED, YES, decided, separated, standings
+from nous_pipelines.transforms.deciding import NO, OLD_AND_NEW, STANDING, STATED, YES, decided, standings
+from nous_pipelines.transforms.neighbours import PLACE
 from nous_pipelines.transforms.numbering import numbered
+from nous_pipelines.transforms.taken_back import parted
 
 FACT_COLUMNS = ("id", "agent_id", "row_version", "contradiction_status", "superseded_by", *PLACE, *STATED, *STANDING)
 """What of the facts the phase looks at: nothing they say, only how they stand."""
@@ -73,7 +75,9 @@ def _with_heirs(
         superseded_at=pl.col("moment").first(), latest_id=pl.col("new_id").last()
     )
     heirs = heirs.with_columns(new_id=_roots(heirs))
-    strangers = pl.concat([_told_apart(heirs, judged), separated(heirs, undone), _opposed(heirs, standing)])
+    strangers = pl.concat(
+        [_told_apart(heirs, judged), parted(heirs, undone, sides=OLD_AND_NEW), _opposed(heirs, standing)]
+    )
     is_stranger = strangers.unique().with_columns(is_stranger=YES)
     settled = heirs.join(is_stranger, on=["agent_id", "old_id", "new_id"], how="left").select(
         "agent_id", "old_id", "superseded_at", root_id="new_id",

@@ -17,6 +17,7 @@ from nous_pipelines.nights import end_of
 from nous_pipelines.phases import Phase
 from nous_pipelines.policy import NightPolicy
 from nous_pipelines.proposals import Change, Proposal, Read
+from nous_pipelines.transforms.taken_back import taken_back
 
 HALF_LIVES_DAYS = (1, 14, 90)
 """Yesterday, this fortnight, this quarter: each is blind to what the others see."""
@@ -226,7 +227,7 @@ def rank_phase_of(ranks: pl.DataFrame, *, undone: pl.DataFrame, policy: NightPol
     """Return a promotion or demotion for each memory whose weight moves, and for the others why they stay."""
     phase = Phase("rank_proposals")
     decided = (
-        ranks.join(taken_back(undone), on=KEY, how="left")
+        ranks.join(taken_back(undone, "promote", "demote"), on=KEY, how="left")
         .with_columns(new_weight=moved_weight(policy))
         .with_columns(stays=_stays())
     )
@@ -237,16 +238,6 @@ def rank_phase_of(ranks: pl.DataFrame, *, undone: pl.DataFrame, policy: NightPol
     for row in decided.filter(pl.col("stays").is_null()).iter_rows(named=True):
         phase.propose(rank_proposal(row, night=night))
     return phase
-
-
-def taken_back(undone: pl.DataFrame) -> pl.DataFrame:
-    """Return the memories whose promotion or demotion a person undid, marked `is_taken_back`."""
-    return (
-        undone.filter(pl.col("kind").is_in(["promote", "demote"]))
-        .explode("targets")
-        .select("agent_id", id="targets", is_taken_back=pl.lit(value=True))
-        .unique()
-    )
 
 
 def _stays() -> pl.Expr:
