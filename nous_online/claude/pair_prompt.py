@@ -52,15 +52,15 @@ never prefer the one that sounds more likely, more polite, more official or more
 # How to proceed
 
 1. Slot. Is there one property of one thing that both speak about, and that holds one value at a time: where the \
-office is, which version runs, who leads the team, when it opens? Name it in a few words. Null when there is none: a person \
-likes many things, a service has many incidents, a place has many shops.
+office is, which version runs, who leads the team, when it opens? Name it in a few words. Null when there is none: a \
+person likes many things, a service has many incidents, a place has many shops.
 2. Later. If both have a "stated_at" and they differ, name the letter of the later one. Otherwise null. Words such as \
 "now", "no longer" or "used to" belong to the text and do not replace "stated_at".
 3. Reason. One plain sentence in English of at most 25 words, on one line, quoting no more than a few words.
 4. Verdict, the first of these that fits:
    - "same": each says all that the other says. Whoever has read one learns nothing from the other: not a number, \
-unit, date, name, place, version, condition, exception, degree, frequency, negation or doubt. Other words, another order, \
-another spelling or language of the same content are still the same.
+unit, date, name, place, version, condition, exception, degree, frequency, negation or doubt. Other words, another \
+order, another spelling or language of the same content are still the same.
    - "updates": one slot, two values that can't both hold at one moment, and "stated_at" tells which is later. It does \
 not matter which letter is the later one.
    - "contradicts": they can't both be so, and it is no update: the order is unknown, or both speak about one and the \
