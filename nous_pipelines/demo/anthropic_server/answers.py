@@ -1,0 +1,78 @@
+"""What the local server says by itself: to a pair, the offline judge's verdict; to anything else, very little."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+from functools import cache
+from typing import Any
+
+from nous_online.claude.replies import Request
+from nous_online.embedding import LocalMiniLM, Vectors
+from nous_online.pairs.judging import Judgement, OfflineJudge, Pair, Statement
+from nous_pipelines.demo.anthropic_server.refusals import blocks
+
+LONGEST_REASON = 200
+OTHERWISE = "I am a program on this machine and have no opinion."
+
+
+def answer(request: Request) -> str:
+    """Return an honest answer in the form that was asked for."""
+    asked = properties(request)
+    if "verdict" in asked:
+        return json.dumps(verdict_on(request, tuple(asked)))
+    return OTHERWISE
+
+
+def properties(request: Request) -> Mapping[str, Any]:
+    """Return the properties of the schema a request asks for; none where it asks for plain text."""
+    wanted = (request.get("output_config") or {}).get("format") or {}
+    return wanted.get("schema", {}).get("properties", {})
+
+
+def verdict_on(request: Request, keys: tuple[str, ...]) -> dict[str, Any]:
+    """Return what the offline judge says of the pair in a request, under the keys that were asked for."""
+    pair = next((each for each in objects_in(request) if {"a", "b"} <= set(each)), None)
+    if pair is None:
+        return {key: {"verdict": "unsure", "confidence": 0.5, "reason": "no pair was found"}.get(key) for key in keys}
+    judged = judge_pair(statement(pair["a"]), statement(pair["b"]))
+    said = {name: getattr(judged, name) for name in ("verdict", "slot", "later")}
+    said |= {"confidence": round(judged.confidence, 3), "reason": judged.reason[:LONGEST_REASON]}
+    return {key: said.get(key) for key in keys}
+
+
+def judge_pair(a: Statement, b: Statement) -> Judgement:
+    """Ask the offline judge, with the cosine of the vectors an agent has by default."""
+    similarity = float(vector(a.text) @ vector(b.text))
+    return OfflineJudge().judge([Pair(a, b, similarity)])[0]
+
+
+def statement(shown: Mapping[str, Any]) -> Statement:
+    """Return a statement as a request shows it."""
+    stated_at = shown.get("stated_at")
+    return Statement(shown["text"], shown.get("subject"), stated_at and datetime.fromisoformat(stated_at))
+
+
+def objects_in(request: Request) -> Iterator[dict[str, Any]]:
+    """Yield the JSON objects in the last message of a request."""
+    text = "\n".join(block["text"] for block in blocks({"messages": request["messages"][-1:]}))
+    decoder, start = json.JSONDecoder(), text.find("{")
+    while start >= 0:
+        try:
+            found, end = decoder.raw_decode(text, start)
+        except ValueError:
+            end = start + 1
+        else:
+            yield found
+        start = text.find("{", end)
+
+
+@cache
+def embedder() -> LocalMiniLM:
+    return LocalMiniLM(threads=1)
+
+
+@cache
+def vector(text: str) -> Vectors:
+    return embedder().embed_query(text)

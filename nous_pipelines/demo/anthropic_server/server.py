@@ -1,0 +1,208 @@
+"""The local server's sockets: it listens on this machine alone, and spoils its answers where a play says so."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections import deque
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from datetime import UTC, datetime
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any, cast
+
+from nous_online.claude.replies import Request
+from nous_pipelines.demo.anthropic_server.answers import answer as honest_answer
+from nous_pipelines.demo.anthropic_server.api import Api, Response, answered
+from nous_pipelines.demo.anthropic_server.batches import StoredBatch
+from nous_pipelines.demo.anthropic_server.models import MODELS, Model
+from nous_pipelines.demo.anthropic_server.plays import BatchPlay, Play, Route, Rule, Script
+from nous_pipelines.demo.anthropic_server.refusals import ApiError
+from nous_pipelines.demo.anthropic_server.requests import Arrived, arrived
+
+HOST = "127.0.0.1"
+PIECES_A_SECOND = 50
+
+
+class LocalAnthropic:
+    """An Anthropic API on this machine, for as long as its context lasts; it costs nothing and says what it is told.
+
+    >>> with LocalAnthropic() as server:
+    ...     server.play(Play(status=529), Play(text="a second try"))
+    ...     client = anthropic.Anthropic(api_key="any", base_url=server.url)
+
+    Without a script it answers properly: `answer` gives the text of a message. `clock` tells the time by which batches
+    expire and prompts leave the cache. When the context ends every connection is closed and every thread has ended.
+    """
+
+    def __init__(
+        self,
+        *,
+        answer: Callable[[Request], str] = honest_answer,
+        models: Sequence[Model] = MODELS,
+        clock: Callable[[], datetime] = lambda: datetime.now(UTC),
+        port: int = 0,
+    ) -> None:
+        self.requests: list[Arrived] = []
+        """What arrived, in order, whatever became of it."""
+        self.clock = clock
+        self._api = Api(models=models, answer=answer)
+        self._script = Script()
+        self._lock = threading.Lock()
+        self._listener = Listener(self, port=port)
+        self._thread = threading.Thread(target=self._listener.serve_forever, args=(0.05,), name="local-anthropic")
+        self.url = self._api.url = f"http://{HOST}:{self._listener.server_port}"
+        """Where it listens: the base URL of a client."""
+
+    def __enter__(self) -> LocalAnthropic:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._listener.hang_up()
+        self._thread.join()
+        self._listener.server_close()
+
+    @property
+    def batches(self) -> dict[str, StoredBatch]:
+        """The batches that were created and not deleted, by id, the oldest first."""
+        return dict(self._api.batches)
+
+    def play(
+        self, *plays: Play, route: Route | None = None, when: Callable[[Request], bool] = lambda _request: True
+    ) -> None:
+        """Say how the next requests are answered, one play each, by default of any route."""
+        self._script.add(Rule(deque(plays), route, when, lasts=False))
+
+    def play_always(
+        self, play: Play, *, route: Route | None = None, when: Callable[[Request], bool] = lambda _request: True
+    ) -> None:
+        """Say how every request is answered that no earlier play speaks of."""
+        self._script.add(Rule(deque([play]), route, when, lasts=True))
+
+    def play_batches(self, *plays: BatchPlay) -> None:
+        """Say what becomes of the next batches, one play each; the last one holds for all that follow."""
+        self._api.next_batches[:] = plays
+
+    def answer_with(self, answer: Callable[[Request], str]) -> None:
+        """Let another function give the text of every answer from now on."""
+        self._api.answer = answer
+
+    def stop_playing(self) -> None:
+        """Forget every play that is left, and answer properly from now on."""
+        self._script.clear()
+        self.play_batches(BatchPlay())
+
+    def end_batches(self) -> None:
+        """End every batch now, whatever its play says."""
+        self._api.end_batches(at=self.clock())
+
+    def asked(self, route: Route = Route.MESSAGE) -> list[Request]:
+        """Return the bodies of the requests of one route, in the order they arrived."""
+        return [request.params for request in self.requests if request.route is route]
+
+    def respond(self, request: Arrived) -> tuple[Response, Play]:
+        """Return the answer to a request and how it is to be sent."""
+        with self._lock:
+            self.requests.append(request)
+            play = self._script.next(request.route, request.params)
+        self._listener.closing.wait(play.delay_s)
+        return self._api.respond(request, play), play
+
+
+class Listener(ThreadingHTTPServer):
+    """Accepts connections, each in a thread that ends with the server."""
+
+    daemon_threads = False
+    request_queue_size = 128
+
+    def __init__(self, owner: LocalAnthropic, *, port: int) -> None:
+        self.owner = owner
+        self.closing = threading.Event()
+        self._open: set[socket.socket] = set()
+        super().__init__((HOST, port), Exchange)
+
+    def get_request(self) -> tuple[Any, Any]:
+        """Accept a connection and keep it, to be able to close it."""
+        connection, address = super().get_request()
+        self._open.add(connection)
+        return connection, address
+
+    def shutdown_request(self, request: Any) -> None:
+        """Close a connection."""
+        self._open.discard(request)
+        super().shutdown_request(request)
+
+    def hang_up(self) -> None:
+        """Accept nothing more and end every connection, whatever it waits for."""
+        self.closing.set()
+        self.shutdown()
+        for connection in list(self._open):
+            with suppress(OSError):
+                connection.shutdown(socket.SHUT_RDWR)
+
+
+class Exchange(BaseHTTPRequestHandler):
+    """One connection: requests in, answers out, whole or as a play spoils them."""
+
+    protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
+
+    @property
+    def listener(self) -> Listener:
+        """The server it came in by."""
+        return cast("Listener", self.server)
+
+    def do_POST(self) -> None:
+        """Answer a POST."""
+        self._exchange()
+
+    do_GET = do_DELETE = do_POST  # noqa: N815 (the names http.server calls)
+
+    def handle(self) -> None:
+        """Serve a connection until either side ends it."""
+        with suppress(ConnectionError):
+            super().handle()
+
+    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 (the signature of http.server)
+        """Say nothing: `requests` tells what arrived."""
+
+    def _exchange(self) -> None:
+        body = self.rfile.read(int(self.headers.get("content-length", 0)))
+        owner = self.listener.owner
+        try:
+            request = arrived(self.command, self.path, dict(self.headers), body, at=owner.clock())
+        except ApiError as error:
+            self._send(answered(error.as_json(), error.status, Play()), Play())
+            return
+        response, play = owner.respond(request)
+        self._send(response, play)
+
+    def _send(self, response: Response, play: Play) -> None:
+        """Send an answer as its play says; what is announced is always the whole of it."""
+        if play.is_lost or self.listener.closing.is_set():
+            self.close_connection = True
+            return
+        body = response.body if play.body is None else play.body
+        self.send_response(response.status)
+        for name, value in ({"content-length": str(len(body))} | dict(response.headers)).items():
+            self.send_header(name, value)
+        self.end_headers()
+        self._send_body(body, play)
+
+    def _send_body(self, body: bytes, play: Play) -> None:
+        ends_at = min((at for at in (play.cut_at, play.stall_at) if at is not None), default=len(body))
+        for piece in pieces(body[:ends_at], play.drip):
+            self.wfile.write(piece)
+            if play.drip and self.listener.closing.wait(len(piece) / play.drip):
+                break
+        if play.stall_at is not None:
+            self.listener.closing.wait()
+        if ends_at < len(body):
+            self.close_connection = True
+
+
+def pieces(body: bytes, drip: float | None) -> list[bytes]:
+    """Return a body in pieces small enough to come at `drip` bytes a second; whole, where nothing drips."""
+    size = len(body) if drip is None else max(1, int(drip / PIECES_A_SECOND))
+    return [body[start : start + size] for start in range(0, len(body), max(1, size))]
