@@ -16,6 +16,7 @@ from nous_online.pairs.guards import differences
 from nous_online.pairs.matching import LEAST_SIMILARITY, load_model, pair_features
 from nous_online.pairs.sharing import shared_slot
 from nous_online.pairs.subjects import other_subjects
+from nous_online.pairs.unseen import unseen
 
 Touch: TypeAlias = tuple[str | None, str | None]
 UNRELATED_BELOW = 0.1  # chance of `same` under which a pair without a shared slot is simply two statements
@@ -122,9 +123,9 @@ def _touch(pair: Pair) -> Touch:
 
 
 def reasons_apart(pair: Pair) -> tuple[str, ...]:
-    """Return each reason why a pair can never be duplicates: what the guards find, and subjects that differ."""
-    subject = other_subjects(pair.a.subject, pair.b.subject)
-    return (*([subject] if subject else []), *differences(pair.a.text, pair.b.text))
+    """Return each reason why a pair can never be duplicates: other subjects, hidden text, what the guards find."""
+    reasons = (other_subjects(pair.a.subject, pair.b.subject), unseen(pair.a.text, pair.b.text))
+    return (*filter(None, reasons), *differences(pair.a.text, pair.b.text))
 
 
 def chances_of_same(pairs: Sequence[Pair], reasons: Sequence[Sequence[str]]) -> list[float]:
