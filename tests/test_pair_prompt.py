@@ -215,6 +215,14 @@ def test_a_value_out_of_bounds_is_malformed(key: str, value: object) -> None:
     assert str(caught.value).isprintable()
 
 
+@pytest.mark.parametrize("key", [*GOOD, "hunter2"])
+def test_an_error_quotes_nothing_of_the_answer(key: str) -> None:
+    with pytest.raises(LLMError) as caught:
+        read_answer(json.dumps({**GOOD, key: "hunter2\n"}))
+
+    assert "hunter2" not in str(caught.value)
+
+
 @given(st.text(max_size=200) | st.from_type(dict[str, int]).map(json.dumps))
 def test_whatever_comes_is_an_answer_or_malformed(text: str) -> None:
     with pytest.raises(LLMError):

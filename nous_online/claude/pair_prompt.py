@@ -7,7 +7,6 @@ character, inside an element whose name nobody can guess: nothing a memory says 
 from __future__ import annotations
 
 import json
-import math
 import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -180,25 +179,26 @@ def _shown(statement: Statement) -> dict[str, str | None]:
 def read_answer(text: str) -> Answer:
     """Return what a model answered; raise `LLMError` of kind MALFORMED when it has another form than was asked for.
 
-    A reason that is too long is cut; nothing else is mended.
+    A reason that is too long is cut; nothing else is mended. The message quotes nothing of the answer, which may hold
+    words of a memory.
     """
     if len(text) > LONGEST_ANSWER:
         raise malformed(f"it has {len(text)} characters, not at most {LONGEST_ANSWER}")
     try:
         parsed: object = json.loads(text, object_pairs_hook=_unrepeated, parse_constant=_no_number)
-    except (ValueError, RecursionError) as error:
-        raise malformed(f"it is no JSON: {error}") from None
+    except (ValueError, RecursionError):
+        raise malformed("it is not one JSON object without repeated keys") from None
     if not isinstance(parsed, dict):
-        raise malformed(f"it is a JSON {type(parsed).__name__}, not an object")
+        raise malformed(f"it is a {type(parsed).__name__}, not an object")
     answer = cast("dict[str, object]", parsed)
     if set(answer) != set(KEYS):
-        raise malformed(f"its keys are {sorted(answer)!r:.200}, not {sorted(KEYS)}")
+        raise malformed(f"its keys are not {', '.join(KEYS)}")
     return Answer(
         verdict=_verdict(answer["verdict"]),
         confidence=_share(answer["confidence"]),
         slot=None if answer["slot"] is None else _line("slot", answer["slot"], at_most=LONGEST_SLOT),
         later=_letter(answer["later"]),
-        reason=_line("reason", answer["reason"])[:LONGEST_REASON].rstrip(),
+        reason=_line("reason", answer["reason"], at_most=LONGEST_ANSWER)[:LONGEST_REASON].rstrip(),
     )
 
 
@@ -219,13 +219,13 @@ def _no_number(name: str) -> NoReturn:
 
 def _verdict(value: object) -> Verdict:
     if not isinstance(value, str) or value not in set(Verdict):
-        raise malformed(f"its verdict is {value!r:.100}, not one of {', '.join(Verdict)}")
+        raise malformed(f"its verdict is none of {', '.join(Verdict)}")
     return Verdict(value)
 
 
 def _share(value: object) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1 or math.isnan(value):
-        raise malformed(f"its confidence is {value!r:.100}, not a number from 0 to 1")
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
+        raise malformed("its confidence is not a number from 0 to 1")
     return float(value)
 
 
@@ -235,13 +235,13 @@ def _letter(value: object) -> Literal["a", "b"] | None:
     for letter in ("a", "b"):
         if value == letter:
             return letter
-    raise malformed(f"it names {value!r:.100} as the later one, not a, b or null")
+    raise malformed("what it names as the later one is not a, b or null")
 
 
-def _line(name: str, value: object, *, at_most: int = LONGEST_ANSWER) -> str:
+def _line(name: str, value: object, *, at_most: int) -> str:
     """Return a line fit for a terminal and a report: no control, format or surrogate character, not empty, not long."""
     if not isinstance(value, str) or not value.strip() or len(value) > at_most:
-        raise malformed(f"its {name} is {value!r:.100}, not a text of at most {at_most} characters")
+        raise malformed(f"its {name} is not a text of 1 to {at_most} characters")
     if not value.isprintable():
-        raise malformed(f"its {name} {value!a:.100} holds characters that can't be printed")
+        raise malformed(f"its {name} holds characters that can't be printed")
     return value.strip()
