@@ -54,8 +54,7 @@ def decide(
         if is_clear_repeat(new, near, policy):
             return Decision("confirm", f"said before (similarity {near.similarity:.2f}, no difference found)", near)
         judgement = judgements.get(near.fact.id)
-        is_close = near.similarity >= policy.check_similarity and is_covered(new, near.fact)
-        if judgement is not None and judgement.verdict is Verdict.SAME and is_close:
+        if judgement is not None and judgement.verdict is Verdict.SAME and may_confirm(new, near, policy):
             return Decision("confirm", f"the same in other words: {judgement.reason}", near)
     rivals = [near for near in by_similarity if hold_together(new, near.fact)]
     updated = [near for near in rivals if has_verdict(judgements.get(near.fact.id), Verdict.UPDATES)]
@@ -123,6 +122,16 @@ def is_covered(new: NewFact, known: Fact) -> bool:
         return (new.valid_from, new.valid_to) == (known.valid_from, known.valid_to)
     has_begun = known.valid_from is None or known.valid_from <= new.learned_at
     return has_begun and not is_past(known, new.learned_at)
+
+
+def may_confirm(new: NewFact, near: Neighbour, policy: LearnPolicy) -> bool:
+    """Tell whether a known fact may take up a new one when a judge says they are the same.
+
+    What is confirmed is not stored, so a judge's word alone never turns a statement into one that is trusted less: the
+    built-in judge must agree, or both stay and the night keeps the wording that is trusted more.
+    """
+    is_close = near.similarity >= policy.check_similarity and is_covered(new, near.fact)
+    return is_close and (near.fact.trust >= new.trust or is_certainly_same(pair_of(new, near)))
 
 
 def is_clear_repeat(new: NewFact, near: Neighbour, policy: LearnPolicy) -> bool:

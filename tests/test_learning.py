@@ -99,6 +99,21 @@ def test_the_same_words_are_confirmed_although_a_number_is_in_them() -> None:
     assert decide(said(sentence), [known(1.0, sentence)], {}, POLICY).action == "confirm"
 
 
+@pytest.mark.parametrize(("known_trust", "action"), [(49, "store"), (50, "confirm"), (90, "confirm")])
+def test_a_judge_alone_never_turns_a_statement_into_one_that_is_trusted_less(known_trust: int, action: str) -> None:
+    near = known(0.9, "Deploys go through the console", trust=known_trust)
+    new = said("Deploys go through the pipeline", trust=50)
+
+    assert decide(new, [near], judged(near, Verdict.SAME), POLICY).action == action
+
+
+def test_what_the_built_in_judge_takes_for_the_same_too_is_confirmed_however_it_is_trusted() -> None:
+    near = known(0.94, "The api team deploys every Friday", trust=10)
+    new = said("Every Friday the api team deploys", trust=90)
+
+    assert decide(new, [near], judged(near, Verdict.SAME), POLICY).action == "confirm"
+
+
 def test_a_verdict_of_same_below_the_grey_band_confirms_nothing() -> None:
     near = known(0.7, subject="deploys")
 
