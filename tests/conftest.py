@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import psycopg
 import pytest
+from no_real_api import Guard, no_real_api
 from postgres_homes import scratch
 
 from nous_online import postgres
@@ -110,6 +111,19 @@ def words(text: str) -> list[str]:
 def direction(word: str) -> np.ndarray:
     seed = int.from_bytes(hashlib.sha256(word.encode()).digest()[:8], "big")
     return np.random.default_rng(seed).standard_normal(64)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def dead_api(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guard]:
+    """No key, and an address for the Anthropic API where nothing answers, unless a test starts a server of its own."""
+    with no_real_api(tmp_path_factory.mktemp("no-profiles")) as guard:
+        yield guard
+
+
+@pytest.fixture(autouse=True)
+def _stays_on_this_machine(dead_api: Guard) -> Iterator[None]:
+    yield
+    dead_api.check()
 
 
 @pytest.fixture(scope="session")
