@@ -14,6 +14,7 @@ import typer
 
 from nous_online.cli.output import AgentOption, JsonOption, escaped, plain, show, show_error, show_json, show_note
 from nous_online.errors import InvalidInput
+from nous_pipelines.cost_command import cost
 from nous_pipelines.nights import nights_between, parse_night
 from nous_pipelines.policy_commands import policy as policy_command
 from nous_pipelines.purge_command import purge
@@ -35,6 +36,7 @@ def register(app: typer.Typer) -> None:
     for name, command in {"night": night, "diff": diff, "report": report, "undo": undo, "purge": purge}.items():
         app.command(name, rich_help_panel="Nights")(command)
     app.command("policy", rich_help_panel="Nights")(policy_command)
+    app.command("cost", rich_help_panel="Nights")(cost)
     app.command("reembed", rich_help_panel="Nights")(reembed)
     app.command("dev", rich_help_panel="Nights")(dev)
     app.command("demo", rich_help_panel="Nights")(demo)

@@ -53,8 +53,7 @@ contradictions as (
     where status = 'open' and detected_at <= %(ends_at)s  -- found by the night itself: at its end
     group by agent_id
 ),
-links as (select agent_id, count(*) as links from heart.links group by agent_id),
-costs as (select agent_id, sum(cost_usd) as usd from heart.llm_requests where night = %(night)s group by agent_id)
+links as (select agent_id, count(*) as links from heart.links group by agent_id)
 insert into lifecycle.health (agent_id, night, figures)
 select a.id, %(night)s, jsonb_build_object(
     'facts_active', coalesce(f.active, 0),
@@ -74,8 +73,7 @@ select a.id, %(night)s, jsonb_build_object(
     'tokens_active', ceil((coalesce(f.active_bytes, 0) + coalesce(e.bytes, 0)) / 1.3),
     'tokens_saved_by_tiers', ceil(coalesce(t.bytes, 0) / 1.3),
     'tokens_saved_by_merges', ceil(coalesce(f.superseded_bytes, 0) / 1.3),
-    'tokens_saved_by_archiving', ceil(coalesce(f.archived_bytes, 0) / 1.3),
-    'cost_usd', coalesce(u.usd, 0)
+    'tokens_saved_by_archiving', ceil(coalesce(f.archived_bytes, 0) / 1.3)
 ) || coalesce(%(pairs)s::jsonb -> a.id, %(no_pairs)s::jsonb)
 from heart.agents a
 left join facts f on f.agent_id = a.id
@@ -85,7 +83,6 @@ left join procedures p on p.agent_id = a.id
 left join censors c on c.agent_id = a.id
 left join contradictions x on x.agent_id = a.id
 left join links l on l.agent_id = a.id
-left join costs u on u.agent_id = a.id
 where %(agent_ids)s::text[] = '{}' or a.id = any(%(agent_ids)s)
 on conflict (agent_id, night) do update set figures = excluded.figures, measured_at = now()
 -- A night run again after later ones would be told of their work: its figures stay.
@@ -97,8 +94,8 @@ where not exists (
 select id::text from heart.facts where agent_id = any(%(agent_ids)s) and state in ('superseded', 'archived', 'quarantined')
 
 -- name: health_history
--- The last nights, summed over agents. Whoever was not measured in one of them stands as when last measured before,
--- but for what that night cost.
+-- The last nights, summed over agents. Whoever was not measured in one of them stands as when last measured before.
+-- What a night cost is not measured then but summed now: its batches are collected later.
 with measured as (
     select agent_id, night, figures, lead(night) over (partition by agent_id order by night) as next
     from lifecycle.health
@@ -110,8 +107,14 @@ from (
     select n.night, f.key, sum(f.value::float8) as total
     from nights n
     join measured m on m.night <= n.night and (m.next > n.night or m.next is null)
-    cross join jsonb_each_text(case when m.night = n.night then m.figures else m.figures - 'cost_usd' end) f(key, value)
+    cross join jsonb_each_text(m.figures - 'cost_usd') f(key, value)
     group by n.night, f.key
+    union all
+    select n.night, 'cost_usd', coalesce(sum(r.cost_usd)::float8, 0)
+    from nights n
+    left join heart.llm_requests r
+        on r.night = n.night and (%(agent_ids)s::text[] = '{}' or r.agent_id = any(%(agent_ids)s))
+    group by n.night
 ) summed
 group by night
 order by night

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Iterator
 
 from nous_online.cli.terminal import inert
+from nous_pipelines.costs import Cost, told_cost, told_usd
 from nous_pipelines.report import WORDS, Entry, NightReport, shown_similarity
 
 SHOWN_REASONS = 5
@@ -28,7 +29,7 @@ def markdown_of(report: NightReport) -> str:
     counts = report.counts
     lines = [
         f"# Night {report.night}",
-        f"{report.summary}. Plan `{report.plan_hash[:12]}`, {report.cost_usd:.2f} USD.",
+        f"{report.summary}. Plan `{report.plan_hash[:12]}`, {told_usd(report.cost_usd)}.",
         *stopped_lines(report),
         *(line for kind in report.kinds for line in kind_lines(report, kind)),
         *listed(
@@ -59,6 +60,7 @@ def markdown_of(report: NightReport) -> str:
             ),
         ),
         *listed("## Policy", (f"- {plain(line)}" for line in report.policy.lines)),
+        *listed("## Cost", (cost_line(cost) for cost in report.costs)),
         "## Take it back",
         back_line(report),
     ]
@@ -113,6 +115,11 @@ def entry_line(entry: Entry) -> str:
     changed = "".join(f"\n  - {plain(each.text)}: {plain(each.move)}" for each in entry.changed[1:])
     move = f" ({plain(entry.changed[0].move)})" if entry.changed else ""
     return f"- **{plain(entry.told[0])}**{move} — {plain(entry.reason)} (`{entry.proposal_id}`){changed}"
+
+
+def cost_line(cost: Cost) -> str:
+    """Return what was asked of one model for one purpose, and what it cost."""
+    return f"- **{plain(str(cost.purpose))}** {told_cost(cost)} ({plain(str(cost.model))}, {cost.way})"
 
 
 def left_lines(report: NightReport) -> Iterator[str]:

@@ -10,6 +10,7 @@ from rich.padding import Padding
 from rich.text import Text
 
 from nous_online.cli.output import show
+from nous_pipelines.costs import Cost, told_cost, told_usd
 from nous_pipelines.health import stale_ratio, tokens_saved
 from nous_pipelines.report import (
     WORDS,
@@ -47,7 +48,7 @@ def show_report(report: NightReport, *, shown: int = SHOWN) -> None:
     counts = report.counts
     show(
         f"\n[bold]Night {report.night}[/bold]   {counts['active_before']} active facts → {counts['active_after']}"
-        f"   [dim]plan {report.plan_hash[:12]}   {report.cost_usd:.2f} USD[/dim]"
+        f"   [dim]plan {report.plan_hash[:12]}   {told_usd(report.cost_usd)}[/dim]"
     )
     for stop in report.stopped:
         show(stopped_text(stop))
@@ -65,6 +66,7 @@ def show_report(report: NightReport, *, shown: int = SHOWN) -> None:
     show_section("Checked before anything changed", map(check_text, report.checks), len(report.checks), shown)
     lines = report.policy.lines
     show_section("Policy, where it is not the default", map(Text, lines), len(lines), shown)
+    show_section("What language models cost", map(cost_text, report.costs), len(report.costs), shown)
     show_health(report)
 
 
@@ -181,6 +183,11 @@ def stopped_text(stop: Stopped) -> Text:
 def shortened(text: str) -> str:
     """Return a text for the terminal; `--json`, `--html` and the Markdown report have all of it."""
     return textwrap.shorten(text, LONGEST_TEXT, placeholder=" …")
+
+
+def cost_text(cost: Cost) -> Text:
+    """Return what was asked of one model for one purpose, and what it cost."""
+    return Text.assemble(f"{cost.purpose}: {told_cost(cost)}", (f"   {cost.model}, {cost.way}", "dim"))
 
 
 def check_text(check: Mapping[str, object]) -> Text:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from nous_online.errors import Unavailable
 from nous_pipelines import charts
 from nous_pipelines.charts import Plot, chart, dollars, percent, short
+from nous_pipelines.costs import told_usd
 from nous_pipelines.health import stale_ratio, tokens_saved
 from nous_pipelines.report import WORDS, NightReport, shown_similarity
 
@@ -132,7 +133,7 @@ def templates() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"cut": cut, "similarity": shown_similarity, "short": short, "dollars": dollars}
+    environment.filters |= {"cut": cut, "similarity": shown_similarity, "short": short, "usd": told_usd}
     return environment
 
 
@@ -159,7 +160,7 @@ def tiles_of(report: NightReport) -> list[Tile]:
         Tile("Stale facts", percent(stale_ratio(now)), "", None),
         tile("Active tokens", now, before, "tokens_active"),
         Tile("Tokens saved", short(tokens_saved(now)), "", None),
-        Tile("Cost", dollars(report.cost_usd), "", None),
+        Tile("Cost", told_usd(report.cost_usd), "", None),
     ]
 
 

@@ -10,6 +10,7 @@ from datetime import date
 from typing import Any
 
 from nous_online.pairs.judging import Verdict
+from nous_pipelines.costs import Cost
 from nous_pipelines.policy import NightPolicy
 from nous_pipelines.proposals import PRECEDENCE
 
@@ -176,18 +177,6 @@ class PolicyUsed:
 
 
 @dataclass(frozen=True)
-class Cost:
-    """What the night asked of a language model, failed calls included."""
-
-    purpose: str
-    model: str
-    requests: int
-    failed: int
-    tokens: int
-    usd: float
-
-
-@dataclass(frozen=True)
 class NightFigures:
     """How the store stood after one night, summed over the agents of the report."""
 
@@ -217,6 +206,7 @@ class NightReport:
     stopped: tuple[Stopped, ...] = ()
     policy: PolicyUsed = field(default_factory=lambda: PolicyUsed({}, {}))
     costs: tuple[Cost, ...] = ()
+    """What the night asked of language models, by purpose, model and way."""
     health: tuple[NightFigures, ...] = ()
 
     @property

@@ -42,11 +42,3 @@ union all
 select c.id::text, 'censor', c.trigger || ': ' || c.reason,
        jsonb_build_object('state', c.state, 'rank_weight', c.rank_weight, 'scope', c.scope, 'severity', c.severity)
 from wanted join heart.censors c using (agent_id, id)
-
--- name: costs
-select purpose, model, count(*) as requests, count(*) filter (where state = 'failed') as failed,
-       sum(input_tokens + output_tokens) as tokens, sum(cost_usd)::float8 as usd
-from heart.llm_requests
-where night = %(night)s and (%(agent_ids)s::text[] = '{}' or agent_id = any(%(agent_ids)s))
-group by purpose, model
-order by usd desc, purpose, model

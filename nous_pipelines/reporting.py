@@ -18,13 +18,13 @@ from nous_online.pairs.judging import Verdict
 from nous_online.statements import statements
 from nous_pipelines.account import NightAccount
 from nous_pipelines.advice import advice_for
+from nous_pipelines.costs import Dimension, costs_of
 from nous_pipelines.files import NightFiles
 from nous_pipelines.health import health_history
 from nous_pipelines.moves import changed_of
 from nous_pipelines.proposals import Proposal
 from nous_pipelines.report import (
     SHOWN,
-    Cost,
     Entry,
     KeptApart,
     NightReport,
@@ -43,6 +43,7 @@ SQL = statements("nous_pipelines", "report.sql")
 TIMEOUT_S = 120.0
 ID = re.compile(r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b")
 UNKNOWN = "(no longer stored)"
+COST_BY = (Dimension.PURPOSE, Dimension.MODEL, Dimension.WAY)
 
 
 @dataclass(frozen=True)
@@ -120,7 +121,7 @@ def night_report(
         checks=tuple(checks),
         stopped=stopped_by(database, checks, account, outlines, planned),
         policy=policy_used(account.policy, account.policies(agent_ids)),
-        costs=costs_of(database, night, agent_ids),
+        costs=tuple(costs_of(database, COST_BY, first=night, last=night, agent_ids=agent_ids, nights_only=True)),
         health=health_history(database, night, agent_ids=agent_ids),
     )
 
@@ -281,11 +282,6 @@ def stopped_by(
         )
         for check in broken
     )
-
-
-def costs_of(database: Database, night: date, agent_ids: Sequence[str]) -> tuple[Cost, ...]:
-    """Return what the night asked of language models."""
-    return tuple(rows_of(database, Cost, SQL["costs"], {"night": night, "agent_ids": list(agent_ids)}))
 
 
 def rows_of(database: Database, value: type[T], query: LiteralString, parameters: Mapping[str, Any]) -> list[T]:

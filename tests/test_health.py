@@ -192,13 +192,18 @@ def test_whoever_was_not_measured_in_a_night_stands_as_when_last_measured_but_fo
     )
     owner.execute(
         """insert into lifecycle.health (agent_id, night, figures)
-           values ('ben', %(first)s, '{"facts_active": 9, "cost_usd": 1}'),
-                  ('ben', %(early)s, '{"facts_active": 7, "cost_usd": 2}'),
-                  ('ben', %(late)s, '{"facts_active": 6, "cost_usd": 0.5}')""",
+           values ('ben', %(first)s, '{"facts_active": 9}'),
+                  ('ben', %(early)s, '{"facts_active": 7}'),
+                  ('ben', %(late)s, '{"facts_active": 6}')""",
         {"first": NIGHT - timedelta(days=200), "early": NIGHT - timedelta(days=100), "late": NIGHT + timedelta(days=2)},
     )
     for day in (0, 1, 3):
         measured(NIGHT + timedelta(days=day), agent_ids=["aria"])
+    owner.execute(
+        """insert into heart.llm_requests (agent_id, night, purpose, model, cost_usd)
+           values ('ben', %(early)s, 'judge', 'm', 2), ('ben', %(late)s, 'judge', 'm', 0.5)""",
+        {"early": NIGHT - timedelta(days=100), "late": NIGHT + timedelta(days=2)},
+    )
 
     told = health_history(night_database, NIGHT + timedelta(days=3))
 

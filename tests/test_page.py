@@ -14,11 +14,11 @@ from drawn import NIGHT
 
 from nous_online.errors import Unavailable
 from nous_pipelines.charts import BOTTOM, HEIGHT, LEFT, RIGHT, TOP, WIDTH, Plot, chart, dollars, percent, short
+from nous_pipelines.costs import Cost
 from nous_pipelines.page import UNFOLDED, page_of, write_page
 from nous_pipelines.report import (
     Account,
     Changed,
-    Cost,
     Entry,
     KeptApart,
     NightFigures,
@@ -86,7 +86,7 @@ def report(*, text: str = "nine", **changes: object) -> NightReport:
         "checks": ({"name": "effect", "passed": True, "description": f"fine {text}"},),
         "stopped": (),
         "policy": PolicyUsed({"rank_step": 0.1}, {text: {"probe_days": 5}}),
-        "costs": (Cost(f"judge {text}", "small", 3, 1, 1234, 0.25),),
+        "costs": (Cost(None, f"judge {text}", "small", None, "batch", 3, 1, 2, 1000, 200, 30, 4, 0.25, 0.5),),
         "health": tuple(
             NightFigures(NIGHT - timedelta(days=day), {**figures, "facts_active": 10.0 + day}) for day in (2, 1, 0)
         ),
@@ -100,7 +100,8 @@ def test_a_page_holds_every_section_with_its_texts():
     for part in (
         "The night of Monday, 1 June 2026", "30 memories merged into 30", "nine again", "said twice nine",
         "nous undo --proposal p0", "changed since", "used nine", "number nine", "0.970", "6 pinned nine", "fine nine",
-        "rank_step = 0.1 (default 0.05)", "nine: probe_days = 5", "judge nine", "$0.25", "1.2k",
+        "rank_step = 0.1 (default 0.05)", "nine: probe_days = 5", "judge nine", "0.2500 USD", "up to 0.5000 USD",
+        "1.2k",
         "nous undo --night 2026-06-01 --kind merge", "nous undo --night 2026-06-01 --agent NAME",
         "nous diff --night 2026-06-01",
     ):  # fmt: skip

@@ -12,6 +12,7 @@ from nous_online.database import Database
 from nous_online.errors import Unavailable
 from nous_pipelines.files import NightFiles
 from nous_pipelines.markdown import markdown_of
+from nous_pipelines.morning import show_report
 from nous_pipelines.phases import Phase
 from nous_pipelines.proposals import PRECEDENCE, Change, planned
 from nous_pipelines.snapshot import open_snapshot
@@ -243,6 +244,21 @@ def test_what_the_night_cost_is_told_by_purpose_failed_calls_included(night, own
 
     assert (cost.purpose, cost.requests, cost.failed, cost.tokens) == ("judge", 2, 1, 120)
     assert night.report().cost_usd == pytest.approx(0.03)
+    assert "- **judge** 0.0300 USD for 2 requests and 120 tokens, 1 failed (small, online)" in markdown_of(
+        night.report()
+    )
+
+
+def test_what_is_still_to_come_is_told_apart_from_what_was_paid(night, owner, capsys):
+    owner.execute("""
+        insert into heart.llm_requests (agent_id, night, purpose, model, state, is_batch, request_count, estimated_usd)
+        values ('aria', '2026-06-01', 'judge', 'small', 'submitted', true, 40, 0.02)""")
+    night.plan()
+
+    show_report(night.report())
+
+    told = " ".join(capsys.readouterr().out.split())
+    assert "judge: 0.00 USD for 40 requests and 0 tokens; 40 under way, 0.0200 USD at the most" in told
 
 
 def test_many_entries_are_cut_and_counted_whole(night):

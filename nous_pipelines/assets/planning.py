@@ -10,6 +10,7 @@ from nous_pipelines.account import NightAccount
 from nous_pipelines.apply import apply_plan
 from nous_pipelines.assets.evidence import evidence_about
 from nous_pipelines.assets.nights import night_asset, night_of
+from nous_pipelines.costs import cost_metadata
 from nous_pipelines.failpoints import reach
 from nous_pipelines.health import measure_health
 from nous_pipelines.markdown import markdown_of
@@ -105,6 +106,7 @@ def report(context: dg.AssetExecutionContext, night_run: NightRun) -> dg.Materia
             **made.counts,
             **figures,
             "cost_usd": made.cost_usd,
+            **as_metadata(cost_metadata(night_run.database, night, agent_ids=night_run.agent_ids)),
             "report": dg.MetadataValue.md(markdown_of(made)),
             "page": dg.MetadataValue.path(page),
         }
