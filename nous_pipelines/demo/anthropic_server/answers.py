@@ -1,9 +1,9 @@
-"""What the local server says by itself: to a pair, the offline judge's verdict; to anything else, very little."""
+"""What the local server says by itself: the offline judge's verdict on a pair, the offline writer's draft of an episode."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import cache
 from typing import Any
@@ -11,6 +11,7 @@ from typing import Any
 from nous_online.claude.replies import Request
 from nous_online.embedding import LocalMiniLM, Vectors
 from nous_online.pairs.judging import Judgement, OfflineJudge, Pair, Statement
+from nous_online.writing.writer import Draft, OfflineWriter, Told
 from nous_pipelines.demo.anthropic_server.refusals import blocks
 
 LONGEST_REASON = 200
@@ -22,6 +23,8 @@ def answer(request: Request) -> str:
     asked = properties(request)
     if "verdict" in asked:
         return json.dumps(verdict_on(request, tuple(asked)))
+    if {"summary", "facts"} <= set(asked):
+        return json.dumps(draft_of(request, asked))
     return OTHERWISE
 
 
@@ -46,6 +49,38 @@ def judge_pair(a: Statement, b: Statement) -> Judgement:
     """Ask the offline judge, with the cosine of the vectors an agent has by default."""
     similarity = float(vector(a.text) @ vector(b.text))
     return OfflineJudge().judge([Pair(a, b, similarity)])[0]
+
+
+def draft_of(request: Request, asked: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what the offline writer makes of the episode in a request, under the keys that were asked for."""
+    record = next((each for each in objects_in(request) if "transcript" in each), {"transcript": "Nothing was said."})
+    known: dict[str, Any] = {
+        name: record[name] for name in ("title", "outcome", "participants", "lessons") if name in record
+    }
+    draft = OfflineWriter(embedder()).write(Told(record["transcript"], **known))
+    categories = asked["facts"]["items"]["properties"]["category"]["enum"]
+    said = {
+        **{name: getattr(draft, name) for name in ("title", "summary", "index_word")},
+        "line": draft.compressed,
+        "facts": facts_of(draft, categories),
+        "censors": [
+            {"trigger": each.trigger, "reason": each.reason, "evidence": each.reason} for each in draft.censors
+        ],
+    }
+    return {key: said.get(key) for key in asked}
+
+
+def facts_of(draft: Draft, categories: Sequence[str]) -> list[dict[str, str]]:
+    """Return the facts of a draft; a category the form does not know becomes its last one."""
+    return [
+        {
+            "content": each.content,
+            "subject": each.subject or "",
+            "category": each.category if each.category and each.category in categories else categories[-1],
+            "evidence": each.evidence,
+        }
+        for each in draft.facts
+    ]
 
 
 def statement(shown: Mapping[str, Any]) -> Statement:

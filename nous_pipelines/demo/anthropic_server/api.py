@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import threading
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -39,7 +38,7 @@ class Response:
 
 
 class Api:
-    """The state of the service: models, batches, prompts in the cache. One request is carried out at a time."""
+    """The state of the service: models, batches, prompts in the cache."""
 
     def __init__(self, *, models: Sequence[Model], answer: Callable[[Request], str]) -> None:
         self.models = tuple(models)
@@ -48,7 +47,6 @@ class Api:
         self.batches: dict[str, StoredBatch] = {}
         self.next_batches = [BatchPlay()]
         self._cache = PromptCache()
-        self._lock = threading.RLock()
         self._plain: dict[Route, Callable[[Arrived], dict[str, Any]]] = {
             Route.COUNT_TOKENS: self._count,
             Route.CREATE_BATCH: self._created,
@@ -63,17 +61,15 @@ class Api:
             check_headers(request.headers)
             if play.status != 200:  # noqa: PLR2004
                 raise refused(play)
-            with self._lock:
-                found = self._carried_out(request, play)
+            found = self._carried_out(request, play)
         except ApiError as error:
             return answered(error.as_json(), error.status, play)
         return found if isinstance(found, Response) else answered(found, 200, play)
 
     def end_batches(self, *, at: datetime) -> None:
         """End every batch now."""
-        with self._lock:
-            for batch in self.batches.values():
-                batch.end(lambda request, play: self._result(request, play, at), at=at)
+        for batch in list(self.batches.values()):
+            batch.end(lambda request, play: self._result(request, play, at), at=at)
 
     def _carried_out(self, request: Arrived, play: Play) -> dict[str, Any] | Response:
         if carry_out := self._plain.get(request.route):
@@ -106,9 +102,10 @@ class Api:
         return batch.as_json(self.url)
 
     def _batch_page(self, request: Arrived) -> dict[str, Any]:
-        for batch in self.batches.values():
+        batches = list(self.batches.values())
+        for batch in batches:
             batch.look(lambda each, how: self._result(each, how, request.at), at=request.at)
-        return page([batch.as_json(self.url) for batch in reversed(self.batches.values())], request.query)
+        return page([batch.as_json(self.url) for batch in reversed(batches)], request.query)
 
     def _with_batch(self, request: Arrived, play: Play) -> dict[str, Any] | Response:
         batch = self.batches.get(request.target)
@@ -123,7 +120,7 @@ class Api:
         elif not batch.ended_at:
             raise ApiError(f"batch {batch.id} is still being processed")
         elif request.route is Route.DELETE_BATCH:
-            del self.batches[batch.id]
+            self.batches.pop(batch.id, None)
             return {"id": batch.id, "type": "message_batch_deleted"}
         else:
             return Response(200, batch.lines, {"content-type": "application/x-jsonl", **play.headers})
@@ -165,9 +162,10 @@ def answered(body: Mapping[str, Any], status: int, play: Play) -> Response:
 
 def page(found: Sequence[dict[str, Any]], query: Mapping[str, str]) -> dict[str, Any]:
     """Return the part of a list that a cursor asks for; 400 for a limit outside 1 to 1000 or an unknown cursor."""
-    limit = int(query.get("limit", PAGE))
-    if not 1 <= limit <= LONGEST_PAGE:
-        raise ApiError(f"limit: {limit} is not from 1 to {LONGEST_PAGE}")
+    asked = query.get("limit", str(PAGE))
+    if not asked.isdigit() or not 1 <= int(asked) <= LONGEST_PAGE:
+        raise ApiError(f"limit: {asked} is not from 1 to {LONGEST_PAGE}")
+    limit = int(asked)
     ids = [each["id"] for each in found]
     for cursor in ("after_id", "before_id"):
         if cursor in query and query[cursor] not in ids:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import threading
 import uuid
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -33,6 +34,7 @@ class StoredBatch:
     ended_at: datetime | None = None
     counts: Counter[str] = field(default_factory=Counter)
     lines: bytes = b""
+    _ending: threading.Lock = field(default_factory=threading.Lock)
 
     @property
     def status(self) -> str:
@@ -54,8 +56,11 @@ class StoredBatch:
 
     def end(self, answered: Answered, *, at: datetime) -> None:
         """Carry out what is left and write the file of results."""
-        if self.ended_at:
-            return
+        with self._ending:
+            if not self.ended_at:
+                self._carry_out(answered, at=at)
+
+    def _carry_out(self, answered: Answered, *, at: datetime) -> None:
         results = [self._result(position, answered, at=at) for position in range(len(self.requests))]
         self.counts = Counter(outcome if outcome in OUTCOMES else "errored" for _, outcome, _ in results)
         self.lines = b"".join(line + b"\n" for line in self._written(results, answered))

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import threading
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -31,6 +32,7 @@ class PromptCache:
 
     def __init__(self) -> None:
         self._until: dict[str, datetime] = {}
+        self._lock = threading.Lock()
 
     def count(self, request: Request, model: Model, *, at: datetime) -> dict[str, Any]:
         """Return the tokens read for a request as the API reports them, and remember its beginning."""
@@ -39,8 +41,9 @@ class PromptCache:
         if marked < model.least_cached_tokens:
             return input_usage(tokens_in(len(begin) + len(rest)))
         key = hashlib.sha256(f"{model.id}\n{begin}".encode("utf-8", "surrogatepass")).hexdigest()
-        is_known = self._until.get(key, at) > at
-        self._until[key] = at + KEPT[ttl]
+        with self._lock:
+            is_known = self._until.get(key, at) > at
+            self._until[key] = at + KEPT[ttl]
         return input_usage(other, read=marked) if is_known else input_usage(other, written=marked, ttl=ttl)
 
 

@@ -37,7 +37,7 @@ class Play:
     text: str | Callable[[Request], str] | None = None
     """What the model says; without it the server's `answer`."""
     stop_reason: str | None = None
-    """`refusal`, `model_context_window_exceeded`, …; without it `end_turn`, or `max_tokens` where the text is longer."""
+    """`refusal`, `pause_turn`, …; without it `end_turn`, or `max_tokens` where the text is longer than that."""
     stop_category: str | None = None
     """The category of a refusal: `cyber`, `bio`, …"""
     usage: Mapping[str, Any] = field(default_factory=dict[str, Any])

@@ -77,7 +77,7 @@ def check_batch(requests: object, length: int) -> None:
         raise ApiError(f"requests: from 1 to {MOST_REQUESTS} are required")
     ids: set[object] = set()
     for position, each in enumerate(requests):
-        custom_id = each.get("custom_id")
+        custom_id = each.get("custom_id") if isinstance(each, Mapping) else None
         if not isinstance(custom_id, str) or not CUSTOM_ID.fullmatch(custom_id):
             raise ApiError(f"requests.{position}.custom_id: {custom_id!r} does not match ^[a-zA-Z0-9_-]{{1,64}}$")
         if custom_id in ids:
@@ -139,7 +139,7 @@ def turns(request: Request, _model: Model) -> str | None:
     if not isinstance(messages, Sequence) or not messages:
         return "messages: at least one message is required"
     for position, each in enumerate(messages):
-        if each.get("role") not in {"user", "assistant"}:
+        if not isinstance(each, Mapping) or each.get("role") not in {"user", "assistant"}:
             return f"messages.{position}.role: Input should be 'user' or 'assistant'"
         if complaint := wrong_blocks(each.get("content")):
             return f"messages.{position}.content: {complaint}"
@@ -162,8 +162,8 @@ def wrong_blocks(content: object) -> str | None:
     if not isinstance(content, Sequence) or not content:
         return "Input should be a text or a list of blocks"
     for block in content:
-        if block.get("type") != "text" or not isinstance(block.get("text"), str):
-            return f"this local server reads text blocks alone, not {block.get('type')!r}"
+        if not isinstance(block, Mapping) or block.get("type") != "text" or not isinstance(block.get("text"), str):
+            return f"this local server reads text blocks alone, not {block!r:.80}"
         if not block["text"].strip():
             return "text content blocks must be non-empty"
         if block.get("cache_control", {"type": "ephemeral"}).get("type") != "ephemeral":
