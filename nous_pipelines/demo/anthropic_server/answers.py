@@ -1,4 +1,4 @@
-"""What the local server says by itself: the offline judge's verdict on a pair, the offline writer's draft of an episode."""
+"""What the local server answers by itself: the offline judge on a pair, the offline writer on an episode."""
 
 from __future__ import annotations
 
