@@ -14,6 +14,7 @@ import typer
 
 from nous_online.cli.output import AgentOption, JsonOption, escaped, plain, show, show_error, show_json, show_note
 from nous_online.errors import InvalidInput
+from nous_pipelines.batches.command import batches
 from nous_pipelines.cost_command import cost
 from nous_pipelines.nights import nights_between, parse_night
 from nous_pipelines.policy_commands import policy as policy_command
@@ -37,6 +38,7 @@ def register(app: typer.Typer) -> None:
         app.command(name, rich_help_panel="Nights")(command)
     app.command("policy", rich_help_panel="Nights")(policy_command)
     app.command("cost", rich_help_panel="Nights")(cost)
+    app.command("batches", rich_help_panel="Nights")(batches)
     app.command("reembed", rich_help_panel="Nights")(reembed)
     app.command("dev", rich_help_panel="Nights")(dev)
     app.command("demo", rich_help_panel="Nights")(demo)
@@ -324,6 +326,8 @@ def show_outcome(outcome: NightOutcome, *, is_dry_run: bool) -> None:
     show(f"{mark} night {outcome.night}: {would}{outcome.report.summary}")
     for stop in outcome.report.stopped:
         show_note(f"  what to do about {stop.check}: {stop.advice}")
+    if outcome.asking:
+        show_note(f"  {outcome.asking}")
     if counts["waiting"]:
         show_note(f"  {counts['waiting']} proposals wait for the next night")
     if counts["stale"] or counts["refused"]:
@@ -344,4 +348,5 @@ def as_plain(outcome: NightOutcome) -> dict[str, Any]:
         "failures": list(outcome.failures),
         "counts": report.counts if report else None,
         "plan_hash": report.plan_hash if report else None,
+        "asking": outcome.asking or None,
     }

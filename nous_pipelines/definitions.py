@@ -7,6 +7,7 @@ from nous_pipelines.assets.checks import plan_checks
 from nous_pipelines.assets.episodes import episode_summaries, episode_tiers
 from nous_pipelines.assets.facts import duplicate_clusters, judgements, merge_proposals, neighbours
 from nous_pipelines.assets.forgetting import forgetting_proposals
+from nous_pipelines.assets.judging import judge_batches, judge_requests
 from nous_pipelines.assets.links import link_proposals
 from nous_pipelines.assets.nights import NIGHTS
 from nous_pipelines.assets.planning import applied, plan, report, word_statistics
@@ -25,7 +26,7 @@ from nous_pipelines.schedules import (
     last_night_exists,
     retention,
 )
-from nous_pipelines.sensors import closed_episodes, fresh_facts
+from nous_pipelines.sensors import batch_results, closed_episodes, fresh_facts
 
 PROPOSING = [
     snapshot,
@@ -44,9 +45,10 @@ PROPOSING = [
     procedure_proposals,
     link_proposals,
     plan,
+    judge_requests,
 ]
 """Up to here nothing changes."""
-ASSETS = [*PROPOSING, applied, word_statistics, report]
+ASSETS = [*PROPOSING, judge_batches, applied, word_statistics, report]
 
 nightly = dg.define_asset_job(
     "nightly",
@@ -69,7 +71,7 @@ defs = dg.Definitions(
     asset_checks=[plan_checks, last_night_applied],
     jobs=[nightly, dry_run, last_night_asked, retention],
     schedules=[every_night, last_night_exists, every_week],
-    sensors=[closed_episodes, fresh_facts],
+    sensors=[closed_episodes, fresh_facts, batch_results],
     resources={"night_run": NightRun.configure_at_launch(), "next_space": NextSpace.configure_at_launch()},
     executor=dg.in_process_executor,
 )

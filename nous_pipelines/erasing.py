@@ -21,6 +21,7 @@ from nous_online.database import connected
 from nous_online.erasing import Erasure
 from nous_online.errors import Unavailable
 from nous_online.statements import statements
+from nous_pipelines.batches.erasing import erase_batches
 from nous_pipelines.copy_binary import write_parquet_atomically
 from nous_pipelines.instance import INSTANCE, home_folder
 from nous_pipelines.proposals import Plan
@@ -60,7 +61,7 @@ def erase_nights(erasure: Erasure) -> Counter[str]:
     except (OSError, ValueError, pl.exceptions.PolarsError) as error:
         message = f"a file of the nights can't be rewritten ({error}); mend or delete it, then erase again"
         raise Unavailable(message) from error
-    return found + erase_records(redaction, erasure)
+    return found + erase_records(redaction, erasure) + erase_batches(erasure, home_folder())
 
 
 # --- files of nights ---

@@ -27,6 +27,18 @@ POINTS = (
     "outcome written",
 )
 """In the order in which a night comes by; some come once for each table, or for each chunk of proposals."""
+BATCH_POINTS = (
+    "batch intended",
+    "batch created",
+    "batch submitted",
+    "batch ended",
+    "results saved",
+    "results known",
+    "verdicts stored",
+    "verdicts committed",
+    "batch deleted",
+)
+"""The same for a batch of questions to Claude: the first three when it is sent, the others when it comes home."""
 
 
 def go_on(_name: str) -> None:

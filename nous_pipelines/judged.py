@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import polars as pl
+from psycopg import Connection
 
 from nous_online.database import Database
 from nous_online.errors import Unavailable
@@ -81,11 +82,16 @@ def verdicts_on(
 
 def known_verdicts(database: Database, judge: Judge, asked: pl.DataFrame) -> pl.DataFrame:
     """Return what the judge said before about pairs of these contents (`VERDICTS`)."""
+    return verdicts_by(database, asked, model=judge.name, prompt_version=judge.prompt_version)
+
+
+def verdicts_by(database: Database, asked: pl.DataFrame, *, model: str, prompt_version: str) -> pl.DataFrame:
+    """Return what a model said to one version of its prompt about pairs of these contents (`VERDICTS`)."""
     parts = [pl.DataFrame(schema=VERDICTS)]
     with database.transaction(timeout_s=TIMEOUT_S) as connection:
         for (agent_id,), own in asked.group_by(["agent_id"], maintain_order=True):
             for part in own.iter_slices(LOOKED_UP_AT_ONCE):
-                key = {"agent_id": agent_id, "model": judge.name, "prompt_version": judge.prompt_version}
+                key = {"agent_id": agent_id, "model": model, "prompt_version": prompt_version}
                 hashes = {"pair_hashes": part["pair_hash"].to_list()}
                 rows = connection.execute(BLOCKS["known_verdicts"], {**key, **hashes}).fetchall()
                 parts.append(pl.DataFrame([(agent_id, *row) for row in rows], schema=VERDICTS, orient="row"))
@@ -94,11 +100,25 @@ def known_verdicts(database: Database, judge: Judge, asked: pl.DataFrame) -> pl.
 
 def keep_verdicts(database: Database, judge: Judge, asked: pl.DataFrame, judgements: Sequence[Judgement]) -> None:
     """Store what a judge said, each content once; what another run stored meanwhile stays."""
+    keys = asked.select(KEY).rows()
+    with database.transaction(timeout_s=TIMEOUT_S) as connection:
+        store_verdicts(connection, keys, judgements, model=judge.name, prompt_version=judge.prompt_version)
+
+
+def store_verdicts(
+    connection: Connection,
+    keys: Sequence[tuple[str, str]],
+    judgements: Sequence[Judgement],
+    *,
+    model: str,
+    prompt_version: str,
+) -> None:
+    """Store a judgement for each agent and hash of a pair; what is stored already stays."""
     columns = {
-        "model": judge.name,
-        "prompt_version": judge.prompt_version,
-        "agent_ids": asked["agent_id"].to_list(),
-        "pair_hashes": asked["pair_hash"].to_list(),
+        "model": model,
+        "prompt_version": prompt_version,
+        "agent_ids": [agent_id for agent_id, _ in keys],
+        "pair_hashes": [pair_hash for _, pair_hash in keys],
         "verdicts": [judgement.verdict.value for judgement in judgements],
         "confidences": [judgement.confidence for judgement in judgements],
         "slots": [judgement.slot for judgement in judgements],
@@ -108,5 +128,4 @@ def keep_verdicts(database: Database, judge: Judge, asked: pl.DataFrame, judgeme
         "output_tokens": [judgement.output_tokens for judgement in judgements],
         "costs_usd": [judgement.cost_usd for judgement in judgements],
     }
-    with database.transaction(timeout_s=TIMEOUT_S) as connection:
-        connection.execute(BLOCKS["keep_verdicts"], columns)
+    connection.execute(BLOCKS["keep_verdicts"], columns)

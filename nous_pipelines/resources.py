@@ -16,6 +16,7 @@ from nous_online.erasing import copying
 from nous_online.pairs.judging import Judge, OfflineJudge
 from nous_online.settings import settings
 from nous_pipelines.apply import applied_since, find_agents
+from nous_pipelines.batches.second_judge import SecondJudge
 from nous_pipelines.chunks import Chunk, chunked
 from nous_pipelines.files import NightFiles
 from nous_pipelines.policy import NightPolicy, Policies
@@ -81,10 +82,19 @@ class NightRun(dg.ConfigurableResource):
         """Who decides about pairs."""
         return OfflineJudge()
 
+    @property
+    def second_judge(self) -> SecondJudge | None:
+        """Whom the night asks about what the offline judge may be wrong about; None without a key."""
+        return SecondJudge.of(settings())
+
+    @property
+    def home_folder(self) -> Path:
+        """Where this run keeps its files."""
+        return Path(self.home) if self.home else settings().home or postgres.default_home()
+
     def folder(self, night: date) -> Path:
         """Return where this night's files lie."""
-        home = Path(self.home) if self.home else settings().home or postgres.default_home()
-        return night_folder(home / "snapshots", self.database, night)
+        return night_folder(self.home_folder / "snapshots", self.database, night)
 
     def files(self, night: date) -> NightFiles:
         """Return this night's working files."""

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from uuid import uuid4
 
 from nous_online.errors import InvalidInput
+from nous_pipelines.batches.raw_results import old_results
 from nous_pipelines.nights import end_of
 from nous_pipelines.policy import MOST_DAYS
 
@@ -30,6 +31,8 @@ class Retention:
     """A night's snapshot and working files, counted from the night's end; one of an older night can be rebuilt."""
     set_aside_kept_days: int = 7
     """A folder that was moved aside, replaced or never finished; no snapshot written more recently is thrown away."""
+    raw_results_kept_days: int = 30
+    """What Claude answered in batches, as it came; the verdicts are in the database. The API keeps it for 29 days."""
 
     def __post_init__(self) -> None:
         for name, days in vars(self).items():
@@ -39,20 +42,24 @@ class Retention:
 
 @dataclass(frozen=True)
 class ThrownAway:
-    """How many runs and folders were thrown away."""
+    """How many runs, folders and files were thrown away."""
 
     runs: int
     snapshots: int
     set_aside: int
+    raw_results: int = 0
 
 
 def throw_away(instance: DagsterInstance, root: Path, kept: Retention, *, now: datetime) -> ThrownAway:
-    """Delete what is older than it is kept; `root` is where the snapshots of all databases lie."""
+    """Delete what is older than it is kept; `root` is where the snapshots of all databases lie, under the home."""
     snapshots, set_aside = old_folders(root, kept, now=now)
     for folder in (*snapshots, *set_aside):
         remove(folder)
-    return ThrownAway(prune_runs(instance, ended_before=now - timedelta(days=kept.runs_kept_days)),
-                      len(snapshots), len(set_aside))  # fmt: skip
+    results = old_results(root.parent, kept_days=kept.raw_results_kept_days, now=now)
+    for path in results:
+        path.unlink(missing_ok=True)
+    runs = prune_runs(instance, ended_before=now - timedelta(days=kept.runs_kept_days))
+    return ThrownAway(runs, len(snapshots), len(set_aside), len(results))
 
 
 # --- snapshots ---

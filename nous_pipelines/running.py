@@ -67,6 +67,8 @@ class NightOutcome:
     is_success: bool
     report: NightReport | None
     failures: tuple[str, ...]
+    asking: str = ""
+    """What the night asks Claude about, in a sentence; nothing when it asks nothing."""
 
 
 def run_night(
@@ -129,7 +131,17 @@ def outcome_of(night: date, result: ExecuteInProcessResult, options: NightOption
     """Read a finished run."""
     failures = (*failed_checks(result), *failed_steps(result))
     report = read_report(night, options) if result.success or failed_checks(result) else None
-    return NightOutcome(night, result.run_id, result.success, report, failures)
+    return NightOutcome(night, result.run_id, result.success, report, failures, asking_in(night, options))
+
+
+def asking_in(night: date, options: NightOptions) -> str:
+    """Return what a run asks Claude about, in a sentence; nothing when it did not come so far."""
+    from nous_pipelines.batches.asking import Asking, in_words
+
+    files = NightFiles(folder_of(night, options), is_dry_run=options.is_dry_run)
+    if not files.has("judge_requests"):
+        return ""
+    return in_words(Asking.from_dict(files.read_json("judge_requests")).figures, is_dry_run=options.is_dry_run)
 
 
 def failed_checks(result: ExecuteInProcessResult) -> list[str]:

@@ -76,6 +76,9 @@ class KeptDays(dg.Config):
     runs_kept_days: int = Field(default=KEPT.runs_kept_days, description="Runs of Dagster.")
     snapshots_kept_days: int = Field(default=KEPT.snapshots_kept_days, description="Snapshots of nights.")
     set_aside_kept_days: int = Field(default=KEPT.set_aside_kept_days, description="Folders that no night reads.")
+    raw_results_kept_days: int = Field(
+        default=KEPT.raw_results_kept_days, description="What Claude answered, as it came."
+    )
     home: str = Field(default="", description="Where snapshots are kept; empty means the home of Nous.")
 
 

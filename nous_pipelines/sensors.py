@@ -1,4 +1,4 @@
-"""What the daemon looks after between the nights: closed episodes, events, and contradictions between fresh facts.
+"""What the daemon looks after between the nights: closed episodes, events, fresh facts, and what Claude answered.
 
 The work is done inside the tick, in the code server, where the models stay loaded: a run would take longer to start
 than an episode takes to complete, would wait for a night to end, and would leave thirty events in Dagster's log.
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 EVERY_S = 5
 TICK_S = 20.0  # Dagster ends a tick after 60 s; what is not done by then is due at the next one
+COLLECT_S = 40.0  # of the same 60 s
 OPENED = ExitStack()
 
 
@@ -57,6 +58,32 @@ def fresh_facts(context: dg.SensorEvaluationContext) -> dg.SkipReason:
     if scanned.delayed:
         raise dg.Failure(told(scanned))
     return dg.SkipReason(told(scanned))
+
+
+@dg.sensor(
+    minimum_interval_seconds=60,
+    default_status=dg.DefaultSensorStatus.RUNNING,
+    description="Brings home what Claude answered about pairs: verdicts for the next night. It changes no memory.",
+)
+def batch_results() -> dg.SkipReason:
+    from nous_online.erasing import copying
+    from nous_online.settings import settings
+    from nous_pipelines.batches.rows import unfinished
+    from nous_pipelines.batches.second_judge import SecondJudge
+    from nous_pipelines.instance import home_folder
+
+    second = SecondJudge.of(settings())
+    if second is None:
+        return dg.SkipReason("Claude is not asked: there is no key, or NOUS_JUDGE is offline")
+    try:
+        night = staff_of_this_process().night
+        if not unfinished(night):
+            return dg.SkipReason("no batch is open")
+        with copying(night.url):
+            return dg.SkipReason(second.look(night, home_folder(), seconds=COLLECT_S).words)
+    except Unavailable:
+        let_go()  # the server may come back elsewhere
+        raise
 
 
 def told(scanned: Scanned) -> str:

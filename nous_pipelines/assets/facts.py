@@ -1,10 +1,15 @@
 """Facts that say the same: snapshot → neighbours → judgements → duplicate_clusters → merge_proposals."""
 
+from dataclasses import asdict
+from datetime import date
+
 import dagster as dg
 import polars as pl
 
 from nous_pipelines.assets.nights import kept, night_asset, night_of
 from nous_pipelines.assets.store import snapshot
+from nous_pipelines.batches.collecting import Collected
+from nous_pipelines.batches.second_opinions import Seconded, second_opinions, too_long_among
 from nous_pipelines.earlier import compared_in, earlier_compared, earlier_verdicts, write_compared, write_judged_by
 from nous_pipelines.judged import Account, Progress, verdicts_on
 from nous_pipelines.resources import NightRun
@@ -13,6 +18,8 @@ from nous_pipelines.transforms.merging import CLUSTERS, JUDGED, USED, merge_phas
 from nous_pipelines.transforms.merging import duplicate_clusters as clustered
 from nous_pipelines.transforms.neighbours import COPY, FOUND, MOST_CANDIDATES, READ, neighbours_of
 from nous_pipelines.transforms.successors import FOLLOWED, carried
+
+LOOK_S = 120.0  # for batches that have ended; what can't be fetched by then is fetched by the sensor
 
 
 @night_asset(
@@ -48,11 +55,15 @@ def neighbours(context: dg.AssetExecutionContext, night_run: NightRun) -> dg.Mat
 @night_asset(
     deps=[neighbours],
     kinds={"postgres", "parquet"},
-    description="Those pairs with a verdict each and the reason for it; what was judged in an earlier night is known.",
+    description=(
+        "Those pairs with a verdict each and the reason for it; what was judged in an earlier night is known. With a "
+        "key for it, Claude decides where the offline judge may be wrong, and what it has not answered yet waits."
+    ),
 )
 def judgements(context: dg.AssetExecutionContext, night_run: NightRun) -> dg.MaterializeResult:
     night = night_of(context)
     files, judge = night_run.files(night), night_run.judge
+    collected, second, seconded = brought_home(night, night_run), night_run.second_judge, Seconded()
     pairs, copies = files.read_table("neighbours"), files.read_table("copies")
     parts, account = [pl.DataFrame(schema=JUDGED)], Account()
     for chunk in night_run.chunks(night):
@@ -66,15 +77,21 @@ def judgements(context: dg.AssetExecutionContext, night_run: NightRun) -> dg.Mat
         )
         rules = ruled(found, undone=undone, contradictions=contradictions)
         known = earlier_verdicts(files, judge, chunk.agent_ids)
+        asked = to_ask(found, rules)
         verdicts, part = verdicts_on(
-            night_run.database, judge, to_ask(found, rules), facts, earlier=known, on_progress=progress(context)
+            night_run.database, judge, asked, facts, earlier=known, on_progress=progress(context)
         )
+        if second is not None:
+            too_long = too_long_among(asked, facts)
+            verdicts, by_second = second_opinions(night_run.database, verdicts, second.models, too_long=too_long)
+            seconded += by_second
         parts.append(judged(found, rules, verdicts))
         account += part
     table = pl.concat(parts)
     write_judged_by(files, judge, files.write_table("judgements", table))
     verdicts_found = dict(table.group_by("verdict").len().sort("verdict").iter_rows())
-    return dg.MaterializeResult(metadata={"pairs": len(table), **vars(account), **verdicts_found})
+    told = {} if second is None else {**vars(seconded), "collected": collected.words}
+    return dg.MaterializeResult(metadata={"pairs": len(table), **vars(account), **told, **verdicts_found})
 
 
 @night_asset(
@@ -112,6 +129,15 @@ def merge_proposals(context: dg.AssetExecutionContext, night_run: NightRun) -> d
         for chunk in night_run.chunks(night)
     ]
     return kept(files, "merge_proposals", parts)
+
+
+def brought_home(night: date, night_run: NightRun) -> Collected:
+    """Look once for verdicts of Claude that are ready, and note what was in the way; a dry run leaves them there."""
+    second, collected = night_run.second_judge, Collected()
+    if second is not None and not night_run.is_dry_run:
+        collected = second.look(night_run.database, night_run.home_folder, seconds=LOOK_S)
+    night_run.files(night).write_json("collected", asdict(collected))
+    return collected
 
 
 def progress(context: dg.AssetExecutionContext) -> Progress:

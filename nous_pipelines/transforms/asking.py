@@ -93,6 +93,11 @@ def to_ask(pairs: pl.DataFrame, rules: pl.DataFrame) -> pl.DataFrame:
 
 def ask(judge: Judge, pairs: pl.DataFrame, facts: pl.DataFrame) -> list[Judgement]:
     """Return a judgement for each pair of `to_ask`, in order; raise `Unavailable` when the judge can give none."""
+    return judge.judge(told_pairs(pairs, facts))
+
+
+def told_pairs(pairs: pl.DataFrame, facts: pl.DataFrame) -> list[Pair]:
+    """Return each pair of `with_hashes` as a judge is told of it; `facts` are those it was made with."""
     told: dict[tuple[int, Any], Statement] = {}
 
     def statement(row: int, said_at: Any) -> Statement:
@@ -102,12 +107,10 @@ def ask(judge: Judge, pairs: pl.DataFrame, facts: pl.DataFrame) -> list[Judgemen
         return told[row, said_at]
 
     columns = ("left", "left_said_at", "right", "right_said_at", "similarity")
-    return judge.judge(
-        [
-            Pair(a=statement(left, left_at), b=statement(right, right_at), similarity=similarity)
-            for left, left_at, right, right_at, similarity in pairs.select(columns).iter_rows()
-        ]
-    )
+    return [
+        Pair(a=statement(left, left_at), b=statement(right, right_at), similarity=similarity)
+        for left, left_at, right, right_at, similarity in pairs.select(columns).iter_rows()
+    ]
 
 
 def verdicts_of(asked: pl.DataFrame, judgements: Sequence[Judgement]) -> pl.DataFrame:

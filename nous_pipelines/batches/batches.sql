@@ -1,0 +1,111 @@
+-- name: identity
+select id::text from migration.identity
+
+-- name: hold_batches
+-- Whoever sends for an agent does so alone: two who saw the same open pairs would ask about them twice.
+select pg_advisory_xact_lock(hashtextextended('batches:' || %(agent_id)s, 0))::text
+
+-- name: open_pairs
+-- The contents of pairs that are on their way.
+select distinct pair ->> 0
+from heart.llm_requests, jsonb_array_elements(request -> 'pairs') pair
+where agent_id = %(agent_id)s and is_batch and purpose = 'judge' and state in ('intent', 'submitted', 'ended')
+
+-- name: answered_pairs
+-- The contents of pairs that one of these models has given a verdict about.
+select pair_hash, model, verdict
+from heart.judgements
+where agent_id = %(agent_id)s and prompt_version = %(prompt_version)s and model = any(%(models)s)
+  and pair_hash = any(%(pair_hashes)s)
+
+-- name: spent
+-- What a night cost an agent so far, and what is on its way at the most.
+select coalesce(sum(case when state in ('intent', 'submitted', 'ended') then estimated_usd else cost_usd end), 0)::float8
+from heart.llm_requests
+where agent_id = %(agent_id)s and night = %(night)s
+
+-- name: tried
+-- What kept earlier batches from settling a pair.
+select model, again.key, again.value
+from heart.llm_requests, jsonb_each_text(request -> 'again') again
+where agent_id = %(agent_id)s and is_batch and purpose = 'judge' and state = 'imported'
+  and prompt_version = %(prompt_version)s
+
+-- name: store_intent
+insert into heart.llm_requests (id, agent_id, night, purpose, model, prompt_version, state, is_batch, custom_ids,
+                                request, request_count, estimated_usd)
+values (%(id)s, %(agent_id)s, %(night)s, 'judge', %(model)s, %(prompt_version)s, 'intent', true, %(custom_ids)s,
+        %(request)s, %(request_count)s, %(estimated_usd)s)
+
+-- name: set_submitted
+update heart.llm_requests set state = 'submitted', batch_id = %(batch_id)s, updated_at = now()
+where id = %(id)s and state = 'intent'
+
+-- name: set_ended
+update heart.llm_requests set state = 'ended', updated_at = now()
+where id = %(id)s and state = 'submitted'
+
+-- name: set_saved
+update heart.llm_requests set raw_sha256 = %(raw_sha256)s, updated_at = now()
+where id = %(id)s and state = 'ended'
+
+-- name: set_failed
+-- Its pairs are asked about again.
+update heart.llm_requests set state = 'failed', error = %(error)s, failed_count = request_count, updated_at = now()
+where id = %(id)s and state in ('intent', 'submitted', 'ended')
+
+-- name: set_imported
+-- Returns nothing when somebody else was quicker.
+update heart.llm_requests
+set state = 'imported', request = %(request)s, error = %(error)s, failed_count = %(failed_count)s,
+    input_tokens = %(input_tokens)s, output_tokens = %(output_tokens)s, cache_read_tokens = %(cache_read_tokens)s,
+    cache_write_tokens = %(cache_write_tokens)s, cost_usd = %(cost_usd)s, updated_at = now()
+where id = %(id)s and state = 'ended'
+returning id
+
+-- name: set_foreign
+-- Batches that have been looked into and are somebody else's.
+update heart.llm_requests set request = request || jsonb_build_object('foreign', %(foreign)s::text[]), updated_at = now()
+where id = %(id)s and state = 'intent'
+
+-- name: set_deleted
+update heart.llm_requests set request = request || '{"is_deleted": true}', updated_at = now()
+where id = %(id)s and state = 'imported'
+
+-- name: unfinished
+-- Batches that something is still to be done about, the oldest first: they are open, or not deleted remotely.
+select id, agent_id, night, model, prompt_version, state, batch_id, custom_ids, request, raw_sha256, request_count,
+       failed_count, estimated_usd::float8, cost_usd::float8, error, created_at
+from heart.llm_requests
+where is_batch and purpose = 'judge' and (%(agent_ids)s::text[] = '{}' or agent_id = any(%(agent_ids)s))
+  and (state in ('intent', 'submitted', 'ended') or (state = 'imported' and not request ? 'is_deleted'))
+order by created_at, id
+
+-- name: recent
+-- The latest batches, and every open one.
+select id, agent_id, night, model, prompt_version, state, batch_id, custom_ids, request, raw_sha256, request_count,
+       failed_count, estimated_usd::float8, cost_usd::float8, error, created_at
+from heart.llm_requests
+where is_batch and purpose = 'judge' and (%(agent_ids)s::text[] = '{}' or agent_id = any(%(agent_ids)s))
+order by state in ('intent', 'submitted', 'ended') desc, created_at desc, id
+limit greatest(%(limit)s, (select count(*) from heart.llm_requests where is_batch and purpose = 'judge'
+                           and state in ('intent', 'submitted', 'ended')
+                           and (%(agent_ids)s::text[] = '{}' or agent_id = any(%(agent_ids)s))))
+
+-- name: last_imported
+-- What the latest batches of a model came to.
+select request -> 'canaries_wrong', request -> 'unknown_types'
+from heart.llm_requests
+where is_batch and purpose = 'judge' and state = 'imported' and model = %(model)s and prompt_version = %(prompt_version)s
+order by updated_at desc
+limit 2
+
+-- name: known_batches
+-- Batches that a row of ours already names.
+select batch_id from heart.llm_requests where batch_id = any(%(batch_ids)s)
+
+-- name: facts_told
+-- Facts as they read now.
+select agent_id, id::text, content, subject, trust, embedding_space_id
+from heart.facts
+where agent_id = %(agent_id)s and id = any(%(ids)s::uuid[])

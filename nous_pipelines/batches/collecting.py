@@ -1,0 +1,269 @@
+"""Bringing batches home: one step after the other, each of which can be repeated, so that any crash is healed here."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from pathlib import Path
+
+from nous_online.claude.batches import Batch, batches_since, delete_batch, download_results, get_batch
+from nous_online.claude.client import Claude
+from nous_online.claude.prices import cost_of
+from nous_online.claude.replies import Failure, LLMError
+from nous_online.database import Database
+from nous_online.errors import InvalidInput
+from nous_pipelines.batches.opinions import Opinions, opinions_of
+from nous_pipelines.batches.outcomes import Outcomes, outcomes_of
+from nous_pipelines.batches.questions import brought_home
+from nous_pipelines.batches.raw_results import is_whole, results_path
+from nous_pipelines.batches.rows import (
+    BatchRow,
+    Imported,
+    facts_told,
+    import_verdicts,
+    known_batches,
+    set_state,
+    tried,
+    unfinished,
+)
+from nous_pipelines.failpoints import reach
+
+LOST_AFTER = timedelta(hours=24)
+"""How long a batch whose creation was not answered is looked for; the API ends every batch by then."""
+KEPT_FOR = timedelta(days=29)
+"""How long the API keeps results."""
+SKEW = timedelta(hours=1)  # between our clock and the API's, by which batches are listed
+TIMEOUT_S = 600.0
+LEAST_S = 1.0
+
+
+@dataclass(frozen=True)
+class Collected:
+    """What a look at open batches came to."""
+
+    imported: int = 0
+    verdicts: int = 0
+    waiting: int = 0
+    """Batches still on their way."""
+    failed: int = 0
+    """Batches given up: their pairs are asked about again."""
+    troubles: tuple[str, ...] = ()
+
+    def __add__(self, other: Collected) -> Collected:
+        return Collected(
+            self.imported + other.imported,
+            self.verdicts + other.verdicts,
+            self.waiting + other.waiting,
+            self.failed + other.failed,
+            self.troubles + other.troubles,
+        )
+
+    @property
+    def words(self) -> str:
+        """This in a sentence."""
+        parts = [
+            f"{self.imported} batches came home with {self.verdicts} verdicts" if self.imported else "",
+            f"{self.waiting} batches are on their way" if self.waiting else "",
+            f"{self.failed} batches were given up, and their pairs are asked about again" if self.failed else "",
+            *self.troubles,
+        ]
+        return "; ".join(filter(None, parts)) or "no batch is open"
+
+
+WAITING, FAILED = Collected(waiting=1), Collected(failed=1)
+
+
+def collect(
+    database: Database,
+    claude: Claude,
+    root: Path,
+    *,
+    now: datetime,
+    agent_ids: Sequence[str] = (),
+    seconds: float = 120.0,
+) -> Collected:
+    """Take every open batch as far as it goes now, within `seconds`; nothing is waited for.
+
+    Results are kept under `root`. What is in the way of one batch is told, and of the API's failing that is the last
+    that is tried. Raises what the database raises.
+    """
+    collector = Collector(database, claude, root, now, time.monotonic() + seconds)
+    done = Collected()
+    for row in unfinished(database, agent_ids):
+        if collector.left_s() < LEAST_S:
+            return done + Collected(troubles=(f"there was no time for more within {seconds:g} s",))
+        try:
+            done += collector.advance(row)
+        except LLMError as error:
+            done += Collected(waiting=int(row.is_open), troubles=(str(error),))
+            if error.kind in {Failure.TRANSIENT, Failure.QUOTA}:
+                return done
+        except InvalidInput as error:
+            done += Collected(waiting=1, troubles=(str(error),))
+    return done
+
+
+@dataclass(frozen=True)
+class Collector:
+    """One look: with whom it speaks, where it keeps results, and until when."""
+
+    database: Database
+    claude: Claude
+    root: Path
+    now: datetime
+    ends_at: float
+
+    def left_s(self) -> float:
+        """Return the seconds left."""
+        return self.ends_at - time.monotonic()
+
+    def advance(self, row: BatchRow) -> Collected:
+        """Take one batch as far as it goes now."""
+        if row.state == "imported":
+            self.delete(row)
+            return Collected()
+        if row.batch_id is None:
+            return self.adopt(row)
+        path = results_path(self.root, row)
+        if row.state == "ended" and is_whole(path, row.raw_sha256):
+            return self.bring_home(row, path)
+        batch = self.looked_up(row)
+        if batch is None:
+            return self.give_up(row, "the API knows nothing of it any more")
+        if not batch.is_ended:
+            return WAITING
+        set_state(self.database, "set_ended", row.id)
+        reach("batch ended")
+        return self.download(row, batch, path)
+
+    def looked_up(self, row: BatchRow) -> Batch | None:
+        """Return a batch as it is now; None when a list that comes without complaint does not have it."""
+        batch_id = row.batch_id or ""
+        try:
+            return get_batch(self.claude, batch_id, deadline_s=self.left_s())
+        except LLMError as error:
+            if error.kind is not Failure.PERMANENT:
+                raise
+            listed = batches_since(self.claude, row.created_at - SKEW, deadline_s=self.left_s())
+            return next((batch for batch in listed if batch.id == batch_id), None)
+
+    def download(self, row: BatchRow, batch: Batch, path: Path) -> Collected:
+        """Save the results of a batch that has ended, then read them."""
+        if not batch.has_results:
+            return self.give_up(row, "the API has no results of it")
+        try:
+            sha256 = download_results(self.claude, batch, path, deadline_s=self.left_s())
+        except LLMError as error:
+            is_old = self.now - row.created_at >= LOST_AFTER
+            if is_old and error.kind is Failure.PERMANENT and not isinstance(error.__cause__, OSError):
+                return self.give_up(row, str(error))
+            raise
+        reach("results saved")
+        set_state(self.database, "set_saved", row.id, raw_sha256=sha256)
+        reach("results known")
+        return self.bring_home(row, path)
+
+    def bring_home(self, row: BatchRow, path: Path) -> Collected:
+        """Store the verdicts of saved results with what they cost, then delete what the API keeps of the batch."""
+        with path.open("rb") as lines:
+            outcomes = outcomes_of(lines, row.custom_ids)
+        with self.database.transaction(row.agent_id, timeout_s=TIMEOUT_S) as connection:
+            ids = [fact_id for home in row.homes for fact_id in home[1:3]]
+            pairs = brought_home(row.agent_id, row.homes, facts_told(connection, row.agent_id, ids))
+            before = tried(connection, row.agent_id)
+        hashes = [home[0] for home in row.homes]
+        opinions = opinions_of(hashes, pairs, outcomes, prefix=row.prefix, model=row.model, tried=before)
+        with self.database.transaction(timeout_s=TIMEOUT_S) as connection:
+            is_first = import_verdicts(connection, row, opinions.judgements, imported(row, outcomes, opinions))
+            reach("verdicts stored")
+        reach("verdicts committed")
+        if not is_first:
+            return Collected()
+        done = Collected(imported=1, verdicts=len(opinions.judgements), troubles=alarms(opinions, outcomes))
+        try:
+            self.delete(row)
+        except LLMError as error:
+            return done + Collected(troubles=(str(error),))
+        return done
+
+    def delete(self, row: BatchRow) -> None:
+        """Delete what the API keeps of a batch whose verdicts are at home."""
+        if row.batch_id is not None and self.now - row.created_at < KEPT_FOR:
+            delete_batch(self.claude, row.batch_id, deadline_s=max(self.left_s(), LEAST_S))
+        set_state(self.database, "set_deleted", row.id)
+        reach("batch deleted")
+
+    def give_up(self, row: BatchRow, why: str) -> Collected:
+        """Let go of a batch; its pairs are asked about again."""
+        set_state(self.database, "set_failed", row.id, error=why)
+        return FAILED + Collected(troubles=(f"batch {row.batch_id or row.id} was given up: {why}",))
+
+    # --- a batch whose creation was not answered ---
+
+    def adopt(self, row: BatchRow) -> Collected:
+        """Look for a batch that may have been made: among those of its size that nobody knows, by its custom ids."""
+        candidates = self.candidates(row)
+        foreign = list[str]()
+        for batch in candidates:
+            if batch.is_ended and batch.has_results:
+                if self.is_ours(row, batch):
+                    set_state(self.database, "set_submitted", row.id, batch_id=batch.id)
+                    return self.advance(replace(row, state="submitted", batch_id=batch.id))
+                foreign.append(batch.id)
+        if foreign:
+            known = [*row.request.get("foreign", ()), *foreign]
+            set_state(self.database, "set_foreign", row.id, foreign=known)
+        is_any_under_way = any(not batch.is_ended for batch in candidates)
+        if is_any_under_way or self.now - row.created_at < LOST_AFTER:
+            return WAITING
+        return self.give_up(row, "it never arrived: no batch of the API has its custom ids")
+
+    def candidates(self, row: BatchRow) -> list[Batch]:
+        """Return the batches that may be the one of a row, the oldest first."""
+        listed = batches_since(self.claude, row.created_at - SKEW, deadline_s=self.left_s())
+        fitting = [batch for batch in listed if batch.request_count == row.request_count]
+        with self.database.transaction() as connection:
+            known = known_batches(connection, [batch.id for batch in fitting])
+        known |= set(row.request.get("foreign", ()))
+        return sorted((batch for batch in fitting if batch.id not in known), key=lambda batch: batch.created_at)
+
+    def is_ours(self, row: BatchRow, batch: Batch) -> bool:
+        """Tell whether the results of a batch carry custom ids of a row."""
+        path = results_path(self.root, row)
+        looked_into = path.with_name(f"{path.name}.{batch.id}")
+        try:
+            download_results(self.claude, batch, looked_into, deadline_s=self.left_s())
+            with looked_into.open("rb") as lines:
+                return any(f'"{row.prefix}-'.encode() in line for line in lines)
+        finally:
+            looked_into.unlink(missing_ok=True)
+
+
+def imported(row: BatchRow, outcomes: Outcomes, opinions: Opinions) -> Imported:
+    """Return what the row of a batch keeps of its results; raise `InvalidInput` for a model without a price."""
+    return Imported(
+        request={
+            "pair_count": row.pair_count,
+            "again": dict(opinions.again),
+            "canaries_wrong": list(opinions.canaries_wrong),
+            "unknown_types": list(outcomes.unknown_types),
+            "duplicates": outcomes.duplicate_count,
+            "unknown": outcomes.unknown_count,
+            "broken": outcomes.broken_count,
+        },
+        failed_count=outcomes.failed_count,
+        usage=outcomes.usage,
+        cost_usd=cost_of(row.model, outcomes.usage, is_batch=True),
+        error="; ".join(alarms(opinions, outcomes)) or None,
+    )
+
+
+def alarms(opinions: Opinions, outcomes: Outcomes) -> tuple[str, ...]:
+    """Return what a person should know of the results of a batch."""
+    wrong, types = opinions.canaries_wrong, outcomes.unknown_types
+    return (
+        *([f"nothing of the batch is believed, {'; '.join(wrong)}"] if wrong else []),
+        *([f"results of a type nobody knows: {', '.join(types)}"] if types else []),
+    )

@@ -1,0 +1,77 @@
+"""Erasing an agent from its batches: what was saved of them here, and what the API still holds."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections import Counter
+from contextlib import closing
+from pathlib import Path
+
+from nous_online.claude.batches import cancel_batch, delete_batch, get_batch
+from nous_online.claude.client import Claude, claude_of
+from nous_online.claude.replies import LLMError
+from nous_online.database import Database
+from nous_online.erasing import Erasure
+from nous_online.errors import InvalidInput, Unavailable, Unsupported
+from nous_online.settings import settings
+from nous_pipelines.batches.raw_results import agent_folder, results_root
+from nous_pipelines.batches.rows import BatchRow, set_state, unfinished
+
+DEADLINE_S = 10.0  # for each answer about a batch, and for it to end
+PAUSE_S = 0.5
+
+
+def erase_batches(erasure: Erasure, home: Path) -> Counter[str]:
+    """Remove an agent's saved results, and cancel and delete its batches remotely; return how many of which.
+
+    A batch that can't be reached is named with what is left of it; raises `Unavailable` when a file can't be removed.
+    """
+    with closing(Database(erasure.url, role="nous_night", max_connections=1)) as database:
+        found = remove_results(agent_folder(results_root(home, database), erasure.agent_id), erasure)
+        for row in unfinished(database, [erasure.agent_id]):
+            found[erased_remotely(database, row, is_dry_run=erasure.is_dry_run)] += 1
+    return found
+
+
+def remove_results(folder: Path, erasure: Erasure) -> Counter[str]:
+    """Remove the folder with an agent's results and return how many there were."""
+    saved = [path for path in folder.glob("*") if path.is_file()]
+    if saved and not erasure.is_dry_run:
+        try:
+            shutil.rmtree(folder)
+        except OSError as error:
+            raise Unavailable(f"{folder} can't be removed ({error}); remove it, then erase again") from error
+    return +Counter({"results of batches": len(saved)})
+
+
+def erased_remotely(database: Database, row: BatchRow, *, is_dry_run: bool) -> str:
+    """Cancel and delete one batch where the API keeps it, and return what became of it in words."""
+    if row.batch_id is None:
+        return "batches that may have been sent and whose id is unknown"
+    if is_dry_run:
+        return "batches kept by the API"
+    try:
+        is_deleted = let_go(claude_of(settings()), row.batch_id)
+    except (LLMError, InvalidInput, Unsupported):
+        return f"batch {row.batch_id} could not be reached: the API keeps it for 29 days"
+    if not is_deleted:
+        return f"batch {row.batch_id} was cancelled but had not ended: delete it, or the API keeps it for 29 days"
+    if row.state == "imported":
+        set_state(database, "set_deleted", row.id)
+    else:
+        set_state(database, "set_failed", row.id, error="its agent was erased")
+    return "batches deleted from the API"
+
+
+def let_go(claude: Claude, batch_id: str) -> bool:
+    """Delete a batch, cancelling it before if need be; false when that does not end it within seconds."""
+    if not get_batch(claude, batch_id, deadline_s=DEADLINE_S).is_ended:
+        cancel_batch(claude, batch_id, deadline_s=DEADLINE_S)
+        ends_at = time.monotonic() + DEADLINE_S
+        while not get_batch(claude, batch_id, deadline_s=DEADLINE_S).is_ended:
+            if time.monotonic() > ends_at:
+                return False
+            time.sleep(PAUSE_S)
+    delete_batch(claude, batch_id, deadline_s=DEADLINE_S)
+    return True

@@ -1,0 +1,134 @@
+"""What became of each request of a batch, read from its results: in any order, doubled, missing or broken."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any, cast
+
+from nous_online.claude.pair_prompt import Answer, read_answer
+from nous_online.claude.reading import fields, reply_of, said, usage_of
+from nous_online.claude.replies import Failure, LLMError, Usage
+
+CUSTOM_ID = re.compile(rb'"custom_id"\s*:\s*"([A-Za-z0-9_-]{1,64})"')
+PERMANENT = {"invalid_request_error", "request_too_large"}
+NO_OBJECT = "the line is no JSON object"
+
+
+class Fate(StrEnum):
+    """What became of one request, by what is to be done about it."""
+
+    ANSWERED = "answered"
+    REFUSED = "refused"
+    """The model declined: the other model may be asked once."""
+    TRUNCATED = "truncated"
+    """The answer was cut short: once more, with room for more."""
+    MALFORMED = "malformed"
+    """The line, or the answer in it, has another form than was asked for."""
+    INVALID = "invalid"
+    """The API will never take this request."""
+    LOST = "lost"
+    """The server failed, the batch expired or was cancelled, or no line came: asked again."""
+    UNKNOWN = "unknown"
+    """A type of result nobody has heard of: asked again, and told."""
+
+
+NOTHING_USED = Usage()
+FATES = {Failure.REFUSED: Fate.REFUSED, Failure.TRUNCATED: Fate.TRUNCATED}
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of one request, and its tokens; `answer` is there when it was answered."""
+
+    fate: Fate
+    detail: str = ""
+    answer: Answer | None = None
+    usage: Usage = NOTHING_USED
+
+
+@dataclass(frozen=True)
+class Outcomes:
+    """One outcome for each request that was sent, and how many lines were none of them."""
+
+    by_id: Mapping[str, Outcome]
+    duplicate_count: int = 0
+    unknown_count: int = 0
+    """Lines about custom ids nobody sent."""
+    broken_count: int = 0
+    """Lines that are no JSON object."""
+    unknown_types: tuple[str, ...] = field(default=())
+
+    @property
+    def usage(self) -> Usage:
+        """What all of them used together."""
+        return sum((outcome.usage for outcome in self.by_id.values()), NOTHING_USED)
+
+    @property
+    def failed_count(self) -> int:
+        """How many brought no answer."""
+        return sum(outcome.fate is not Fate.ANSWERED for outcome in self.by_id.values())
+
+
+def outcomes_of(lines: Iterable[bytes], custom_ids: Sequence[str]) -> Outcomes:
+    """Return one outcome for each custom id sent: the first line about one counts, and without a line it is lost."""
+    wanted, found = set(custom_ids), dict[str, Outcome]()
+    duplicates = unknown = broken = 0
+    for line in filter(bytes.strip, lines):
+        custom_id, outcome = outcome_of(line)
+        broken += outcome.fate is Fate.MALFORMED and outcome.detail == NO_OBJECT
+        if custom_id in found:
+            duplicates += 1
+        elif custom_id not in wanted:
+            unknown += custom_id is not None
+        else:
+            found[custom_id] = outcome
+    missing = Outcome(Fate.LOST, "no line came for it")
+    types = {outcome.detail for outcome in found.values() if outcome.fate is Fate.UNKNOWN}
+    by_id = {custom_id: found.get(custom_id, missing) for custom_id in custom_ids}
+    return Outcomes(by_id, duplicates, unknown, broken, tuple(sorted(types)))
+
+
+def outcome_of(line: bytes) -> tuple[str | None, Outcome]:
+    """Return whose a line is and what it says; of a broken one, whose it says it is, if it still says so."""
+    try:
+        entry: object = json.loads(line)
+    except (ValueError, RecursionError):
+        entry = None
+    if not isinstance(entry, dict):
+        named = CUSTOM_ID.search(line)
+        return named[1].decode() if named else None, Outcome(Fate.MALFORMED, NO_OBJECT)
+    known = cast("dict[str, Any]", entry)
+    custom_id = known.get("custom_id")
+    return custom_id if isinstance(custom_id, str) else None, result_outcome(fields(known.get("result")))
+
+
+def result_outcome(result: Mapping[str, Any]) -> Outcome:
+    """Return what the result of one request says."""
+    kind = result.get("type")
+    if kind == "succeeded":
+        return message_outcome(fields(result.get("message")))
+    if kind == "errored":
+        return error_outcome(fields(result.get("error")))
+    if kind in {"expired", "canceled"}:
+        return Outcome(Fate.LOST, str(kind))
+    return Outcome(Fate.UNKNOWN, said(repr(kind)))
+
+
+def error_outcome(error: Mapping[str, Any]) -> Outcome:
+    """Return whether a request that failed may succeed later."""
+    inner = fields(error.get("error")) or error
+    kind = inner.get("type")
+    return Outcome(Fate.INVALID if kind in PERMANENT else Fate.LOST, said(f"{kind}: {inner.get('message')}"))
+
+
+def message_outcome(message: Mapping[str, Any]) -> Outcome:
+    """Return what a message says, and what the parser makes of it."""
+    usage = usage_of(message)
+    try:
+        return Outcome(Fate.ANSWERED, answer=read_answer(reply_of(message).text), usage=usage)
+    except LLMError as error:
+        return Outcome(FATES.get(error.kind, Fate.MALFORMED), said(str(error)), usage=usage)

@@ -1,0 +1,73 @@
+"""Claude as the second judge of a night: who is asked, through which client, and what a look at its batches brings."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+from pathlib import Path
+
+from nous_online.claude.client import Claude, claude_of
+from nous_online.claude.replies import LLMError
+from nous_online.database import Database
+from nous_online.errors import InvalidInput, Unsupported
+from nous_online.settings import Settings
+from nous_pipelines.batches.collecting import Collected, collect
+from nous_pipelines.batches.raw_results import results_root
+from nous_pipelines.batches.requests import Models
+from nous_pipelines.batches.rows import last_imported
+from nous_pipelines.batches.sending import Sent, Wanted, send
+
+IN_A_ROW = 2
+"""Batches one after the other that are not believed, after which a person has to look."""
+
+
+@dataclass(frozen=True)
+class SecondJudge:
+    """Who is asked about pairs in batches, by the settings of this process."""
+
+    settings: Settings
+
+    @classmethod
+    def of(cls, settings: Settings) -> SecondJudge | None:
+        """Return whom to ask; None where the offline judge alone decides."""
+        return cls(settings) if settings.asks_claude else None
+
+    @property
+    def models(self) -> Models:
+        """Who judges, and who is asked once when it refuses."""
+        return Models(self.settings.judge_model, self.settings.writer_model)
+
+    def claude(self) -> Claude:
+        """Return a client; raise `InvalidInput` or `Unsupported` when there can be none."""
+        return claude_of(self.settings)
+
+    def look(self, database: Database, home: Path, *, seconds: float, agent_ids: Sequence[str] = ()) -> Collected:
+        """Bring home what has ended, waiting for nothing; what is in the way is told, not raised."""
+        root = results_root(home, database)
+        try:
+            return collect(database, self.claude(), root, now=datetime.now(UTC), agent_ids=agent_ids, seconds=seconds)
+        except (InvalidInput, Unsupported, LLMError) as error:
+            return Collected(troubles=(str(error),))
+
+    def send(self, database: Database, wanted: Sequence[Wanted], *, night: date) -> Sent:
+        """Send what is open; what is in the way is told, not raised."""
+        try:
+            return send(database, self.claude(), wanted, night=night, models=self.models)
+        except (InvalidInput, Unsupported) as error:
+            return Sent(obstacles=[str(error)])
+
+    def distrust(self, database: Database) -> list[str]:
+        """Return why this model's answers can't be used: its last batches were not believed, or not understood."""
+        model = self.models.judge
+        with database.transaction() as connection:
+            latest = last_imported(connection, model)
+        said: list[str] = []
+        if len(latest) == IN_A_ROW and all(wrong for wrong, _ in latest):
+            said.append(
+                f"{IN_A_ROW} batches of {model} in a row were not believed ({'; '.join(latest[0][0])}); "
+                "set NOUS_JUDGE_MODEL to another model, or NOUS_JUDGE=offline"
+            )
+        for _, types in latest[:1]:
+            said += [f"the last batch held results of the unknown type {each}; update Nous" for each in types]
+        return said

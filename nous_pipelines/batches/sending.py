@@ -1,0 +1,175 @@
+"""Sending what is open: the wish is committed first, then a batch is created once, then its id is written down."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import date
+from typing import Any
+from uuid import UUID, uuid4
+
+from psycopg import Connection
+
+from nous_online.claude.batches import create_batch
+from nous_online.claude.client import Claude
+from nous_online.claude.preflight import checked_model
+from nous_online.claude.replies import Failure, LLMError
+from nous_online.database import Database
+from nous_online.pairs.judging import Verdict
+from nous_pipelines.batches.outcomes import Fate
+from nous_pipelines.batches.questions import Question, Tried
+from nous_pipelines.batches.requests import Models, Sheet, Written, written
+from nous_pipelines.batches.rows import answered_pairs, hold_batches, open_pairs, set_state, spent, store_intent, tried
+from nous_pipelines.failpoints import reach
+
+TIMEOUT_S = 600.0
+MOST_FAILURES = 2
+"""Batches in a row that could not be sent, after which the others wait for the next night."""
+DEFINITE = {Failure.PERMANENT, Failure.QUOTA}
+"""Failures after which it is certain that no batch was made."""
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """The pairs of one agent that Claude is to decide about, the most urgent first, and what the night may cost it."""
+
+    agent_id: str
+    questions: Sequence[Question]
+    limit_usd: float
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """What is open for one agent: pairs on their way, and what would be asked now."""
+
+    agent_id: str
+    on_their_way: int
+    to_ask: Written
+
+    @property
+    def open_count(self) -> int:
+        """How many pairs wait for a verdict."""
+        asked = self.to_ask
+        return self.on_their_way + asked.pair_count + asked.held_back + asked.too_long
+
+
+@dataclass
+class Sent:
+    """What was sent, and what kept more from being sent."""
+
+    batches: int = 0
+    pairs: int = 0
+    requests: int = 0
+    estimated_usd: float = 0.0
+    held_back: dict[str, int] = field(default_factory=dict[str, int])
+    """Of each agent, how many pairs the budget leaves for another night."""
+    obstacles: list[str] = field(default_factory=list[str])
+
+    @property
+    def figures(self) -> dict[str, Any]:
+        """This as it goes into the asset's metadata."""
+        return {**vars(self), "held_back": sum(self.held_back.values())}
+
+
+def estimate_for(database: Database, wanted: Wanted, *, night: date, models: Models) -> Estimate:
+    """Return what would be asked for an agent tonight; nothing is written and nothing sent."""
+    with database.transaction(timeout_s=TIMEOUT_S) as connection:
+        return estimated(connection, wanted, night=night, models=models)
+
+
+def estimated(connection: Connection, wanted: Wanted, *, night: date, models: Models) -> Estimate:
+    """Return what is open for an agent, as the database knows it now."""
+    agent_id, questions = wanted.agent_id, wanted.questions
+    hashes = [question.pair_hash for question in questions]
+    known = answered_pairs(connection, agent_id, hashes, [models.judge, models.fallback])
+    before = tried(connection, agent_id)
+    unsettled = [each for each in questions if is_unsettled(each.pair_hash, known, before, models)]
+    busy = open_pairs(connection, agent_id)
+    free = [question for question in unsettled if question.pair_hash not in busy]
+    left_usd = wanted.limit_usd - spent(connection, agent_id, night)
+    asked = written(agent_id, free, models=models, tried=before, left_usd=left_usd)
+    return Estimate(agent_id, len(unsettled) - len(free), asked)
+
+
+def is_unsettled(pair_hash: str, known: Mapping[tuple[str, str], str], before: Tried, models: Models) -> bool:
+    """Tell whether a pair has no verdict yet: none at all, or a refusal that the fallback was not asked about."""
+    verdict = known.get((pair_hash, models.judge))
+    if verdict is None:
+        return True
+    is_refused = verdict == Verdict.UNSURE and before.count(models.judge, pair_hash, Fate.REFUSED) > 0
+    return is_refused and (pair_hash, models.fallback) not in known
+
+
+def send(database: Database, claude: Claude, wanted: Sequence[Wanted], *, night: date, models: Models) -> Sent:
+    """Send the open pairs of agents, a batch for each agent and model or several; what stands in the way is told.
+
+    A pair is never on its way twice, whoever else sends: those of open batches are left out under the agent's lock.
+    """
+    sender = Sender(database, claude, night, models)
+    for each in wanted:
+        if sender.is_stopped:
+            break
+        sender.send_all(each)
+    return sender.sent
+
+
+class Sender:
+    """One night's sending: whether the judge was found fit, what was sent, and how often it failed."""
+
+    def __init__(self, database: Database, claude: Claude, night: date, models: Models) -> None:
+        self.sent = Sent()
+        self.is_stopped = False
+        self._database, self._claude, self._night, self._models = database, claude, night, models
+        self._is_fit = False
+        self._failures = 0
+
+    def send_all(self, wanted: Wanted) -> None:
+        """Send batch after batch for one agent until nothing is open, the budget is spent, or sending fails."""
+        while not self.is_stopped and (sheet := self._send_one(wanted)) is not None:
+            self.sent.batches += 1
+            self.sent.pairs += len(sheet.questions)
+            self.sent.requests += len(sheet.requests)
+            self.sent.estimated_usd += sheet.estimated_usd
+
+    def _send_one(self, wanted: Wanted) -> Sheet | None:
+        """Send the first batch of what is open now, and return it; None when there is none, or it failed."""
+        row_id = uuid4()  # its first digits tell batches apart; those of an id ordered by time are a time
+        try:
+            self._require_fit()
+            sheet = self._intended(wanted, row_id)
+            if sheet is None:
+                return None
+            reach("batch intended")
+            batch = create_batch(self._claude, sheet.named(row_id))
+        except LLMError as error:
+            self._failed(error)
+            if error.kind in DEFINITE:
+                set_state(self._database, "set_failed", row_id, error=str(error))
+            return None
+        self._failures = 0
+        reach("batch created")
+        set_state(self._database, "set_submitted", row_id, batch_id=batch.id)
+        reach("batch submitted")
+        return sheet
+
+    def _intended(self, wanted: Wanted, row_id: UUID) -> Sheet | None:
+        """Write down the first batch of what is open now; None when there is none."""
+        with self._database.transaction(timeout_s=TIMEOUT_S) as connection:
+            hold_batches(connection, wanted.agent_id)
+            asked = estimated(connection, wanted, night=self._night, models=self._models).to_ask
+            self.sent.held_back[wanted.agent_id] = asked.held_back
+            if not asked.sheets:
+                return None
+            store_intent(connection, row_id, self._night, asked.sheets[0])
+        return asked.sheets[0]
+
+    def _require_fit(self) -> None:
+        """Raise `LLMError` for a judge that can't be asked, once and before anything is sent to it."""
+        if not self._is_fit:
+            checked_model(self._claude, self._models.judge, for_batches=True)
+            self._is_fit = True
+
+    def _failed(self, error: LLMError) -> None:
+        self.sent.obstacles.append(str(error))
+        self._failures += 1
+        self.is_stopped = error.kind is Failure.QUOTA or self._failures == MOST_FAILURES
