@@ -209,10 +209,13 @@ def contradict(
 def confirm(connection: Connection, agent: Agent, known: Fact, new: Saying, reason: str) -> Fact:
     """Count one more time that a fact was stated, and take over what the new statement adds.
 
-    Sources and tags unite, the highest trust and a pin stay. The frame and censors it was first encoded with stay as
-    they are: they say in which situation it came to mind, and a repetition elsewhere must not move it there.
+    Sources and tags unite, the highest trust and a pin stay. A statement that is trusted less makes the fact no newer:
+    else an old value, repeated by anybody, would take the place of a later one. The frame and censors it was first
+    encoded with stay as they are: they say in which situation it came to mind, and a repetition elsewhere must not
+    move it there.
     """
-    confirmed_at = max(filter(None, (known.last_confirmed_at, known.learned_at, new.said_at)))
+    said_at = new.said_at if new.trust >= known.trust else None
+    confirmed_at = max(filter(None, (known.last_confirmed_at, known.learned_at, said_at)))
     values = {
         "confirmation_count": known.confirmation_count + 1,
         "last_confirmed_at": confirmed_at.isoformat(),

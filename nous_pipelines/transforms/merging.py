@@ -252,15 +252,20 @@ def canonical_order(row: dict[str, Any]) -> tuple[Any, ...]:
 
 
 def united(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """Return what the canonical memory takes over: each statement counts as a confirmation, tags and sources unite."""
+    """Return what the canonical memory takes over: each statement counts as a confirmation, tags and sources unite.
+
+    One that is trusted less makes it neither newer nor surer: else an old value, repeated by anybody, would take the
+    place of a later one.
+    """
+    weighty = [row for row in rows if row["trust"] >= rows[0]["trust"]]
     sources = {source for row in rows for source in [*row["sources"], *([row["source"]] if row["source"] else [])]}
-    said_last = max(moment for row in rows for moment in (row["learned_at"], row["last_confirmed_at"]) if moment)
+    said_last = max(moment for row in weighty for moment in (row["learned_at"], row["last_confirmed_at"]) if moment)
     return {
         "confirmation_count": sum(row["confirmation_count"] for row in rows) + len(rows) - 1,
         "last_confirmed_at": said_last.isoformat(),
         "tags": sorted({tag for row in rows for tag in row["tags"]}),
         "sources": sorted(sources),
-        "confidence": max(row["confidence"] for row in rows),
+        "confidence": max(row["confidence"] for row in weighty),
     }
 
 
