@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Self
 from nous_online.agent import Agent, register
 from nous_online.database import Database, open_url
 from nous_online.embedding import Embedder, EmbeddingSpace, LocalMiniLM, OpenAICompatible
-from nous_online.pairs.judging import Judge, OfflineJudge
+from nous_online.pairs.judging import Judge
 from nous_online.policy import LearnPolicy
 from nous_online.settings import settings
 from nous_online.validation import checked_agent
@@ -71,17 +71,22 @@ class Heart(
         offer it; a new agent gets the one the environment names. With one, `next_embedder` is that of the space the
         agent is being moved to. The heart goes over to the other by itself when the agent has been re-embedded.
         Raises `Unavailable` when it can't be reached, `Unsupported` when it is too old, and `InvalidInput` when
-        the agent's memories live in another embedding space than these offer.
+        the agent's memories live in another embedding space than these offer, or the key for Claude is no key.
         """
+        from nous_online.claude.judge import appointed
+        from nous_online.claude.metering import meter_of
+
         name = checked_agent(agent_id)
+        judge_for = appointed(judge)
         offered = [each for each in (embedder, next_embedder) if each is not None]
         embedder = embedder or default_embedder()
+        place = database or Database(open_url())
         heart = cls(
             Agent(
                 id=name,
-                database=database or Database(open_url()),
+                database=place,
                 embedder=embedder,
-                judge=judge or OfflineJudge(),
+                judge=judge_for(meter_of(place, name)),
                 writer=writer or default_writer(embedder),
                 policy=policy or LearnPolicy(),
                 deadline_s=settings().deadline_s if deadline_s is None else deadline_s,

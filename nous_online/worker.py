@@ -23,6 +23,7 @@ from nous_online.statements import statements
 from nous_online.store import ask_space, require_space
 
 if TYPE_CHECKING:
+    from nous_online.claude.spending import Meter
     from nous_online.writing.writer import Writer
 
 logger = logging.getLogger(__name__)
@@ -157,16 +158,18 @@ class Staff:
     night: Database
     app: Database
     embedder: Embedder
-    judge: Judge
+    judge_for: Callable[[Meter], Judge]
     writer: Writer
 
     def agent(self, agent_id: str) -> Agent:
-        """Return one agent to work for."""
+        """Return one agent to work for, which pays for what is asked of Claude for it."""
+        from nous_online.claude.metering import meter_of
+
         return Agent(
             id=agent_id,
             database=self.app,
             embedder=self.embedder,
-            judge=self.judge,
+            judge=self.judge_for(meter_of(self.app, agent_id)),
             writer=self.writer,
             policy=LearnPolicy(),
             deadline_s=POLICY.pass_s,
@@ -220,17 +223,21 @@ def staff(
     judge: Judge | None = None,
     writer: Writer | None = None,
 ) -> Generator[Staff]:
-    """Open what working for all agents takes; without `url` the database of this process is used."""
-    from nous_online.heart import default_embedder, default_writer
-    from nous_online.pairs.judging import OfflineJudge
+    """Open what working for all agents takes; without `url` the database of this process is used.
 
+    Raises what opening a database raises, and `InvalidInput` when the key for Claude is no key.
+    """
+    from nous_online.claude.judge import appointed
+    from nous_online.heart import default_embedder, default_writer
+
+    judge_for = appointed(judge)
     place = url or open_url()
     embedder = embedder or default_embedder()
     night = Database(place, role="nous_night", max_connections=1)
     try:
         app = Database(place, max_connections=2)
         try:
-            yield Staff(night, app, embedder, judge or OfflineJudge(), writer or default_writer(embedder))
+            yield Staff(night, app, embedder, judge_for, writer or default_writer(embedder))
         finally:
             app.close()
     finally:

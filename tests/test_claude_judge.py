@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from nous_online.claude.client import Claude
-from nous_online.claude.judge import AT_ONCE, ClaudeJudge, default_judge
+from nous_online.claude.judge import AT_ONCE, ClaudeJudge, Rest, appointed, default_judge
 from nous_online.claude.pair_prompt import LONGEST_PAIR, PROMPT_VERSION
 from nous_online.claude.replies import Request
 from nous_online.claude.spending import Spent
@@ -67,8 +67,8 @@ def pair(a: str = "The api team deploys every Friday", b: str = "Every Friday th
 
 def judge_at(server: LocalAnthropic, spent: list[Spent] | None = None, **more: Any) -> ClaudeJudge:
     kept = [] if spent is None else spent
-    wishes: dict[str, Any] = {"model": HAIKU, "fallback": SONNET, "deadline_s": 4.0, "meter": kept.append, **more}
-    return ClaudeJudge(Claude("key", base_url=server.url), **wishes)
+    wishes: dict[str, Any] = {"model": HAIKU, "fallback": SONNET, "deadline_s": 4.0, **more}
+    return ClaudeJudge(Claude("key", base_url=server.url), kept.append, **wishes)
 
 
 def orders_asked(server: LocalAnthropic) -> list[tuple[str, str]]:
@@ -259,7 +259,7 @@ def test_after_two_calls_in_vain_nothing_more_is_sent_for_a_while(server: LocalA
 
 
 def test_after_its_rest_claude_is_asked_again(server: LocalAnthropic) -> None:
-    judge = judge_at(server, deadline_s=0.6, rest_s=0.2)
+    judge = judge_at(server, deadline_s=0.6, rest=Rest(0.2))
     server.play_always(Play(status=503))
     fail(judge, times=2)
     server.stop_playing()
@@ -336,3 +336,21 @@ def test_claude_by_name_needs_a_key(environment: pytest.MonkeyPatch) -> None:
 
     with pytest.raises(InvalidInput, match="ANTHROPIC_API_KEY is empty; set it, or set NOUS_JUDGE=offline"):
         chosen()
+
+
+def test_judges_of_several_payers_rest_together(environment: pytest.MonkeyPatch, server: LocalAnthropic) -> None:
+    environment.setenv("NOUS_CLAUDE_DEADLINE_S", "0.6")
+    settings.cache_clear()
+    spent = {name: list[Spent]() for name in ("aria", "ben")}
+    judge_for = appointed(None)
+    server.play_always(Play(status=503))
+    for account in spent.values():
+        with pytest.raises(Unavailable, match="judged none"):
+            judge_for(account.append).judge([pair()])
+    sent = len(server.requests)
+
+    with pytest.raises(Unavailable, match="asked again in"):
+        judge_for(spent["aria"].append).judge([pair()])
+
+    assert len(server.requests) == sent
+    assert [len(each) for each in spent.values()] == [2, 2]

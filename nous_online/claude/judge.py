@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import TypeAlias
 
@@ -59,57 +59,67 @@ class Sitting:
         return left
 
 
+@dataclass
+class Rest:
+    """When Claude is left alone after calls in vain; shared by all judges of one client."""
+
+    seconds: float = REST_S
+    until: float = 0.0
+    failed_in_a_row: int = 0
+
+    def left_s(self) -> float:
+        """Return how long nothing is to be asked; 0 or less when it may be."""
+        return self.until - time.monotonic()
+
+    def note(self, *, is_down: bool) -> None:
+        """Take notice of a call that got no answer at all, or of one that did."""
+        self.failed_in_a_row = self.failed_in_a_row + 1 if is_down else 0
+        if self.failed_in_a_row >= REST_AFTER:
+            self.until = time.monotonic() + self.seconds
+
+
+@dataclass(frozen=True)
 class ClaudeJudge:
     """Judges each pair by asking about it alone, in both orders where a memory could be retired.
 
-    What is refused is asked once of `fallback`, and a pair that gets no answer is `unsure`. Every request is metered,
-    in the thread that made it. Safe to share between threads.
+    What `model` refuses is asked once of `fallback`, and a pair that gets no answer is `unsure`. A call takes at most
+    `deadline_s` seconds. Every request is metered, in the thread that made it. Safe to share between threads.
     """
 
-    prompt_version = PROMPT_VERSION
+    claude: LanguageModel
+    meter: Meter
+    model: str
+    fallback: str
+    deadline_s: float
+    rest: Rest = field(default_factory=Rest)
 
-    def __init__(
-        self,
-        claude: LanguageModel,
-        *,
-        model: str,
-        fallback: str,
-        deadline_s: float,
-        meter: Meter,
-        rest_s: float = REST_S,
-    ) -> None:
-        self._claude = claude
-        self._model = model
-        self._fallback = fallback
-        self._deadline_s = deadline_s
-        self._meter = meter
-        self._rest_s = rest_s
-        self._rests_until = 0.0
-        self._failed_in_a_row = 0
+    @property
+    def prompt_version(self) -> str:
+        """The version of what is asked."""
+        return PROMPT_VERSION
 
     @property
     def name(self) -> str:
         """The model that is asked first."""
-        return self._model
+        return self.model
 
     def judge(self, pairs: Sequence[Pair]) -> list[Judgement]:
         """Judge each pair on its own, the first ones first; raise `Unavailable` when no pair got an answer.
 
-        After two such calls in a row nothing is sent for `rest_s` seconds, and it is raised at once.
+        After two such calls in a row nothing is sent for half a minute, and it is raised at once.
         """
         asked = [pair for pair in pairs if is_askable(pair)]
         outcomes = iter(self._asked(asked) if asked else [])
         return [
-            judged(pair, *next(outcomes), model=self._model) if is_askable(pair) else undecided(pair, TOO_LONG)
+            judged(pair, *next(outcomes), model=self.model) if is_askable(pair) else undecided(pair, TOO_LONG)
             for pair in pairs
         ]
 
     def _asked(self, pairs: Sequence[Pair]) -> list[tuple[Outcome, Outcome | None]]:
         """Return what came of each pair, and of the same pair swapped where it was asked about."""
-        rest = self._rests_until - time.monotonic()
-        if rest > 0:
-            raise Unavailable(f"{self._model} gave no answer a moment ago; it is asked again in {rest:.0f} s")
-        sitting = Sitting(time.monotonic() + self._deadline_s)
+        if self.rest.left_s() > 0:
+            raise Unavailable(f"{self.model} gave no answers; it is asked again in {self.rest.left_s():.0f} s")
+        sitting = Sitting(time.monotonic() + self.deadline_s)
         with ThreadPoolExecutor(AT_ONCE, thread_name_prefix="nous-judge") as pool:
             if 2 * len(pairs) <= AT_ONCE:
                 answered = partial(self._answered, sitting=sitting)
@@ -118,12 +128,9 @@ class ClaudeJudge:
             else:
                 outcomes = list(pool.map(partial(self._answered_in_turn, sitting=sitting), pairs))
         failures = [outcome for outcome, _ in outcomes if isinstance(outcome, LLMError)]
-        is_down = len(failures) == len(pairs) and all(failure.kind in OUTAGES for failure in failures)
-        self._failed_in_a_row = self._failed_in_a_row + 1 if is_down else 0
-        if self._failed_in_a_row >= REST_AFTER:
-            self._rests_until = time.monotonic() + self._rest_s
+        self.rest.note(is_down=len(failures) == len(pairs) and OUTAGES.issuperset(each.kind for each in failures))
         if len(failures) == len(pairs):
-            raise Unavailable(f"{self._model} judged none of {len(pairs)} pairs: {failures[0]}")
+            raise Unavailable(f"{self.model} judged none of {len(pairs)} pairs: {failures[0]}")
         return outcomes
 
     def _answered_in_turn(self, pair: Pair, sitting: Sitting) -> tuple[Outcome, Outcome | None]:
@@ -136,12 +143,12 @@ class ClaudeJudge:
     def _answered(self, pair: Pair, sitting: Sitting) -> Outcome:
         """Return the answer about a pair in one order, the fallback's where the model refuses, or why there is none."""
         try:
-            return self._ask(pair, self._model, sitting)
+            return self._ask(pair, self.model, sitting)
         except LLMError as error:
-            if error.kind is not Failure.REFUSED or self._fallback == self._model:
+            if error.kind is not Failure.REFUSED or self.fallback == self.model:
                 return error
         try:
-            return self._ask(pair, self._fallback, sitting)
+            return self._ask(pair, self.fallback, sitting)
         except LLMError as error:
             return error
 
@@ -149,15 +156,15 @@ class ClaudeJudge:
         left_s = sitting.left_s()
         usage = Usage()
         try:
-            reply = self._claude.ask(pair_request(pair, model=model), deadline_s=left_s)
+            reply = self.claude.ask(pair_request(pair, model=model), deadline_s=left_s)
             usage = reply.usage
             answer = read_answer(reply.text)
         except LLMError as error:
-            self._meter(Spent(PURPOSE, model, PROMPT_VERSION, usage + error.usage, error=f"{error.kind}: {error}"))
+            self.meter(Spent(PURPOSE, model, PROMPT_VERSION, usage + error.usage, error=f"{error.kind}: {error}"))
             if error.kind is Failure.QUOTA:
                 sitting.limit = error
             raise
-        self._meter(Spent(PURPOSE, model, PROMPT_VERSION, usage))
+        self.meter(Spent(PURPOSE, model, PROMPT_VERSION, usage))
         return Given(answer, model)
 
 
@@ -180,13 +187,25 @@ def default_judge(*, meter: Meter) -> Judge:
 
     Raises `InvalidInput` for a key or an address nothing can be sent with.
     """
+    return appointed(None)(meter)
+
+
+def appointed(judge: Judge | None) -> Callable[[Meter], Judge]:
+    """Return who judges, by who pays: the judge given, or without one that of `default_judge`, which raises the same.
+
+    All judges it returns share one client, and rest together.
+    """
+    if judge is not None:
+        return lambda _meter: judge
     chosen = settings()
     if not chosen.asks_claude:
-        return OfflineJudge()
-    return ClaudeJudge(
-        claude_of(chosen),
+        return lambda _meter: OfflineJudge()
+    claude, rest = claude_of(chosen), Rest()
+    return lambda meter: ClaudeJudge(
+        claude,
+        meter,
         model=chosen.judge_model,
         fallback=chosen.writer_model,
         deadline_s=chosen.claude_deadline_s,
-        meter=meter,
+        rest=rest,
     )
