@@ -31,6 +31,7 @@ class StoredBatch:
     id: str = field(default_factory=lambda: f"msgbatch_{uuid.uuid4().hex}")
     looks: int = 0
     cancelled_at: datetime | None = None
+    is_expired: bool = False
     ended_at: datetime | None = None
     counts: Counter[str] = field(default_factory=Counter)
     lines: bytes = b""
@@ -44,10 +45,11 @@ class StoredBatch:
         return "canceling" if self.cancelled_at else "in_progress"
 
     def look(self, answered: Answered, *, at: datetime) -> None:
-        """Count a look at the batch, and end it where it was the one after the last in progress."""
-        is_due = bool(self.cancelled_at) or (self.play.looks is not None and self.looks >= self.play.looks)
+        """Count a look at the batch, and end it where it was the one after the last in progress, or a day is over."""
+        is_done = self.play.looks is not None and self.looks >= self.play.looks
         self.looks += 1
-        if is_due:
+        self.is_expired = not is_done and at >= self.created_at + LIFETIME
+        if is_done or self.cancelled_at or self.is_expired:
             self.end(answered, at=at)
 
     def cancel(self, *, at: datetime) -> None:
@@ -61,17 +63,17 @@ class StoredBatch:
                 self._carry_out(answered, at=at)
 
     def _carry_out(self, answered: Answered, *, at: datetime) -> None:
-        results = [self._result(position, answered, at=at) for position in range(len(self.requests))]
+        results = [self._result(position, answered) for position in range(len(self.requests))]
         self.counts = Counter(outcome if outcome in OUTCOMES else "errored" for _, outcome, _ in results)
         self.lines = b"".join(line + b"\n" for line in self._written(results, answered))
         self.ended_at = at
 
-    def _result(self, position: int, answered: Answered, *, at: datetime) -> tuple[str, str, Mapping[str, Any]]:
+    def _result(self, position: int, answered: Answered) -> tuple[str, str, Mapping[str, Any]]:
         custom_id, request = self.requests[position]
         play = self.play.of(position, custom_id, request)
         if self.cancelled_at and position >= self.play.done_before_cancel:
             play = Play(outcome="canceled")
-        elif at >= self.created_at + LIFETIME:
+        elif self.is_expired:
             play = Play(outcome="expired")
         result = answered(request, play)
         return custom_id, result["type"], result

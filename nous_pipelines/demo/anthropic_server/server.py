@@ -27,9 +27,25 @@ PIECES_A_SECOND = 50
 class LocalAnthropic:
     """An Anthropic API on this machine, for as long as its context lasts; it costs nothing and says what it is told.
 
-    >>> with LocalAnthropic() as server:
-    ...     server.play(Play(status=529), Play(text="a second try"))
-    ...     client = anthropic.Anthropic(api_key="any", base_url=server.url)
+    >>> import anthropic
+    >>> question = {"model": "claude-haiku-5-5", "max_tokens": 200, "messages": [{"role": "user", "content": "hello"}]}
+    >>> with LocalAnthropic() as server, anthropic.Anthropic(api_key="any", base_url=server.url) as client:
+    ...     server.play(Play(status=529), Play(text="a second try"), route=Route.MESSAGE)
+    ...     client.messages.create(**question).content[-1].text
+    'a second try'
+
+    What becomes of batches is said for each of them, or for each item:
+
+    >>> with LocalAnthropic() as server, anthropic.Anthropic(api_key="any", base_url=server.url) as client:
+    ...     server.play_batches(BatchPlay(looks=1, items={1: Play(outcome="expired")}, is_shuffled=True))
+    ...     batch = client.messages.batches.create(
+    ...         requests=[{"custom_id": name, "params": question} for name in ("one", "two")]
+    ...     )
+    ...     looks = [client.messages.batches.retrieve(batch.id).processing_status for _ in range(2)]
+    ...     looks, {each.custom_id: each.result.type for each in client.messages.batches.results(batch.id)} == {
+    ...         "one": "succeeded", "two": "expired"
+    ...     }
+    (['in_progress', 'ended'], True)
 
     Without a script it answers properly: `answer` gives the text of a message. `clock` tells the time by which batches
     expire and prompts leave the cache. When the context ends every connection is closed and every thread has ended.
