@@ -1,7 +1,8 @@
 """What Claude is asked about an episode, and the form its answer must have.
 
 The instructions stand in `system` alone. What was said is data: one JSON object inside an element whose name nobody can
-know beforehand, with every angle bracket escaped, so that no text can close it and speak for us.
+know beforehand, with every angle bracket and all that can't be seen escaped, so that no text can close it and speak
+for us.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from nous_online.claude.replies import Failure, LLMError, Request
+from nous_online.claude.thinking import without_thinking
 
 PROMPT_VERSION = "episode-1"
 ELEMENT = "episode"
@@ -37,7 +39,7 @@ Write in the language of the record. Use only what stands in it:
 - Never repeat a password, key, token, code or card number, and leave out the statement that holds it.
 
 The parts of the answer:
-- title: 5 to 10 words that name the episode. No full stop.
+- title: 5 to 10 words that name the episode, in sentence case, without a full stop.
 - summary: one paragraph of 100 to 150 words; for a record of less than 300 words, half its words at most. Who \
 was involved, what was done and why, what was decided, what came of it, what is open. Say who said what by name.
 - line: one sentence of at most 24 words that says the most important thing.
@@ -122,7 +124,7 @@ def write_request(record: Record, *, model: str) -> Request:
     """Return the request that asks `model` to condense one episode."""
     return {
         "model": model,
-        "max_tokens": MAX_TOKENS,
+        **without_thinking(model, max_tokens=MAX_TOKENS),
         "system": [{"type": "text", "text": SYSTEM, "cache_control": {"type": "ephemeral"}}],
         "messages": [{"role": "user", "content": enclosed(record)}],
         "output_config": {"format": {"type": "json_schema", "schema": SCHEMA}},
@@ -133,8 +135,15 @@ def enclosed(record: Record) -> str:
     """Return a record as JSON inside an element with a name of its own."""
     element = f"{ELEMENT}-{secrets.token_hex(8)}"
     known = {name: value for name, value in vars(record).items() if value}
-    escaped = json.dumps(known, ensure_ascii=False, default=list).replace("<", "\\u003c").replace(">", "\\u003e")
-    return f"<{element}>\n{escaped}\n</{element}>"
+    shown = json.dumps(known, ensure_ascii=False, default=list)
+    return f"<{element}>\n{''.join(map(visible, shown))}\n</{element}>"
+
+
+def visible(letter: str) -> str:
+    """Return a character of JSON as it stands, but escaped where it is an angle bracket or can't be seen."""
+    if letter in "<>":
+        return f"\\u{ord(letter):04x}"
+    return letter if letter.isprintable() else json.dumps(letter)[1:-1]
 
 
 def read_answer(text: str) -> Answer:

@@ -73,6 +73,11 @@ WEAK = alternatives(
     "maybe", "perhaps", "might", "could", "would", "probably", "possibly", "not sure", "if", "you", "your", "you're",
     "feel", "feeling", "feels",
 )  # fmt: skip
+INSTRUCTING = alternatives(
+    r"(?:ignore|disregard|forget|override|bypass)\s(?:[\w'-]+\s){0,4}(?:instructions?|prompts?|rules|guidelines)",
+    "new (?:system )?(?:instructions?|prompt):",
+)
+"""What speaks to a model rather than of anything; never carried over by one into a memory."""
 OWN = re.compile(r"\b(?:I|I'(?:m|ve|d|ll)|[Mm]y|[Mm]e|[Mm]yself|[Mm]ine)\b")
 WE = re.compile(r"(?:we|we're|we've|we'd|we'll|our|us)\b", re.IGNORECASE)
 VERBS = alternatives(

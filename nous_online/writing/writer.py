@@ -207,9 +207,9 @@ def lasting(sentence: Sentence) -> float:
 
 
 def budget(detail: str) -> int:
-    """Return how many words the summary of a detail may have: 130, or half of a short one."""
-    half = round(POLICY.summary_share * word_count(detail))
-    return min(POLICY.summary_words, max(POLICY.least_summary_words, half))
+    """Return how many words the summary of a detail may have: 130, or a share of a short one past its opening."""
+    share = round(POLICY.summary_share * (word_count(detail) - POLICY.opening_words))
+    return min(POLICY.summary_words, max(POLICY.least_summary_words, share))
 
 
 def fact_draft(found: Durable) -> FactDraft:

@@ -1,0 +1,150 @@
+"""Whether what a model wrote stands on what it was shown: quotations word for word, every name, number and date."""
+# ruff: noqa: RUF001 — typographic quotes are what is straightened
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+
+from nous_online.pairs.guards import negations, same_date, same_number
+from nous_online.pairs.lexicon import FUNCTION_WORDS
+from nous_online.pairs.reading import Date, Number, Reading, read, stem
+from nous_online.writing.lexrank import content_words, word_count
+from nous_online.writing.sentences import sentences_of, split
+
+LEAST_QUOTE = 3
+"""Words; "Yes, please." is evidence of anything."""
+LEAST_SHARED = 0.3
+"""Share of a statement's content words that its evidence has: the rest may be names in place of pronouns."""
+
+_QUOTES = str.maketrans({"‘": "'", "’": "'", "“": '"', "”": '"'})
+_DIGITS = re.compile(r"\d+(?:[.,:]\d+)*")
+_WORD = re.compile(r"[^\W\d_][\w'’]*")
+_OPENING = (":", ";", '"', "—", "–")
+_POSSESSIVE = re.compile(r"['’](?:s|S)?$")
+
+
+@dataclass(frozen=True)
+class Source:
+    """A text that others are drawn from, with its words in small letters and its figures taken apart."""
+
+    text: str
+    words: frozenset[str]
+    numbers: tuple[Number, ...]
+    values: frozenset[float]
+    dates: tuple[Date, ...]
+    times: frozenset[int]
+
+
+def source_of(*texts: str) -> Source:
+    """Return what can be drawn from texts."""
+    whole = squeezed("\n".join(texts))
+    readings = [read(piece) for text in texts for piece in pieces(text)]
+    numbers = tuple(dict.fromkeys(number for reading in readings for number in reading.numbers))
+    dates = tuple(dict.fromkeys(date for reading in readings for date in reading.dates))
+    told = {number.bare for number in numbers} | {float(each) for reading in readings for each in reading.ordinals}
+    parts = {float(part) for date in dates for part in (date.year, date.month, date.day) if part}
+    return Source(
+        text=whole,
+        words=frozenset(map(bare, _WORD.findall(whole))),
+        numbers=numbers,
+        values=frozenset(told | parts | set(values_in(whole))),
+        dates=dates,
+        times=frozenset[int]().union(*(reading.times for reading in readings)),
+    )
+
+
+def pieces(text: str) -> Iterator[str]:
+    """Yield a text in pieces short enough to be read whole, each with who says it."""
+    for sentence in sentences_of(text):
+        yield sentence.text
+        if sentence.speaker:
+            yield sentence.speaker
+
+
+def squeezed(text: str) -> str:
+    """Return a text with single spaces and straight quotation marks."""
+    return " ".join(text.translate(_QUOTES).split())
+
+
+def bare(word: str) -> str:
+    """Return a word in small letters without a possessive ending."""
+    return _POSSESSIVE.sub("", word).casefold()
+
+
+def values_in(text: str) -> Iterator[float]:
+    """Yield the values of all runs of digits: "4,200" is 4200, and each part of "9:30" counts."""
+    for run in _DIGITS.findall(text):
+        parts = [run.replace(",", ""), *re.split("[.,:]", run)]
+        yield from (float(part) for part in parts if re.fullmatch(r"\d{1,300}(?:\.\d+)?", part))
+
+
+def is_quoted(quote: str, source: Source) -> bool:
+    """Tell whether a quotation of three words or more stands in the source, but for white space and quotation marks."""
+    words = squeezed(quote)
+    return word_count(words) >= min(LEAST_QUOTE, word_count(source.text)) and words in source.text
+
+
+def invented(text: str, source: Source) -> tuple[str, ...]:
+    """Return the names, numbers, dates and times of a text that its source has not, as they stand in the text."""
+    found = [each for sentence in split(squeezed(text)) for each in invented_in(sentence, source)]
+    return tuple(dict.fromkeys(found))
+
+
+def invented_in(sentence: str, source: Source) -> Iterator[str]:
+    """Yield what one sentence says in checkable terms and its source does not."""
+    reading = read(sentence)
+    yield from (name for name in names_in(sentence, reading) if bare(name) not in source.words)
+    yield from (each for each in sorted(reading.identifiers) if each not in source.text.casefold())
+    yield from figures_beyond(sentence, reading, source)
+
+
+def names_in(sentence: str, reading: Reading) -> Iterator[str]:
+    """Yield the words with a capital letter; one that opens a clause only when it can be nothing but a name."""
+    for match in _WORD.finditer(sentence):
+        word = match.group()
+        before = sentence[: match.start()].rstrip(" '(")
+        opens = word[0].isupper() and (not before or before.endswith(_OPENING))
+        if word != word.lower() and bare(word) not in FUNCTION_WORDS and (not opens or word in reading.names):
+            yield word
+
+
+def figures_beyond(sentence: str, reading: Reading, source: Source) -> Iterator[str]:
+    """Yield the numbers, dates and times of a sentence that its source does not state."""
+    yield from (run for run in _DIGITS.findall(sentence) if not source.values.issuperset(values_in(run)))
+    yield from (number.shown for number in reading.numbers if not is_stated(number, source))
+    yield from (str(date) for date in reading.dates if not any(same_date(date, other) for other in source.dates))
+    yield from (f"{each // 60}:{each % 60:02}" for each in sorted(reading.times - source.times))
+
+
+def is_stated(number: Number, source: Source) -> bool:
+    """Tell whether a source states a number, in its unit where the number has one."""
+    if any(same_number(number, other) for other in source.numbers):
+        return True
+    return number.dimension is None and number.bare in source.values
+
+
+def follows(statement: str, evidence: str) -> bool:
+    """Tell whether a statement may be drawn from its evidence: same words, same figures, denied where that is."""
+    reading = read(statement)
+    is_denied_alike = negations(reading) % 2 == negations(read(evidence)) % 2
+    is_exact = not any(figures_beyond(statement, reading, source_of(evidence)))
+    return is_denied_alike and is_exact and is_about(statement, evidence)
+
+
+def is_about(statement: str, evidence: str) -> bool:
+    """Tell whether evidence speaks of what a statement speaks of."""
+    own = content_stems(statement)
+    return len(own & content_stems(evidence)) >= LEAST_SHARED * len(own)
+
+
+def content_stems(text: str) -> frozenset[str]:
+    """Return what a text is about: the stems of its content words, pairs of letters in a script without spaces."""
+    return frozenset(part for word in content_words(text) for part in parts_of(word))
+
+
+def parts_of(word: str) -> Iterable[str]:
+    """Return the stem of a word, or the pairs of its letters where words are not told apart by spaces."""
+    return (stem(word),) if word_count(word) == 1 else map("".join, pairwise(word))
