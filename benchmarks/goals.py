@@ -86,5 +86,7 @@ GOALS: dict[str, dict[str, Goal]] = {
         "incremental_over_full_ratio": at_most(0.10),
         "second_run_changes": at_most(0),
     },
+    "cost": {"batch_over_online_ratio": at_most(0.55), "unmetered_requests": at_most(0)},
+    "summary": {"rouge1_minus_lead3": at_least(4)},
     "lifecycle": {"answers_findable_after_over_before_ratio": at_least(1)},
 }

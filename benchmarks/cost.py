@@ -1,0 +1,199 @@
+"""What Claude costs a night: dollars and requests for a thousand facts, and what batches save over asking at once.
+
+Nobody is paid for it: an API on this machine counts the tokens, the price list says what they cost.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from benchmarks.drawn_nights import add_facts, fill
+from nous_online import postgres
+from nous_online.claude.client import claude_of
+from nous_online.claude.metering import meter_of
+from nous_online.claude.prices import PRICES_AS_OF, cost_of
+from nous_online.claude.replies import Request, Usage
+from nous_online.claude.spending import Spent
+from nous_online.database import Database, prepare
+from nous_online.settings import settings
+from nous_pipelines.batches.second_judge import SecondJudge
+from nous_pipelines.costs import Cost, Dimension, costs_of
+from nous_pipelines.demo.anthropic_server import MODELS, LocalAnthropic, Route
+from nous_pipelines.demo.anthropic_server.counting import CHARACTERS_A_TOKEN
+from nous_pipelines.nights import last_night
+from nous_pipelines.running import NightOptions, run_night
+
+FACTS, QUICK_FACTS = 1_000, 200
+NEWS_SHARE = 0.1
+AGENT = "aria"
+POLICY = {"max_leaving_share": 1.0, "max_leaving_count": 1e6}
+"""A first night over an import changes more than a usual one may; its operator says so."""
+CLAUDE_CHARACTERS_A_TOKEN = 2.5
+"""Of the tokenizer since Opus 4.7: a million tokens are about two and a half million characters (Anthropic's pages of
+the models, October 2026). The local API counts more characters to a token, so that its dollars are scaled."""
+SCALE = CHARACTERS_A_TOKEN / CLAUDE_CHARACTERS_A_TOKEN
+LEAST_CACHED_TOKENS = 512
+"""Of a prompt that claude-haiku-5-5 keeps (its page, October 2026)."""
+JUDGED_BY = "select count(*) from heart.judgements where model = %s"
+COLLECT_S, ASK_S = 60.0, 10.0
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What two nights and the same requests at once came to; `sent` is what reached the API."""
+
+    first: Cost
+    second: Cost
+    online: Cost
+    sent: int
+    pairs: int
+
+
+def run(*, data: Path, quick: bool) -> dict[str, Any]:
+    """Draw a store, run its first night and one with news against the local API, then ask the same without a batch."""
+    facts = QUICK_FACTS if quick else FACTS
+    with tempfile.TemporaryDirectory(prefix="nous-cost-") as folder:
+        home = Path(folder) / "home"
+        try:
+            url = postgres.ensure(home).dsn()
+            found = measured(url, home, facts)
+        finally:
+            postgres.stop(home)
+            shutil.rmtree(postgres.data_directory(home), ignore_errors=True)  # root's data lie outside the folder
+    return described(found, facts)
+
+
+def caching(models: Sequence[Any]) -> list[Any]:
+    """Return the models with the least cached prompt of the judge as its page says."""
+    judge = settings().judge_model
+    return [replace(each, least_cached_tokens=LEAST_CACHED_TOKENS) if each.id == judge else each for each in models]
+
+
+@contextmanager
+def local_api() -> Generator[LocalAnthropic]:
+    """Yield an API on this machine that this process asks, with nothing in its cache."""
+    with LocalAnthropic(models=caching(MODELS)) as server, asking(server.url):
+        yield server
+
+
+@contextmanager
+def asking(url: str) -> Generator[None]:
+    """Let this process ask Claude at an address, without a proxy or a price list of its own."""
+    wanted = {"ANTHROPIC_API_KEY": "local", "ANTHROPIC_BASE_URL": url, "NOUS_JUDGE": "claude", "no_proxy": "127.0.0.1"}
+    before = {name: os.environ.get(name) for name in (*wanted, "NOUS_PRICES")}
+    os.environ.pop("NOUS_PRICES", None)
+    os.environ.update(wanted)
+    settings.cache_clear()
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            os.environ.pop(name, None)
+            os.environ.update({name: value} if value is not None else {})
+        settings.cache_clear()
+
+
+def measured(url: str, home: Path, facts: int) -> Measured:
+    """Run both nights, each collected, and ask every question of the first night again, at once and one by one."""
+    second = last_night(datetime.now(UTC))
+    first, online = second - timedelta(days=1), second + timedelta(days=1)
+    prepare(url)
+    fill(url, {AGENT: facts}, episodes=0, night=first)
+    database = Database(url, role="nous_night")
+    try:
+        with local_api() as api:
+            collected_night(first, url, home, database)
+            questions = batched(api)
+            add_facts(url, {AGENT: facts}, share=NEWS_SHARE, night=second)
+            collected_night(second, url, home, database)
+            sent = len(batched(api))
+        with local_api() as other:  # of another cache: the first question pays for writing it, as in the batch
+            ask_at_once(questions, database, online)
+            sent += len(other.asked(Route.MESSAGE))
+        nights = [spent_on(night, database) for night in (first, second, online)]
+        return Measured(*nights, sent=sent, pairs=pairs_judged(database))
+    finally:
+        database.close()
+
+
+def collected_night(night: date, url: str, home: Path, database: Database) -> None:
+    """Run a night, then bring home what it asked; a night that fails stops the benchmark."""
+    from dagster import DagsterInstance
+
+    with DagsterInstance.ephemeral() as instance:
+        outcome = run_night(night, NightOptions(url, home, policy=POLICY), instance=instance)
+    second_judge = SecondJudge.of(settings())
+    assert outcome.is_success, outcome.failures
+    assert second_judge is not None
+    troubles = second_judge.look(database, home, seconds=COLLECT_S).troubles
+    assert not troubles, troubles
+
+
+def batched(server: LocalAnthropic) -> list[Request]:
+    """Return every request that came in a batch."""
+    return [item["params"] for body in server.asked(Route.CREATE_BATCH) for item in body["requests"]]
+
+
+def ask_at_once(questions: Sequence[Request], database: Database, night: date) -> None:
+    """Ask the same one by one, without a batch, and meter it under a night of its own."""
+    claude, meter = claude_of(settings()), meter_of(database, AGENT, night)
+    for question in questions:
+        meter(Spent("judge", question["model"], "", claude.ask(question, deadline_s=ASK_S).usage))
+
+
+def spent_on(night: date, database: Database) -> Cost:
+    """Return what was metered for a night."""
+    found = costs_of(database, [Dimension.NIGHT], first=night, last=night)
+    return found[0] if found else Cost(night, None, None, None, None, 0, 0, 0, 0, 0, 0, 0, 0.0, 0.0)
+
+
+def pairs_judged(database: Database) -> int:
+    """Return how many pairs Claude has given a verdict about."""
+    with database.transaction() as connection:
+        rows = connection.execute(JUDGED_BY, [settings().judge_model]).fetchall()
+    return rows[0][0]
+
+
+def described(found: Measured, facts: int) -> dict[str, Any]:
+    """Put what was measured together."""
+    first, second, online = found.first, found.second, found.online
+    model, thousands = settings().judge_model, facts / 1000
+    usage = Usage(first.input_tokens, first.output_tokens, first.cache_read_tokens, first.cache_write_tokens)
+    uncached = Usage(first.tokens - first.output_tokens, first.output_tokens)
+    return {
+        "metrics": {
+            "usd_per_1k_facts_first_night": first.usd * SCALE / thousands,
+            "usd_per_1k_facts_second_night": second.usd * SCALE / thousands,
+            "requests_per_1k_facts": first.requests / thousands,
+            "batch_over_online_ratio": first.usd / online.usd,
+            "unmetered_requests": found.sent - first.requests - second.requests - online.requests,
+        },
+        "peers": {
+            "usd_per_1k_facts_online": online.usd * SCALE / thousands,
+            "batch_over_online_ratio_no_cache_at_all": cost_of(model, uncached, is_batch=True)
+            / cost_of(model, uncached, is_batch=False),
+            "batch_over_online_ratio_cache_online_only": cost_of(model, uncached, is_batch=True)
+            / cost_of(model, usage, is_batch=False),
+            "requests_second_night": second.requests,
+            "pairs_judged_by_claude": found.pairs,
+            "tokens_from_cache_share": first.cache_read_tokens / first.tokens,
+        },
+        "notes": [
+            f"{facts:,} drawn facts, 3 % repeats, 1 % new values; {NEWS_SHARE:.0%} news before the second night",
+            f"{model} at the prices of {PRICES_AS_OF}; an API on this machine counts {CHARACTERS_A_TOKEN} characters"
+            f" to a token, dollars are scaled to the {CLAUDE_CHARACTERS_A_TOKEN} that its maker names",
+            "a pair is asked about in both orders, and each batch holds pairs whose verdict is known besides",
+            "online: the very requests of the first night, one by one. Both find the instructions in the cache but for"
+            " the first question; Anthropic promises that online, and in a batch only tries: see the peers",
+            "a batch that finds nothing in the cache costs what `…_cache_online_only` says beside one question after"
+            " the other, and half (`…_no_cache_at_all`) beside questions more than five minutes apart",
+        ],
+    }
