@@ -108,20 +108,20 @@ def outcome_of(line: bytes) -> tuple[str | None, Outcome]:
 
 def result_outcome(result: Mapping[str, Any]) -> Outcome:
     """Return what the result of one request says."""
-    kind = result.get("type")
+    kind = str(result.get("type"))
     if kind == "succeeded":
         return message_outcome(fields(result.get("message")))
     if kind == "errored":
         return error_outcome(fields(result.get("error")))
     if kind in {"expired", "canceled"}:
-        return Outcome(Fate.LOST, str(kind))
-    return Outcome(Fate.UNKNOWN, said(repr(kind)))
+        return Outcome(Fate.LOST, kind)
+    return Outcome(Fate.UNKNOWN, said(kind))
 
 
 def error_outcome(error: Mapping[str, Any]) -> Outcome:
     """Return whether a request that failed may succeed later."""
     inner = fields(error.get("error")) or error
-    kind = inner.get("type")
+    kind = str(inner.get("type"))
     return Outcome(Fate.INVALID if kind in PERMANENT else Fate.LOST, said(f"{kind}: {inner.get('message')}"))
 
 

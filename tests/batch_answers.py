@@ -1,0 +1,64 @@
+"""What the local server says in tests of batches: right to every canary, and to a pair what the test wrote down."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from nous_online.claude.pair_prompt import pair_request
+from nous_online.claude.replies import Request
+from nous_online.claude.verdicts import CANARIES
+from nous_pipelines.demo.anthropic_server.answers import objects_in
+
+Texts = tuple[str, str]
+MODEL = "claude-haiku-5-5"
+PREFERRED = ("compatible", "unsure", "updates", "same", "contradicts")
+
+
+def shown_texts(request: Request) -> Texts:
+    """Return both statements of a request, in the order it shows them."""
+    pair = next(each for each in objects_in(request) if {"a", "b"} <= set(each))
+    return pair["a"]["text"], pair["b"]["text"]
+
+
+def answer_json(verdict: str, *, later: str | None = None, confidence: float = 0.95, **changes: Any) -> str:
+    """Return an answer in the form that is asked for."""
+    said = {"slot": None, "later": later, "reason": "So says the test.", "verdict": verdict, "confidence": confidence}
+    return json.dumps({**said, **changes})
+
+
+def later_shown(request: Request) -> str | None:
+    """Return which statement of a request says it was stated later."""
+    pair = next(each for each in objects_in(request) if {"a", "b"} <= set(each))
+    moments = [pair[side]["stated_at"] for side in ("a", "b")]
+    if None in moments or moments[0] == moments[1]:
+        return None
+    return "a" if moments[0] > moments[1] else "b"
+
+
+RIGHT = {
+    shown_texts(pair_request(canary.pair, model=MODEL)): next(v for v in PREFERRED if v in set(canary.allowed))
+    for canary in CANARIES
+}
+"""A right answer to each canary; those of equal words differ in their order alone, which the answer allows for."""
+
+
+def is_canary(request: Request) -> bool:
+    """Tell whether a request asks about a canary."""
+    return shown_texts(request) in RIGHT
+
+
+def answering(verdicts: Mapping[Texts, str], *, otherwise: str = "unsure") -> Callable[[Request], str]:
+    """Return what answers pairs of texts in either order as they are written down."""
+
+    def answer(request: Request) -> str:
+        first, second = shown_texts(request)
+        later = later_shown(request)
+        if is_canary(request):
+            verdict = "contradicts" if later is None and RIGHT[first, second] == "updates" else RIGHT[first, second]
+        else:
+            verdict = verdicts.get((first, second)) or verdicts.get((second, first)) or otherwise
+        return answer_json(verdict, later=later)
+
+    return answer
