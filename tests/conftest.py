@@ -21,10 +21,12 @@ from nous_online.pairs.judging import Judgement, Pair, Verdict
 from nous_online.writing.writer import CensorDraft, Draft, FactDraft, Told
 
 STARTS_PROCESSES = (
+    "test_anthropic_server_answers",
     "test_postgres_",
     "test_house",
     "test_background",
     "test_demo",
+    "test_no_real_api",
     "test_cli",
     "test_benchmarks",
     "test_schedule",

@@ -4,27 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
 import anthropic
 import httpx2
 import pytest
+from local_api import HAIKU, NOW, Clock, client_of, question
 
 from nous_pipelines.demo.anthropic_server import BatchPlay, LocalAnthropic, Play, Route
-
-HAIKU = "claude-haiku-5-5"
-NOW = datetime(2026, 11, 22, 3, tzinfo=UTC)
-
-
-class Clock:
-    """A clock that a test moves."""
-
-    def __init__(self) -> None:
-        self.now = NOW
-
-    def __call__(self) -> datetime:
-        return self.now
 
 
 @pytest.fixture
@@ -40,16 +28,12 @@ def local(clock: Clock) -> Iterator[LocalAnthropic]:
 
 @pytest.fixture
 def client(local: LocalAnthropic) -> Iterator[anthropic.Anthropic]:
-    with anthropic.Anthropic(api_key="any", base_url=local.url, max_retries=0, timeout=5) as opened:
+    with client_of(local) as opened:
         yield opened
 
 
 def item(custom_id: str, **more: Any) -> dict[str, Any]:
-    request = {"model": HAIKU, "max_tokens": 50, "thinking": {"type": "disabled"}}
-    return {
-        "custom_id": custom_id,
-        "params": request | {"messages": [{"role": "user", "content": custom_id}]} | more,
-    }
+    return {"custom_id": custom_id, "params": question(custom_id or "nameless", **more)}
 
 
 def created(client: anthropic.Anthropic, names: Sequence[str] = ("a", "b", "c")) -> str:
@@ -276,10 +260,10 @@ def test_a_play_holds_for_one_batch_and_the_last_for_all_that_follow(
 
 
 def test_items_of_a_batch_share_the_cache_one_after_the_other(client: anthropic.Anthropic) -> None:
-    rules = [{"type": "text", "text": "r" * 4 * 4096, "cache_control": {"type": "ephemeral"}}]
+    rules = [{"type": "text", "text": "r" * 4 * 512, "cache_control": {"type": "ephemeral"}}]
     batch_id = client.messages.batches.create(requests=[item(name, system=rules) for name in "abc"]).id
 
     usages = [result.message.usage for result in outcomes(client, batch_id).values()]
 
-    assert [each.cache_creation_input_tokens for each in usages] == [4096, 0, 0]
-    assert [each.cache_read_input_tokens for each in usages] == [0, 4096, 4096]
+    assert [each.cache_creation_input_tokens for each in usages] == [512, 0, 0]
+    assert [each.cache_read_input_tokens for each in usages] == [0, 512, 512]

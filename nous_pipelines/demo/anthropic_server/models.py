@@ -72,7 +72,7 @@ def released(year: int, month: int, day: int) -> datetime:
 
 
 MODELS = (
-    Model("claude-haiku-5-5", "haiku", released(2026, 10, 7), least_cached_tokens=4096),
+    Model("claude-haiku-5-5", "haiku", released(2026, 10, 7), least_cached_tokens=512),
     Model("claude-sonnet-5-5", "sonnet", released(2026, 9, 15), thinking=("adaptive", "between_tools")),
     Model("claude-opus-5-5", "opus", released(2026, 8, 20), least_cached_tokens=512),
     Model(

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from socketserver import TCPServer
 from typing import Any, cast
 
 from nous_online.claude.replies import Request
@@ -137,6 +138,11 @@ class Listener(ThreadingHTTPServer):
         self.closing = threading.Event()
         self._open: set[socket.socket] = set()
         super().__init__((HOST, port), Exchange)
+
+    def server_bind(self) -> None:
+        """Bind without asking a resolver for the name of this machine, as an HTTP server otherwise does."""
+        TCPServer.server_bind(self)
+        self.server_name, self.server_port = HOST, self.socket.getsockname()[1]
 
     def get_request(self) -> tuple[Any, Any]:
         """Accept a connection and keep it, to be able to close it."""
