@@ -5,15 +5,14 @@ from __future__ import annotations
 import json
 import logging
 import socket
-import threading
 import time
 import traceback
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from typing import Any
 
 import pytest
+from endless_server import speaking
 
 from nous_online.claude.client import Claude, claude_of
 from nous_online.claude.replies import Failure, LLMError, Reply, Usage
@@ -270,31 +269,6 @@ def test_a_call_ends_by_its_deadline_whatever_the_server_does(play: Play, server
 
     assert time.monotonic() - began < 0.5 + GRACE_S
     assert error.kind is Failure.TRANSIENT
-
-
-@contextmanager
-def speaking(*pieces: bytes, pause_s: float) -> Iterator[tuple[str, threading.Event]]:
-    """A server that sends pieces one after the other, the last one for ever, and tells when it was hung up on."""
-    listener, hung_up = socket.create_server(("127.0.0.1", 0)), threading.Event()
-
-    def serve() -> None:
-        connection, _ = listener.accept()
-        with connection:
-            connection.recv(65_536)
-            try:
-                for piece in (*pieces, *[pieces[-1]] * 1000):
-                    connection.sendall(piece)
-                    time.sleep(pause_s)
-            except OSError:
-                hung_up.set()
-
-    thread = threading.Thread(target=serve)
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{listener.getsockname()[1]}", hung_up
-    finally:
-        thread.join()
-        listener.close()
 
 
 ENDLESS = {

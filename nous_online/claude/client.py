@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlsplit
 
-from nous_online.claude.failures import failure_of, late, pause_before
+from nous_online.claude.failures import failure_of, late, pause_after
 from nous_online.claude.lines import Line, Lines
 from nous_online.claude.reading import reply_of, said
 from nous_online.claude.replies import Failure, LLMError, Reply, Request
@@ -79,7 +79,7 @@ class Claude:
                     return work(line.client, deadline.remaining())
                 except Exception as error:  # encoders and transports raise far more than one tree
                     failure = failure_of(error, host=self._host, key=self._key)
-                    pause = pause_before(attempt + 1, error, failure)
+                    pause = pause_after(attempt, error, failure)
                 is_late = pause is not None and time.monotonic() + pause + LEAST_S > deadline.began + deadline.seconds
                 if pause is None or is_late or attempt == attempts:
                     raise failure  # out here it carries along no exception that holds the headers, and in them the key

@@ -49,8 +49,8 @@ def late(host: str, deadline_s: float) -> LLMError:
     return LLMError(f"{told}; ask again later, or allow more in NOUS_CLAUDE_DEADLINE_S", Failure.TRANSIENT)
 
 
-def pause_before(attempt: int, error: Exception, failure: LLMError) -> float | None:
-    """Return the seconds to wait before attempt number `attempt`, the first being 0; None when it is not worth one."""
+def pause_after(attempt: int, error: Exception, failure: LLMError) -> float | None:
+    """Return the seconds to wait after attempt number `attempt`, from 1, failed; None when another one is no use."""
     import httpx
 
     if failure.kind is not Failure.TRANSIENT or isinstance(error, DeadlineExceeded):
