@@ -8,10 +8,13 @@ import sys
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime
 
 import psycopg
 
 from nous_online import postgres
+from nous_online.claude.client import claude_of
+from nous_online.claude.preflight import checked_model
 from nous_online.database import CONNECT_TIMEOUT_S
 from nous_online.errors import NousError, Unavailable, Unsupported
 from nous_online.heart import default_embedder
@@ -36,9 +39,11 @@ class Check:
 
 
 def checks() -> Iterator[Check]:
-    """Yield one check after the other; nothing is started, and nothing changed."""
+    """Yield one check after the other, of Claude too where it is asked; nothing is started, and nothing changed."""
     for name, look in LOOKS.items():
         yield checked(name, look)
+    if settings().asks_claude:
+        yield checked("claude", look_at_claude)
 
 
 def checked(name: str, look: Callable[[], str]) -> Check:
@@ -111,6 +116,15 @@ def look_at_isolation() -> str:
         connection.execute(SQL["take_role"], ["nous_app"])
         require_isolation(connection)
     return "every agent sees what is its own"
+
+
+def look_at_claude() -> str:
+    """Look up both models in the catalogue of the key: the judge's, which has to take batches too, and the writer's."""
+    claude, chosen = claude_of(settings()), settings()
+    judge = checked_model(claude, chosen.judge_model, for_batches=True)
+    writer = checked_model(claude, chosen.writer_model, for_batches=False)
+    warnings = {warning for facts in (judge, writer) if (warning := facts.warning(datetime.now(UTC)))}
+    return "; ".join([f"{judge.id} judges, {writer.id} writes", *sorted(warnings)])
 
 
 @contextmanager
