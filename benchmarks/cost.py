@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.drawn_nights import add_facts, fill
+from benchmarks.night import with_database
 from nous_online import postgres
 from nous_online.claude.client import claude_of
 from nous_online.claude.metering import meter_of
@@ -23,11 +24,14 @@ from nous_online.claude.prices import PRICES_AS_OF, cost_of
 from nous_online.claude.replies import Request, Usage
 from nous_online.claude.spending import Spent
 from nous_online.database import Database, prepare
+from nous_online.domain import FactDetails
+from nous_online.heart import Heart
 from nous_online.settings import settings
 from nous_pipelines.batches.second_judge import SecondJudge
 from nous_pipelines.costs import Cost, Dimension, costs_of
 from nous_pipelines.demo.anthropic_server import MODELS, LocalAnthropic, Route
 from nous_pipelines.demo.anthropic_server.counting import CHARACTERS_A_TOKEN
+from nous_pipelines.demo.history import history
 from nous_pipelines.nights import last_night
 from nous_pipelines.running import NightOptions, run_night
 
@@ -43,7 +47,7 @@ SCALE = CHARACTERS_A_TOKEN / CLAUDE_CHARACTERS_A_TOKEN
 LEAST_CACHED_TOKENS = 512
 """Of a prompt that claude-haiku-5-5 keeps (its page, October 2026)."""
 JUDGED_BY = "select count(*) from heart.judgements where model = %s"
-COLLECT_S, ASK_S = 60.0, 10.0
+COLLECT_S, ASK_S, LEARN_S = 60.0, 10.0, 120.0
 
 
 @dataclass(frozen=True)
@@ -57,6 +61,14 @@ class Measured:
     pairs: int
 
 
+@dataclass(frozen=True)
+class Dense:
+    """What the first night of a history full of look-alikes came to."""
+
+    cost: Cost
+    facts: int
+
+
 def run(*, data: Path, quick: bool) -> dict[str, Any]:
     """Draw a store, run its first night and one with news against the local API, then ask the same without a batch."""
     facts = QUICK_FACTS if quick else FACTS
@@ -65,10 +77,11 @@ def run(*, data: Path, quick: bool) -> dict[str, Any]:
         try:
             url = postgres.ensure(home).dsn()
             found = measured(url, home, facts)
+            dense = dense_history(with_database(url, "dense"), home)
         finally:
             postgres.stop(home)
             shutil.rmtree(postgres.data_directory(home), ignore_errors=True)  # root's data lie outside the folder
-    return described(found, facts)
+    return described(found, dense, facts)
 
 
 def caching(models: Sequence[Any]) -> list[Any]:
@@ -124,6 +137,30 @@ def measured(url: str, home: Path, facts: int) -> Measured:
         database.close()
 
 
+def dense_history(url: str, home: Path) -> Dense:
+    """Run the first night of the demo's history: English, written by hand to hold look-alikes."""
+    night = last_night(datetime.now(UTC))
+    entries = [fact_of(record) for record in history(until=night) if record["kind"] == "fact"]
+    database, night_database = Database(url), Database(url, role="nous_night")
+    try:
+        heart = Heart.open(AGENT, database=database, works_in_background=False)
+        heart.learn_deferred(entries, deadline_s=LEARN_S)
+        with local_api():
+            collected_night(night, url, home, night_database)
+        return Dense(spent_on(night, night_database), len(entries))
+    finally:
+        database.close()
+        night_database.close()
+
+
+def fact_of(record: dict[str, Any]) -> tuple[str, FactDetails]:
+    """Return a fact of the demo's history as `learn_deferred` takes it."""
+    details: FactDetails = {"learned_at": datetime.fromisoformat(record["learned_at"])}
+    if "subject" in record:
+        details["subject"] = record["subject"]
+    return record["content"], details
+
+
 def collected_night(night: date, url: str, home: Path, database: Database) -> None:
     """Run a night, then bring home what it asked; a night that fails stops the benchmark."""
     from dagster import DagsterInstance
@@ -162,7 +199,7 @@ def pairs_judged(database: Database) -> int:
     return rows[0][0]
 
 
-def described(found: Measured, facts: int) -> dict[str, Any]:
+def described(found: Measured, dense: Dense, facts: int) -> dict[str, Any]:
     """Put what was measured together."""
     first, second, online = found.first, found.second, found.online
     model, thousands = settings().judge_model, facts / 1000
@@ -182,6 +219,8 @@ def described(found: Measured, facts: int) -> dict[str, Any]:
             / cost_of(model, uncached, is_batch=False),
             "batch_over_online_ratio_cache_online_only": cost_of(model, uncached, is_batch=True)
             / cost_of(model, usage, is_batch=False),
+            "usd_per_1k_dense_facts": dense.cost.usd * SCALE / dense.facts * 1000,
+            "requests_per_1k_dense_facts": dense.cost.requests / dense.facts * 1000,
             "requests_second_night": second.requests,
             "pairs_judged_by_claude": found.pairs,
             "tokens_from_cache_share": first.cache_read_tokens / first.tokens,
@@ -191,6 +230,7 @@ def described(found: Measured, facts: int) -> dict[str, Any]:
             f"{model} at the prices of {PRICES_AS_OF}; an API on this machine counts {CHARACTERS_A_TOKEN} characters"
             f" to a token, dollars are scaled to the {CLAUDE_CHARACTERS_A_TOKEN} that its maker names",
             "a pair is asked about in both orders, and each batch holds pairs whose verdict is known besides",
+            f"dense: the first night of the demo's {dense.facts} facts, written by hand to be mistaken for each other",
             "online: the very requests of the first night, one by one. Both find the instructions in the cache but for"
             " the first question; Anthropic promises that online, and in a batch only tries: see the peers",
             "a batch that finds nothing in the cache costs what `…_cache_online_only` says beside one question after"
