@@ -75,19 +75,21 @@ class Heart(
         """
         from nous_online.claude.judge import appointed
         from nous_online.claude.metering import meter_of
+        from nous_online.claude.writer import commissioned
 
         name = checked_agent(agent_id)
-        judge_for = appointed(judge)
         offered = [each for each in (embedder, next_embedder) if each is not None]
         embedder = embedder or default_embedder()
+        judge_for, writer_for = appointed(judge), commissioned(writer, embedder)
         place = database or Database(open_url())
+        meter = meter_of(place, name)
         heart = cls(
             Agent(
                 id=name,
                 database=place,
                 embedder=embedder,
-                judge=judge_for(meter_of(place, name)),
-                writer=writer or default_writer(embedder),
+                judge=judge_for(meter),
+                writer=writer_for(meter),
                 policy=policy or LearnPolicy(),
                 deadline_s=settings().deadline_s if deadline_s is None else deadline_s,
                 embedder_of=among(offered) if offered else embedder_of,
@@ -95,14 +97,18 @@ class Heart(
             owns_database=database is None,
             works_in_background=works_in_background,
         )
+        return heart._registered()
+
+    def _registered(self) -> Self:
+        """Make the agent known, and begin with what an earlier process left to be done."""
         try:
-            heart.agent = register(heart.agent)
-            if works_in_background and has_work(heart.agent, heart.agent.deadline(None)):
-                heart.agent.awake.set()
+            self.agent = register(self.agent)
+            if self._rest is not None and has_work(self.agent, self.agent.deadline(None)):
+                self.agent.awake.set()
         except BaseException:
-            heart.close()
+            self.close()
             raise
-        return heart
+        return self
 
     @across_moves
     def work(self, *, deadline_s: float | None = None) -> Worked:
@@ -128,13 +134,6 @@ class Heart(
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-
-def default_writer(embedder: Embedder) -> Writer:
-    """Return the writer that needs nothing but the embedder."""
-    from nous_online.writing.writer import OfflineWriter
-
-    return OfflineWriter(embedder)
 
 
 def default_embedder() -> Embedder:

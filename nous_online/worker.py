@@ -159,18 +159,19 @@ class Staff:
     app: Database
     embedder: Embedder
     judge_for: Callable[[Meter], Judge]
-    writer: Writer
+    writer_for: Callable[[Meter], Writer]
 
     def agent(self, agent_id: str) -> Agent:
         """Return one agent to work for, which pays for what is asked of Claude for it."""
         from nous_online.claude.metering import meter_of
 
+        meter = meter_of(self.app, agent_id)
         return Agent(
             id=agent_id,
             database=self.app,
             embedder=self.embedder,
-            judge=self.judge_for(meter_of(self.app, agent_id)),
-            writer=self.writer,
+            judge=self.judge_for(meter),
+            writer=self.writer_for(meter),
             policy=LearnPolicy(),
             deadline_s=POLICY.pass_s,
         )
@@ -228,16 +229,17 @@ def staff(
     Raises what opening a database raises, and `InvalidInput` when the key for Claude is no key.
     """
     from nous_online.claude.judge import appointed
-    from nous_online.heart import default_embedder, default_writer
+    from nous_online.claude.writer import commissioned
+    from nous_online.heart import default_embedder
 
-    judge_for = appointed(judge)
-    place = url or open_url()
     embedder = embedder or default_embedder()
+    judge_for, writer_for = appointed(judge), commissioned(writer, embedder)
+    place = url or open_url()
     night = Database(place, role="nous_night", max_connections=1)
     try:
         app = Database(place, max_connections=2)
         try:
-            yield Staff(night, app, embedder, judge_for, writer or default_writer(embedder))
+            yield Staff(night, app, embedder, judge_for, writer_for)
         finally:
             app.close()
     finally:

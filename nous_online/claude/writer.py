@@ -6,18 +6,21 @@ import hashlib
 import logging
 import time
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import groupby
 
+from nous_online.claude.client import claude_of
 from nous_online.claude.drafting import put_together
 from nous_online.claude.replies import Failure, LanguageModel, LLMError, Usage
 from nous_online.claude.spending import Meter, Spent
 from nous_online.claude.write_prompt import PROMPT_VERSION, Answer, Record, read_answer, write_request
+from nous_online.embedding import Embedder
+from nous_online.settings import settings
 from nous_online.writing.credentials import holds_credential, without_credentials
 from nous_online.writing.lexrank import most_telling
 from nous_online.writing.sentences import Sentence, sentences_of, told
-from nous_online.writing.writer import Draft, OfflineWriter, Told
+from nous_online.writing.writer import Draft, OfflineWriter, Told, Writer
 
 logger = logging.getLogger(__name__)
 PURPOSE = "write"
@@ -26,16 +29,36 @@ DEADLINE_S = 15.0
 LEAST_S = 1.0  # no other model answers in less
 LONGEST_TRANSCRIPT = 60_000
 """Characters that are shown, about 15,000 tokens; of a longer transcript what says most, from all over it."""
-MOST_KEPT = 32
-"""Drafts kept for whoever could not wait for them."""
+MOST_LATE = 32
+
+
+class Late:
+    """The last drafts of this process, for whoever could not wait for the one asked for: none is paid for twice."""
+
+    def __init__(self) -> None:
+        self._drafts: OrderedDict[str, Draft] = OrderedDict()
+
+    def take(self, episode: Told) -> Draft | None:
+        """Return the draft of an episode, if there is one, and forget it."""
+        return self._drafts.pop(self._key(episode), None)
+
+    def keep(self, episode: Told, draft: Draft) -> None:
+        """Keep a draft until it is taken, or 32 others were kept."""
+        self._drafts[self._key(episode)] = draft
+        while len(self._drafts) > MOST_LATE:
+            self._drafts.popitem(last=False)
+
+    @staticmethod
+    def _key(episode: Told) -> str:
+        return hashlib.sha256(repr(episode).encode(errors="surrogatepass")).hexdigest()
 
 
 class ClaudeWriter:
     """Has an episode condensed by one request, and checks each part of the answer against the episode.
 
     A part that names what the episode does not, that has no evidence in it or the wrong length, is replaced by what the
-    offline writer makes of it. What is refused is asked once of `fallback`. Every request is metered, in the thread
-    that made it. Safe to share between threads.
+    offline writer makes of it. `models` are who is asked, and who is asked once where that one refuses. Every request
+    is metered, in the thread that made it. Safe to share between threads.
     """
 
     def __init__(
@@ -43,18 +66,17 @@ class ClaudeWriter:
         claude: LanguageModel,
         offline: OfflineWriter,
         *,
-        model: str,
-        fallback: str,
+        models: tuple[str, str],
         meter: Meter,
         deadline_s: float = DEADLINE_S,
+        late: Late | None = None,
     ) -> None:
         self._claude = claude
         self._offline = offline
-        self._model = model
-        self._fallback = fallback
+        self._model, self._fallback = models
         self._meter = meter
         self._deadline_s = deadline_s
-        self._late: OrderedDict[str, Draft] = OrderedDict()
+        self._late = late or Late()
 
     @property
     def name(self) -> str:
@@ -67,13 +89,10 @@ class ClaudeWriter:
         Raises `Unavailable` when the same request may succeed later, `InvalidInput` when there is no detail. An answer
         that came too late for whoever asked is kept in this process for the next attempt, and not paid for twice.
         """
-        key = hashlib.sha256(repr(episode).encode(errors="surrogatepass")).hexdigest()
-        if (late := self._late.pop(key, None)) is not None:
-            return late
-        draft = self._written(episode)
-        self._late[key] = draft
-        while len(self._late) > MOST_KEPT:
-            self._late.popitem(last=False)
+        draft = self._late.take(episode)
+        if draft is None:
+            draft = self._written(episode)
+            self._late.keep(episode, draft)
         return draft
 
     def _written(self, episode: Told) -> Draft:
@@ -141,3 +160,19 @@ def transcript_of(sentences: Sequence[Sentence]) -> str:
         turn = list(together)
         lines += [told(turn)] if speaker else [sentence.text for sentence in turn]
     return "\n".join(lines)
+
+
+def commissioned(writer: Writer | None, embedder: Embedder) -> Callable[[Meter], Writer]:
+    """Return who writes, by who pays: the writer given, or Claude where the settings say so, or the offline writer.
+
+    All writers it returns share one client. Raises `InvalidInput` for a key or an address nothing can be sent with, and
+    `Unsupported` without the package of the client.
+    """
+    if writer is not None:
+        return lambda _meter: writer
+    chosen, offline, late = settings(), OfflineWriter(embedder), Late()
+    if not chosen.asks_claude:
+        return lambda _meter: offline
+    claude = claude_of(chosen)
+    models = (chosen.writer_model, chosen.judge_model)
+    return lambda meter: ClaudeWriter(claude, offline, models=models, meter=meter, late=late)
