@@ -205,6 +205,27 @@ def test_a_batch_of_which_nobody_asks_for_a_day_has_expired(
     assert {result.type for result in outcomes(client, batch_id).values()} == {"expired"}
 
 
+def test_results_are_kept_for_29_days(client: anthropic.Anthropic, clock: Clock) -> None:
+    batch_id = created(client)
+    ended(client, batch_id)
+
+    clock.now += timedelta(days=29)
+
+    archived = ended(client, batch_id)
+    assert (archived.archived_at, archived.results_url) == (clock.now, None)
+    with pytest.raises(anthropic.NotFoundError, match="archived"):
+        client.get(f"/v1/messages/batches/{batch_id}/results", cast_to=str)
+
+
+def test_every_batch_can_be_forgotten(client: anthropic.Anthropic, local: LocalAnthropic) -> None:
+    batch_id = created(client)
+
+    local.forget_batches()
+
+    with pytest.raises(anthropic.NotFoundError):
+        client.messages.batches.retrieve(batch_id)
+
+
 def test_a_batch_whose_creation_was_never_answered_exists(client: anthropic.Anthropic, local: LocalAnthropic) -> None:
     local.play(Play(is_lost=True), route=Route.CREATE_BATCH)
 

@@ -37,6 +37,10 @@ def test_plays_answer_the_next_requests_one_each(client: anthropic.Anthropic, lo
     assert told == ["at last", "It is so."]
 
 
+def test_a_play_names_what_is_out_of_the_ordinary() -> None:
+    assert [str(play) for play in (Play(), Play(status=529, drip=2.5))] == ["a proper answer", "status=529, drip=2.5"]
+
+
 def test_a_play_may_be_for_one_route_or_for_what_a_request_says(
     client: anthropic.Anthropic, local: LocalAnthropic
 ) -> None:

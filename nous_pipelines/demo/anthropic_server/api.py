@@ -99,13 +99,13 @@ class Api:
         play = self.next_batches.pop(0) if len(self.next_batches) > 1 else self.next_batches[0]
         batch = StoredBatch([(each["custom_id"], each["params"]) for each in asked or ()], play, request.at)
         self.batches[batch.id] = batch
-        return batch.as_json(self.url)
+        return batch.as_json(self.url, at=request.at)
 
     def _batch_page(self, request: Arrived) -> dict[str, Any]:
         batches = list(self.batches.values())
         for batch in batches:
             batch.look(lambda each, how: self._result(each, how, request.at), at=request.at)
-        return page([batch.as_json(self.url) for batch in reversed(batches)], request.query)
+        return page([batch.as_json(self.url, at=request.at) for batch in reversed(batches)], request.query)
 
     def _with_batch(self, request: Arrived, play: Play) -> dict[str, Any] | Response:
         batch = self.batches.get(request.target)
@@ -122,9 +122,11 @@ class Api:
         elif request.route is Route.DELETE_BATCH:
             self.batches.pop(batch.id, None)
             return {"id": batch.id, "type": "message_batch_deleted"}
+        elif not batch.has_results(at=request.at):
+            raise ApiError(f"the results of batch {batch.id} were archived", 404)
         else:
             return Response(200, batch.lines, {"content-type": "application/x-jsonl", **play.headers})
-        return batch.as_json(self.url)
+        return batch.as_json(self.url, at=request.at)
 
     def _result(self, request: Request, play: Play, at: datetime) -> dict[str, Any]:
         """Return the result of one item: its message, or why there is none."""

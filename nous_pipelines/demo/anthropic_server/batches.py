@@ -16,6 +16,7 @@ from nous_online.claude.replies import Request
 from nous_pipelines.demo.anthropic_server.plays import BatchPlay, Play
 
 LIFETIME = timedelta(hours=24)
+RESULTS_KEPT = timedelta(days=29)
 OUTCOMES = ("succeeded", "errored", "canceled", "expired")
 Answered = Callable[[Request, Play], Mapping[str, Any]]
 """Gives the result of one item that is carried out: its message, or why there is none."""
@@ -91,8 +92,13 @@ class StoredBatch:
             random.Random(self.id).shuffle(written)  # noqa: S311 (an order, not a secret)
         return written
 
-    def as_json(self, url: str) -> dict[str, Any]:
+    def has_results(self, *, at: datetime) -> bool:
+        """Whether the file of results can be had: from the end of the batch until 29 days after its creation."""
+        return self.ended_at is not None and at < self.created_at + RESULTS_KEPT
+
+    def as_json(self, url: str, *, at: datetime) -> dict[str, Any]:
         """Return the batch as the API describes it; nothing but `processing` is counted before it has ended."""
+        archived_at = self.created_at + RESULTS_KEPT
         counts = dict.fromkeys(OUTCOMES, 0) | {"processing": 0 if self.ended_at else len(self.requests)}
         return {
             "type": "message_batch",
@@ -103,6 +109,6 @@ class StoredBatch:
             "expires_at": (self.created_at + LIFETIME).isoformat(),
             "cancel_initiated_at": self.cancelled_at and self.cancelled_at.isoformat(),
             "ended_at": self.ended_at and self.ended_at.isoformat(),
-            "archived_at": None,
-            "results_url": f"{url}/v1/messages/batches/{self.id}/results" if self.ended_at else None,
+            "archived_at": archived_at.isoformat() if at >= archived_at else None,
+            "results_url": f"{url}/v1/messages/batches/{self.id}/results" if self.has_results(at=at) else None,
         }

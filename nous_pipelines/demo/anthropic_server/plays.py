@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from enum import StrEnum
 from typing import Any
 
@@ -66,6 +66,13 @@ class Play:
     is_lost: bool = False
     """The connection ends without a byte of an answer."""
 
+    def __str__(self) -> str:
+        changed = [each.name for each in fields(self) if getattr(self, each.name) != getattr(PROPER, each.name)]
+        return ", ".join(f"{name}={getattr(self, name)}" for name in changed) or "a proper answer"
+
+
+PROPER = Play()
+
 
 @dataclass(frozen=True)
 class BatchPlay:
@@ -75,7 +82,7 @@ class BatchPlay:
     """
 
     items: Mapping[int, Play] = field(default_factory=dict[int, Play])
-    each: Callable[[str, Request], Play] = lambda _custom_id, _request: Play()
+    each: Callable[[str, Request], Play] = lambda _custom_id, _request: PROPER
     looks: int | None = 0
     """How many times it is seen in progress, retrieved or listed, before it has ended; None: until `end_batches`."""
     done_before_cancel: int = 0
@@ -129,4 +136,4 @@ class Script:
 
     def next(self, route: Route, request: Request) -> Play:
         """Return how a request is answered, and strike it off."""
-        return next((rule.take() for rule in self._rules if rule.fits(route, request)), Play())
+        return next((rule.take() for rule in self._rules if rule.fits(route, request)), PROPER)

@@ -114,6 +114,10 @@ class LocalAnthropic:
         """End every batch now, whatever its play says."""
         self._api.end_batches(at=self.clock())
 
+    def forget_batches(self) -> None:
+        """Know of no batch any more, whatever was created."""
+        self._api.batches.clear()
+
     def asked(self, route: Route = Route.MESSAGE) -> list[Request]:
         """Return the bodies of the requests of one route, in the order they arrived."""
         return [request.params for request in self.requests if request.route is route]
