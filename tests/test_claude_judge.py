@@ -23,6 +23,7 @@ from nous_pipelines.demo.anthropic_server import LocalAnthropic, Play
 MAY, JUNE = datetime(2026, 5, 1, tzinfo=UTC), datetime(2026, 6, 1, tzinfo=UTC)
 HAIKU, SONNET = "claude-haiku-5-5", "claude-sonnet-5-5"
 ANSWER = {"slot": None, "later": None, "reason": "Because.", "verdict": "compatible", "confidence": 0.9}
+DOWN = Play(status=503, headers={"x-should-retry": "false"})
 Shown = dict[str, Any]
 
 
@@ -197,7 +198,7 @@ def test_one_pair_without_an_answer_is_unsure_and_the_others_are_judged(api: Loc
     spent = list[Spent]()
     api.play_always(play, when=is_about("ack 1"))
 
-    found = judge_at(api, spent, deadline_s=1.5).judge(numbered(3))
+    found = judge_at(api, spent, deadline_s=2.5).judge(numbered(3))
 
     assert [judgement.verdict for judgement in found] == [Verdict.COMPATIBLE, Verdict.UNSURE, Verdict.COMPATIBLE]
     assert found[1].reason.startswith("no answer: ")
@@ -244,8 +245,8 @@ def fail(judge: ClaudeJudge, *, times: int) -> None:
 
 
 def test_after_two_calls_in_vain_nothing_more_is_sent_for_a_while(api: LocalAnthropic) -> None:
-    judge = judge_at(api, deadline_s=0.6)
-    api.play_always(Play(status=503))
+    judge = judge_at(api)
+    api.play_always(DOWN)
     fail(judge, times=2)
     api.stop_playing()
     sent = len(api.requests)
@@ -257,8 +258,8 @@ def test_after_two_calls_in_vain_nothing_more_is_sent_for_a_while(api: LocalAnth
 
 
 def test_after_its_rest_claude_is_asked_again(api: LocalAnthropic) -> None:
-    judge = judge_at(api, deadline_s=0.6, rest=Rest(0.2))
-    api.play_always(Play(status=503))
+    judge = judge_at(api, rest=Rest(0.2))
+    api.play_always(DOWN)
     fail(judge, times=2)
     api.stop_playing()
     time.sleep(0.25)
@@ -267,9 +268,9 @@ def test_after_its_rest_claude_is_asked_again(api: LocalAnthropic) -> None:
 
 
 def test_one_call_in_vain_is_no_outage(api: LocalAnthropic) -> None:
-    judge = judge_at(api, deadline_s=0.6)
+    judge = judge_at(api)
     for _ in range(2):
-        api.play_always(Play(status=503))
+        api.play_always(DOWN)
         fail(judge, times=1)
         api.stop_playing()
 
@@ -337,11 +338,9 @@ def test_claude_by_name_needs_a_key(environment: pytest.MonkeyPatch) -> None:
 
 
 def test_judges_of_several_payers_rest_together(environment: pytest.MonkeyPatch, api: LocalAnthropic) -> None:
-    environment.setenv("NOUS_CLAUDE_DEADLINE_S", "0.6")
-    settings.cache_clear()
     spent = {name: list[Spent]() for name in ("aria", "ben")}
     judge_for = appointed(None)
-    api.play_always(Play(status=503))
+    api.play_always(DOWN)
     for account in spent.values():
         with pytest.raises(Unavailable, match="judged none"):
             judge_for(account.append).judge([pair()])

@@ -24,8 +24,8 @@ from nous_online.settings import settings
 from nous_online.worker import staff
 from nous_pipelines.demo.anthropic_server import LocalAnthropic, Play
 
-DEADLINE_S = 6.0
-CLAUDE_DEADLINE_S = 1.0
+DEADLINE_S = 10.0
+CLAUDE_DEADLINE_S = 3.0
 
 
 @pytest.fixture
