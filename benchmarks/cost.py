@@ -10,7 +10,7 @@ import shutil
 import tempfile
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -29,7 +29,7 @@ from nous_online.heart import Heart
 from nous_online.settings import settings
 from nous_pipelines.batches.second_judge import SecondJudge
 from nous_pipelines.costs import Cost, Dimension, costs_of
-from nous_pipelines.demo.anthropic_server import MODELS, LocalAnthropic, Route
+from nous_pipelines.demo.anthropic_server import LocalAnthropic, Route
 from nous_pipelines.demo.anthropic_server.counting import CHARACTERS_A_TOKEN
 from nous_pipelines.demo.history import history
 from nous_pipelines.nights import last_night
@@ -44,8 +44,6 @@ CLAUDE_CHARACTERS_A_TOKEN = 2.5
 """Of the tokenizer since Opus 4.7: a million tokens are about two and a half million characters (Anthropic's pages of
 the models, October 2026). The local API counts more characters to a token, so that its dollars are scaled."""
 SCALE = CHARACTERS_A_TOKEN / CLAUDE_CHARACTERS_A_TOKEN
-LEAST_CACHED_TOKENS = 512
-"""Of a prompt that claude-haiku-5-5 keeps (its page, October 2026)."""
 JUDGED_BY = "select count(*) from heart.judgements where model = %s"
 COLLECT_S, ASK_S, LEARN_S = 60.0, 10.0, 120.0
 
@@ -84,16 +82,10 @@ def run(*, data: Path, quick: bool) -> dict[str, Any]:
     return described(found, dense, facts)
 
 
-def caching(models: Sequence[Any]) -> list[Any]:
-    """Return the models with the least cached prompt of the judge as its page says."""
-    judge = settings().judge_model
-    return [replace(each, least_cached_tokens=LEAST_CACHED_TOKENS) if each.id == judge else each for each in models]
-
-
 @contextmanager
 def local_api() -> Generator[LocalAnthropic]:
     """Yield an API on this machine that this process asks, with nothing in its cache."""
-    with LocalAnthropic(models=caching(MODELS)) as server, asking(server.url):
+    with LocalAnthropic() as server, asking(server.url):
         yield server
 
 

@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 from datetime import date
 
 import pytest
 
+from nous_online.claude.client import Claude
+from nous_online.claude.judge import ClaudeJudge
 from nous_online.claude.metering import meter_of
 from nous_online.claude.replies import Usage
 from nous_online.claude.spending import Spent
 from nous_online.database import Database
+from nous_online.pairs.judging import Pair, Statement
+from nous_pipelines.demo.anthropic_server import LocalAnthropic, Play
 
-ASKED = Spent("judge", "claude-haiku-5-5", "pairs-1", Usage(150, 60, 700, 0))
-REFUSED = Spent("judge", "claude-haiku-5-5", "pairs-1", Usage(850, 4, 0, 700), error="refused: cyber")
+HAIKU = "claude-haiku-5-5"
+ASKED = Spent("judge", HAIKU, "pairs-1", Usage(150, 60, 700, 0))
+REFUSED = Spent("judge", HAIKU, "pairs-1", Usage(850, 4, 0, 700), error="refused: cyber")
 ROWS = """
     select purpose, model, state, request_count, failed_count, input_tokens, output_tokens, cache_read_tokens,
            cache_write_tokens, cost_usd::float8, error from heart.llm_requests order by created_at, id"""
@@ -39,6 +45,27 @@ def test_no_request_goes_unmetered_whatever_came_of_it(database, owner):
         select count(*), sum(request_count), sum(failed_count), count(error), sum(cost_usd) > 0, min(night)
         from heart.llm_requests where agent_id = 'aria' and not is_batch and request is null""").fetchone()
     assert found == (30, 30, 20, 20, True, date(2026, 6, 1))
+
+
+def test_every_token_the_api_charges_for_is_in_a_row(database, owner):
+    """Refused, cut short and unreadable answers are charged for; what the server could not answer is not."""
+    answers = [
+        Play(stop_reason="refusal"), Play(text="no JSON"), Play(stop_reason="max_tokens"), Play(status=400), Play(),
+    ]  # fmt: skip
+    charged = {"input_tokens": 100, "output_tokens": 7}
+    with LocalAnthropic() as api:
+        api.play(*(replace(play, usage=charged) for play in answers))
+        api.play_always(Play(usage=charged))
+        judge = ClaudeJudge(
+            Claude("key", base_url=api.url), meter_of(database, "aria"), HAIKU, "claude-sonnet-5-5", deadline_s=20
+        )
+        judge.judge([Pair(Statement(f"Rack {n}"), Statement(f"Rack {n + 20}"), 0.9) for n in range(6)])
+        asked = len(api.asked())
+
+    rows, failed, tokens_in, tokens_out = owner.execute("""
+        select count(*), sum(failed_count), sum(input_tokens), sum(output_tokens) from heart.llm_requests""").fetchone()
+    assert (rows, failed) == (asked, 4)
+    assert (tokens_in, tokens_out) == (100 * (asked - 1), 7 * (asked - 1))
 
 
 def test_what_an_agent_spent_is_seen_by_itself_alone(database):
