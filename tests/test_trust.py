@@ -67,7 +67,7 @@ def test_a_merge_takes_over_neither_date_nor_confidence_of_what_is_trusted_less(
         id | content       | trust | confidence | learned_at | tags
         ---|---------------|-------|------------|------------|-----
         a  | one two three | 60    | 0.5        | 2026-05-01 | x
-        b  | one two three | 60    | 0.7        | 2026-05-03 |  
+        b  | one two three | 60    | 0.7        | 2026-05-03 |
         c  | one two three | 10    | 1.0        | 2026-05-20 | y
     """
 
