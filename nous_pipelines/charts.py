@@ -31,8 +31,9 @@ def percent(value: float) -> str:
 
 
 def dollars(value: float) -> str:
-    """Return an amount of US dollars."""
-    return f"${value:,.2f}"
+    """Return an amount of US dollars: two decimals, or up to four where they say more."""
+    whole, _, decimals = f"{value:,.4f}".partition(".")
+    return f"${whole}.{decimals.rstrip('0'):0<2}"
 
 
 @dataclass(frozen=True)

@@ -74,7 +74,7 @@ PLOTS = (
         {tier: figure(f"episodes_{tier}") for tier in ("raw", "summary", "compressed", "fossil")},
     ),
     Plot("Links", "Between memories that are about each other.", {"links": figure("links")}),
-    Plot("Cost", "What language models cost that night.", {"a night": figure("cost_usd")}, dollars, least_top=1.0),
+    Plot("Cost", "What language models cost that night.", {"a night": figure("cost_usd")}, dollars, least_top=0.01),
 )
 UNFOLDED = 6  # entries of a section that are seen at once; the others unfold
 LONGEST_TEXT = 600  # characters of one memory; `nous report --json` has all of it

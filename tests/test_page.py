@@ -254,3 +254,4 @@ def test_numbers_are_short(value, told):
 
 def test_shares_and_amounts_are_written_as_such():
     assert (percent(0.022), percent(0.5), dollars(1234.5)) == ("2.2 %", "50 %", "$1,234.50")
+    assert (dollars(0), dollars(0.25), dollars(0.0075)) == ("$0.00", "$0.25", "$0.0075")
