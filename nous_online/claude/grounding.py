@@ -13,11 +13,18 @@ from nous_online.pairs.lexicon import FUNCTION_WORDS
 from nous_online.pairs.reading import Date, Number, Reading, read, stem
 from nous_online.writing.lexrank import content_words, word_count
 from nous_online.writing.sentences import sentences_of, split
+from nous_online.writing.titles import OPENERS
 
 LEAST_QUOTE = 3
 """Words; "Yes, please." is evidence of anything."""
 LEAST_SHARED = 0.3
 """Share of a statement's content words that its evidence has: the rest may be names in place of pronouns."""
+
+ADVERBS = OPENERS | frozenset(
+    """afterwards afterward meanwhile later earlier yesterday tomorrow tonight once next last first second third soon
+    instead still again both neither either several many most some another nobody everybody""".split()  # noqa: SIM905
+)
+"""Words that open a sentence before a name and are none: "Meanwhile Orla …"."""
 
 _QUOTES = str.maketrans({"‘": "'", "’": "'", "“": '"', "”": '"'})
 _DIGITS = re.compile(r"\d+(?:[.,:]\d+)*")
@@ -36,6 +43,7 @@ class Source:
     values: frozenset[float]
     dates: tuple[Date, ...]
     times: frozenset[int]
+    identifiers: frozenset[str]
 
 
 def source_of(*texts: str) -> Source:
@@ -53,6 +61,7 @@ def source_of(*texts: str) -> Source:
         values=frozenset(told | parts | set(values_in(whole))),
         dates=dates,
         times=frozenset[int]().union(*(reading.times for reading in readings)),
+        identifiers=frozenset[str]().union(*(reading.identifiers for reading in readings)),
     )
 
 
@@ -97,7 +106,7 @@ def invented_in(sentence: str, source: Source) -> Iterator[str]:
     """Yield what one sentence says in checkable terms and its source does not."""
     reading = read(sentence)
     yield from (name for name in names_in(sentence, reading) if bare(name) not in source.words)
-    yield from (each for each in sorted(reading.identifiers) if each not in source.text.casefold())
+    yield from sorted(each for each in reading.identifiers - source.identifiers if each not in source.text.lower())
     yield from figures_beyond(sentence, reading, source)
 
 
@@ -107,7 +116,8 @@ def names_in(sentence: str, reading: Reading) -> Iterator[str]:
         word = match.group()
         before = sentence[: match.start()].rstrip(" '(")
         opens = word[0].isupper() and (not before or before.endswith(_OPENING))
-        if word != word.lower() and bare(word) not in FUNCTION_WORDS and (not opens or word in reading.names):
+        is_name = word in reading.names and bare(word) not in ADVERBS if opens else bare(word) not in FUNCTION_WORDS
+        if word != word.lower() and is_name:
             yield word
 
 
