@@ -8,7 +8,7 @@ from typing import Any
 
 from nous_online.claude.pair_prompt import pair_request
 from nous_online.claude.replies import Request
-from nous_online.claude.verdicts import CANARIES
+from nous_online.claude.verdicts import CANARIES, Canary
 from nous_pipelines.demo.anthropic_server.answers import objects_in
 
 Texts = tuple[str, str]
@@ -37,28 +37,34 @@ def later_shown(request: Request) -> str | None:
     return "a" if moments[0] > moments[1] else "b"
 
 
+def known_answer(request: Request) -> str | None:
+    """Return a right answer to the canary a request asks about; None when it asks about none."""
+    asked = (*shown_texts(request), later_shown(request))
+    return RIGHT.get(asked)
+
+
+def asked_by(canary: Canary) -> tuple[str, str, str | None]:
+    request = pair_request(canary.pair, model=MODEL)
+    return (*shown_texts(request), later_shown(request))
+
+
 RIGHT = {
-    shown_texts(pair_request(canary.pair, model=MODEL)): next(v for v in PREFERRED if v in set(canary.allowed))
-    for canary in CANARIES
+    asked_by(canary): next(verdict for verdict in PREFERRED if verdict in set(canary.allowed)) for canary in CANARIES
 }
-"""A right answer to each canary; those of equal words differ in their order alone, which the answer allows for."""
+"""A right answer to each canary."""
 
 
 def is_canary(request: Request) -> bool:
     """Tell whether a request asks about a canary."""
-    return shown_texts(request) in RIGHT
+    return known_answer(request) is not None
 
 
 def answering(verdicts: Mapping[Texts, str], *, otherwise: str = "unsure") -> Callable[[Request], str]:
-    """Return what answers pairs of texts in either order as they are written down."""
+    """Return what answers canaries rightly, and pairs of texts in either order as they are written down."""
 
     def answer(request: Request) -> str:
         first, second = shown_texts(request)
-        later = later_shown(request)
-        if is_canary(request):
-            verdict = "contradicts" if later is None and RIGHT[first, second] == "updates" else RIGHT[first, second]
-        else:
-            verdict = verdicts.get((first, second)) or verdicts.get((second, first)) or otherwise
-        return answer_json(verdict, later=later)
+        told = verdicts.get((first, second)) or verdicts.get((second, first)) or otherwise
+        return answer_json(known_answer(request) or told, later=later_shown(request))
 
     return answer

@@ -1,0 +1,33 @@
+"""Sending and bringing home in a process of its own, which a test may kill at any of its numbered steps."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+from pathlib import Path
+
+from batch_life import bring_home, send_all
+
+from nous_online.database import Database
+from nous_pipelines import failpoints
+
+FORKS = multiprocessing.get_context("forkserver")
+FORKS.set_forkserver_preload(["batch_life"])
+
+
+def work(database_url: str, api_url: str, root: str, point: str) -> None:
+    """Send what is open and bring home what has ended, and die at a step."""
+    failpoints.on_reach = lambda name: os.kill(os.getpid(), signal.SIGKILL) if name == point else None
+    database = Database(database_url, role="nous_night", max_connections=1)
+    send_all(database, api_url)
+    bring_home(database, api_url, Path(root))
+    database.close()
+
+
+def killed_at(point: str, *, database_url: str, api_url: str, root: Path) -> int | None:
+    """Work in another process until it dies at a step, and return its exit code."""
+    process = FORKS.Process(target=work, args=(database_url, api_url, str(root), point))
+    process.start()
+    process.join(120)
+    return process.exitcode
