@@ -14,6 +14,7 @@ from nous_online.claude.spending import Spent
 from nous_online.cli import application
 from nous_online.database import Database
 from nous_online.settings import settings
+from nous_pipelines.batches.rows import set_state
 from nous_pipelines.costs import Dimension, cost_metadata, costs_of, told_usd
 
 FIRST, SECOND = date(2026, 6, 1), date(2026, 6, 2)
@@ -97,6 +98,16 @@ def test_a_run_says_what_its_night_cost_by_purpose_and_agent(spent, night_databa
         "cost_expected_usd": pytest.approx(0.1),
     }
     assert cost_metadata(night_database, SECOND, agent_ids=["aria"])["cost_by_purpose"] == {"judge": 0}
+
+
+@pytest.mark.parametrize(("batch_id", "usd"), [("msgbatch_1", 0.1), (None, 0)])
+def test_a_batch_that_never_came_home_is_counted_at_its_estimate_if_it_was_made(night_database, owner, batch_id, usd):
+    owner.execute(BATCH, ["aria", FIRST, "submitted", 40, 0, 0, 0.1])
+    ((row_id,),) = owner.execute("update heart.llm_requests set batch_id = %s returning id", [batch_id]).fetchall()
+
+    set_state(night_database, "set_failed", row_id, error="the API has no results of it")
+
+    assert figures(costs_of(night_database), "failed", "usd", "expected_usd") == [(40, pytest.approx(usd), 0)]
 
 
 @pytest.mark.parametrize(

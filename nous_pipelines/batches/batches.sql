@@ -50,8 +50,10 @@ update heart.llm_requests set raw_sha256 = %(raw_sha256)s, updated_at = now()
 where id = %(id)s and state = 'ended'
 
 -- name: set_failed
--- Its pairs are asked about again.
-update heart.llm_requests set state = 'failed', error = %(error)s, failed_count = request_count, updated_at = now()
+-- Its pairs are asked about again. One that was made and never came home has been paid for: its estimate stands for it.
+update heart.llm_requests
+set state = 'failed', error = %(error)s, failed_count = request_count, updated_at = now(),
+    cost_usd = case when batch_id is null then 0 else estimated_usd end
 where id = %(id)s and state in ('intent', 'submitted', 'ended')
 
 -- name: set_imported
