@@ -15,6 +15,7 @@ The writer was tuned on every second row of one half of each set: `tuned_*` are 
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -136,7 +137,7 @@ def marks_of(text: str) -> tuple[frozenset[str], frozenset[str]]:
     readings = [read(each.text) for each in sentences]
     names = {name.casefold() for reading in readings for name in (*reading.names, *reading.identifiers)}
     names |= {each.speaker.casefold() for each in sentences if each.speaker}
-    figures = {term for reading in readings for term in reading.terms if term[:1] in "#@" and term[1:2].isdigit()}
+    figures = {term for reading in readings for term in reading.terms if re.match(r"#\d|@", term)}
     return frozenset(names), frozenset(figures)
 
 
