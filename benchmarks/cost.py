@@ -75,11 +75,12 @@ def run(*, data: Path, quick: bool) -> dict[str, Any]:
         try:
             url = postgres.ensure(home).dsn()
             found = measured(url, home, facts)
-            dense = dense_history(with_database(url, "dense"), home)
+            dense = None if quick else dense_history(with_database(url, "dense"), home)
         finally:
             postgres.stop(home)
             shutil.rmtree(postgres.data_directory(home), ignore_errors=True)  # root's data lie outside the folder
-    return described(found, dense, facts)
+    result = described(found, facts)
+    return result if dense is None else {**result, "peers": {**result["peers"], **told_of(dense)}}
 
 
 @contextmanager
@@ -191,7 +192,16 @@ def pairs_judged(database: Database) -> int:
     return rows[0][0]
 
 
-def described(found: Measured, dense: Dense, facts: int) -> dict[str, Any]:
+def told_of(dense: Dense) -> dict[str, float]:
+    """Return what a history full of look-alikes cost."""
+    thousands = dense.facts / 1000
+    return {
+        "usd_per_1k_dense_facts": dense.cost.usd * SCALE / thousands,
+        "requests_per_1k_dense_facts": dense.cost.requests / thousands,
+    }
+
+
+def described(found: Measured, facts: int) -> dict[str, Any]:
     """Put what was measured together."""
     first, second, online = found.first, found.second, found.online
     model, thousands = settings().judge_model, facts / 1000
@@ -211,8 +221,6 @@ def described(found: Measured, dense: Dense, facts: int) -> dict[str, Any]:
             / cost_of(model, uncached, is_batch=False),
             "batch_over_online_ratio_cache_online_only": cost_of(model, uncached, is_batch=True)
             / cost_of(model, usage, is_batch=False),
-            "usd_per_1k_dense_facts": dense.cost.usd * SCALE / dense.facts * 1000,
-            "requests_per_1k_dense_facts": dense.cost.requests / dense.facts * 1000,
             "requests_second_night": second.requests,
             "pairs_judged_by_claude": found.pairs,
             "tokens_from_cache_share": first.cache_read_tokens / first.tokens,
@@ -222,7 +230,7 @@ def described(found: Measured, dense: Dense, facts: int) -> dict[str, Any]:
             f"{model} at the prices of {PRICES_AS_OF}; an API on this machine counts {CHARACTERS_A_TOKEN} characters"
             f" to a token, dollars are scaled to the {CLAUDE_CHARACTERS_A_TOKEN} that its maker names",
             "a pair is asked about in both orders, and each batch holds pairs whose verdict is known besides",
-            f"dense: the first night of the demo's {dense.facts} facts, written by hand to be mistaken for each other",
+            "dense (not with --quick): the first night of the demo's facts, written to be mistaken for each other",
             "online: the very requests of the first night, one by one. Both find the instructions in the cache but for"
             " the first question; Anthropic promises that online, and in a batch only tries: see the peers",
             "a batch that finds nothing in the cache costs what `…_cache_online_only` says beside one question after"
