@@ -129,6 +129,16 @@ def test_only_pairs_of_statements_are_askable() -> None:
     assert not is_askable(Pair(FORTY, Statement("x" * LONGEST_PAIR), 0.9))
 
 
+@pytest.mark.parametrize("letter", ["x", "é", "語", "🙂"])
+def test_no_script_makes_a_long_request_of_a_short_pair(letter: str) -> None:
+    longest = Statement(letter * (LONGEST_PAIR // len(letter.encode())))
+    pair = Pair(Statement(""), longest, 0.9)
+
+    assert is_askable(pair)
+    assert not is_askable(Pair(Statement(letter), longest, 0.9))
+    assert len(content(pair_request(pair, model=HAIKU))) <= 3 * LONGEST_PAIR + 200
+
+
 def test_an_answer_is_read() -> None:
     answer = read_answer(json.dumps(GOOD))
 

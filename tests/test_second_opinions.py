@@ -241,7 +241,7 @@ def test_statements_too_long_to_be_asked_about_say_so(heart, run, api, owner, da
     outcome = run()
 
     assert judged(database_url, tmp_path, NIGHT) == {
-        ("unsure", "none", f"too long to ask {MODEL} about: more than 12,000 characters")
+        ("unsure", "none", f"too long to ask {MODEL} about: more than 12,000 bytes")
     }
     assert "1 are too long to be asked about" in outcome.asking
     assert asked_texts(api) == 0

@@ -20,7 +20,7 @@ PROMPT_VERSION = "pairs-1"
 MAX_TOKENS = 400
 """Tokens of one answer: a slot and a reason take about 120, in the most expensive script three times as many."""
 LONGEST_PAIR = 12_000
-"""Characters of both statements together; what is longer is a document, and asking costs more than it saves."""
+"""Bytes of both statements together, as UTF-8: what is longer is a document, and asking costs more than it saves."""
 LONGEST_ANSWER = 4_000
 LONGEST_REASON = 200
 LONGEST_SLOT = 200
@@ -145,7 +145,7 @@ class Answer:
 
 def is_askable(pair: Pair) -> bool:
     """Tell whether a pair is short enough to be asked about."""
-    return len(pair.a.text) + len(pair.b.text) <= LONGEST_PAIR
+    return len(pair.a.text.encode()) + len(pair.b.text.encode()) <= LONGEST_PAIR
 
 
 def pair_request(pair: Pair, *, model: str, max_tokens: int = MAX_TOKENS) -> Request:

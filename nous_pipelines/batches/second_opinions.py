@@ -70,7 +70,7 @@ def united(by_judge: pl.DataFrame, by_fallback: pl.DataFrame) -> pl.DataFrame:
 def waiting_for(left: pl.DataFrame, model: str, *, too_long: pl.DataFrame) -> pl.DataFrame:
     """Return `unsure` by nobody for pairs without a verdict, with what they wait for."""
     told = too_long.select(*KEY, long=pl.lit(value=True))
-    reason = f"too long to ask {model} about: more than {LONGEST_PAIR:,} characters"
+    reason = f"too long to ask {model} about: more than {LONGEST_PAIR:,} bytes"
     return left.join(told, on=KEY, how="left", maintain_order="left").select(
         *KEY,
         verdict=pl.lit(Verdict.UNSURE.value),
@@ -83,7 +83,7 @@ def waiting_for(left: pl.DataFrame, model: str, *, too_long: pl.DataFrame) -> pl
 
 def too_long_among(asked: pl.DataFrame, facts: pl.DataFrame) -> pl.DataFrame:
     """Return those (`KEY`) of pairs to ask about whose statements together are too long."""
-    lengths = facts["content"].str.len_chars()
+    lengths = facts["content"].str.len_bytes()
     both = lengths.gather(asked["left"]) + lengths.gather(asked["right"])
     return asked.filter(both > LONGEST_PAIR).select(KEY)
 
