@@ -117,7 +117,7 @@ def _asked(
 NOT_SAME = frozenset(Verdict) - {Verdict.SAME}
 KEEPS_BOTH = frozenset(Verdict) - RETIRING
 ONLY_SAME = frozenset({Verdict.SAME})
-ONLY_UPDATES = frozenset({Verdict.UPDATES})
+SEES_A_CONFLICT = frozenset({Verdict.UPDATES, Verdict.CONTRADICTS})
 
 CANARIES = (
     _asked(
@@ -127,20 +127,14 @@ CANARIES = (
         ONLY_SAME,
     ),
     _asked("repeated but for the full stop", "Invoices are sent by post", "Invoices are sent by post.", ONLY_SAME),
-    _asked("a value that moved on", "The office is in Lisbon", "The office is in Porto", ONLY_UPDATES),
+    _asked("a value that moved on", "The office is in Lisbon", "The office is in Porto", SEES_A_CONFLICT),
     _asked(
         "a value that is wrong in this world",
         "The capital of Australia is Canberra",
         "The capital of Australia is Sydney",
         NOT_SAME - {Verdict.COMPATIBLE},
     ),
-    _asked(
-        "a value of unknown order",
-        "The office is in Lisbon",
-        "The office is in Porto",
-        KEEPS_BOTH,
-        is_dated=False,
-    ),
+    _asked("a value of unknown order", "The office is in Lisbon", "The office is in Porto", NOT_SAME, is_dated=False),
     _asked(
         "another number",
         "The staging database listens on port 5432",
@@ -172,7 +166,10 @@ CANARIES = (
         KEEPS_BOTH,
     ),
 )
-"""Sent with every batch: a judge that fails one of them is not believed about anything."""
+"""Sent with every batch: a judge that fails one of them is not believed about anything.
+
+Each allows whatever a sensible judge may say of it, so that none is distrusted for a matter of taste.
+"""
 
 
 def canaries_failed(answers: Mapping[str, Answer | None]) -> list[str]:
