@@ -9,12 +9,14 @@ import typer
 
 from nous_online.cli.output import AgentOption, JsonOption, escaped, show, show_json
 from nous_online.errors import InvalidInput
+from nous_pipelines.charts import short
 from nous_pipelines.costs import Cost, Dimension, costs_of, told_cost
 from nous_pipelines.nights import parse_night
 
 if TYPE_CHECKING:
     from rich.table import Table
 
+LONG = (Dimension.MODEL, Dimension.AGENT)
 USUAL = (Dimension.NIGHT, Dimension.PURPOSE, Dimension.MODEL, Dimension.AGENT)
 
 
@@ -75,13 +77,15 @@ def table_of(costs: Sequence[Cost], by: Sequence[Dimension]) -> Table:
     figures = {
         "requests": [f"{cost.requests:,}" for cost in costs],
         "failed": [f"{cost.failed:,}" if cost.failed else "" for cost in costs],
-        "tokens": [f"{cost.tokens:,}" for cost in costs],
-        "from cache": [f"{cost.cache_read_tokens:,}" if cost.cache_read_tokens else "" for cost in costs],
+        "tokens": [short(cost.tokens) for cost in costs],
+        "cached": [short(cost.cache_read_tokens) if cost.cache_read_tokens else "" for cost in costs],
         "USD": [f"{cost.usd:,.4f}" for cost in costs],
         "to come": [f"≤ {cost.expected_usd:,.4f}" if cost.under_way else "" for cost in costs],
     }
     told = {heading: column for heading, column in figures.items() if any(column)}
-    table = Table(*shown, box=None)
+    table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False)
+    for each in shown:
+        table.add_column(each, overflow="fold", no_wrap=each not in LONG)
     for heading in told:
         table.add_column(heading, justify="right", no_wrap=True)
     for cost, row in zip(costs, zip(*told.values(), strict=True), strict=True):
