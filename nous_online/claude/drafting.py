@@ -26,7 +26,8 @@ LEAST_SUMMARY_WORDS = 20
 FACT_WORDS = (3, 45)
 MOST_TRIGGER_WORDS, MOST_REASON_WORDS = 20, 45
 LONGEST_SUBJECT = 80
-"""Characters."""
+LONGEST_WORD = 40
+"""Characters: as many times the words of a text may be its length, whatever it counts as a word."""
 
 
 def put_together(answer: Answer, record: Record, *, model: str, offline: Callable[[], Draft]) -> Draft:
@@ -68,9 +69,10 @@ def kept_text(text: str, source: Source, *, words: tuple[int, int]) -> str | Non
     """Return a text on one line if it stands on the source and has as many words, None otherwise."""
     line = " ".join(text.split())
     least, most = words
-    if not line or not least <= word_count(line) <= most or not is_sound(line) or invented(line, source):
+    is_short = len(line) <= most * LONGEST_WORD
+    if not line or not is_short or not least <= word_count(line) <= most or not is_sound(line):
         return None
-    return line
+    return None if invented(line, source) else line
 
 
 def is_sound(text: str) -> bool:

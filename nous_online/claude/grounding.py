@@ -145,9 +145,9 @@ def follows(statement: str, evidence: str) -> bool:
 
 
 def is_about(statement: str, evidence: str) -> bool:
-    """Tell whether evidence speaks of what a statement speaks of."""
+    """Tell whether evidence speaks of what a statement speaks of; one that speaks of nothing has none."""
     own = content_stems(statement)
-    return len(own & content_stems(evidence)) >= LEAST_SHARED * len(own)
+    return bool(own) and len(own & content_stems(evidence)) >= LEAST_SHARED * len(own)
 
 
 def content_stems(text: str) -> frozenset[str]:
