@@ -10,9 +10,7 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
-import psycopg
 import pytest
-from closed_episodes import make_due, waiting
 from conftest import WordEmbedder
 
 from nous_online.claude.client import Claude
@@ -20,11 +18,7 @@ from nous_online.claude.replies import Failure, LLMError
 from nous_online.claude.spending import Spent
 from nous_online.claude.write_prompt import PROMPT_VERSION
 from nous_online.claude.writer import LONGEST_TRANSCRIPT, ClaudeWriter
-from nous_online.database import Database
 from nous_online.errors import InvalidInput
-from nous_online.heart import Heart
-from nous_online.settings import settings
-from nous_online.worker import staff
 from nous_online.writing.writer import CensorDraft, FactDraft, OfflineWriter, Told
 from nous_pipelines.demo.anthropic_server import LocalAnthropic, Play
 
@@ -346,100 +340,3 @@ def test_an_answer_that_came_too_late_for_one_attempt_is_there_for_the_next(
 
     assert writer.write(EPISODE) == late
     assert (len(api.asked()), len(spent)) == (1, 1)
-
-
-# --- from end to end ---
-
-
-@pytest.fixture
-def named(api: LocalAnthropic, monkeypatch: pytest.MonkeyPatch) -> Iterator[LocalAnthropic]:
-    """The API the environment names, with a key for it."""
-    monkeypatch.setenv("ANTHROPIC_API_KEY", "key")
-    monkeypatch.setenv("ANTHROPIC_BASE_URL", api.url)
-    settings.cache_clear()
-    yield api
-    monkeypatch.undo()
-    settings.cache_clear()
-
-
-def closed(database: Database) -> Heart:
-    """The heart of an agent that has just closed an episode; it writes with whom the environment names."""
-    heart = Heart.open("aria", database=database, embedder=WordEmbedder(), works_in_background=False)
-    heart.record_episode(MILL, outcome="failure")
-    return heart
-
-
-def requests(owner: psycopg.Connection) -> list[tuple[Any, ...]]:
-    return owner.execute(
-        "select agent_id, purpose, model, state, input_tokens > 0 and cost_usd > 0 from heart.llm_requests "
-        "where purpose = 'write' order by created_at, id"
-    ).fetchall()
-
-
-def completed_by(owner: psycopg.Connection) -> list[str]:
-    found = owner.execute("select reason from lifecycle.events where action = 'completed' order by id").fetchall()
-    return [reason for (reason,) in found]
-
-
-def test_a_closed_episode_is_written_by_claude_and_paid_for_by_its_agent(
-    named: LocalAnthropic, database: Database, owner: psycopg.Connection
-):
-    named.play(says())
-
-    worked = closed(database).work()
-
-    told = owner.execute("select title, summary, compressed, index_word from heart.episodes").fetchone()
-    assert worked.completed == 1
-    assert told == (SAID["title"], SAID["summary"], SAID["line"], "mill-wheel")
-    assert completed_by(owner) == [f"drawn by {MODEL}"]
-    assert requests(owner) == [("aria", "write", MODEL, "imported", True)]
-    learned = owner.execute("select content from heart.facts order by content").fetchall()
-    assert learned == [(each["content"],) for each in reversed(SAID["facts"])]
-    assert owner.execute("select trigger, severity from heart.censors").fetchall() == [
-        ("rebuild the wheel in larch", "warn")
-    ]
-
-
-def test_a_refusal_by_both_models_completes_the_episode_offline(
-    named: LocalAnthropic, database: Database, owner: psycopg.Connection
-):
-    named.play(*[Play(stop_reason="refusal")] * 2)
-
-    assert closed(database).work().completed == 1
-    assert completed_by(owner) == [f"drawn by offline:lexrank ({MODEL}: refused)"]
-    assert [row[2:4] for row in requests(owner)] == [(MODEL, "failed"), (FALLBACK, "failed")]
-
-
-def test_while_claude_is_down_the_episode_waits_and_is_then_completed(
-    named: LocalAnthropic, database: Database, owner: psycopg.Connection
-):
-    named.play(*[Play(status=529)] * 3)
-    heart = closed(database)
-
-    assert heart.work().completed == 0
-    attempts, wait_s, error = waiting(owner) or (0, 0.0, None)
-    assert (attempts, wait_s > 5) == (1, True)
-    assert "529" in (error or "")
-
-    make_due(owner)
-    named.stop_playing()
-    named.play(says())
-    assert heart.work().completed == 1
-    assert completed_by(owner) == [f"drawn by {MODEL}"]
-
-
-def test_a_worker_for_all_agents_writes_for_each_at_its_own_cost(
-    named: LocalAnthropic, database: Database, owner: psycopg.Connection
-):
-    closed(database)
-
-    with staff(database.url, embedder=WordEmbedder()) as opened:
-        assert opened.look().completed == 1
-
-    assert [row[:2] for row in requests(owner)] == [("aria", "write")]
-
-
-def test_without_a_key_nothing_is_asked(api: LocalAnthropic, database: Database, owner: psycopg.Connection):
-    assert closed(database).work().completed == 1
-    assert completed_by(owner) == ["drawn by offline:lexrank"]
-    assert (api.requests, requests(owner)) == ([], [])
