@@ -52,13 +52,13 @@ class Guard:
 def no_real_api(empty: Path) -> Generator[Guard]:
     """Take away what could reach the real API, in this process and those it starts.
 
-    The port of the address that is left is held, so that nobody else listens there. `empty` is a folder in which the
-    SDK finds no profile.
+    The port of the address that is left is held, so that nobody else listens there. A proxy goes too: one on this
+    machine would lead out. `empty` is a folder in which the SDK finds no profile.
     """
     with socket.socket() as held, pytest.MonkeyPatch.context() as patch:
         held.bind(("127.0.0.1", 0))
         guard = Guard(f"http://127.0.0.1:{held.getsockname()[1]}")
-        for name in [name for name in os.environ if name.startswith("ANTHROPIC_")]:
+        for name in filter(leads_out, list(os.environ)):
             patch.delenv(name)
         patch.setenv("ANTHROPIC_BASE_URL", guard.address)
         patch.setenv("ANTHROPIC_CONFIG_DIR", str(empty))
@@ -67,6 +67,11 @@ def no_real_api(empty: Path) -> Generator[Guard]:
         settings.cache_clear()
         yield guard
     settings.cache_clear()
+
+
+def leads_out(variable: str) -> bool:
+    """Whether a variable of the environment holds a key, an address or a proxy for what a test must not reach."""
+    return variable.startswith("ANTHROPIC_") or variable.lower() in {"http_proxy", "https_proxy", "all_proxy"}
 
 
 def is_loopback(host: str) -> bool:

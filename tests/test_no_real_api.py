@@ -25,14 +25,26 @@ FAR = (socket.AF_INET, socket.SOCK_STREAM, 6, "", ("203.0.113.9", 443))
 FAR_BY_IPV6 = (socket.AF_INET6, socket.SOCK_STREAM, 6, "", ("2001:db8::7", 443, 0, 0))
 
 
-def test_a_key_in_the_environment_is_taken_away(monkeypatch, tmp_path) -> None:
-    for name in ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_PROFILE", "ANTHROPIC_CUSTOM_HEADERS"):
-        monkeypatch.setenv(name, "sk-from-outside")
+@pytest.mark.parametrize(
+    "name",
+    [
+        "ANTHROPIC_API_KEY",
+        "ANTHROPIC_AUTH_TOKEN",
+        "ANTHROPIC_PROFILE",
+        "ANTHROPIC_CUSTOM_HEADERS",
+        "https_proxy",
+        "ALL_PROXY",
+    ],
+)
+def test_what_leads_out_is_taken_from_the_environment_and_put_back(monkeypatch, tmp_path, name) -> None:
+    monkeypatch.setenv(name, "from-outside")
 
     with no_real_api(tmp_path) as guard:
-        left = {name: value for name, value in os.environ.items() if name.startswith("ANTHROPIC_")}
+        left = {variable: value for variable, value in os.environ.items() if variable.startswith("ANTHROPIC_")}
+        assert name not in os.environ
 
     assert left == {"ANTHROPIC_BASE_URL": guard.address, "ANTHROPIC_CONFIG_DIR": str(tmp_path)}
+    assert os.environ[name] == "from-outside"
 
 
 def test_a_key_set_by_a_test_reaches_no_more_than_an_address_where_nothing_listens(monkeypatch, dead_api) -> None:
