@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from functools import cache
 from pathlib import Path
+from typing import Literal
 
-from pydantic import SecretStr
+from pydantic import Field, SecretStr
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 
@@ -33,6 +34,23 @@ class Settings(BaseSettings):
     embedding_model: str = "text-embedding-3-small"
     embedding_dimensions: int = 1536
     embedding_api_key: SecretStr = SecretStr("")
+    judge: Literal["auto", "offline", "claude"] = "auto"
+    """Who decides about pairs and condenses episodes; by itself Claude does where there is a key for it."""
+    judge_model: str = "claude-haiku-5-5"
+    """What is asked about pairs; when it refuses, `writer_model` is asked once."""
+    writer_model: str = "claude-sonnet-5-5"
+    """What condenses episodes; when it refuses, `judge_model` is asked once."""
+    claude_deadline_s: float = 4.0
+    """How long Claude may take for one online question, in seconds; after that the night asks."""
+    prices: Path | None = None
+    """A file of prices that go before the shipped ones, in the form of `nous_online/claude/prices.toml`."""
+    anthropic_api_key: SecretStr = Field(default=SecretStr(""), validation_alias="ANTHROPIC_API_KEY")
+    anthropic_base_url: str | None = Field(default=None, validation_alias="ANTHROPIC_BASE_URL")
+
+    @property
+    def asks_claude(self) -> bool:
+        """Whether Claude judges and writes, rather than the offline judge and writer."""
+        return self.judge == "claude" or (self.judge == "auto" and bool(self.anthropic_api_key.get_secret_value()))
 
 
 @cache

@@ -66,7 +66,7 @@ grant insert on lifecycle.events to nous_app, nous_night;
 grant insert, update (status, resolution, resolved_at, note, row_version) on heart.contradictions to nous_app, nous_night;
 
 -- The agent's own calls.
-grant insert on heart.agents, heart.episode_artifacts, heart.requests to nous_app;
+grant insert on heart.agents, heart.episode_artifacts, heart.requests, heart.llm_requests to nous_app;
 grant insert, update, delete on heart.working_memory to nous_app;
 grant insert, update (cited_ids, ignored_ids) on heart.recalls to nous_app;
 grant insert, update on heart.outbox_cursors to nous_app, nous_night;  -- the place of whoever looks at fresh facts

@@ -435,8 +435,17 @@ create table heart.llm_requests (
     cost_usd      numeric(12, 6) not null default 0,
     error         text,
     created_at    timestamptz not null default now(),
-    updated_at    timestamptz not null default now()
+    updated_at    timestamptz not null default now(),
+    prompt_version     text not null default '',
+    is_batch           boolean not null default false,
+    request_count      integer not null default 1 check (request_count >= 0),
+    failed_count       integer not null default 0 check (failed_count between 0 and request_count),
+    cache_read_tokens  integer not null default 0,
+    cache_write_tokens integer not null default 0,
+    estimated_usd      numeric(12, 6) not null default 0
 );
+create index llm_requests_open on heart.llm_requests (created_at) where state in ('intent', 'submitted', 'ended');
+create index llm_requests_of_night on heart.llm_requests (agent_id, night);
 
 -- Texts that condensing took out of the hot rows; restorable until the purge policy says otherwise.
 create table heart.cold_texts (
