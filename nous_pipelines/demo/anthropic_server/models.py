@@ -114,4 +114,5 @@ MODELS = (
         thinking=("enabled", "disabled"),
     ),
 )
-"""The newest first, as the API lists them."""
+"""The newest first, as the API lists them. How they think and when they retire follows Anthropic's pages of November
+2026 and the SDK; days of release and deprecation are approximate."""
