@@ -20,8 +20,8 @@ STRAIGHT, SWAPPED, CANARY = "s", "w", "c"
 PREFIX_DIGITS = 12
 WIDER = 4
 """How many times the room an answer gets that was cut short before."""
-MOST_REQUESTS = 10_000
-"""Of one batch; the API takes 100,000, but what is lost with one batch is asked about again."""
+MOST_REQUESTS = 4_000
+"""Of one batch, about 30 MB; the API takes 100,000, but what is lost with one batch is asked about again."""
 MOST_BYTES = 100_000_000
 """Of one batch; the API takes 256 MB."""
 
@@ -90,11 +90,19 @@ def prefix(row_id: UUID) -> str:
     return row_id.hex[:PREFIX_DIGITS]
 
 
-def written(agent_id: str, questions: Sequence[Question], *, models: Models, tried: Tried, left_usd: float) -> Written:
+def written(
+    agent_id: str,
+    questions: Sequence[Question],
+    *,
+    models: Models,
+    tried: Tried,
+    left_usd: float,
+    stops_when_full: bool = False,
+) -> Written:
     """Return the requests about pairs, in their order, until the estimate reaches `left_usd`, in US dollars.
 
-    What comes after is held back, even if it is cheaper: the order says what matters. Raises `InvalidInput` for a model
-    without a price.
+    What comes after is held back, even if it is cheaper: the order says what matters. With `stops_when_full` so is what
+    comes after the first sheet that is full. Raises `InvalidInput` for a model without a price.
     """
     askable = [question for question in questions if is_askable(question.pair)]
     sheets: list[Sheet] = []
@@ -102,12 +110,13 @@ def written(agent_id: str, questions: Sequence[Question], *, models: Models, tri
     for question in askable:
         model = model_for(question, models=models, tried=tried)
         sheet, cost_usd = sheet_for(question, last.get(model) or with_canaries(agent_id, model), tried=tried)
-        cost_usd += 0.0 if sheet is last.get(model) else sheet.estimated_usd
-        if cost_usd > left_usd:
+        is_new = sheet is not last.get(model)
+        cost_usd += sheet.estimated_usd if is_new else 0.0
+        if cost_usd > left_usd or (stops_when_full and is_new and model in last):
             break
         left_usd -= cost_usd
         sheet.take(question, pieces_of(question, model=model, tried=tried, number=len(sheet.questions)))
-        sheets += [] if sheet is last.get(model) else [sheet]
+        sheets += [sheet] if is_new else []
         last[model] = sheet
     done = Written(tuple(sheets), too_long=len(questions) - len(askable))
     return replace(done, held_back=len(askable) - done.pair_count)

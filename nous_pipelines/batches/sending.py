@@ -77,8 +77,10 @@ def estimate_for(database: Database, wanted: Wanted, *, night: date, models: Mod
         return estimated(connection, wanted, night=night, models=models)
 
 
-def estimated(connection: Connection, wanted: Wanted, *, night: date, models: Models) -> Estimate:
-    """Return what is open for an agent, as the database knows it now."""
+def estimated(
+    connection: Connection, wanted: Wanted, *, night: date, models: Models, stops_when_full: bool = False
+) -> Estimate:
+    """Return what is open for an agent as the database knows it now, up to the first full batch if that is enough."""
     agent_id, questions = wanted.agent_id, wanted.questions
     hashes = [question.pair_hash for question in questions]
     known = answered_pairs(connection, agent_id, hashes, [models.judge, models.fallback])
@@ -87,7 +89,7 @@ def estimated(connection: Connection, wanted: Wanted, *, night: date, models: Mo
     busy = open_pairs(connection, agent_id)
     free = [question for question in unsettled if question.pair_hash not in busy]
     left_usd = wanted.limit_usd - spent(connection, agent_id, night)
-    asked = written(agent_id, free, models=models, tried=before, left_usd=left_usd)
+    asked = written(agent_id, free, models=models, tried=before, left_usd=left_usd, stops_when_full=stops_when_full)
     return Estimate(agent_id, len(unsettled) - len(free), asked)
 
 
@@ -156,7 +158,8 @@ class Sender:
         """Write down the first batch of what is open now; None when there is none."""
         with self._database.transaction(timeout_s=TIMEOUT_S) as connection:
             hold_batches(connection, wanted.agent_id)
-            asked = estimated(connection, wanted, night=self._night, models=self._models).to_ask
+            night, models = self._night, self._models
+            asked = estimated(connection, wanted, night=night, models=models, stops_when_full=True).to_ask
             self.sent.held_back[wanted.agent_id] = asked.held_back
             if not asked.sheets:
                 return None
