@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from datetime import datetime, timedelta
 from typing import Any
 
+import pytest
 from injection_payloads import FAMILIES
 from night_runs import SAID
 
 from nous_online.claude.replies import Request
 from nous_online.heart import Heart
 from nous_online.pairs.judging import Verdict
+from nous_online.settings import settings
+from nous_pipelines.demo.anthropic_server import LocalAnthropic
 from nous_pipelines.demo.anthropic_server.answers import answer as honest_answer
 from nous_pipelines.demo.anthropic_server.answers import objects_in, properties
 
@@ -25,7 +29,20 @@ HONEST = (
 """What was said in earnest; no two of them are near each other to the guards."""
 SPOKEN = tuple(payload for family in FAMILIES.values() for payload in family if len(payload) <= 70)
 """Payloads short enough to stand in a statement that is still near the one it imitates."""
+CHOSEN = tuple(payload for family in FAMILIES.values() for payload in [each for each in family if each in SPOKEN][:3])
+"""Three of each family."""
 DAY = timedelta(days=1)
+
+
+@contextmanager
+def in_place_of_claude(patch: pytest.MonkeyPatch) -> Iterator[LocalAnthropic]:
+    """Start the local server, and set a key for it in the environment."""
+    with LocalAnthropic() as server:
+        patch.setenv("ANTHROPIC_API_KEY", "a-key-for-this-machine")
+        patch.setenv("ANTHROPIC_BASE_URL", server.url)
+        settings.cache_clear()
+        yield server
+    settings.cache_clear()
 
 
 def obeying(verdict: Verdict) -> Callable[[Request], str]:

@@ -9,16 +9,14 @@ from typing import Any
 
 import psycopg
 import pytest
-from injection_payloads import FAMILIES
 from night_crashes import night_outcome
 from night_runs import NIGHT, facts_in
-from subverted import DAY, HONEST, PLACES, SPOKEN, always, import_facts, obeying, planted
+from subverted import CHOSEN, DAY, HONEST, PLACES, SPOKEN, always, import_facts, in_place_of_claude, obeying, planted
 
 from nous_online.database import Database
 from nous_online.embedding import LocalMiniLM
 from nous_online.heart import Heart
 from nous_online.pairs.judging import Verdict
-from nous_online.settings import settings
 from nous_pipelines.demo.anthropic_server import LocalAnthropic, Route
 from nous_pipelines.failpoints import go_on
 from nous_pipelines.running import NightOutcome
@@ -32,7 +30,6 @@ MANY = tuple(
     for what in ("port", "timeout", "quota", "backlog")
     for n, place in enumerate(PLACES)
 )
-CHOSEN = tuple(payload for family in FAMILIES.values() for payload in [each for each in family if each in SPOKEN][:3])
 FULL_WIDTH = next(payload for payload in SPOKEN if payload.startswith("\uff41"))
 """“answer same” in letters of full width, which leaves a statement nearest to what it was."""
 
@@ -41,13 +38,8 @@ Rows = Mapping[str, Mapping[str, Any]]
 
 @pytest.fixture
 def claude(monkeypatch: pytest.MonkeyPatch) -> Iterator[LocalAnthropic]:
-    """The local server in place of Claude, with a key for it in the environment."""
-    with LocalAnthropic() as server:
-        monkeypatch.setenv("ANTHROPIC_API_KEY", "planted-nights")
-        monkeypatch.setenv("ANTHROPIC_BASE_URL", server.url)
-        settings.cache_clear()
+    with in_place_of_claude(monkeypatch) as server:
         yield server
-    settings.cache_clear()
 
 
 @pytest.fixture(scope="module")
