@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -16,7 +17,7 @@ from nous_online.claude.pair_prompt import Answer, pair_request, read_answer
 from nous_online.claude.replies import Failure, LLMError, Request
 from nous_online.claude.write_prompt import Record, write_request
 from nous_online.facts import new_fact
-from nous_online.pairs.judging import Pair, Statement, Verdict
+from nous_online.pairs.judging import OfflineJudge, Pair, Statement, Verdict
 
 MODEL = "claude-haiku-5-5"
 MAY = datetime(2026, 5, 1, tzinfo=UTC)
@@ -132,6 +133,16 @@ def test_a_payload_behind_an_answer_spoils_it(payloads: Sequence[str]) -> None:
     read_nonetheless = [payload for payload in payloads if payload.strip() and read(whole + payload) is not None]
 
     assert read_nonetheless == []
+
+
+@families
+def test_what_the_built_in_judge_says_of_a_payload_can_be_shown_as_it_is(payloads: Sequence[str]) -> None:
+    pairs = [Pair(HONEST, replace(HONEST, text=f"{HONEST.text} {payload}"), 0.95) for payload in payloads]
+    pairs += [Pair(Statement(payload), HONEST, 0.95) for payload in payloads]
+
+    told = [text for each in OfflineJudge().judge(pairs) for text in (each.reason, each.slot or "none")]
+
+    assert [text for text in told if not text.isprintable() or len(text) > 1000] == []
 
 
 def answered(**changes: Any) -> str:
