@@ -55,12 +55,13 @@ def run(data: Path, *, quick: bool) -> dict[str, Any]:
     metrics: Metrics = {}
     peers: Metrics = {}
     for is_tuned, rows in ((False, slice(1, None, 2)), (True, slice(0, None, 2))):
-        taken = {name: found[rows][:: QUICK_SHARE if quick else 1] for name, found in sets.items()}
-        scores = {name: mean_of(measured(case, embedder) for case in found) for name, found in taken.items()}
-        metrics |= compared(scores, prefix="tuned_" if is_tuned else "")
+        taken = {name: every[rows][:: QUICK_SHARE if quick else 1] for name, every in sets.items()}
+        scores = {name: mean_of(measured(case, embedder) for case in some) for name, some in taken.items()}
+        found = compared(scores)
+        metrics |= {f"tuned_{name}": found[name] for name in found if "_minus_" in name} if is_tuned else found
         peers |= {} if is_tuned else told_apart(scores)
     notes = [
-        "; ".join(f"{len(found)} {name}" for name, found in sets.items()) + ", half of them tuned_*",
+        "; ".join(f"{len(every)} {name}" for name, every in sets.items()) + ", half of them tuned_*",
         "rouge*: as they are; at_lead_length_*: both as long as three turns; at_our_length_*: both as long as ours",
         "entities and numbers kept: of those in a reference that stand in the transcript, as far as an extract can",
     ]
@@ -150,28 +151,26 @@ def mean_of(scores: Iterable[Scores]) -> Scores:
     return {name: float(np.mean(values)) for name, values in found.items()}
 
 
-def compared(scores: Mapping[str, Scores], *, prefix: str) -> Metrics:
+def compared(scores: Mapping[str, Scores]) -> Metrics:
     """Return the metrics of each set under its name, and their mean over the sets."""
     of_sets = {name: advantages(found) for name, found in scores.items()}
     names = list(dict.fromkeys(metric for found in of_sets.values() for metric in found))
     means = {
         metric: float(np.mean([found[metric] for found in of_sets.values() if metric in found])) for metric in names
     }
-    return {f"{prefix}{metric}": value for metric, value in means.items()} | {
-        f"{prefix}{name}_{metric}": value for name, found in of_sets.items() for metric, value in found.items()
-    }
+    return means | {f"{name}_{metric}": value for name, found in of_sets.items() for metric, value in found.items()}
 
 
 def advantages(scores: Scores) -> Metrics:
     """Return what the writer has over LEAD-3 on one set, in points of ROUGE, and what it keeps."""
-    found: Metrics = {}
-    for kind in KINDS:
-        found[f"{kind}_minus_lead3"] = scores[f"ours_{kind}"] - scores[f"lead3_{kind}"]
-        found[f"at_lead_length_{kind}_minus_lead3"] = scores[f"ours_at_lead_length_{kind}"] - scores[f"lead3_{kind}"]
-        found[f"at_our_length_{kind}_minus_lead"] = scores[f"ours_{kind}"] - scores[f"lead_at_our_length_{kind}"]
-        found[kind] = scores[f"ours_{kind}"]
+    as_they_are = {f"{kind}_minus_lead3": scores[f"ours_{kind}"] - scores[f"lead3_{kind}"] for kind in KINDS}
+    at_one_length = {
+        "at_lead_length_rouge1_minus_lead3": scores["ours_at_lead_length_rouge1"] - scores["lead3_rouge1"],
+        "at_our_length_rouge1_minus_lead": scores["ours_rouge1"] - scores["lead_at_our_length_rouge1"],
+    }
+    own = {kind: scores[f"ours_{kind}"] for kind in KINDS}
     kept = {f"{what}_ratio": scores[f"ours_{what}"] for what in KEPT if f"ours_{what}" in scores}
-    return found | kept | {"compression_ratio": scores["compression_ratio"]}
+    return as_they_are | at_one_length | own | kept | {"compression_ratio": scores["compression_ratio"]}
 
 
 def told_apart(scores: Mapping[str, Scores]) -> dict[str, float]:

@@ -75,7 +75,7 @@ def test_every_set_is_measured_as_it_is_and_at_equal_length(tmp_path: Path) -> N
         assert metrics[f"{name}rouge1_minus_lead3"] > 0
         assert metrics[f"{name}numbers_kept_ratio"] == 1
         assert f"tuned_{name}at_lead_length_rouge1_minus_lead3" in metrics
-        assert f"{name}at_our_length_rougeL_minus_lead" in metrics
+        assert f"{name}at_our_length_rouge1_minus_lead" in metrics
     assert all(math.isfinite(value) for value in metrics.values())
     assert measured["peers"]["dialogues_lead3_numbers_kept"] == 1
 
