@@ -55,6 +55,12 @@ def ended(claude: Claude, count: int = 3) -> Batch:
     return get_batch(claude, create_batch(claude, questions(count)).id)
 
 
+def told(batch: Batch, *, results_url: str | None = None) -> dict[str, Any]:
+    """Return a batch that has ended as a server tells of it."""
+    created_at = batch.created_at.isoformat()
+    return {"id": batch.id, "processing_status": "ended", "created_at": created_at, "results_url": results_url}
+
+
 def test_a_batch_is_told_from_its_beginning_to_its_end(server: LocalAnthropic, claude: Claude):
     server.play_batches(BatchPlay(looks=1))
 
@@ -149,7 +155,7 @@ def test_batches_are_found_on_every_page_back_to_the_moment(monkeypatch: pytest.
 
 def test_a_list_that_has_no_end_is_no_list(server: LocalAnthropic, claude: Claude):
     batch = create_batch(claude, questions(1))
-    page = {"data": [server.batches[batch.id].as_json(server.url)], "has_more": True}
+    page = {"data": [told(batch)], "has_more": True}
     server.play_always(Play(body=json.dumps(page).encode()), route=Route.LIST_BATCHES)
 
     with pytest.raises(LLMError) as raised:
@@ -213,14 +219,14 @@ def test_results_come_home_byte_by_byte(server: LocalAnthropic, claude: Claude, 
 
 def test_the_key_goes_to_no_other_host_than_it_was_given_for(server: LocalAnthropic, claude: Claude, tmp_path: Path):
     batch = ended(claude)
-    told = server.batches[batch.id].as_json("http://192.0.2.1")
-    server.play(Play(body=json.dumps(told).encode()), route=Route.GET_BATCH)
-    elsewhere = get_batch(claude, batch.id)
+    elsewhere = told(batch, results_url="http://192.0.2.1/v1/results")
+    server.play(Play(body=json.dumps(elsewhere).encode()), route=Route.GET_BATCH)
+    batch = get_batch(claude, batch.id)
     server.play(Play(status=302, headers={"location": "http://192.0.2.1/v1/results"}), route=Route.BATCH_RESULTS)
 
     with pytest.raises(LLMError, match="redirects are not followed"):
-        download_results(claude, elsewhere, tmp_path / "results.jsonl", deadline_s=3)
-    download_results(claude, elsewhere, tmp_path / "results.jsonl", deadline_s=3)
+        download_results(claude, batch, tmp_path / "results.jsonl", deadline_s=3)
+    download_results(claude, batch, tmp_path / "results.jsonl", deadline_s=3)
 
     assert server.requests[-1].route is Route.BATCH_RESULTS
 
@@ -257,7 +263,7 @@ def test_a_download_that_stays_broken_leaves_what_was_there(
     with pytest.raises(LLMError) as raised:
         download_results(claude, batch, path, deadline_s=1)
 
-    assert time.monotonic() - began < 1.4
+    assert time.monotonic() - began < 2
     assert raised.value.kind is kind
     assert path.read_text() == "what was there"
     eventually(lambda: [each.name for each in tmp_path.iterdir()] == ["results.jsonl"])

@@ -46,7 +46,7 @@ def failure_of(error: Exception, *, host: str, key: str) -> LLMError:
 def late(host: str, deadline_s: float) -> LLMError:
     """Return the failure of a call that did not end in its time."""
     told = f"Claude at {host} did not answer within {deadline_s:.3g} s, so the call was ended"
-    return LLMError(f"{told}; ask again later, or allow more in NOUS_CLAUDE_DEADLINE_S", Failure.TRANSIENT)
+    return LLMError(f"{told}; ask again later, or allow online calls more in NOUS_CLAUDE_DEADLINE_S", Failure.TRANSIENT)
 
 
 def pause_after(attempt: int, error: Exception, failure: LLMError) -> float | None:
