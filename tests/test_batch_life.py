@@ -265,6 +265,25 @@ class TestOneBatch:
         assert "NOUS_JUDGE_MODEL" in sent.obstacles[0]
         assert (states(owner), api.asked(Route.CREATE_BATCH)) == ([], [])
 
+    def test_where_nothing_is_open_nobody_is_asked_anything(self, night, api, owner, tmp_path):
+        send_all(night, api.url)
+        bring_home(night, api.url, tmp_path)
+        before = len(api.requests)
+
+        sent = send_all(night, api.url)
+        bring_home(night, api.url, tmp_path)
+
+        assert (sent.obstacles, len(api.requests)) == ([], before)
+
+    def test_facts_that_are_gone_are_no_obstacle(self, night, api, owner, tmp_path):
+        send_all(night, api.url)
+        owner.execute("set session_replication_role = replica")
+        owner.execute("delete from heart.facts")
+
+        done = bring_home(night, api.url, tmp_path)
+
+        assert (done.imported, done.verdicts, states(owner)) == (1, 0, ["imported"])
+
     def test_a_download_that_was_cut_is_made_again(self, night, api, owner, tmp_path):
         api.play(Play(cut_at=100), Play(cut_at=2000), Play(cut_at=5), route=Route.BATCH_RESULTS)
         send_all(night, api.url)

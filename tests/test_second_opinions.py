@@ -105,6 +105,18 @@ def test_a_night_run_again_asks_nothing_again(heart, run, api, owner):
     assert len(api.asked(Route.CREATE_BATCH)) == 1
 
 
+@pytest.mark.usefixtures("key")
+def test_a_past_night_run_again_after_its_verdicts_came_home_acts_by_them(heart, run, api, owner):
+    remember(heart, NINE, AT_NINE)
+    first = run()
+    batch_results()
+
+    again = run()
+
+    assert (first.report.counts["merges"], again.report.counts["merges"], again.failures) == (0, 1, ())
+    assert len(active(owner)) == 1
+
+
 def test_without_a_key_the_offline_judge_decides_alone_and_nothing_is_sent(
     heart, run, api, owner, database_url, tmp_path
 ):

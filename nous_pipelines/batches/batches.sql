@@ -107,7 +107,7 @@ limit 2
 select batch_id from heart.llm_requests where batch_id = any(%(batch_ids)s)
 
 -- name: facts_told
--- Facts as they read now.
+-- Facts as they read now, in the space they live in.
 select agent_id, id::text, content, subject, trust, embedding_space_id
 from heart.facts
-where agent_id = %(agent_id)s and id = any(%(ids)s::uuid[])
+where agent_id = %(agent_id)s and id = any(%(ids)s::uuid[]) and embedding_space_id is not null

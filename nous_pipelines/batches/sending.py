@@ -137,7 +137,8 @@ class Sender:
         """Send the first batch of what is open now, and return it; None when there is none, or it failed."""
         row_id = uuid4()  # its first digits tell batches apart; those of an id ordered by time are a time
         try:
-            self._require_fit()
+            if not self._is_fit:
+                self._require_fit(wanted)
             sheet = self._intended(wanted, row_id)
             if sheet is None:
                 return None
@@ -166,9 +167,9 @@ class Sender:
             store_intent(connection, row_id, self._night, asked.sheets[0])
         return asked.sheets[0]
 
-    def _require_fit(self) -> None:
-        """Raise `LLMError` for a judge that can't be asked, once and before anything is sent to it."""
-        if not self._is_fit:
+    def _require_fit(self, wanted: Wanted) -> None:
+        """Raise `LLMError` for a judge that can't be asked, before the first thing is sent to it."""
+        if estimate_for(self._database, wanted, night=self._night, models=self._models).to_ask.sheets:
             checked_model(self._claude, self._models.judge, for_batches=True)
             self._is_fit = True
 
