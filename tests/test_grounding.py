@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nous_online.claude.grounding import follows, invented, is_quoted, source_of
@@ -107,11 +107,13 @@ def test_a_statement_that_denies_it_or_says_more_does_not_follow(statement: str,
 WRITTEN = st.text(st.characters(categories=["L", "Nd", "Zs"], include_characters=".,:!?'\"-$%/\n"), max_size=300)
 
 
+@settings(deadline=None)
 @given(WRITTEN)
 def test_a_text_never_invents_what_it_says_itself(text: str) -> None:
     assert invented(text, source_of(text)) == ()
 
 
+@settings(deadline=None)
 @given(st.text(max_size=120), st.text(max_size=120))
 def test_any_text_can_be_held_against_any_source(text: str, told: str) -> None:
     assert all(isinstance(each, str) for each in invented(text, source_of(told)))
