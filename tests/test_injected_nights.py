@@ -110,6 +110,22 @@ def test_planted_memories_that_are_trusted_less_take_the_place_of_nothing_honest
     assert facts_in(owner, agent_id="aria") == before
 
 
+def test_the_built_in_judge_lets_planted_memories_take_no_honest_place_either(
+    opened, run, owner: psycopg.Connection
+) -> None:
+    import_facts(opened("aria"), HONEST, trust=60, day=0)
+    import_facts(opened("aria"), planted(SPOKEN), trust=10, day=1)
+    before = facts_in(owner)
+    honest = ids_of(before, HONEST)
+
+    assert run(NIGHT).failures == ()
+
+    after = facts_in(owner)
+    assert changes(before, after), "nothing came of it: this shows nothing"
+    assert left(before, after).isdisjoint(honest)
+    assert set().union(*(names for memory, names in changes(before, after).items() if memory in honest)) <= TOUCHED
+
+
 def test_what_is_trusted_as_much_can_take_the_place_of_what_it_names_and_one_undo_takes_it_back(
     claude, opened, run, take_back, owner: psycopg.Connection
 ) -> None:
