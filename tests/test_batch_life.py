@@ -120,7 +120,7 @@ class TestOneBatch:
         again = send_all(night, api.url)
 
         assert (done.imported, done.verdicts, verdicts_in(owner)) == (1, 0, [])
-        assert "nothing of the batch is believed" in done.troubles[0]
+        assert "nothing of the batch is believed" in done.told[0]
         assert again.pairs == 3
         assert rows_in(owner)[0]["cost_usd"] > 0
 
@@ -188,7 +188,7 @@ class TestOneBatch:
 
         done = bring_home(night, api.url, tmp_path)
 
-        assert "results of a type nobody knows: postponed" in done.troubles[0]
+        assert "results of a type nobody knows: postponed" in done.told[0]
         assert send_all(night, api.url).pairs == 3
 
     # --- what the network and the API do ---

@@ -49,7 +49,10 @@ class Collected:
     """Batches still on their way."""
     failed: int = 0
     """Batches given up: their pairs are asked about again."""
+    told: tuple[str, ...] = ()
+    """What a person may want to know: what was given up or not believed, and is asked about again."""
     troubles: tuple[str, ...] = ()
+    """What is in the way now."""
 
     def __add__(self, other: Collected) -> Collected:
         return Collected(
@@ -57,6 +60,7 @@ class Collected:
             self.verdicts + other.verdicts,
             self.waiting + other.waiting,
             self.failed + other.failed,
+            self.told + other.told,
             self.troubles + other.troubles,
         )
 
@@ -67,6 +71,7 @@ class Collected:
             f"{self.imported} batches came home with {self.verdicts} verdicts" if self.imported else "",
             f"{self.waiting} batches are on their way" if self.waiting else "",
             f"{self.failed} batches were given up, and their pairs are asked about again" if self.failed else "",
+            *self.told,
             *self.troubles,
         ]
         return "; ".join(filter(None, parts)) or "no batch is open"
@@ -181,7 +186,7 @@ class Collector:
         reach("verdicts committed")
         if not is_first:
             return Collected()
-        done = Collected(imported=1, verdicts=len(opinions.judgements), troubles=alarms(opinions, outcomes))
+        done = Collected(imported=1, verdicts=len(opinions.judgements), told=alarms(opinions, outcomes))
         try:
             self.delete(row)
         except LLMError as error:
@@ -198,7 +203,7 @@ class Collector:
     def give_up(self, row: BatchRow, why: str) -> Collected:
         """Let go of a batch; its pairs are asked about again."""
         set_state(self.database, "set_failed", row.id, error=why)
-        return FAILED + Collected(troubles=(f"batch {row.batch_id or row.id} was given up: {why}",))
+        return FAILED + Collected(told=(f"batch {row.batch_id or row.id} was given up: {why}",))
 
     # --- a batch whose creation was not answered ---
 
