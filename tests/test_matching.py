@@ -6,12 +6,12 @@ from nous_online.errors import Unavailable
 from nous_online.pairs.matching import (
     FEATURES,
     MODEL_PATH,
-    checksum,
     load_model,
     pair_features,
     parse_model,
 )
 from nous_online.pairs.reading import read
+from nous_online.pairs.trees import checksum
 
 
 def test_features_do_not_depend_on_which_statement_comes_first():
@@ -51,7 +51,7 @@ def test_a_wording_scores_above_a_narrower_statement_and_that_above_an_exchange(
 
 def test_an_altered_model_file_is_refused():
     stored = json.loads(MODEL_PATH.read_text("utf-8"))
-    stored["merge_at"] = 0.1
+    stored["denial_at"] = 0.1
 
     with pytest.raises(Unavailable, match="SHA-256"):
         parse_model(json.dumps(stored))
@@ -60,7 +60,7 @@ def test_an_altered_model_file_is_refused():
 def test_a_model_for_other_features_is_refused():
     stored = json.loads(MODEL_PATH.read_text("utf-8"))
     del stored["sha256"]
-    stored["features"] = ["similarity"]
+    stored["same"]["features"] = ["similarity"]
 
     with pytest.raises(Unavailable, match="other features"):
         parse_model(json.dumps({**stored, "sha256": checksum(stored)}))

@@ -83,14 +83,14 @@ def _says_how_it_is(reading: Words, word: str) -> bool:
 
 def _said_by_both(a: str, b: str) -> str | None:
     """Return the content words of a statement and its denial, None when they speak of other things."""
-    said, shared = _content(a), {*_content(a)} & {*_content(b)}
-    if len(shared) < LEAST_FRAME or 2 * len(shared) < LEAST_SHARED * (len({*said}) + len({*_content(b)})):
+    said, shared = content_stems(a), {*content_stems(a)} & {*content_stems(b)}
+    if len(shared) < LEAST_FRAME or 2 * len(shared) < LEAST_SHARED * (len({*said}) + len({*content_stems(b)})):
         return None
     return " ".join(word for word in said if word in shared)
 
 
 @lru_cache(maxsize=KNOWN_TEXTS)
-def _content(text: str) -> tuple[str, ...]:
+def content_stems(text: str) -> tuple[str, ...]:
     """Return the distinct stems a statement is about, in order."""
     return tuple(dict.fromkeys(stem(word) for word in _spoken(text) if word not in EMPTY))
 

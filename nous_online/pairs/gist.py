@@ -159,7 +159,7 @@ def _unmatched(a: Reading, b: Reading) -> tuple[int, int]:
     for thing in things(a):
         if thing.is_qualifier:
             continue
-        matches = [other for other in things(b) if _is_same_thing(thing, other)]
+        matches = [other for other in things(b) if is_same_thing(thing, other)]
         if any(not other.is_qualifier for other in matches) or (not matches and set(thing.words) <= set(b.words)):
             continue
         aside += bool(matches)
@@ -167,7 +167,7 @@ def _unmatched(a: Reading, b: Reading) -> tuple[int, int]:
     return none, aside
 
 
-def _is_same_thing(a: Thing, b: Thing) -> bool:
+def is_same_thing(a: Thing, b: Thing) -> bool:
     """Tell whether two names share most words of the shorter one, allowing slips."""
     few, many = sorted((a.words, b.words), key=len)
     shared = sum(any(word == other or is_near_spelling(word, other) for other in many) for word in few)
@@ -179,8 +179,8 @@ def _turned(a: Reading, b: Reading) -> bool:
     one, other = ([thing for thing in things(reading) if not thing.is_qualifier] for reading in (a, b))
     if len(one) < 2 or len(other) < 2:
         return False
-    crossed = _is_same_thing(one[0], other[-1]) and _is_same_thing(one[-1], other[0])
-    return crossed and not (_is_same_thing(one[0], other[0]) and _is_same_thing(one[-1], other[-1]))
+    crossed = is_same_thing(one[0], other[-1]) and is_same_thing(one[-1], other[0])
+    return crossed and not (is_same_thing(one[0], other[0]) and is_same_thing(one[-1], other[-1]))
 
 
 def _order_of(reading: Reading) -> tuple[bool, bool]:

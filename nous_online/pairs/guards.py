@@ -7,7 +7,7 @@ and answers in words. No guard ever says that two statements *are* the same.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from difflib import SequenceMatcher
 from itertools import takewhile
 
@@ -46,22 +46,12 @@ def differences(a: str, b: str) -> tuple[str, ...]:
     if cleaned(a) == cleaned(b):
         return ()
     one, other = read(a), read(b)
-    guards = (
-        _numbers,
-        _ordinals,
-        _dates,
-        _times,
-        _identifiers,
-        _numerals,
-        _quotes,
-        _names,
-        _openings,
-        _preferences,
-        _negation,
-        _opposites,
-        _roles,
-    )
-    return tuple(reason for guard in guards for reason in guard(one, other))
+    return tuple(reason for guard in GUARDS.values() for reason in guard(one, other))
+
+
+def guards_fired(a: Reading, b: Reading) -> frozenset[str]:
+    """Return the names of the guards that fire on two statements, as in `GUARDS`."""
+    return frozenset(name for name, guard in GUARDS.items() if any(guard(a, b)))
 
 
 def _numbers(a: Reading, b: Reading) -> Iterable[str]:
@@ -371,3 +361,20 @@ def _relates(middle: list[str]) -> bool:
 
 def _listed(parts: Iterable[str]) -> str:
     return ", ".join(list(parts)[:3]) or "none"
+
+
+GUARDS: dict[str, Callable[[Reading, Reading], Iterable[str]]] = {
+    "numbers": _numbers,
+    "ordinals": _ordinals,
+    "dates": _dates,
+    "times": _times,
+    "identifiers": _identifiers,
+    "numerals": _numerals,
+    "quotes": _quotes,
+    "names": _names,
+    "openings": _openings,
+    "preferences": _preferences,
+    "negation": _negation,
+    "opposites": _opposites,
+    "roles": _roles,
+}

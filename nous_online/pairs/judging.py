@@ -11,14 +11,18 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Literal, Protocol, TypeAlias
 
+from nous_online.pairs.conflicts import conflict_rows, may_conflict, shared_words, tell_likings
 from nous_online.pairs.denials import denied
 from nous_online.pairs.guards import differences
-from nous_online.pairs.matching import LEAST_SIMILARITY, load_model, pair_features
+from nous_online.pairs.matching import LEAST_SIMILARITY, PairModel, load_model, pair_features
 from nous_online.pairs.sharing import shared_slot
 from nous_online.pairs.subjects import other_subjects
 from nous_online.pairs.unseen import unseen
 
 Touch: TypeAlias = tuple[str | None, str | None]
+LEAST_CLOSENESS = 0.45  # cosine from which two statements are asked whether they conflict
+LEFT_OPEN = frozenset({"compatible", "unsure"})  # verdicts that leave both as they are, slot or not
+NEGATION = "negation"  # the reason the guard of that name gives
 UNRELATED_BELOW = 0.1  # chance of `same` under which a pair without a shared slot is simply two statements
 
 
@@ -67,6 +71,19 @@ class Judgement:
     cost_usd: float = 0.0
 
 
+@dataclass(frozen=True)
+class Seen:
+    """What is known of a pair before its verdict: reasons apart, slot or denial read off it, and two raw chances."""
+
+    similarity: float
+    reasons: Sequence[str]
+    slot: str | None
+    denial: str | None
+    same: float
+    conflict: float
+    later: Literal["a", "b"] | None
+
+
 class Judge(Protocol):
     """Anything that gives one judgement per pair, in order."""
 
@@ -82,9 +99,9 @@ class Judge(Protocol):
 
 
 class OfflineJudge:
-    """Guards, then a small calibrated classifier: no network, no key, about a millisecond a pair."""
+    """Guards, slots and denials, then two small calibrated classifiers: no network, no key, a millisecond a pair."""
 
-    prompt_version = "guards-4"
+    prompt_version = "guards-5"
 
     @property
     def name(self) -> str:
@@ -93,24 +110,26 @@ class OfflineJudge:
     def judge(self, pairs: Sequence[Pair]) -> list[Judgement]:
         """Judge each pair from its words alone; `Unavailable` is raised when the model file is missing or altered.
 
-        Two statements too far apart to be the same, that neither share a slot nor deny each other, are compatible
-        whatever the guards would say: they are not asked.
+        Two statements too far apart to be the same, that neither share a slot, nor deny each other, nor are likely to,
+        are compatible whatever the guards would say: they are not asked.
         """
         touches = [_touch(pair) for pair in pairs]
-        is_open = [
-            pair.similarity >= LEAST_SIMILARITY or any(touch) for pair, touch in zip(pairs, touches, strict=True)
+        near = [pair.similarity >= LEAST_SIMILARITY or any(touch) for pair, touch in zip(pairs, touches, strict=True)]
+        reasons = [reasons_apart(pair) if is_near else () for pair, is_near in zip(pairs, near, strict=True)]
+        same = chances_of_same(pairs, reasons)
+        conflict = chances_of_conflict(pairs, touches, same)
+        found = [
+            Seen(pair.similarity, why or _why(pair, clash), *touch, alike, clash, later(pair))
+            for pair, why, touch, alike, clash in zip(pairs, reasons, touches, same, conflict, strict=True)
         ]
-        reasons = [reasons_apart(pair) if asked else () for pair, asked in zip(pairs, is_open, strict=True)]
-        chances = chances_of_same(pairs, reasons)
-        return [self._judged(*parts) for parts in zip(pairs, touches, reasons, chances, strict=True)]
+        return [self._judged(pair, seen) for pair, seen in zip(pairs, found, strict=True)]
 
-    def _judged(self, pair: Pair, touch: Touch, reasons: Sequence[str], chance: float) -> Judgement:
-        slot, denial = touch
-        stated_later = later(pair)
-        verdict, confidence, reason = decide(
-            reasons, slot=slot, denial=denial, chance=chance, merge_at=load_model().merge_at, later=stated_later
-        )
-        return Judgement(verdict, confidence, reason, slot, stated_later, self.name, self.prompt_version)
+    def _judged(self, pair: Pair, seen: Seen) -> Judgement:
+        model = load_model()
+        verdict, confidence, reason = decide(seen, model)
+        is_likely = verdict in LEFT_OPEN and seen.conflict >= model.conflict.decide_at
+        slot = shared_words(pair.a.text, pair.b.text) if is_likely else seen.slot
+        return Judgement(verdict, confidence, reason, slot, seen.later, self.name, self.prompt_version)
 
 
 def _touch(pair: Pair) -> Touch:
@@ -129,7 +148,7 @@ def reasons_apart(pair: Pair) -> tuple[str, ...]:
 
 
 def chances_of_same(pairs: Sequence[Pair], reasons: Sequence[Sequence[str]]) -> list[float]:
-    """Return the classifier's chance of `same` per pair: 0 where a guard fired or the cosine is under 0.85."""
+    """Return the classifier's own chance of `same` per pair: 0 where a guard fired or the cosine is under 0.85."""
     open_to_doubt = [i for i, pair in enumerate(pairs) if not reasons[i] and pair.similarity >= LEAST_SIMILARITY]
     model = load_model()
     rows = pair_features([(pairs[i].a.text, pairs[i].b.text, pairs[i].similarity) for i in open_to_doubt])
@@ -137,6 +156,35 @@ def chances_of_same(pairs: Sequence[Pair], reasons: Sequence[Sequence[str]]) -> 
     for index, chance in zip(open_to_doubt, model.probability(rows), strict=True):
         chances[index] = float(chance)
     return chances
+
+
+def chances_of_conflict(pairs: Sequence[Pair], touches: Sequence[Touch], same: Sequence[float]) -> list[float]:
+    """Return the classifier's own chance of conflict per pair: 0 where a slot, a denial or `same` answers already.
+
+    Under a cosine of 0.45, or where two statements have next to nothing in common, none is likely: they are not asked.
+    """
+    model = load_model()
+    asked = [
+        place
+        for place, (pair, touch, alike) in enumerate(zip(pairs, touches, same, strict=True))
+        if not any(touch)
+        and alike < model.merge_at
+        and pair.similarity >= LEAST_CLOSENESS
+        and not other_subjects(pair.a.subject, pair.b.subject)
+        and may_conflict(pair.a.text, pair.b.text)
+        and not tell_likings(pair.a.text, pair.b.text)
+    ]
+    rows = conflict_rows([(pairs[i].a.text, pairs[i].b.text, pairs[i].similarity) for i in asked])
+    chances = [0.0] * len(pairs)
+    for place, chance in zip(asked, model.conflict.raw_chance(rows), strict=True):
+        chances[place] = float(chance)
+    return chances
+
+
+def _why(pair: Pair, conflict: float) -> tuple[str, ...]:
+    """Return the reasons apart of two distant statements that are likely to conflict all the same."""
+    is_likely = conflict >= load_model().conflict.decide_at and pair.similarity < LEAST_SIMILARITY
+    return reasons_apart(pair) if is_likely else ()
 
 
 def later(pair: Pair) -> Literal["a", "b"] | None:
@@ -147,31 +195,36 @@ def later(pair: Pair) -> Literal["a", "b"] | None:
     return "b" if second > first else "a"
 
 
-def decide(
-    reasons: Sequence[str],
-    *,
-    slot: str | None,
-    denial: str | None,
-    chance: float,
-    merge_at: float,
-    later: Literal["a", "b"] | None,
-) -> tuple[Verdict, float, str]:
-    """Turn guard reasons, shared slot, denial and the classifier's chance of `same` into a verdict with its reason."""
-    if not reasons and chance >= merge_at:
-        return Verdict.SAME, chance, "same words in substance, and no guard fired"
-    if denial is not None:
-        return Verdict.CONTRADICTS, 0.9, f"one says “{denial}”, the other denies it"
-    if slot is not None:
-        return _about_one_slot(f"same slot “{slot}”, {'; '.join(reasons) or 'another value'}", later=later)
-    if reasons:
-        return Verdict.COMPATIBLE, 0.7, "; ".join(reasons)
-    if chance < UNRELATED_BELOW:
-        return Verdict.COMPATIBLE, min(1 - chance, 0.9), "different statements, no shared slot with another value"
-    return Verdict.UNSURE, max(chance, 1 - chance), "close, but not close enough to merge"
+def decide(seen: Seen, model: PairModel) -> tuple[Verdict, float, str]:
+    """Turn what is seen of a pair into a verdict, the chance that it is right, and its reason."""
+    if not seen.reasons and seen.same >= model.merge_at:
+        return Verdict.SAME, model.same.held(seen.same), "same words in substance, and no guard fired"
+    if seen.denial is not None:
+        return Verdict.CONTRADICTS, model.denial_held, f"one says “{seen.denial}”, the other denies it"
+    if seen.slot is not None:
+        return _about_one_slot(seen, model)
+    return _likely(seen, model)
 
 
-def _about_one_slot(why: str, *, later: Literal["a", "b"] | None) -> tuple[Verdict, float, str]:
+def _likely(seen: Seen, model: PairModel) -> tuple[Verdict, float, str]:
+    """Return the verdict on a pair of which neither slot nor denial can be read off: both stay, unless one denies."""
+    clash = model.conflict.held(seen.conflict) if seen.conflict else 1 - model.unasked_held
+    if NEGATION in seen.reasons and seen.conflict >= model.denial_at:
+        return Verdict.CONTRADICTS, clash, "one denies what the other says in more words"
+    if seen.reasons:
+        several = ", of what may have several" if seen.conflict >= model.conflict.decide_at else ""
+        return Verdict.COMPATIBLE, 1 - clash, "; ".join(seen.reasons) + several
+    if seen.conflict >= model.conflict.decide_at:
+        return Verdict.UNSURE, clash, "perhaps another value of what both speak of"
+    if seen.same < UNRELATED_BELOW:
+        return Verdict.COMPATIBLE, 1 - clash, "different statements, no shared slot with another value"
+    same = model.same.held(seen.same)
+    return Verdict.UNSURE, max(same, 1 - same), "close, but not close enough to merge"
+
+
+def _about_one_slot(seen: Seen, model: PairModel) -> tuple[Verdict, float, str]:
     """Order turns another value of one slot into an update; without it, it is an open contradiction."""
-    if later is None:
-        return Verdict.CONTRADICTS, 0.9, f"{why}, order unknown"
-    return Verdict.UPDATES, 0.9, f"{why}, stated later"
+    why = f"same slot “{seen.slot}”, {'; '.join(seen.reasons) or 'another value'}"
+    if seen.later is None:
+        return Verdict.CONTRADICTS, model.slot_held, f"{why}, order unknown"
+    return Verdict.UPDATES, model.slot_held, f"{why}, stated later"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections import Counter
 from collections.abc import Sequence
@@ -10,52 +9,54 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 from functools import cache, lru_cache
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from nous_online.errors import Unavailable
+from nous_online.pairs.conflicts import CONFLICT_FEATURES
 from nous_online.pairs.gist import gist_features
 from nous_online.pairs.guards import negations, unmatched_names, unmatched_numbers
 from nous_online.pairs.lexicon import FUNCTION_WORDS, INTENTIONS
 from nous_online.pairs.reading import Reading, read, stem
+from nous_online.pairs.trees import Trees, checksum, trees_from
 
 MODEL_PATH = Path(__file__).parent / "model" / "pair_model.json"
 MAX_WORDS = 120  # alignment is quadratic in words; what stands later only counts towards the lengths
-LEAST_SIMILARITY = 0.85  # cosine from which the classifier was trained; below it nothing is a candidate for merging
+LEAST_SIMILARITY = 0.85  # cosine from which `same` was trained; below it nothing is a candidate for merging
 TURNS = frozenset(["is", "are", "was", "were", "by", "of", "has", "have", "had", "in", "being"])
 ARTICLES = frozenset({"a", "an", "the"})
 
 
 @dataclass(frozen=True)
 class PairModel:
-    """Boosted regression trees as plain arrays: one row per tree, a perfect binary tree of `depth` levels each."""
+    """The classifiers of the offline judge, `same` over `FEATURES` and `conflict` over `CONFLICT_FEATURES`.
+
+    `slot_held` and `denial_held` tell how often what was read off the words alone came true, `unasked_held` how often
+    what nobody asks about was no conflict, `denial_at` from which chance a negation denies what the other one says.
+    """
 
     version: str
-    features: tuple[str, ...]
-    depth: int
-    split_feature: NDArray[np.int32]
-    split_value: NDArray[np.float64]
-    leaf: NDArray[np.float64]
-    intercept: float
-    merge_at: float
+    same: Trees
+    conflict: Trees
+    slot_held: float
+    denial_held: float
+    denial_at: float
+    unasked_held: float
+
+    @property
+    def merge_at(self) -> float:
+        """The trees' own chance of `same` from which two statements count as the same."""
+        return self.same.decide_at
 
     def probability(self, rows: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the calibrated probability of `same` for each feature row."""
-        score = np.full(len(rows), self.intercept)
-        lines = np.arange(len(rows))
-        for feature, value, leaf in zip(self.split_feature, self.split_value, self.leaf, strict=True):
-            node = np.zeros(len(rows), dtype=np.int64)
-            for _ in range(self.depth):
-                node = 2 * node + 1 + (rows[lines, feature[node]] > value[node])
-            score += leaf[node - len(feature)]
-        return 1 / (1 + np.exp(-score))
+        """Return the trees' own chance of `same` for each row of `pair_features`."""
+        return self.same.raw_chance(rows)
 
 
 @cache
 def load_model(path: Path = MODEL_PATH) -> PairModel:
-    """Read the shipped classifier; raise `Unavailable` when it is missing, altered or made for other features."""
+    """Read the shipped classifiers; raise `Unavailable` when they are missing, altered or made for other features."""
     if not path.is_file():
         message = f"{path} is missing; reinstall nous-pipelines or run: python -m nous_pipelines.training --data DIR"
         raise Unavailable(message)
@@ -69,26 +70,19 @@ def parse_model(text: str) -> PairModel:
     if claimed != checksum(stored):
         message = "the pair model does not match its own SHA-256; reinstall nous-pipelines"
         raise Unavailable(message)
-    if tuple(stored["features"]) != FEATURES:
-        message = (
-            f"the pair model {stored['version']} was trained on other features than this version computes; retrain it"
-        )
-        raise Unavailable(message)
-    return PairModel(
+    model = PairModel(
         version=stored["version"],
-        features=FEATURES,
-        depth=stored["depth"],
-        split_feature=np.asarray(stored["split_feature"], dtype=np.int32),
-        split_value=np.asarray(stored["split_value"], dtype=np.float64),
-        leaf=np.asarray(stored["leaf"], dtype=np.float64),
-        intercept=stored["intercept"],
-        merge_at=stored["merge_at"],
+        same=trees_from(stored["same"]),
+        conflict=trees_from(stored["conflict"]),
+        slot_held=stored["slot_held"],
+        denial_held=stored["denial_held"],
+        denial_at=stored["denial_at"],
+        unasked_held=stored["unasked_held"],
     )
-
-
-def checksum(stored: dict[str, Any]) -> str:
-    """Return the SHA-256 of a stored model in canonical JSON, its own checksum left out."""
-    return hashlib.sha256(json.dumps(stored, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+    if (model.same.features, model.conflict.features) != (FEATURES, CONFLICT_FEATURES):
+        message = f"the pair model {model.version} was trained on other features than this version computes; retrain it"
+        raise Unavailable(message)
+    return model
 
 
 def pair_features(pairs: Sequence[tuple[str, str, float]]) -> NDArray[np.float64]:

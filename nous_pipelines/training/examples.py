@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -19,9 +19,19 @@ SAME_FROM = 4.5
 FOLDED = 512  # rows multiplied at once when looking for near neighbours
 
 
+class Texts(Protocol):
+    """Anything with two texts."""
+
+    @property
+    def a(self) -> str: ...
+
+    @property
+    def b(self) -> str: ...
+
+
 def labelled_pairs(folder: Path, *, embedder: Embedder, seed: int) -> tuple[list[Example], list[float]]:
     """Return the training pairs with their cosines: at least 0.85, no guard firing, no text of `facts_pairs.jsonl`."""
-    held_out = {row[side] for row in rows(folder / "facts_pairs.jsonl") for side in ("a", "b")}
+    held_out = held_out_texts(folder)
     read = [*_paws(folder), *_stsb(folder)]
     free = [pair for pair in read if not {pair.a, pair.b} & held_out]
     facts = sorted(set(_fact_texts(folder)) - held_out)
@@ -33,6 +43,11 @@ def labelled_pairs(folder: Path, *, embedder: Embedder, seed: int) -> tuple[list
         if similarity >= LEAST_SIMILARITY and not differences(pair.a, pair.b)
     ]
     return [pair for pair, _ in kept], [similarity for _, similarity in kept]
+
+
+def held_out_texts(folder: Path) -> set[str]:
+    """Return every text of `facts_pairs.jsonl`: what is measured there was never trained on."""
+    return {row[side] for row in rows(folder / "facts_pairs.jsonl") for side in ("a", "b")}
 
 
 def rows(path: Path) -> Iterator[dict[str, Any]]:
@@ -69,7 +84,7 @@ def _neighbours(facts: list[str], embedder: Embedder) -> list[Example]:
     return found
 
 
-def cosines(pairs: list[Example], embedder: Embedder) -> list[float]:
+def cosines(pairs: Sequence[Texts], embedder: Embedder) -> list[float]:
     """Return the cosine of each pair, every distinct text embedded once."""
     texts = sorted({text for pair in pairs for text in (pair.a, pair.b)})
     place = {text: index for index, text in enumerate(texts)}

@@ -43,16 +43,23 @@ def written_examples(seed: int) -> list[Example]:
 
 def _fact_pairs(rng: random.Random) -> Iterator[Example]:
     for wordings in FACTS:
-        slots = _slots(wordings)
+        slots = slots_of(wordings)
         for _ in range(FACT_ROUNDS):
-            filled = _draw(slots, rng)
+            filled = drawn(slots, rng)
             one, other = rng.sample(wordings, 2)
-            yield Example(_fill(one, filled), _fill(other, filled), is_same=True, source="written-wording")
-            yield Example(_fill(one, filled), _noised(_fill(one, filled), rng), is_same=True, source="written-noise")
-            yield Example(_fill(one, filled), _noised(_fill(other, filled), rng), is_same=True, source="written-sloppy")
+            yield Example(filled_in(one, filled), filled_in(other, filled), is_same=True, source="written-wording")
+            yield Example(
+                filled_in(one, filled), noised(filled_in(one, filled), rng), is_same=True, source="written-noise"
+            )
+            yield Example(
+                filled_in(one, filled), noised(filled_in(other, filled), rng), is_same=True, source="written-sloppy"
+            )
             changed = {**filled, **_changed(slots, filled, rng)}
             yield Example(
-                _fill(one, filled), _fill(rng.choice((one, other)), changed), is_same=False, source="written-value"
+                filled_in(one, filled),
+                filled_in(rng.choice((one, other)), changed),
+                is_same=False,
+                source="written-value",
             )
             yield from _widened(one, other, filled, rng)
             yield from _qualified(one, other, filled, rng)
@@ -63,17 +70,17 @@ def _fact_pairs(rng: random.Random) -> Iterator[Example]:
 def _restated(wordings: tuple[str, ...], filled: dict[str, str], rng: random.Random) -> Iterator[Example]:
     """Say something else of the same things: "the capital of Kenya is …" against "the largest city in Kenya is …"."""
     slots = sorted(filled)
-    others = [line for line in FACTS if not {*line} & {*wordings} and _slots(line) == slots]
+    others = [line for line in FACTS if not {*line} & {*wordings} and slots_of(line) == slots]
     if others:
-        text = _fill(rng.choice(rng.choice(others)), filled)
-        yield Example(_fill(rng.choice(wordings), filled), text, is_same=False, source="written-predicate")
+        text = filled_in(rng.choice(rng.choice(others)), filled)
+        yield Example(filled_in(rng.choice(wordings), filled), text, is_same=False, source="written-predicate")
 
 
-def _slots(wordings: tuple[str, ...]) -> list[str]:
+def slots_of(wordings: tuple[str, ...]) -> list[str]:
     return sorted(set(re.findall(r"{(\w+)}", " ".join(wordings))))
 
 
-def _draw(slots: list[str], rng: random.Random) -> dict[str, str]:
+def drawn(slots: list[str], rng: random.Random) -> dict[str, str]:
     filled: dict[str, str] = {}
     for slot in slots:
         free = [value for value in VALUES[slot.rstrip("2")] if value not in filled.values()]
@@ -86,7 +93,7 @@ def _changed(slots: list[str], filled: dict[str, str], rng: random.Random) -> di
     return {slot: rng.choice([value for value in VALUES[slot.rstrip("2")] if value not in filled.values()])}
 
 
-def _fill(wording: str, filled: dict[str, str]) -> str:
+def filled_in(wording: str, filled: dict[str, str]) -> str:
     text = wording.format(**filled)
     return text[0].upper() + text[1:]
 
@@ -95,27 +102,29 @@ def _widened(one: str, other: str, filled: dict[str, str], rng: random.Random) -
     """Narrow or widen one value: "in Ghent" against "in Ghent, Belgium", "in Belgium", "garlic" against "garlic and rice"."""
     if "city" in filled:
         place = rng.choice([value for value in VALUES["place"] if value not in filled.values()])
-        text, told = _fill(one, filled), rng.choice((one, other))
-        whole = _fill(told, {**filled, "city": f"{filled['city']}, {place}"})
+        text, told = filled_in(one, filled), rng.choice((one, other))
+        whole = filled_in(told, {**filled, "city": f"{filled['city']}, {place}"})
         if told.rstrip(".").endswith("{city}"):
             yield Example(text, whole, is_same=False, source="written-wider")
         elif not filled.keys() & {"person", "thing", "company", "title"}:
             yield Example(text, whole, is_same=True, source="written-whole")
-        yield Example(_fill(one, {**filled, "city": place}), whole, is_same=False, source="written-wider")
+        yield Example(filled_in(one, {**filled, "city": place}), whole, is_same=False, source="written-wider")
     if "food" in filled:
         more = {**filled, "food": f"{filled['food']} and {rng.choice(VALUES['food'])}"}
-        yield Example(_fill(one, filled), _fill(rng.choice((one, other)), more), is_same=False, source="written-wider")
+        yield Example(
+            filled_in(one, filled), filled_in(rng.choice((one, other)), more), is_same=False, source="written-wider"
+        )
     if "thing" in filled:
         extra = rng.choice(
             (" since last year", " for a short time", " together with its sister company", " in the old town")
         )
-        text = _fill(other, filled).rstrip(".") + extra + "."
-        yield Example(_fill(one, filled), text, is_same=False, source="written-wider")
+        text = filled_in(other, filled).rstrip(".") + extra + "."
+        yield Example(filled_in(one, filled), text, is_same=False, source="written-wider")
 
 
 def _qualified(one: str, other: str, filled: dict[str, str], rng: random.Random) -> Iterator[Example]:
     """Add a word or a phrase that says more: "the former owner", "… and Bergen", "… for two years"."""
-    plain, text = _fill(one, filled), _fill(rng.choice((one, one, other)), filled)
+    plain, text = filled_in(one, filled), filled_in(rng.choice((one, one, other)), filled)
     nouns = [
         match.start() for match in re.finditer(r"(?<=\b[Tt]he )(?=[a-z])|(?<=\ba )(?=[a-z])|(?<='s )(?=[a-z])", text)
     ]
@@ -123,7 +132,7 @@ def _qualified(one: str, other: str, filled: dict[str, str], rng: random.Random)
         place = rng.choice(nouns)
         qualified = f"{text[:place]}{rng.choice(QUALIFIERS)} {text[place:]}"
         yield Example(plain, qualified, is_same=False, source="written-qualified")
-    ending = rng.choice(ADDITIONS).format(**_draw(["city", "person", "place", "year", "food"], rng))
+    ending = rng.choice(ADDITIONS).format(**drawn(["city", "person", "place", "year", "food"], rng))
     yield Example(plain, f"{text.rstrip('.')} {ending}.", is_same=False, source="written-addition")
 
 
@@ -133,11 +142,14 @@ def _exchanged(one: str, other: str, filled: dict[str, str], rng: random.Random)
         if slot + "2" in filled and " and {" not in one + other:
             turned = {**filled, slot: filled[slot + "2"], slot + "2": value}
             yield Example(
-                _fill(one, filled), _fill(rng.choice((one, other)), turned), is_same=False, source="written-roles"
+                filled_in(one, filled),
+                filled_in(rng.choice((one, other)), turned),
+                is_same=False,
+                source="written-roles",
             )
 
 
-def _noised(text: str, rng: random.Random) -> str:
+def noised(text: str, rng: random.Random) -> str:
     """Change what carries no meaning: the full stop, letter case, a filler, an article, a possessive."""
     plain = text.rstrip(".")
     return (
@@ -166,13 +178,13 @@ class Scene:
 
 def _scene_pairs(rng: random.Random) -> Iterator[Example]:
     for _ in range(SCENE_ROUNDS):
-        scene = _scene(rng)
-        yield Example(_told(scene, rng), _told(scene, rng), is_same=True, source="written-scene")
-        other, kind = _altered(scene, rng)
-        yield Example(_told(scene, rng), _told(other, rng), is_same=False, source=f"written-scene-{kind}")
+        scene = fresh_scene(rng)
+        yield Example(told(scene, rng), told(scene, rng), is_same=True, source="written-scene")
+        other, kind = altered(scene, rng)
+        yield Example(told(scene, rng), told(other, rng), is_same=False, source=f"written-scene-{kind}")
 
 
-def _scene(rng: random.Random) -> Scene:
+def fresh_scene(rng: random.Random) -> Scene:
     deed = rng.choice(DEEDS)
     return Scene(
         trait=_spellings(rng.choice(("", "", *TRAITS))),
@@ -189,9 +201,9 @@ def _spellings(part: str) -> tuple[str, ...]:
     return tuple(part.strip().split("/"))
 
 
-def _altered(scene: Scene, rng: random.Random) -> tuple[Scene, str]:
+def altered(scene: Scene, rng: random.Random) -> tuple[Scene, str]:
     """Change one part of a scene so that it is another scene."""
-    fresh = _scene(rng)
+    fresh = fresh_scene(rng)
     same_deed = next(deed for deed in DEEDS if _spellings(deed[0]) == scene.deed[0])
     changes = {
         "actor": replace(scene, actor=fresh.actor),
@@ -208,8 +220,8 @@ def _altered(scene: Scene, rng: random.Random) -> tuple[Scene, str]:
     return changes[kind], kind
 
 
-def _told(scene: Scene, rng: random.Random) -> str:
-    """Tell a scene in one of several constructions, with any spelling of each part."""
+def told(scene: Scene, rng: random.Random, *, is_denied: bool = False) -> str:
+    """Tell a scene, or that it is not so, in one of several constructions, with any spelling of each part."""
     actor, trait = rng.choice(scene.actor), rng.choice(scene.trait)
     article = rng.choice(("a", "a", "the", "one"))
     relative = bool(trait) and rng.random() < 0.25
@@ -217,18 +229,50 @@ def _told(scene: Scene, rng: random.Random) -> str:
     doing, done, does = (rng.choice(spellings) for spellings in scene.deed)
     thing = _thing(scene, rng)
     spot, manner = rng.choice(scene.spot), rng.choice(scene.manner)
-    told = rng.choice(
-        (
-            f"{who} is {manner} {doing} {thing} {spot}",
-            f"{who} is {doing} {thing} {manner} {spot}",
-            f"{who} {manner} {does} {thing} {spot}",
-            f"{thing} is being {manner} {done} by {who} {spot}",
-            f"there is {who} {manner} {doing} {thing} {spot}",
-            f"{spot or who} {who if spot else ''} is {manner} {doing} {thing}",
-        )
+    parts = _Parts(
+        who, f"{actor} who is {trait}" if relative else f"{trait} {actor}", doing, done, does, thing, spot, manner
     )
-    told = re.sub(r"\ba (?=[aeiou])", "an ", " ".join(told.split()).rstrip(","))
-    return told[0].upper() + told[1:] + rng.choice(("", "."))
+    said = rng.choice(_denied_constructions(parts) if is_denied else _constructions(parts))
+    said = re.sub(r"\ba (?=[aeiou])", "an ", " ".join(said.split()).rstrip(","))
+    return said[0].upper() + said[1:] + rng.choice(("", "."))
+
+
+@dataclass(frozen=True)
+class _Parts:
+    """The spelled parts of a scene; `nobody` is its actor without an article."""
+
+    who: str
+    nobody: str
+    doing: str
+    done: str
+    does: str
+    thing: str
+    spot: str
+    manner: str
+
+
+def _constructions(p: _Parts) -> tuple[str, ...]:
+    return (
+        f"{p.who} is {p.manner} {p.doing} {p.thing} {p.spot}",
+        f"{p.who} is {p.doing} {p.thing} {p.manner} {p.spot}",
+        f"{p.who} {p.manner} {p.does} {p.thing} {p.spot}",
+        f"{p.thing} is being {p.manner} {p.done} by {p.who} {p.spot}",
+        f"there is {p.who} {p.manner} {p.doing} {p.thing} {p.spot}",
+        f"{p.spot or p.who} {p.who if p.spot else ''} is {p.manner} {p.doing} {p.thing}",
+    )
+
+
+def _denied_constructions(p: _Parts) -> tuple[str, ...]:
+    return (
+        f"{p.who} is not {p.manner} {p.doing} {p.thing} {p.spot}",
+        f"{p.who} isn't {p.doing} {p.thing} {p.manner} {p.spot}",
+        f"there is no {p.nobody} {p.manner} {p.doing} {p.thing} {p.spot}",
+        f"no {p.nobody} is {p.doing} {p.thing} {p.manner} {p.spot}",
+        f"nobody is {p.manner} {p.doing} {p.thing} {p.spot}",
+        f"{p.thing} is not being {p.manner} {p.done} by {p.who} {p.spot}",
+        f"there is no {p.nobody} who is {p.manner} {p.doing} {p.thing} {p.spot}",
+        f"there is nobody {p.doing} {p.thing} {p.spot}",
+    )
 
 
 def _thing(scene: Scene, rng: random.Random) -> str:

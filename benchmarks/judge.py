@@ -1,0 +1,195 @@
+"""Is the offline judge right, and as sure as it is right? Public pairs it was neither trained nor calibrated on."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from operator import itemgetter
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from benchmarks import cases
+from benchmarks.dedup import share
+from benchmarks.judge_cases import (
+    CONFLICTS,
+    PARTED,
+    RIGHT,
+    STRICTLY_RIGHT,
+    Labelled,
+    conflicts_of_stores,
+    contradicted_turns,
+    labelled,
+    stated,
+    successive_values,
+    updated_turns,
+)
+from nous_online.embedding import LocalMiniLM
+from nous_online.pairs.guards import differences
+from nous_online.pairs.judging import Judgement, OfflineJudge, Pair, Verdict
+from nous_online.pairs.reading import read_words
+
+BINS = 10
+QUICK_ROWS = 1_500
+QUICK_TALKS = 5
+Metrics: TypeAlias = dict[str, float]
+Flags: TypeAlias = NDArray[np.bool_]
+
+
+def run(data: Path, *, quick: bool) -> dict[str, Any]:
+    """Measure verdicts and confidences over every set; cosine, shared words and guards alone stand beside them."""
+    embedder = LocalMiniLM()
+    rows = [row for row in cases(data, "facts_pairs") if not row["source"].startswith("ANLI")]
+    facts, sick = (labelled(thinned(part, quick=quick), embedder) for part in (rows, cases(data, "pairs_sick")))
+    started = time.perf_counter()
+    judged = OfflineJudge().judge(facts.pairs)
+    seconds = time.perf_counter() - started
+    held, table = calibration(judged, facts.labels, RIGHT)
+    metrics = {
+        **of_conflicts(facts, judged),
+        **of_sick(sick),
+        **of_same(facts, judged),
+        "calibration_error": held,
+        "strict_calibration_error": calibration(judged, facts.labels, STRICTLY_RIGHT)[0],
+        "unsure_ratio": share(np.array([said.verdict is Verdict.UNSURE for said in judged])),
+        "pairs_per_s": len(facts.pairs) / seconds,
+        **of_updates(data, embedder, quick=quick),
+        **of_talks(data, embedder, quick=quick),
+    }
+    return {"metrics": metrics, "peers": peers(facts), "notes": [*notes(facts, judged), *table]}
+
+
+def thinned(rows: Sequence[dict[str, Any]], *, quick: bool) -> Sequence[dict[str, Any]]:
+    """Return every n-th row of a quick run, which keeps the mixture of sources."""
+    return rows[:: max(1, len(rows) // QUICK_ROWS)] if quick else rows
+
+
+def sees_conflict(said: Judgement) -> bool:
+    """Tell whether a judgement finds two values of one slot, be it of one that may have several, or a denial."""
+    return said.verdict in PARTED or (said.verdict is not Verdict.SAME and said.slot is not None)
+
+
+def of_conflicts(facts: Labelled, judged: Sequence[Judgement]) -> Metrics:
+    """Return precision and recall of conflicts seen, and of the verdicts alone that may retire or open one."""
+    truth = np.array([label in CONFLICTS for label in facts.labels])
+    seen = np.array([sees_conflict(said) for said in judged])
+    verdicts = np.array([said.verdict in PARTED for said in judged])
+    return {
+        "conflict_recall": share(seen[truth]),
+        "conflict_precision": share(truth[seen]),
+        "verdict_conflict_recall": share(verdicts[truth]),
+        "verdict_conflict_precision": share(truth[verdicts]),
+    }
+
+
+def of_sick(sick: Labelled) -> Metrics:
+    """Return precision and recall of contradictions over SICK, of the verdicts alone."""
+    truth = np.array([label == "contradiction" for label in sick.labels])
+    seen = np.array([said.verdict in PARTED for said in OfflineJudge().judge(sick.pairs)])
+    return {"sick_contradiction_recall": share(seen[truth]), "sick_contradiction_precision": share(truth[seen])}
+
+
+def of_same(facts: Labelled, judged: Sequence[Judgement]) -> Metrics:
+    """Return precision and recall of `same`."""
+    truth = np.array([label == "duplicate" for label in facts.labels])
+    seen = np.array([said.verdict is Verdict.SAME for said in judged])
+    return {"same_precision": share(truth[seen]), "same_recall": share(seen[truth])}
+
+
+def of_updates(data: Path, embedder: LocalMiniLM, *, quick: bool) -> Metrics:
+    """Return the share of old and new values, told in order, that are judged an update."""
+    found: Metrics = {}
+    for name, texts in (("fc", conflicts_of_stores(data)), ("dyknow", successive_values(data))):
+        judged = OfflineJudge().judge(stated(texts[: QUICK_ROWS // 10] if quick else texts, embedder))
+        found[f"{name}_update_recall"] = share(np.array([said.verdict is Verdict.UPDATES for said in judged]))
+    return found
+
+
+def of_talks(data: Path, embedder: LocalMiniLM, *, quick: bool) -> Metrics:
+    """Return the share of changes told in chats of which two sentences are seen to conflict, and of all crossed."""
+    found: Metrics = {}
+    for name, talks in (("lme_update", updated_turns(data)), ("beam_contradiction", contradicted_turns(data))):
+        crossings = talks[:QUICK_TALKS] if quick else talks
+        flags = [seen_in(crossing, embedder) for crossing in crossings]
+        found[f"{name}_recall"] = share(np.array([any(seen) for seen in flags]))
+        found[f"{name}_crossed_ratio"] = share(np.array([flag for seen in flags for flag in seen]))
+    return found
+
+
+def seen_in(texts: Sequence[tuple[str, str]], embedder: LocalMiniLM) -> list[bool]:
+    """Return for each pair of sentences whether it is seen to conflict."""
+    return [sees_conflict(said) for said in OfflineJudge().judge(stated(texts, embedder))]
+
+
+def calibration(
+    judged: Sequence[Judgement], labels: Sequence[str], right: Mapping[str, frozenset[Verdict]]
+) -> tuple[float, list[str]]:
+    """Return the expected calibration error over bins of equally many verdicts (Guo and others 2017), and the bins.
+
+    `unsure` says nothing that could be right or wrong, and is left out.
+    """
+    said: list[tuple[float, float]] = [
+        (judgement.confidence, float(judgement.verdict in right[label]))
+        for judgement, label in zip(judged, labels, strict=True)
+        if judgement.verdict is not Verdict.UNSURE
+    ]
+    np.random.default_rng(0).shuffle(said)  # equal confidences in whatever order the file has would skew the bins
+    bins = [np.array(part) for part in np.array_split(sorted(said, key=itemgetter(0)), BINS) if len(part)]
+    gaps = [len(part) * abs(float(part[:, 0].mean() - part[:, 1].mean())) for part in bins]
+    lines = [
+        f"bin {number}: {len(part)} verdicts, mean confidence {part[:, 0].mean():.3f}, right {part[:, 1].mean():.3f}"
+        for number, part in enumerate(bins, start=1)
+    ]
+    return sum(gaps) / len(said), lines
+
+
+def peers(facts: Labelled) -> Metrics:
+    """Return what one signal alone reaches, each at the threshold that serves it best on these very pairs."""
+    truth = np.array([label in CONFLICTS for label in facts.labels])
+    fires = np.array([bool(differences(pair.a.text, pair.b.text)) for pair in facts.pairs])
+    cosine = np.array([pair.similarity for pair in facts.pairs])
+    words = np.array([shared_share(pair) for pair in facts.pairs])
+    everywhere = np.ones(len(truth), dtype=np.bool_)
+    return {
+        **at_its_best("cosine", cosine, everywhere, truth),
+        **at_its_best("words", words, everywhere, truth),
+        **at_its_best("guards", cosine, fires, truth),
+    }
+
+
+def shared_share(pair: Pair) -> float:
+    """Return the share of words two statements have in common (Jaccard)."""
+    one, other = (set(read_words(side.text).words) for side in (pair.a, pair.b))
+    return len(one & other) / max(1, len(one | other))
+
+
+def at_its_best(name: str, score: NDArray[np.float64], allowed: Flags, truth: Flags) -> Metrics:
+    """Return precision and recall where their harmonic mean is highest among floors for the score."""
+    flags = [(score >= floor) & allowed for floor in np.linspace(0, 1, 101)]
+    rates = [(share(seen[truth]), share(truth[seen])) for seen in flags]
+    recall, precision = max(rates, key=lambda rate: 2 * rate[0] * rate[1] / max(sum(rate), 1e-9))
+    return {f"{name}_conflict_recall": recall, f"{name}_conflict_precision": precision}
+
+
+def notes(facts: Labelled, judged: Sequence[Judgement]) -> list[str]:
+    """Return what was counted, and the verdicts source by source."""
+    seen = Counter(
+        (source, label, said.verdict.value)
+        for source, label, said in zip(facts.sources, facts.labels, judged, strict=True)
+    )
+    return [
+        f"{len(facts.pairs)} pairs of facts_pairs without ANLI; no text of them was trained or calibrated on, none of"
+        " SICK either",
+        "conflict: judged an update or a contradiction, or compatible or unsure with the slot named: another value of"
+        " what may have several; verdict_*: updates and contradictions alone",
+        "right: same of a duplicate, an update or contradiction of the three kinds of conflict, compatible of"
+        " duplicates and the rest; calibration: all verdicts but unsure; strict: compatible is wrong of a duplicate",
+        "lme, beam: a turn says more than its update, so its sentences are crossed; *_crossed_ratio is the share of all"
+        " crossed sentences that are seen to conflict",
+        "fc, dyknow: the whole sets; facts of them that are not in facts_pairs were trained on",
+        "cosine, words, guards: one signal alone, at its best threshold on these pairs",
+        *(f"{source} {label}: {verdict} {count}" for (source, label, verdict), count in sorted(seen.items())),
+    ]
