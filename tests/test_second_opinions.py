@@ -231,6 +231,17 @@ def test_two_batches_in_a_row_that_are_not_believed_fail_the_check_with_what_to_
 
 
 @pytest.mark.usefixtures("key")
+def test_results_of_a_type_nobody_knows_fail_the_check_until_one_is_understood(heart, run, api):
+    remember(heart, NINE, AT_NINE)
+    api.play_batches(BatchPlay(each=lambda *_: Play(outcome="postponed")), BatchPlay())
+
+    outcomes = [run(night) for night in (NIGHT, NEXT, AFTER)]
+
+    assert [len(outcome.failures) for outcome in outcomes] == [0, 1, 0]
+    assert "results of the unknown type postponed; update Nous" in outcomes[1].failures[0]
+
+
+@pytest.mark.usefixtures("key")
 def test_what_one_model_refuses_the_other_decides(heart, run, api, owner, database_url, tmp_path):
     remember(heart, NINE, AT_NINE)
     api.play_batches(
