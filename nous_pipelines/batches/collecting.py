@@ -30,8 +30,11 @@ from nous_pipelines.batches.rows import (
 )
 from nous_pipelines.failpoints import reach
 
-LOST_AFTER = timedelta(hours=24)
-"""How long a batch whose creation was not answered is looked for; the API ends every batch by then."""
+LOST_AFTER = timedelta(hours=20)
+"""How long a batch whose creation was not answered is looked for: less than a day, so that the next night asks anew.
+
+One of its size that is still under way is waited for in any case.
+"""
 KEPT_FOR = timedelta(days=29)
 """How long the API keeps results."""
 SKEW = timedelta(hours=1)  # between our clock and the API's, by which batches are listed
