@@ -1,6 +1,13 @@
 import pytest
 
-from nous_online.pairs.conflicts import CONFLICT_FEATURES, conflict_features, conflict_rows, may_conflict, shared_words
+from nous_online.pairs.conflicts import (
+    CONFLICT_FEATURES,
+    conflict_features,
+    conflict_rows,
+    may_conflict,
+    shared_words,
+    speak_of_one_thing,
+)
 from nous_online.pairs.reading import read
 
 
@@ -55,3 +62,9 @@ def test_who_denies_something_denies_all_that_says_it_in_more_words(denial, said
 
 def test_what_both_speak_of_is_named_in_the_order_of_the_first():
     assert shared_words("Ghent is led by Ana Lima", "The mayor who led Ghent is Ben") == "ghent led"
+
+
+def test_statements_that_share_next_to_no_words_are_compared_only_when_one_denies():
+    assert speak_of_one_thing("The mayor of Ghent is Ana Lima", "The mayor of Ghent is Ben Roth")
+    assert speak_of_one_thing("Nobody rides a bike", "Two women are cycling")
+    assert not speak_of_one_thing("The mayor of Ghent is Ana Lima", "Tea is served at noon in the garden")

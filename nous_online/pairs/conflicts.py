@@ -30,6 +30,8 @@ from nous_online.pairs.slots import filled_slot
 
 MOST_WORDS = 22
 """A longer statement makes more than one claim, and most of what it says may stand beside the other."""
+LEAST_SHARED = 0.4
+"""Dice coefficient of the stems under which two statements hardly speak of one thing."""
 NOBODY = frozenset({"nobody", "none", "noone"})
 ROLE = re.compile(r"\b(?:is|are|was|were)\s(?:an?|the|one)\s(?:[\w-]+\s){1,4}?(?:of|in|for|at|to)\b")
 NAUGHT = EMPTY | {"there", "isn", "aren", "no"}
@@ -59,6 +61,14 @@ def may_conflict(a: str, b: str) -> bool:
     if negations(one) % 2 != negations(other) % 2:
         return True
     return _is_lasting(one) and _is_lasting(other)
+
+
+def speak_of_one_thing(a: str, b: str) -> bool:
+    """Tell at little cost whether it may pay to compare two statements: they share words, or one alone denies."""
+    one, other = content_stems(a), content_stems(b)
+    if 2 * len({*one} & {*other}) >= LEAST_SHARED * (len(one) + len(other)):
+        return True
+    return negations(read_words(a)) % 2 != negations(read_words(b)) % 2
 
 
 def tell_likings(a: str, b: str) -> bool:

@@ -11,7 +11,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Literal, Protocol, TypeAlias
 
-from nous_online.pairs.conflicts import conflict_rows, may_conflict, shared_words, tell_likings
+from nous_online.pairs.conflicts import conflict_rows, may_conflict, shared_words, speak_of_one_thing, tell_likings
 from nous_online.pairs.denials import denied
 from nous_online.pairs.guards import differences
 from nous_online.pairs.matching import LEAST_SIMILARITY, PairModel, load_model, pair_features
@@ -171,6 +171,7 @@ def chances_of_conflict(pairs: Sequence[Pair], touches: Sequence[Touch], same: S
         and alike < model.merge_at
         and pair.similarity >= LEAST_CLOSENESS
         and not other_subjects(pair.a.subject, pair.b.subject)
+        and speak_of_one_thing(pair.a.text, pair.b.text)
         and may_conflict(pair.a.text, pair.b.text)
         and not tell_likings(pair.a.text, pair.b.text)
     ]
