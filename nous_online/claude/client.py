@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import time
 from collections.abc import Callable
@@ -41,6 +42,11 @@ class Claude:
 
     def __repr__(self) -> str:
         return f"Claude({self._host!r})"
+
+    @property
+    def account(self) -> str:
+        """Whose batches are seen through this: the host, and the first digits of the SHA-256 of the key."""
+        return f"{self._host} {hashlib.sha256(self._key.encode()).hexdigest()[:8]}"
 
     def ask(self, request: Request, *, deadline_s: float) -> Reply:
         """Return the complete answer; raise `LLMError`, by `deadline_s` seconds at the latest.

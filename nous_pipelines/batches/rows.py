@@ -62,6 +62,11 @@ class BatchRow:
         return self.request.get("pair_count", 0)
 
     @property
+    def account(self) -> str | None:
+        """From which account it was sent; None in a row of a version that did not write it down."""
+        return self.request.get("account")
+
+    @property
     def prefix(self) -> str:
         """What its custom ids begin with."""
         return prefix(self.id)
@@ -104,8 +109,8 @@ def tried(connection: Connection, agent_id: str) -> Tried:
 # --- from the wish to ask until everything is at home ---
 
 
-def store_intent(connection: Connection, row_id: UUID, night: date, sheet: Sheet) -> None:
-    """Write down what is about to be sent."""
+def store_intent(connection: Connection, row_id: UUID, night: date, sheet: Sheet, *, account: str) -> None:
+    """Write down what is about to be sent, and from which account (see `Claude.account`)."""
     homes = [question.home for question in sheet.questions]
     connection.execute(
         SQL["store_intent"],
@@ -116,7 +121,7 @@ def store_intent(connection: Connection, row_id: UUID, night: date, sheet: Sheet
             "model": sheet.model,
             "prompt_version": PROMPT_VERSION,
             "custom_ids": [custom_id for custom_id, _ in sheet.named(row_id)],
-            "request": Jsonb({"pairs": homes, "pair_count": len(homes)}),
+            "request": Jsonb({"pairs": homes, "pair_count": len(homes), "account": account}),
             "request_count": len(sheet.requests),
             "estimated_usd": sheet.estimated_usd,
         },

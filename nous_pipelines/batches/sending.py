@@ -83,10 +83,10 @@ def estimated(
     """Return what is open for an agent as the database knows it now, up to the first full batch if that is enough."""
     agent_id, questions = wanted.agent_id, wanted.questions
     hashes = [question.pair_hash for question in questions]
+    busy = open_pairs(connection, agent_id)  # first: what comes home meanwhile is still left out, not asked about again
     known = answered_pairs(connection, agent_id, hashes, [models.judge, models.fallback])
     before = tried(connection, agent_id)
     unsettled = [each for each in questions if is_unsettled(each.pair_hash, known, before, models)]
-    busy = open_pairs(connection, agent_id)
     free = [question for question in unsettled if question.pair_hash not in busy]
     left_usd = wanted.limit_usd - spent(connection, agent_id, night)
     asked = written(agent_id, free, models=models, tried=before, left_usd=left_usd, stops_when_full=stops_when_full)
@@ -164,7 +164,7 @@ class Sender:
             self.sent.held_back[wanted.agent_id] = asked.held_back
             if not asked.sheets:
                 return None
-            store_intent(connection, row_id, self._night, asked.sheets[0])
+            store_intent(connection, row_id, self._night, asked.sheets[0], account=self._claude.account)
         return asked.sheets[0]
 
     def _require_fit(self, wanted: Wanted) -> None:
