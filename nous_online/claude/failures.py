@@ -83,7 +83,7 @@ def _answered(response: httpx.Response, *, host: str, key: str) -> LLMError:
     words = [said(reason.get("type")) or "no reason given", said(_without(key, reason.get("message")))]
     told = f"Claude at {host} answered {status} ({': '.join(word for word in words if word)})"
     waits = "" if wait is None else f" and asks to wait {wait:.3g} s"
-    return LLMError(f"{told}{waits}; {_fix(kind, status)}", kind)
+    return LLMError(f"{told}{waits}; {_fix(kind, status)}", kind, status=status)
 
 
 def _fix(kind: Failure, status: int) -> str:

@@ -58,12 +58,16 @@ class Reply:
 
 
 class LLMError(Unavailable):
-    """A language model gave no usable answer; `kind` says why, `usage` what was paid for nonetheless."""
+    """A language model gave no usable answer; `kind` says why, `usage` what was paid for nonetheless.
 
-    def __init__(self, message: str, kind: Failure, *, usage: Usage = Usage()) -> None:
+    `status` is that of HTTP when the server answered with a failure, None when the answer never came or was no failure.
+    """
+
+    def __init__(self, message: str, kind: Failure, *, usage: Usage = Usage(), status: int | None = None) -> None:
         super().__init__(message)
         self.kind = kind
         self.usage = usage
+        self.status = status
 
 
 class LanguageModel(Protocol):

@@ -27,6 +27,8 @@ MOST_FAILURES = 2
 """Batches in a row that could not be sent, after which the others wait for the next night."""
 DEFINITE = {Failure.PERMANENT, Failure.QUOTA}
 """Failures after which it is certain that no batch was made."""
+TURNED_AWAY = {429, 529}
+"""Statuses of answers after which that is certain too, although the same request may be taken later."""
 
 
 @dataclass(frozen=True)
@@ -146,7 +148,7 @@ class Sender:
             batch = create_batch(self._claude, sheet.named(row_id))
         except LLMError as error:
             self._failed(error)
-            if error.kind in DEFINITE:
+            if error.kind in DEFINITE or error.status in TURNED_AWAY:
                 set_state(self._database, "set_failed", row_id, error=str(error))
             return None
         self._failures = 0
