@@ -299,8 +299,10 @@ class TestOneBatch:
         api.end_batches()
         delete_batch(Claude("a-key", base_url=api.url), batch_id)
 
-        done = bring_home(night, api.url, tmp_path)
+        soon = bring_home(night, api.url, tmp_path)
+        done = bring_home(night, api.url, tmp_path, after=LOST)
 
+        assert (soon.waiting, soon.failed, batch_id in soon.troubles[0]) == (1, 0, True)
         assert (done.failed, states(owner)) == (1, ["failed"])
         assert send_all(night, api.url).pairs == 3
 

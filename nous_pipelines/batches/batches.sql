@@ -49,6 +49,9 @@ where id = %(id)s and state = 'submitted'
 update heart.llm_requests set raw_sha256 = %(raw_sha256)s, updated_at = now()
 where id = %(id)s and state = 'ended'
 
+-- name: is_open
+select id from heart.llm_requests where id = %(id)s and state in ('intent', 'submitted', 'ended')
+
 -- name: set_failed
 -- Its pairs are asked about again. One that was made and never came home has been paid for: its estimate stands for it.
 update heart.llm_requests

@@ -23,6 +23,7 @@ from nous_pipelines.batches.rows import (
     Imported,
     facts_told,
     import_verdicts,
+    is_open,
     known_batches,
     set_state,
     tried,
@@ -139,7 +140,7 @@ class Collector:
             return self.bring_home(row, path)
         batch = self.looked_up(row)
         if batch is None:
-            return self.give_up(row, "the API knows nothing of it any more")
+            return self.unknown(row)
         if not batch.is_ended:
             return WAITING
         set_state(self.database, "set_ended", row.id)
@@ -156,6 +157,25 @@ class Collector:
                 raise
             listed = batches_since(self.claude, row.created_at - SKEW, deadline_s=self.left_s())
             return next((batch for batch in listed if batch.id == batch_id), None)
+
+    def unknown(self, row: BatchRow) -> Collected:
+        """Wait for a batch the API does not know, since it may be another account's; give it up when it is old."""
+        if not is_open(self.database, row.id):
+            return Collected()  # another look brought it home and deleted it
+        elsewhere = self.elsewhere(row)
+        if self.now - row.created_at >= (KEPT_FOR if elsewhere else LOST_AFTER):
+            return self.give_up(row, "the API knows nothing of it any more")
+        told = f"the API knows nothing of batch {row.batch_id}; are ANTHROPIC_BASE_URL and ANTHROPIC_API_KEY right?"
+        return WAITING + Collected(troubles=(elsewhere or told,))
+
+    def elsewhere(self, row: BatchRow) -> str | None:
+        """Say so when a batch was sent from another account than this look sees: what is missing here may be there."""
+        if row.account in {None, self.claude.account}:
+            return None
+        return (
+            f"batch {row.batch_id or row.id} was sent from {row.account}, not from {self.claude.account} (host, and "
+            "first digits of the SHA-256 of the key); set ANTHROPIC_BASE_URL and ANTHROPIC_API_KEY back to collect it"
+        )
 
     def download(self, row: BatchRow, batch: Batch, path: Path) -> Collected:
         """Save the results of a batch that has ended, then read them."""
@@ -199,6 +219,9 @@ class Collector:
     def delete(self, row: BatchRow) -> None:
         """Delete what the API keeps of a batch whose verdicts are at home."""
         if row.batch_id is not None and self.now - row.created_at < KEPT_FOR:
+            elsewhere = self.elsewhere(row)
+            if elsewhere is not None and self.looked_up(row) is None:
+                raise LLMError(elsewhere, Failure.PERMANENT)
             delete_batch(self.claude, row.batch_id, deadline_s=max(self.left_s(), LEAST_S))
         set_state(self.database, "set_deleted", row.id)
         reach("batch deleted")
@@ -224,8 +247,9 @@ class Collector:
             known = [*row.request.get("foreign", ()), *foreign]
             set_state(self.database, "set_foreign", row.id, foreign=known)
         is_any_under_way = any(not batch.is_ended for batch in candidates)
-        if is_any_under_way or self.now - row.created_at < LOST_AFTER:
-            return WAITING
+        elsewhere = self.elsewhere(row)
+        if is_any_under_way or self.now - row.created_at < (KEPT_FOR if elsewhere else LOST_AFTER):
+            return WAITING + Collected(troubles=(elsewhere,) if elsewhere else ())
         return self.give_up(row, "it never arrived: no batch of the API has its custom ids")
 
     def candidates(self, row: BatchRow) -> list[Batch]:
@@ -254,6 +278,7 @@ def imported(row: BatchRow, outcomes: Outcomes, opinions: Opinions) -> Imported:
     return Imported(
         request={
             "pair_count": row.pair_count,
+            "account": row.account,
             "again": dict(opinions.again),
             "canaries_wrong": list(opinions.canaries_wrong),
             "unknown_types": list(outcomes.unknown_types),

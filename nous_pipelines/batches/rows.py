@@ -134,6 +134,12 @@ def set_state(database: Database, block: str, row: UUID, **values: Any) -> None:
         connection.execute(SQL[block], {"id": row, **values})
 
 
+def is_open(database: Database, row: UUID) -> bool:
+    """Tell whether a batch is still on its way, as the database knows it now."""
+    with database.transaction() as connection:
+        return connection.execute(SQL["is_open"], {"id": row}).fetchone() is not None
+
+
 @dataclass(frozen=True)
 class Imported:
     """What the results of a batch came to, as its row keeps it."""
