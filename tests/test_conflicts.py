@@ -27,7 +27,7 @@ def test_no_pairs_make_an_empty_table_of_the_right_width():
     ("a", "b"),
     [
         ("The mayor of Ghent is Ana Lima", "Ghent is led by mayor Ben Roth"),
-        ("A man is riding a horse", "There is no man riding a horse"),
+        ("A courier is loading the northern van", "There is no courier loading the northern van"),
         ("Ana lives in Rome", "Ana does not live in Rome"),
     ],
 )
@@ -38,9 +38,9 @@ def test_what_lasts_of_something_known_and_what_is_denied_may_conflict(a, b):
 @pytest.mark.parametrize(
     ("a", "b"),
     [
-        ("A man is riding a horse", "A man is riding a bike"),  # which man?
-        ("Two dogs play in the snow", "Two dogs run in the snow"),
-        ("The man is riding a horse", "The man is riding a bike"),  # of the moment
+        ("A clerk is stamping the permit", "A clerk is stamping the ledger"),  # which clerk?
+        ("Two clerks wait in the archive", "Two clerks sleep in the archive"),
+        ("The clerk is stamping the permit", "The clerk is stamping the ledger"),  # of the moment
         ("Ana lives in Rome", "Ana lives in Rome " + "and likes it there " * 6),  # more than one claim
     ],
 )
@@ -51,9 +51,9 @@ def test_what_is_true_beside_the_other_is_not_asked_about(a, b):
 @pytest.mark.parametrize(
     ("denial", "said", "missing"),
     [
-        ("There is no man eating cereal", "A man is eating a bowl of cereal", 0),
-        ("Nobody is riding a bike", "Two women are riding a bike", 0),
-        ("A man is not eating cereal at noon", "A man is eating cereal", 1),
+        ("There is no clerk stamping permits", "A clerk is stamping a pile of permits", 0),
+        ("Nobody is repairing the ferry", "Two women are repairing the ferry", 0),
+        ("A clerk is not stamping permits at noon", "A clerk is stamping permits", 1),
     ],
 )
 def test_who_denies_something_denies_all_that_says_it_in_more_words(denial, said, missing):
@@ -66,5 +66,5 @@ def test_what_both_speak_of_is_named_in_the_order_of_the_first():
 
 def test_statements_that_share_next_to_no_words_are_compared_only_when_one_denies():
     assert speak_of_one_thing("The mayor of Ghent is Ana Lima", "The mayor of Ghent is Ben Roth")
-    assert speak_of_one_thing("Nobody rides a bike", "Two women are cycling")
+    assert speak_of_one_thing("Nobody repairs the ferry", "Two women are welding")
     assert not speak_of_one_thing("The mayor of Ghent is Ana Lima", "Tea is served at noon in the garden")

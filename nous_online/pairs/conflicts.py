@@ -53,7 +53,7 @@ def conflict_rows(pairs: Sequence[tuple[str, str, float]]) -> NDArray[np.float64
 def may_conflict(a: str, b: str) -> bool:
     """Tell whether two statements are worth comparing: one is turned round, or both say what lasts of what is known.
 
-    "A man is riding a horse" is true beside "A man is riding a bike": one knows of neither which man, and both pass.
+    "A clerk is stamping a permit" is true beside "A clerk is sorting mail": nobody knows which clerk, and both pass.
     """
     one, other = read_words(a), read_words(b)
     if max(len(one.words), len(other.words)) > MOST_WORDS:
