@@ -71,6 +71,12 @@ def cost_of(model: str, usage: Usage, *, is_batch: bool) -> float:
     return dollars * (prices.batch_share if is_batch else 1)
 
 
+def has_price(model: str) -> bool:
+    """Tell whether the price of a model is known; raise `InvalidInput` when the operator's file can't be used."""
+    models = price_list(settings().prices).models
+    return model in models or SNAPSHOT.sub("", model) in models
+
+
 def tokens_of(text: str) -> int:
     """Return how many tokens a text has at the most: an estimate from above, about twice the truth for English."""
     return math.ceil(len(text.encode("utf-8", "surrogatepass")) / BYTES_A_TOKEN)

@@ -49,21 +49,22 @@ def judge_batches(context: dg.AssetExecutionContext, night_run: NightRun) -> dg.
     night, second = night_of(context), night_run.second_judge
     if second is None:
         return dg.MaterializeResult(check_results=[sent_check([], "nobody is asked: the offline judge decides alone")])
-    sent = second.send(night_run.database, list(wanted_in(night, night_run, second)), night=night)
+    sent = second.send(night_run.database, wanted_in(night, night_run, second), night=night)
     found: list[str] = night_run.files(night).read_json("collected")["troubles"]
-    obstacles = list(dict.fromkeys([*sent.obstacles, *found, *second.distrust(night_run.database)]))
+    obstacles = list(dict.fromkeys([*sent.obstacles, *found]))
     return dg.MaterializeResult(
-        metadata=as_metadata(sent.figures), check_results=[sent_check(obstacles, f"{sent.requests} requests were sent")]
+        metadata=as_metadata(sent.figures),
+        check_results=[sent_check(obstacles, f"{sent.requests} requests were sent", *sent.warnings)],
     )
 
 
-def sent_check(obstacles: list[str], said: str) -> dg.AssetCheckResult:
-    """Return the check: what stands in the way, if anything; the night goes on with what it knows."""
+def sent_check(obstacles: list[str], said: str, *warnings: str) -> dg.AssetCheckResult:
+    """Return the check: what stands in the way now, if anything, and what soon will; the night goes on regardless."""
     return dg.AssetCheckResult(
         check_name=CHECK,
         passed=not obstacles,
         severity=dg.AssetCheckSeverity.WARN,
-        description="; ".join(obstacles) or said,
+        description="; ".join([*(obstacles or [said]), *warnings]),
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from pathlib import Path
@@ -20,6 +20,8 @@ from nous_pipelines.batches.sending import Sent, Wanted, send
 
 IN_A_ROW = 2
 """Batches one after the other that are not believed, after which a person has to look."""
+PROBES = 1
+"""Batches a night sends to a judge that is not believed: enough to notice that it can be again."""
 
 
 @dataclass(frozen=True)
@@ -50,12 +52,17 @@ class SecondJudge:
         except (InvalidInput, Unsupported, LLMError) as error:
             return Collected(troubles=(str(error),))
 
-    def send(self, database: Database, wanted: Sequence[Wanted], *, night: date) -> Sent:
-        """Send what is open; what is in the way is told, not raised."""
+    def send(self, database: Database, wanted: Iterable[Wanted], *, night: date) -> Sent:
+        """Send what is open, one batch at the most to a judge that is not believed; obstacles are told, not raised."""
+        distrusted = self.distrust(database)
         try:
-            return send(database, self.claude(), wanted, night=night, models=self.models)
+            most = PROBES if distrusted else None
+            sent = send(database, self.claude(), wanted, night=night, models=self.models, most_batches=most)
         except (InvalidInput, Unsupported) as error:
-            return Sent(obstacles=[str(error)])
+            return Sent(obstacles=[str(error), *distrusted])
+        if distrusted:
+            sent.obstacles += [*distrusted, "until then a night sends one batch at the most, to see whether that holds"]
+        return sent
 
     def distrust(self, database: Database) -> list[str]:
         """Return why this model's answers can't be used: its last batches were not believed, or not understood."""

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from datetime import date
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, date, datetime
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -13,12 +13,14 @@ from psycopg import Connection
 from nous_online.claude.batches import create_batch
 from nous_online.claude.client import Claude
 from nous_online.claude.preflight import checked_model
+from nous_online.claude.prices import has_price
 from nous_online.claude.replies import Failure, LLMError
 from nous_online.database import Database
+from nous_online.errors import InvalidInput
 from nous_online.pairs.judging import Verdict
 from nous_pipelines.batches.outcomes import Fate
 from nous_pipelines.batches.questions import Question, Tried
-from nous_pipelines.batches.requests import Models, Sheet, Written, written
+from nous_pipelines.batches.requests import Models, Sheet, Written, model_for, written
 from nous_pipelines.batches.rows import answered_pairs, hold_batches, open_pairs, set_state, spent, store_intent, tried
 from nous_pipelines.failpoints import reach
 
@@ -66,6 +68,8 @@ class Sent:
     held_back: dict[str, int] = field(default_factory=dict[str, int])
     """Of each agent, how many pairs the budget leaves for another night."""
     obstacles: list[str] = field(default_factory=list[str])
+    warnings: list[str] = field(default_factory=list[str])
+    """What is to be done soon about a model that was asked."""
 
     @property
     def figures(self) -> dict[str, Any]:
@@ -80,9 +84,18 @@ def estimate_for(database: Database, wanted: Wanted, *, night: date, models: Mod
 
 
 def estimated(
-    connection: Connection, wanted: Wanted, *, night: date, models: Models, stops_when_full: bool = False
+    connection: Connection,
+    wanted: Wanted,
+    *,
+    night: date,
+    models: Models,
+    unfit: Collection[str] = (),
+    stops_when_full: bool = False,
 ) -> Estimate:
-    """Return what is open for an agent as the database knows it now, up to the first full batch if that is enough."""
+    """Return what is open for an agent as the database knows it now, up to the first full batch if that is enough.
+
+    Pairs that a model in `unfit` would be asked about are left out. Raises `InvalidInput` for a model without a price.
+    """
     agent_id, questions = wanted.agent_id, wanted.questions
     hashes = [question.pair_hash for question in questions]
     busy = open_pairs(connection, agent_id)  # first: what comes home meanwhile is still left out, not asked about again
@@ -90,8 +103,9 @@ def estimated(
     before = tried(connection, agent_id)
     unsettled = [each for each in questions if is_unsettled(each.pair_hash, known, before, models)]
     free = [question for question in unsettled if question.pair_hash not in busy]
+    askable = [each for each in free if model_for(each, models=models, tried=before) not in unfit]
     left_usd = wanted.limit_usd - spent(connection, agent_id, night)
-    asked = written(agent_id, free, models=models, tried=before, left_usd=left_usd, stops_when_full=stops_when_full)
+    asked = written(agent_id, askable, models=models, tried=before, left_usd=left_usd, stops_when_full=stops_when_full)
     return Estimate(agent_id, len(unsettled) - len(free), asked)
 
 
@@ -104,12 +118,21 @@ def is_unsettled(pair_hash: str, known: Mapping[tuple[str, str], str], before: T
     return is_refused and (pair_hash, models.fallback) not in known
 
 
-def send(database: Database, claude: Claude, wanted: Sequence[Wanted], *, night: date, models: Models) -> Sent:
+def send(
+    database: Database,
+    claude: Claude,
+    wanted: Iterable[Wanted],
+    *,
+    night: date,
+    models: Models,
+    most_batches: int | None = None,
+) -> Sent:
     """Send the open pairs of agents, a batch for each agent and model or several; what stands in the way is told.
 
     A pair is never on its way twice, whoever else sends: those of open batches are left out under the agent's lock.
+    With `most_batches` no more than so many are tried.
     """
-    sender = Sender(database, claude, night, models)
+    sender = Sender(database, claude, night, models, most_batches)
     for each in wanted:
         if sender.is_stopped:
             break
@@ -118,33 +141,42 @@ def send(database: Database, claude: Claude, wanted: Sequence[Wanted], *, night:
 
 
 class Sender:
-    """One night's sending: whether the judge was found fit, what was sent, and how often it failed."""
+    """One night's sending: which models were found fit, what was sent, and how often it failed."""
 
-    def __init__(self, database: Database, claude: Claude, night: date, models: Models) -> None:
+    def __init__(
+        self, database: Database, claude: Claude, night: date, models: Models, most_batches: int | None = None
+    ) -> None:
         self.sent = Sent()
         self.is_stopped = False
         self._database, self._claude, self._night, self._models = database, claude, night, models
-        self._is_fit = False
+        self._left = most_batches
+        self._fit, self._unfit = set[str](), set[str]()
+        self._asked = set[tuple[str, str]]()
         self._failures = 0
 
     def send_all(self, wanted: Wanted) -> None:
         """Send batch after batch for one agent until nothing is open, the budget is spent, or sending fails."""
-        while not self.is_stopped and (sheet := self._send_one(wanted)) is not None:
-            self.sent.batches += 1
-            self.sent.pairs += len(sheet.questions)
-            self.sent.requests += len(sheet.requests)
-            self.sent.estimated_usd += sheet.estimated_usd
+        try:
+            while not self.is_stopped and (sheet := self._send_one(wanted)) is not None:
+                self.sent.batches += 1
+                self.sent.pairs += len(sheet.questions)
+                self.sent.requests += len(sheet.requests)
+                self.sent.estimated_usd += sheet.estimated_usd
+        except InvalidInput as error:
+            self._tell(error)
 
     def _send_one(self, wanted: Wanted) -> Sheet | None:
         """Send the first batch of what is open now, and return it; None when there is none, or it failed."""
         row_id = uuid4()  # its first digits tell batches apart; those of an id ordered by time are a time
+        sheet = self._intended_to_the_fit(wanted, row_id)
+        if sheet is None:
+            return None
+        self._asked |= {(wanted.agent_id, question.pair_hash) for question in sheet.questions}
+        if self._left is not None:
+            self._left -= 1
+            self.is_stopped = self._left <= 0
+        reach("batch intended")
         try:
-            if not self._is_fit:
-                self._require_fit(wanted)
-            sheet = self._intended(wanted, row_id)
-            if sheet is None:
-                return None
-            reach("batch intended")
             batch = create_batch(self._claude, sheet.named(row_id))
         except LLMError as error:
             self._failed(error)
@@ -157,25 +189,66 @@ class Sender:
         reach("batch submitted")
         return sheet
 
+    def _intended_to_the_fit(self, wanted: Wanted, row_id: UUID) -> Sheet | None:
+        """Write down the first batch that a model which can be asked is to get; None when there is none."""
+        while not self.is_stopped:
+            try:
+                sheet = self._intended(wanted, row_id)
+            except InvalidInput as error:
+                if not self._leaves_out_unpriced():
+                    raise
+                self._tell(error)
+                continue
+            if sheet is None or sheet.model in self._fit:
+                return sheet
+            self._check(sheet.model)
+        return None
+
     def _intended(self, wanted: Wanted, row_id: UUID) -> Sheet | None:
-        """Write down the first batch of what is open now; None when there is none."""
+        """Return the first batch of what is open now, written down if its model was found fit; None without one."""
+        still = [each for each in wanted.questions if (wanted.agent_id, each.pair_hash) not in self._asked]
         with self._database.transaction(timeout_s=TIMEOUT_S) as connection:
             hold_batches(connection, wanted.agent_id)
-            night, models = self._night, self._models
-            asked = estimated(connection, wanted, night=night, models=models, stops_when_full=True).to_ask
-            self.sent.held_back[wanted.agent_id] = asked.held_back
+            asked = estimated(
+                connection,
+                replace(wanted, questions=still),
+                night=self._night,
+                models=self._models,
+                unfit=self._unfit,
+                stops_when_full=True,
+            ).to_ask
             if not asked.sheets:
+                self.sent.held_back[wanted.agent_id] = asked.held_back
                 return None
-            store_intent(connection, row_id, self._night, asked.sheets[0], account=self._claude.account)
+            if asked.sheets[0].model in self._fit:
+                store_intent(connection, row_id, self._night, asked.sheets[0], account=self._claude.account)
         return asked.sheets[0]
 
-    def _require_fit(self, wanted: Wanted) -> None:
-        """Raise `LLMError` for a judge that can't be asked, before the first thing is sent to it."""
-        if estimate_for(self._database, wanted, night=self._night, models=self._models).to_ask.sheets:
-            checked_model(self._claude, self._models.judge, for_batches=True)
-            self._is_fit = True
+    def _check(self, model: str) -> None:
+        """Find out whether a model can be asked, before the first thing is sent to it."""
+        try:
+            warning = checked_model(self._claude, model, for_batches=True).warning(datetime.now(UTC))
+        except LLMError as error:
+            self._unfit.add(model)
+            self._tell(error)
+            self.is_stopped = model == self._models.judge or error.kind is Failure.QUOTA
+            return
+        self._fit.add(model)
+        self.sent.warnings += [warning] if warning else []
+
+    def _leaves_out_unpriced(self) -> bool:
+        """Leave the fallback out when it is what has no price; return whether that is so, for the first time."""
+        fallback = self._models.fallback
+        if fallback in self._unfit or has_price(fallback) or not has_price(self._models.judge):
+            return False
+        self._unfit.add(fallback)
+        return True
 
     def _failed(self, error: LLMError) -> None:
-        self.sent.obstacles.append(str(error))
+        self._tell(error)
         self._failures += 1
-        self.is_stopped = error.kind is Failure.QUOTA or self._failures == MOST_FAILURES
+        self.is_stopped |= error.kind is Failure.QUOTA or self._failures == MOST_FAILURES
+
+    def _tell(self, error: Exception) -> None:
+        if str(error) not in self.sent.obstacles:
+            self.sent.obstacles.append(str(error))
