@@ -18,7 +18,16 @@ from nous_online.claude.verdicts import (
     second_opinion_wanted,
     swapped,
 )
-from nous_online.pairs.judging import Judgement, OfflineJudge, Pair, Statement, Verdict, later, reasons_apart
+from nous_online.pairs.judging import (
+    NOTHING_SHARED,
+    Judgement,
+    OfflineJudge,
+    Pair,
+    Statement,
+    Verdict,
+    later,
+    reasons_apart,
+)
 
 MAY, JUNE = datetime(2026, 5, 1, tzinfo=UTC), datetime(2026, 6, 1, tzinfo=UTC)
 SAME, UPDATES, CONTRADICTS, COMPATIBLE, UNSURE = (
@@ -201,9 +210,42 @@ def test_it_does_not_matter_which_order_is_called_straight(pair: Pair, straight:
 def test_all_but_what_is_surely_compatible_gets_a_second_opinion(
     verdict: Verdict, confidence: float, *, is_wanted: bool
 ) -> None:
-    judgement = Judgement(verdict, confidence, "", None, None, "offline", "1")
+    judgement = Judgement(verdict, confidence, NOTHING_SHARED, None, None, "offline", "1")
 
     assert second_opinion_wanted(judgement) is is_wanted
+
+
+@pytest.mark.parametrize(
+    ("known", "new"),
+    [
+        ("A customer may return goods within 30 days", "A customer may return goods within 14 days"),
+        ("Three reviewers approve each release", "Two reviewers approve each release"),
+    ],
+)
+def test_what_a_guard_alone_holds_apart_gets_a_second_opinion(known: str, new: str) -> None:
+    pair = Pair(Statement(known, None, MAY), Statement(new, None, JUNE), 0.95)
+
+    judgement = OfflineJudge().judge([pair])[0]
+
+    assert judgement.verdict is COMPATIBLE
+    assert second_opinion_wanted(judgement)
+
+
+@pytest.mark.parametrize(
+    ("pair", "reason"),
+    [
+        (moved(subjects=("office", "canteen")), "subject office ≠ canteen"),
+        (
+            Pair(Statement("Ana speaks French"), Statement("The invoices are kept for ten years"), 0.1),
+            "different statements, no shared slot with another value",
+        ),
+    ],
+)
+def test_other_subjects_and_what_has_nothing_in_common_get_none(pair: Pair, reason: str) -> None:
+    judgement = OfflineJudge().judge([pair])[0]
+
+    assert (judgement.verdict, judgement.reason.partition(";")[0]) == (COMPATIBLE, reason)
+    assert not second_opinion_wanted(judgement)
 
 
 def right_answers() -> dict[str, Answer | None]:

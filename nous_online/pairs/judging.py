@@ -22,6 +22,7 @@ from nous_online.pairs.unseen import unseen
 Touch: TypeAlias = tuple[str | None, str | None]
 LEAST_CLOSENESS = 0.45  # cosine from which two statements are asked whether they conflict
 LEFT_OPEN = frozenset({"compatible", "unsure"})  # verdicts that leave both as they are, slot or not
+NOTHING_SHARED = "different statements, no shared slot with another value"  # reason of what no guard had to part
 NEGATION = "negation"  # the reason the guard of that name gives
 UNRELATED_BELOW = 0.1  # chance of `same` under which a pair without a shared slot is simply two statements
 
@@ -218,7 +219,7 @@ def _likely(seen: Seen, model: PairModel) -> tuple[Verdict, float, str]:
     if seen.conflict >= model.conflict.decide_at:
         return Verdict.UNSURE, clash, "perhaps another value of what both speak of"
     if seen.same < UNRELATED_BELOW:
-        return Verdict.COMPATIBLE, 1 - clash, "different statements, no shared slot with another value"
+        return Verdict.COMPATIBLE, 1 - clash, NOTHING_SHARED
     same = model.same.held(seen.same)
     return Verdict.UNSURE, max(same, 1 - same), "close, but not close enough to merge"
 

@@ -7,6 +7,7 @@ from functools import lru_cache
 from nous_online.pairs.reading import read_words
 
 ARTICLES = frozenset({"a", "an", "the"})
+SUBJECT = "subject"  # how the reason begins that tells two subjects apart
 MARKS = frozenset("'\".,;:!?-/")
 
 
@@ -23,4 +24,4 @@ def subject_words(subject: str | None) -> tuple[str, ...]:
 def other_subjects(a: str | None, b: str | None) -> str | None:
     """Return, in words, that two statements name different subjects; None when they agree or one names none."""
     one, other = subject_words(a), subject_words(b)
-    return f"subject {' '.join(one)} ≠ {' '.join(other)}" if one and other and one != other else None
+    return f"{SUBJECT} {' '.join(one)} ≠ {' '.join(other)}" if one and other and one != other else None
