@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 
 import pytest
@@ -11,7 +11,7 @@ from nous_online.claude.pair_prompt import Answer
 from nous_online.claude.replies import Usage
 from nous_online.claude.verdicts import CANARIES
 from nous_online.pairs.judging import Pair, Statement, Verdict
-from nous_pipelines.batches.opinions import GONE, NOT_BELIEVED, Opinions, opinions_of
+from nous_pipelines.batches.opinions import GONE, NOT_BELIEVED, Asked, Opinions, opinions_of
 from nous_pipelines.batches.outcomes import Fate, Outcome, Outcomes
 from nous_pipelines.batches.questions import Tried
 
@@ -39,11 +39,19 @@ def batch(straight: Outcome, swapped: Outcome, canaries: Mapping[str, Outcome] |
 
 
 def opinions(
-    outcomes: Outcomes, *, earlier: Mapping[str, int] | None = None, pairs: Mapping[str, Pair] | None = None
+    outcomes: Outcomes,
+    *,
+    earlier: Mapping[str, int] | None = None,
+    pairs: Mapping[str, Pair] | None = None,
+    canaries: Sequence[str] = tuple(canary.name for canary in CANARIES),
 ) -> Opinions:
     rows = [(MODEL, "hash", reason) for reason, count in (earlier or {}).items() for _ in range(count)]
     return opinions_of(
-        ["hash"], {"hash": PAIR} if pairs is None else pairs, outcomes, prefix="x", model=MODEL, tried=Tried.of(rows)
+        Asked("x", ["hash"], canaries),
+        {"hash": PAIR} if pairs is None else pairs,
+        outcomes,
+        model=MODEL,
+        tried=Tried.of(rows),
     )
 
 
@@ -123,3 +131,21 @@ def test_an_answer_about_words_nobody_says_any_more_counts_for_nothing():
     found = opinions(batch(said("same"), said("same", "a")), pairs={})
 
     assert (found.judgements, found.again) == ({}, {"hash": GONE})
+
+
+def test_canaries_count_by_the_names_they_were_sent_under_not_by_their_place():
+    names = [canary.name for canary in CANARIES]
+    outcomes = batch(said("compatible"), said("compatible"))
+    backwards = {f"x-{len(names) - 1 - n}-c": outcomes.by_id[f"x-{n}-c"] for n in range(len(names))}
+
+    found = opinions(Outcomes({**outcomes.by_id, **backwards}), canaries=names[::-1])
+
+    assert (found.canaries_wrong, list(found.judgements)) == ((), ["hash"])
+
+
+def test_a_canary_this_version_does_not_know_or_never_sent_is_passed_over():
+    outcomes = batch(said("compatible"), said("compatible"), {CANARIES[0].name: said("compatible")})
+
+    found = opinions(outcomes, canaries=["of another version", *(each.name for each in CANARIES[1:]), "one too many"])
+
+    assert (found.canaries_wrong, list(found.judgements)) == ((), ["hash"])

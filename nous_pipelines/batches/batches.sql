@@ -78,13 +78,13 @@ update heart.llm_requests set request = request || '{"is_deleted": true}', updat
 where id = %(id)s and state = 'imported'
 
 -- name: unfinished
--- Batches that something is still to be done about, the oldest first: they are open, or not deleted remotely.
+-- Batches that something is still to be done about, the oldest first: the open ones, then what is to be deleted remotely.
 select id, agent_id, night, model, prompt_version, state, batch_id, custom_ids, request, raw_sha256, request_count,
        failed_count, estimated_usd::float8, cost_usd::float8, error, created_at
 from heart.llm_requests
 where is_batch and purpose = 'judge' and (%(agent_ids)s::text[] = '{}' or agent_id = any(%(agent_ids)s))
   and (state in ('intent', 'submitted', 'ended') or (state = 'imported' and not request ? 'is_deleted'))
-order by created_at, id
+order by state = 'imported', created_at, id
 
 -- name: recent
 -- The latest batches, and every open one.

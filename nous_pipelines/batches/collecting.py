@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -13,8 +14,8 @@ from nous_online.claude.client import Claude
 from nous_online.claude.prices import cost_of
 from nous_online.claude.replies import Failure, LLMError
 from nous_online.database import Database
-from nous_online.errors import InvalidInput
-from nous_pipelines.batches.opinions import Opinions, opinions_of
+from nous_online.errors import NousError, Unavailable
+from nous_pipelines.batches.opinions import Asked, Opinions, opinions_of
 from nous_pipelines.batches.outcomes import Outcomes, outcomes_of
 from nous_pipelines.batches.questions import brought_home
 from nous_pipelines.batches.raw_results import is_whole, results_path
@@ -31,6 +32,7 @@ from nous_pipelines.batches.rows import (
 )
 from nous_pipelines.failpoints import reach
 
+logger = logging.getLogger(__name__)
 LOST_AFTER = timedelta(hours=20)
 """How long a batch whose creation was not answered is looked for: less than a day, so that the next night asks anew.
 
@@ -39,6 +41,8 @@ One of its size that is still under way is waited for in any case.
 KEPT_FOR = timedelta(days=29)
 """How long the API keeps results."""
 SKEW = timedelta(hours=1)  # between our clock and the API's, by which batches are listed
+MOST_FAILURES = 2
+"""Failures in a row of what all batches need, after which the others wait for the next look."""
 TIMEOUT_S = 600.0
 LEAST_S = 1.0
 
@@ -95,23 +99,40 @@ def collect(
 ) -> Collected:
     """Take every open batch as far as it goes now, within `seconds`; nothing is waited for.
 
-    Results are kept under `root`. What is in the way of one batch is told, and of the API's failing that is the last
-    that is tried. Raises what the database raises.
+    Results are kept under `root`. What is in the way of one batch, whatever it is, is told, and the next one is taken;
+    when the same may be in the way of all, as often as that happens twice in a row, the look is over. Raises what the
+    database raises when it is asked which batches are open.
     """
     collector = Collector(database, claude, root, now, time.monotonic() + seconds)
     done = Collected()
+    failures = 0
     for row in unfinished(database, agent_ids):
         if collector.left_s() < LEAST_S:
             return done + Collected(troubles=(f"there was no time for more within {seconds:g} s",))
         try:
             done += collector.advance(row)
-        except LLMError as error:
-            done += Collected(waiting=int(row.is_open), troubles=(str(error),))
-            if error.kind in {Failure.TRANSIENT, Failure.QUOTA}:
-                return done
-        except InvalidInput as error:
-            done += Collected(waiting=1, troubles=(str(error),))
+            failures = 0
+        except Exception as error:  # no row may keep the others from coming home
+            done += Collected(waiting=int(row.is_open), troubles=(trouble_of(row, error),))
+            failures = failures + 1 if concerns_all(error) else 0
+        if failures == MOST_FAILURES:
+            break
     return done
+
+
+def concerns_all(error: Exception) -> bool:
+    """Tell whether what failed for one batch may fail for every other: the API, the account or the database."""
+    if isinstance(error, LLMError):
+        return error.kind in {Failure.TRANSIENT, Failure.QUOTA}
+    return isinstance(error, Unavailable)
+
+
+def trouble_of(row: BatchRow, error: Exception) -> str:
+    """Return what is in the way of a batch in words; what nobody foresaw is named with the batch and logged whole."""
+    if isinstance(error, LLMError | NousError):
+        return str(error)
+    logger.error("batch %s could not be collected", row.id, exc_info=error)
+    return f"batch {row.batch_id or row.id} could not be collected ({type(error).__name__}: {error}); please report it"
 
 
 @dataclass(frozen=True)
@@ -201,8 +222,8 @@ class Collector:
             ids = [fact_id for home in row.homes for fact_id in home[1:3]]
             pairs = brought_home(row.agent_id, row.homes, facts_told(connection, row.agent_id, ids))
             before = tried(connection, row.agent_id)
-        hashes = [home[0] for home in row.homes]
-        opinions = opinions_of(hashes, pairs, outcomes, prefix=row.prefix, model=row.model, tried=before)
+        asked = Asked(row.prefix, [home[0] for home in row.homes], row.canaries)
+        opinions = opinions_of(asked, pairs, outcomes, model=row.model, tried=before)
         with self.database.transaction(timeout_s=TIMEOUT_S) as connection:
             is_first = import_verdicts(connection, row, opinions.judgements, imported(row, outcomes, opinions))
             reach("verdicts stored")

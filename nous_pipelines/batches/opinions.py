@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from nous_online.claude.pair_prompt import PROMPT_VERSION, Answer
 from nous_online.claude.prices import cost_of
-from nous_online.claude.verdicts import CANARIES, canaries_failed, confirmed, needs_confirmation
+from nous_online.claude.verdicts import canaries_failed, confirmed, needs_confirmation
 from nous_online.pairs.judging import Judgement, Pair, Verdict
 from nous_pipelines.batches.outcomes import NOTHING_USED, Fate, Outcome, Outcomes
 from nous_pipelines.batches.questions import Tried
@@ -36,27 +36,28 @@ class Opinions:
     canaries_wrong: tuple[str, ...] = ()
 
 
-def opinions_of(
-    hashes: Sequence[str],
-    pairs: Mapping[str, Pair],
-    outcomes: Outcomes,
-    *,
-    prefix: str,
-    model: str,
-    tried: Tried,
-) -> Opinions:
+@dataclass(frozen=True)
+class Asked:
+    """What a batch asked, in its order: the hashes of its pairs and the names of its canaries, after one prefix."""
+
+    prefix: str
+    hashes: Sequence[str]
+    canaries: Sequence[str]
+
+
+def opinions_of(asked: Asked, pairs: Mapping[str, Pair], outcomes: Outcomes, *, model: str, tried: Tried) -> Opinions:
     """Return what a batch says of the pairs it asked about, by their number in it.
 
     One canary answered wrongly, and nothing of the batch is believed. A pair that is not among `pairs` says something
     else by now, and its answer counts for nothing.
     """
-    wrong = tuple(canaries_failed(canary_answers(outcomes, prefix=prefix)))
+    wrong = tuple(canaries_failed(canary_answers(asked, outcomes)))
     if wrong:
-        return Opinions(again=dict.fromkeys(hashes, NOT_BELIEVED), canaries_wrong=wrong)
+        return Opinions(again=dict.fromkeys(asked.hashes, NOT_BELIEVED), canaries_wrong=wrong)
     judgements: dict[str, Judgement] = {}
     again: dict[str, str] = {}
-    for number, pair_hash in enumerate(hashes):
-        both = [outcomes.by_id[f"{prefix}-{number}-{way}"] for way in (STRAIGHT, SWAPPED)]
+    for number, pair_hash in enumerate(asked.hashes):
+        both = [outcomes.by_id[f"{asked.prefix}-{number}-{way}"] for way in (STRAIGHT, SWAPPED)]
         if pair_hash not in pairs:
             again[pair_hash] = GONE
         elif (obstacle := obstacle_of(*both)) is None:
@@ -101,6 +102,7 @@ def metered(judgement: Judgement, outcomes: Sequence[Outcome], model: str) -> Ju
     )
 
 
-def canary_answers(outcomes: Outcomes, *, prefix: str) -> dict[str, Answer | None]:
-    """Return what was said of each canary, by its name."""
-    return {canary.name: outcomes.by_id[f"{prefix}-{n}-{CANARY}"].answer for n, canary in enumerate(CANARIES)}
+def canary_answers(asked: Asked, outcomes: Outcomes) -> dict[str, Answer | None]:
+    """Return what was said of each canary that was sent, by its name."""
+    sent = ((name, outcomes.by_id.get(f"{asked.prefix}-{n}-{CANARY}")) for n, name in enumerate(asked.canaries))
+    return {name: outcome.answer for name, outcome in sent if outcome is not None}

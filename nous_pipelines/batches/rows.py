@@ -14,6 +14,7 @@ from psycopg.types.json import Jsonb
 
 from nous_online.claude.pair_prompt import PROMPT_VERSION
 from nous_online.claude.replies import Usage
+from nous_online.claude.verdicts import CANARIES
 from nous_online.database import Database
 from nous_online.pairs.judging import Judgement
 from nous_online.statements import statements
@@ -22,6 +23,7 @@ from nous_pipelines.batches.requests import Sheet, prefix
 from nous_pipelines.judged import store_verdicts
 
 SQL = statements("nous_pipelines.batches", "batches.sql")
+CANARY_NAMES = [canary.name for canary in CANARIES]
 OPEN = ("intent", "submitted", "ended")
 
 
@@ -65,6 +67,11 @@ class BatchRow:
     def account(self) -> str | None:
         """From which account it was sent; None in a row of a version that did not write it down."""
         return self.request.get("account")
+
+    @property
+    def canaries(self) -> Sequence[str]:
+        """The names of the canaries that were sent with it, in their order, which another version may not know."""
+        return self.request.get("canaries", CANARY_NAMES)
 
     @property
     def prefix(self) -> str:
@@ -121,7 +128,7 @@ def store_intent(connection: Connection, row_id: UUID, night: date, sheet: Sheet
             "model": sheet.model,
             "prompt_version": PROMPT_VERSION,
             "custom_ids": [custom_id for custom_id, _ in sheet.named(row_id)],
-            "request": Jsonb({"pairs": homes, "pair_count": len(homes), "account": account}),
+            "request": Jsonb({"pairs": homes, "pair_count": len(homes), "account": account, "canaries": CANARY_NAMES}),
             "request_count": len(sheet.requests),
             "estimated_usd": sheet.estimated_usd,
         },

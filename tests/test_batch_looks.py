@@ -1,0 +1,81 @@
+"""One look at several open batches: what is in the way of one keeps no other from coming home."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from batch_answers import answering
+from batch_life import AT_NINE, FISH, NINE, VERDICTS, bring_home, rows_in, send_all, states
+from conftest import ScriptedJudge, WordEmbedder
+from night_runs import remember
+
+from nous_online.database import Database
+from nous_online.heart import Heart
+from nous_pipelines.batches.rows import unfinished
+from nous_pipelines.demo.anthropic_server import LocalAnthropic, Play, Route
+
+AGENTS = ("aria", "ben", "cleo")
+
+
+@pytest.fixture
+def api() -> Iterator[LocalAnthropic]:
+    with LocalAnthropic(answer=answering(VERDICTS)) as server:
+        yield server
+
+
+@pytest.fixture
+def night(database_url: str) -> Iterator[Database]:
+    opened = Database(database_url, role="nous_night")
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def hearts(database: Database, embedder: WordEmbedder, judge: ScriptedJudge) -> dict[str, Heart]:
+    """Three agents, with one pair each to ask about."""
+    opened = {
+        name: Heart.open(name, database=database, embedder=embedder, judge=judge, works_in_background=False)
+        for name in AGENTS
+    }
+    for each in opened.values():
+        remember(each, NINE, AT_NINE)
+    return opened
+
+
+@pytest.mark.usefixtures("hearts")
+class TestOneLook:
+    def test_a_row_nobody_foresaw_is_told_and_the_next_one_comes_home(self, night, api, owner, tmp_path):
+        send_all(night, api.url, *AGENTS)
+        first = rows_in(owner)[0]
+        owner.execute("update heart.llm_requests set request = '{\"pairs\": [[]]}' where id = %s", [first["id"]])
+
+        done = bring_home(night, api.url, tmp_path)
+
+        assert (done.imported, done.waiting, states(owner)) == (2, 1, ["ended", "imported", "imported"])
+        assert first["batch_id"] in done.troubles[0]
+
+    def test_a_batch_that_can_not_be_asked_for_now_holds_no_other_up(self, night, api, owner, tmp_path):
+        send_all(night, api.url, *AGENTS)
+        api.play(*[Play(status=503)] * 3, route=Route.GET_BATCH)
+
+        done = bring_home(night, api.url, tmp_path)
+
+        assert (done.imported, done.waiting, len(done.troubles)) == (2, 1, 1)
+
+    def test_when_two_in_a_row_can_not_be_asked_for_the_look_is_over(self, night, api, tmp_path):
+        send_all(night, api.url, *AGENTS)
+        api.play_always(Play(status=402), route=Route.GET_BATCH)
+
+        done = bring_home(night, api.url, tmp_path)
+
+        assert (done.imported, len(done.troubles), len(api.asked(Route.GET_BATCH))) == (0, 2, 2)
+
+    def test_what_is_only_to_be_deleted_comes_last(self, night, api, owner, tmp_path, hearts):
+        api.play(*[Play(status=500)] * 3, route=Route.DELETE_BATCH)
+        send_all(night, api.url, "aria")
+        bring_home(night, api.url, tmp_path)
+        remember(hearts["ben"], FISH)
+        send_all(night, api.url, "ben")
+
+        assert [row.state for row in unfinished(night)] == ["submitted", "imported"]
