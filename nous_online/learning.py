@@ -54,7 +54,7 @@ def decide(
         if is_clear_repeat(new, near, policy):
             return Decision("confirm", f"said before (similarity {near.similarity:.2f}, no difference found)", near)
         judgement = judgements.get(near.fact.id)
-        if judgement is not None and judgement.verdict is Verdict.SAME and may_confirm(new, near, policy):
+        if judgement is not None and is_surely_same(judgement, policy) and may_confirm(new, near, policy):
             return Decision("confirm", f"the same in other words: {judgement.reason}", near)
     rivals = [near for near in by_similarity if hold_together(new, near.fact)]
     updated = [near for near in rivals if has_verdict(judgements.get(near.fact.id), Verdict.UPDATES)]
@@ -124,14 +124,19 @@ def is_covered(new: NewFact, known: Fact) -> bool:
     return has_begun and not is_past(known, new.learned_at)
 
 
+def is_surely_same(judgement: Judgement, policy: LearnPolicy) -> bool:
+    """Tell whether a judge is sure enough that two say the same for the second not to be kept."""
+    return judgement.verdict is Verdict.SAME and judgement.confidence >= policy.sure_from
+
+
 def may_confirm(new: NewFact, near: Neighbour, policy: LearnPolicy) -> bool:
     """Tell whether a known fact may take up a new one when a judge says they are the same.
 
-    What is confirmed is not stored, so a judge's word alone never turns a statement into one that is trusted less: the
-    built-in judge must agree, or both stay and the night keeps the wording that is trusted more.
+    What is confirmed is not stored and lends its trust, so no judge's word turns a statement into one that is trusted
+    less: but for the same words both stay, and the night keeps the wording that is trusted more.
     """
     is_close = near.similarity >= policy.check_similarity and is_covered(new, near.fact)
-    return is_close and (near.fact.trust >= new.trust or is_certainly_same(pair_of(new, near)))
+    return is_close and (near.fact.trust >= new.trust or has_same_words(new.content, near.fact.content))
 
 
 def is_clear_repeat(new: NewFact, near: Neighbour, policy: LearnPolicy) -> bool:
@@ -140,17 +145,20 @@ def is_clear_repeat(new: NewFact, near: Neighbour, policy: LearnPolicy) -> bool:
     The built-in classifier must agree: what is confirmed is not stored, and of the pairs in this band that differ by a
     swapped word four in five pass the guards alone (measured on PAWS).
     """
-    is_near = near.similarity >= policy.confirm_similarity and is_covered(new, near.fact)
-    return is_near and is_certainly_same(pair_of(new, near))
+    is_near = near.similarity >= policy.confirm_similarity and may_confirm(new, near, policy)
+    return is_near and is_certainly_same(pair_of(new, near), policy)
 
 
-def is_certainly_same(pair: Pair) -> bool:
-    """Tell whether two texts on one subject are equal but for white space, or the same to guards and classifier."""
+def is_certainly_same(pair: Pair, policy: LearnPolicy) -> bool:
+    """Tell whether two texts on one subject are the same words, or surely the same to guards and classifier."""
     if other_subjects(pair.a.subject, pair.b.subject):
         return False
-    if pair.a.text.split() == pair.b.text.split():
-        return True
-    return OfflineJudge().judge([pair])[0].verdict is Verdict.SAME
+    return has_same_words(pair.a.text, pair.b.text) or is_surely_same(OfflineJudge().judge([pair])[0], policy)
+
+
+def has_same_words(one: str, other: str) -> bool:
+    """Tell whether two texts are equal but for white space."""
+    return one.split() == other.split()
 
 
 def is_worth_asking(new: NewFact, near: Neighbour, policy: LearnPolicy) -> bool:

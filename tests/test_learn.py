@@ -133,7 +133,7 @@ def test_a_confirmation_keeps_the_highest_trust_and_a_pin(database: Database) ->
     heart = opened(database, 0.99)
     heart.learn(OLD, trust=20)
 
-    pinned = heart.learn(NEW, trust=90, is_pinned=True).memory
+    pinned = heart.learn(OLD, trust=90, is_pinned=True).memory
     again = heart.learn(NEW, trust=10).memory
 
     assert (pinned.trust, pinned.is_pinned) == (90, True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
@@ -11,7 +12,7 @@ import pytest
 from nous_online.domain import Fact, Neighbour, NewFact
 from nous_online.facts import new_fact
 from nous_online.learning import decide, pair_of, questions, same_subject, slot_of
-from nous_online.pairs.judging import Judgement, Verdict
+from nous_online.pairs.judging import Judgement, OfflineJudge, Verdict
 from nous_online.policy import LearnPolicy
 
 NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)
@@ -107,11 +108,40 @@ def test_a_judge_alone_never_turns_a_statement_into_one_that_is_trusted_less(kno
     assert decide(new, [near], judged(near, Verdict.SAME), POLICY).action == action
 
 
-def test_what_the_built_in_judge_takes_for_the_same_too_is_confirmed_however_it_is_trusted() -> None:
-    near = known(0.94, "The api team deploys every Friday", trust=10)
-    new = said("Every Friday the api team deploys", trust=90)
+@pytest.mark.parametrize("similarity", [0.94, 0.99])
+@pytest.mark.parametrize(
+    ("planted", "action"),
+    [(REWORDED, "store"), (f"{SENTENCE} now", "store"), (f" {SENTENCE.replace(' ', '  ')}", "confirm")],
+)
+def test_only_the_very_words_lend_the_trust_of_a_statement_to_one_that_has_less(
+    planted: str, action: str, similarity: float
+) -> None:
+    near = known(similarity, planted, trust=20)
 
-    assert decide(new, [near], judged(near, Verdict.SAME), POLICY).action == "confirm"
+    assert decide(said(SENTENCE, trust=90), [near], judged(near, Verdict.SAME), POLICY).action == action
+
+
+@pytest.mark.parametrize(("confidence", "action"), [(0.89, "store"), (0.9, "confirm")])
+def test_a_judge_that_is_not_sure_of_same_leaves_both_to_the_night(confidence: float, action: str) -> None:
+    near = known(0.9)
+    judgement = replace(verdict(Verdict.SAME), confidence=confidence)
+
+    assert decide(said(), [near], {near.fact.id: judgement}, POLICY).action == action
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("The pump runs nearly dry", "The pump runs completely dry"),
+        ("The api restarts slowly under load", "The api restarts slowly under heavy load"),
+    ],
+)
+def test_a_clear_repeat_is_one_the_built_in_judge_is_sure_of(old: str, new: str) -> None:
+    near = known(0.96, old)
+    (judgement,) = OfflineJudge().judge([pair_of(said(new), near)])
+
+    assert (judgement.verdict, judgement.confidence < POLICY.sure_from) == (Verdict.SAME, True)
+    assert decide(said(new), [near], {near.fact.id: judgement}, POLICY).action == "store"
 
 
 def test_a_verdict_of_same_below_the_grey_band_confirms_nothing() -> None:
