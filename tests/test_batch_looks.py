@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from batch_answers import answering
-from batch_life import AT_NINE, FISH, NINE, VERDICTS, bring_home, rows_in, send_all, states
+from batch_answers import answering, is_canary
+from batch_life import AT_NINE, FISH, NINE, VERDICTS, bring_home, rows_in, send_all, states, verdicts_in
 from conftest import ScriptedJudge, WordEmbedder
 from night_runs import remember
 
 from nous_online.database import Database
 from nous_online.heart import Heart
 from nous_pipelines.batches.rows import unfinished
-from nous_pipelines.demo.anthropic_server import LocalAnthropic, Play, Route
+from nous_pipelines.demo.anthropic_server import BatchPlay, LocalAnthropic, Play, Route
 
 AGENTS = ("aria", "ben", "cleo")
 
@@ -54,6 +54,18 @@ class TestOneLook:
 
         assert (done.imported, done.waiting, states(owner)) == (2, 1, ["ended", "imported", "imported"])
         assert first["batch_id"] in done.troubles[0]
+
+    def test_credit_that_runs_out_in_a_batch_is_told_and_its_pairs_are_asked_again(self, night, api, owner, tmp_path):
+        empty = Play(outcome="errored", error="invalid_request_error", message="Your credit balance is too low.")
+        api.play_batches(BatchPlay(each=lambda _, request: Play() if is_canary(request) else empty))
+        send_all(night, api.url)
+
+        done = bring_home(night, api.url, tmp_path)
+
+        assert (done.imported, done.verdicts, verdicts_in(owner)) == (1, 0, [])
+        assert "credit balance" in done.told[0]
+        assert "credit balance" in rows_in(owner)[0]["error"]
+        assert send_all(night, api.url).pairs == 1
 
     def test_a_batch_that_can_not_be_asked_for_now_holds_no_other_up(self, night, api, owner, tmp_path):
         send_all(night, api.url, *AGENTS)

@@ -97,6 +97,23 @@ def test_every_result_has_a_fate(result: Any, expected: Fate):
     assert fate(result) is expected
 
 
+@pytest.mark.parametrize(
+    "error",
+    [
+        {"type": "invalid_request_error", "message": "Your credit balance is too low to access the API."},
+        {"type": "invalid_request_error", "message": "You have reached your specified API usage limits."},
+        {"type": "billing_error", "message": "no"},
+    ],
+)
+def test_what_a_limit_of_the_account_kept_from_an_answer_is_asked_again_and_told(error: dict[str, str]):
+    result = {"type": "errored", "error": {"type": "error", "error": error}}
+
+    found = outcomes_of([line("x-0-s", result), line("x-0-w", message())], ["x-0-s", "x-0-w"])
+
+    assert found.by_id["x-0-s"].fate is Fate.LOST
+    assert found.unpaid == [f"{error['type']}: {error['message']}"]
+
+
 def test_types_nobody_knows_are_named():
     found = outcomes_of([line("x-0-s", {"type": "postponed\0"}), line("x-0-w", {"type": ["?"]})], IDS)
 

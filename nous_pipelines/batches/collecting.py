@@ -316,8 +316,9 @@ def imported(row: BatchRow, outcomes: Outcomes, opinions: Opinions) -> Imported:
 
 def alarms(opinions: Opinions, outcomes: Outcomes) -> tuple[str, ...]:
     """Return what a person should know of the results of a batch."""
-    wrong, types = opinions.canaries_wrong, outcomes.unknown_types
+    wrong, types, unpaid = opinions.canaries_wrong, outcomes.unknown_types, outcomes.unpaid
     return (
         *([f"nothing of the batch is believed, {'; '.join(wrong)}"] if wrong else []),
+        *([f"{len(unpaid)} requests met a limit of the account and are asked again ({unpaid[0]})"] if unpaid else []),
         *([f"results of a type nobody knows: {', '.join(types)}"] if types else []),
     )

@@ -10,7 +10,7 @@ from enum import StrEnum
 from typing import Any, cast
 
 from nous_online.claude.pair_prompt import Answer, read_answer
-from nous_online.claude.reading import fields, reply_of, said, usage_of
+from nous_online.claude.reading import fields, kind_of_error, reply_of, said, usage_of
 from nous_online.claude.replies import Failure, LLMError, Usage
 
 CUSTOM_ID = re.compile(rb'"custom_id"\s*:\s*"([A-Za-z0-9_-]{1,64})"')
@@ -31,7 +31,7 @@ class Fate(StrEnum):
     INVALID = "invalid"
     """The API will never take this request."""
     LOST = "lost"
-    """The server failed, the batch expired or was cancelled, or no line came: asked again."""
+    """The server or the credit failed, the batch expired or was cancelled, or no line came: asked again."""
     UNKNOWN = "unknown"
     """A type of result nobody has heard of: asked again, and told."""
 
@@ -48,6 +48,8 @@ class Outcome:
     detail: str = ""
     answer: Answer | None = None
     usage: Usage = NOTHING_USED
+    is_unpaid: bool = False
+    """Whether it was lost to a limit of the account, or to its credit."""
 
 
 @dataclass(frozen=True)
@@ -66,6 +68,11 @@ class Outcomes:
     def usage(self) -> Usage:
         """What all of them used together."""
         return sum((outcome.usage for outcome in self.by_id.values()), NOTHING_USED)
+
+    @property
+    def unpaid(self) -> Sequence[str]:
+        """What was said of each that was lost to a limit of the account."""
+        return [outcome.detail for outcome in self.by_id.values() if outcome.is_unpaid]
 
     @property
     def failed_count(self) -> int:
@@ -122,7 +129,10 @@ def error_outcome(error: Mapping[str, Any]) -> Outcome:
     """Return whether a request that failed may succeed later."""
     inner = fields(error.get("error")) or error
     kind = str(inner.get("type"))
-    return Outcome(Fate.INVALID if kind in PERMANENT else Fate.LOST, said(f"{kind}: {inner.get('message')}"))
+    detail = said(f"{kind}: {inner.get('message')}")
+    if kind_of_error(inner) is Failure.QUOTA:  # it comes as an `invalid_request_error`, among others
+        return Outcome(Fate.LOST, detail, is_unpaid=True)
+    return Outcome(Fate.INVALID if kind in PERMANENT else Fate.LOST, detail)
 
 
 def message_outcome(message: Mapping[str, Any]) -> Outcome:
