@@ -116,14 +116,14 @@ def erase_agent(url: str, agent_id: str, *, reason: str) -> Erased:
 
 
 @contextmanager
-def copying(url: str) -> Generator[None]:
+def copying(url: str, *, wait_s: float = ERASE_TIMEOUT_S) -> Generator[None]:
     """Keep erasing away while memories are read and written to files: what is held in memory can't be erased.
 
-    An erasing at work is waited for; raises `DeadlineExceeded` when it does not end within an hour.
+    An erasing at work is waited for; raises `DeadlineExceeded` when it does not end within `wait_s`, an hour.
     """
     with closing(connected(url)) as connection:
-        with translated(ERASE_TIMEOUT_S):
-            connection.execute(BLOCKS["hold_copies"], {"wait": f"{ERASE_TIMEOUT_S:g}s"})
+        with translated(wait_s):
+            connection.execute(BLOCKS["hold_copies"], {"wait": f"{wait_s:g}s"})
         yield
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import dagster as dg
 
-from nous_online.errors import Unavailable
+from nous_online.errors import DeadlineExceeded, Unavailable
 
 if TYPE_CHECKING:
     from nous_online.worker import Round, Staff
@@ -21,7 +21,9 @@ if TYPE_CHECKING:
 
 EVERY_S = 5
 TICK_S = 20.0  # Dagster ends a tick after 60 s; what is not done by then is due at the next one
-COLLECT_S = 40.0  # of the same 60 s
+COLLECT_S = 15.0  # as short, for the sensors take turns
+ERASING_S = 2.0
+"""How long an erasing at work is waited for; the next look is a minute away."""
 OPENED = ExitStack()
 
 
@@ -72,14 +74,18 @@ def batch_results() -> dg.SkipReason:
     from nous_pipelines.batches.second_judge import SecondJudge
     from nous_pipelines.instance import home_folder
 
-    second = SecondJudge.of(settings())
+    second = SecondJudge.collector(settings())
     if second is None:
-        return dg.SkipReason("Claude is not asked: there is no key, or NOUS_JUDGE is offline")
+        return dg.SkipReason("Claude is not asked: there is no key")
     try:
         night = staff_of_this_process().night
         if not unfinished(night):
             return dg.SkipReason("no batch is open")
-        with copying(night.url):
+        with ExitStack() as held:
+            try:
+                held.enter_context(copying(night.url, wait_s=ERASING_S))
+            except DeadlineExceeded:
+                return dg.SkipReason("memories are being erased; what Claude answered is brought home afterwards")
             return dg.SkipReason(second.look(night, home_folder(), seconds=COLLECT_S).words)
     except Unavailable:
         let_go()  # the server may come back elsewhere

@@ -290,7 +290,7 @@ def test_the_sensor_brings_verdicts_home_and_changes_no_memory(heart, run, api, 
 def test_without_a_key_the_sensor_asks_nobody():
     settings.cache_clear()
 
-    assert batch_results().skip_message == "Claude is not asked: there is no key, or NOUS_JUDGE is offline"
+    assert batch_results().skip_message == "Claude is not asked: there is no key"
 
 
 @pytest.mark.usefixtures("key")

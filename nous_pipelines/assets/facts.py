@@ -6,9 +6,12 @@ from datetime import date
 import dagster as dg
 import polars as pl
 
+from nous_online.settings import settings
 from nous_pipelines.assets.nights import kept, night_asset, night_of
 from nous_pipelines.assets.store import snapshot
 from nous_pipelines.batches.collecting import Collected
+from nous_pipelines.batches.rows import unfinished
+from nous_pipelines.batches.second_judge import SecondJudge
 from nous_pipelines.batches.second_opinions import Seconded, second_opinions, too_long_among
 from nous_pipelines.earlier import compared_in, earlier_compared, earlier_verdicts, write_compared, write_judged_by
 from nous_pipelines.judged import Account, Progress, verdicts_on
@@ -133,8 +136,8 @@ def merge_proposals(context: dg.AssetExecutionContext, night_run: NightRun) -> d
 
 def brought_home(night: date, night_run: NightRun) -> Collected:
     """Look once for verdicts of Claude that are ready, and note what was in the way; a dry run leaves them there."""
-    second, collected = night_run.second_judge, Collected()
-    if second is not None and not night_run.is_dry_run:
+    second, collected = SecondJudge.collector(settings()), Collected()
+    if second is not None and not night_run.is_dry_run and unfinished(night_run.database):
         collected = second.look(night_run.database, night_run.home_folder, seconds=LOOK_S)
     night_run.files(night).write_json("collected", asdict(collected))
     return collected

@@ -47,10 +47,11 @@ def judge_requests(context: dg.AssetExecutionContext, night_run: NightRun) -> dg
 )
 def judge_batches(context: dg.AssetExecutionContext, night_run: NightRun) -> dg.MaterializeResult:
     night, second = night_of(context), night_run.second_judge
-    if second is None:
-        return dg.MaterializeResult(check_results=[sent_check([], "nobody is asked: the offline judge decides alone")])
-    sent = second.send(night_run.database, wanted_in(night, night_run, second), night=night)
     found: list[str] = night_run.files(night).read_json("collected")["troubles"]
+    if second is None:
+        said = "nobody is asked: the offline judge decides alone"
+        return dg.MaterializeResult(check_results=[sent_check(found, said)])
+    sent = second.send(night_run.database, wanted_in(night, night_run, second), night=night)
     obstacles = list(dict.fromkeys([*sent.obstacles, *found]))
     return dg.MaterializeResult(
         metadata=as_metadata(sent.figures),

@@ -76,9 +76,9 @@ def collected_now(database: Database, agent_ids: Sequence[str], *, waits: bool) 
     from nous_online.settings import settings
     from nous_pipelines.batches.second_judge import SecondJudge
 
-    second = SecondJudge.of(settings())
+    second = SecondJudge.collector(settings())
     if second is None:
-        raise InvalidInput("there is nobody to collect from: set ANTHROPIC_API_KEY, and NOUS_JUDGE to auto or claude")
+        raise InvalidInput("there is nobody to collect from: set ANTHROPIC_API_KEY")
     done = looked(second, database, agent_ids)
     with waiting("waiting for Claude …"):
         while waits and done.waiting and not done.troubles:

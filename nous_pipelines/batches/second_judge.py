@@ -35,6 +35,11 @@ class SecondJudge:
         """Return whom to ask; None where the offline judge alone decides."""
         return cls(settings) if settings.asks_claude else None
 
+    @classmethod
+    def collector(cls, settings: Settings) -> SecondJudge | None:
+        """Return who brings home what is paid for, also where nobody is asked any more; None without a key."""
+        return cls(settings) if settings.asks_claude or settings.anthropic_api_key.get_secret_value() else None
+
     @property
     def models(self) -> Models:
         """Who judges, and who is asked once when it refuses."""

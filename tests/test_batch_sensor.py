@@ -1,0 +1,64 @@
+"""The sensor that brings batches home: it waits for no erasing, and fetches what is paid for though nobody is asked."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from batch_answers import answering
+from batch_life import AT_NINE, NINE, VERDICTS, send_all, states
+from night_runs import remember
+
+from nous_online.database import Database
+from nous_online.erasing import alone_with_copies
+from nous_online.heart import Heart
+from nous_online.settings import settings
+from nous_pipelines.demo.anthropic_server import LocalAnthropic
+from nous_pipelines.sensors import batch_results, let_go
+
+
+@pytest.fixture
+def api() -> Iterator[LocalAnthropic]:
+    with LocalAnthropic(answer=answering(VERDICTS)) as server:
+        yield server
+
+
+@pytest.fixture
+def night(
+    database_url: str, api: LocalAnthropic, heart: Heart, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Database]:
+    """A batch on its way, in a home with a key for the local API."""
+    known = {"NOUS_DATABASE_URL": database_url, "NOUS_HOME": str(tmp_path)}
+    for name, value in {**known, "ANTHROPIC_API_KEY": "a-key", "ANTHROPIC_BASE_URL": api.url}.items():
+        monkeypatch.setenv(name, value)
+    settings.cache_clear()
+    remember(heart, NINE, AT_NINE)
+    opened = Database(database_url, role="nous_night")
+    send_all(opened, api.url)
+    yield opened
+    opened.close()
+    let_go()
+    settings.cache_clear()
+
+
+@pytest.mark.usefixtures("night")
+def test_while_memories_are_erased_a_tick_is_skipped_and_says_so(database_url, owner):
+    began = time.monotonic()
+    with alone_with_copies(database_url):
+        said = batch_results().skip_message or ""
+    took_s = time.monotonic() - began
+
+    assert "memories are being erased" in said
+    assert (took_s < 30, states(owner)) == (True, ["submitted"])
+
+
+@pytest.mark.usefixtures("night")
+def test_what_was_paid_for_is_brought_home_though_claude_is_not_asked_any_more(owner, monkeypatch):
+    monkeypatch.setenv("NOUS_JUDGE", "offline")
+    settings.cache_clear()
+
+    said = batch_results().skip_message
+
+    assert (said, states(owner)) == ("1 batches came home with 1 verdicts", ["imported"])
