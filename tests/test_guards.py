@@ -26,6 +26,11 @@ the user likes spicy food                | the user doesn't like spicy food     
 deploys need an approval                 | deploys never need an approval           | negation
 the feature flag is enabled              | the feature flag is disabled             | opposite enabled ≠ disabled
 the sync happens on Monday               | the sync happens on Thursday             | value monday ≠ thursday
+the backup rarely fails                  | the backup often fails                   | value rarely ≠ often
+all pods restart at night                | some pods restart at night               | value all ≠ some
+the guest is mildly allergic to nuts     | the guest is severely allergic to nuts   | value slightly ≠ severely
+the lease ends at the start of the year  | the lease ends at the end of the year    | value start ≠ end
+guests might park in the yard            | guests must park in the yard             | value may ≠ must
 her car is red                           | her car is blue                          | value red ≠ blue
 Arsenal beat Chelsea                     | Chelsea beat Arsenal                     | roles arsenal ⇄ chelsea
 the cat chases the dog                   | the dog chases the cat                   | roles cat ⇄ dog
@@ -70,6 +75,7 @@ Quinn of Ghent is the mayor of Ghent     | the mayor of Ghent is Quinn of Ghent
 the shop opened in 2016 in Bergen        | the shop opened in Bergen in 2016
 the park covers 12.5 sq km               | the park covers 12.5 square kilometres
 Sørby runs the shop                      | Sorby runs the shop
+the backup seldom fails                  | the backup rarely fails
 one user complained                      | 1 user complained
 """
 

@@ -14,6 +14,7 @@ from itertools import takewhile
 from nous_online.pairs.lexicon import (
     COPULAS,
     DATED,
+    DEGREES,
     DEMONYM_ENDS,
     DETERMINERS,
     FUNCTION_WORDS,
@@ -298,7 +299,7 @@ def _opposites(a: Reading, b: Reading) -> Iterable[str]:
         if (one, other) in OPPOSITES:
             yield f"opposite {one} ≠ {other}"
             return
-        if any(one in group and other in group for group in RIVALS):
+        if any(one in group and other in group for group in (*RIVALS, *DEGREES)):
             yield f"value {one} ≠ {other}"
             return
 

@@ -225,6 +225,18 @@ RIVALS = tuple(
         "left right center centre",
     )
 )
+# Words of degree: each changes what a statement says, but two of them need not deny each other.
+DEGREES = tuple(
+    frozenset(group.split())
+    for group in (
+        "always often sometimes rarely never",
+        "all most some none",
+        "slightly moderately severely",
+        "slight moderate severe",
+        "start middle end",
+        "may must",
+    )
+)
 RIVAL_SPELLINGS = {
     "grey": "gray",
     "postgresql": "postgres",
@@ -233,8 +245,14 @@ RIVAL_SPELLINGS = {
     "centre": "center",
     "annually": "yearly",
     "annual": "yearly",
+    "frequently": "often",
+    "occasionally": "sometimes",
+    "seldom": "rarely",
+    "mildly": "slightly",
+    "mild": "slight",
+    "might": "may",
 }
-PAIRED_WORDS = frozenset[str]().union({word for pair in OPPOSITES for word in pair}, *RIVALS, RIVAL_SPELLINGS)
+PAIRED_WORDS = frozenset[str]().union({word for pair in OPPOSITES for word in pair}, *RIVALS, *DEGREES, RIVAL_SPELLINGS)
 SYMMETRIC = frozenset(
     """and or both between with met meets married near beside equals same adjacent versus vs cousin sibling siblings friend friends
     neighbor neighbour borders bordering together resembles similar plus times like as where when while but than""".split()
