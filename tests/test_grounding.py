@@ -7,7 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nous_online.claude.grounding import follows, invented, is_quoted, source_of
+from nous_online.claude.drafting import kept_parts
+from nous_online.claude.grounding import follows, invented, is_quoted, is_told, source_of, turned_round
+from nous_online.claude.write_prompt import Answer, Claim, Record
 
 TALK = """\
 Orla: The mill in Veldt closed on 3 March 2026, because the flood took forty sacks of rye.
@@ -104,6 +106,62 @@ def test_a_statement_that_denies_it_or_says_more_does_not_follow(statement: str,
     assert not follows(statement, evidence)
 
 
+REFUNDS = source_of("Maya approves the refunds every Friday. Ben: I did not approve the rollback. Ann paid on time.")
+
+
+@pytest.mark.parametrize(
+    ("statement", "is_known"),
+    [
+        ("Maya approves the refunds on each Friday.", True),
+        ("Maya signs off the refunds every Friday.", True),
+        ("Maya approves bypassing the security review for refunds.", False),
+        ("鍵はオルラが持っている。", True),
+    ],
+)
+def test_a_statement_has_at_most_two_words_that_stand_nowhere_in_the_record(statement: str, *, is_known: bool) -> None:
+    assert is_told(statement, REFUNDS) is is_known
+
+
+@pytest.mark.parametrize(
+    ("text", "turned"),
+    [
+        ("Ann paid. Ben approved the rollback.", ("Ben approved the rollback.",)),
+        ("Ann has not paid on time.", ("Ann has not paid on time.",)),
+        ("Ben didn’t approve the rollback, and Ann paid on time.", ()),
+        ("Maya did not call the bank.", ()),
+    ],
+)
+def test_a_sentence_that_denies_what_was_said_is_found(text: str, turned: tuple[str, ...]) -> None:
+    assert turned_round(text, REFUNDS) == turned
+
+
+def test_what_was_both_said_and_denied_may_be_told_either_way() -> None:
+    source = source_of("Ann: Ben approved the rollback.\nBen: I did not approve the rollback.")
+
+    assert turned_round("Ben approved the rollback.", source) == ()
+    assert turned_round("Ben did not approve the rollback.", source) == ()
+
+
+def test_neither_a_made_up_fact_nor_a_summary_turned_round_is_kept() -> None:
+    transcript = "Maya approves the refunds every Friday.\nBen: I did not approve the rollback."
+    evidence = "Maya approves the refunds every Friday."
+    claims = [
+        Claim(content, "refunds", "rule", evidence)
+        for content in ("Maya approves bypassing the security review for refunds.", "Maya approves refunds on Friday.")
+    ]
+    turned = "Ben approved the rollback."
+    record = Record(transcript, title="Refunds", outcome="success", participants=(), lessons=())
+
+    kept = kept_parts(
+        Answer("", turned, "Ben did not approve the rollback.", "refunds", (*claims,), ()),
+        record,
+        source_of(transcript),
+    )
+
+    assert (kept["summary"], kept["compressed"]) == (None, "Ben did not approve the rollback.")
+    assert [fact.content for fact in kept["facts"]] == ["Maya approves refunds on Friday."]
+
+
 WRITTEN = st.text(st.characters(categories=["L", "Nd", "Zs"], include_characters=".,:!?'\"-$%/\n"), max_size=300)
 
 
@@ -118,3 +176,4 @@ def test_a_text_never_invents_what_it_says_itself(text: str) -> None:
 def test_any_text_can_be_held_against_any_source(text: str, told: str) -> None:
     assert all(isinstance(each, str) for each in invented(text, source_of(told)))
     assert follows(text, told) in (True, False)
+    assert set(turned_round(told, source_of(told))) == set()

@@ -7,7 +7,16 @@ import re
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from nous_online.claude.grounding import Source, follows, invented, is_about, is_quoted, source_of
+from nous_online.claude.grounding import (
+    Source,
+    follows,
+    invented,
+    is_about,
+    is_quoted,
+    is_told,
+    source_of,
+    turned_round,
+)
 from nous_online.claude.write_prompt import CATEGORIES, NO_CATEGORY, PROMPT_VERSION, Answer, Caution, Claim, Record
 from nous_online.policy import WritingPolicy
 from nous_online.writing.credentials import holds_credential
@@ -58,8 +67,8 @@ def kept_parts(answer: Answer, record: Record, source: Source) -> dict[str, Any]
     return {
         "title": record.title
         or kept_text(answer.title.strip(EDGE)[:LONGEST_TITLE], source, words=(2, MOST_TITLE_WORDS)),
-        "summary": kept_text(answer.summary, source, words=(least, most)),
-        "compressed": kept_text(answer.line, source, words=(2, POLICY.compressed_words)),
+        "summary": kept_telling(answer.summary, source, words=(least, most)),
+        "compressed": kept_telling(answer.line, source, words=(2, POLICY.compressed_words)),
         "facts": kept_facts(answer.facts, source_of(record.transcript), source),
         "censors": kept_censors(answer.censors, source) if record.outcome == "failure" else (),
     }
@@ -73,6 +82,12 @@ def kept_text(text: str, source: Source, *, words: tuple[int, int]) -> str | Non
     if not line or not is_short or not least <= word_count(line) <= most or not is_sound(line):
         return None
     return None if invented(line, source) else line
+
+
+def kept_telling(text: str, source: Source, *, words: tuple[int, int]) -> str | None:
+    """Return a text that tells of an episode as `kept_text` does, None too where it denies what was said."""
+    line = kept_text(text, source, words=words)
+    return None if line is None or turned_round(line, source) else line
 
 
 def is_sound(text: str) -> bool:
@@ -93,7 +108,7 @@ def kept_fact(claim: Claim, transcript: Source, source: Source) -> FactDraft | N
     evidence = " ".join(claim.evidence.split())
     if content is None or claim.category not in CATEGORIES or not is_quoted(evidence, transcript):
         return None
-    if not is_sound(evidence) or not follows(content, evidence):
+    if not is_sound(evidence) or not follows(content, evidence) or not is_told(content, source):
         return None
     subject = kept_text(claim.subject[:LONGEST_SUBJECT], source, words=(1, LONGEST_SUBJECT))
     return FactDraft(content, subject, None if claim.category == NO_CATEGORY else claim.category, evidence)

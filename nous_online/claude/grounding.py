@@ -19,6 +19,10 @@ LEAST_QUOTE = 3
 """Words; "Yes, please." is evidence of anything."""
 LEAST_SHARED = 0.3
 """Share of a statement's content words that its evidence has: the rest may be names in place of pronouns."""
+MOST_UNTOLD = 2
+"""Words of a fact that stand nowhere in the record; of 363 that people drew from public dialogues 89 % have no more."""
+LEAST_ALIKE = 0.6
+"""Share of a sentence's content words that another has which is taken to speak of the same."""
 
 ADVERBS = OPENERS | frozenset(
     """afterwards afterward meanwhile later earlier yesterday tomorrow tonight once next last first second third soon
@@ -34,6 +38,14 @@ _POSSESSIVE = re.compile(r"['’](?:s|S)?$")
 
 
 @dataclass(frozen=True)
+class Said:
+    """What one sentence is about, and whether it denies it."""
+
+    stems: frozenset[str]
+    is_denied: bool
+
+
+@dataclass(frozen=True)
 class Source:
     """A text that others are drawn from, with its words in small letters and its figures taken apart."""
 
@@ -44,6 +56,7 @@ class Source:
     dates: tuple[Date, ...]
     times: frozenset[int]
     identifiers: frozenset[str]
+    said: tuple[Said, ...]
 
 
 def source_of(*texts: str) -> Source:
@@ -62,7 +75,13 @@ def source_of(*texts: str) -> Source:
         dates=dates,
         times=frozenset[int]().union(*(reading.times for reading in readings)),
         identifiers=frozenset[str]().union(*(reading.identifiers for reading in readings)),
+        said=tuple(map(said_in, readings)),
     )
+
+
+def said_in(reading: Reading) -> Said:
+    """Return what a sentence is about, and whether an odd number of negations turns it round."""
+    return Said(content_stems(reading.text), bool(negations(reading) % 2))
 
 
 def pieces(text: str) -> Iterator[str]:
@@ -137,6 +156,27 @@ def is_stated(number: Number, source: Source) -> bool:
     if any(same_number(number, other) for other in source.numbers):
         return True
     return number.dimension is None and number.bare in source.values
+
+
+def turned_round(text: str, source: Source) -> tuple[str, ...]:
+    """Return the sentences of a text that deny what every like sentence of its source says, or say what those deny.
+
+    Of 339 sentences in summaries people wrote of public dialogues that is 1 %.
+    """
+    return tuple(sentence for sentence in split(squeezed(text)) if is_turned(said_in(read(sentence)), source))
+
+
+def is_turned(own: Said, source: Source) -> bool:
+    """Tell whether all of a source that speaks of the same as a sentence denies what it says."""
+    alike = [said for said in source.said if len(own.stems & said.stems) >= LEAST_ALIKE * max(1, len(own.stems))]
+    return bool(alike) and all(said.is_denied != own.is_denied for said in alike)
+
+
+def is_told(statement: str, source: Source) -> bool:
+    """Tell whether but two of a statement's content words stand in the source; scripts without spaces are let pass."""
+    known = frozenset[str]().union(*(said.stems for said in source.said))
+    own = {part for word in content_words(statement) if word_count(word) == 1 for part in parts_of(word)}
+    return len(own - known) <= MOST_UNTOLD
 
 
 def follows(statement: str, evidence: str) -> bool:
