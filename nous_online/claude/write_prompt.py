@@ -21,6 +21,7 @@ ELEMENT = "episode"
 MAX_TOKENS = 3_000
 """An answer of full length takes about 900 in English, and three times as many in other scripts."""
 NO_CATEGORY = "other"
+TEXTS = ("title", "summary", "line", "index_word")
 CATEGORIES = ("preference", "decision", "rule", NO_CATEGORY)
 
 SYSTEM = """\
@@ -149,22 +150,37 @@ def visible(letter: str) -> str:
 def read_answer(text: str) -> Answer:
     """Return an answer in the form that was asked for; raise `LLMError` MALFORMED, naming the part, otherwise."""
     try:
-        told = json.loads(text)
-        texts = {name: text_in(told, name) for name in ("title", "summary", "line", "index_word")}
+        told = having(json.loads(text, object_pairs_hook=unrepeated), *TEXTS, "facts", "censors")
+        texts = {name: text_in(told, name) for name in TEXTS}
         facts = tuple(
-            Claim(**{name: text_in(each, name) for name in ("content", "subject", "category", "evidence")})
-            for each in list_in(told, "facts")
+            Claim(**texts_in(each, "content", "subject", "category", "evidence")) for each in list_in(told, "facts")
         )
-        censors = tuple(
-            Caution(**{name: text_in(each, name) for name in ("trigger", "reason", "evidence")})
-            for each in list_in(told, "censors")
-        )
+        censors = tuple(Caution(**texts_in(each, "trigger", "reason", "evidence")) for each in list_in(told, "censors"))
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         message = (
             f"the answer about an episode has not the form that was asked for: {error!r}; another model may do better"
         )
         raise LLMError(message, Failure.MALFORMED) from error
     return Answer(**texts, facts=facts, censors=censors)
+
+
+def unrepeated(members: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return the members of an object; raise `ValueError` where a key stands twice."""
+    if len(dict(members)) < len(members):
+        raise ValueError("a key stands twice")
+    return dict(members)
+
+
+def having(told: Mapping[str, Any], *names: str) -> Mapping[str, Any]:
+    """Return an object that has the keys `names` and no others; raise `ValueError` otherwise."""
+    if {*told} != {*names}:
+        raise ValueError(f"its keys are not {', '.join(names)}")
+    return told
+
+
+def texts_in(told: Mapping[str, Any], *names: str) -> dict[str, str]:
+    """Return the texts of an object that has the keys `names` and no others; raise as `having` and `text_in` do."""
+    return {name: text_in(having(told, *names), name) for name in names}
 
 
 def text_in(told: Mapping[str, Any], name: str) -> str:
