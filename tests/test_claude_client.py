@@ -14,7 +14,9 @@ from typing import Any
 import pytest
 from endless_server import speaking
 
+from nous_online.claude.batches import get_batch
 from nous_online.claude.client import Claude, claude_of
+from nous_online.claude.lines import Lines
 from nous_online.claude.replies import Failure, LLMError, Reply, Usage
 from nous_online.errors import InvalidInput
 from nous_online.settings import Settings
@@ -288,6 +290,37 @@ def test_a_server_that_never_stops_speaking_is_hung_up_on(name: str):
         assert hung_up.wait(5)
     assert error.kind is Failure.TRANSIENT
     assert "did not answer within 0.5 s" in str(error)
+
+
+def test_only_calls_that_a_setting_gives_more_time_name_the_setting(server: LocalAnthropic, claude: Claude):
+    server.play_always(Play(delay_s=2))
+
+    online = failed(claude, deadline_s=0.1)
+    with pytest.raises(LLMError) as of_batches:
+        get_batch(claude, "msgbatch_1", deadline_s=0.1)
+
+    assert "NOUS_CLAUDE_DEADLINE_S" in str(online)
+    assert "NOUS_CLAUDE_DEADLINE_S" not in str(of_batches.value)
+
+
+def test_a_call_whose_time_others_used_up_is_not_made_and_may_be_later(server: LocalAnthropic, claude: Claude):
+    with pytest.raises(LLMError, match="there was no time left to ask Claude") as raised:
+        get_batch(claude, "msgbatch_1", deadline_s=-0.11)
+
+    assert (raised.value.kind, server.requests) == (Failure.TRANSIENT, [])
+
+
+def test_cutting_a_call_that_gave_its_line_back_leaves_the_next_one_alone(server: LocalAnthropic):
+    lines = Lines(KEY, server.url)
+    late = lines.take()
+    lines.give_back(late)
+    following = lines.take()
+
+    lines.cut(late)
+
+    assert following.client.get("/v1/models").is_success
+    lines.give_back(following)
+    following.client.close()
 
 
 def test_a_late_call_ends_no_other(server: LocalAnthropic, claude: Claude):

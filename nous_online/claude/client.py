@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlsplit
 
 from nous_online.claude.failures import failure_of, late, pause_after
-from nous_online.claude.lines import Line, Lines
+from nous_online.claude.lines import Lines, Taken
 from nous_online.claude.reading import reply_of, said
 from nous_online.claude.replies import Failure, LLMError, Reply, Request
 from nous_online.deadline import Deadline, within
@@ -27,6 +27,7 @@ MESSAGES = "/v1/messages"
 ATTEMPTS = 3
 CONNECT_S = 5.0
 LEAST_S = 0.05  # less is not worth another attempt
+ALLOW_MORE = "allow online calls more in NOUS_CLAUDE_DEADLINE_S"
 
 
 class Claude:
@@ -55,14 +56,25 @@ class Claude:
         """
         return self.call(
             lambda client, left_s: reply_of(sent(client, "POST", MESSAGES, timeout=patience(left_s), json=request)),
-            deadline_s=deadline_s,
+            deadline_s=Deadline(deadline_s).seconds,  # here a time that is none is a mistake
+            allow_more=ALLOW_MORE,
         )
 
-    def call(self, work: Callable[[httpx.Client, float], T], *, deadline_s: float, attempts: int = ATTEMPTS) -> T:
+    def call(
+        self,
+        work: Callable[[httpx.Client, float], T],
+        *,
+        deadline_s: float,
+        attempts: int = ATTEMPTS,
+        allow_more: str = "",
+    ) -> T:
         """Return what `work` returns, which is given a client and the seconds left; raise `LLMError` and nothing else.
 
         `work` is tried again while its failure may pass and the deadline leaves time for the pause that is asked for.
+        `allow_more` says how a person gives such a call more time.
         """
+        if deadline_s <= 0:  # what several calls share was used up by the first
+            raise late(self._host, deadline_s)
         deadline, line = Deadline(deadline_s), self._lines.take()
         try:
             return within(deadline_s, lambda: self._carry_out(work, line, deadline, attempts), name="Claude")
@@ -73,9 +85,9 @@ class Claude:
         except Unavailable as error:  # too many late calls already
             self._lines.give_back(line)
             raise LLMError(str(error), Failure.TRANSIENT) from error
-        raise late(self._host, deadline_s)
+        raise late(self._host, deadline_s, allow_more=allow_more)
 
-    def _carry_out(self, work: Callable[[httpx.Client, float], T], line: Line, deadline: Deadline, attempts: int) -> T:
+    def _carry_out(self, work: Callable[[httpx.Client, float], T], line: Taken, deadline: Deadline, attempts: int) -> T:
         """Try `work` as often as it may be tried, then give the line back, however late."""
         try:
             attempt = 0

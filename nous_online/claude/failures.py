@@ -43,10 +43,13 @@ def failure_of(error: Exception, *, host: str, key: str) -> LLMError:
     return LLMError(f"{told}; the same request can never be", Failure.PERMANENT)
 
 
-def late(host: str, deadline_s: float) -> LLMError:
-    """Return the failure of a call that did not end in its time."""
-    told = f"Claude at {host} did not answer within {deadline_s:.3g} s, so the call was ended"
-    return LLMError(f"{told}; ask again later, or allow online calls more in NOUS_CLAUDE_DEADLINE_S", Failure.TRANSIENT)
+def late(host: str, deadline_s: float, *, allow_more: str = "") -> LLMError:
+    """Return the failure of a call that did not end in its time, or had none; `allow_more` says how to give it more."""
+    told = f"there was no time left to ask Claude at {host}"
+    if deadline_s > 0:
+        told = f"Claude at {host} did not answer within {deadline_s:.3g} s, so the call was ended"
+    more = f", or {allow_more}" if allow_more else ""
+    return LLMError(f"{told}; ask again later{more}", Failure.TRANSIENT)
 
 
 def pause_after(attempt: int, error: Exception, failure: LLMError) -> float | None:

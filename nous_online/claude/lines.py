@@ -8,6 +8,7 @@ import threading
 import weakref
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -72,6 +73,18 @@ class Line:
         return client
 
 
+@dataclass(frozen=True, eq=False)
+class Taken:
+    """A line as one call has it: the next call to take the same line has another."""
+
+    line: Line
+
+    @property
+    def client(self) -> httpx.Client:
+        """The client of the line."""
+        return self.line.client
+
+
 class Lines:
     """The lines to one address: taken for one call, given back, or cut while the call goes on."""
 
@@ -79,33 +92,34 @@ class Lines:
         self._key, self._base_url = key, base_url
         self._lock = threading.Lock()
         self._idle: list[Line] = []
-        self._busy: set[Line] = set()
+        self._busy: set[Taken] = set()
 
-    def take(self) -> Line:
+    def take(self) -> Taken:
         """Return a line nobody else has."""
         with self._lock:
             mine = [line for line in self._idle if line.process == os.getpid()]  # a fork shares its parent's sockets
             line = mine.pop() if mine else Line(self._key, self._base_url)
             self._idle = mine
-            self._busy.add(line)
-            return line
+            taken = Taken(line)
+            self._busy.add(taken)
+            return taken
 
-    def give_back(self, line: Line) -> None:
+    def give_back(self, taken: Taken) -> None:
         """Keep a line for the next call, unless it was cut or enough are kept."""
         with self._lock:
-            is_kept = line in self._busy and len(self._idle) < MOST_IDLE
-            self._busy.discard(line)
+            is_kept = taken in self._busy and len(self._idle) < MOST_IDLE
+            self._busy.discard(taken)
             if is_kept:
-                self._idle.append(line)
+                self._idle.append(taken.line)
         if not is_kept:
-            line.close()
+            taken.line.close()
 
-    def cut(self, line: Line) -> None:
+    def cut(self, taken: Taken) -> None:
         """End what goes on over a line; one that was given back meanwhile may be another's already."""
         with self._lock:
-            if line in self._busy:
-                self._busy.discard(line)
-                line.wire.cut()
+            if taken in self._busy:
+                self._busy.discard(taken)
+                taken.line.wire.cut()
 
 
 @cache
