@@ -1,4 +1,4 @@
-"""The sensor that brings batches home: it waits for no erasing, and fetches what is paid for though nobody is asked."""
+"""The sensor and the command that bring batches home: what they wait for, and what they bring though none is asked."""
 
 from __future__ import annotations
 
@@ -10,12 +10,15 @@ import pytest
 from batch_answers import answering
 from batch_life import AT_NINE, NINE, VERDICTS, send_all, states
 from night_runs import remember
+from typer.testing import CliRunner
 
+from nous_online.cli import application
 from nous_online.database import Database
 from nous_online.erasing import alone_with_copies
 from nous_online.heart import Heart
 from nous_online.settings import settings
-from nous_pipelines.demo.anthropic_server import LocalAnthropic
+from nous_pipelines.batches import command
+from nous_pipelines.demo.anthropic_server import LocalAnthropic, Play, Route
 from nous_pipelines.sensors import batch_results, let_go
 
 
@@ -62,3 +65,28 @@ def test_what_was_paid_for_is_brought_home_though_claude_is_not_asked_any_more(o
     said = batch_results().skip_message
 
     assert (said, states(owner)) == ("1 batches came home with 1 verdicts", ["imported"])
+
+
+# --- the command that waits ---
+
+
+@pytest.mark.usefixtures("night")
+def test_waiting_goes_on_where_a_failure_passes(api, owner, monkeypatch):
+    monkeypatch.setattr(command, "LOOK_EVERY_S", 0.0)
+    api.play(*[Play(status=503)] * 3, route=Route.GET_BATCH)
+
+    done = CliRunner().invoke(application(), ["batches", "--collect", "--wait"])
+
+    assert (done.exit_code, states(owner)) == (0, ["imported"])
+    assert "answered 503" in done.stderr
+
+
+@pytest.mark.usefixtures("night")
+def test_waiting_ends_where_a_failure_stays(api, owner, monkeypatch):
+    monkeypatch.setattr(command, "LOOK_EVERY_S", 0.0)
+    api.play_always(Play(status=401))
+
+    done = CliRunner().invoke(application(), ["batches", "--collect", "--wait"])
+
+    assert (done.exit_code, states(owner)) == (1, ["submitted"])
+    assert "ANTHROPIC_API_KEY" in done.stderr

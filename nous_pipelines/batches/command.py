@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 SHOWN = 20
 LOOK_S = 600.0
 LOOK_EVERY_S = 30.0
+MOST_TROUBLED = 10
+"""Looks in a row that met a trouble, which may pass, after which waiting is over."""
 SHOWN_ERROR = 60  # characters
 
 
@@ -71,7 +73,7 @@ def opened() -> Generator[Database]:
 
 
 def collected_now(database: Database, agent_ids: Sequence[str], *, waits: bool) -> Collected:
-    """Bring home what has ended; with `waits` look again until nothing is open or something is in the way."""
+    """Bring home what has ended; with `waits` look again until nothing is open or something stays in the way."""
     from nous_online.errors import InvalidInput
     from nous_online.settings import settings
     from nous_pipelines.batches.second_judge import SecondJudge
@@ -81,9 +83,15 @@ def collected_now(database: Database, agent_ids: Sequence[str], *, waits: bool) 
         raise InvalidInput("there is nobody to collect from: set ANTHROPIC_API_KEY")
     done = looked(second, database, agent_ids)
     with waiting("waiting for Claude …"):
-        while waits and done.waiting and not done.troubles:
+        troubled = 0
+        while waits and done.waiting:
+            troubled = troubled + 1 if done.troubles else 0
+            if troubled == MOST_TROUBLED:
+                break
+            if troubled == 1:
+                show_note("; ".join(done.troubles))
             time.sleep(LOOK_EVERY_S)
-            done = replace(done, waiting=0) + looked(second, database, agent_ids)
+            done = replace(done, waiting=0, troubles=()) + looked(second, database, agent_ids)
     return done
 
 
