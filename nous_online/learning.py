@@ -11,7 +11,7 @@ from uuid import UUID
 
 from nous_online.domain import Fact, Neighbour, NewFact
 from nous_online.pairs.guards import added
-from nous_online.pairs.judging import Judgement, OfflineJudge, Pair, Statement, Verdict
+from nous_online.pairs.judging import SURE_FROM, Judgement, OfflineJudge, Pair, Statement, Verdict
 from nous_online.pairs.slots import slot_key
 from nous_online.pairs.subjects import other_subjects, subject_words
 from nous_online.policy import LearnPolicy
@@ -57,8 +57,8 @@ def decide(
         if judgement is not None and is_surely_same(judgement, policy) and may_confirm(new, near, policy):
             return Decision("confirm", f"the same in other words: {judgement.reason}", near)
     rivals = [near for near in by_similarity if hold_together(new, near.fact)]
-    updated = [near for near in rivals if has_verdict(judgements.get(near.fact.id), Verdict.UPDATES)]
-    denied = [near for near in rivals if has_verdict(judgements.get(near.fact.id), Verdict.CONTRADICTS)]
+    updated = [near for near in rivals if is_sure_update(judgements.get(near.fact.id))]
+    denied = [near for near in rivals if near not in updated and is_conflict(judgements.get(near.fact.id))]
     decision = Decision("store", "nothing known says the same")
     if updated:
         decision = in_succession([succession(new, near, judgements[near.fact.id].reason) for near in updated])
@@ -76,9 +76,14 @@ def in_succession(decisions: Sequence[Decision | None]) -> Decision:
     return replace(made[0], others=tuple(other.match for other in made[1:] if other.match))
 
 
-def has_verdict(judgement: Judgement | None, verdict: Verdict) -> bool:
-    """Tell whether a judge was asked and said so."""
-    return judgement is not None and judgement.verdict is verdict
+def is_sure_update(judgement: Judgement | None) -> bool:
+    """Tell whether a judge was asked and is sure that one of the two takes the place of the other."""
+    return judgement is not None and judgement.verdict is Verdict.UPDATES and judgement.confidence >= SURE_FROM
+
+
+def is_conflict(judgement: Judgement | None) -> bool:
+    """Tell whether a judge was asked and says that one contradicts or updates the other."""
+    return judgement is not None and judgement.verdict in {Verdict.CONTRADICTS, Verdict.UPDATES}
 
 
 def succession(new: NewFact, near: Neighbour, reason: str) -> Decision | None:

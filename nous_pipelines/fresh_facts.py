@@ -27,14 +27,13 @@ from nous_online.embedding import EmbeddingSpace
 from nous_online.errors import NousError, Stale, Unavailable
 from nous_online.kinds import FACT
 from nous_online.outbox import Cursor, Progress, add_cursor, get_cursor, move_cursor, next_events, read_horizon
-from nous_online.pairs.judging import Judge, Verdict
+from nous_online.pairs.judging import SURE_FROM, Judge, Verdict
 from nous_online.pairs.subjects import other_subjects
 from nous_online.statements import statements
 from nous_online.store import EXACT_LIMIT, composed
 from nous_pipelines.judged import verdicts_on
 from nous_pipelines.policy import NightPolicy
 from nous_pipelines.transforms.asking import KEY, NOBODY, TOLD, VERDICTS, with_hashes
-from nous_pipelines.transforms.deciding import SURE_FROM
 from nous_pipelines.transforms.neighbours import FOUND
 from nous_pipelines.transforms.taken_back import PAIRING
 

@@ -180,6 +180,16 @@ def test_an_update_of_the_same_subject_supersedes_the_old_value() -> None:
     assert (decision.action, decision.match) == ("supersede", near)
 
 
+@pytest.mark.parametrize(("confidence", "is_sure"), [(0.79, False), (0.8, True)])
+def test_an_update_the_judge_is_not_sure_of_is_a_contradiction_and_both_stay(confidence: float, is_sure: bool) -> None:  # noqa: FBT001 (a parameter)
+    near = known(0.9)
+    judgement = replace(verdict(Verdict.UPDATES), confidence=confidence)
+
+    decision = decide(said(), [near], {near.fact.id: judgement}, POLICY)
+
+    assert (decision.superseded, decision.contradicted) == (((near,), ()) if is_sure else ((), (near,)))
+
+
 def test_an_older_statement_that_arrives_late_gives_way_to_the_newer() -> None:
     near = known(0.3, subject="deploys", learned_at=NOW)
     late = said(subject="deploys", learned_at=EARLIER)

@@ -23,6 +23,13 @@ Touch: TypeAlias = tuple[str | None, str | None]
 LEAST_CLOSENESS = 0.45  # cosine from which two statements are asked whether they conflict
 LEFT_OPEN = frozenset({"compatible", "unsure"})  # verdicts that leave both as they are, slot or not
 NOTHING_SHARED = "different statements, no shared slot with another value"  # reason of what no guard had to part
+SURE_FROM = 0.8
+"""Confidence from which a verdict alone retires a memory: less sure, an update opens a contradiction instead.
+
+The built-in judge's confidence is the share of such verdicts that came true of pairs it had not learned from: 0.97
+where it read one slot off both statements, which is all it calls an update (of `facts_pairs` 0.996 were one). One that
+answers in words and is sure says 0.9 or more, so what lies below is a judge's own doubt, of `same` as well.
+"""
 NEGATION = "negation"  # the reason the guard of that name gives
 UNRELATED_BELOW = 0.1  # chance of `same` under which a pair without a shared slot is simply two statements
 
@@ -102,7 +109,7 @@ class Judge(Protocol):
 class OfflineJudge:
     """Guards, slots and denials, then two small calibrated classifiers: no network, no key, a millisecond a pair."""
 
-    prompt_version = "guards-5"
+    prompt_version = "guards-6"
 
     @property
     def name(self) -> str:

@@ -6,18 +6,11 @@ from datetime import date
 
 import polars as pl
 
-from nous_online.pairs.judging import Verdict
+from nous_online.pairs.judging import SURE_FROM, Verdict
 from nous_pipelines.nights import end_of
 from nous_pipelines.transforms.neighbours import PLACE, said_at
 from nous_pipelines.transforms.taken_back import parted
 
-SURE_FROM = 0.8
-"""Confidence from which a verdict alone retires a memory; a judge less sure opens a contradiction instead.
-
-The built-in judge's confidence is the share of such verdicts that came true of pairs it had not learned from: 0.97
-where it read one slot off both statements, which is all it calls an update (of `facts_pairs` 0.996 were one). One that
-answers in words and is sure says 0.9 or more, so what lies below is a judge's own doubt.
-"""
 STATED = ("learned_at", "last_confirmed_at", "valid_from", "valid_to")
 STANDING = ("trust", "is_pinned", "state", "is_rewound")
 OLD_AND_NEW = ("old_id", "new_id")

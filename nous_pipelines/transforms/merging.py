@@ -11,7 +11,7 @@ from typing import Any
 import polars as pl
 
 from nous_online.pairs.guards import added
-from nous_online.pairs.judging import Verdict
+from nous_online.pairs.judging import SURE_FROM, Verdict
 from nous_pipelines.nights import end_of
 from nous_pipelines.phases import Phase
 from nous_pipelines.policy import NightPolicy
@@ -38,13 +38,16 @@ USED = [
 MEMBER = ["agent_id", "member_id"]
 SIDES = ("left", "right")
 OWN_TIME = "each holds in its own time"
+OFFLINE = "offline:"
+DOUBTED = "the judge is not sure that they say the same"
 OPEN = "one of the two is in an open contradiction, which waits for a person"
 
 
 def same(judged: pl.DataFrame, copies: pl.DataFrame, policy: NightPolicy) -> pl.DataFrame:
     """Return the pairs of facts that were judged the same and are near enough to be merged, those of users included.
 
-    Adds `is_of_one_time`: what is said of another interval is another statement, however alike the words.
+    Adds `is_of_one_time`: what is said of another interval is another statement, however alike the words; and
+    `is_doubted`: a judge that answers in words says so itself, while the built-in one calls nothing the same in doubt.
     """
     pairs = judged.filter(
         pl.col("verdict") == Verdict.SAME.value, pl.col("similarity").cast(pl.Float64) >= policy.candidate_similarity
@@ -54,14 +57,15 @@ def same(judged: pl.DataFrame, copies: pl.DataFrame, policy: NightPolicy) -> pl.
         own = times.rename({"time": f"{side}_time"})
         pairs = pairs.join(own, left_on=["agent_id", f"{side}_id"], right_on=MEMBER, how="left", maintain_order="left")
     is_of_one_time = pl.col("left_time").eq_missing(pl.col("right_time"))
-    return pairs.with_columns(is_of_one_time=is_of_one_time).drop("left_time", "right_time")
+    is_doubted = ~pl.col("model").str.starts_with(OFFLINE) & (pl.col("confidence") < SURE_FROM)
+    return pairs.with_columns(is_of_one_time=is_of_one_time, is_doubted=is_doubted).drop("left_time", "right_time")
 
 
 def duplicate_clusters(judged: pl.DataFrame, copies: pl.DataFrame, *, policy: NightPolicy) -> pl.DataFrame:
     """Return the facts that say the same, copies included, without chaining: shape `CLUSTERS`, for all agents."""
     rows = copies.sort(MEMBER).with_row_index("row")
     of = rows.select("agent_id", "member_id", "row")
-    pairs = same(judged, copies, policy).filter("is_of_one_time", ~pl.col("is_across_users"))
+    pairs = same(judged, copies, policy).filter("is_of_one_time", ~pl.col("is_across_users"), ~pl.col("is_doubted"))
     accepted = placed(pairs, of, "left_id", "left").pipe(placed, of, "right_id", "right")
     equals = placed(rows, of, "representative_id", "representative")
     found = clusters(
@@ -132,7 +136,7 @@ def alike_pairs(judged: pl.DataFrame, copies: pl.DataFrame, policy: NightPolicy)
         stays=pl.when("is_silent").then(pl.lit("copies that a person took apart")),
     )
     pairs = same(judged, copies, policy).filter(~pl.col("is_across_users"))
-    stays = pl.when(~pl.col("is_of_one_time")).then(pl.lit(OWN_TIME))
+    stays = pl.when(~pl.col("is_of_one_time")).then(pl.lit(OWN_TIME)).when("is_doubted").then(pl.lit(DOUBTED))
     return pl.concat([pairs.select("agent_id", "left_id", "right_id", stays=stays), equal])
 
 

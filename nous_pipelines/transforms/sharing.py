@@ -51,7 +51,7 @@ def share_phase(
     `facts` need the columns `HELD`. Every fact judged the same as another user's is taken up or left for a reason.
     """
     phase = Phase("shared_proposals")
-    alike = same(judged, copies, policy)
+    alike = same(judged, copies, policy).filter(~pl.col("is_doubted"))
     for agent_id, count in stated_across(alike).group_by("agent_id").len().sort("agent_id").iter_rows():
         phase.look(agent_id, count)
     found = shared_clusters(facts, alike)
