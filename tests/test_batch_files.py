@@ -18,8 +18,9 @@ from nous_online.database import Database
 from nous_online.erasing import Erased, erase_everywhere
 from nous_online.heart import Heart
 from nous_online.settings import settings
+from nous_pipelines.batches.collecting import LOST_AFTER
 from nous_pipelines.batches.raw_results import FOLDER, results_root
-from nous_pipelines.demo.anthropic_server import BatchPlay, LocalAnthropic, Play
+from nous_pipelines.demo.anthropic_server import BatchPlay, LocalAnthropic, Play, Route
 from nous_pipelines.erasing import erase_nights
 from nous_pipelines.retention import Retention, throw_away
 
@@ -121,3 +122,18 @@ def test_a_batch_that_can_not_be_reached_is_named(night, api, tmp_path, database
 
     assert erased.copies[f"batch {batch_id} could not be reached: the API keeps it for 29 days"] == 1
     assert owner.execute("select count(*) from heart.llm_requests").fetchone() == (0,)
+
+
+def test_a_batch_that_was_given_up_and_is_still_kept_is_deleted_with_its_agent(
+    night, api, tmp_path, database_url, owner
+):
+    send_all(night, api.url)
+    api.play(Play(status=403), route=Route.BATCH_RESULTS)
+    api.play(*[Play(status=500)] * 3, route=Route.DELETE_BATCH)
+    given_up = bring_home(night, api.url, results_root(tmp_path, night), after=LOST_AFTER)
+    kept = len(api.batches)
+
+    erased = erase(database_url)
+
+    assert (given_up.failed, kept, api.batches) == (1, 1, {})
+    assert erased.copies["batches deleted from the API"] == 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import UTC, datetime
 
 import pytest
 from batch_answers import answering, is_canary
@@ -12,7 +13,9 @@ from night_runs import remember
 
 from nous_online.database import Database
 from nous_online.heart import Heart
-from nous_pipelines.batches.rows import unfinished
+from nous_pipelines import failpoints
+from nous_pipelines.batches.collecting import KEPT_FOR, LOST_AFTER, Collected
+from nous_pipelines.batches.rows import given_up, unfinished
 from nous_pipelines.demo.anthropic_server import BatchPlay, LocalAnthropic, Play, Route
 
 AGENTS = ("aria", "ben", "cleo")
@@ -91,3 +94,50 @@ class TestOneLook:
         send_all(night, api.url, "ben")
 
         assert [row.state for row in unfinished(night)] == ["submitted", "imported"]
+
+    def test_deleting_a_batch_late_does_not_make_it_the_latest_one(self, night, api, owner, tmp_path):
+        api.play(*[Play(status=500)] * 3, route=Route.DELETE_BATCH)
+        send_all(night, api.url, "aria")
+        bring_home(night, api.url, tmp_path)
+        before = rows_in(owner)[0]["updated_at"]
+
+        bring_home(night, api.url, tmp_path)
+
+        assert (api.batches, rows_in(owner)[0]["updated_at"]) == ({}, before)
+
+    def test_a_look_that_comes_second_does_not_say_that_a_batch_was_given_up(
+        self, night, api, owner, tmp_path, monkeypatch
+    ):
+        quicker: list[Collected] = []
+
+        def look_first(point: str) -> None:
+            if point == "batch ended":
+                monkeypatch.undo()
+                quicker.append(bring_home(night, api.url, tmp_path))
+
+        send_all(night, api.url, "aria")
+        monkeypatch.setattr(failpoints, "on_reach", look_first)
+        second = bring_home(night, api.url, tmp_path, after=LOST_AFTER)
+
+        assert [look.imported for look in quicker] == [1]
+        assert (second, states(owner)) == (Collected(), ["imported"])
+
+    def test_what_is_given_up_is_deleted_at_the_api(self, night, api, owner, tmp_path):
+        send_all(night, api.url, "aria")
+        api.play(Play(status=403), route=Route.BATCH_RESULTS)
+
+        done = bring_home(night, api.url, tmp_path, after=LOST_AFTER)
+
+        assert (done.failed, states(owner), api.batches) == (1, ["failed"], {})
+        assert given_up(night, "aria", since=datetime.now(UTC) - KEPT_FOR) == []
+
+    def test_a_batch_made_long_after_a_wish_is_not_looked_into_for_it(self, night, api, owner, tmp_path):
+        send_all(night, api.url, "aria")
+        owner.execute("delete from heart.llm_requests")
+        api.play(Play(status=503), route=Route.CREATE_BATCH)
+        send_all(night, api.url, "aria")
+        owner.execute("update heart.llm_requests set created_at = now() - interval '3 hours'")
+
+        done = bring_home(night, api.url, tmp_path)
+
+        assert (done.waiting, api.asked(Route.BATCH_RESULTS)) == (1, [])

@@ -74,8 +74,9 @@ update heart.llm_requests set request = request || jsonb_build_object('foreign',
 where id = %(id)s and state = 'intent'
 
 -- name: set_deleted
-update heart.llm_requests set request = request || '{"is_deleted": true}', updated_at = now()
-where id = %(id)s and state = 'imported'
+-- When it was brought home is left as it is: by that the latest batches are known.
+update heart.llm_requests set request = request || '{"is_deleted": true}'
+where id = %(id)s and state in ('imported', 'failed')
 
 -- name: unfinished
 -- Batches that something is still to be done about, the oldest first: the open ones, then what is to be deleted remotely.
@@ -85,6 +86,15 @@ from heart.llm_requests
 where is_batch and purpose = 'judge' and (%(agent_ids)s::text[] = '{}' or agent_id = any(%(agent_ids)s))
   and (state in ('intent', 'submitted', 'ended') or (state = 'imported' and not request ? 'is_deleted'))
 order by state = 'imported', created_at, id
+
+-- name: given_up
+-- Batches that failed and that the API may keep still.
+select id, agent_id, night, model, prompt_version, state, batch_id, custom_ids, request, raw_sha256, request_count,
+       failed_count, estimated_usd::float8, cost_usd::float8, error, created_at
+from heart.llm_requests
+where is_batch and purpose = 'judge' and agent_id = %(agent_id)s and state = 'failed' and batch_id is not null
+  and not request ? 'is_deleted' and created_at > %(since)s
+order by created_at, id
 
 -- name: recent
 -- The latest batches, and every open one.

@@ -5,11 +5,19 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from pathlib import Path
 
-from nous_online.claude.batches import Batch, batches_since, delete_batch, download_results, get_batch
+from nous_online.claude.batches import (
+    UPLOAD_DEADLINE_S,
+    Batch,
+    batches_since,
+    delete_batch,
+    download_results,
+    get_batch,
+)
 from nous_online.claude.client import Claude
 from nous_online.claude.prices import cost_of
 from nous_online.claude.replies import Failure, LLMError
@@ -248,8 +256,13 @@ class Collector:
         reach("batch deleted")
 
     def give_up(self, row: BatchRow, why: str) -> Collected:
-        """Let go of a batch; its pairs are asked about again."""
-        set_state(self.database, "set_failed", row.id, error=why)
+        """Let go of a batch, here and at the API if it can be; its pairs are asked about again."""
+        if not set_state(self.database, "set_failed", row.id, error=why):
+            return Collected()  # another look was quicker
+        if row.batch_id is not None:
+            with suppress(LLMError):  # erasing its agent tries again
+                delete_batch(self.claude, row.batch_id, deadline_s=max(self.left_s(), LEAST_S))
+                set_state(self.database, "set_deleted", row.id)
         return FAILED + Collected(told=(f"batch {row.batch_id or row.id} was given up: {why}",))
 
     # --- a batch whose creation was not answered ---
@@ -276,7 +289,8 @@ class Collector:
     def candidates(self, row: BatchRow) -> list[Batch]:
         """Return the batches that may be the one of a row, the oldest first."""
         listed = batches_since(self.claude, row.created_at - SKEW, deadline_s=self.left_s())
-        fitting = [batch for batch in listed if batch.request_count == row.request_count]
+        until = row.created_at + timedelta(seconds=UPLOAD_DEADLINE_S) + SKEW
+        fitting = [each for each in listed if each.request_count == row.request_count and each.created_at <= until]
         with self.database.transaction() as connection:
             known = known_batches(connection, [batch.id for batch in fitting])
         known |= set(row.request.get("foreign", ()))

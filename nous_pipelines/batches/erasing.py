@@ -6,6 +6,7 @@ import shutil
 import time
 from collections import Counter
 from contextlib import closing
+from datetime import UTC, datetime
 from pathlib import Path
 
 from nous_online.claude.batches import cancel_batch, delete_batch, get_batch
@@ -15,8 +16,9 @@ from nous_online.database import Database
 from nous_online.erasing import Erasure
 from nous_online.errors import InvalidInput, Unavailable, Unsupported
 from nous_online.settings import settings
+from nous_pipelines.batches.collecting import KEPT_FOR
 from nous_pipelines.batches.raw_results import agent_folder, results_root
-from nous_pipelines.batches.rows import BatchRow, set_state, unfinished
+from nous_pipelines.batches.rows import BatchRow, given_up, set_state, unfinished
 
 DEADLINE_S = 10.0  # for each answer about a batch, and for it to end
 PAUSE_S = 0.5
@@ -29,7 +31,9 @@ def erase_batches(erasure: Erasure, home: Path) -> Counter[str]:
     """
     with closing(Database(erasure.url, role="nous_night", max_connections=1)) as database:
         found = remove_results(agent_folder(results_root(home, database), erasure.agent_id), erasure)
-        for row in unfinished(database, [erasure.agent_id]):
+        since = datetime.now(UTC) - KEPT_FOR
+        rows = [*unfinished(database, [erasure.agent_id]), *given_up(database, erasure.agent_id, since=since)]
+        for row in rows:
             found[erased_remotely(database, row, is_dry_run=erasure.is_dry_run)] += 1
     return found
 
@@ -57,10 +61,9 @@ def erased_remotely(database: Database, row: BatchRow, *, is_dry_run: bool) -> s
         return f"batch {row.batch_id} could not be reached: the API keeps it for 29 days"
     if not is_deleted:
         return f"batch {row.batch_id} was cancelled but had not ended: delete it, or the API keeps it for 29 days"
-    if row.state == "imported":
-        set_state(database, "set_deleted", row.id)
-    else:
+    if row.is_open:
         set_state(database, "set_failed", row.id, error="its agent was erased")
+    set_state(database, "set_deleted", row.id)
     return "batches deleted from the API"
 
 

@@ -135,10 +135,10 @@ def store_intent(connection: Connection, row_id: UUID, night: date, sheet: Sheet
     )
 
 
-def set_state(database: Database, block: str, row: UUID, **values: Any) -> None:
-    """Take a batch one step further, unless somebody else did already."""
+def set_state(database: Database, block: str, row: UUID, **values: Any) -> bool:
+    """Take a batch one step further; false, and nothing is changed, if somebody else did already."""
     with database.transaction() as connection:
-        connection.execute(SQL[block], {"id": row, **values})
+        return connection.execute(SQL[block], {"id": row, **values}).rowcount == 1
 
 
 def is_open(database: Database, row: UUID) -> bool:
@@ -188,6 +188,11 @@ def import_verdicts(
 def unfinished(database: Database, agent_ids: Sequence[str] = ()) -> list[BatchRow]:
     """Return the batches something is still to be done about, of some agents or all, the oldest first."""
     return rows_of(database, "unfinished", {"agent_ids": list(agent_ids)})
+
+
+def given_up(database: Database, agent_id: str, *, since: datetime) -> list[BatchRow]:
+    """Return the batches of an agent that failed and that the API may keep still, the oldest first."""
+    return rows_of(database, "given_up", {"agent_id": agent_id, "since": since})
 
 
 def recent(database: Database, agent_ids: Sequence[str] = (), *, limit: int) -> list[BatchRow]:
