@@ -1,4 +1,3 @@
-from dataclasses import replace
 from datetime import UTC, date, datetime
 
 import polars as pl
@@ -93,35 +92,6 @@ def test_only_the_verdict_same_merges(verdict):
     assert found["verdict"].to_list() == [verdict.value]
     assert found["reason"].to_list() == ["so says the script"]
     assert proposals(table, judge=judge) == []
-
-
-class Doubting(Agreeing):
-    """Says `same` of every pair, as sure of it as the test wrote down."""
-
-    def __init__(self, name, confidence):
-        super().__init__()
-        self.name, self.confidence = name, confidence
-
-    def judge(self, pairs):
-        return [replace(judgement, confidence=self.confidence) for judgement in super().judge(pairs)]
-
-
-@pytest.mark.parametrize(
-    ("name", "confidence", "merged"),
-    [("claude", 0.79, []), ("claude", 0.8, [("a", "b")]), ("offline:1", 0.76, [("a", "b")])],
-)
-def test_what_a_judge_that_answers_in_words_doubts_is_left_unmerged(name, confidence, merged):
-    table = facts("""
-        id | content
-        ---|-----------------------------
-        a  | the office opens at nine
-        b  | the office opens at nine now
-    """)
-
-    found = phase(table, judge=Doubting(name, confidence))
-
-    assert [proposal.targets for proposal in found.proposals] == merged
-    assert found.left == ({} if merged else {"aria": {"the judge is not sure that they say the same": 1}})
 
 
 def test_a_chain_of_rewordings_does_not_join_its_ends():

@@ -1,0 +1,40 @@
+"""What becomes of two facts that a judge calls the same without being sure of it."""
+
+from dataclasses import replace
+
+import pytest
+from conftest import WordEmbedder
+from drawn import embedded_facts
+from judged_pairs import Agreeing, phase
+
+
+class Doubting(Agreeing):
+    """Says `same` of every pair, as sure of it as the test wrote down."""
+
+    def __init__(self, name, confidence):
+        super().__init__()
+        self.name, self.confidence = name, confidence
+
+    def judge(self, pairs):
+        return [replace(judgement, confidence=self.confidence) for judgement in super().judge(pairs)]
+
+
+@pytest.mark.parametrize(
+    ("name", "confidence", "merged"),
+    [("claude", 0.79, []), ("claude", 0.8, [("a", "b")]), ("offline:1", 0.76, [("a", "b")])],
+)
+def test_what_a_judge_that_answers_in_words_doubts_is_left_unmerged(name, confidence, merged):
+    table = embedded_facts(
+        """
+        id | content
+        ---|-----------------------------
+        a  | the office opens at nine
+        b  | the office opens at nine now
+    """,
+        WordEmbedder(),
+    )
+
+    found = phase(table, judge=Doubting(name, confidence))
+
+    assert [proposal.targets for proposal in found.proposals] == merged
+    assert found.left == ({} if merged else {"aria": {"the judge is not sure that they say the same": 1}})
