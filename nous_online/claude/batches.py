@@ -39,7 +39,6 @@ class Batch:
 
     id: str
     is_ended: bool
-    is_cancelling: bool
     request_count: int
     created_at: datetime
     has_results: bool
@@ -164,7 +163,6 @@ def _batch_of(told: object) -> Batch:
     return Batch(
         id=batch_id,
         is_ended=status == "ended",
-        is_cancelling=status == "canceling",
         request_count=sum(count for count in counts if isinstance(count, int)),
         created_at=created_at,
         has_results=isinstance(batch.get("results_url"), str),
