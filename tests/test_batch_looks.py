@@ -11,10 +11,11 @@ from batch_life import AT_NINE, FISH, NINE, VERDICTS, bring_home, rows_in, send_
 from conftest import ScriptedJudge, WordEmbedder
 from night_runs import remember
 
+from nous_online.claude.client import Claude
 from nous_online.database import Database
 from nous_online.heart import Heart
 from nous_pipelines import failpoints
-from nous_pipelines.batches.collecting import KEPT_FOR, LOST_AFTER, Collected
+from nous_pipelines.batches.collecting import KEPT_FOR, LOST_AFTER, Collected, collect
 from nous_pipelines.batches.rows import given_up, unfinished
 from nous_pipelines.demo.anthropic_server import BatchPlay, LocalAnthropic, Play, Route
 
@@ -141,3 +142,11 @@ class TestOneLook:
         done = bring_home(night, api.url, tmp_path)
 
         assert (done.waiting, api.asked(Route.BATCH_RESULTS)) == (1, [])
+
+    def test_a_batch_that_is_slow_leaves_the_others_time(self, night, api, owner, tmp_path):
+        send_all(night, api.url, "aria", "ben")
+        api.play(Play(delay_s=30), route=Route.GET_BATCH)
+
+        done = collect(night, Claude("a-key", base_url=api.url), tmp_path, now=datetime.now(UTC), seconds=6)
+
+        assert (done.imported, done.waiting, states(owner)) == (1, 1, ["submitted", "imported"])

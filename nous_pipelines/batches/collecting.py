@@ -114,11 +114,12 @@ def collect(
     collector = Collector(database, claude, root, now, time.monotonic() + seconds)
     done = Collected()
     failures = 0
-    for row in unfinished(database, agent_ids):
+    rows = unfinished(database, agent_ids)
+    for row in rows:
         if collector.left_s() < LEAST_S:
             return done + Collected(troubles=(f"there was no time for more within {seconds:g} s",))
         try:
-            done += collector.advance(row)
+            done += (collector if row is rows[-1] else collector.halved()).advance(row)
             failures = 0
         except Exception as error:  # no row may keep the others from coming home
             done += Collected(waiting=int(row.is_open), troubles=(trouble_of(row, error),))
@@ -156,6 +157,10 @@ class Collector:
     def left_s(self) -> float:
         """Return the seconds left."""
         return self.ends_at - time.monotonic()
+
+    def halved(self) -> Collector:
+        """Return this look with half the time that is left, so that a slow batch leaves the others some."""
+        return replace(self, ends_at=self.ends_at - self.left_s() / 2)
 
     def advance(self, row: BatchRow) -> Collected:
         """Take one batch as far as it goes now."""
