@@ -7,8 +7,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 # Compiling every package costs half a minute; what gets imported is compiled then.
 PIP := $(BIN)/python -m pip --disable-pip-version-check --no-input -qq
-COMPILE := uv pip compile pyproject.toml --extra pipelines --extra dev --universal --generate-hashes \
-	--no-header --no-annotate --python-version 3.11 --quiet
+COMPILE := uv pip compile pyproject.toml --extra pipelines --extra api --extra mcp --extra code --extra langgraph \
+	--extra dev --universal --generate-hashes --no-header --no-annotate --python-version 3.11 --quiet
 # Newest last: wheels for a new Python arrive late.
 PYTHONS := $(PYTHON) python3.13 python3.12 python3.11 python3.14 python3 python
 

@@ -43,6 +43,7 @@ def known_migrations() -> list[Migration]:
 def migrate(connection: psycopg.Connection, *, known: Sequence[Migration] | None = None) -> list[Migration]:
     """Apply what is missing of `known` (what this code ships with), all or nothing, and return it.
 
+    The grants come with the whole of what is shipped: they name tables that an earlier schema lacks.
     Two processes that start together wait for each other. Raises `Unsupported` when the database was made by a
     newer version, or when a migration that ran there has since been edited.
     """
@@ -53,7 +54,7 @@ def migrate(connection: psycopg.Connection, *, known: Sequence[Migration] | None
         if pending:
             names = ", ".join(f"{migration.number:04} {migration.name}" for migration in pending)
             logger.info("bringing the schema up to date (%s); a large store may take minutes", names)
-        for migration in (*pending, roles()):
+        for migration in pending if known else (*pending, roles()):
             connection.execute(trusted(migration.text))
             row = {"number": migration.number, "name": migration.name, "sha256": migration.sha256}
             connection.execute(SQL["store_applied"], row)

@@ -31,7 +31,7 @@ revoke all on all tables in schema heart, brain, lifecycle from nous_app, nous_n
 -- What each may read. Plans and tombstones name, or tell of, other agents.
 grant select on all tables in schema heart, brain, lifecycle to nous_app, nous_night, nous_purge;
 revoke select on lifecycle.plans, lifecycle.tombstones from nous_app;
-revoke select on lifecycle.tombstones from nous_night;
+revoke select on lifecycle.tombstones, heart.api_keys from nous_night;
 
 -- Memories: new ones are added; of those there are, nobody rewrites what was said, by whom and when.
 grant insert on heart.facts, heart.episodes, heart.procedures, heart.censors to nous_app, nous_night;
@@ -68,6 +68,8 @@ grant insert, update (status, resolution, resolved_at, note, row_version) on hea
 -- The agent's own calls.
 grant insert on heart.agents, heart.episode_artifacts, heart.requests, heart.llm_requests to nous_app;
 grant insert, update, delete on heart.working_memory to nous_app;
+grant insert on heart.sightings to nous_app;
+grant insert, update (revoked_at) on heart.api_keys to nous_app;
 grant insert, update (cited_ids, ignored_ids) on heart.recalls to nous_app;
 grant insert, update on heart.outbox_cursors to nous_app, nous_night;  -- the place of whoever looks at fresh facts
 grant insert, update (due_at, attempt_count, draft, last_error, finished_at) on heart.completions to nous_app;

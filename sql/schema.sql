@@ -352,6 +352,31 @@ create table heart.recalls (
     primary key (agent_id, id)
 );
 create index recalls_by_day on heart.recalls (agent_id, recalled_at);
+create index recalls_of_session on heart.recalls (agent_id, session_id, recalled_at) where session_id is not null;
+
+-- What the agent was doing in a session (a file, a branch, an error, an hour): with what the recalls of that session
+-- found and cited, all that predictions are learned from. A signal counts once a session, when it was first seen.
+create table heart.sightings (
+    agent_id   text not null references heart.agents,
+    signal     text not null check (signal <> '' and char_length(signal) <= 300),
+    session_id text not null check (session_id <> '' and char_length(session_id) <= 100),
+    seen_at    timestamptz not null default now(),
+    primary key (agent_id, signal, session_id)
+);
+create index sightings_latest on heart.sightings (agent_id, signal, seen_at desc);
+
+-- Keys of the HTTP interface. A key names its agent, so that its row is found under that agent's rights; the agent `*`
+-- is nobody's name, and its keys are those of administrators. A secret has 256 random bits, so a plain hash hides it.
+create table heart.api_keys (
+    agent_id      text not null check (agent_id <> '' and char_length(agent_id) <= 100),
+    id            text not null check (char_length(id) between 1 and 40),   -- the part that may be shown
+    secret_sha256 text not null check (secret_sha256 ~ '^[0-9a-f]{64}$'),
+    name          text not null default '' check (char_length(name) <= 200),
+    created_at    timestamptz not null default now(),
+    expires_at    timestamptz,
+    revoked_at    timestamptz,
+    primary key (agent_id, id)
+);
 
 create table heart.requests (
     agent_id        text not null,

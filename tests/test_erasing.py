@@ -59,6 +59,8 @@ ROWS: dict[str, dict[str, object]] = {
         "id": UUID(int=3), "night": "2026-06-01", "plan_hash": "own", "kind": "merge", "targets": [A], "read_set": "[]",
         "changes": "[]", "reason": "the same ocelot",
     },
+    "heart.sightings": {"signal": "file:zinfandel.py", "session_id": "kumquat"},
+    "heart.api_keys": {"id": "k1", "secret_sha256": "0" * 64, "name": "the xylophone's"},
 }  # fmt: skip
 """What no verb of these tests leaves behind: a row in every table that can hold something of an agent."""
 PLANS = """
