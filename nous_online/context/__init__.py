@@ -1,0 +1,1 @@
+"""What an agent is shown of its memories, within a budget of tokens."""

@@ -1,0 +1,1 @@
+"""Which memories are likely to be wanted next, from what was wanted before."""
