@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from nous_online.cli import censors, erasing, memory, server, worker
+from nous_online.cli import censors, erasing, importing, memory, server, worker
 from nous_online.cli.output import INTERRUPTED, AgentOption, Invocation, JsonOption, show_error, show_json
 from nous_online.deadline import WORKERS
 from nous_online.errors import NousError
@@ -103,6 +103,7 @@ def application() -> typer.Typer:
     )
     app.callback()(before_every_command)
     memory.register(app)
+    importing.register(app)
     server.register(app)
     erasing.register(app)
     worker.register(app)
