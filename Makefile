@@ -12,7 +12,7 @@ COMPILE := uv pip compile pyproject.toml --extra pipelines --extra api --extra m
 # Newest last: wheels for a new Python arrive late.
 PYTHONS := $(PYTHON) python3.13 python3.12 python3.11 python3.14 python3 python
 
-.PHONY: help demo test unit check bench dev down lock clean
+.PHONY: help demo test unit check docs bench dev down lock clean
 
 help:
 	@echo "make demo    90 days of an agent's memory, then a night over it    FROM=FILE.jsonl for your own"
@@ -21,6 +21,7 @@ help:
 	@echo "make test    all tests"
 	@echo "make unit    those that need no server, in seconds"
 	@echo "make check   lint, format, types, import contracts, house rules"
+	@echo "make docs    write docs/reference/ anew, from the code"
 	@echo "make bench   one measurement    NAME=dedup DATA=DIR JSON=FILE"
 	@echo "make lock    pin what pyproject.toml newly asks for    ARGS=--upgrade for all"
 	@echo "make clean   remove the environment and build files; memories stay"
@@ -46,6 +47,9 @@ check: $(VENV)/installed
 	@$(BIN)/basedpyright
 	@$(BIN)/lint-imports
 	@$(BIN)/pytest tests/test_house.py
+
+docs: $(VENV)/installed
+	@$(BIN)/python -m docs.generate
 
 bench: $(VENV)/installed-bench
 	@if [ -z "$(NAME)" ]; then echo "say which: make bench NAME=dedup [DATA=DIR] [JSON=FILE]; docs are in CONTRIBUTING.md"; exit 2; fi

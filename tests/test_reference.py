@@ -1,0 +1,35 @@
+"""The generated reference is what the code says now, and leaves nothing public out."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+import nous_online
+from docs.generate.pages import FOLDER, PAGES, write_pages
+from nous_online.heart import Heart
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_a_page_of_the_reference_is_current(name: str) -> None:
+    assert PAGES[name]() == (FOLDER / name).read_text("utf-8"), "run `make docs`"
+
+
+def test_nothing_else_lies_among_the_generated_pages() -> None:
+    assert {path.name for path in FOLDER.iterdir()} == set(PAGES)
+
+
+def test_every_verb_and_every_public_name_has_a_section() -> None:
+    headings = set(re.findall(r"^### (\w+)$", PAGES["python.md"](), re.MULTILINE))
+    verbs = {name for name in dir(Heart) if not name.startswith("_") and callable(getattr(Heart, name))}
+
+    missing = (verbs | set(nous_online.__all__)) - headings - {"Heart", "NousError"}
+
+    assert missing == set()
+
+
+def test_pages_that_are_current_are_not_written_again(tmp_path) -> None:
+    first, second = write_pages(tmp_path), write_pages(tmp_path)
+
+    assert ([path.name for path in first], second) == (list(PAGES), [])
