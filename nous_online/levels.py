@@ -1,0 +1,156 @@
+"""The four levels a memory can be shown at: full, summary, compressed and index, each no longer than the one before.
+
+What was written for a memory wins; what was not is derived from its text, in its own words.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from nous_online.errors import InvalidInput
+from nous_online.pairs.lexicon import NEGATORS
+from nous_online.procedure_details import BANDS, hint_of, step_name
+from nous_online.writing.fact_lines import LONGEST_SCOPE, fact_line, key_of, says, shortest_sentence, size
+from nous_online.writing.titles import LONGEST_INDEX, condensed, index_word
+
+SEVERE = frozenset({"block", "absolute"})
+_SPACES = re.compile(r"\s+")
+
+
+@dataclass(frozen=True)
+class Levels:
+    """One memory at its four levels; the texts of each are no longer than those of the level before it."""
+
+    full: str
+    summary: str
+    compressed: str
+    index: str
+    """A word or a phrase of at most 50 characters, never empty."""
+
+
+def levels_of(kind: str, row: Mapping[str, Any]) -> Levels:
+    """Return a memory at its four levels, from the columns of its table or the fields of `recall.Found`.
+
+    `kind` is `fact`, `episode`, `procedure`, `censor` or `decision`; a column that is absent counts as null. Stored
+    levels win, unless they are longer than the level above them. Raises `InvalidInput` for another kind.
+    """
+    derive = DERIVED.get(kind)
+    if derive is None:
+        raise InvalidInput(f"there are no levels of a {kind!r}; known: {', '.join(DERIVED)}")
+    return derive(row)
+
+
+def fact_levels(row: Mapping[str, Any]) -> Levels:
+    """Return the levels of a fact; a subject its statement does not name stands before it."""
+    content: str = row["content"]
+    subject = row.get("subject")
+    full = content if not subject or says(content, subject) else f"{subject}: {content}"
+    summary = row.get("summary") or shortest_sentence(full)
+    compressed = row.get("compressed") or fact_line(content, subject, scope_of(row))
+    names = (row.get("index_word"), subject, key_of(compressed))
+    return descending(full, summary, compressed, names)
+
+
+def scope_of(row: Mapping[str, Any]) -> str | None:
+    """Return where a fact holds: its category, its project or its first tag."""
+    tags: Sequence[str] = row.get("tags") or ()
+    told = (row.get("category"), row.get("project_id"), *tags[:1])
+    return next((each for each in told if each and len(each) <= LONGEST_SCOPE), None)
+
+
+def episode_levels(row: Mapping[str, Any]) -> Levels:
+    """Return the levels of an episode; until it is written up, its title stands for what is missing."""
+    title = row.get("title") or row.get("subject") or ""
+    written = (row.get("content"), row.get("detail"), row.get("summary"), row.get("compressed"), title)
+    full = next(filter(None, written), None) or row.get("index_word") or "episode"
+    summary = row.get("summary") or row.get("compressed") or title or condensed(full)
+    compressed = row.get("compressed") or title or condensed(summary)
+    return descending(full, summary, compressed, (row.get("index_word"), title))
+
+
+def procedure_levels(row: Mapping[str, Any]) -> Levels:
+    """Return the levels of a procedure; its compressed one is the hint "deploy: test→build→stage"."""
+    name: str = row.get("name") or row.get("subject") or ""
+    full = row.get("content") or procedure_text(name, row)
+    steps: Sequence[Any] = row.get("steps") or ()
+    template: Any = row.get("template")
+    bands: dict[str, Sequence[str]] = {band: row.get(band) or () for band in BANDS}
+    is_told = bool(steps or template or any(bands.values()))
+    hint = row.get("compressed") or (hint_of(name, bands=bands, steps=steps, template=template) if is_told else name)
+    wanted = row.get("trigger")
+    summary = row.get("summary") or (f"{hint}\n{wanted}" if wanted else hint)
+    return descending(full, summary, hint, (row.get("index_word"), name))
+
+
+def procedure_text(name: str, row: Mapping[str, Any]) -> str:
+    """Return all that is told of a procedure, a line each, as recall shows it."""
+    bands = ("goals", "core_patterns", "core_tools", "core_concepts", "implementation_notes")
+    titles = ("Goals", "Patterns", "Tools", "Concepts", "Notes")
+    told = (f"{title}: {'; '.join(row[band])}" for band, title in zip(bands, titles, strict=True) if row.get(band))
+    steps = (f"{place}. {said_step(step)}" for place, step in enumerate(row.get("steps") or [], start=1))
+    template: Mapping[str, Any] = row.get("template") or {}
+    filled = (f"{part}: {value}" for part, value in template.items())
+    return "\n".join(filter(None, (name, row.get("trigger"), *told, *steps, *filled)))
+
+
+def said_step(step: Any) -> str:
+    """Return a step with its detail."""
+    return ": ".join(filter(None, (step_name(step), None if isinstance(step, str) else step.get("detail"))))
+
+
+def censor_levels(row: Mapping[str, Any]) -> Levels:
+    """Return the levels of a censor: what not to do, and why; one that blocks says never."""
+    trigger = row.get("trigger") or str(row.get("content", "")).partition(": ")[0]
+    reason = row.get("reason") or str(row.get("content", "")).partition(": ")[2]
+    severity = row.get("severity") or row.get("category")
+    denies = bool(NEGATORS & set(trigger.lower().split()[:2])) or trigger.lower().startswith(("don't", "do not"))
+    action = f"never {trigger}" if severity in SEVERE and not denies else trigger
+    full = f"{action}: {reason}" if reason else action
+    summary = row.get("summary") or (f"{action}: {shortest_sentence(reason)}" if reason else action)
+    compressed = row.get("compressed") or (f"{action}: {fact_line(reason)}" if reason else action)
+    return descending(full, summary, compressed, (row.get("index_word"), trigger))
+
+
+def decision_levels(row: Mapping[str, Any]) -> Levels:
+    """Return the levels of a decision: what was decided, and why."""
+    title: str = row["title"]
+    rationale = row.get("rationale") or ""
+    full = f"{title}: {rationale}" if rationale else title
+    summary = f"{title}: {shortest_sentence(rationale)}" if rationale else title
+    return descending(full, summary, fact_line(title), (title,))
+
+
+def descending(full: str, summary: str, compressed: str, names: Iterable[str | None]) -> Levels:
+    """Return levels of which none is longer than the one before it; the index is the first name that fits."""
+    shorter = summary if size(summary) <= size(full) else full
+    line = _SPACES.sub(" ", compressed).strip()
+    line = line if line and size(line) <= size(shorter) else shorter
+    return Levels(full, shorter, line, index_of(line, names))
+
+
+def index_of(line: str, names: Iterable[str | None]) -> str:
+    """Return a word or a phrase of at most 50 characters, no longer than `line`, to find a memory under."""
+    told = (" ".join(name.split()) for name in names if name)
+    for name in (*told, index_word(line)):
+        if name and len(name) <= LONGEST_INDEX and size(name) <= size(line):
+            return name
+    return cut(line)
+
+
+def cut(line: str) -> str:
+    """Return the opening of a line within 50 characters, at the end of a word where it has one."""
+    opening = line[:LONGEST_INDEX]
+    whole = opening if len(line) <= LONGEST_INDEX else opening.rpartition(" ")[0] or opening
+    return whole.strip() or opening
+
+
+DERIVED: dict[str, Callable[[Mapping[str, Any]], Levels]] = {
+    "fact": fact_levels,
+    "episode": episode_levels,
+    "procedure": procedure_levels,
+    "censor": censor_levels,
+    "decision": decision_levels,
+}
