@@ -26,8 +26,14 @@ EXTRA_COMMANDS = {
     "dev": "Start the Dagster UI over your memories",
     "demo": "Watch a night over a sample history",
 }
-EXTRA = "pipelines"
-EXTRA_MODULES = frozenset({"anthropic", "dagster", "dagster_postgres", "duckdb", "polars", "sklearn", "sqlalchemy"})
+NIGHTS = "pipelines"
+EXTRAS: dict[str, frozenset[str]] = {
+    NIGHTS: frozenset({"anthropic", "dagster", "dagster_postgres", "duckdb", "polars", "sklearn", "sqlalchemy"}),
+    "api": frozenset({"fastapi", "limits", "prometheus_client", "uvicorn"}),
+    "mcp": frozenset({"mcp", "mcp_types"}),
+    "code": frozenset({"tree_sitter"}),
+}
+"""What each extra brings along: the modules by whose absence it is told apart."""
 UsageError: type[Exception] = typer.BadParameter.__mro__[1]
 
 
@@ -41,9 +47,11 @@ class NousGroup(TyperGroup):
         except NousError as error:
             fail(ctx, str(error), kind=type(error).__name__)
         except ModuleNotFoundError as error:
-            if not is_of_extra(error):
+            extra = extra_of(error)
+            if extra is None:
                 raise
-            fail(ctx, missing_extra(ctx.invoked_subcommand or "this command", module=error.name), kind="MissingExtra")
+            command = ctx.invoked_subcommand or "this command"
+            fail(ctx, missing_extra(command, extra, module=error.name), kind="MissingExtra")
         except KeyboardInterrupt as interrupt:
             show_error("interrupted; nothing was left half-done")
             raise typer.Exit(INTERRUPTED) from interrupt
@@ -79,15 +87,16 @@ def fail(context: typer.Context, message: str, *, kind: str) -> None:
     raise typer.Exit(1)
 
 
-def is_of_extra(error: ImportError) -> bool:
-    """Tell whether a module is absent because an extra was not installed."""
-    return (error.name or "").split(".")[0] in EXTRA_MODULES
+def extra_of(error: ImportError) -> str | None:
+    """Return the extra whose absence an import failed for, None when it failed for anything else."""
+    module = (error.name or "").split(".")[0]
+    return next((extra for extra, modules in EXTRAS.items() if module in modules), None)
 
 
-def missing_extra(command: str, *, module: str | None = None) -> str:
+def missing_extra(command: str, extra: str, *, module: str | None = None) -> str:
     """Say which extra a command needs."""
     why = f" ({module} is not installed)" if module else ""
-    return f"`nous {command}` needs the extra `{EXTRA}`{why}; run: pip install 'nous-pipelines[{EXTRA}]'"
+    return f"`nous {command}` needs the extra `{extra}`{why}; run: pip install 'nous-pipelines[{extra}]'"
 
 
 def application() -> typer.Typer:
@@ -137,7 +146,7 @@ def register_extras(app: typer.Typer, *, entry_points: Iterable[EntryPoint]) -> 
             register: Callable[[typer.Typer], None] = point.load()
             register(app)
         except ModuleNotFoundError as error:
-            if not is_of_extra(error):
+            if extra_of(error) != NIGHTS:
                 raise
     known = {command.name or getattr(command.callback, "__name__", "") for command in app.registered_commands}
     for name, help_text in EXTRA_COMMANDS.items():
@@ -145,7 +154,7 @@ def register_extras(app: typer.Typer, *, entry_points: Iterable[EntryPoint]) -> 
             app.command(
                 name,
                 help=f"{help_text}.",
-                rich_help_panel=f"Nights (need the extra `{EXTRA}`)",
+                rich_help_panel=f"Nights (need the extra `{NIGHTS}`)",
                 context_settings={"allow_extra_args": True, "ignore_unknown_options": True},
             )(absent(name))
 
@@ -154,7 +163,7 @@ def absent(name: str) -> Callable[[], None]:
     """Return a command that says which extra it needs."""
 
     def command() -> None:
-        raise NousError(missing_extra(name))
+        raise NousError(missing_extra(name, NIGHTS))
 
     return command
 
