@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 import tomllib
 from collections.abc import Mapping
@@ -21,8 +20,6 @@ from nous_online.settings import settings
 
 SHIPPED = "prices.toml"
 SNAPSHOT = re.compile(r"-\d{8}$")  # claude-haiku-4-5-20251001 costs what claude-haiku-4-5 does
-BYTES_A_TOKEN = 1.3
-"""Fewest bytes of UTF-8 that a token of a current Claude stood for in any text measured; most stand for three."""
 
 Dollars: TypeAlias = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
@@ -75,11 +72,6 @@ def has_price(model: str) -> bool:
     """Tell whether the price of a model is known; raise `InvalidInput` when the operator's file can't be used."""
     models = price_list(settings().prices).models
     return model in models or SNAPSHOT.sub("", model) in models
-
-
-def tokens_of(text: str) -> int:
-    """Return how many tokens a text has at the most: an estimate from above, about twice the truth for English."""
-    return math.ceil(len(text.encode("utf-8", "surrogatepass")) / BYTES_A_TOKEN)
 
 
 @cache

@@ -9,9 +9,10 @@ from functools import cache
 from uuid import UUID
 
 from nous_online.claude.pair_prompt import MAX_TOKENS, is_askable, pair_request
-from nous_online.claude.prices import cost_of, tokens_of
+from nous_online.claude.prices import cost_of
 from nous_online.claude.replies import Request, Usage
 from nous_online.claude.verdicts import CANARIES, swapped
+from nous_online.tokens import tokens_of
 from nous_pipelines.batches.outcomes import Fate
 from nous_pipelines.batches.questions import Question, Tried
 
