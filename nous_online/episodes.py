@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, TypedDict
-from uuid import UUID, uuid5
+from uuid import UUID, uuid4, uuid5
 
 from pgvector import Vector
 from psycopg import Connection
@@ -55,6 +55,8 @@ class EpisodeDetails(TypedDict, total=False):
     outcome: str | None
     surprise_level: float | None
     lessons_learned: list[str] | None
+    artifacts: Sequence[tuple[str, str]] | None
+    session_id: str | None
     source: str | None
     source_kind: str
     trust: int
@@ -84,6 +86,8 @@ class NewEpisode:
     outcome: str | None
     surprise_level: float | None
     lessons_learned: list[str]
+    artifacts: tuple[Artifact, ...]
+    session_id: str | None
     source: str | None
     source_kind: str
     trust: int
@@ -115,6 +119,8 @@ def new_episode(detail: object, details: EpisodeDetails, *, now: datetime) -> Ne
         outcome=told.outcome,
         surprise_level=told.surprise_level,
         lessons_learned=list(told.lessons_learned),
+        artifacts=told.artifacts,
+        session_id=beginning.session_id,
         source=beginning.source,
         source_kind=beginning.source_kind,
         trust=beginning.trust,
@@ -136,7 +142,11 @@ def interval(details: EpisodeDetails, *, now: datetime) -> tuple[datetime, datet
 
 
 def store_deferred(agent: Agent, news: Sequence[NewEpisode], deadline: Deadline) -> int:
-    """Store closed episodes, all or none, and return how many were new; known idempotency keys are skipped."""
+    """Store closed episodes and queue their completion, all or none; return how many were new.
+
+    Known idempotency keys are skipped. Completions fall due by when the episodes ended, so that what is drawn from
+    them is learned in the order it happened.
+    """
     vectors = agent.embed([embedded_text(new) for new in news], deadline)
     with agent.space_transaction(deadline) as connection:
         store.lock_agent(connection, agent.id)
@@ -145,6 +155,7 @@ def store_deferred(agent: Agent, news: Sequence[NewEpisode], deadline: Deadline)
         rows = [episode_row(agent, new, vector) for new, vector in fresh]
         with connection.cursor() as cursor:
             cursor.executemany(SQL["store_episode"], rows)
+            cursor.executemany(SQL["store_artifact"], [each for row in rows for each in artifact_rows(row)])
         keyed = [(new, row["id"]) for (new, _), row in zip(fresh, rows, strict=True)]
         store_keys(connection, agent.id, keyed)
     return len(fresh)
@@ -165,7 +176,7 @@ def episode_row(agent: Agent, new: NewEpisode, vector: Vectors) -> dict[str, Any
     key = new.idempotency_key
     return {
         **vars(new),
-        "id": uuid5(IMPORTED, f"{agent.id}\n{key}") if key else None,
+        "id": uuid5(IMPORTED, f"{agent.id}\n{key}") if key else uuid4(),
         "agent_id": agent.id,
         "encoded_censors": None if new.encoded_censors is None else Jsonb(new.encoded_censors),
         "embedding": Vector(vector),
@@ -173,6 +184,12 @@ def episode_row(agent: Agent, new: NewEpisode, vector: Vectors) -> dict[str, Any
         "actor": "import",
         "reason": "imported as it ended",
     }
+
+
+def artifact_rows(episode: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return the parameters of `store_artifact` for the parameters of `store_episode`."""
+    own = {"agent_id": episode["agent_id"], "episode_id": episode["id"]}
+    return [{**own, **vars(artifact)} for artifact in episode["artifacts"]]
 
 
 def embedded_text(new: NewEpisode) -> str:
@@ -339,7 +356,7 @@ def check_procedures(connection: Connection, agent_id: str, change: EpisodeChang
 
 def store_artifacts(connection: Connection, agent_id: str, episode_id: UUID, change: EpisodeChange) -> None:
     """Store what an episode produced; what is known already stays."""
-    rows = [{"agent_id": agent_id, "episode_id": episode_id, **vars(artifact)} for artifact in change.artifacts]
+    rows = artifact_rows({"agent_id": agent_id, "id": episode_id, "artifacts": change.artifacts})
     with connection.cursor() as cursor:
         cursor.executemany(SQL["store_artifact"], rows)
 

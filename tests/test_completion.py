@@ -164,11 +164,25 @@ def test_the_writer_is_told_how_it_ended(heart: Heart, writer: ScriptedWriter):
     assert (list(told.participants), list(told.lessons)) == (["Ada"], ["Order early."])
 
 
-def test_an_imported_episode_is_left_to_the_night(heart: Heart, owner: psycopg.Connection):
-    store_deferred(heart.agent, [new_episode(TALK, {}, now=MAY)], heart.agent.deadline(None))
+def test_imported_episodes_are_completed_in_the_order_they_ended(
+    heart: Heart, writer: ScriptedWriter, owner: psycopg.Connection
+):
+    told = [
+        new_episode(f"fact: {text}", {"ended_at": moment}, now=MAY)
+        for text, moment in (("The office is in Faro.", "2026-05-03"), ("The office is in Porto.", "2026-05-02"))
+    ]
+    store_deferred(heart.agent, told, heart.agent.deadline(None))
 
-    assert heart.work() == Worked()
-    assert owner.execute("select state, completed_at from heart.episodes").fetchall() == [("closed", None)]
+    assert heart.work().completed == len(told)
+
+    assert [episode.detail for episode in writer.told] == [
+        "fact: The office is in Porto.",
+        "fact: The office is in Faro.",
+    ]
+    assert owner.execute("select content, learned_at::date::text from heart.facts order by learned_at").fetchall() == [
+        ("The office is in Porto.", "2026-05-02"),
+        ("The office is in Faro.", "2026-05-03"),
+    ]
 
 
 # --- procedures, censors, decisions ---
