@@ -168,14 +168,14 @@ def test_imported_episodes_are_completed_in_the_order_they_ended(
     heart: Heart, writer: ScriptedWriter, owner: psycopg.Connection
 ):
     told = [
-        new_episode(f"fact: {text}", {"ended_at": moment}, now=MAY)
+        new_episode(f"fact: {text}", {"ended_at": f"{moment}T09:00:00Z"}, now=MAY)
         for text, moment in (("The office is in Faro.", "2026-05-03"), ("The office is in Porto.", "2026-05-02"))
     ]
     store_deferred(heart.agent, told, heart.agent.deadline(None))
 
     assert heart.work().completed == len(told)
 
-    assert [episode.detail for episode in writer.told] == [
+    assert [each.detail for each in writer.told] == ["fact: The office is in Porto.", "fact: The office is in Faro."]
         "fact: The office is in Porto.",
         "fact: The office is in Faro.",
     ]
