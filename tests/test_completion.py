@@ -176,9 +176,6 @@ def test_imported_episodes_are_completed_in_the_order_they_ended(
     assert heart.work().completed == len(told)
 
     assert [each.detail for each in writer.told] == ["fact: The office is in Porto.", "fact: The office is in Faro."]
-        "fact: The office is in Porto.",
-        "fact: The office is in Faro.",
-    ]
     assert owner.execute("select content, learned_at::date::text from heart.facts order by learned_at").fetchall() == [
         ("The office is in Porto.", "2026-05-02"),
         ("The office is in Faro.", "2026-05-03"),
