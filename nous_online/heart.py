@@ -18,6 +18,7 @@ from nous_online.verbs.decisions import DecisionVerbs
 from nous_online.verbs.episodes import EpisodeVerbs
 from nous_online.verbs.facts import FactVerbs
 from nous_online.verbs.history import HistoryVerbs
+from nous_online.verbs.prediction import PredictionVerbs
 from nous_online.verbs.procedures import ProcedureVerbs
 from nous_online.verbs.recalls import RecallVerbs
 from nous_online.verbs.sessions import SessionVerbs
@@ -30,7 +31,15 @@ if TYPE_CHECKING:
 
 
 class Heart(
-    FactVerbs, RecallVerbs, EpisodeVerbs, ProcedureVerbs, CensorVerbs, SessionVerbs, DecisionVerbs, HistoryVerbs
+    FactVerbs,
+    RecallVerbs,
+    EpisodeVerbs,
+    ProcedureVerbs,
+    CensorVerbs,
+    SessionVerbs,
+    DecisionVerbs,
+    PredictionVerbs,
+    HistoryVerbs,
 ):
     """The memory of one agent: what it learns, it can recall; what it recalls and uses, it keeps.
 

@@ -2,9 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypedDict
+from typing import TypedDict, cast
+
+from nous_online.errors import InvalidInput
+from nous_online.validation import checked_text
+
+MAX_NAME_BYTES = 4 * 1024
+"""Of one path, module, branch, activity or person."""
+MAX_WORDS_BYTES = 16 * 1024
+"""Of one task or error, in bytes of UTF-8: the end of a trace says what went wrong."""
+MOST_LISTED = 100
+"""Imports, errors or people told at once."""
 
 
 class SignalDetails(TypedDict, total=False):
@@ -37,3 +47,46 @@ class Signals:
     activity: str | None = None
     task: str | None = None
     collaborators: tuple[str, ...] = ()
+
+
+def checked_signals(details: SignalDetails | None) -> Signals:
+    """Return what was told of what the agent is doing; blank texts and None count as not told.
+
+    Raises `InvalidInput` for a signal nobody knows, a text that can't be stored or is too long, and a list too long.
+    """
+    if details is None:
+        return Signals()
+    if not isinstance(cast("object", details), Mapping):
+        raise InvalidInput(f"signals must be named, such as {{'current_file': 'src/login.py'}}; got {details!r}")
+    unknown = sorted(str(name) for name in set(details) - set(SignalDetails.__annotations__))
+    if unknown:
+        raise InvalidInput(f"unknown signal {unknown[0]!r}; known: {', '.join(SignalDetails.__annotations__)}")
+    return Signals(
+        current_file=checked_told("current_file", details.get("current_file"), MAX_NAME_BYTES),
+        imports=checked_several("imports", details.get("imports"), MAX_NAME_BYTES),
+        branch=checked_told("branch", details.get("branch"), MAX_NAME_BYTES),
+        recent_errors=checked_several("recent_errors", details.get("recent_errors"), MAX_WORDS_BYTES),
+        activity=checked_told("activity", details.get("activity"), MAX_NAME_BYTES),
+        task=checked_told("task", details.get("task"), MAX_WORDS_BYTES),
+        collaborators=checked_several("collaborators", details.get("collaborators"), MAX_NAME_BYTES),
+    )
+
+
+def checked_told(name: str, value: object, max_bytes: int) -> str | None:
+    """Return one text without the blanks around it, or None where nothing was told."""
+    if value is None or (isinstance(value, str) and not value.strip()):
+        return None
+    return checked_text(name, value, max_bytes=max_bytes).strip()
+
+
+def checked_several(name: str, values: object, max_bytes: int) -> tuple[str, ...]:
+    """Return several texts, each once and in the order they were told."""
+    if values is None:
+        return ()
+    if isinstance(values, str | bytes) or not isinstance(values, Sequence):
+        raise InvalidInput(f"{name} must be a list of texts, got {values!r}")
+    listed = cast("Sequence[object]", values)
+    if len(listed) > MOST_LISTED:
+        raise InvalidInput(f"{name} has {len(listed):,} entries, the limit is {MOST_LISTED}; tell the latest")
+    told = (checked_told(f"an entry of {name}", each, max_bytes) for each in listed)
+    return tuple(dict.fromkeys(text for text in told if text is not None))

@@ -1,0 +1,63 @@
+-- name: see
+-- In the order of the signals, so that two calls of a session don't wait for each other in a circle.
+insert into heart.sightings (agent_id, signal, session_id, seen_at)
+select %(agent_id)s, signal, %(session_id)s, %(at)s from unnest(%(atoms)s::text[]) told(signal) order by signal
+on conflict do nothing
+
+-- name: sighted_sessions
+-- The latest sessions of each signal, without the one that is predicted for.
+select told.place::integer - 1, s.session_id, s.seen_at
+from unnest(%(atoms)s::text[]) with ordinality told(signal, place)
+cross join lateral (
+    select session_id, seen_at from heart.sightings
+    where agent_id = %(agent_id)s and signal = told.signal and seen_at <= %(at)s
+    order by seen_at desc
+    limit %(sessions)s
+) s
+where s.session_id is distinct from %(session_id)s
+
+-- name: used_in_sessions
+-- What was recalled in the named sessions, and lately in any: from each session its latest recalls.
+select coalesce(session_id, id::text), recalled_at, result_ids, cited_ids, ignored_ids
+from (
+    select r.* from unnest(%(session_ids)s::text[]) named(session_id)
+    cross join lateral (
+        select id, session_id, recalled_at, result_ids, cited_ids, ignored_ids from heart.recalls
+        where agent_id = %(agent_id)s and session_id = named.session_id and recalled_at <= %(at)s
+        order by recalled_at desc
+        limit %(recalls)s
+    ) r
+    union
+    (select id, session_id, recalled_at, result_ids, cited_ids, ignored_ids from heart.recalls
+     where agent_id = %(agent_id)s and recalled_at <= %(at)s
+     order by recalled_at desc
+     limit %(latest)s)
+) recalled
+
+-- name: known_memories
+-- Of what was used before, what is still there and in reach; a fact that was superseded stands for its successor.
+with recursive heir as (
+    select wanted.id as used_id, f.id, f.superseded_by, 0 as steps
+    from unnest(%(ids)s::uuid[]) wanted(id)
+    join heart.facts f on f.agent_id = %(agent_id)s and f.id = wanted.id
+    union all
+    select h.used_id, f.id, f.superseded_by, h.steps + 1
+    from heir h join heart.facts f on f.agent_id = %(agent_id)s and f.id = h.superseded_by
+    where h.steps < %(steps)s
+)
+select h.used_id, f.id, 'fact' as kind
+from heir h join heart.facts f on f.agent_id = %(agent_id)s and f.id = h.id
+where f.state = 'active' and f.learned_at <= %(at)s and coalesce(f.valid_from <= %(at)s, true)
+  and coalesce(f.valid_to > %(at)s, true) and {in_reach}
+union all
+select f.id, f.id, 'episode' from heart.episodes f
+where f.agent_id = %(agent_id)s and f.id = any(%(ids)s::uuid[]) and f.state in ('open', 'closed')
+  and f.started_at <= %(at)s and {in_reach}
+union all
+select f.id, f.id, 'procedure' from heart.procedures f
+where f.agent_id = %(agent_id)s and f.id = any(%(ids)s::uuid[]) and f.state in ('active', 'review')
+  and f.learned_at <= %(at)s and {in_reach}
+union all
+select f.id, f.id, 'censor' from heart.censors f
+where f.agent_id = %(agent_id)s and f.id = any(%(ids)s::uuid[]) and f.state = 'active'
+  and f.learned_at <= %(at)s and coalesce(f.expires_at > %(at)s, true) and {in_reach}

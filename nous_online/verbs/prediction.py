@@ -1,0 +1,44 @@
+"""Predicting what a session will want."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from nous_online.prediction import prefetching
+from nous_online.prediction.answer import Prediction
+from nous_online.signals import SignalDetails, checked_signals
+from nous_online.validation import checked_limit, checked_moment, checked_optional
+from nous_online.verbs import Verbs, across_moves
+
+
+class PredictionVerbs(Verbs):
+    """What an agent does to have its memories ready before it asks."""
+
+    @across_moves
+    def predict(  # noqa: PLR0913 (what is seen, and when, where and for whom)
+        self,
+        *,
+        signals: SignalDetails,
+        session_id: str | None = None,
+        limit: int = 50,
+        user_id: str | None = None,
+        project_id: str | None = None,
+        at: datetime | str | None = None,
+        deadline_s: float | None = None,
+    ) -> Prediction:
+        """Return the memories this session is likely to want, with how likely each is and why, and keep what it sees.
+
+        Learned from what sessions with the same file, module, branch, error, hour, collaborator or activity used; what
+        was never seen before falls back to memories near to its words. The next context of the session starts from it.
+        Raises `InvalidInput`, `DeadlineExceeded` or `Unavailable`.
+        """
+        deadline = self.agent.deadline(deadline_s)
+        wanted = prefetching.Wanted(
+            signals=checked_signals(signals),
+            session_id=checked_optional("session_id", session_id, max_characters=100),
+            limit=checked_limit(limit),
+            user_id=checked_optional("user_id", user_id, max_characters=100),
+            project_id=checked_optional("project_id", project_id, max_characters=100),
+            at=checked_moment("at", at) or datetime.now(UTC),
+        )
+        return prefetching.predict(self.agent, wanted, deadline)
