@@ -38,6 +38,9 @@ LIFT_WEIGHTS: Mapping[str, float] = {
 }
 CO_USE_WEIGHT = 0.5
 MOST_REASONS = 3
+TELLING = ("file", "error-shape", "branch")
+NEAR_COSINES = (0.0, 0.3, 0.6, 0.9)
+NEAR_CHANCES = (0.0, 0.02, 0.08, 0.2)
 
 
 @dataclass(frozen=True)
@@ -123,3 +126,14 @@ def reasons(past: Past[M], atoms: Sequence[str], memory: int) -> Iterator[str]:
         yield f"used in {share} sessions {in_words(atoms[place])}"
     if not found:
         yield f"used in {len(having)} of the {len(past.ages)} sessions looked at"
+
+
+def is_new(past: Past[M], atoms: Sequence[str]) -> bool:
+    """Tell whether a file, an error or a branch was never seen before, or none of them is seen now."""
+    telling = [place for place, each in enumerate(atoms) if each.partition(":")[0] in TELLING]
+    return not telling or any(place not in past.seen_in for place in telling)
+
+
+def nearness_chance(cosine: float) -> float:
+    """Return the chance that a memory is used whose words are so near to what is being done."""
+    return round(float(np.interp(cosine, NEAR_COSINES, NEAR_CHANCES)), 4)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
-from typing import Any
 from uuid import UUID
 
 from psycopg import Connection
@@ -13,7 +13,7 @@ from psycopg.sql import SQL, Composed
 
 from nous_online.prediction.answer import Predicted
 from nous_online.prediction.atoms import atoms_of
-from nous_online.prediction.odds import likely
+from nous_online.prediction.odds import is_new, likely
 from nous_online.prediction.past import Asked, Past, Sighted, past_of
 from nous_online.recall import BLOCKS
 from nous_online.signals import Signals
@@ -29,6 +29,29 @@ MOST_STEPS = 8
 """How often a fact may have been superseded since it was used."""
 SPARE = 2
 """How many times as many memories are looked up as are wanted: some are gone or out of reach by now."""
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """For which session, at which moment, how many memories and for whom; checked."""
+
+    session_id: str
+    """Empty for a session that has not begun."""
+    at: datetime
+    limit: int
+    user_id: str | None = None
+    project_id: str | None = None
+
+
+@dataclass(frozen=True)
+class Outlook:
+    """What the past says of a session."""
+
+    memories: tuple[Predicted, ...]
+    expected: float
+    """How many of the memories ever used will be used in it."""
+    is_new: bool
+    """Whether it sees a file, an error or a branch that no session saw before, or none at all."""
 
 
 def see(connection: Connection, agent_id: str, signals: Signals, session_id: str, at: datetime) -> None:
@@ -52,49 +75,45 @@ def predicted_memories(  # noqa: PLR0913 (who asks, where, when and for whom)
 
     Reads the latest sessions of each signal and the latest recalls, each by an index and up to a fixed number.
     """
-    asking = {"session_id": session_id, "at": at, "user_id": user_id, "project_id": project_id}
-    return foreseen(connection, agent_id, signals, asking, limit=limit)[0]
+    wanted = Wanted(session_id or "", at, limit, user_id, project_id)
+    return list(outlook(connection, agent_id, signals, wanted).memories)
 
 
-def foreseen(
-    connection: Connection, agent_id: str, signals: Signals, asking: dict[str, Any], *, limit: int
-) -> tuple[list[Predicted], float]:
-    """Return the memories most likely to be used, and the share of what will be used that they are likely to make up.
-
-    `asking` says for which session, user and project, and at which moment.
-    """
-    atoms = atoms_of(signals, at=asking["at"])
-    past = past_sessions(connection, atoms, {"agent_id": agent_id, **asking})
-    best, expected = likely(past, atoms, limit=SPARE * limit)
+def outlook(connection: Connection, agent_id: str, signals: Signals, wanted: Wanted) -> Outlook:
+    """Return what the past says of a session with these signals."""
+    atoms = atoms_of(signals, at=wanted.at)
+    past = past_sessions(connection, agent_id, atoms, wanted)
+    best, expected = likely(past, atoms, limit=SPARE * wanted.limit)
     found = {each.memory: each for each in best}
-    heirs = known_memories(connection, list(found), {"agent_id": agent_id, **asking})
+    heirs = known_memories(connection, agent_id, list(found), wanted)
     kept: dict[UUID, Predicted] = {}
     for used_id, each in found.items():
         if used_id in heirs:
             memory_id, kind = heirs[used_id]
             kept.setdefault(memory_id, Predicted(memory_id, kind, each.confidence, each.reasons))
-    memories = list(kept.values())[:limit]
-    return memories, min(sum(each.confidence for each in memories) / expected, 1.0) if memories else 0.0
+    return Outlook(tuple(kept.values())[: wanted.limit], expected, is_new=is_new(past, atoms))
 
 
-def past_sessions(connection: Connection, atoms: Sequence[str], asking: dict[str, Any]) -> Past[UUID]:
+def past_sessions(connection: Connection, agent_id: str, atoms: Sequence[str], wanted: Wanted) -> Past[UUID]:
     """Read the past that bears on a session with these atoms."""
-    wanted = {**asking, "atoms": list(atoms), "sessions": SESSIONS_A_SIGNAL}
-    rows = connection.execute(PREDICTING["sighted_sessions"], wanted, prepare=True, binary=True)
+    asked = {"agent_id": agent_id, "session_id": wanted.session_id, "at": wanted.at, "atoms": list(atoms)}
+    asked |= {"sessions": SESSIONS_A_SIGNAL, "recalls": RECALLS_A_SESSION, "latest": LATEST_RECALLS}
+    rows = connection.execute(PREDICTING["sighted_sessions"], asked, prepare=True, binary=True)
     sighted = [Sighted(*row) for row in rows]
-    session_id: str | None = asking["session_id"]
-    named = {each.session_id for each in sighted}.union([session_id] if session_id else [])
-    wanted = {**asking, "session_ids": sorted(named), "recalls": RECALLS_A_SESSION, "latest": LATEST_RECALLS}
-    rows = connection.execute(PREDICTING["used_in_sessions"], wanted, prepare=True, binary=True)
-    return past_of((Asked[UUID](*row) for row in rows), sighted, session_id=session_id, at=asking["at"])
+    asked["session_ids"] = sorted({each.session_id for each in sighted} | {wanted.session_id})
+    rows = connection.execute(PREDICTING["used_in_sessions"], asked, prepare=True, binary=True)
+    return past_of((Asked[UUID](*row) for row in rows), sighted, session_id=wanted.session_id, at=wanted.at)
 
 
-def known_memories(connection: Connection, ids: Sequence[UUID], whose: dict[str, Any]) -> dict[UUID, tuple[UUID, str]]:
+def known_memories(
+    connection: Connection, agent_id: str, ids: Sequence[UUID], wanted: Wanted
+) -> dict[UUID, tuple[UUID, str]]:
     """Return what stands today for each memory that was used, and its kind; nothing for one that is gone."""
     if not ids:
         return {}
-    wanted = {**whose, "ids": list(ids), "steps": MOST_STEPS}
-    rows = connection.execute(known_statement(), wanted, prepare=True, binary=True).fetchall()
+    asked = {"agent_id": agent_id, "at": wanted.at, "user_id": wanted.user_id, "project_id": wanted.project_id}
+    asked |= {"ids": list(ids), "steps": MOST_STEPS}
+    rows = connection.execute(known_statement(), asked, prepare=True, binary=True).fetchall()
     return {used_id: (memory_id, kind) for used_id, memory_id, kind in rows}
 
 

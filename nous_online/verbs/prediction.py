@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from uuid import uuid4
 
 from nous_online.prediction import prefetching
 from nous_online.prediction.answer import Prediction
+from nous_online.prediction.predicting import Wanted
 from nous_online.signals import SignalDetails, checked_signals
 from nous_online.validation import checked_limit, checked_moment, checked_optional
 from nous_online.verbs import Verbs, across_moves
@@ -33,12 +35,11 @@ class PredictionVerbs(Verbs):
         Raises `InvalidInput`, `DeadlineExceeded` or `Unavailable`.
         """
         deadline = self.agent.deadline(deadline_s)
-        wanted = prefetching.Wanted(
-            signals=checked_signals(signals),
-            session_id=checked_optional("session_id", session_id, max_characters=100),
+        wanted = Wanted(
+            session_id=checked_optional("session_id", session_id, max_characters=100) or str(uuid4()),
+            at=checked_moment("at", at) or datetime.now(UTC),
             limit=checked_limit(limit),
             user_id=checked_optional("user_id", user_id, max_characters=100),
             project_id=checked_optional("project_id", project_id, max_characters=100),
-            at=checked_moment("at", at) or datetime.now(UTC),
         )
-        return prefetching.predict(self.agent, wanted, deadline)
+        return prefetching.predict(self.agent, checked_signals(signals), wanted, deadline)
