@@ -1,0 +1,1 @@
+"""The heart as an MCP server: tools an agent uses, over stdio or streamable HTTP."""

@@ -1,0 +1,188 @@
+"""What each tool does: call a verb of the heart for one session, and tell what it answered."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, cast
+from uuid import UUID
+
+from nous_online.changes import get_memory
+from nous_online.episodes import current_episode
+from nous_online.errors import NotFound
+from nous_online.heart import Heart
+from nous_online.kinds import FACT
+from nous_online.mcp import answers
+from nous_online.mcp.answers import Answer
+from nous_online.signals import SignalDetails
+from nous_online.validation import checked_id
+
+MOST_CONTRADICTIONS = 20
+
+
+@dataclass(frozen=True)
+class Visit:
+    """Who calls: the session of a connection, and whose memories it is about besides the agent's own."""
+
+    session_id: str
+    user_id: str | None = None
+    project_id: str | None = None
+
+    @property
+    def reach(self) -> dict[str, Any]:
+        """Whose memories are looked among."""
+        return {"user_id": self.user_id, "project_id": self.project_id}
+
+
+Given = Mapping[str, Any]
+
+
+def remember(heart: Heart, visit: Visit, given: Given) -> Answer:
+    """Learn one fact."""
+    learned = heart.learn(
+        given["content"],
+        subject=given.get("subject"),
+        tags=given.get("tags"),
+        encoded_frame=given.get("frame"),
+        source=given.get("source"),
+        source_kind=given.get("said_by", "agent"),
+        **visit.reach,
+    )
+    return answers.learned(learned)
+
+
+def recall(heart: Heart, visit: Visit, given: Given) -> Answer:
+    """Recall what answers a question."""
+    detail = given.get("detail", "summary")
+    found = heart.recall(
+        given["query"],
+        limit=given.get("limit", 5),
+        types=given.get("kinds"),
+        detail=detail,
+        frame=given.get("frame"),
+        as_of=given.get("as_of"),
+        session_id=visit.session_id,
+        **visit.reach,
+    )
+    return answers.recalled(found, detail)
+
+
+def feedback(heart: Heart, visit: Visit, given: Given) -> Answer:
+    """Say what of a recall or a context was used, and what was of no use."""
+    counted = sum(
+        verb(given["recall_id"], given[name])
+        for name, verb in (("used", heart.cite), ("useless", heart.ignore))
+        if given.get(name)
+    )
+    return Answer(f"news about {counted}", {"counted": counted})
+
+
+def context(heart: Heart, visit: Visit, given: Given) -> Answer:
+    """Assemble what is worth knowing before a task."""
+    return answers.context(
+        heart.assemble_context(
+            budget=given.get("budget"),
+            frame=given.get("frame"),
+            query=given.get("task"),
+            signals=signals_of(given),
+            session_id=visit.session_id,
+            **visit.reach,
+        )
+    )
+
+
+def signals_of(given: Given) -> SignalDetails | None:
+    """Return what the arguments tell of what the agent is doing."""
+    told = {"current_file": given.get("file"), "task": given.get("task"), "branch": given.get("branch")}
+    told["recent_errors"] = [given["error"]] if given.get("error") else None
+    known = {name: value for name, value in told.items() if value}
+    return cast("SignalDetails", known) if known else None
+
+
+def start_episode(heart: Heart, visit: Visit, given: Given) -> Answer:
+    """Begin an episode of this session."""
+    episode = heart.start_episode(
+        given.get("title"), session_id=visit.session_id, frame_used=given.get("frame"), **visit.reach
+    )
+    return Answer(f"episode {episode.id} began", {"episode_id": str(episode.id)})
+
+
+def note(heart: Heart, visit: Visit, given: Given) -> Answer:
+    """Add a line to an episode."""
+    episode_id = episode_of(heart, visit, given)
+    heart.update_episode(episode_id, append=given["text"])
+    return Answer(f"noted in episode {episode_id}", {"episode_id": str(episode_id)})
+
+
+def close_episode(heart: Heart, visit: Visit, given: Given) -> Answer:
+    """End an episode; the heart condenses it afterwards."""
+    episode = heart.close_episode(
+        episode_of(heart, visit, given),
+        outcome=given.get("outcome"),
+        summary=given.get("summary"),
+        lessons_learned=given.get("lessons"),
+    )
+    return Answer(f"episode {episode.id} is {episode.state}", {"episode_id": str(episode.id)})
+
+
+def episode_of(heart: Heart, visit: Visit, given: Given) -> UUID:
+    """Return the episode that is named, or the open one of the session; raise `NotFound` where there is none."""
+    if given.get("episode_id") is not None:
+        return checked_id("episode_id", given["episode_id"])
+    with heart.agent.transaction(heart.agent.deadline(None)) as connection:
+        found = current_episode(connection, heart.agent.id, visit.session_id)
+    if found is None:
+        raise NotFound("no episode is open in this session; call start_episode, or name an episode_id")
+    return found.id
+
+
+def check_action(heart: Heart, visit: Visit, given: Given) -> Answer:
+    """Check an action against the censors."""
+    found = heart.check_censors(given["action"], frame=given.get("frame"), session_id=visit.session_id, **visit.reach)
+    return answers.checked(found)
+
+
+def focus(heart: Heart, visit: Visit, given: Given) -> Answer:
+    """Say what the session is about now, or show what it holds."""
+    if given.get("task") is None:
+        return answers.working_memory(heart.get_working_memory(visit.session_id))
+    held = heart.focus(given["task"], session_id=visit.session_id, frame=given.get("frame"))
+    return answers.working_memory(held)
+
+
+def contradictions(heart: Heart, visit: Visit, given: Given) -> Answer:
+    """List the oldest contradictions nobody has decided, with what both sides say."""
+    found = heart.contradictions()[:MOST_CONTRADICTIONS]
+    with heart.agent.transaction(heart.agent.deadline(None)) as connection:
+        fact = partial(get_memory, connection, heart.agent.id, FACT)
+        return answers.contradictions([(each, fact(each.memory_a), fact(each.memory_b)) for each in found])
+
+
+def resolve_contradiction(heart: Heart, visit: Visit, given: Given) -> Answer:
+    """Decide a contradiction."""
+    merged = given.get("merged_into")
+    ruled = heart.resolve_contradiction(
+        given["contradiction_id"],
+        given["resolution"],
+        note=given.get("note"),
+        merged_into=None if merged is None else checked_id("merged_into", merged),
+    )
+    return Answer(f"{ruled.id}: {ruled.resolution}", {"status": ruled.status})
+
+
+def record_decision(heart: Heart, visit: Visit, given: Given) -> Answer:
+    """Record what was decided and why."""
+    decision = heart.record_decision(
+        given["title"],
+        rationale=given.get("why"),
+        files=given.get("files") or (),
+        session_id=visit.session_id,
+    )
+    return Answer(f"decision {decision.id} recorded", {"decision_id": str(decision.id)})
+
+
+def resolve_decision(heart: Heart, visit: Visit, given: Given) -> Answer:
+    """Say what became of a decision."""
+    decision = heart.resolve_decision(given["decision_id"], status=given["status"], outcome=given.get("outcome"))
+    return Answer(f"decision {decision.id} {decision.status}", {"status": decision.status})

@@ -1,0 +1,112 @@
+"""What a tool answers: a terse text for the model, and the same as values. Pure."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from nous_online.attention import WorkingMemory
+from nous_online.checking import Activation
+from nous_online.context.answer import Context
+from nous_online.contradictions import Contradiction
+from nous_online.domain import Fact, Learned
+from nous_online.recall import Detail, Recalled
+from nous_online.recalling import Recall
+
+MOST_CHARACTERS = 8_000
+"""Of one memory: an episode may hold a megabyte, and a model reads what it is given."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a tool answers."""
+
+    text: str
+    values: dict[str, Any]
+
+
+def quoted(text: str) -> str:
+    """Return what a memory says as one line in quotation marks, so that it can't be taken for what the server says."""
+    return json.dumps(shortened(text), ensure_ascii=False)
+
+
+def shortened(text: str) -> str:
+    """Return a text, cut where it is longer than a model should have to read."""
+    if len(text) <= MOST_CHARACTERS:
+        return text
+    return f"{text[:MOST_CHARACTERS]} … [cut: {MOST_CHARACTERS:,} of {len(text):,} characters]"
+
+
+def learned(found: Learned) -> Answer:
+    """Return what became of a statement, and what it contradicts."""
+    contradicted = [near.fact for near in found.contradicts]
+    lines = [f"{found.action} {found.memory.id}: {found.reason}"]
+    lines += [f"contradicts {fact.id}: {quoted(fact.content)}" for fact in contradicted]
+    values = {"action": found.action, "id": str(found.memory.id), "reason": found.reason}
+    return Answer("\n".join(lines), {**values, "contradicts": [str(fact.id) for fact in contradicted]})
+
+
+def recalled(found: Recall, detail: Detail) -> Answer:
+    """Return the answers of a recall, best first."""
+    memories = [recalled_values(each, detail) for each in found]
+    lines = [
+        f"{place}. {each['kind']} {each['id']} ({each['said_at'][:10]}): {quoted(each['text'])}"
+        for place, each in enumerate(memories, start=1)
+    ]
+    title = f"recall {found.id}" if memories else f"recall {found.id}: nothing was found"
+    return Answer("\n".join([title, *lines]), {"recall_id": str(found.id), "memories": memories})
+
+
+def recalled_values(each: Recalled, detail: Detail) -> dict[str, Any]:
+    """Return one answer of a recall."""
+    memory = each.memory
+    return {
+        "id": str(memory.id),
+        "kind": memory.kind,
+        "text": shortened(memory.level(memory.shown(detail)) or memory.content),
+        "score": round(each.score, 3),
+        "said_at": memory.learned_at.isoformat(timespec="seconds"),
+    }
+
+
+def context(found: Context) -> Answer:
+    """Return a context as it is put before a model."""
+    title = f"recall {found.recall_id}, {found.token_count} tokens at most"
+    values = {"recall_id": str(found.recall_id), "text": found.text, "token_count": found.token_count}
+    return Answer(f"{title}\n{found.text}", values)
+
+
+def checked(activations: Sequence[Activation]) -> Answer:
+    """Return what speaks against an action."""
+    verdict = activations[0].severity if activations else "go"
+    findings = [
+        {"severity": each.severity, "trigger": each.censor.trigger, "reason": each.reason, "id": str(each.censor.id)}
+        for each in activations
+    ]
+    lines = [
+        f"{each['severity']} {each['id']}: {quoted(each['trigger'])}; {quoted(each['reason'])}" for each in findings
+    ]
+    title = "nothing speaks against it" if not findings else f"verdict: {verdict}"
+    return Answer("\n".join([title, *lines]), {"verdict": verdict, "findings": findings})
+
+
+def working_memory(found: WorkingMemory) -> Answer:
+    """Return what a session is about and what it holds."""
+    items = [{"id": str(item.id), "kind": item.kind, "text": item.text, "state": item.state} for item in found.items]
+    lines = [f"task: {quoted(found.task)}" if found.task else "no task yet"]
+    lines += [f"{item['kind']} {item['id']} ({item['state']}): {quoted(str(item['text']))}" for item in items]
+    lines += [f"open: {quoted(thread)}" for thread in found.open_threads]
+    values = {"task": found.task, "frame": found.frame, "items": items, "open_threads": list(found.open_threads)}
+    return Answer("\n".join(lines), values)
+
+
+def contradictions(found: Sequence[tuple[Contradiction, Fact, Fact]]) -> Answer:
+    """Return contradictions with what both sides say."""
+    listed = [
+        {"id": str(each.id), **{side: {"id": str(fact.id), "text": shortened(fact.content)} for side, fact in sides}}
+        for each, sides in ((each, (("a", a), ("b", b))) for each, a, b in found)
+    ]
+    lines = [f"{each.id}\n  a: {quoted(a.content)}\n  b: {quoted(b.content)}" for each, a, b in found]
+    return Answer("\n".join(lines) or "nothing contradicts itself", {"contradictions": listed})
