@@ -14,6 +14,7 @@ from nous_online.settings import settings
 from nous_online.validation import checked_agent
 from nous_online.verbs import across_moves
 from nous_online.verbs.censors import CensorVerbs
+from nous_online.verbs.context import ContextVerbs
 from nous_online.verbs.decisions import DecisionVerbs
 from nous_online.verbs.episodes import EpisodeVerbs
 from nous_online.verbs.facts import FactVerbs
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 class Heart(
     FactVerbs,
     RecallVerbs,
+    ContextVerbs,
     EpisodeVerbs,
     ProcedureVerbs,
     CensorVerbs,

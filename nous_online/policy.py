@@ -157,6 +157,87 @@ class CensorPolicy:
     reason_bytes: int = 4 * 1024
 
 
+@dataclass(frozen=True)
+class ApiPolicy:
+    """What the HTTP interface lets through; times in seconds."""
+
+    most_body_bytes: int = 4 * 1024 * 1024
+    """A transcript of a megabyte, with room for how JSON writes it."""
+    calls_per_minute: int = 1200
+    """Of one key, in any sixty seconds; an agent that talks makes a few a second."""
+    strangers_per_minute: int = 60
+    """Calls without a good key from one address."""
+    most_in_flight: int = 64
+    """Calls at once; more would only wait for a connection, and those that wait have a deadline too."""
+    most_connections: int = 16
+    longest_deadline_s: float = 60.0
+    """What a caller may ask for."""
+    night_deadline_s: float = 300.0
+    """For a dry run, or the report, of a night: a program of its own, which has to start first."""
+    most_hearts: int = 256
+    """Agents kept open; the one not spoken for longest makes room."""
+    key_memory_s: float = 5.0
+    """How long a good key is not looked up again: what a revoked one may still do."""
+    ready_memory_s: float = 2.0
+    """How long an answer about readiness stands, so that nobody can wear the embedder out by asking."""
+    retry_after_s: int = 1
+    drain_s: int = 10
+    """How long calls that have begun may take when the server is told to stop."""
+
+
+@dataclass(frozen=True)
+class ContextPolicy:
+    """How much an agent is shown of its memories, and of what; budgets in tokens, counted from above."""
+
+    budget: int = 8_000
+    """Where neither a budget nor a known frame is told (living memory, token efficiency strategy)."""
+    most_budget: int = 200_000
+    budgets: tuple[tuple[str, int], ...] = (
+        ("conversation", 3_000),
+        ("question", 4_000),
+        ("writing", 6_000),
+        ("task", 8_000),
+        ("debug", 8_000),
+        ("debugging", 8_000),
+        ("review", 8_000),
+        ("feature", 8_000),
+        ("decision", 10_000),
+        ("research", 12_000),
+        ("planning", 12_000),
+    )
+    """By frame, 3,000 to 12,000: a talk needs little, a plan has to know much at once."""
+    shares: tuple[float, float, float, float] = (0.25, 0.375, 0.25, 0.125)
+    """Critical, relevant, background, index (living memory, token budget examples)."""
+    debugging_shares: tuple[float, float, float, float] = (0.375, 0.3125, 0.1875, 0.125)
+    """The same while debugging: known errors and their fixes need more room (living memory, scenario 2)."""
+    recent_s: float = 24 * 3600.0
+    """How long a failure is recent, in seconds (living memory, context assembly algorithm)."""
+    tokens_an_answer: int = 60
+    """So many answers are recalled for the question or the task that each could have as many tokens of the budget."""
+    answers_beside: int = 10
+    """Answers for the file that is open, and for what else is told beside a question."""
+    fixes_an_error: int = 3
+    errors: int = 2
+    """Errors that are looked up, the latest; each is a search of its own."""
+    least_fix_score: float = 0.3
+    """Score of a recall from which an answer is taken for a fix of an error."""
+    predicted: int = 30
+    pinned: int = 100
+    contradictions: int = 20
+    censors: int = 20
+    decisions: int = 20
+    open_questions: int = 20
+    failures: int = 5
+    conventions: int = 60
+    episodes: int = 12
+    workflows: int = 12
+    links: int = 20
+    topics: int = 40
+    """How many of each kind are looked at: the bounds on what a context costs."""
+    latest: int = 200
+    """The latest facts, whose subjects the index may point at."""
+
+
 MAX_CONTENT_BYTES = 32 * 1024
 """A fact is a statement, not a document: 32 KiB hold about 5,000 words."""
 MAX_CONTEXT_BYTES = 64 * 1024

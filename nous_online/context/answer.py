@@ -20,7 +20,8 @@ class ContextLine:
 
     tier: Tier
     kind: str
-    """`fact`, `episode`, `procedure`, `censor`, `decision`, `contradiction`, or `note` of working memory."""
+    """`fact`, `episode`, `procedure`, `censor`, `decision`, `contradiction`, a `note` of working memory, or a `pointer`
+    to several."""
     memory_ids: tuple[UUID, ...]
     """What it shows: two of a contradiction, several of a pointer, one otherwise."""
     level: Detail

@@ -1,0 +1,272 @@
+"""Assembling a context: read what stands, recall and predict what bears on it, arrange it, and log what was shown."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import PurePosixPath
+from typing import Any, TypedDict
+from uuid import UUID
+
+from psycopg import Connection
+from psycopg.types.json import Jsonb
+
+from nous_online import sessions
+from nous_online.agent import Agent
+from nous_online.attention import NOTE, Session, held_items
+from nous_online.context.answer import TIERS, Context, ContextLine, Tier
+from nous_online.context.gathering import BLOCKS, Asking, read_named, use_counts
+from nous_online.context.known import ERROR, FILE, QUESTION, TASK, Answered, Known, Reach
+from nous_online.context.nominating import pointers, wanted
+from nous_online.context.packing import Placed, Shown, arranged, lines_of, rendered
+from nous_online.context.shares import checked_budget, rooms
+from nous_online.deadline import Deadline
+from nous_online.embedding import Vectors
+from nous_online.kinds import KINDS
+from nous_online.origin import check_known
+from nous_online.policy import DEFAULT_SESSION, MAX_CONTENT_BYTES, MAX_RECALL_LIMIT, ContextPolicy
+from nous_online.prediction.predicting import predicted_memories, see
+from nous_online.ranking import RecallPolicy
+from nous_online.recall import Cue, recall
+from nous_online.signals import SignalDetails, Signals, checked_signals
+from nous_online.tokens import COUNTING, tokens_of
+from nous_online.validation import checked_moment, checked_names, checked_optional, checked_text
+
+POLICY = ContextPolicy()
+WORDS = re.compile(r"[^\W_]+")
+LINKED_FROM = 10
+"""So many of the best answers are asked for what they are linked to."""
+
+
+class AssemblyDetails(TypedDict, total=False):
+    """Everything `assemble_context` may be told."""
+
+    budget: int | None
+    """Tokens, counted from above; that of the frame, or 8,000, unless told."""
+    frame: str | None
+    """The cognitive frame; the activity of the signals, or the frame of the session, unless told."""
+    query: str | None
+    """What the agent was asked; blank counts as not told."""
+    signals: SignalDetails | None
+    session_id: str | None
+    user_id: str | None
+    project_id: str | None
+    active_censors: Sequence[str] | None
+    at: datetime | str | None
+    """Show what stood at that moment; now, unless an older history is being looked at."""
+
+
+@dataclass(frozen=True)
+class Request:
+    """What was asked for, checked."""
+
+    budget: int
+    frame: str | None
+    query: str | None
+    signals: Signals
+    reach: Reach
+    active_censors: Sequence[str] | None
+    session: Session | None
+
+    @property
+    def cues(self) -> list[tuple[str, str]]:
+        """What is recalled for, each with its words, the one that matters most first."""
+        told = [(QUESTION, self.query), (TASK, self.reach.task), (FILE, self.reach.file)]
+        told += [(ERROR, error) for error in self.signals.recent_errors[: POLICY.errors]]
+        return [(cue, text) for cue, text in told if text]
+
+
+def assemble(agent: Agent, details: AssemblyDetails, deadline: Deadline) -> Context:
+    """Return a context within its budget; raise `InvalidInput`, and `Unavailable` when embedder or database fails.
+
+    What is recalled for is embedded first, all at once, before the transaction opens.
+    """
+    request = checked_request(agent, details, deadline)
+    cues = request.cues
+    vectors = agent.embed([searched(cue, text) for cue, text in cues], deadline) if cues else ()
+    with agent.database.transaction(agent.id, timeout_s=deadline.remaining(), is_pipelined=True) as connection:
+        prepared = connection.execute(BLOCKS["prepare_context"], prepare=True)
+        known = gathered(connection, agent, request, vectors)
+        placed, left_out = arrangement(known, request)
+        row = prepared.fetchone()
+        recall_id: UUID = row[0] if row else UUID(int=0)
+        context = context_of(recall_id, placed, left_out, request)
+        log(connection, agent.id, context, request)
+    return context
+
+
+def checked_request(agent: Agent, details: AssemblyDetails, deadline: Deadline) -> Request:
+    """Check what was told, and fill in from the session what was not."""
+    check_known(details, AssemblyDetails)
+    query, told_at = details.get("query"), checked_moment("at", details.get("at"))
+    if isinstance(query, str) and not query.strip():
+        query = None
+    signals = checked_signals(details.get("signals"))
+    session_id = checked_optional("session_id", details.get("session_id"), max_characters=100)
+    with agent.transaction(deadline) as connection:
+        session = None if told_at else sessions.read(connection, agent.id, session_id or DEFAULT_SESSION)
+    frame = checked_optional("frame", details.get("frame"), max_characters=100)
+    frame = frame or signals.activity or (session.frame if session else None)
+    return Request(
+        budget=checked_budget(details.get("budget"), frame=frame, policy=POLICY),
+        frame=frame,
+        query=None if query is None else checked_text("query", query, max_bytes=MAX_CONTENT_BYTES),
+        signals=signals,
+        reach=Reach(
+            agent_id=agent.id,
+            at=told_at or datetime.now(UTC),
+            is_past=told_at is not None,
+            session_id=session_id,
+            user_id=checked_optional("user_id", details.get("user_id"), max_characters=100),
+            project_id=checked_optional("project_id", details.get("project_id"), max_characters=100),
+            file=signals.current_file,
+            task=signals.task or (session.task if session else None),
+        ),
+        active_censors=checked_names("active_censors", details.get("active_censors")),
+        session=session,
+    )
+
+
+def searched(cue: str, text: str) -> str:
+    """Return the words that are looked for: of a file, those of its path without its ending."""
+    if cue != FILE:
+        return text
+    return " ".join(WORDS.findall(str(PurePosixPath(text).with_suffix("")))) or text
+
+
+# --- reading ---
+
+
+def gathered(connection: Connection, agent: Agent, request: Request, vectors: Vectors | Sequence[Any]) -> Known:
+    """Read everything the context may be made of."""
+    reach = request.reach
+    asking = Asking(connection, reach, POLICY)
+    if reach.session_id and request.signals != Signals():
+        see(connection, agent.id, request.signals, reach.session_id, reach.at)
+    answered = [
+        answered_for(connection, agent, request, cue, text, vector)
+        for (cue, text), vector in zip(request.cues, vectors, strict=True)
+    ]
+    predicted = predicted_memories(
+        connection,
+        agent.id,
+        request.signals,
+        session_id=reach.session_id,
+        at=reach.at,
+        limit=POLICY.predicted,
+        user_id=reach.user_id,
+        project_id=reach.project_id,
+    )
+    held = held_items(request.session.items) if request.session else []
+    best = [answer.id for each in answered[:1] for answer in each.answers[:LINKED_FROM]]
+    ids = [each.memory_id for each in predicted] + [item.id for item in held if item.kind != NOTE]
+    known = Known(
+        standing=asking.answers(),
+        answered=answered,
+        predicted=predicted,
+        named=read_named(connection, reach, ids, best, POLICY),
+        held=held,
+        threads=request.session.open_threads if request.session else (),
+    )
+    return replace(known, use_counts=use_counts(connection, agent.id, mentioned(known)))
+
+
+def answered_for(
+    connection: Connection, agent: Agent, request: Request, cue: str, text: str, vector: Vectors
+) -> Answered:
+    """Recall for one cue; the first that was told gets as many answers as the budget may have room for."""
+    reach = request.reach
+    is_main = (cue, text) == request.cues[0]
+    room = min(max(request.budget // POLICY.tokens_an_answer, POLICY.answers_beside), MAX_RECALL_LIMIT)
+    asked = Cue(
+        query=searched(cue, text),
+        embedding=vector,
+        limit=room if is_main else POLICY.answers_beside,
+        detail="index",
+        frame=request.frame,
+        active_censors=request.active_censors,
+        as_of=reach.at if reach.is_past else None,
+        user_id=reach.user_id,
+        project_id=reach.project_id,
+    )
+    found = recall(connection, agent.id, asked, space=agent.embedder.space, policy=RecallPolicy())
+    return Answered(cue, text, found.answers)
+
+
+def mentioned(known: Known) -> list[UUID]:
+    """Return the memories the index may point at."""
+    recalled = {answer.id for each in known.answered for answer in each.answers}
+    listed = {memory.id for memories in known.standing.memories.values() for memory in memories}
+    return sorted(recalled | listed)
+
+
+# --- arranging ---
+
+
+def arrangement(known: Known, request: Request) -> tuple[dict[Tier, list[Placed]], dict[Tier, int]]:
+    """Return what each tier shows, and how many lines of each found no room."""
+    entries = wanted(known, least_fix_score=POLICY.least_fix_score, fixes=POLICY.fixes_an_error, at=request.reach.at)
+    nominated = [entry for tier in TIERS[:-1] for entry in entries[tier]]
+
+    def points(shown: Shown) -> list[Any]:
+        return pointers(known, nominated, shown, count=POLICY.topics)
+
+    placed = arranged(entries, points, rooms=rooms(request.budget, frame=request.frame, policy=POLICY))
+    shown: Shown = frozenset(each for tier in TIERS[:-1] for line in placed[tier] for each in line.entry.memory_ids)
+    left_out: dict[Tier, int] = {
+        tier: len({entry.memory_ids for entry in entries[tier] if shown.isdisjoint(entry.memory_ids)} - {()})
+        for tier in TIERS[:-1]
+    }
+    return placed, {**left_out, "index": len(points(shown)) - len(placed["index"])}
+
+
+def context_of(
+    recall_id: UUID, placed: Mapping[Tier, Sequence[Placed]], left_out: Mapping[Tier, int], request: Request
+) -> Context:
+    """Return the context as it is shown."""
+    lines = lines_of(placed)
+    texts = rendered(lines)
+    text = "\n".join(texts.values())
+    return Context(
+        recall_id=recall_id,
+        text=text,
+        budget=request.budget,
+        token_count=tokens_of(text),
+        counting=COUNTING,
+        tokens={tier: tokens_of(texts.get(tier, "")) for tier in TIERS},
+        lines=lines,
+        left_out=left_out,
+    )
+
+
+# --- logging ---
+
+
+def log(connection: Connection, agent_id: str, context: Context, request: Request) -> None:
+    """Keep what was shown as one recall, and count what was shown for this question or task alone."""
+    shown = [(line, each) for line in context.lines if is_memory(line) for each in line.memory_ids]
+    query = "context" if request.query is None else f"context: {request.query}"
+    row = {
+        "id": context.recall_id,
+        "agent_id": agent_id,
+        "at": request.reach.at,
+        "query": query,
+        "types": list(KINDS),
+        "limit": len(shown),
+        "frame": request.frame,
+        "active_censors": None if request.active_censors is None else Jsonb(list(request.active_censors)),
+        "as_of": request.reach.at if request.reach.is_past else None,
+        "session_id": request.reach.session_id,
+        "result_ids": [each for _, each in shown],
+        "result_scores": [1.0 for _ in shown],
+        "kinds": ["fact" if line.kind == "contradiction" else line.kind for line, _ in shown],
+        "retrieved": [int(line.tier == "relevant") for line, _ in shown],
+    }
+    connection.execute(BLOCKS["log_context"], row, prepare=True)
+
+
+def is_memory(line: ContextLine) -> bool:
+    """Tell whether a line shows memories, which take feedback: neither a decision nor a note, nor a mere pointer."""
+    return line.tier != "index" and line.kind in {*KINDS, "contradiction"}

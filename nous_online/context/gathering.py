@@ -1,0 +1,170 @@
+"""Reading what a context is made of: a few statements, sent together, each bounded and within one agent's reach."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from functools import cache
+from itertools import groupby
+from typing import Any
+from uuid import UUID
+
+from psycopg import Connection, Cursor
+from psycopg.rows import DictRow, dict_row
+from psycopg.sql import SQL, Composable, Identifier, Literal
+
+from nous_online.context.known import Contradicting, Linked, Reach, Standing
+from nous_online.kinds import KINDS
+from nous_online.policy import ContextPolicy
+from nous_online.recall import BLOCKS as RECALL
+from nous_online.recall import Found
+from nous_online.statements import statements
+
+BLOCKS = statements("nous_online.context", "context.sql")
+CONVENTIONS = (
+    "convention", "conventions", "preference", "preferences", "style", "standard", "guideline", "policy", "rule",
+)  # fmt: skip
+"""Categories of facts that hold for a whole project, whatever is being done."""
+
+
+@dataclass(frozen=True)
+class Section:
+    """Something that stands in a context whatever is asked: which memories of a kind, in which order, how many."""
+
+    name: str
+    kind: str
+    condition: str
+    order: str
+    limit: int
+
+
+class Asking:
+    """Questions that were sent and not yet waited for, on a connection in pipeline mode."""
+
+    def __init__(self, connection: Connection, reach: Reach, policy: ContextPolicy) -> None:
+        parameters = parameters_of(reach, policy)
+        self._standing = asked(connection, standing_statement(policy, is_past=reach.is_past), parameters)
+        self._pairs = asked(connection, pairs_statement(policy, is_past=reach.is_past), parameters)
+        decided = SQL(BLOCKS["decisions"]).format(limit=Literal(policy.decisions))
+        self._decisions = asked(connection, decided, parameters)
+
+    def answers(self) -> Standing:
+        """Wait for what was asked."""
+        rows = self._standing.fetchall()
+        memories: dict[str, list[Found]] = {}
+        for row in sorted(rows, key=lambda row: row["place"]):
+            memories.setdefault(row.pop("section"), []).append(found(row, "place"))
+        return Standing(memories, list(paired(self._pairs.fetchall())), self._decisions.fetchall())
+
+
+def asked(connection: Connection, statement: Composable, parameters: Mapping[str, Any]) -> Cursor[DictRow]:
+    """Send a question."""
+    return connection.cursor(row_factory=dict_row).execute(statement.as_bytes(), parameters, prepare=True)
+
+
+def found(row: dict[str, Any], *others: str) -> Found:
+    """Return a memory that no question found."""
+    for name in others:
+        row.pop(name)
+    return Found(**row, dense=0.0, lexical=0.0)
+
+
+def paired(rows: Sequence[DictRow]) -> Iterator[Contradicting]:
+    """Yield the contradictions whose two rows are both there."""
+    for (_, detected_at), both in groupby(rows, key=lambda row: (row["pair"], row["detected_at"])):
+        facts = [found(row, "pair", "detected_at") for row in both]
+        if len(facts) == 2:  # noqa: PLR2004 (a pair)
+            yield Contradicting(detected_at, (facts[0], facts[1]))
+
+
+def read_named(
+    connection: Connection, reach: Reach, ids: Sequence[UUID], linked_from: Sequence[UUID], policy: ContextPolicy
+) -> list[Linked]:
+    """Return the memories of these ids and those linked to some others, as far as they stand and are in reach."""
+    if not ids and not linked_from:
+        return []
+    wanted = {**parameters_of(reach, policy), "ids": list(ids), "linked_from": list(linked_from)}
+    rows = asked(connection, named_statement(policy, is_past=reach.is_past), wanted).fetchall()
+    return [Linked(weight=row.pop("weight"), memory=found(row)) for row in rows]
+
+
+def use_counts(connection: Connection, agent_id: str, ids: Sequence[UUID]) -> dict[UUID, int]:
+    """Return how often memories were used, a citation counting twice."""
+    if not ids:
+        return {}
+    rows = connection.execute(BLOCKS["use_counts"], {"agent_id": agent_id, "ids": list(ids)}, prepare=True)
+    return dict(rows.fetchall())
+
+
+def parameters_of(reach: Reach, policy: ContextPolicy) -> dict[str, Any]:
+    """Return the values the statements ask for."""
+    return {
+        **vars(reach),
+        "as_of": reach.at,
+        "recent_from": reach.at - timedelta(seconds=policy.recent_s),
+        "conventions": list(CONVENTIONS),
+    }
+
+
+def sections(policy: ContextPolicy) -> tuple[Section, ...]:
+    """Return what is read of each kind."""
+    weight = ("is_pinned", "by_weight", policy.pinned)
+    return (
+        Section("pinned", "fact", *weight),
+        Section("pinned", "procedure", *weight),
+        Section("pinned", "censor", *weight),
+        Section("pinned", "episode", "is_pinned", "by_weight_and_start", policy.pinned),
+        Section("open_question", "fact", "is_open_question", "by_weight", policy.open_questions),
+        Section("convention", "fact", "is_convention", "by_weight", policy.conventions),
+        Section("latest", "fact", "is_latest_fact", "by_learning", policy.latest),
+        Section("episode", "episode", "is_told", "by_start", policy.episodes),
+        Section("failure", "episode", "is_recent_failure", "by_start", policy.failures),
+        Section("workflow", "procedure", "is_workflow", "by_use", policy.workflows),
+        Section("censor", "censor", "is_blocking", "by_severity", policy.censors),
+    )
+
+
+@cache
+def standing_statement(policy: ContextPolicy, *, is_past: bool) -> Composable:
+    """Return the query of all sections."""
+    block = SQL(BLOCKS["section"])
+    parts = [
+        block.format(
+            **of_kind(section.kind, is_past=is_past),
+            section=Literal(section.name),
+            condition=SQL(BLOCKS[section.condition]),
+            order=SQL(BLOCKS[section.order]),
+            limit=Literal(section.limit),
+        )
+        for section in sections(policy)
+    ]
+    return SQL(BLOCKS["standing"]).format(sections=SQL("\nunion all\n").join(parts))
+
+
+@cache
+def pairs_statement(policy: ContextPolicy, *, is_past: bool) -> Composable:
+    """Return the query of open contradictions."""
+    return SQL(BLOCKS["contradictions"]).format(
+        **of_kind("fact", is_past=is_past), limit=Literal(policy.contradictions)
+    )
+
+
+@cache
+def named_statement(policy: ContextPolicy, *, is_past: bool) -> Composable:
+    """Return the query of memories by their ids and links."""
+    block = SQL(BLOCKS["named_of_kind"])
+    kinds = SQL("\nunion all\n").join(block.format(**of_kind(kind, is_past=is_past)) for kind in KINDS)
+    return SQL(BLOCKS["named"]).format(kinds=kinds, links=Literal(policy.links))
+
+
+def of_kind(kind: str, *, is_past: bool) -> dict[str, Composable]:
+    """Return what recall shows of a kind of memory, and to whom."""
+    table = KINDS[kind].table
+    shown = SQL(RECALL[f"{table}_shown"]).format()
+    return {
+        "table": Identifier("heart", table),
+        "columns": SQL(BLOCKS["columns_of_kind"]).format(kind=Literal(kind), shown=shown),
+        "visible": SQL(RECALL[f"{table}_{'then' if is_past else 'now'}"]),
+        "in_reach": SQL(RECALL["in_reach"]),
+    }

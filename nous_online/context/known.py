@@ -1,0 +1,79 @@
+"""What a context is made from, as values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from nous_online.attention import Item
+from nous_online.prediction.answer import Predicted
+from nous_online.recall import Found, Recalled
+
+QUESTION, TASK, FILE, ERROR = "question", "task", "file", "error"
+
+
+@dataclass(frozen=True)
+class Reach:
+    """For whom a context is, at which moment, and what they are doing."""
+
+    agent_id: str
+    at: datetime
+    is_past: bool
+    """The moment was told: what stands is what stood then."""
+    session_id: str | None = None
+    user_id: str | None = None
+    project_id: str | None = None
+    file: str | None = None
+    task: str | None = None
+
+
+@dataclass(frozen=True)
+class Contradicting:
+    """Two facts that can't both be so, the one learned first in front."""
+
+    detected_at: datetime
+    facts: tuple[Found, Found]
+
+
+@dataclass(frozen=True)
+class Standing:
+    """What stands whatever is asked: memories by section, open contradictions and decisions."""
+
+    memories: Mapping[str, Sequence[Found]] = field(default_factory=dict[str, Sequence[Found]])
+    contradictions: Sequence[Contradicting] = ()
+    decisions: Sequence[Mapping[str, Any]] = ()
+
+
+@dataclass(frozen=True)
+class Linked:
+    """A memory read by its id; a weight says how strongly it is linked to one that was found."""
+
+    memory: Found
+    weight: float | None
+
+
+@dataclass(frozen=True)
+class Answered:
+    """What was recalled for a question, a task, a file or an error."""
+
+    cue: str
+    """One of QUESTION, TASK, FILE and ERROR."""
+    text: str
+    answers: Sequence[Recalled]
+
+
+@dataclass(frozen=True)
+class Known:
+    """Everything a context can be made of."""
+
+    standing: Standing = field(default_factory=Standing)
+    answered: Sequence[Answered] = ()
+    predicted: Sequence[Predicted] = ()
+    named: Sequence[Linked] = ()
+    """The predicted and the held ones, and what is linked to what was recalled."""
+    held: Sequence[Item] = ()
+    threads: Sequence[str] = ()
+    use_counts: Mapping[UUID, int] = field(default_factory=dict[UUID, int])

@@ -1,0 +1,229 @@
+"""What may be shown in which tier, in which order, and why. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
+from itertools import chain, zip_longest
+from typing import Any
+from uuid import UUID
+
+from nous_online.attention import NOTE
+from nous_online.context.answer import Tier
+from nous_online.context.known import ERROR, FILE, Answered, Contradicting, Known
+from nous_online.context.lines import Entry, Level, entry_of, one_line, shrinking
+from nous_online.context.packing import Shown
+from nous_online.levels import levels_of
+from nous_online.recall import Found, Recalled
+
+UNCERTAIN = "unresolved: "
+
+
+def wanted(known: Known, *, least_fix_score: float, fixes: int, at: datetime) -> dict[Tier, list[Entry]]:
+    """Return the entries of each tier but the index, the best first."""
+    return {
+        "critical": list(critical(known, least_fix_score=least_fix_score, fixes=fixes)),
+        "relevant": relevant(known),
+        "background": list(background(known, at=at)),
+    }
+
+
+# --- critical ---
+
+
+def critical(known: Known, *, least_fix_score: float, fixes: int) -> Iterator[Entry]:
+    """Yield contradictions, what is pinned or forbidden, decisions, errors with their fixes, and open questions."""
+    memories = known.standing.memories
+    yield from (contradiction(each) for each in known.standing.contradictions)
+    yield from (entry_of(each.kind, vars(each), "pinned") for each in memories.get("pinned", ()) if not is_open(each))
+    yield from decided(known.standing.decisions, is_current=True)
+    yield from fixed(known.answered, least_score=least_fix_score, count=fixes)
+    yield from (failure(each) for each in memories.get("failure", ()))
+    yield from (
+        entry_of("censor", vars(each), f"{each.category}s what it warns of") for each in memories.get("censor", ())
+    )
+    yield from (Entry(NOTE, (), (("full", f"still open: {one_line(each)}"),), "left open") for each in known.threads)
+    questions = chain(memories.get("pinned", ()), memories.get("open_question", ()))
+    yield from (
+        entry_of("fact", vars(each), "an open question", mark="open question: ") for each in questions if is_open(each)
+    )
+
+
+def is_open(memory: Found) -> bool:
+    """Tell whether a fact is a question nobody has answered yet."""
+    return memory.kind == "fact" and memory.category == "open_question"
+
+
+def contradiction(pair: Contradicting) -> Entry:
+    """Return two facts that contradict each other as one line, at levels both are shown at."""
+    first, second = (levels_of("fact", vars(each)) for each in pair.facts)
+    both: tuple[Level, ...] = (
+        ("full", f"{first.full} / {second.full}"),
+        ("summary", f"{first.summary} / {second.summary}"),
+        ("compressed", f"{first.compressed} / {second.compressed}"),
+    )
+    levels = shrinking(tuple((level, UNCERTAIN + one_line(text)) for level, text in both))
+    reason = f"they contradict each other, since {pair.detected_at:%Y-%m-%d}"
+    return Entry("contradiction", tuple(each.id for each in pair.facts), levels, reason, topic=one_line(first.index))
+
+
+def decided(rows: Iterable[Mapping[str, Any]], *, is_current: bool) -> Iterator[Entry]:
+    """Yield the decisions that bear on the file, the session or the task, or those that don't."""
+    for row in rows:
+        why = bearing(row)
+        if (why is not None) == is_current:
+            told = f"decided {row['decided_at']:%Y-%m-%d}, {row['status']}"
+            yield entry_of("decision", row, f"{told}, {why}" if why else told)
+
+
+def bearing(row: Mapping[str, Any]) -> str | None:
+    """Return how a decision bears on what is being done."""
+    if row["is_of_file"]:
+        return "for this file"
+    if row["is_of_session"]:
+        return "in this session"
+    return "about the task" if row["shared_words"] > 1 else None
+
+
+def fixed(answered: Iterable[Answered], *, least_score: float, count: int) -> Iterator[Entry]:
+    """Yield what is known about the errors that were told: first the best of each, then the next."""
+    of_errors = [
+        [(each, answer) for answer in each.answers[:count] if answer.score >= least_score]
+        for each in answered
+        if each.cue == ERROR
+    ]
+    for each, answer in interleaved(of_errors):
+        yield recalled(answer, each)
+
+
+def failure(episode: Found) -> Entry:
+    """Return an episode that failed lately."""
+    return entry_of("episode", vars(episode), "failed lately", mark="failed: ")
+
+
+# --- relevant ---
+
+
+def relevant(known: Known) -> list[Entry]:
+    """Return what was predicted, recalled or held in the session, the likeliest to help first.
+
+    What several signs speak for is the likelier: the chance that none of them is right is the product of theirs.
+    """
+    signs: dict[UUID, list[Entry]] = {}
+    for entry in chain(of_answers(known.answered), of_predictions(known), of_session(known)):
+        signs.setdefault(entry.memory_ids[0], []).append(entry)
+    united = [together(entries) for entries in signs.values()]
+    return sorted(united, key=lambda entry: (-entry.value, entry.memory_ids))
+
+
+def together(entries: Sequence[Entry]) -> Entry:
+    """Return one entry for all that speaks for a memory."""
+    best = max(entries, key=lambda entry: entry.value)
+    doubt = 1.0
+    for entry in entries:
+        doubt *= 1 - entry.value
+    reason = "; ".join(dict.fromkeys(entry.reason for entry in entries))
+    return Entry(best.kind, best.memory_ids, best.levels, reason, 1 - doubt, best.topic)
+
+
+def of_answers(answered: Iterable[Answered]) -> Iterator[Entry]:
+    """Yield what was recalled."""
+    return (recalled(answer, each) for each in answered for answer in each.answers)
+
+
+def recalled(answer: Recalled, of: Answered) -> Entry:
+    """Return a recalled memory; a score is no chance, but below 1 nearly always, and read as one."""
+    reason = f"recalled: {answer.score:.2f} for {about(of)}"
+    return entry_of(answer.memory.kind, vars(answer.memory), reason, value=min(answer.score, MOST_SURE))
+
+
+MOST_SURE = 0.99
+
+
+def about(of: Answered) -> str:
+    """Return what a recall was for, in words."""
+    if of.cue == ERROR:
+        return f"the error {one_line(of.text)[:60]!r}"
+    return f"the file {of.text}" if of.cue == FILE else f"the {of.cue}"
+
+
+def of_predictions(known: Known) -> Iterator[Entry]:
+    """Yield what is likely to be wanted, as far as it stands."""
+    memories = {each.memory.id: each.memory for each in known.named}
+    for each in known.predicted:
+        if each.memory_id in memories:
+            reason = "; ".join(each.reasons) or "likely to be wanted"
+            memory = memories[each.memory_id]
+            yield entry_of(memory.kind, vars(memory), reason, value=min(each.confidence, MOST_SURE))
+
+
+def of_session(known: Known) -> Iterator[Entry]:
+    """Yield what the session holds: memories, notes and open threads."""
+    memories = {each.memory.id: each.memory for each in known.named}
+    for item in known.held:
+        value = min(max(item.relevance, 0.0), MOST_SURE)
+        if item.kind == NOTE and item.text:
+            levels = shrinking((("full", f"note: {one_line(item.text)}"),))
+            yield Entry(NOTE, (item.id,), levels, "a note of this session", value)
+        elif item.id in memories:
+            memory = memories[item.id]
+            yield entry_of(memory.kind, vars(memory), "held in this session", value=value)
+
+
+# --- background ---
+
+
+def background(known: Known, *, at: datetime) -> Iterator[Entry]:
+    """Yield conventions, what happened, how things are done, what is linked and what else is decided, by turns."""
+    memories = known.standing.memories
+    yield from interleaved(
+        [
+            [entry_of("fact", vars(each), f"a {each.category}") for each in memories.get("convention", ())],
+            [entry_of("episode", vars(each), ago(each.learned_at, at)) for each in memories.get("episode", ())],
+            [
+                entry_of("procedure", vars(each), "how it is done", from_level="compressed")
+                for each in memories.get("workflow", ())
+            ],
+            [
+                entry_of(each.memory.kind, vars(each.memory), f"linked to what is shown: {each.weight:.2f}")
+                for each in sorted(known.named, key=lambda each: (-(each.weight or 0), each.memory.id))
+                if each.weight is not None
+            ],
+            list(decided(known.standing.decisions, is_current=False)),
+        ]
+    )
+
+
+def ago(moment: datetime, at: datetime) -> str:
+    """Return how long ago something happened."""
+    days = max((at - moment).days, 0)
+    return "happened today" if days == 0 else f"happened {days} day{'s' if days > 1 else ''} ago"
+
+
+def interleaved(lists: Sequence[Sequence[Any]]) -> Iterator[Any]:
+    """Yield the first of each list, then the second, and so on."""
+    return (each for row in zip_longest(*lists) for each in row if each is not None)
+
+
+# --- the index ---
+
+
+def pointers(known: Known, left_out: Iterable[Entry], shown: Shown, *, count: int) -> list[Entry]:
+    """Return topics of what is not shown, the most used first: each a word to ask for."""
+    topics: dict[str, list[UUID]] = {}
+    spelled: dict[str, str] = {}
+    latest = (entry_of("fact", vars(each), "") for each in known.standing.memories.get("latest", ()))
+    for entry in chain(left_out, latest):
+        if entry.topic and shown.isdisjoint(entry.memory_ids):
+            name = entry.topic.casefold()
+            spelled.setdefault(name, entry.topic)
+            topics.setdefault(name, []).extend(set(entry.memory_ids) - set(topics.get(name, ())))
+    ranked = sorted(topics, key=lambda name: -sum(known.use_counts.get(each, 0) for each in topics[name]))
+    return [pointer(spelled[name], topics[name], known.use_counts) for name in ranked[:count]]
+
+
+def pointer(topic: str, ids: Sequence[UUID], use_counts: Mapping[UUID, int]) -> Entry:
+    """Return a topic of the index."""
+    uses = sum(use_counts.get(each, 0) for each in ids)
+    reason = f"{len(ids)} not shown" + (f", used {uses} times" if uses else "")
+    return Entry("fact" if len(ids) == 1 else "pointer", tuple(ids), (("index", topic),), reason, topic=topic)
