@@ -236,6 +236,9 @@ class NewFact:
     project_id: str | None
     idempotency_key: str | None
     slot: str | None = None
+    summary: str | None = None
+    compressed: str | None = None
+    index_word: str | None = None
     source_episode_id: UUID | None = None
     source_decision_id: UUID | None = None
     sources: list[str] = field(default_factory=list)

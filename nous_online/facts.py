@@ -20,6 +20,7 @@ from nous_online.domain import SOURCE_KINDS, Fact, FactDetails, LearnAction, Lea
 from nous_online.errors import Conflict, InvalidInput, NotFound, Stale
 from nous_online.kinds import FACT
 from nous_online.learning import Decision, decide, pair_of, questions, slot_of
+from nous_online.levels import stored_levels
 from nous_online.pairs.judging import Judgement, OfflineJudge, Verdict
 from nous_online.passages import passages, recall_vector
 from nous_online.policy import MAX_CONTENT_BYTES, MAX_CONTEXT_BYTES
@@ -110,13 +111,22 @@ def checked_reference(name: str, value: object) -> UUID | None:
 
 
 def embedded(agent: Agent, news: Sequence[NewFact], ids: Sequence[UUID | None], deadline: Deadline) -> list[Embedded]:
-    """Return the facts with the vectors they are compared and recalled by; no passage is embedded twice."""
+    """Return the facts with the vectors they are compared and recalled by, and at the levels they are shown at.
+
+    No passage is embedded twice.
+    """
     texts = list(dict.fromkeys(text for new in news for text in passages(new.content, new.subject, new.context)))
     vectors = dict(zip(texts, agent.embed(texts, deadline), strict=True))
     return [
-        Embedded(new, vectors[new.content], recall_vector(new.content, new.subject, new.context, vectors), fact_id)
+        Embedded(levelled(new), vectors[new.content], around, fact_id)
         for new, fact_id in zip(news, ids, strict=True)
+        for around in [recall_vector(new.content, new.subject, new.context, vectors)]
     ]
+
+
+def levelled(new: NewFact) -> NewFact:
+    """Return a new fact with the shorter levels of its text."""
+    return replace(new, **stored_levels(vars(new)))
 
 
 def learn(agent: Agent, new: NewFact, deadline: Deadline) -> Learned:

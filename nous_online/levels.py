@@ -13,7 +13,15 @@ from typing import Any
 from nous_online.errors import InvalidInput
 from nous_online.pairs.lexicon import NEGATORS
 from nous_online.procedure_details import BANDS, hint_of, step_name
-from nous_online.writing.fact_lines import LONGEST_SCOPE, fact_line, key_of, says, shortest_sentence, size
+from nous_online.writing.fact_lines import (
+    LONGEST_SCOPE,
+    fact_line,
+    key_of,
+    shortest_sentence,
+    size,
+    terse_line,
+    with_subject,
+)
 from nous_online.writing.titles import LONGEST_INDEX, condensed, index_word
 
 SEVERE = frozenset({"block", "absolute"})
@@ -44,14 +52,27 @@ def levels_of(kind: str, row: Mapping[str, Any]) -> Levels:
 
 
 def fact_levels(row: Mapping[str, Any]) -> Levels:
-    """Return the levels of a fact; a subject its statement does not name stands before it."""
+    """Return the levels of a fact; a subject its statement does not name stands before it.
+
+    Where it has an index word its levels were stored: one that is null then repeats the level above it.
+    """
     content: str = row["content"]
-    subject = row.get("subject")
-    full = content if not subject or says(content, subject) else f"{subject}: {content}"
-    summary = row.get("summary") or shortest_sentence(full)
-    compressed = row.get("compressed") or fact_line(content, subject, scope_of(row))
-    names = (row.get("index_word"), subject, key_of(compressed))
-    return descending(full, summary, compressed, names)
+    subject: str | None = row.get("subject")
+    full = with_subject(content, subject)
+    index: str | None = row.get("index_word")
+    summary = row.get("summary") or (full if index else with_subject(shortest_sentence(content), subject))
+    compressed = row.get("compressed") or (summary if index else fact_line(content, subject, scope_of(row)))
+    return descending(full, summary, compressed, (index, subject, key_of(compressed)))
+
+
+def stored_levels(row: Mapping[str, Any]) -> dict[str, str | None]:
+    """Return the columns of a new fact that keep its levels; one that only repeats the level above it stays null."""
+    levels = fact_levels(row)
+    return {
+        "summary": levels.summary if levels.summary != levels.full else None,
+        "compressed": levels.compressed if levels.compressed != levels.summary else None,
+        "index_word": levels.index,
+    }
 
 
 def scope_of(row: Mapping[str, Any]) -> str | None:
@@ -110,7 +131,7 @@ def censor_levels(row: Mapping[str, Any]) -> Levels:
     action = f"never {trigger}" if severity in SEVERE and not denies else trigger
     full = f"{action}: {reason}" if reason else action
     summary = row.get("summary") or (f"{action}: {shortest_sentence(reason)}" if reason else action)
-    compressed = row.get("compressed") or (f"{action}: {fact_line(reason)}" if reason else action)
+    compressed = row.get("compressed") or (f"{action}: {terse_line(reason)}" if reason else action)
     return descending(full, summary, compressed, (row.get("index_word"), trigger))
 
 

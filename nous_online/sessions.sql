@@ -59,5 +59,6 @@ where w.agent_id = %(agent_id)s and w.session_id = %(session_id)s
 
 -- name: show_memories
 -- What is held, at its shortest text that still is a sentence.
-select id, kind, state, coalesce(compressed, summary, full_text, index_word, '') as text, superseded_by
+select id, kind, state, coalesce(case when kind <> 'fact' then compressed end, summary, full_text, index_word, '') as text,
+       superseded_by
 from heart.memories where agent_id = %(agent_id)s and id = any(%(ids)s)

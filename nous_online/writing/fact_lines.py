@@ -7,17 +7,21 @@ negation) stays: a wording that lost some of it is passed over for a longer one.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 
 from nous_online.pairs.guards import added, differences
 from nous_online.pairs.lexicon import FUNCTION_WORDS, NEGATORS, UNITS
-from nous_online.pairs.reading import MAX_CHARS, folded_letters, read_words
+from nous_online.pairs.reading import folded_letters, read_words, stem
 from nous_online.pairs.subjects import ARTICLES, subject_words
 from nous_online.writing.phrases import NO_SUBJECT, UNANCHORED, VERBS
 from nous_online.writing.sentences import split, straight, unmarked
 
-MOST_KEY_WORDS = 4
+MOST_KEY_WORDS = 5
+LONGEST_STATEMENT = 2_000
+"""Characters; a longer text is a passage, whose checking would take longer than its learning."""
+LEAST_TELLING = 0.5
+"""Share of a text that its first sentence must be to stand for all of it; "Thanks, Ana!" does not."""
 LONGEST_SCOPE = 30
 """Characters; a longer category or tag says no more where a statement holds."""
 
@@ -36,6 +40,9 @@ _COUNTING = frozenset({"few", "little", "lot", "bit", "couple", "number", "dozen
 _TAIL = re.compile(r"(?:,?\s(?:because|so that|due to|thanks to|given that)\b|,\s(?:which|where|especially|as)\b).*$")
 _LINKS = frozenset({"is", "are"})
 _SPOKEN = frozenset({"he", "she", "it", "they", "i"})
+_OWNERS = frozenset({"my", "our", "his", "her", "their", "its"})
+_NO_KEY = (FUNCTION_WORDS | NO_SUBJECT | UNANCHORED | NEGATORS) - _OWNERS
+_INSIDE = frozenset({"of", "for", "in", "on", "at", "to", "and", "from", "by", "with"}) | _OWNERS
 _EDGE = ".,;:!? "
 
 
@@ -43,13 +50,14 @@ _EDGE = ".,;:!? "
 def shortest_sentence(text: str) -> str:
     """Return a statement without courtesies, fillers and sentences that add nothing checkable to the first.
 
-    A text longer than can be checked (4,000 characters) is returned as it is.
+    A text of more than 2,000 characters is returned as it is.
     """
-    if len(text) > MAX_CHARS:
+    if len(text) > LONGEST_STATEMENT:
         return text
     plain = unmarked(" ".join(text.split())) or text
     first = next(split(plain), plain)
-    wordings = (_plainer(first), _plainer(plain), plain)
+    telling = first if size(first) >= LEAST_TELLING * size(plain) else plain
+    wordings = dict.fromkeys((_plainer(telling), _plainer(plain), plain))
     return next((each for each in wordings if keeps(text, each)), text)
 
 
@@ -76,25 +84,44 @@ def _plainer(text: str) -> str:
 
 @lru_cache(maxsize=16_384)
 def fact_line(text: str, subject: str | None = None, scope: str | None = None) -> str:
-    """Return a statement as one line: `key: value (scope)` where it can be taken apart, at most as long as `text`.
+    """Return a statement as one line, no longer than it: `key: value (scope)` where it can be taken apart.
 
     The key is the subject or what the statement opens with; the value is the rest without what the key says.
     """
+    whole = with_subject(text, subject)
+    statement = with_subject(shortest_sentence(text), subject)
+    if len(text) > LONGEST_STATEMENT:
+        return whole
+    terse = terser(statement)
+    wordings = [each for keyed in (_about(terse, subject), _keyed(terse)) for each in (_TAIL.sub("", keyed), keyed)]
+    scoped = [f"{each} ({scope})" for each in wordings if scope and not says(each, scope)]
+    return shortest_kept(statement, dict.fromkeys((*scoped, *wordings, terse)), whole=whole)
+
+
+def terse_line(text: str) -> str:
+    """Return a statement without articles, reasons and what adds nothing checkable to its first sentence."""
     statement = shortest_sentence(text)
-    if len(statement) > MAX_CHARS:
-        return statement
-    terse = _terse(statement)
-    keyed = _keyed(terse, subject)
-    wordings = [_TAIL.sub("", keyed), keyed, terse]
-    scoped = [f"{each} ({scope})" for each in wordings[:2]] if scope and not says(terse, scope) else []
-    ordered = (*scoped, *wordings)
-    return next((each for each in ordered if size(each) <= size(statement) and keeps(text, each)), statement)
+    if len(text) > LONGEST_STATEMENT:
+        return text
+    terse = terser(statement)
+    return shortest_kept(statement, (_TAIL.sub("", terse), terse), whole=text)
+
+
+def shortest_kept(statement: str, wordings: Iterable[str], *, whole: str) -> str:
+    """Return the first wording that is no longer than `statement` and keeps what `whole` states; else `statement`."""
+    return next((each for each in wordings if size(each) <= size(statement) and keeps(whole, each)), statement)
+
+
+def with_subject(text: str, subject: str | None) -> str:
+    """Return a statement with its subject before it where it does not name it itself."""
+    about = {stem(word) for word in subject_words(subject)}
+    return f"{subject}: {text}" if about - {stem(word) for word in read_words(text).words} else text
 
 
 def key_of(line: str) -> str | None:
     """Return the key a line opens with, None where it has none."""
     key, colon, value = line.partition(": ")
-    return key if colon and value and 0 < len(key.split()) <= MOST_KEY_WORDS else None
+    return key if colon and value.strip() and 0 < len(key.split()) <= MOST_KEY_WORDS else None
 
 
 def says(text: str, phrase: str) -> bool:
@@ -102,7 +129,7 @@ def says(text: str, phrase: str) -> bool:
     return folded_letters(phrase) in folded_letters(text)
 
 
-def _terse(statement: str) -> str:
+def terser(statement: str) -> str:
     """Return a statement without articles and its final full stop; "a few" and "an hour" keep theirs."""
     words = statement.split()
     kept = [word for place, word in enumerate(words) if not _is_idle_article(words, place)]
@@ -112,48 +139,63 @@ def _terse(statement: str) -> str:
 def _is_idle_article(words: Sequence[str], place: int) -> bool:
     word = words[place]
     follower = words[place + 1].strip(_EDGE) if place + 1 < len(words) else ""
-    if word.lower() not in ARTICLES or not follower or (place and not word.islower()):
+    opens = place == 0 or words[place - 1].endswith(":")
+    if word.lower() not in ARTICLES or not follower or not (opens or word.islower()):
         return False
-    if word[0].isupper() and follower[:1].isupper():  # "The Hague", "A Rake's Progress"
+    if word[0].isupper() and follower[:1].isupper() and not follower.isupper():  # "The Hague", but not "The CI"
         return False
     before = words[place - 1] if place else ""
-    is_counting = follower.lower() in _COUNTING or follower.lower() in UNITS or any(c.isdigit() for c in before)
+    is_counting = follower.lower() in _COUNTING or follower.lower() in UNITS or any(map(str.isdigit, before))
     return word.lower() == "the" or not is_counting
 
 
-def _keyed(terse: str, subject: str | None) -> str:
+def _keyed(terse: str) -> str:
     """Return a terse statement as `key: value`, or as it is where no key can be told."""
-    if key_of(terse):
-        return terse
-    key, value = _opening(terse) or ("", terse)
-    named = subject_words(subject)
-    if subject and named and not set(named) <= set(read_words(terse).words):
-        words = value.split() if key.lower() in _SPOKEN else terse.split()
-        rest = words[1:] if words[0].lower() in _SPOKEN and len(words) > 1 else words
-        return f"{subject}: {' '.join(rest)}"
-    if not key or key.lower() in _SPOKEN:
-        return terse
-    return f"{key}: {value}"
-
-
-def _opening(terse: str) -> tuple[str, str] | None:
-    """Return what a statement opens with up to its verb, and the rest without a bare "is"; None where no verb shows."""
+    key = key_of(terse)
+    if key:
+        value = terse[len(key) + 2 :].split()
+        is_spoken = len(value) > 1 and value[0].lower() in _SPOKEN
+        return f"{key}: {' '.join(_without_link(value[1:]) if is_spoken else value)}"
     words = terse.split()
     for place in _verb_places(words):
-        head = words[:place]
-        lower = head[0].lower()
-        if lower in (FUNCTION_WORDS | NO_SUBJECT | UNANCHORED | NEGATORS) - _SPOKEN or any(_breaks(w) for w in head):
-            return None
-        value = words[place + 1 :] if words[place] in _LINKS and place + 1 < len(words) else words[place:]
-        return " ".join(head), " ".join(value)
-    return None
+        return f"{' '.join(words[:place])}: {' '.join(_without_link(words[place:]))}"
+    return terse
+
+
+def _about(terse: str, subject: str | None) -> str:
+    """Return a statement that names its subject later as `subject: rest`; as it is where the rest would be torn."""
+    phrase, words = terser(subject or "").split(), terse.split()
+    lower = [word.lower() for word in words]
+    starts = [at for at in range(1, len(words)) if phrase and lower[at : at + len(phrase)] == [*map(str.lower, phrase)]]
+    if len(starts) != 1 or key_of(terse) or not any(map(_is_verb, words[1 : starts[0]], words[2:])):
+        return _keyed(terse)
+    start, end = starts[0], starts[0] + len(phrase)
+    is_placed = lower[start - 1] in _INSIDE - _OWNERS
+    follower = words[end] if end < len(words) else ""
+    if not is_placed and (not follower.isalpha() or follower in FUNCTION_WORDS):
+        return _keyed(terse)
+    return f"{subject}: {' '.join([*words[: start - is_placed], *words[end:]])}"
+
+
+def _without_link(words: Sequence[str]) -> Sequence[str]:
+    return words[1:] if len(words) > 1 and words[0] in _LINKS else words
 
 
 def _verb_places(words: Sequence[str]) -> Iterator[int]:
-    for place in range(1, min(len(words), MOST_KEY_WORDS + 1)):
-        if VERBS.fullmatch(straight(words[place]).strip(_EDGE)) and words[place][0].islower():
+    """Yield the places of the verbs a statement can be parted before, as long as what it opens with can be a key."""
+    if words[0].lower() in _NO_KEY:
+        return
+    for place in range(1, min(len(words) - 1, MOST_KEY_WORDS + 1)):
+        before, word = words[place - 1], words[place]
+        if before[-1] in ",;:.!?" or before.lower() in _NO_KEY - _INSIDE:
+            return
+        if _is_verb(word, words[place + 1]) and before.lower() not in _INSIDE and not straight(before).endswith("'s"):
             yield place
 
 
-def _breaks(word: str) -> bool:
-    return word[-1] in ",;:.!?" or word.lower() in NEGATORS
+def _is_verb(word: str, follower: str) -> bool:
+    """Tell whether a word can only be the verb: a past form only before what it is about, as in "moved to Rome"."""
+    if not word.islower() or not VERBS.fullmatch(straight(word)):
+        return False
+    is_plain = follower.islower() and follower not in FUNCTION_WORDS
+    return not (word.endswith("ed") and is_plain)
