@@ -238,6 +238,26 @@ class ContextPolicy:
     """The latest facts, whose subjects the index may point at."""
 
 
+@dataclass(frozen=True)
+class WorkflowPolicy:
+    """When steps that followed one another are a workflow."""
+
+    least_sessions: int = 3
+    """Twice may be chance; three sessions are what habits are told by."""
+    least_steps: int = 3
+    """Two steps in a row say little."""
+    most_steps: int = 12
+    """A longer run is several workflows."""
+    most_steps_read: int = 200
+    """Of one session, the first."""
+    most_episodes: int = 500
+    """Closed episodes that are looked at, the latest."""
+    more_often: int = 2
+    """A run inside a longer one is a workflow of its own when so many times as many sessions hold it."""
+    naming_share: float = 0.6
+    """Share of the sessions in whose titles a word stands that names the workflow."""
+
+
 MAX_CONTENT_BYTES = 32 * 1024
 """A fact is a statement, not a document: 32 KiB hold about 5,000 words."""
 MAX_CONTEXT_BYTES = 64 * 1024
