@@ -1,4 +1,4 @@
-"""The commands about nights: night, diff, report, undo, dev, demo."""
+"""The commands about nights: night, diff, report, undo, demo."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from nous_online.cli.output import AgentOption, JsonOption, escaped, plain, show
 from nous_online.errors import InvalidInput
 from nous_pipelines.batches.command import batches
 from nous_pipelines.cost_command import cost
+from nous_pipelines.dev_command import dev
 from nous_pipelines.nights import nights_between, parse_night
 from nous_pipelines.policy_commands import policy as policy_command
 from nous_pipelines.purge_command import purge
@@ -197,18 +198,6 @@ def undo(
             show(f"[red]refused[/red]  {each}: {escaped(why)}")
     if result.refused:
         raise typer.Exit(1)
-
-
-def dev(*, port: Annotated[int, typer.Option(help="Where the interface listens, on 127.0.0.1.")] = 3000) -> None:
-    """Run the Dagster interface over your memories until Ctrl-C: schedule, runs, checks, backfills.
-
-    [bold]Examples[/bold]
-
-    [dim]$[/dim] nous dev
-    """
-    from nous_pipelines.interface import run_interface
-
-    raise typer.Exit(run_interface(port))
 
 
 def demo(

@@ -1,22 +1,26 @@
-"""Dagster's own interface: started in the background or in front, always on 127.0.0.1."""
+"""Dagster's interface, alone in the background or in front together with the REST API; always on 127.0.0.1."""
 
 from __future__ import annotations
 
-import os
 import socket
-import subprocess
 import sys
 import time
+from collections.abc import Generator
+from contextlib import contextmanager
+from importlib.util import find_spec
 from pathlib import Path
 
 import httpx
 
-from nous_online import background
+from nous_online import background, postgres
+from nous_online.database import open_url, prepare
 from nous_online.errors import Unavailable
+from nous_online.foreground import WARNINGS_OFF, Program
+from nous_online.settings import settings
 from nous_pipelines.instance import prepare_dagster
 
 HOST = "127.0.0.1"
-PORT = 3000
+PORT, API_PORT = 3000, 8000
 READY_TIMEOUT_S = 90.0
 NAME = "dagster"
 
@@ -31,26 +35,41 @@ def start_interface(home: Path) -> str:
     prepare_dagster()
     known = background.running(NAME, home=home)
     port = port_of(known.cmdline()) if known is not None else free_port(PORT)
-    background.start(NAME, command(port), home=home, environment={"PYTHONWARNINGS": "ignore"})
+    background.start(NAME, command(port), home=home, environment=WARNINGS_OFF)
     return f"http://{HOST}:{port}"
 
 
-def run_interface(port: int = PORT) -> int:
-    """Run the interface in front until Ctrl-C, and return its exit code."""
-    prepare_dagster()
-    process = subprocess.Popen(  # noqa: S603 (the command is ours)
-        command(free_port(port)),
-        env={**os.environ, "PYTHONWARNINGS": "ignore"},
-        start_new_session=True,
-        preexec_fn=background.listen_to_signals,  # noqa: PLW1509 (started from one thread)
-    )
+@contextmanager
+def database_up() -> Generator[str]:
+    """Start the embedded server where it is the one to use, yield the URL, and stop it if it was started for this."""
+    home = settings().home or postgres.default_home()
+    is_ours = settings().database_url is None and postgres.running(home) is None
+    url = open_url()
     try:
-        return process.wait()
-    except KeyboardInterrupt:
-        import psutil
+        prepare(url)
+        yield url
+    finally:
+        if is_ours:
+            postgres.stop(home)
 
-        background.end(psutil.Process(process.pid))
-        return 0
+
+def dagster_program(port: int) -> Program:
+    """Return Dagster's interface and daemon as a program to run in front, at `port` or another that is free."""
+    prepare_dagster()
+    found = free_port(port)
+    return Program("Dagster", command(found), f"http://{HOST}:{found}", "/server_info")
+
+
+def api_program(port: int) -> Program:
+    """Return the REST API as a program to run in front, at `port` or another that is free."""
+    found = free_port(port)
+    api = [sys.executable, "-m", "nous_online.cli", "api", "--port", str(found)]
+    return Program("API", api, f"http://{HOST}:{found}", "/health")
+
+
+def has_api() -> bool:
+    """Tell whether the extra `api` is installed."""
+    return find_spec("fastapi") is not None and find_spec("uvicorn") is not None
 
 
 def wait_for(address: str, *, home: Path) -> None:
@@ -76,6 +95,8 @@ def free_port(wanted: int) -> int:
     """Return `wanted` if it is free, else another one that is."""
     for port in (wanted, 0):
         with socket.socket() as candidate:
+            # what was just closed lingers for a minute, and is free all the same
+            candidate.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             try:
                 candidate.bind((HOST, port))
             except OSError:

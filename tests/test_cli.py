@@ -63,7 +63,7 @@ def test_learns_and_recalls(nous: Callable[..., Answer]):
     assert (learned.code, recalled.code) == (0, 0)
     assert learned.out.startswith("stored  The staging database runs [bold] Postgres")
     assert "The staging database runs [bold] Postgres" in recalled.out
-    assert learned.err == recalled.err == ""
+    assert (learned.err, recalled.err.startswith("say what was used: nous feedback ")) == ("", True)
 
 
 def test_prints_one_json_object_and_nothing_else(nous: Callable[..., Answer], tmp_path: Path):

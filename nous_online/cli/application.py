@@ -11,8 +11,9 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from nous_online.cli import censors, erasing, importing, memory, server, worker
+from nous_online.cli import censors, context, erasing, history, importing, mcp, memory, server, worker
 from nous_online.cli.output import INTERRUPTED, AgentOption, Invocation, JsonOption, show_error, show_json
+from nous_online.cli.streams import flushed, settle
 from nous_online.deadline import WORKERS
 from nous_online.errors import NousError
 
@@ -23,7 +24,11 @@ EXTRA_COMMANDS = {
     "undo": "Take back what a night changed",
     "report": "Tell what a night did and why",
     "purge": "Delete what the policy keeps no longer",
-    "dev": "Start the Dagster UI over your memories",
+    "policy": "Show or set what an agent's nights do",
+    "cost": "Tell what Claude cost",
+    "batches": "Show what is on its way to Claude",
+    "reembed": "Move memories to another embedding model",
+    "dev": "Run PostgreSQL, the Dagster UI and the REST API together",
     "demo": "Watch a night over a sample history",
 }
 NIGHTS = "pipelines"
@@ -112,11 +117,14 @@ def application() -> typer.Typer:
     )
     app.callback()(before_every_command)
     memory.register(app)
+    context.register(app)
+    history.register(app)
     importing.register(app)
     server.register(app)
     erasing.register(app)
     worker.register(app)
     censors.register(app)
+    mcp.register(app)
     register_extras(app, entry_points=entry_points(group=COMMANDS_GROUP))
     return app
 
@@ -170,10 +178,7 @@ def absent(name: str) -> Callable[[], None]:
 
 def main() -> None:
     """Run the command line of this process."""
-    for stream in (sys.stdout, sys.stderr):
-        reconfigure = getattr(stream, "reconfigure", None)
-        if reconfigure:
-            reconfigure(errors="backslashreplace")  # a memory may hold what the terminal can't show
+    settle()
     try:
         application()()
     except SystemExit as ended:
@@ -185,8 +190,7 @@ def main() -> None:
 
 def leave(code: str | int | None) -> None:
     """End the process with `code`, at once even where a deadline left late work behind."""
+    code = flushed(code)
     if isinstance(code, int) and WORKERS.is_any_busy():
-        sys.stdout.flush()
-        sys.stderr.flush()
         os._exit(code)
     sys.exit(code)

@@ -2,15 +2,32 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from nous_online.cli.input import said
 from nous_online.cli.output import AgentOption, JsonOption, escaped, show, show_json, show_note
 
 if TYPE_CHECKING:
     from nous_online.heart import Heart
     from nous_online.status import Waiting
+
+
+Level = Literal["full", "summary", "compressed", "index"]
+FrameOption = Annotated[str | None, typer.Option("--frame", help="The cognitive frame the agent is in, such as debug.")]
+UserOption = Annotated[str | None, typer.Option("--user", help="For whom; what is of other users stays out.")]
+ProjectOption = Annotated[str | None, typer.Option("--project", help="In which project.")]
+
+
+class Kind(StrEnum):
+    """The kinds of memory that can be recalled."""
+
+    FACT = "fact"
+    EPISODE = "episode"
+    PROCEDURE = "procedure"
+    CENSOR = "censor"
 
 
 def register(app: typer.Typer) -> None:
@@ -28,7 +45,12 @@ def opened(agent: str | None) -> Heart:
 
 
 def learn(  # noqa: PLR0913 (one parameter for each option)
-    text: Annotated[str, typer.Argument(metavar="TEXT", help="What is to be remembered: one statement.")],
+    text: Annotated[
+        str,
+        typer.Argument(
+            metavar="TEXT", help="What is to be remembered: one statement; `-` reads it from standard input."
+        ),
+    ],
     *,
     subject: Annotated[str | None, typer.Option(help="What it is about.")] = None,
     category: Annotated[str | None, typer.Option(help="Its category, such as preference.")] = None,
@@ -50,10 +72,12 @@ def learn(  # noqa: PLR0913 (one parameter for each option)
     [dim]$[/dim] nous learn "The staging database is Postgres 18" --subject staging --source "chat with Ada"
 
     [dim]$[/dim] nous learn "Deploys need two approvals" --frame decision --tag process --json
+
+    [dim]$[/dim] git log -1 --format=%B | nous learn - --source "git log"
     """
     with opened(agent) as heart:
         learned = heart.learn(
-            text, subject=subject, category=category, tags=tag, encoded_frame=frame, source=source,
+            said(text), subject=subject, category=category, tags=tag, encoded_frame=frame, source=source,
             confidence=confidence, learned_at=learned_at, idempotency_key=key,
         )  # fmt: skip
     if as_json:
@@ -63,12 +87,21 @@ def learn(  # noqa: PLR0913 (one parameter for each option)
     show(f"[dim]{learned.memory.id}  {escaped(learned.reason)}[/dim]")
 
 
-def recall(
-    query: Annotated[str, typer.Argument(metavar="QUERY", help="What to look for, as a question or in words.")],
+def recall(  # noqa: PLR0913 (one parameter for each option)
+    query: Annotated[
+        str,
+        typer.Argument(metavar="QUERY", help="What to look for, as a question or in words; `-` reads standard input."),
+    ],
     *,
     limit: Annotated[int, typer.Option(help="How many memories at most.")] = 10,
-    frame: Annotated[str | None, typer.Option(help="The cognitive frame the agent is in.")] = None,
+    kind: Annotated[
+        list[Kind] | None, typer.Option("--type", help="Look among these only; may be given several times.")
+    ] = None,
+    detail: Annotated[Level, typer.Option(help="How much of each is shown.")] = "full",
+    frame: FrameOption = None,
     as_of: Annotated[str | None, typer.Option(metavar="ISO-8601", help="What was believed at that moment.")] = None,
+    user: UserOption = None,
+    project: ProjectOption = None,
     agent: AgentOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -81,15 +114,20 @@ def recall(
     [dim]$[/dim] nous recall "who approves deploys" --as-of 2026-05-01T00:00:00Z --json
     """
     with opened(agent) as heart:
-        found = heart.recall(query, limit=limit, frame=frame, as_of=as_of)
+        found = heart.recall(
+            said(query), limit=limit, types=kind, detail=detail, frame=frame, as_of=as_of, user_id=user,
+            project_id=project,
+        )  # fmt: skip
     if as_json:
         show_json({"recall_id": found.id, "memories": [recalled_json(each) for each in found]})
         return
     if not found:
         show("nothing was found")
     for place, each in enumerate(found, start=1):
-        show(f"[bold]{place:>2}[/bold]  [cyan]{each.score:.3f}[/cyan]  {escaped(each.content)}")
+        show(f"[bold]{place:>2}[/bold]  [cyan]{each.score:.3f}[/cyan]  {escaped(each.text)}")
         show(f"            [dim]{each.id}  learned {each.memory.learned_at:%Y-%m-%d}[/dim]")
+    if found:
+        show_note(f"say what was used: nous feedback {found.id} --cite ID")
 
 
 def status(*, agent: AgentOption = None, as_json: JsonOption = False) -> None:

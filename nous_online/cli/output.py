@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from rich.console import Console, RenderableType
 
 INTERRUPTED = 130  # 128 + SIGINT, as shells report it
+PIPE_CLOSED = 141  # 128 + SIGPIPE
 
 
 @dataclass
@@ -68,12 +69,31 @@ def stderr() -> Console:
 
 def show(result: RenderableType) -> None:
     """Print a result for people: a text (with rich's markup) or a table."""
-    stdout().print(result, soft_wrap=isinstance(result, str))
+    with written():
+        stdout().print(result, soft_wrap=isinstance(result, str))
 
 
 def show_json(result: Any) -> None:
     """Print a result for machines."""
-    sys.stdout.write(json.dumps(result, default=plain, allow_nan=False) + "\n")
+    with written():
+        sys.stdout.write(json.dumps(result, default=plain, allow_nan=False) + "\n")
+
+
+@contextmanager
+def written() -> Generator[None]:
+    """End the command where its output can't be written, silently where whoever read it has left."""
+    try:
+        yield
+    except OSError as error:
+        raise typer.Exit(unwritten(error)) from error
+
+
+def unwritten(error: OSError) -> int:
+    """Say why a result can't be written, unless its reader has left, and return the exit code for it."""
+    if isinstance(error, BrokenPipeError):
+        return PIPE_CLOSED
+    show_error(f"the result can't be written ({error}); free some space, or send it elsewhere")
+    return 1
 
 
 def plain(value: object) -> Any:

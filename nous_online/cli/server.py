@@ -28,20 +28,29 @@ def up(*, as_json: JsonOption = False) -> None:
 
     [dim]$[/dim] NOUS_DATABASE_URL=postgresql://nous@db/nous nous up
     """
-    from psycopg.conninfo import conninfo_to_dict
-
     from nous_online.database import open_url, prepare
 
     with waiting("starting PostgreSQL …"):
         url = open_url()
         prepare(url)
-    address = conninfo_to_dict(url)
-    place = {name: str(address[name]) for name in ("host", "port", "dbname", "user") if address.get(name)}
+    place = place_of(url)
     if as_json:
         show_json({"is_ready": True, **place})
     else:
-        where = f"{place.get('host', 'localhost')}:{place.get('port', '5432')}/{place.get('dbname', '')}"
-        show(f"[green]ready[/green]  PostgreSQL at {escaped(where)}")
+        show(f"[green]ready[/green]  PostgreSQL at {escaped(told(place))}")
+
+
+def place_of(url: str) -> dict[str, str]:
+    """Return where a server is, its database and its user, without secrets."""
+    from psycopg.conninfo import conninfo_to_dict
+
+    address = conninfo_to_dict(url)
+    return {name: str(address[name]) for name in ("host", "port", "dbname", "user") if address.get(name)}
+
+
+def told(place: dict[str, str]) -> str:
+    """Return where a server is, for people."""
+    return f"{place.get('host', 'localhost')}:{place.get('port', '5432')}/{place.get('dbname', '')}"
 
 
 def down(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import re
 from collections.abc import Iterable
 
@@ -24,3 +25,7 @@ class InertConsole(Console):
         """Yield the segments of a renderable, without control characters but those the console itself put there."""
         for segment in super().render(renderable, options):
             yield segment if segment.control else Segment(inert(segment.text), segment.style)
+
+    def on_broken_pipe(self) -> None:
+        """Leave it to whoever prints that nobody reads any more."""
+        raise BrokenPipeError(errno.EPIPE, "nobody reads the output any more")

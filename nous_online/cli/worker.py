@@ -3,10 +3,6 @@
 from __future__ import annotations
 
 import signal
-import threading
-from collections.abc import Generator
-from contextlib import contextmanager
-from types import FrameType
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -22,6 +18,7 @@ from nous_online.cli.output import (
     show_json,
     show_note,
 )
+from nous_online.cli.stopping import Stop, stopping
 from nous_online.errors import NousError
 from nous_online.policy import WorkerPolicy
 
@@ -70,40 +67,6 @@ def worker(
     if stop.signal == signal.SIGINT:
         show_error("interrupted; nothing was left half-done")
         raise typer.Exit(INTERRUPTED)
-
-
-class Stop:
-    """Whether somebody asked to stop, and by which signal; whoever asks twice is heard at once."""
-
-    def __init__(self) -> None:
-        self.signal: int | None = None
-        self._asked = threading.Event()
-
-    def hear(self, number: int, _frame: FrameType | None) -> None:
-        """Remember that a signal came, and let the next one act as it always does."""
-        self.signal = number
-        self._asked.set()
-        signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
-
-    def is_asked(self) -> bool:
-        """Tell whether somebody asked to stop."""
-        return self._asked.is_set()
-
-    def rest(self, seconds: float) -> None:
-        """Wait, unless somebody asks to stop."""
-        self._asked.wait(seconds)
-
-
-@contextmanager
-def stopping() -> Generator[Stop]:
-    """Turn Ctrl-C and SIGTERM into a request that is heard between two steps."""
-    stop = Stop()
-    before = {number: signal.signal(number, stop.hear) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield stop
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 def looked(opened: Staff, *, only: str | None, stop: Stop, is_last: bool) -> Round:

@@ -1,0 +1,117 @@
+"""Commands about what happened to memories: history, and contradictions with their resolution."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+from uuid import UUID
+
+import typer
+
+from nous_online.cli.memory import opened
+from nous_online.cli.output import AgentOption, JsonOption, escaped, show, show_json, show_note
+
+if TYPE_CHECKING:
+    from nous_online.contradictions import Contradiction
+    from nous_online.heart import Heart
+
+PANEL = "Memories"
+Status = Literal["open", "resolved", "any"]
+Ruled = Literal["a_wins", "b_wins", "both_valid", "merged"]
+
+
+def register(app: typer.Typer) -> None:
+    """Add these commands."""
+    for command in (history, contradictions, resolve):
+        app.command(rich_help_panel=PANEL)(command)
+
+
+def history(
+    memory_id: Annotated[UUID, typer.Argument(metavar="ID", help="A memory, as `nous recall` names it.")],
+    *,
+    agent: AgentOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Tell what became of a memory: every change, the latest first, with who made it, when and why.
+
+    [bold]Examples[/bold]
+
+    [dim]$[/dim] nous history 01a202e5-e0bd-7d8c-b5bd-9313b051deb4
+
+    [dim]$[/dim] nous history $ID --json | jq '.events[0].before'
+    """
+    with opened(agent) as heart:
+        events = heart.history(memory_id)
+    if as_json:
+        show_json({"memory_id": memory_id, "events": events})
+        return
+    for event in events:
+        moved = event.to_state if event.from_state == event.to_state else f"{event.from_state} → {event.to_state}"
+        show(f"{event.effective_at:%Y-%m-%d %H:%M}  [bold]{escaped(event.action)}[/bold]  {escaped(moved)}")
+        by = f"the night of {event.night}" if event.night else event.actor
+        show(f"                  [dim]{escaped(by)}: {escaped(event.reason)}[/dim]")
+
+
+def contradictions(
+    *,
+    status: Annotated[Status, typer.Option(help="Those that are open, resolved, or any.")] = "open",
+    agent: AgentOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """List what the agent believes twice and otherwise; both sides are kept until somebody decides.
+
+    [bold]Examples[/bold]
+
+    [dim]$[/dim] nous contradictions
+
+    [dim]$[/dim] nous contradictions --status resolved --json
+    """
+    with opened(agent) as heart:
+        found = heart.contradictions(status=None if status == "any" else status)
+        told = [with_texts(heart, each) for each in found]
+    if as_json:
+        show_json({"contradictions": told})
+        return
+    for each in told:
+        show(f"[bold]{each['id']}[/bold]  {escaped(each['resolution'] or each['status'])}")
+        show(f"  a  {escaped(each['a'])}")
+        show(f"  b  {escaped(each['b'])}")
+    if not told:
+        show_note("nothing contradicts itself")
+    elif status == "open":
+        show_note("decide one: nous resolve ID a_wins|b_wins|both_valid --note WHY")
+
+
+def resolve(
+    contradiction_id: Annotated[
+        UUID, typer.Argument(metavar="ID", help="A contradiction, as `nous contradictions` names it.")
+    ],
+    resolution: Annotated[Ruled, typer.Argument(help="Who is right; `merged` needs --into.")],
+    *,
+    note: Annotated[str | None, typer.Option(help="Why; kept with it.")] = None,
+    into: Annotated[
+        UUID | None, typer.Option(metavar="ID", help="With `merged`: the fact that takes the place of both.")
+    ] = None,
+    agent: AgentOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Decide a contradiction. The loser is superseded and stays in the store.
+
+    [bold]Examples[/bold]
+
+    [dim]$[/dim] nous resolve $ID b_wins --note "the contract was renewed"
+
+    [dim]$[/dim] nous resolve $ID merged --into $FACT
+    """
+    with opened(agent) as heart:
+        resolved = heart.resolve_contradiction(contradiction_id, resolution, note=note, merged_into=into)
+    if as_json:
+        show_json(resolved)
+        return
+    show(f"[green]resolved[/green]  {resolved.resolution}  [dim]{resolved.id}[/dim]")
+
+
+def with_texts(heart: Heart, each: Contradiction) -> dict[str, Any]:
+    """Return a contradiction's columns, and under `a` and `b` what its two sides say."""
+    a, b = (heart.get(memory_id).content for memory_id in (each.memory_a, each.memory_b))
+    return {**asdict(each), "a": a, "b": b}
