@@ -23,6 +23,7 @@ from nous_online.verbs.prediction import PredictionVerbs
 from nous_online.verbs.procedures import ProcedureVerbs
 from nous_online.verbs.recalls import RecallVerbs
 from nous_online.verbs.sessions import SessionVerbs
+from nous_online.verbs.workflows import WorkflowVerbs
 from nous_online.worker import Background, Worked, has_work, work
 
 if TYPE_CHECKING:
@@ -37,6 +38,7 @@ class Heart(
     ContextVerbs,
     EpisodeVerbs,
     ProcedureVerbs,
+    WorkflowVerbs,
     CensorVerbs,
     SessionVerbs,
     DecisionVerbs,

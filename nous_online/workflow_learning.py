@@ -1,0 +1,131 @@
+"""Storing the workflows that the steps of closed episodes show, once each, with how their sessions went."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Literal
+from uuid import UUID
+
+from psycopg import Connection
+
+from nous_online import procedures, store
+from nous_online.agent import Agent
+from nous_online.changes import Cause, change_memory, get_memory, locked_memory, version_of
+from nous_online.deadline import Deadline
+from nous_online.domain import Procedure
+from nous_online.kinds import PROCEDURE
+from nous_online.policy import WorkflowPolicy
+from nous_online.procedure_details import ProcedureDetails, new_procedure, step_name
+from nous_online.statements import statements
+from nous_online.store import Request
+from nous_online.workflows import FoundWorkflow, Step, StepSequence, key_of_step, steps_in, workflows_in
+
+BLOCKS = statements("nous_online", "workflows.sql")
+POLICY = WorkflowPolicy()
+MOST_NAMESAKES = 50
+Action = Literal["stored", "known", "found"]
+
+
+@dataclass(frozen=True)
+class Whose:
+    """Whose sessions are looked at: steps of one user never make a workflow of another."""
+
+    user_id: str | None = None
+    project_id: str | None = None
+
+
+@dataclass(frozen=True)
+class LearnedWorkflow:
+    """A workflow that was found, what was done about it, and the procedure it is kept as (None where only shown)."""
+
+    action: Action
+    found: FoundWorkflow
+    procedure: Procedure | None
+
+
+def learn_workflows(agent: Agent, whose: Whose, deadline: Deadline, *, is_recorded: bool) -> list[LearnedWorkflow]:
+    """Return the workflows of the latest closed episodes; where `is_recorded`, each is stored or its counts brought up.
+
+    A workflow whose steps are known is that one. Each session counts once for it, however often it is looked at.
+    """
+    with agent.transaction(deadline) as connection:
+        sequences, trust = recorded(connection, agent.id, whose)
+        known = known_workflows(connection, agent.id, whose)
+    learned: list[LearnedWorkflow] = []
+    for found in workflows_in(sequences, POLICY):
+        procedure_id = known.get(tuple(map(key_of_step, found.steps)))
+        if not is_recorded:
+            learned.append(LearnedWorkflow("known" if procedure_id else "found", found, None))
+            continue
+        kept = procedure_id or stored(agent, found, whose, min(trust[each] for each in found.sessions), deadline)
+        with agent.transaction(deadline) as connection:
+            procedure = counted(connection, agent.id, kept, found)
+        learned.append(LearnedWorkflow("known" if procedure_id else "stored", found, procedure))
+    return learned
+
+
+def recorded(connection: Connection, agent_id: str, whose: Whose) -> tuple[list[StepSequence], dict[str, int]]:
+    """Return the steps of the latest closed episodes, and the trust each of them is given."""
+    asked = {"agent_id": agent_id, "limit": POLICY.most_episodes, **vars(whose)}
+    rows: Sequence[Any] = connection.execute(BLOCKS["recorded_steps"], asked).fetchall()
+    told = [
+        StepSequence(str(episode_id), steps_in("\n".join(lines)), title, outcome)
+        for episode_id, title, outcome, _, lines in reversed(rows)  # the oldest first: what was said last stands
+    ]
+    return told, {str(row[0]): row[3] for row in rows}
+
+
+def known_workflows(connection: Connection, agent_id: str, whose: Whose) -> dict[tuple[str, ...], UUID]:
+    """Return the workflows there are by the names of their steps, the oldest of each."""
+    rows: Sequence[Any] = connection.execute(BLOCKS["workflows_of"], {"agent_id": agent_id, **vars(whose)}).fetchall()
+    return {
+        tuple(key_of_step(Step(step_name(step))) for step in steps): procedure_id
+        for procedure_id, _, steps in reversed(rows)
+    }
+
+
+def stored(agent: Agent, found: FoundWorkflow, whose: Whose, trust: int, deadline: Deadline) -> UUID:
+    """Store a workflow under the first free of its names, and return its id."""
+    steps = [{"name": each.name, "detail": each.detail} if each.detail else each.name for each in found.steps]
+    details: ProcedureDetails = {
+        "kind": "workflow",
+        "steps": steps,
+        "source": f"{found.support} sessions",
+        "source_kind": "episode",
+        "trust": trust,
+        "user_id": whose.user_id,
+        "project_id": whose.project_id,
+    }
+    with agent.transaction(deadline) as connection:
+        name = free_name(connection, agent.id, found.name)
+    return procedures.keep(agent, new_procedure(name, details), deadline).id
+
+
+def free_name(connection: Connection, agent_id: str, name: str) -> str:
+    """Return a name no procedure has: the name, or the name with the first free number after it."""
+    names = [name, *(f"{name} {number}" for number in range(2, MOST_NAMESAKES))]
+    taken = {row[0] for row in connection.execute(BLOCKS["taken_names"], {"agent_id": agent_id, "names": names})}
+    return next((each for each in names if each not in taken), f"{name} {MOST_NAMESAKES}")
+
+
+def counted(connection: Connection, agent_id: str, procedure_id: UUID, found: FoundWorkflow) -> Procedure:
+    """Count the sessions of a workflow that were not counted for it yet, by their outcomes."""
+    known = locked_memory(connection, agent_id, PROCEDURE, procedure_id)
+    judged = dict.fromkeys(found.successes, "success") | dict.fromkeys(found.failures, "failure")
+    keys = {f"workflow {procedure_id} {session}": outcome for session, outcome in judged.items()}
+    before = store.find_requests(connection, agent_id, list(keys))
+    fresh = {key: outcome for key, outcome in keys.items() if key not in before}
+    if not fresh:
+        return known
+    requests = [Request(key, outcome, procedure_id, outcome) for key, outcome in fresh.items()]
+    store.store_requests(connection, agent_id, "learn_workflows", requests)
+    outcomes = list(fresh.values())
+    values = {
+        "success_count": known.success_count + outcomes.count("success"),
+        "failure_count": known.failure_count + outcomes.count("failure"),
+    }
+    cause = Cause("agent", "counted", f"{len(fresh)} sessions followed its steps", effective_at=datetime.now(UTC))
+    change_memory(connection, agent_id, version_of(PROCEDURE, known), values, cause=cause)
+    return get_memory(connection, agent_id, PROCEDURE, procedure_id)
