@@ -14,6 +14,8 @@ from nous_online.policy import MAX_RECALL_LIMIT
 
 SHOWN_CHARACTERS = 40
 MAX_NAMES = 100
+ADMINISTRATOR = "*"
+"""What keys of the HTTP interface say instead of an agent when they are good for all."""
 
 
 def checked_text(name: str, value: object, *, max_bytes: int) -> str:
@@ -138,8 +140,10 @@ def checked_choice(name: str, value: object, choices: Sequence[str]) -> str:
 
 
 def checked_agent(value: object) -> str:
-    """Return an agent id: a short name that is not empty."""
+    """Return an agent id: a short name that is not empty, and not `*`, which stands for all in the keys of the API."""
     text = checked_optional("agent_id", value, max_characters=100)
     if text is None:
         raise InvalidInput("agent_id is empty; name the agent this memory belongs to")
+    if text == ADMINISTRATOR:
+        raise InvalidInput(f"agent_id {text!r} is nobody's name: it stands for administrators; name one agent")
     return text

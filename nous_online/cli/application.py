@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from nous_online.cli import censors, context, erasing, history, importing, mcp, memory, server, worker
+from nous_online.cli import api, censors, context, erasing, history, importing, mcp, memory, server, worker
 from nous_online.cli.output import INTERRUPTED, AgentOption, Invocation, JsonOption, show_error, show_json
 from nous_online.cli.streams import flushed, settle
 from nous_online.deadline import WORKERS
@@ -124,6 +124,7 @@ def application() -> typer.Typer:
     erasing.register(app)
     worker.register(app)
     censors.register(app)
+    api.register(app)
     mcp.register(app)
     register_extras(app, entry_points=entry_points(group=COMMANDS_GROUP))
     return app

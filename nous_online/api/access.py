@@ -1,0 +1,197 @@
+"""Who calls, for which agent, and until when: settled before anything else is done."""
+
+from __future__ import annotations
+
+import re
+import threading
+import time
+from collections import OrderedDict
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import Annotated
+
+from fastapi import Depends, Header, Request
+from starlette.concurrency import run_in_threadpool
+
+from nous_online.api import keys
+from nous_online.api.hearts import Hearts
+from nous_online.api.limits import Limit
+from nous_online.api.problems import FORBIDDEN, INVALID, KEY_REFUSED, Failure
+from nous_online.errors import DeadlineExceeded
+from nous_online.heart import Heart
+from nous_online.policy import ApiPolicy
+from nous_online.settings import settings
+from nous_online.validation import ADMINISTRATOR
+
+AGENT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@:/+-]{0,99}", re.ASCII)
+AGENT_HEADER, DEADLINE_HEADER = "X-Nous-Agent", "X-Nous-Deadline"
+MOST_REMEMBERED = 10_000
+DEADLINE_S = min(settings().deadline_s, ApiPolicy.longest_deadline_s)
+REFUSED_KEY = "send a valid key as `Authorization: Bearer nous_…`; `nous key create` makes one"
+
+DeadlineHeader = Annotated[
+    float,
+    Header(
+        alias=DEADLINE_HEADER,
+        gt=0,
+        le=ApiPolicy.longest_deadline_s,
+        allow_inf_nan=False,
+        description="Seconds after which the call ends with an answer or a problem, whatever happens.",
+    ),
+]
+
+
+@dataclass(frozen=True)
+class Caller:
+    """Who calls: an agent, or an administrator, and under which name calls are counted."""
+
+    agent_id: str
+    counted_as: str
+
+    @property
+    def is_admin(self) -> bool:
+        """Whether it may act for any agent."""
+        return self.agent_id == ADMINISTRATOR
+
+
+@dataclass(frozen=True)
+class Call:
+    """One call of an agent: its heart, and the moment by which it ends."""
+
+    heart: Heart
+    ends_at: float
+
+    def left(self) -> float:
+        """Return the seconds left for a verb; raise `DeadlineExceeded` when there are none."""
+        return seconds_until(self.ends_at)
+
+
+class Door:
+    """Lets callers in: looks their keys up, remembers the good ones for a moment, and counts calls."""
+
+    def __init__(self, hearts: Hearts, *, requires_keys: bool, policy: ApiPolicy) -> None:
+        self.hearts = hearts
+        self.policy = policy
+        self.requires_keys = requires_keys
+        self._calls = Limit(policy.calls_per_minute)
+        self._strangers = Limit(policy.strangers_per_minute)
+        self._good: OrderedDict[bytes, tuple[Caller, float]] = OrderedDict()
+        self._lock = threading.Lock()
+
+    async def let_in(self, request: Request, *, ends_at: float) -> Caller:
+        """Return who calls; raise `Failure` 401 for a key that is missing, wrong, expired or revoked, and 429."""
+        if not self.requires_keys:
+            caller = Caller(ADMINISTRATOR, address_of(request))
+        else:
+            text = bearer_of(request)
+            caller = self._remembered(text) or await run_in_threadpool(self._looked_up, request, text, ends_at)
+        self._calls.count(caller.counted_as)
+        return caller
+
+    def _remembered(self, text: str) -> Caller | None:
+        with self._lock:
+            caller, until = self._good.get(digest(text), (None, 0.0))
+        return caller if until > time.monotonic() else None
+
+    def _looked_up(self, request: Request, text: str, ends_at: float) -> Caller:
+        """Look a key up under the rights of the agent it names; what is no key is looked up too, to take as long."""
+        address = address_of(request)
+        self._strangers.check(address)
+        parsed = keys.parsed(text)
+        key = parsed or keys.DECOY
+        database = self.hearts.database(seconds=seconds_until(ends_at))
+        with database.transaction(key.agent_id, timeout_s=seconds_until(ends_at)) as connection:
+            is_good = keys.is_good(connection, key)
+        if parsed is None or not is_good:
+            self._strangers.count(address)
+            raise Failure(KEY_REFUSED, REFUSED_KEY)
+        caller = Caller(key.agent_id, f"{key.agent_id}/{key.id}")
+        with self._lock:
+            self._good[digest(text)] = (caller, time.monotonic() + self.policy.key_memory_s)
+            while len(self._good) > MOST_REMEMBERED:
+                self._good.popitem(last=False)
+        return caller
+
+
+def digest(text: str) -> bytes:
+    """Return under what a key is remembered: nobody finds keys in a memory dump."""
+    return sha256(text.encode("utf-8", "surrogateescape")).digest()
+
+
+def address_of(request: Request) -> str:
+    """Return where a call comes from."""
+    return request.client.host if request.client else "unknown"
+
+
+def bearer_of(request: Request) -> str:
+    """Return the key a request carries; nothing where it carries none."""
+    scheme, _, text = request.headers.get("authorization", "").partition(" ")
+    return text.strip() if scheme.lower() == "bearer" else ""
+
+
+def seconds_until(moment: float) -> float:
+    """Return the seconds until a moment of the monotonic clock; raise `DeadlineExceeded` when it is over."""
+    left = moment - time.monotonic()
+    if left <= 0:
+        raise DeadlineExceeded("the call took longer than its deadline and was ended; try again")
+    return left
+
+
+def agent_of(request: Request, caller: Caller) -> str:
+    """Return for which agent a call is; raise `Failure` where the key may not act for the one that is named."""
+    named = request.headers.get(AGENT_HEADER)
+    if named is not None and not AGENT.fullmatch(named):
+        raise Failure(INVALID, f"{AGENT_HEADER} must match {AGENT.pattern}; a key of its own can name any other agent")
+    if caller.is_admin:
+        return named or settings().agent
+    if named not in (None, caller.agent_id):
+        raise Failure(FORBIDDEN, f"the key is another agent's than {named!r}; use that agent's, or an administrator's")
+    return caller.agent_id
+
+
+def door_of(request: Request) -> Door:
+    """Return the door of the application that serves a request."""
+    return request.app.state.door
+
+
+async def heart_call(request: Request, deadline_s: DeadlineHeader = DEADLINE_S) -> Call:
+    """Let a caller in and return the heart of its agent, opened if need be."""
+    door, ends_at = door_of(request), request.state.arrived_at + deadline_s
+    agent_id = agent_of(request, await door.let_in(request, ends_at=ends_at))
+    heart = door.hearts.known(agent_id)
+    if heart is None:
+        heart = await run_in_threadpool(door.hearts.of, agent_id, seconds=seconds_until(ends_at))
+    return Call(heart, ends_at)
+
+
+@dataclass(frozen=True)
+class NightCall:
+    """One call about nights: whom it may be about, None for all agents, and how long it may take."""
+
+    agent_id: str | None
+    is_admin: bool
+    seconds: float
+
+
+async def night_call(request: Request) -> NightCall:
+    """Let a caller in that asks about nights: an agent about its own, an administrator about all or the one named."""
+    door = door_of(request)
+    ends_at = request.state.arrived_at + door.policy.night_deadline_s
+    caller = await door.let_in(request, ends_at=ends_at)
+    is_for_all = caller.is_admin and AGENT_HEADER not in request.headers
+    agent_id = None if is_for_all else agent_of(request, caller)
+    return NightCall(agent_id, caller.is_admin, seconds_until(ends_at))
+
+
+HeartCall = Annotated[Call, Depends(heart_call)]
+AnyNightCall = Annotated[NightCall, Depends(night_call)]
+IdempotencyKey = Annotated[
+    str | None,
+    Header(
+        alias="Idempotency-Key",
+        min_length=1,
+        max_length=200,
+        pattern=r"^[!-~]+$",
+        description="A retry with the same key and content returns the first answer and changes nothing.",
+    ),
+]

@@ -1,0 +1,76 @@
+"""The application: everything put together, for a server or for a test."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+
+from fastapi import FastAPI
+from fastapi.exceptions import RequestValidationError
+from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
+
+from nous_online.api import contract, problems
+from nous_online.api.access import Door
+from nous_online.api.consolidation import Consolidator, installed_consolidator
+from nous_online.api.gate import Gate
+from nous_online.api.hearts import Hearts
+from nous_online.api.metrics import Metrics
+from nous_online.api.readiness import Readiness
+from nous_online.api.routes import (
+    censors,
+    context,
+    contradictions,
+    episodes,
+    facts,
+    health,
+    nights,
+    procedures,
+    sessions,
+)
+from nous_online.errors import NousError
+from nous_online.policy import ApiPolicy
+
+AREAS = (health, facts, context, episodes, procedures, censors, sessions, contradictions, nights)
+
+
+@dataclass(frozen=True)
+class Access:
+    """Who is let in: with keys or without, by which names the server goes, and how much at once."""
+
+    requires_keys: bool = True
+    hosts: frozenset[str] | None = None
+    """Names a Host header may give; None lets any pass."""
+    policy: ApiPolicy = field(default_factory=ApiPolicy)
+
+
+def application(
+    hearts: Hearts | None = None, *, access: Access | None = None, consolidator: Consolidator | None = None
+) -> FastAPI:
+    """Return the HTTP interface over these hearts; without any, over the database and embedder of the environment.
+
+    `consolidator` runs nights; unless given, it is the one an installed extra brings. Nothing is opened before the
+    first call, so that an interface whose database is away comes up and says so.
+    """
+    hearts, access = hearts or Hearts(), access or Access()
+
+    @asynccontextmanager
+    async def lifespan(_: FastAPI) -> AsyncGenerator[None]:
+        yield
+        await run_in_threadpool(hearts.close)
+
+    app = FastAPI(title=contract.TITLE, version=contract.version(), lifespan=lifespan, redoc_url=None)
+    app.state.door = Door(hearts, requires_keys=access.requires_keys, policy=access.policy)
+    app.state.metrics = Metrics(open_hearts=lambda: len(hearts))
+    app.state.readiness = Readiness(hearts, policy=access.policy)
+    app.state.consolidator = consolidator or installed_consolidator()
+    for area in AREAS:
+        app.include_router(area.router)
+    app.add_exception_handler(NousError, problems.on_error)
+    app.add_exception_handler(problems.Failure, problems.on_failure)
+    app.add_exception_handler(RequestValidationError, problems.on_invalid)
+    app.add_exception_handler(HTTPException, problems.on_http_error)
+    app.add_middleware(Gate, hosts=access.hosts, policy=access.policy, metrics=app.state.metrics)
+    contract.describe(app, requires_keys=access.requires_keys)
+    return app

@@ -1,0 +1,62 @@
+"""The seam to the night: who runs it is found through an entry point, so that nothing here needs the pipeline."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import date
+from importlib.metadata import entry_points
+from typing import Any, Literal, Protocol
+
+CONSOLIDATORS_GROUP = "nous.consolidators"
+RunState = Literal["running", "succeeded", "failed"]
+
+
+@dataclass(frozen=True)
+class PlannedNight:
+    """What a dry run came to: counts of the very plan the night would apply."""
+
+    night: date
+    plan_hash: str
+    counts: Mapping[str, int]
+    is_success: bool
+    failures: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class NightRun:
+    """A night under way in the background, or over."""
+
+    run: str
+    night: date
+    state: RunState
+    interface: str
+    """Where the Dagster interface shows runs, when it is up."""
+    counts: Mapping[str, int] | None = None
+    failures: tuple[str, ...] = ()
+
+
+class Consolidator(Protocol):
+    """Plans and runs nights over one database."""
+
+    def plan(self, url: str, *, night: date | None, agent_id: str | None, seconds: float) -> PlannedNight:
+        """Return what a night would do, changing nothing."""
+        ...
+
+    def start(self, url: str, *, night: date | None, agent_id: str | None) -> NightRun:
+        """Start a night in the background."""
+        ...
+
+    def state(self, run: str) -> NightRun:
+        """Return how a night started here stands; raise `NotFound` for one that was not."""
+        ...
+
+    def report(self, url: str, *, night: date | None, agent_id: str | None, seconds: float) -> Mapping[str, Any]:
+        """Return the report of a night, of all agents or of one alone; raise `NotFound` when it did not run."""
+        ...
+
+
+def installed_consolidator() -> Consolidator | None:
+    """Return who runs nights here; None without the extra that brings it along."""
+    points = [*entry_points(group=CONSOLIDATORS_GROUP)]
+    return points[0].load()() if points else None

@@ -1,0 +1,77 @@
+"""Whether calls can be served now: asked of the database and the embedder themselves."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from nous_online.api.hearts import Hearts
+from nous_online.database import as_owner
+from nous_online.deadline import within
+from nous_online.errors import NousError, Unavailable, Unsupported
+from nous_online.migrations import is_current
+from nous_online.policy import ApiPolicy
+
+LOOK_S = 3.0
+
+
+@dataclass(frozen=True)
+class Look:
+    """One look: at what, whether it is in order, and what was found or is to be done."""
+
+    name: str
+    is_ok: bool
+    message: str
+
+
+class Readiness:
+    """Looks at everything a call needs; an answer stands for a moment."""
+
+    def __init__(self, hearts: Hearts, *, policy: ApiPolicy) -> None:
+        self._hearts = hearts
+        self._memory_s = policy.ready_memory_s
+        self._lock = threading.Lock()
+        self._found: tuple[Look, ...] = ()
+        self._looked_at = -float("inf")
+
+    def looked(self) -> tuple[Look, ...]:
+        """Return what the last look found, looking anew when that is over."""
+        with self._lock:
+            if time.monotonic() - self._looked_at > self._memory_s:
+                self._found = tuple(self._look(name, look) for name, look in self._looks().items())
+                self._looked_at = time.monotonic()
+            return self._found
+
+    def _looks(self) -> dict[str, Callable[[], str]]:
+        return {"database": self._database, "schema": self._schema, "embedder": self._embedder}
+
+    def _look(self, name: str, look: Callable[[], str]) -> Look:
+        try:
+            return Look(name, is_ok=True, message=look())
+        except NousError as error:
+            return Look(name, is_ok=False, message=str(error))
+
+    def _database(self) -> str:
+        """Take a connection as calls do, and have it answer."""
+        with self._hearts.database(seconds=LOOK_S).transaction(timeout_s=LOOK_S):
+            return "answers"
+
+    def _schema(self) -> str:
+        """Compare the migrations in the database with those of this version."""
+        with as_owner(self._hearts.database(seconds=LOOK_S).url, seconds=LOOK_S) as connection:
+            if not is_current(connection):
+                raise Unsupported("the schema is not the one of this version; run `nous up`, or start the newer one")
+        return "current"
+
+    def _embedder(self) -> str:
+        """Have a word embedded."""
+        embedder = self._hearts.embedder
+        try:
+            within(LOOK_S, lambda: embedder.embed_query("memory"), name="embedder")
+        except NousError:
+            raise
+        except Exception as error:  # an embedder may be anybody's code
+            raise Unavailable(f"the embedder failed: {error!r}; mend it") from error
+        return f"{embedder.space.id} answers"

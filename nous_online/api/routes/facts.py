@@ -1,0 +1,169 @@
+"""Learning facts, recalling memories, and saying what of them was used."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Literal
+from uuid import UUID
+
+from fastapi import APIRouter
+from pydantic import ConfigDict, Field
+
+from nous_online.api.access import HeartCall, IdempotencyKey
+from nous_online.api.fields import (
+    PROJECT_NEEDS_ID,
+    SENDABLE,
+    WHOLE,
+    Body,
+    Id,
+    Ids,
+    Line,
+    Moment,
+    Name,
+    Origin,
+    Share,
+    Tags,
+    Text,
+    counted,
+    text_of,
+)
+from nous_online.domain import Learned
+from nous_online.errors import Conflict, InvalidInput, NotFound
+from nous_online.policy import MAX_CONTEXT_BYTES, MAX_RECALL_LIMIT
+from nous_online.ranking import ScoreParts
+from nous_online.recall import Detail, Found
+from nous_online.recalling import Recall
+
+router = APIRouter(tags=["memories"])
+Kind = Literal["fact", "episode", "procedure", "censor"]
+
+
+class FactBody(Origin):
+    """A fact to be learned."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            **PROJECT_NEEDS_ID,
+            "example": {
+                "content": "Deploys go through blue/green since May",
+                "subject": "deploys",
+                "tags": ["process"],
+                "encoded_frame": "decision",
+                "source": "chat with Ada",
+            },
+        }
+    )
+
+    content: Text = Field(description="One statement.")
+    subject: Line | None = Field(default=None, max_length=500, description="What it is about.")
+    category: Name | None = None
+    tags: Tags | None = None
+    context: Annotated[str, text_of(MAX_CONTEXT_BYTES), SENDABLE] | None = Field(
+        default=None, description="What was said around it: helps to find it, is never shown as its content."
+    )
+    confidence: Share = 1.0
+    valid_from: Moment | None = None
+    valid_to: Moment | None = Field(default=None, description="Not before `valid_from`.")
+    source_episode_id: Id | None = Field(default=None, description="The episode it was drawn from.")
+    source_decision_id: Id | None = None
+
+
+class RecallBody(Body):
+    """A question to the memory."""
+
+    model_config = ConfigDict(
+        json_schema_extra={"example": {"query": "how do we deploy?", "limit": 5, "frame": "decision"}}
+    )
+
+    query: Text
+    types: Annotated[list[Kind], Field(min_length=1, max_length=4)] | None = Field(
+        default=None, description="Kinds of memory to look among; all, unless named."
+    )
+    limit: Annotated[int, WHOLE, counted(1, MAX_RECALL_LIMIT)] = 10
+    detail: Detail = Field(default="full", description="How much of each memory `text` holds.")
+    frame: Name | None = Field(default=None, description="The cognitive frame the agent is in.")
+    active_censors: Tags | None = None
+    as_of: Moment | None = Field(default=None, description="Ask for what was believed at that moment.")
+    session_id: Name | None = None
+    user_id: Name | None = None
+    project_id: Name | None = None
+
+
+class FeedbackBody(Body):
+    """What of a recall, or of a context, was used and what was of no use."""
+
+    model_config = ConfigDict(
+        json_schema_extra={"example": {"cited": ["0199ab3e-6f52-7c1e-9d53-2f4f5a9b7c11"], "ignored": []}}
+    )
+
+    cited: Ids = Field(default=[], description="Memories that were used: they rise, and no night may lose them.")
+    ignored: Ids = Field(default=[], description="Memories that were of no use.")
+
+
+@dataclass(frozen=True)
+class Remembered:
+    """One answer of a recall: the text to show, why it stands where it stands, and the whole memory."""
+
+    id: UUID
+    kind: str
+    text: str
+    score: float
+    parts: ScoreParts
+    memory: Found
+
+
+@dataclass(frozen=True)
+class RecallAnswer:
+    """The answers of a recall, best first."""
+
+    recall_id: UUID
+    """Takes the feedback."""
+    memories: list[Remembered]
+
+
+@dataclass(frozen=True)
+class FeedbackAnswer:
+    """How much of the feedback was news."""
+
+    cited: int
+    ignored: int
+
+
+@router.post("/facts", operation_id="learn", summary="Learn a fact")
+def learn(body: FactBody, call: HeartCall, idempotency_key: IdempotencyKey = None) -> Learned:
+    """Learn one fact: confirm the one that says the same, supersede the one it updates, or store it."""
+    check_order(body)
+    return call.heart.learn(
+        body.content, deadline_s=call.left(), idempotency_key=idempotency_key, **body.told("content")
+    )
+
+
+def check_order(body: FactBody) -> None:
+    """Raise `Conflict` for a fact that would end before it began."""
+    if body.valid_from and body.valid_to and body.valid_to < body.valid_from:
+        raise Conflict(f"valid_to {body.valid_to.isoformat()} lies before valid_from {body.valid_from.isoformat()}")
+
+
+@router.post("/recall", operation_id="recall", summary="Recall memories")
+def recall(body: RecallBody, call: HeartCall) -> RecallAnswer:
+    """Return what answers a question best, best first, with the parts of each score, and remember that it was asked."""
+    return shown(call.heart.recall(body.query, deadline_s=call.left(), **body.told("query")))
+
+
+def shown(found: Recall) -> RecallAnswer:
+    """Return a recall as it is sent."""
+    memories = [Remembered(each.id, each.memory.kind, each.text, each.score, each.parts, each.memory) for each in found]
+    return RecallAnswer(found.id, memories)
+
+
+@router.post("/recalls/{recall_id}/feedback", operation_id="give_feedback", summary="Say what was used")
+def give_feedback(recall_id: UUID, body: FeedbackBody, call: HeartCall) -> FeedbackAnswer:
+    """Say which answers of a recall, or lines of a context, were used, and which were of no use.
+
+    Saying it twice counts once. What the recall did not return is not found.
+    """
+    try:
+        ignored = call.heart.ignore(recall_id, body.ignored, deadline_s=call.left())
+        return FeedbackAnswer(call.heart.cite(recall_id, body.cited, deadline_s=call.left()), ignored)
+    except InvalidInput as error:
+        raise NotFound(str(error)) from error

@@ -1,0 +1,182 @@
+"""Commands about the HTTP interface: api, and the keys that open it."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from nous_online.cli.output import AgentOption, JsonOption, escaped, show, show_json, show_note
+from nous_online.policy import ApiPolicy
+
+if TYPE_CHECKING:
+    from psycopg import Connection
+
+    from nous_online.api.keys import KeyRecord
+
+HOST, PORT = "127.0.0.1", 8420
+PANEL = "Doors (need the extra `api`)"
+AdminOption = Annotated[
+    bool, typer.Option("--admin", help="An administrator's: good for every agent, and for nights.", metavar="")
+]
+key = typer.Typer(name="key", help="The keys that open the REST API.", no_args_is_help=True)
+
+
+def register(app: typer.Typer) -> None:
+    """Add these commands."""
+    app.command("api", rich_help_panel=PANEL)(api)
+    app.add_typer(key, rich_help_panel=PANEL)
+
+
+def api(
+    *,
+    host: Annotated[str, typer.Option(help="The address to listen at.")] = HOST,
+    port: Annotated[int, typer.Option(min=1, max=65535, help="Where.")] = PORT,
+    no_keys: Annotated[
+        bool, typer.Option("--no-keys", help="Let every program of this machine in; on loopback only.", metavar="")
+    ] = False,
+    name: Annotated[
+        list[str] | None, typer.Option("--name", help="A name the server goes by, besides those of this machine.")
+    ] = None,
+    rate: Annotated[int, typer.Option(min=1, help="Calls a key may make in a minute.")] = ApiPolicy.calls_per_minute,
+) -> None:
+    """Serve the REST API until Ctrl-C: http://127.0.0.1:8420, described at /openapi.json and /docs.
+
+    Callers need a key, made with `nous key create`. Calls under way are finished before it ends.
+
+    [bold]Examples[/bold]
+
+    [dim]$[/dim] nous api --no-keys
+
+    [dim]$[/dim] nous api --host 0.0.0.0 --name memory.example.org
+    """
+    from nous_online.api.serving import access_at, serve
+
+    policy = ApiPolicy(calls_per_minute=rate)
+    access = access_at(host, requires_keys=not no_keys, names=name or (), policy=policy)
+    if no_keys:
+        show_note("without keys: every program of this machine may read and change every agent's memory")
+    serve(access, host=host, port=port)
+
+
+@key.command("create")
+def create(
+    *,
+    name: Annotated[str, typer.Option(help="What it is for, such as the name of a machine.")] = "",
+    expires: Annotated[str | None, typer.Option(metavar="ISO-8601", help="Until when; for good by default.")] = None,
+    admin: AdminOption = False,
+    agent: AgentOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Make a key for an agent and show it, this once: only a hash of it is kept.
+
+    [bold]Examples[/bold]
+
+    [dim]$[/dim] nous key create --agent aria --name laptop
+
+    [dim]$[/dim] nous key create --admin --expires 2027-01-01T00:00:00Z --json | jq -r .key
+    """
+    from nous_online.api import keys
+
+    new = keys.drawn(holder(agent, is_admin=admin))
+    with keyring(new.agent_id) as connection:
+        record = keys.store(connection, new, name=name, expires_at=expires)
+    if as_json:
+        show_json({"key": new.text, **vars(record)})
+        return
+    show(escaped(new.text))
+    show_note(f"{whose(record)}; it is shown this once, and sent as `Authorization: Bearer {new.text[:10]}…`")
+
+
+@key.command("list")
+def list_all(*, admin: AdminOption = False, agent: AgentOption = None, as_json: JsonOption = False) -> None:
+    """List the keys of an agent, the oldest first; their secrets are known to nobody but their owners.
+
+    [bold]Examples[/bold]
+
+    [dim]$[/dim] nous key list --agent aria
+
+    [dim]$[/dim] nous key list --admin --json
+    """
+    from rich.table import Table
+
+    from nous_online.api import keys
+
+    wanted = holder(agent, is_admin=admin)
+    with keyring(wanted) as connection:
+        found = keys.listed(connection, wanted)
+    if as_json:
+        show_json({"keys": found})
+        return
+    if not found:
+        show_note("no keys yet; make one: nous key create")
+        return
+    table = Table("id", "name", "made", "good until", box=None, header_style="bold")
+    for each in found:
+        table.add_row(each.id, escaped(each.name), f"{each.created_at:%Y-%m-%d}", until(each))
+    show(table)
+
+
+@key.command("revoke")
+def revoke(
+    key_id: Annotated[str, typer.Argument(metavar="ID", help="Which key, as `nous key list` names it.")],
+    *,
+    admin: AdminOption = False,
+    agent: AgentOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Make a key worthless for good; a server that used it just now notices within five seconds.
+
+    [bold]Examples[/bold]
+
+    [dim]$[/dim] nous key revoke 4f3d51d0a2b7 --agent aria
+    """
+    from nous_online.api import keys
+
+    wanted = holder(agent, is_admin=admin)
+    with keyring(wanted) as connection:
+        record = keys.revoke(connection, wanted, key_id)
+    if as_json:
+        show_json(record)
+    else:
+        show(f"[green]revoked[/green]  {escaped(record.id)} {escaped(record.name)}")
+
+
+def holder(agent: str | None, *, is_admin: bool) -> str:
+    """Return whose keys are meant; raise `InvalidInput` for an agent's and an administrator's at once."""
+    from nous_online.errors import InvalidInput
+    from nous_online.settings import settings
+    from nous_online.validation import ADMINISTRATOR, checked_agent
+
+    if is_admin and agent:
+        raise InvalidInput(f"say either --admin, for every agent, or --agent {agent}")
+    return ADMINISTRATOR if is_admin else checked_agent(agent or settings().agent)
+
+
+@contextmanager
+def keyring(agent_id: str) -> Generator[Connection]:
+    """Yield a connection that sees the keys of one holder."""
+    from nous_online.database import Database, open_url
+
+    database = Database(open_url())
+    try:
+        with database.transaction(agent_id) as connection:
+            yield connection
+    finally:
+        database.close()
+
+
+def whose(record: KeyRecord) -> str:
+    """Return in words what a key opens."""
+    from nous_online.validation import ADMINISTRATOR
+
+    return "an administrator's key" if record.agent_id == ADMINISTRATOR else f"a key of agent {record.agent_id!r}"
+
+
+def until(record: KeyRecord) -> str:
+    """Return in words until when a key is good."""
+    if record.revoked_at is not None:
+        return f"revoked {record.revoked_at:%Y-%m-%d}"
+    return "for good" if record.expires_at is None else f"{record.expires_at:%Y-%m-%d %H:%M}"

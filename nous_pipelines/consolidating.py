@@ -1,0 +1,185 @@
+"""Nights for the HTTP interface: each runs as a program of its own, so that the interface stays small and quick."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import subprocess
+import sys
+import threading
+from collections.abc import Mapping
+from datetime import UTC, date, datetime
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from nous_online import background
+from nous_online.api.consolidation import NightRun, PlannedNight, RunState
+from nous_online.errors import (
+    Conflict,
+    DeadlineExceeded,
+    InvalidInput,
+    NotFound,
+    NousError,
+    Refused,
+    Unavailable,
+    Unsupported,
+)
+from nous_pipelines.instance import home_folder
+from nous_pipelines.interface import HOST, NAME, PORT, port_of
+from nous_pipelines.nights import FIRST_NIGHT, last_night
+
+PREFIX = "night-"
+KINDS: Mapping[str, type[NousError]] = {
+    kind.__name__: kind for kind in (InvalidInput, NotFound, Conflict, Refused, Unsupported)
+}
+"""What a night's program may tell of that a caller would do something about."""
+LAST_WORDS = 300
+"""Characters of what a program said last, where it ended without a result."""
+
+
+class NightPrograms:
+    """Runs nights with `nous night`; what they print is kept beside other programs of the background."""
+
+    def plan(self, url: str, *, night: date | None, agent_id: str | None, seconds: float) -> PlannedNight:
+        """Return what a night would do; raise `Conflict` for one that can't be run, and what `nous night` raises."""
+        found = printed(command_of("night", runnable(night), agent_id, "--dry-run"), url, seconds=seconds)
+        outcome: Mapping[str, Any] = found["nights"][0]
+        return PlannedNight(
+            night=date.fromisoformat(outcome["night"]),
+            plan_hash=outcome["plan_hash"] or "",
+            counts=outcome["counts"] or {},
+            is_success=outcome["is_success"],
+            failures=tuple(outcome["failures"]),
+        )
+
+    def start(self, url: str, *, night: date | None, agent_id: str | None) -> NightRun:
+        """Start a night in the background; raise `Conflict` for one that can't be run, or while another is."""
+        wanted, home = runnable(night), home_folder()
+        under_way = [name for name in names(home) if background.running(name, home=home)]
+        if under_way:
+            raise Conflict(f"run {under_way[0].removeprefix(PREFIX)} is under way; wait for it to end")
+        run = secrets.token_hex(6)
+        launch(f"{PREFIX}{run}", command_of("night", wanted, agent_id), url, home=home)
+        return NightRun(run, wanted, "running", interface_address(home))
+
+    def state(self, run: str) -> NightRun:
+        """Return how a night started here stands; raise `NotFound` for one that was not."""
+        home = home_folder()
+        log = home / "background" / f"{PREFIX}{run}.log"
+        if not log.exists():
+            raise NotFound(f"no run {run!r} was started here; POST /consolidate starts one")
+        process = background.running(f"{PREFIX}{run}", home=home)
+        night = night_in(process.cmdline()) if process is not None else None
+        if night is not None:
+            return NightRun(run, night, "running", interface_address(home))
+        return ended(run, log.read_text("utf-8", "replace"), interface_address(home))
+
+    def report(self, url: str, *, night: date | None, agent_id: str | None, seconds: float) -> Mapping[str, Any]:
+        """Return the report of a night, as `nous report --json` tells it."""
+        wanted = night or last_night(datetime.now(UTC))
+        if not FIRST_NIGHT <= wanted <= datetime.now(UTC).date():
+            raise NotFound(f"night {wanted} has not run here; POST /consolidate runs a night")
+        return printed(command_of("report", wanted, agent_id), url, seconds=seconds)
+
+
+def runnable(night: date | None) -> date:
+    """Return the night to be run; raise `Conflict` for one before the first, or that has not begun."""
+    now = datetime.now(UTC)
+    wanted = night or last_night(now)
+    if not FIRST_NIGHT <= wanted <= now.date():
+        raise Conflict(f"night {wanted} can't be run: the first one is {FIRST_NIGHT}, the latest {now.date()}")
+    return wanted
+
+
+def command_of(verb: str, night: date, agent_id: str | None, *options: str) -> list[str]:
+    """Return how a night's program is started."""
+    whose = [] if agent_id is None else [f"--agent={agent_id}"]
+    return [sys.executable, "-m", "nous_online.cli", verb, "--json", "--date", night.isoformat(), *whose, *options]
+
+
+def environment(url: str) -> dict[str, str]:
+    """Return the environment of a program that works on the same database."""
+    return {**os.environ, "NOUS_DATABASE_URL": url, "PYTHONWARNINGS": "ignore"}
+
+
+def printed(command: list[str], url: str, *, seconds: float) -> Mapping[str, Any]:
+    """Return the JSON object a program printed, or raise the error it told."""
+    try:
+        ended = subprocess.run(  # noqa: S603 (the command is ours)
+            command, env=environment(url), capture_output=True, text=True, timeout=seconds, check=False
+        )
+    except subprocess.TimeoutExpired as error:
+        raise DeadlineExceeded(f"the night was not done within {seconds:.0f} s and was ended; try again") from error
+    found = last_object(ended.stdout)
+    if found is None:
+        raise Unavailable(f"the night ended without a result: {ended.stderr.strip()[-LAST_WORDS:]}")
+    if "error" in found:
+        raise told_error(found["error"])
+    return found
+
+
+def told_error(told: Mapping[str, str]) -> NousError:
+    """Return the error a program of ours told, of the same kind."""
+    return KINDS.get(told["kind"], Unavailable)(told["message"])
+
+
+def last_object(text: str) -> Mapping[str, Any] | None:
+    """Return the last line of a text that is a JSON object, None when there is none."""
+    for line in reversed(text.splitlines()):
+        if line.startswith("{"):
+            try:
+                return json.loads(line)
+            except ValueError:
+                continue
+    return None
+
+
+def launch(name: str, command: list[str], url: str, *, home: Path) -> None:
+    """Start a program that outlives this one, recorded so that `nous down` ends it.
+
+    Raises `Unavailable` when the home can't be written to.
+    """
+    folder = home / "background"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with (folder / f"{name}.log").open("ab") as log:
+            process = subprocess.Popen(  # noqa: S603 (the command is ours)
+                command, env=environment(url), stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
+            )
+        record = {"pid": process.pid, "created": psutil.Process(process.pid).create_time(), "command": command}
+        (folder / f"{name}.json").write_text(json.dumps(record), "utf-8")
+    except OSError as error:
+        raise Unavailable(f"{folder} can't be written to ({error}); see NOUS_HOME") from error
+    threading.Thread(target=process.wait, name=name, daemon=True).start()  # else it would stay a zombie
+
+
+def names(home: Path) -> list[str]:
+    """Return the names of the nights that were started here."""
+    return sorted(path.stem for path in (home / "background").glob(f"{PREFIX}*.json"))
+
+
+def night_in(command: list[str]) -> date | None:
+    """Return the night a program was started for."""
+    after = command[command.index("--date") + 1 :] if "--date" in command else []
+    return date.fromisoformat(after[0]) if after else None
+
+
+def ended(run: str, text: str, interface: str) -> NightRun:
+    """Return how a night ended, from what its program printed."""
+    found = last_object(text)
+    if found is None or "nights" not in found:
+        said = found["error"]["message"] if found else text.strip()[-LAST_WORDS:] or "it said nothing"
+        return NightRun(run, last_night(datetime.now(UTC)), "failed", interface, failures=(str(said),))
+    outcome: Mapping[str, Any] = found["nights"][0]
+    state: RunState = "succeeded" if outcome["is_success"] else "failed"
+    night = date.fromisoformat(outcome["night"])
+    return NightRun(run, night, state, interface, outcome["counts"], tuple(outcome["failures"]))
+
+
+def interface_address(home: Path) -> str:
+    """Return where the Dagster interface shows runs, when it is up."""
+    known = background.running(NAME, home=home)
+    return f"http://{HOST}:{PORT if known is None else port_of(known.cmdline())}/runs"
