@@ -203,8 +203,8 @@ def text_to_embed(title: str | None, summary: str | None, detail: str | None) ->
 
 
 def content_hash(new: NewEpisode) -> str:
-    """Return the SHA-256 of what was told."""
-    return hash_of(new.title, new.detail)
+    """Return the SHA-256 of what was told; the title of a conversation may still change and says nothing."""
+    return hash_of(None if new.session_id else new.title, new.detail)
 
 
 def hash_of(title: str | None, detail: str | None) -> str:

@@ -112,7 +112,7 @@ def test_an_empty_file_imports_nothing(heart: Heart, tmp_path: Path):
 
 @pytest.mark.parametrize("name", ["missing.jsonl", "."])
 def test_says_which_file_it_cannot_read(heart: Heart, tmp_path: Path, name: str):
-    with pytest.raises(InvalidInput, match=r"can't read .* name a JSONL file"):
+    with pytest.raises(InvalidInput, match=r"can't read .* name a file to import"):
         import_file(heart, tmp_path / name)
 
 

@@ -1,9 +1,10 @@
-"""Commands that bring histories in and take them out: import."""
+"""Commands that bring histories in and take them out: import, export."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -21,9 +22,10 @@ from nous_online.cli.output import (
     show_note,
     stderr,
 )
+from nous_online.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from nous_online.imports.importing import ImportReport, Progress
+    from nous_online.imports.reports import ImportReport, Progress
 
 SHOWN_BAD_LINES = 20
 
@@ -33,30 +35,44 @@ def register(app: typer.Typer) -> None:
     app.command("import", rich_help_panel="Memories")(import_history)
 
 
-def import_history(
-    file: Annotated[
-        Path, typer.Argument(metavar="FILE", help="A JSONL file: one fact, dialogue, episode or recall a line.")
-    ],
+def import_history(  # noqa: PLR0913 (one parameter for each option)
+    files: Annotated[list[Path], typer.Argument(metavar="FILE…", help="Files to import, or folders of them.")],
     *,
-    source: Annotated[str | None, typer.Option(help="The name of this history; the file's by default.")] = None,
+    format: Annotated[  # noqa: A002 (what users call it)
+        str, typer.Option("--format", help="auto, jsonl, claude-code, chatgpt, mem0, markdown or nous.")
+    ] = "auto",
+    source: Annotated[
+        str | None, typer.Option(help="The name of this history; the format's, or a JSONL file's, by default.")
+    ] = None,
+    since: Annotated[
+        str | None, typer.Option(metavar="ISO-8601", help="Leave out what was said before this day or moment.")
+    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Count what would be imported; store nothing.")] = False,
     agent: AgentOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Import a history; run it again after an interruption and it continues.
 
-    Bad lines are reported by number and the others kept. The exit code is 1 when nothing in the file was good.
-    The format: docs/import.md.
+    Reads JSONL, transcripts of Claude Code, exports of ChatGPT and mem0, and folders of Markdown, each told from its
+    content. What is bad is reported by its place and the rest kept. The exit code is 1 when nothing in it was good.
+    The formats: docs/import.md.
 
     [bold]Examples[/bold]
 
     [dim]$[/dim] nous import history.jsonl --agent aria
 
-    [dim]$[/dim] nous import exports/2026-05.jsonl --source may --json
-    """
-    from nous_online.imports.importing import import_file
+    [dim]$[/dim] nous import ~/.claude/projects --since 2026-01-01 --dry-run
 
-    with opened(agent) as heart, progress_bar(file) as on_progress:
-        report = import_file(heart, file, source=source, on_progress=on_progress)
+    [dim]$[/dim] nous import chatgpt-export.zip && nous night --backfill
+    """
+    from nous_online.imports import importing
+
+    check_names(format, files)
+    choice = importing.Choice(since=moment(since), is_dry_run=dry_run)
+    with opened(agent) as heart, progress_bar(files) as on_progress:
+        report = importing.import_history(
+            heart, files, format=format, source=source, choice=choice, on_progress=on_progress
+        )
     if as_json:
         show_json(report)
     else:
@@ -65,8 +81,26 @@ def import_history(
         raise typer.Exit(1)
 
 
+def check_names(format: str, files: Sequence[Path]) -> None:  # noqa: A002 (what users call it)
+    """Raise `InvalidInput` for a format nobody knows, or a file that is not there."""
+    from nous_online.imports.formats import NAMES
+
+    if format not in NAMES:
+        raise InvalidInput(f"--format {format!r} is not known; choose one of {', '.join(NAMES)}")
+    for file in files:
+        if not file.exists():
+            raise InvalidInput(f"can't read {file}: there is no such file; name files or folders to import")
+
+
+def moment(text: str | None) -> datetime | None:
+    """Return the moment an option names, a day from its beginning in UTC; raise `InvalidInput` for anything else."""
+    from nous_online.imports.records import imported_moment
+
+    return imported_moment("--since", text)
+
+
 @contextmanager
-def progress_bar(file: Path) -> Generator[Callable[[Progress], None]]:
+def progress_bar(files: Sequence[Path]) -> Generator[Callable[[Progress], None]]:
     """Show how far an import has come, on a terminal; say so when it is interrupted."""
     from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
     from rich.progress import Progress as Bar
@@ -75,16 +109,17 @@ def progress_bar(file: Path) -> Generator[Callable[[Progress], None]]:
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
-        TextColumn("{task.fields[lines]:,} lines"),
+        TextColumn("{task.fields[stored]:,} memories"),
         TimeRemainingColumn(),
     )
     last: list[Progress] = []
     with Bar(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
-        task = bar.add_task(escaped(file.name), total=None, lines=0)
+        task = bar.add_task(escaped(files[0].name if len(files) == 1 else f"{len(files)} files"), total=None, stored=0)
 
         def advance(progress: Progress) -> None:
             last[:] = [progress]
-            bar.update(task, total=progress.total_bytes, completed=progress.bytes_read, lines=progress.lines)
+            stored = progress.stored + progress.already_known
+            bar.update(task, total=progress.total_bytes, completed=progress.bytes_read, stored=stored)
 
         try:
             yield advance
@@ -104,12 +139,14 @@ def show_report(report: ImportReport) -> None:
         "already known": report.already_known,
     }
     said = ", ".join(f"{count:,} {name}" for name, count in counts.items() if count) or "nothing new"
-    show(f"[green]imported[/green]  {said}, from {report.lines:,} lines")
+    read = f"{report.lines:,} lines" if report.files == 1 else f"{report.lines:,} lines of {report.files:,} files"
+    verb = "[yellow]would import[/yellow]" if report.is_dry_run else "[green]imported[/green]"
+    show(f"{verb}  {said}, from {read}")
     for reason, count in report.skipped:
-        show_note(f"{reason}: {count:,}")
+        show_note(f"left out, {reason}: {count:,}")
     if report.ignored_fields:
         show_note(f"ignored fields: {', '.join(report.ignored_fields)}")
     for note in report.bad[:SHOWN_BAD_LINES]:
-        show_error(f"line {note.number}: {note.message}")
+        show_error(f"{note.place}: {note.message}")
     if report.bad_count > SHOWN_BAD_LINES:
         show_error(f"{report.bad_count - SHOWN_BAD_LINES:,} more bad lines; --json lists up to {len(report.bad):,}")

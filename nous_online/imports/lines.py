@@ -34,7 +34,7 @@ def opened(path: Path) -> Generator[BinaryIO]:
     try:
         file = path.open("rb")
     except OSError as error:
-        raise InvalidInput(f"can't read {path}: {error.strerror}; name a JSONL file") from error
+        raise InvalidInput(f"can't read {path}: {error.strerror}; name a file to import") from error
     with file:
         yield file
 
@@ -71,11 +71,21 @@ class Occurrences:
         self._connection = connection
         connection.execute(SQL["create_seen"])
 
-    def name(self, text: bytes) -> str:
-        """Return the name of the next occurrence of a line; the same file yields the same names every time."""
-        digest = sha256(text)
-        (times,) = self._connection.execute(SQL["count_line"], [digest.digest()[:16]]).fetchone()
-        return f"{digest.hexdigest()[:32]}:{times}"
+    def name(self, text: bytes, *, within: str = "") -> str:
+        """Return the name of the next occurrence of a line; the same file yields the same names every time.
+
+        Occurrences count within one source: what stands in another changes no name.
+        """
+        times = self._count(text, within)
+        return f"{sha256(text).hexdigest()[:32]}:{times}"
+
+    def is_new(self, text: bytes, *, within: str) -> bool:
+        """Tell whether a text is met for the first time within one source."""
+        return self._count(text, within) == 1
+
+    def _count(self, text: bytes, within: str) -> int:
+        digest = sha256(within.encode() + b"\n" + text).digest()
+        return self._connection.execute(SQL["count_line"], [digest[:16]]).fetchone()[0]
 
 
 @contextmanager

@@ -1,0 +1,39 @@
+"""What of a history is never taken in: what looks as if it held a password, key, token or number of a card."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator
+
+from nous_online.writing.credentials import holds_credential
+
+HIDDEN_FACTS = "facts that look as if they hold a credential"
+HIDDEN_LINES = "lines that look as if they hold a credential"
+LEFT_OUT_LINE = "[a line was left out: it looks as if it holds a credential]"
+KEY_BEGINS, KEY_ENDS = "-----BEGIN", "-----END"
+MAY_HOLD_ONE = re.compile(
+    r"\d|pass|pwd|kennwort|contrase|senha|пароль|密码|パスワード|\bpin|code|phrase|words|key|secret|token|cred|bearer|otp|cvv|cvc"
+    r"|ssn|-----|\blog|\bsign|basic",
+    re.IGNORECASE,
+)
+"""Lines without any of these are not looked at more closely; half of all lines of a transcript are such."""
+
+
+def without_credentials(lines: Iterable[str], left_out: Counter[str]) -> Iterator[str]:
+    """Yield lines, with a mark for each that looks as if it holds a credential, or for a whole block of a key."""
+    is_in_key = False
+    for line in lines:
+        if is_in_key:
+            is_in_key = KEY_ENDS not in line
+        elif looks_secret(line):
+            left_out[HIDDEN_LINES] += 1
+            is_in_key = KEY_BEGINS in line and KEY_ENDS not in line
+            yield LEFT_OUT_LINE
+        else:
+            yield line
+
+
+def looks_secret(text: str) -> bool:
+    """Tell whether a text looks as if it holds a credential."""
+    return bool(MAY_HOLD_ONE.search(text)) and holds_credential(text)

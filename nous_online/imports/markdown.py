@@ -1,0 +1,206 @@
+"""Notes in Markdown to facts: each list item and paragraph is one, the heading above it its subject."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from nous_online.errors import InvalidInput
+from nous_online.imports.dialogues import MAX_STATEMENT_CHARACTERS, parts
+from nous_online.imports.hiding import HIDDEN_FACTS, looks_secret
+from nous_online.imports.items import Item, Reading
+from nous_online.imports.lines import MAX_LINE_BYTES, opened
+from nous_online.imports.records import Record, in_utc, read_moment
+
+DATES = ("updated", "updated_at", "modified", "last_modified", "date", "created", "created_at")
+HEADING = re.compile(r"(#{1,6})\s+(.*?)\s*#*\s*$")
+BULLET = re.compile(r"(\s*)(?:[-*+]|\d{1,4}[.)])\s+(?:\[(?P<box>[ xX])\]\s+)?(?P<text>.*)")
+FENCE = re.compile(r"\s{0,12}(`{3,}|~{3,})")
+RULE = re.compile(r"\s{0,3}(?:[-*_]\s*){3,}$|\s*\|?[\s:|-]*-[\s:|-]*\|[\s:|-]*$")
+ENTRY = re.compile(r"([A-Za-z][\w -]{0,50}):\s*(.*)")
+WIKI_LINK = re.compile(r"!?\[\[([^\]|#]{0,200})(?:#[^\]|]{0,200})?(?:\|([^\]]{1,200}))?\]\]")
+LINK = re.compile(r"!?\[([^\]]{0,500})\]\([^)\s]{0,2000}(?:\s+\"[^\"]{0,200}\")?\)")
+COMMENT = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
+TAG = re.compile(r"(?<![\w#/&])#([A-Za-z][\w/-]{0,60})")
+EMPHASIS = re.compile(r"(\*\*|__|\*)(?=\S)(.{1,500}?)(?<=\S)\1(?!\w)")
+DATED_NAME = re.compile(r"(?<!\d)(\d{4})-(\d\d)-(\d\d)(?!\d)")
+SHORTEST = 3
+"""Characters; less is a mark and no statement."""
+CODE = "blocks of code (a note about it is kept, the code is not)"
+
+
+@dataclass(frozen=True)
+class Note:
+    """A statement of a page: where it stands, its subject, and the headings and the item it stands under."""
+
+    line: int
+    text: str
+    headings: tuple[str, ...] = ()
+    under: str | None = None
+    tags: tuple[str, ...] = ()
+
+
+@dataclass
+class Page:
+    """A page as it is read: what is said at its top, the headings and items one is under, and what is not ended yet."""
+
+    front: Mapping[str, list[str]]
+    headings: list[tuple[int, str]] = field(default_factory=list[tuple[int, str]])
+    items: list[tuple[int, str]] = field(default_factory=list[tuple[int, str]])
+    open: Note | None = None
+    code_blocks: int = 0
+
+    def begin(self, line: int, text: str, *, under: str | None = None, tags: tuple[str, ...] = ()) -> None:
+        """Begin a statement."""
+        self.open = Note(line, text, tuple(title for _, title in self.headings), under, tags)
+
+    def ended(self) -> Iterator[Note]:
+        """Yield the statement that was begun, if there is one."""
+        if self.open and len(self.open.text) >= SHORTEST:
+            yield self.open
+        self.open = None
+
+
+def items_of_page(path: Path, reading: Reading) -> Iterator[Item]:
+    """Yield the statements of a page as facts, dated by its top, its name or when it was last written."""
+    with opened(path) as file:
+        content = file.read(MAX_LINE_BYTES + 1)
+    if len(content) > MAX_LINE_BYTES:
+        yield Item(1, len(content), problem=f"the page is longer than {MAX_LINE_BYTES:,} bytes; split it")
+        return
+    try:
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        yield Item(1, len(content), problem=f"byte {error.start + 1} is not UTF-8; convert the page to UTF-8")
+        return
+    page = Page(split_front(text)[0])
+    said_at = page_moment(page.front, path)
+    for note in notes_of(text, page):
+        yield from note_items(note, page, path, said_at=said_at, end=len(content), reading=reading)
+    yield Item(text.count("\n") + 1, len(content), left_out={CODE: page.code_blocks} if page.code_blocks else {})
+
+
+def note_items(note: Note, page: Page, path: Path, *, said_at: datetime, end: int, reading: Reading) -> Iterator[Item]:
+    """Yield a statement as a fact, a long one in parts; none that looks as if it held a credential."""
+    if looks_secret(note.text):
+        yield Item(note.line, end, left_out={HIDDEN_FACTS: 1})
+        return
+    for part in parts(note.text, max_characters=MAX_STATEMENT_CHARACTERS):
+        tags = dict.fromkeys((*page.front.get("tags", ()), *note.tags, *TAG.findall(note.text)))
+        fields: dict[str, Any] = {
+            "content": part,
+            "subject": subject_of(note, path)[:500],
+            "context": " > ".join((path.stem, *note.headings, *filter(None, [note.under])))[:MAX_STATEMENT_CHARACTERS],
+            "tags": [tag.strip("#")[:100] for tag in tags if tag.strip("#")],
+            "source": path.name[:500],
+            "learned_at": said_at.isoformat(),
+        }
+        digest = sha256(f"{fields['subject']}\n{part}".encode()).hexdigest()[:32]
+        name = reading.seen.name(f"{path.name}:{digest}".encode(), within="markdown")
+        yield Item(note.line, end, Record("fact", None, None, fields), name, part.encode())
+
+
+def subject_of(note: Note, path: Path) -> str:
+    """Return what a statement is about: the heading above it, or else the page."""
+    return note.headings[-1] if note.headings else path.stem
+
+
+def notes_of(text: str, page: Page) -> Iterator[Note]:
+    """Yield the statements of a page; code is passed over, a table is told row by row."""
+    page.front, start = split_front(text)
+    fence = ""
+    body = COMMENT.sub(lambda found: "\n" * found[0].count("\n"), text)
+    for number, line in enumerate(body.splitlines()[start:], start=start + 1):
+        marks = FENCE.match(line)
+        if fence or marks:
+            yield from page.ended()
+            page.code_blocks += not fence
+            is_end = bool(fence and marks and marks[1].startswith(fence) and not line.strip(" `~"))
+            fence = "" if is_end else fence or (marks[1] if marks else "")
+        else:
+            yield from read_line(line, number, page)
+    yield from page.ended()
+
+
+def read_line(line: str, number: int, page: Page) -> Iterator[Note]:
+    """Yield the statement a line ends, and take in what it begins or goes on with."""
+    if not line.strip() or RULE.match(line):
+        yield from page.ended()
+    elif heading := HEADING.match(line):
+        yield from page.ended()
+        level = len(heading[1])
+        page.headings = [each for each in page.headings if each[0] < level]
+        page.headings += [(level, cleaned(heading[2]))] if cleaned(heading[2]) else []
+        page.items = []
+    elif bullet := BULLET.match(line):
+        yield from page.ended()
+        begin_item(bullet, number, page)
+    elif page.open and not line.lstrip().startswith("|"):
+        page.open = replace(page.open, text=f"{page.open.text} {cleaned(line)}".strip())
+    else:
+        yield from page.ended()
+        page.items = page.items if line.startswith((" ", "\t")) else []
+        page.begin(number, cleaned(line.replace("|", " ") if line.lstrip().startswith("|") else line))
+
+
+def begin_item(bullet: re.Match[str], number: int, page: Page) -> None:
+    """Begin an item of a list, under the item it is indented below."""
+    depth, text = len(bullet[1].expandtabs(4)), cleaned(bullet["text"])
+    page.items = [each for each in page.items if each[0] < depth]
+    tags = ({" ": "open"}.get(bullet["box"], "done"),) if bullet["box"] else ()
+    page.begin(number, text, under=page.items[-1][1] if page.items else None, tags=tags)
+    page.items.append((depth, text))
+
+
+def cleaned(text: str) -> str:
+    """Return a line without its marks: links as their words, no emphasis, no quotation marks before it."""
+    plain = WIKI_LINK.sub(lambda found: found[2] or found[1], text.strip().lstrip(">").strip())
+    return EMPHASIS.sub(r"\2", LINK.sub(r"\1", plain)).strip()
+
+
+def split_front(text: str) -> tuple[dict[str, list[str]], int]:
+    """Return what stands at the top of a page between lines of `---`, and how many lines that took."""
+    lines = text.splitlines()
+    if not lines or lines[0].strip() != "---":
+        return {}, 0
+    end = next((number for number, line in enumerate(lines[1:], start=1) if line.strip() in ("---", "...")), None)
+    if end is None:
+        return {}, 0
+    front: dict[str, list[str]] = {}
+    name = ""
+    for line in lines[1:end]:
+        if entry := ENTRY.match(line):
+            name = entry[1].strip().casefold()
+            front[name] = values_in(entry[2])
+        elif line.strip().startswith("- ") and name:
+            front[name] += values_in(line.strip()[2:])
+    return front, end + 1
+
+
+def values_in(text: str) -> list[str]:
+    """Return the value of an entry at the top of a page, or those of a list in brackets."""
+    inner = text.strip()
+    listed = inner[1:-1].split(",") if inner.startswith("[") and inner.endswith("]") else [inner]
+    return [value for value in (each.strip().strip("\"'") for each in listed) if value]
+
+
+def page_moment(front: Mapping[str, list[str]], path: Path) -> datetime:
+    """Return when a page was written: as its top or its name says, or else when the file was changed last."""
+    for name in DATES:
+        found = read_moment(front[name][0]) if front.get(name) else None
+        if found:
+            return found
+    for year, month, day in DATED_NAME.findall(path.stem):
+        try:
+            return datetime(int(year), int(month), int(day), tzinfo=UTC)
+        except ValueError:
+            continue
+    try:
+        return in_utc(datetime.fromtimestamp(path.stat().st_mtime, UTC))
+    except OSError as error:
+        raise InvalidInput(f"can't read {path}: {error.strerror}; name a page of Markdown") from error
