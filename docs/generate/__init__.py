@@ -1,1 +1,1 @@
-"""The pages of docs/reference/, written from the code they are about."""
+"""What is generated under docs/: the reference, from the code it is about, and drawings."""

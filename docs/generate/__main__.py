@@ -1,4 +1,4 @@
-"""`python -m docs.generate`: write the pages of docs/reference/ anew."""
+"""`python -m docs.generate`: write what is generated under docs/ anew."""
 
 from __future__ import annotations
 
@@ -6,4 +6,4 @@ import sys
 
 from docs.generate.pages import write_pages
 
-sys.stdout.write("".join(f"wrote {path}\n" for path in write_pages()) or "docs/reference is current\n")
+sys.stdout.write("".join(f"wrote {path}\n" for path in write_pages()) or "what is generated under docs/ is current\n")

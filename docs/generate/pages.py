@@ -1,23 +1,32 @@
-"""Which pages are generated, whether they are current, and writing them."""
+"""Which pages and pictures are generated, and writing them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
 
+from docs.generate.command_line import command_line_page
+from docs.generate.pictures import ageing, cosines, forgetting, verdicts
 from docs.generate.python import python_page
 
-FOLDER = Path(__file__).parent.parent / "reference"
-PAGES: dict[str, Callable[[], str]] = {"python.md": python_page}
-"""Each page of the reference, with the function that returns its text."""
+DOCS = Path(__file__).parent.parent
+PAGES: dict[str, Callable[[], str]] = {
+    "images/ageing.svg": ageing,
+    "images/cosines.svg": cosines,
+    "images/forgetting.svg": forgetting,
+    "images/verdicts.svg": verdicts,
+    "reference/cli.md": command_line_page,
+    "reference/python.md": python_page,
+}
+"""Each generated file under docs/, with the function that returns its text."""
 
 
-def write_pages(folder: Path = FOLDER) -> list[Path]:
-    """Write every page, and return those whose text changed."""
-    folder.mkdir(exist_ok=True)
+def write_pages(docs: Path = DOCS) -> list[Path]:
+    """Write every one of them, and return those whose text changed."""
     changed: list[Path] = []
     for name, text_of in PAGES.items():
-        path, text = folder / name, text_of()
+        path, text = docs / name, text_of()
+        path.parent.mkdir(parents=True, exist_ok=True)
         if not path.exists() or path.read_text("utf-8") != text:
             path.write_text(text, "utf-8")
             changed.append(path)
