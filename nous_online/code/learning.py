@@ -1,0 +1,101 @@
+"""Learning the patterns of source files: read, mined together, and stored as procedures once each."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from nous_online.code.languages import language_of
+from nous_online.code.patterns import NewPattern, patterns_in
+from nous_online.code.shapes import shape_of
+from nous_online.code.skipping import FOREIGN, LARGEST
+from nous_online.domain import Procedure
+from nous_online.errors import InvalidInput, Refused
+from nous_online.heart import Heart
+
+MOST_FILES = 5_000
+"""Files read at once; about 20 ms each."""
+
+
+@dataclass(frozen=True)
+class LearnedPatterns:
+    """What reading some source led to; `skipped` says of each file that was passed over why."""
+
+    patterns: tuple[NewPattern, ...]
+    procedures: tuple[Procedure, ...]
+    refused: Mapping[str, str]
+    """Patterns that could not be stored, by their names, and why."""
+    files_read: int
+    skipped: Mapping[str, str]
+
+
+def learn_patterns(
+    heart: Heart, paths: Iterable[Path | str], *, project_id: str | None = None, is_recorded: bool = True
+) -> LearnedPatterns:
+    """Store the code patterns of files and of the files under folders, and return them.
+
+    A pattern seen again is the same procedure: where it was seen is brought up to date, nothing is stored twice. With
+    `is_recorded=False` nothing is written. Raises `InvalidInput` for a path that is not there or more than 5,000
+    files, and `Unsupported` where the extra `code` is not installed.
+    """
+    files = [shape_of(shown, read) for shown, read in sources(paths)]
+    patterns = patterns_in([each for each in files if each.skipped is None])
+    stored: list[Procedure] = []
+    refused: dict[str, str] = {}
+    for each in patterns if is_recorded else ():
+        try:
+            stored.append(store_pattern(heart, each, project_id=project_id))
+        except Refused as error:
+            refused[each.name] = str(error)
+    skipped = {each.path: each.skipped for each in files if each.skipped is not None}
+    return LearnedPatterns(tuple(patterns), tuple(stored), refused, len(files) - len(skipped), skipped)
+
+
+def store_pattern(heart: Heart, new: NewPattern, *, project_id: str | None) -> Procedure:
+    """Store one pattern under its name, with where it was seen."""
+    return heart.store_procedure(
+        new.name,
+        kind="pattern",
+        domain=new.language,
+        template=new.template,
+        trigger=new.trigger,
+        hint=new.hint,
+        implementation_notes=[f"seen {new.count} times, such as {', '.join(new.examples)}"],
+        tags=["code", new.language],
+        source=f"source in {new.module or 'the project'}",
+        source_kind="tool",
+        project_id=project_id,
+    )
+
+
+def sources(paths: Iterable[Path | str]) -> Iterator[tuple[str, bytes]]:
+    """Yield the files of some paths, each once, by the names they are shown under, with what they hold."""
+    found = sorted({file for path in paths for file in files_under(Path(path))})
+    if len(found) > MOST_FILES:
+        raise InvalidInput(f"{len(found):,} files are more than {MOST_FILES:,} at once; name folders inside them")
+    here = Path.cwd()
+    for file in found:
+        shown = file.relative_to(here) if file.is_relative_to(here) else file
+        yield shown.as_posix(), beginning(file)
+
+
+def beginning(file: Path) -> bytes:
+    """Return what a file holds, of a larger one than is ever read just enough to tell."""
+    with file.open("rb") as stream:
+        return stream.read(LARGEST + 1)
+
+
+def files_under(path: Path) -> Sequence[Path]:
+    """Return a file, or the files under a folder that are written in a known language; links are not followed."""
+    if path.is_file():
+        return [path.resolve()]
+    if not path.is_dir():
+        raise InvalidInput(f"{path} is neither a file nor a folder; name source files, or folders that hold some")
+    found: list[Path] = []
+    for folder, folders, names in os.walk(path.resolve()):
+        folders[:] = sorted(name for name in folders if name not in FOREIGN and not name.startswith("."))
+        files = (Path(folder, name) for name in sorted(names) if language_of(name))
+        found.extend(file for file in files if not file.is_symlink())
+    return found
