@@ -25,7 +25,8 @@ def cost(
     first: Annotated[str | None, typer.Option("--from", metavar="YYYY-MM-DD", help="From this night on …")] = None,
     last: Annotated[str | None, typer.Option("--to", metavar="YYYY-MM-DD", help="… up to this one.")] = None,
     by: Annotated[
-        list[Dimension] | None, typer.Option(help="Sum over everything but this; may be given more than once.")
+        list[Dimension] | None,
+        typer.Option(metavar="|".join(Dimension), help="Sum over everything but this; may be given more than once."),
     ] = None,
     agent: AgentOption = None,
     as_json: JsonOption = False,

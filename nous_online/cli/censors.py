@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from nous_online.cli.memory import opened
+from nous_online.cli.input import said
+from nous_online.cli.memory import FrameOption, ProjectOption, UserOption, opened
 from nous_online.cli.output import AgentOption, JsonOption, escaped, show, show_json, show_note
 
 if TYPE_CHECKING:
@@ -14,10 +15,8 @@ if TYPE_CHECKING:
 
     from nous_online.domain import Censor
 
+Severity = Literal["warn", "block", "absolute"]
 COLOURS = {"warn": "yellow", "block": "red", "absolute": "bold red"}
-UserOption = Annotated[str | None, typer.Option("--user", help="For whom; censors of other users stay silent.")]
-ProjectOption = Annotated[str | None, typer.Option("--project", help="In which project.")]
-
 censor = typer.Typer(name="censor", help="What the agent was taught to beware of.", no_args_is_help=True)
 
 
@@ -28,9 +27,14 @@ def register(app: typer.Typer) -> None:
 
 
 def check(  # noqa: PLR0913 (one parameter for each option)
-    action: Annotated[str, typer.Argument(metavar="ACTION", help="What is about to be done: a command, or in words.")],
+    action: Annotated[
+        str,
+        typer.Argument(
+            metavar="ACTION", help="What is about to be done: a command, or in words; `-` reads standard input."
+        ),
+    ],
     *,
-    frame: Annotated[str | None, typer.Option(help="The cognitive frame the agent is in.")] = None,
+    frame: FrameOption = None,
     session: Annotated[str | None, typer.Option(help="The session it happens in.")] = None,
     look_only: Annotated[bool, typer.Option("--look-only", help="Count and announce nothing.", metavar="")] = False,
     user: UserOption = None,
@@ -51,7 +55,7 @@ def check(  # noqa: PLR0913 (one parameter for each option)
     """
     with opened(agent) as heart:
         activations = heart.check_censors(
-            action, frame=frame, session_id=session, is_recorded=not look_only, user_id=user, project_id=project
+            said(action), frame=frame, session_id=session, is_recorded=not look_only, user_id=user, project_id=project
         )
     is_blocked = any(each.severity != "warn" for each in activations)
     if as_json:
@@ -76,7 +80,7 @@ def add(  # noqa: PLR0913 (one parameter for each option)
     trigger: Annotated[str, typer.Argument(metavar="TRIGGER", help="What sets it off.")],
     reason: Annotated[str, typer.Argument(metavar="REASON", help="Why not, or what to do instead.")],
     *,
-    severity: Annotated[str, typer.Option(help="How firmly: warn, block or absolute.")] = "warn",
+    severity: Annotated[Severity, typer.Option(help="How firmly.")] = "warn",
     literal: Annotated[
         bool, typer.Option("--literal", help="Only as written; * stands for anything within a line.", metavar="")
     ] = False,

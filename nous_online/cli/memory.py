@@ -16,7 +16,19 @@ if TYPE_CHECKING:
 
 
 Level = Literal["full", "summary", "compressed", "index"]
-FrameOption = Annotated[str | None, typer.Option("--frame", help="The cognitive frame the agent is in, such as debug.")]
+
+
+def known_frames(incomplete: str) -> list[str]:
+    """Return the frames that a shell may offer: those with a budget of their own; any other will do too."""
+    from nous_online.policy import ContextPolicy
+
+    return [frame for frame, _ in ContextPolicy().budgets if frame.startswith(incomplete)]
+
+
+FrameOption = Annotated[
+    str | None,
+    typer.Option("--frame", help="The cognitive frame the agent is in, such as debug.", autocompletion=known_frames),
+]
 UserOption = Annotated[str | None, typer.Option("--user", help="For whom; what is of other users stays out.")]
 ProjectOption = Annotated[str | None, typer.Option("--project", help="In which project.")]
 
@@ -54,7 +66,7 @@ def learn(  # noqa: PLR0913 (one parameter for each option)
     *,
     subject: Annotated[str | None, typer.Option(help="What it is about.")] = None,
     category: Annotated[str | None, typer.Option(help="Its category, such as preference.")] = None,
-    tag: Annotated[list[str] | None, typer.Option(help="A tag; may be given several times.")] = None,
+    tag: Annotated[list[str] | None, typer.Option(metavar="TAG", help="A tag; may be given several times.")] = None,
     frame: Annotated[str | None, typer.Option(help="The cognitive frame it was learned in, such as debug.")] = None,
     source: Annotated[str | None, typer.Option(help="Where it comes from.")] = None,
     confidence: Annotated[float, typer.Option(help="How sure it is, from 0 to 1.")] = 1.0,
@@ -95,7 +107,8 @@ def recall(  # noqa: PLR0913 (one parameter for each option)
     *,
     limit: Annotated[int, typer.Option(help="How many memories at most.")] = 10,
     kind: Annotated[
-        list[Kind] | None, typer.Option("--type", help="Look among these only; may be given several times.")
+        list[Kind] | None,
+        typer.Option("--type", metavar="|".join(Kind), help="Look among these only; may be given several times."),
     ] = None,
     detail: Annotated[Level, typer.Option(help="How much of each is shown.")] = "full",
     frame: FrameOption = None,
