@@ -96,5 +96,6 @@ GOALS: dict[str, dict[str, Goal]] = {
     },
     "cost": {"batch_over_online_ratio": at_most(0.55), "unmetered_requests": at_most(0)},
     "summary": {"rouge1_minus_lead3": at_least(4)},
+    "prediction": {"prefetched_ratio": at_least(0.70)},
     "lifecycle": {"answers_findable_after_over_before_ratio": at_least(1)},
 }

@@ -122,6 +122,11 @@ def atom(kind: str, text: str) -> str:
     return f"{whole[: LONGEST_ATOM - 17]}…{sha256(whole.encode()).hexdigest()[:16]}"
 
 
+def kind_of(found: str) -> str:
+    """Return the kind of an atom."""
+    return found.partition(":")[0]
+
+
 def in_words(found: str) -> str:
     """Return what sessions with an atom have in common, such as "with src/auth/login.py open"."""
     kind, _, text = found.partition(":")

@@ -8,7 +8,7 @@ from typing import Generic
 
 import numpy as np
 
-from nous_online.prediction.atoms import in_words
+from nous_online.prediction.atoms import in_words, kind_of
 from nous_online.prediction.past import CITED, Floats, M, Past, Places
 
 HALF_LIVES = (1.0, 14.0, 90.0)
@@ -16,31 +16,52 @@ HALF_LIVES = (1.0, 14.0, 90.0)
 SHARE_HALF_LIFE = 60.0
 """Days after which a session with a signal counts half."""
 PRIOR_SESSIONS = 2.0
-"""How many sessions at the memory's own rate each share starts from (the strength of its Beta prior)."""
-FLOOR = 0.002
-"""The rate of a memory that was hardly ever used."""
-CEILING = 0.95
-BIAS = -0.6
-RATE_WEIGHT = 0.9
-RECENCY_WEIGHTS = (0.15, 0.4)
-LIFT_WEIGHTS: Mapping[str, float] = {
-    "file": 1.0,
-    "module": 0.4,
-    "import": 0.4,
-    "branch": 0.8,
-    "word": 0.4,
-    "error": 0.4,
-    "error-shape": 0.8,
-    "with": 0.4,
-    "activity": 0.3,
-    "hours": 0.2,
-    "weekday": 0.2,
+"""How many sessions at the memory's own rate each share starts from: the strength of its Beta prior."""
+FLOOR, CEILING = 0.002, 0.95
+"""The rate of a memory that was never used, and the share of one that always was."""
+LEAST_USED = 0.01
+"""What a decayed count starts from, so that it has a logarithm."""
+FURTHER = 0.4
+"""What a second or third signal of one kind counts beside the first: a folder above, another import."""
+LATEST_IN_USE = 10
+"""Memories cited in this session whose company is looked at."""
+BIAS = -0.9
+MEASURED: Mapping[str, float] = {
+    "rate": 0.73,
+    "day": 0.17,
+    "fortnight": 0.21,
+    "file": 0.16,
+    "module": 0.24,
+    "company": 0.07,
+    "words": 1.96,
+    "meaning": 0.6,
 }
-CO_USE_WEIGHT = 0.5
+"""What each feature adds to the log-odds: a logistic regression over the first half of a trace of files touched in a
+public repository (`python -m benchmarks.prediction_weights`); `meaning` in place of `words`, over the same paths."""
+BY_ANALOGY: Mapping[str, float] = {
+    "branch": 0.24,
+    "error-shape": 0.24,
+    "import": 0.16,
+    "error": 0.16,
+    "word": 0.1,
+    "with": 0.1,
+    "activity": 0.1,
+    "hours": 0.1,
+    "weekday": 0.1,
+}
+"""What no trace at hand has: as telling as a module, as a file, or less. Of the clock the trace says nothing either
+way (0.00 and -0.01, by many hands in many places); an agent with a routine still shows it."""
+WEIGHTS: Mapping[str, float] = {**MEASURED, **BY_ANALOGY}
+CLOCK = ("hours", "weekday")
 MOST_REASONS = 3
-TELLING = ("file", "error-shape", "branch")
-NEAR_COSINES = (0.0, 0.3, 0.6, 0.9)
-NEAR_CHANCES = (0.0, 0.02, 0.08, 0.2)
+
+
+@dataclass(frozen=True)
+class Nearness:
+    """How near a memory is to the words of what is being done, as recall scores it: by its words, by its vector."""
+
+    words: float = 0.0
+    meaning: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -52,37 +73,63 @@ class Likely(Generic[M]):
     reasons: tuple[str, ...]
 
 
-def likely(past: Past[M], atoms: Sequence[str], *, limit: int) -> tuple[list[Likely[M]], float]:
+def likely(
+    past: Past[M], atoms: Sequence[str], near: Mapping[M, Nearness] | None = None, *, limit: int
+) -> tuple[list[Likely[M]], float]:
     """Return the memories most likely to be used, best first, and how many will be; without those in use already.
 
-    Each signal a session had gives a share: in how many of the latest sessions with it the memory was used, decayed
-    by half in 60 days and smoothed towards the memory's own rate. What the shares add to that rate in log-odds is
-    weighed by the kind of signal and summed. Equally likely ones come in the order in which they are known.
+    `near` says how near memories are to the words of what is being done; those never used before come in with it.
+    Equally likely ones come in the order in which they are known.
     """
+    near = near or {}
+    past = past.joined_by(near)
     if not past.memories:
         return [], 0.0
-    chances = chances_of(past, atoms)
+    chances = chances_of(features(past, atoms, near))
     chances[past.in_use] = 0.0
     best: list[int] = np.argsort(-chances, kind="stable")[:limit].tolist()
     return [
-        Likely(past.memories[place], round(float(chances[place]), 4), tuple(reasons(past, atoms, place)))
+        Likely(past.memories[place], round(float(chances[place]), 4), tuple(reasons(past, atoms, place, near)))
         for place in best
         if chances[place] > 0
     ], float(chances.sum())
 
 
-def chances_of(past: Past[M], atoms: Sequence[str]) -> Floats:
-    """Return for each memory the chance that it is used in a session that saw `atoms`."""
+def chances_of(named: Mapping[str, Floats]) -> Floats:
+    """Return the chance of each memory: the logistic function of its weighed features."""
+    score = BIAS + np.sum([WEIGHTS[name] * values for name, values in named.items()], axis=0)
+    return 1 / (1 + np.exp(-score))
+
+
+def features(past: Past[M], atoms: Sequence[str], near: Mapping[M, Nearness]) -> dict[str, Floats]:
+    """Return what speaks for each memory, by name; each a column of the logistic regression behind `WEIGHTS`.
+
+    The rate of a memory is its decayed share of all sessions. A signal of this session gives a share of its own, in
+    which of the latest sessions with it the memory was used; what that adds to the rate, in log-odds, is its lift.
+    """
     day, fortnight, quarter = (0.5 ** (past.ages / days) for days in HALF_LIVES)
     rate = smoothed(used(past, quarter), quarter.sum(), FLOOR)
-    score = BIAS + RATE_WEIGHT * log_odds(rate)
-    for weight, faded in zip(RECENCY_WEIGHTS, (day, fortnight), strict=True):
-        score += weight * np.log(used(past, faded) + 0.01)
-    for place, sessions in past.seen_in.items():
-        score += LIFT_WEIGHTS[atoms[place].partition(":")[0]] * lift(past, sessions, rate)
-    if len(past.in_use):
-        score += CO_USE_WEIGHT * np.mean([lift(past, using(past, memory), rate) for memory in past.in_use], axis=0)
-    return 1 / (1 + np.exp(-score))
+    found = {
+        "rate": log_odds(rate),
+        "day": np.log(used(past, day) + LEAST_USED),
+        "fortnight": np.log(used(past, fortnight) + LEAST_USED),
+        "company": company(past, rate),
+        "words": np.array([near[memory].words if memory in near else 0.0 for memory in past.memories]),
+        "meaning": np.array([near[memory].meaning if memory in near else 0.0 for memory in past.memories]),
+    }
+    first: dict[str, int] = {}
+    for place, each in enumerate(atoms):
+        kind = kind_of(each)
+        weight = 1.0 if first.setdefault(kind, place) == place else FURTHER
+        if place in past.seen_in:
+            found[kind] = found.get(kind, 0.0) + weight * lift(past, past.seen_in[place], rate)
+    return found
+
+
+def company(past: Past[M], rate: Floats) -> Floats:
+    """Return the mean lift of the sessions that used what this one has cited last."""
+    lifts = [lift(past, using(past, memory), rate) for memory in past.in_use[-LATEST_IN_USE:].tolist()]
+    return np.mean(lifts, axis=0) if lifts else np.zeros(len(past.memories))
 
 
 def lift(past: Past[M], sessions: Places, rate: Floats) -> Floats:
@@ -113,27 +160,21 @@ def using(past: Past[M], memory: int) -> Places:
     return past.use_session[past.use_memory == memory]
 
 
-def reasons(past: Past[M], atoms: Sequence[str], memory: int) -> Iterator[str]:
-    """Yield in words what speaks for a memory: the signals under which it was used most often, at most three."""
+def reasons(past: Past[M], atoms: Sequence[str], memory: int, near: Mapping[M, Nearness]) -> Iterator[str]:
+    """Yield in words what speaks for a memory: the signals under which it was cited most often, and nearness."""
     cited = (past.use_memory == memory) & (past.use_weight == CITED)
     having = set(past.use_session[cited].tolist())
-    found: list[tuple[float, int, str]] = []
+    found: list[tuple[bool, float, int, str]] = []
     for place, sessions in sorted(past.seen_in.items()):
         count = sum(session in having for session in sessions.tolist())
+        share = count / (len(sessions) + PRIOR_SESSIONS)
         if count:
-            found.append((-count / (len(sessions) + PRIOR_SESSIONS), place, f"{count} of the last {len(sessions)}"))
-    for _, place, share in sorted(found)[:MOST_REASONS]:
+            found.append((kind_of(atoms[place]) in CLOCK, -share, place, f"{count} of the last {len(sessions)}"))
+    for _, _, place, share in sorted(found)[:MOST_REASONS]:
         yield f"used in {share} sessions {in_words(atoms[place])}"
-    if not found:
+    if having and not found:
         yield f"used in {len(having)} of the {len(past.ages)} sessions looked at"
-
-
-def is_new(past: Past[M], atoms: Sequence[str]) -> bool:
-    """Tell whether a file, an error or a branch was never seen before, or none of them is seen now."""
-    telling = [place for place, each in enumerate(atoms) if each.partition(":")[0] in TELLING]
-    return not telling or any(place not in past.seen_in for place in telling)
-
-
-def nearness_chance(cosine: float) -> float:
-    """Return the chance that a memory is used whose words are so near to what is being done."""
-    return round(float(np.interp(cosine, NEAR_COSINES, NEAR_CHANCES)), 4)
+    if past.memories[memory] in near:
+        yield "near in words or meaning to what is being done"
+    elif not having:
+        yield "found in earlier sessions, and not ignored"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Generic, NamedTuple, TypeVar
 
@@ -53,7 +53,11 @@ class Past(Generic[M]):
     seen_in: Mapping[int, Places]
     """The sessions that saw each atom, by the place of the atom."""
     in_use: Places
-    """The memories that the session asked for has cited already."""
+    """The memories that the session asked for has cited already, in that order."""
+
+    def joined_by(self, others: Iterable[M]) -> Past[M]:
+        """Return the same past with memories that were not used in it."""
+        return replace(self, memories=tuple(dict.fromkeys((*self.memories, *others))))
 
 
 def past_of(asked: Iterable[Asked[M]], sighted: Iterable[Sighted], *, session_id: str | None, at: datetime) -> Past[M]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
@@ -13,7 +13,7 @@ from psycopg.sql import SQL, Composed
 
 from nous_online.prediction.answer import Predicted
 from nous_online.prediction.atoms import atoms_of
-from nous_online.prediction.odds import is_new, likely
+from nous_online.prediction.odds import Nearness, likely
 from nous_online.prediction.past import Asked, Past, Sighted, past_of
 from nous_online.recall import BLOCKS
 from nous_online.signals import Signals
@@ -49,9 +49,7 @@ class Outlook:
 
     memories: tuple[Predicted, ...]
     expected: float
-    """How many of the memories ever used will be used in it."""
-    is_new: bool
-    """Whether it sees a file, an error or a branch that no session saw before, or none at all."""
+    """How many of the memories ever used, or near, will be used in it."""
 
 
 def see(connection: Connection, agent_id: str, signals: Signals, session_id: str, at: datetime) -> None:
@@ -70,20 +68,24 @@ def predicted_memories(  # noqa: PLR0913 (who asks, where, when and for whom)
     limit: int,
     user_id: str | None = None,
     project_id: str | None = None,
+    near: Mapping[UUID, Nearness] | None = None,
 ) -> list[Predicted]:
     """Return the memories in reach that are most likely to be used, best first, without those the session has cited.
 
-    Reads the latest sessions of each signal and the latest recalls, each by an index and up to a fixed number.
+    Reads the latest sessions of each signal and the latest recalls, each by an index and up to a fixed number. `near`
+    says how near memories are to the words of what is being done, where that is known already.
     """
     wanted = Wanted(session_id or "", at, limit, user_id, project_id)
-    return list(outlook(connection, agent_id, signals, wanted).memories)
+    return list(outlook(connection, agent_id, signals, wanted, near or {}).memories)
 
 
-def outlook(connection: Connection, agent_id: str, signals: Signals, wanted: Wanted) -> Outlook:
-    """Return what the past says of a session with these signals."""
+def outlook(
+    connection: Connection, agent_id: str, signals: Signals, wanted: Wanted, near: Mapping[UUID, Nearness]
+) -> Outlook:
+    """Return what the past, and nearness to what is being done, say of a session with these signals."""
     atoms = atoms_of(signals, at=wanted.at)
     past = past_sessions(connection, agent_id, atoms, wanted)
-    best, expected = likely(past, atoms, limit=SPARE * wanted.limit)
+    best, expected = likely(past, atoms, near, limit=SPARE * wanted.limit)
     found = {each.memory: each for each in best}
     heirs = known_memories(connection, agent_id, list(found), wanted)
     kept: dict[UUID, Predicted] = {}
@@ -91,7 +93,7 @@ def outlook(connection: Connection, agent_id: str, signals: Signals, wanted: Wan
         if used_id in heirs:
             memory_id, kind = heirs[used_id]
             kept.setdefault(memory_id, Predicted(memory_id, kind, each.confidence, each.reasons))
-    return Outlook(tuple(kept.values())[: wanted.limit], expected, is_new=is_new(past, atoms))
+    return Outlook(tuple(kept.values())[: wanted.limit], expected)
 
 
 def past_sessions(connection: Connection, agent_id: str, atoms: Sequence[str], wanted: Wanted) -> Past[UUID]:

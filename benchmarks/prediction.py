@@ -1,0 +1,190 @@
+"""Is what a session will need at hand when it begins? Asked of traces of files touched, split in time."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks import cases
+from benchmarks.prediction_sessions import Diary, Session, sessions_of
+from nous_online.context.lines import cost_of
+from nous_online.prediction.atoms import atoms_of
+from nous_online.prediction.odds import Likely, likely
+from nous_online.signals import Signals
+
+TIER_TOKENS = 3_000
+"""The relevant tier of a context of 8,000 tokens."""
+DEPTHS = (20, 50, 100, 200)
+QUICK_SESSIONS = 250
+BANDS = np.array([0.0, 0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 1.01])
+DAY_S = 86_400
+OWN = "nous"
+
+
+@dataclass(frozen=True)
+class Moment:
+    """A session that begins: what was opened, what it will need besides, and what each way to choose foresees."""
+
+    known: frozenset[str]
+    """What it will need and memory holds."""
+    strangers: int
+    """What it will need and nobody could know."""
+    ranked: Mapping[str, Sequence[str]]
+    chances: Sequence[Likely[str]]
+    share: float
+    """The share of what is needed that is said to be among the first 50."""
+
+
+def run(*, data: Path, quick: bool) -> dict[str, Any]:
+    """Live through the first half of the sessions; in the second, predict at the beginning of each before living it."""
+    traces = list(sessions_of(cases(data, "usage_trace_git")))
+    replayed = [trace[-QUICK_SESSIONS:] for trace in traces] if quick else traces
+    moments = [moment for trace in replayed for moment in moments_of(trace)]
+    asked = [moment for moment in moments if moment.known]
+    sizes = [fitting(moment.ranked[OWN]) for moment in asked]
+    return {
+        "metrics": {**figures(asked, OWN, sizes), **calibration(asked), "items_in_budget": float(np.mean(sizes))},
+        "peers": {
+            f"{name}_{key}": value
+            for name in PEERS
+            for key, value in figures(asked, name, [fitting(moment.ranked[name]) for moment in asked]).items()
+        },
+        "notes": notes(replayed, moments, asked, sizes),
+    }
+
+
+def moments_of(trace: Sequence[Session]) -> Iterator[Moment]:
+    """Yield the beginnings of the sessions of the second half that need more than the file opened first."""
+    diary, half = Diary(), len(trace) // 2
+    for place, session in enumerate(trace):
+        opened, *needed = session.items
+        if place >= half and needed:
+            yield foresee(diary, session, opened, needed)
+        diary.live(session)
+
+
+def foresee(diary: Diary, session: Session, opened: str, needed: Sequence[str]) -> Moment:
+    """Predict from the first file alone, with the product's functions, and with those of its peers."""
+    at = session.began_at
+    atoms = atoms_of(Signals(current_file=opened), at=at)
+    past = diary.past_for(session, atoms, at=at)
+    best, expected = likely(past, atoms, diary.near(opened), limit=len(diary.words))
+    chances = [each for each in best if each.memory != opened]
+    known = frozenset(needed) & diary.words.keys()
+    first = sum(each.confidence for each in chances[:50])
+    return Moment(
+        known=known,
+        strangers=len(needed) - len(known),
+        ranked={
+            OWN: [each.memory for each in chances],
+            **{name: ranked_by(choose(diary, opened, at), diary, opened) for name, choose in PEERS.items()},
+        },
+        chances=chances,
+        share=first / expected if expected else 0.0,
+    )
+
+
+def ranked_by(score: Mapping[str, float], diary: Diary, opened: str) -> list[str]:
+    """Return the items by a peer's score; of equal ones the last used goes first."""
+    last = {item: place for place, recall in enumerate(diary.asked) for item in recall.cited_ids}
+    return sorted((item for item in last if item != opened), key=lambda item: (-score.get(item, 0), -last[item]))
+
+
+def frequent(diary: Diary, opened: str, at: datetime) -> Counter[str]:
+    """Count in how many commits each item was touched."""
+    return Counter(item for recall in diary.asked for item in recall.cited_ids)
+
+
+def recent(diary: Diary, opened: str, at: datetime) -> dict[str, float]:
+    """Score by nothing but the order of the last touches."""
+    return {}
+
+
+def decayed(diary: Diary, opened: str, at: datetime) -> Counter[str]:
+    """Count touches by half after 30 days."""
+    counts: Counter[str] = Counter()
+    for recall in diary.asked:
+        weight = 0.5 ** ((at - recall.at).total_seconds() / DAY_S / 30)
+        for item in recall.cited_ids:
+            counts[item] += weight
+    return counts
+
+
+def together(diary: Diary, opened: str, at: datetime) -> Counter[str]:
+    """Count in how many sessions each item was touched with the one that is open."""
+    sessions = {name for name, _ in diary.seen.get(f"file:{opened}", ())}
+    return Counter(item for name in sessions for item in {i for each in diary.by_session[name] for i in each.cited_ids})
+
+
+PEERS: Mapping[str, Callable[[Diary, str, datetime], Mapping[str, float]]] = {
+    "lru": recent,
+    "lfu": frequent,
+    "decayed_30": decayed,
+    "co_occurrence": together,
+}
+
+
+def fitting(items: Sequence[str]) -> int:
+    """Return how many of the first items the tier has room for, a line each: its path, with bullet and line end."""
+    costs = np.cumsum([cost_of(item) for item in items[:TIER_TOKENS]])
+    return int(np.searchsorted(costs, TIER_TOKENS, side="right"))
+
+
+def figures(asked: Sequence[Moment], name: str, sizes: Sequence[int]) -> dict[str, float]:
+    """Return the shares prefetched within the tier, by session and over all items, its precision, and by depth."""
+    hits = [
+        len(moment.known.intersection(moment.ranked[name][:size])) for moment, size in zip(asked, sizes, strict=True)
+    ]
+    needed = [len(moment.known) for moment in asked]
+    strangers = sum(moment.strangers for moment in asked)
+    return {
+        "prefetched_ratio": float(np.mean(np.divide(hits, needed))),
+        "prefetched_of_items_ratio": sum(hits) / sum(needed),
+        "prefetched_with_strangers_ratio": sum(hits) / (sum(needed) + strangers),
+        "precision": sum(hits) / sum(sizes),
+        **{
+            f"prefetched_{depth}_ratio": float(
+                np.mean([len(m.known.intersection(m.ranked[name][:depth])) / len(m.known) for m in asked])
+            )
+            for depth in DEPTHS
+        },
+    }
+
+
+def calibration(asked: Sequence[Moment]) -> dict[str, float]:
+    """Return how far confidences are from what came of them, on average over the first 50 of each session."""
+    first = [(each.confidence, each.memory in moment.known) for moment in asked for each in moment.chances[:50]]
+    said, came = np.array([chance for chance, _ in first]), np.array([used for _, used in first], np.float64)
+    bands = np.digitize(said, BANDS)
+    errors = [abs(said[bands == band].sum() - came[bands == band].sum()) for band in np.unique(bands)]
+    shares = [len(m.known.intersection(m.ranked[OWN][:50])) / len(m.known) for m in asked]
+    return {
+        "calibration_error": float(np.sum(errors) / len(said)),
+        "confidence_minus_prefetched_50": float(np.mean([m.share for m in asked]) - np.mean(shares)),
+    }
+
+
+def notes(
+    traces: Sequence[Sequence[Session]], moments: Sequence[Moment], asked: Sequence[Moment], sizes: Sequence[int]
+) -> list[str]:
+    """Return how each figure came about."""
+    needed, strangers = sum(len(moment.known) for moment in asked), sum(moment.strangers for moment in moments)
+    return [
+        f"{sum(map(len, traces)):,} sessions (touches at most 4 h apart) of {len(traces)} repositories;"
+        f" {len(moments):,} in the second half of each need more than the file opened first,"
+        f" {len(asked):,} of them something that memory holds: {needed:,} items, and {strangers:,} never seen before",
+        "predicted at the beginning of a session from the first file of its first commit and the hour, knowing the"
+        " sessions before; an item touched counts as cited, and every file touched in a session as opened in it",
+        f"within the relevant tier: {TIER_TOKENS:,} tokens, a line for each path, counted as a context counts them:"
+        f" {np.mean(sizes):.0f} items",
+        "prefetched_ratio: share of what a session needs and memory holds, averaged over sessions; over all items"
+        " (_of_items); with what nobody could know in the denominator (_with_strangers); precision over all items",
+        "calibration_error: expected calibration error over the first 50 of each session, in eight bands;"
+        " confidence_minus_prefetched_50: the share said to be among the first 50, less the share that was",
+    ]
