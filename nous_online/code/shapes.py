@@ -213,10 +213,11 @@ def function_shape(node: Node) -> Shape | None:
 
 def call_shape(node: Node, named: dict[str, Shape]) -> Shape | None:
     """Return the endpoint or the test that a call declares, with what the function it hands over does."""
-    name = called(node)
-    route = route_of(node)
+    name, route = called(node), route_of(node)
     arguments = node.child_by_field_name("arguments")
-    if arguments is None or (node.parent is not None and node.parent.type == "decorator"):
+    if arguments is None or not (route or name in TESTS):
+        return None
+    if node.parent is not None and node.parent.type == "decorator":
         return None
     inner = [each for each in arguments.named_children if each.type in FUNCTIONS]
     if name in TESTS and inner:
