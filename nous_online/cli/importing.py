@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -21,10 +21,12 @@ from nous_online.cli.output import (
     show_json,
     show_note,
     stderr,
+    waiting,
 )
 from nous_online.errors import InvalidInput
 
 if TYPE_CHECKING:
+    from nous_online.database import Database
     from nous_online.imports.reports import ImportReport, Progress
 
 SHOWN_BAD_LINES = 20
@@ -33,6 +35,7 @@ SHOWN_BAD_LINES = 20
 def register(app: typer.Typer) -> None:
     """Add these commands."""
     app.command("import", rich_help_panel="Memories")(import_history)
+    app.command("export", rich_help_panel="Memories")(export)
 
 
 def import_history(  # noqa: PLR0913 (one parameter for each option)
@@ -55,6 +58,7 @@ def import_history(  # noqa: PLR0913 (one parameter for each option)
 
     Reads JSONL, transcripts of Claude Code, exports of ChatGPT and mem0, and folders of Markdown, each told from its
     content. What is bad is reported by its place and the rest kept. The exit code is 1 when nothing in it was good.
+    What `nous export` wrote is restored row for row, into an agent that is empty, or not at all.
     The formats: docs/import.md.
 
     [bold]Examples[/bold]
@@ -68,6 +72,10 @@ def import_history(  # noqa: PLR0913 (one parameter for each option)
     from nous_online.imports import importing
 
     check_names(format, files)
+    if is_export(format, files):
+        check_plain({"--source": source, "--since": since, "--dry-run": dry_run})
+        restore(files[0], agent, as_json=as_json)
+        return
     choice = importing.Choice(since=moment(since), is_dry_run=dry_run)
     with opened(agent) as heart, progress_bar(files) as on_progress:
         report = importing.import_history(
@@ -90,6 +98,107 @@ def check_names(format: str, files: Sequence[Path]) -> None:  # noqa: A002 (what
     for file in files:
         if not file.exists():
             raise InvalidInput(f"can't read {file}: there is no such file; name files or folders to import")
+
+
+def is_export(format: str, files: Sequence[Path]) -> bool:  # noqa: A002 (what users call it)
+    """Tell whether the one file named is an export of Nous; raise `InvalidInput` where there are more."""
+    from nous_online.imports.formats import AUTO, NOUS, format_of
+
+    if format == NOUS and len(files) != 1:
+        raise InvalidInput(f"--format nous restores one export at a time, got {len(files)} files")
+    is_one = format == AUTO and len(files) == 1 and not files[0].is_dir()
+    return format == NOUS or (is_one and format_of(files[0]) == NOUS)
+
+
+def check_plain(options: Mapping[str, object]) -> None:
+    """Raise `InvalidInput` for options that mean nothing for an export: it is restored whole."""
+    for name, value in options.items():
+        if value:
+            raise InvalidInput(f"{name} means nothing for an export of Nous, which is restored whole; leave it out")
+
+
+def restore(file: Path, agent: str | None, *, as_json: bool) -> None:
+    """Restore an export, and say how much it was."""
+    from nous_online.exports.restoring import restore_agent
+
+    with plain_database() as database, waiting(f"restoring {file} …"):
+        restored = restore_agent(database, file, agent_id=agent)
+    if as_json:
+        show_json(restored)
+        return
+    show(
+        f"[green]restored[/green]  {escaped(restored.agent_id)} as of {restored.exported_at}: {counted(restored.rows)}"
+    )
+
+
+def export(
+    path: Annotated[
+        Path, typer.Argument(metavar="PATH", help="The file to write, packed where it ends in .gz, or a folder.")
+    ] = Path(),
+    *,
+    format: Annotated[  # noqa: A002 (what users call it)
+        str, typer.Option("--format", help="nous, to be imported again, or markdown, to be read.")
+    ] = "nous",
+    agent: AgentOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Export everything of an agent: every memory in every state, its history, and what the nights did.
+
+    The file is there whole or not at all, with a checksum; `nous import` restores it row for row. Keys, prompts and
+    costs stay behind. With --format markdown it is a folder of pages for people.
+
+    [bold]Examples[/bold]
+
+    [dim]$[/dim] nous export backups/ --agent aria
+
+    [dim]$[/dim] nous export aria.jsonl.gz && nous import aria.jsonl.gz --agent basil
+
+    [dim]$[/dim] nous export pages --format markdown
+    """
+    from nous_online.settings import settings
+    from nous_online.validation import checked_agent
+
+    name = checked_agent(agent or settings().agent)
+    if format not in ("nous", "markdown"):
+        raise InvalidInput(f"--format {format!r} is not known; choose nous or markdown")
+    with plain_database() as database, waiting(f"exporting {name} …"):
+        if format == "markdown":
+            from nous_online.exports.pages import write_pages
+
+            written = write_pages(database, name, path)
+        else:
+            from nous_online.exports.exporting import export_agent
+
+            written = export_agent(database, name, export_file(path, name))
+    if as_json:
+        show_json(written)
+        return
+    show(f"[green]exported[/green]  {escaped(name)} to {escaped(str(written.path))}: {counted(written.rows)}")
+
+
+def export_file(path: Path, agent: str) -> Path:
+    """Return the file an export goes to: of a folder one named by agent and day."""
+    if not path.is_dir():
+        return path
+    named = "".join(letter if letter.isalnum() or letter in "-_." else "_" for letter in agent)
+    return path / f"{named.lstrip('.') or 'agent'}-{datetime.now(UTC):%Y-%m-%d}.jsonl.gz"
+
+
+def counted(rows: Mapping[str, int]) -> str:
+    """Return counts of tables in words."""
+    return ", ".join(f"{count:,} {table.partition('.')[2] or table}" for table, count in rows.items()) or "nothing"
+
+
+@contextmanager
+def plain_database() -> Generator[Database]:
+    """Open the database of this process, with no embedder and no judge."""
+    from nous_online.database import Database, open_url
+
+    database = Database(open_url())
+    try:
+        yield database
+    finally:
+        database.close()
 
 
 def moment(text: str | None) -> datetime | None:

@@ -1,0 +1,27 @@
+-- name: facts
+select coalesce(subject, 'Other') as heading,
+       content || ' (' || to_char(learned_at, 'YYYY-MM-DD') || case when state = 'active' then '' else ', ' || state end || ')' as line
+from heart.facts where agent_id = %(agent_id)s
+order by subject nulls last, learned_at, id
+
+-- name: episodes
+select to_char(started_at, 'YYYY-MM-DD') || ' ' || coalesce(title, 'Untitled') as heading,
+       coalesce(summary, compressed, detail, index_word, '') as line
+from heart.episodes where agent_id = %(agent_id)s
+order by started_at, id
+
+-- name: procedures
+select name as heading, unnest(goals || core_patterns || core_tools || core_concepts || implementation_notes) as line
+from heart.procedures where agent_id = %(agent_id)s and state <> 'archived'
+order by name
+
+-- name: censors
+select initcap(severity) as heading, trigger || ': ' || reason as line
+from heart.censors where agent_id = %(agent_id)s and state = 'active'
+order by severity, learned_at, id
+
+-- name: decisions
+select to_char(decided_at, 'YYYY-MM-DD') || ' ' || title as heading,
+       concat_ws(' ', rationale, '(' || status || ')', outcome) as line
+from brain.decisions where agent_id = %(agent_id)s
+order by decided_at, id

@@ -1,0 +1,255 @@
+"""An agent goes to a file and comes back row for row, or not at all."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from datetime import UTC, datetime
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+from night_runs import NIGHT, plan_of, remember
+
+from nous_online.database import Database
+from nous_online.erasing import BLOCKS as ERASING
+from nous_online.erasing import erase_agent
+from nous_online.errors import InvalidInput, NotFound, Refused
+from nous_online.exports.exporting import export_agent
+from nous_online.exports.restoring import restore_agent
+from nous_online.exports.tables import LEFT_BEHIND, TABLES
+from nous_online.heart import Heart
+from nous_online.pairs.judging import Verdict
+from nous_pipelines.apply import apply_plan
+from nous_pipelines.undo import Selection, undo
+
+NINE = ("the office opens at nine", "the office opens at nine now")
+MAY = datetime(2026, 5, 20, 9, tzinfo=UTC)
+QUESTIONS = ("when does the office open?", "who sails a boat?", "retry the upload", "what happened at the harbour?")
+DIFFERS = {
+    "heart.facts": ("written_xid",), "heart.episodes": ("written_xid",), "heart.procedures": ("written_xid",),
+    "heart.censors": ("written_xid",), "lifecycle.events": ("id", "undoes"),
+    "lifecycle.plans": ("agent_ids", "counts", "checks"),
+}  # fmt: skip
+"""What a row is given anew, and what of a night is about other agents."""
+
+
+@pytest.fixture
+def lived(heart: Heart, judge, database_url: str, tmp_path: Path) -> Heart:
+    """The memory of an agent to whom everything has happened: learning, a night, what was taken back, sessions."""
+    judge.verdicts |= dict.fromkeys((NINE, NINE[::-1]), Verdict.SAME)
+    remember(heart, *NINE, "the boat is fast")
+    heart.learn("The boat is fast now.", learned_at=MAY, encoded_frame="task", tags=["boats"])
+    night = Database(database_url, role="nous_night")
+    plan = plan_of(night, tmp_path, judge)
+    apply_plan(night, plan, run_id="a run")
+    undo(night, Selection(night=NIGHT), reason="a mistake")
+    night.close()
+    episode = heart.start_episode("At the harbour", started_at=MAY, artifacts=[("file", "log.txt")])
+    heart.record_decision("Sail tomorrow", rationale="the wind", decided_at=MAY)
+    heart.close_episode(episode.id, append="fact: Ada sails a boat.\nThe ropes were wet.", ended_at=MAY)
+    heart.work()
+    heart.store_procedure("retry uploads", core_patterns=["wait, then try again"])
+    heart.add_censor("deploy on friday", "it failed before")
+    heart.focus("sail", frame="task")
+    heart.load_context(note="bring ropes")
+    found = heart.recall("office", frame="task", active_censors=["no-deploys"])
+    heart.cite(found.id, [found[0].id])
+    return heart
+
+
+def test_everything_comes_back_row_for_row(lived: Heart, server, template, database_url: str, tmp_path: Path):
+    path = tmp_path / "aria.jsonl.gz"
+    before = rows_of(database_url)
+    exported = export_agent(lived.agent.database, "aria", path)
+    answers = [scores(lived, question) for question in QUESTIONS]
+
+    with another_database(server, template) as url:
+        restored = restore_agent(database := Database(url), path)
+        after = rows_of(url)
+        again = Heart.open("aria", database=database, embedder=lived.agent.embedder, works_in_background=False)
+        now = [scores(again, question) for question in QUESTIONS]
+        database.close()
+
+    assert restored.rows == exported.rows == {name: len(rows) for name, rows in before.items() if rows}
+    assert {"heart.facts", "heart.cold_texts", "lifecycle.proposals"} - set(restored.rows) == {"heart.cold_texts"}
+    assert after == before
+    assert now == answers
+    assert sum(len(rows) for rows in before.values()) > 50
+
+
+def test_what_was_taken_back_and_said_before_comes_back_too(lived: Heart, server, template, tmp_path: Path):
+    path = tmp_path / "aria.jsonl"
+    export_agent(lived.agent.database, "aria", path)
+    undone = "select e.memory_id, u.version_after from lifecycle.events e join lifecycle.events u on u.id = e.undoes"
+
+    with another_database(server, template) as url:
+        restore_agent(database := Database(url), path)
+        copy = Heart.open("aria", database=database, embedder=lived.agent.embedder, works_in_background=False)
+        facts = copy.recall("the office opens at nine", limit=5)
+        taken_back = found(url, undone)
+        histories = [[(event.action, event.reason) for event in copy.history(fact.id)] for fact in facts]
+        database.close()
+
+    assert taken_back == found(lived.agent.database.url, undone) != []
+    assert histories == [[(event.action, event.reason) for event in lived.history(fact.id)] for fact in facts]
+
+
+def test_an_agent_can_be_restored_beside_itself_under_another_name(lived: Heart, tmp_path: Path):
+    path = tmp_path / "aria.jsonl"
+    export_agent(lived.agent.database, "aria", path)
+
+    restored = restore_agent(lived.agent.database, path, agent_id="basil")
+
+    basil = Heart.open("basil", database=lived.agent.database, embedder=lived.agent.embedder, works_in_background=False)
+    assert restored.agent_id == "basil"
+    assert scores(basil, QUESTIONS[0]) == scores(lived, QUESTIONS[0])
+    with pytest.raises(Refused, match=r"agent 'basil' has rows in .* already; restore under another name"):
+        restore_agent(lived.agent.database, path, agent_id="basil")
+
+
+def test_an_erased_agent_comes_back_only_under_another_name(heart: Heart, database_url: str, tmp_path: Path):
+    remember(heart, "the office opens at nine")
+    export_agent(heart.agent.database, "aria", path := tmp_path / "aria.jsonl")
+    erase_agent(database_url, "aria", reason="asked to")
+
+    with pytest.raises(Refused, match="was erased here on request; restore it under another name"):
+        restore_agent(heart.agent.database, path)
+
+    assert restore_agent(heart.agent.database, path, agent_id="ariadne").rows["heart.facts"] == 1
+
+
+def test_an_agent_nobody_knows_is_not_exported_and_leaves_no_file(heart: Heart, tmp_path: Path):
+    with pytest.raises(NotFound, match="agent 'nobody' is not known here"):
+        export_agent(heart.agent.database, "nobody", tmp_path / "nobody.jsonl")
+
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_export_that_fails_leaves_the_one_before(heart: Heart, tmp_path: Path):
+    remember(heart, *(f"fact number {number}" for number in range(3)))
+    export_agent(heart.agent.database, "aria", path := tmp_path / "aria.jsonl")
+    before = path.read_bytes()
+
+    def fail(_: int) -> None:
+        raise KeyboardInterrupt
+
+    remember(heart, *(f"more of fact {number}" for number in range(300)))
+    with pytest.raises(KeyboardInterrupt):
+        export_agent(heart.agent.database, "aria", path, on_rows=fail)
+
+    assert ([each.name for each in tmp_path.iterdir()], path.read_bytes()) == (["aria.jsonl"], before)
+    assert path.stat().st_mode & 0o077 == 0
+
+
+DAMAGES = {
+    "cut": lambda lines: lines[:-1],
+    "cut in a line": lambda lines: [*lines[:-2], lines[-2][:40]],
+    "changed": lambda lines: [line.replace("office", "bureau") for line in lines],
+    "a line less": lambda lines: [*lines[:2], *lines[3:]],
+    "a line more": lambda lines: [*lines, lines[1]],
+    "another table": lambda lines: [*lines[:-1], '{"table":"pg_catalog.pg_class","row":{}}', lines[-1]],
+    "a shapeless header": lambda lines: ['{"nous_export": 1, "agent": "aria"}', *lines[1:]],
+    "a later format": lambda lines: [lines[0].replace('"nous_export": 1', '"nous_export": 2'), *lines[1:]],
+    "another file": lambda lines: ['{"content": "boats float"}'],
+    "an empty file": lambda lines: [],
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_of_a_damaged_export_nothing_is_stored(heart: Heart, owner: psycopg.Connection, tmp_path: Path, damage: str):
+    remember(heart, "the office opens at nine", "the boat is fast")
+    export_agent(heart.agent.database, "aria", path := tmp_path / "aria.jsonl")
+    path.write_text("\n".join(DAMAGES[damage](path.read_text("utf-8").splitlines())) + "\n", "utf-8")
+
+    with pytest.raises(InvalidInput, match=r"is damaged: .*take another copy|is no export of Nous|upgrade it"):
+        restore_agent(heart.agent.database, path, agent_id="basil")
+
+    assert owner.execute("select count(*) from heart.facts where agent_id = 'basil'").fetchone() == (0,)
+
+
+def test_of_a_packed_export_that_is_cut_off_nothing_is_stored(heart: Heart, tmp_path: Path):
+    remember(heart, "the office opens at nine")
+    export_agent(heart.agent.database, "aria", path := tmp_path / "aria.jsonl.gz")
+    path.write_bytes(path.read_bytes()[:-40])
+
+    with pytest.raises(InvalidInput, match=r"can't read .*take another copy of the export"):
+        restore_agent(heart.agent.database, path, agent_id="basil")
+
+
+def test_a_forged_export_is_refused_by_the_rules_of_the_schema(heart: Heart, owner: psycopg.Connection, tmp_path: Path):
+    remember(heart, "the office opens at nine")
+    export_agent(heart.agent.database, "aria", path := tmp_path / "aria.jsonl")
+    lines = [line for line in path.read_text("utf-8").splitlines()[:-1] if "lifecycle.events" not in line]
+    rows: dict[str, int] = {}
+    for line in lines[1:]:
+        rows[json.loads(line)["table"]] = rows.get(json.loads(line)["table"], 0) + 1
+    text = "".join(f"{line}\n" for line in lines)
+    path.write_text(text + json.dumps({"end": {"rows": rows, "sha256": sha256(text.encode()).hexdigest()}}), "utf-8")
+
+    with pytest.raises(Refused, match="was written without an event"):
+        restore_agent(heart.agent.database, path, agent_id="basil")
+
+    assert owner.execute("select count(*) from heart.facts where agent_id = 'basil'").fetchone() == (0,)
+
+
+def test_every_table_of_an_agent_is_exported_or_left_behind_for_a_reason(owner: psycopg.Connection):
+    found = {f"{schema}.{table}" for schema, table, _ in owner.execute(ERASING["find_tables"])}
+
+    assert found | {"lifecycle.plans", "lifecycle.tombstones"} == set(TABLES) | set(LEFT_BEHIND)
+
+
+def test_an_export_can_be_read_by_anybody(heart: Heart, tmp_path: Path):
+    remember(heart, "the office opens at nine")
+    export_agent(heart.agent.database, "aria", path := tmp_path / "aria.jsonl.gz")
+
+    with gzip.open(path, "rt", encoding="utf-8") as file:
+        lines = [json.loads(line) for line in file]
+
+    assert (lines[0]["nous_export"], lines[0]["agent"]) == (1, "aria")
+    assert [line["row"]["content"] for line in lines if line.get("table") == "heart.facts"] == [
+        "the office opens at nine"
+    ]
+    assert lines[-1]["end"]["rows"]["heart.facts"] == 1
+
+
+def scores(heart: Heart, question: str) -> list[tuple[Any, ...]]:
+    """Ask without leaving a trace in the counters that the next answer depends on."""
+    answers = heart.recall(question, limit=5, at=MAY)
+    return [(each.id, round(each.score, 6)) for each in answers]
+
+
+def rows_of(url: str) -> dict[str, list[str]]:
+    """Return every row of every table that is exported, as text, in a fixed order."""
+    kept: dict[str, list[str]] = {}
+    with psycopg.connect(url, autocommit=True) as owner:
+        for name in TABLES:
+            dropped = list(DIFFERS.get(name, ()))
+            query = f"select (to_jsonb(t) - %s::text[])::text as row from {name} t order by 1"  # noqa: S608 (our names)
+            kept[name] = [row for (row,) in owner.execute(query, [dropped])]
+    return kept
+
+
+def found(url: str, query: str) -> list[tuple[Any, ...]]:
+    with psycopg.connect(url, autocommit=True) as owner:
+        return sorted(owner.execute(query).fetchall())
+
+
+class another_database:  # noqa: N801 (used as a context)
+    """A database of its own, gone when the block ends."""
+
+    def __init__(self, server, template: str) -> None:
+        self.server, self.template, self.name = server, template, f"restored_{id(self):x}"
+
+    def __enter__(self) -> str:
+        self._admin(f"create database {self.name} template {self.template}")
+        return self.server.dsn(self.name)
+
+    def __exit__(self, *_: object) -> None:
+        self._admin(f"drop database {self.name} with (force)")
+
+    def _admin(self, statement: str) -> None:
+        with psycopg.connect(self.server.dsn("postgres"), autocommit=True) as connection:
+            connection.execute(statement)
