@@ -154,7 +154,7 @@ def forgetting() -> str:
     steps = (
         ("green", "active", "learned 17 April", "recalled"),
         ("blue", "superseded", "a later value, 13 May", "by as_of, the day before"),
-        ("grey", "archived", "20 August, 99 days on", "the same"),
+        ("grey", "archived", "20 June, 38 days on", "the same"),
     )
     parts: list[str] = []
     for number, (kind, state, when, found) in enumerate(steps):
