@@ -19,6 +19,7 @@ from psycopg.sql import Literal as Constant
 from nous_online.embedding import EmbeddingSpace, Vectors
 from nous_online.errors import InvalidInput, Unsupported
 from nous_online.kinds import KINDS
+from nous_online.levels import levels_of
 from nous_online.ranking import RecallPolicy, ScoreParts, Situation, rank
 from nous_online.statements import statements
 from nous_online.store import ask_space, require_space
@@ -88,20 +89,14 @@ class Found:
     dense: float
     lexical: float
 
-    def level(self, detail: Detail) -> str | None:
-        """Return the text of one level, None where it was never written."""
-        return {
-            "full": self.content,
-            "summary": self.summary,
-            "compressed": self.compressed,
-            "index": self.index_word,
-        }[detail]
+    def level(self, detail: Detail) -> str:
+        """Return the memory at one level: as it was stored there, otherwise derived from its text."""
+        return self.content if detail == "full" else getattr(levels_of(self.kind, vars(self)), detail)
 
     def shown(self, detail: Detail) -> Detail:
-        """Return the level asked for or, where it was never written, the next more detailed one there is."""
-        most_detailed_last = DETAILS[DETAILS.index(detail) :: -1]
-        written: list[Detail] = [level for level in most_detailed_last if self.level(level)]
-        return written[0] if written else "full"
+        """Return the level asked for; of an episode nothing shorter is told of than its detail, the full one."""
+        told = self.subject or self.summary or self.compressed or self.index_word
+        return detail if told or self.kind != "episode" else "full"
 
 
 Row: TypeAlias = Found
@@ -127,8 +122,8 @@ class Recalled:
 
     @property
     def text(self) -> str:
-        """The memory at the level that was asked for, or the next more detailed one there is."""
-        return self.memory.level(self.memory.shown(self.detail)) or self.memory.content
+        """The memory at the level that was asked for."""
+        return self.memory.level(self.memory.shown(self.detail))
 
     @property
     def score(self) -> float:

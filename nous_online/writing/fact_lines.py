@@ -14,6 +14,7 @@ from nous_online.pairs.guards import added, differences
 from nous_online.pairs.lexicon import FUNCTION_WORDS, NEGATORS, UNITS
 from nous_online.pairs.reading import folded_letters, read_words, stem
 from nous_online.pairs.subjects import ARTICLES, subject_words
+from nous_online.tokens import tokens_of
 from nous_online.writing.phrases import NO_SUBJECT, UNANCHORED, VERBS
 from nous_online.writing.sentences import split, straight, unmarked
 
@@ -56,7 +57,7 @@ def shortest_sentence(text: str) -> str:
         return text
     plain = unmarked(" ".join(text.split())) or text
     first = next(split(plain), plain)
-    telling = first if size(first) >= LEAST_TELLING * size(plain) else plain
+    telling = first if tokens_of(first) >= LEAST_TELLING * tokens_of(plain) else plain
     wordings = dict.fromkeys((_plainer(telling), _plainer(plain), plain))
     return next((each for each in wordings if keeps(text, each)), text)
 
@@ -64,14 +65,9 @@ def shortest_sentence(text: str) -> str:
 def keeps(text: str, shorter: str) -> bool:
     """Tell whether a shorter wording states every number, date, name and identifier of a text, denies what it denies,
     and is no longer."""
-    if not shorter.strip() or size(shorter) > size(text):
+    if not shorter.strip() or tokens_of(shorter) > tokens_of(text):
         return False
     return shorter == text or not (added(shorter, text) or differences(text, shorter))
-
-
-def size(text: str) -> int:
-    """Return the bytes of a text, by which its tokens are estimated."""
-    return len(text.encode("utf-8", "replace"))
 
 
 def _plainer(text: str) -> str:
@@ -109,11 +105,15 @@ def terse_line(text: str) -> str:
 
 def shortest_kept(statement: str, wordings: Iterable[str], *, whole: str) -> str:
     """Return the first wording that is no longer than `statement` and keeps what `whole` states; else `statement`."""
-    return next((each for each in wordings if size(each) <= size(statement) and keeps(whole, each)), statement)
+    return next(
+        (each for each in wordings if tokens_of(each) <= tokens_of(statement) and keeps(whole, each)), statement
+    )
 
 
 def with_subject(text: str, subject: str | None) -> str:
     """Return a statement with its subject before it where it does not name it itself."""
+    if not subject or subject.casefold() in text.casefold():
+        return text
     about = {stem(word) for word in subject_words(subject)}
     return f"{subject}: {text}" if about - {stem(word) for word in read_words(text).words} else text
 
