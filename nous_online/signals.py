@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypedDict, cast
@@ -15,6 +16,7 @@ MAX_WORDS_BYTES = 16 * 1024
 """Of one task or error, in bytes of UTF-8: the end of a trace says what went wrong."""
 MOST_LISTED = 100
 """Imports, errors or people told at once."""
+WORD = re.compile(r"[^\W_]+")
 
 
 class SignalDetails(TypedDict, total=False):
@@ -90,3 +92,9 @@ def checked_several(name: str, values: object, max_bytes: int) -> tuple[str, ...
         raise InvalidInput(f"{name} has {len(listed):,} entries, the limit is {MOST_LISTED}; tell the latest")
     told = (checked_told(f"an entry of {name}", each, max_bytes) for each in listed)
     return tuple(dict.fromkeys(text for text in told if text is not None))
+
+
+def file_words(path: str) -> str:
+    """Return the words of a path without its ending, for a search by words and meaning."""
+    folder, slash, name = path.rpartition("/")
+    return " ".join(WORD.findall(f"{folder}{slash}{name.rpartition('.')[0] or name}")) or path

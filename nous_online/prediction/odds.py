@@ -46,8 +46,8 @@ BY_ANALOGY: Mapping[str, float] = {
     "word": 0.1,
     "with": 0.1,
     "activity": 0.1,
-    "hours": 0.1,
-    "weekday": 0.1,
+    "hours": 0.05,
+    "weekday": 0.05,
 }
 """What no trace at hand has: as telling as a module, as a file, or less. Of the clock the trace says nothing either
 way (0.00 and -0.01, by many hands in many places); an agent with a routine still shows it."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from uuid import UUID
 
 from psycopg import Connection
@@ -12,12 +13,13 @@ from nous_online.deadline import Deadline
 from nous_online.embedding import Vectors
 from nous_online.errors import NousError
 from nous_online.prediction.answer import Prediction
+from nous_online.prediction.atoms import ERRORS
 from nous_online.prediction.odds import Nearness
 from nous_online.prediction.predicting import Outlook, Wanted, outlook, see
-from nous_online.prediction.warm import Foreseen, keep_warm, words_of
+from nous_online.prediction.warm import keep_warm
 from nous_online.ranking import RecallPolicy
 from nous_online.recall import Cue, recall
-from nous_online.signals import Signals
+from nous_online.signals import Signals, file_words
 
 logger = logging.getLogger(__name__)
 EMBEDDING_SHARE = 0.5
@@ -27,45 +29,56 @@ NEAREST = 100
 
 
 def predict(agent: Agent, signals: Signals, wanted: Wanted, deadline: Deadline) -> Prediction:
-    """Return what sessions like this one used and what is near to its words, and keep it for its next context.
+    """Return what sessions like this one used and what is near to its words, and leave these ready for its context.
 
     What the session sees is written down, for those to come.
     """
-    vector = vector_of(agent, words_of(signals), deadline)
+    texts = cues_of(signals)
+    vectors = embedded(agent, texts, deadline) if texts else None
     with agent.transaction(deadline) as connection:
-        near = {} if vector is None else nearest(connection, agent, signals, wanted, vector)
+        near = {} if vectors is None else nearest(connection, agent, wanted, texts, vectors)
         found = outlook(connection, agent.id, signals, wanted, near)
         see(connection, agent.id, signals, wanted.session_id, wanted.at)
-    keep_warm(agent, wanted.session_id, Foreseen(signals, wanted.user_id, wanted.project_id, found.memories, vector))
+    if vectors is not None:
+        keep_warm(agent, wanted.session_id, texts, vectors)
     return Prediction(wanted.session_id, found.memories, confidence_of(found))
 
 
-def vector_of(agent: Agent, words: str | None, deadline: Deadline) -> Vectors | None:
-    """Return the vector of the signals' words; None where there are none, or the embedder fails or takes too long."""
-    if words is None:
-        return None
+def cues_of(signals: Signals) -> list[str]:
+    """Return the texts that are searched for: the task, the file, the latest errors and the branch, in words."""
+    told = [signals.task, signals.current_file and file_words(signals.current_file), *signals.recent_errors[:ERRORS]]
+    branch = signals.branch and file_words(signals.branch)
+    return list(dict.fromkeys(text for text in (*told, branch) if text))
+
+
+def embedded(agent: Agent, texts: Sequence[str], deadline: Deadline) -> Vectors | None:
+    """Return the vectors of what is searched for; None when the embedder fails or takes too long."""
     try:
-        (vector,) = agent.embed([words], Deadline(deadline.remaining() * EMBEDDING_SHARE))
+        return agent.embed(texts, Deadline(deadline.remaining() * EMBEDDING_SHARE))
     except NousError as error:
         deadline.remaining()
         logger.warning("the embedder failed, so nothing is predicted by meaning: %s", error)
         return None
-    return vector
 
 
 def nearest(
-    connection: Connection, agent: Agent, signals: Signals, wanted: Wanted, vector: Vectors
+    connection: Connection, agent: Agent, wanted: Wanted, texts: Sequence[str], vectors: Vectors
 ) -> dict[UUID, Nearness]:
-    """Return the memories nearest to the signals' words, and how near they are."""
-    cue = Cue(
-        query=words_of(signals) or "",
-        embedding=vector,
-        limit=NEAREST,
-        user_id=wanted.user_id,
-        project_id=wanted.project_id,
-    )
-    found = recall(connection, agent.id, cue, space=agent.embedder.space, policy=RecallPolicy())
-    return {each.id: Nearness(max(each.memory.lexical, 0.0), max(each.memory.dense, 0.0)) for each in found.answers}
+    """Return the memories nearest to any of the texts, and how near they are to the nearest of these."""
+    near: dict[UUID, Nearness] = {}
+    for text, vector in zip(texts, vectors, strict=True):
+        cue = Cue(
+            query=text,
+            embedding=vector,
+            limit=NEAREST // len(texts),
+            user_id=wanted.user_id,
+            project_id=wanted.project_id,
+        )
+        found = recall(connection, agent.id, cue, space=agent.embedder.space, policy=RecallPolicy())
+        for each in found.answers:
+            other = near.get(each.id, Nearness())
+            near[each.id] = Nearness(max(each.memory.lexical, other.words), max(each.memory.dense, other.meaning))
+    return near
 
 
 def confidence_of(found: Outlook) -> float:
