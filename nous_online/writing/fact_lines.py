@@ -39,7 +39,7 @@ _TELLING = re.compile(
 _FILLERS = frozenset({"really", "very", "actually", "basically", "quite", "simply", "essentially", "strongly"})
 _COUNTING = frozenset({"few", "little", "lot", "bit", "couple", "number", "dozen", "hundred", "thousand", "million"})
 _TAIL = re.compile(r"(?:,?\s(?:because|so that|due to|thanks to|given that)\b|,\s(?:which|where|especially|as)\b).*$")
-_LINKS = frozenset({"is", "are"})
+_LINKS = frozenset({"is", "are", "am"})
 _SPOKEN = frozenset({"he", "she", "it", "they", "i"})
 _OWNERS = frozenset({"my", "our", "his", "her", "their", "its"})
 _NO_KEY = (FUNCTION_WORDS | NO_SUBJECT | UNANCHORED | NEGATORS) - _OWNERS
@@ -59,7 +59,7 @@ def shortest_sentence(text: str) -> str:
     first = next(split(plain), plain)
     telling = first if tokens_of(first) >= LEAST_TELLING * tokens_of(plain) else plain
     wordings = dict.fromkeys((_plainer(telling), _plainer(plain), plain))
-    return next((each for each in wordings if keeps(text, each)), text)
+    return next((each for each in wordings if keeps(_unopened(plain), each)), text)
 
 
 def keeps(text: str, shorter: str) -> bool:
@@ -72,10 +72,19 @@ def keeps(text: str, shorter: str) -> bool:
 
 def _plainer(text: str) -> str:
     """Return a text without its opening courtesy, "Ana said that she", and words that only stress."""
-    rest = _TELLING.sub(r"\g<who> ", _OPENER.sub("", text, count=1), count=1)
+    rest = _TELLING.sub(r"\g<who> ", _unopened(text), count=1)
     words = [word for word in rest.split() if word not in _FILLERS]
-    shown = " ".join(words)
-    return shown[:1].upper() + shown[1:] if text[:1].isupper() and shown[:1].islower() else shown
+    return _like(text, " ".join(words))
+
+
+def _unopened(text: str) -> str:
+    """Return a text without its opening courtesy, "Please note that", which could pass for a name."""
+    return _like(text, _OPENER.sub("", text, count=1)) or text
+
+
+def _like(text: str, rest: str) -> str:
+    """Return the rest of a text with a capital first letter where the text has one."""
+    return rest[:1].upper() + rest[1:] if text[:1].isupper() else rest
 
 
 @lru_cache(maxsize=16_384)
@@ -84,10 +93,10 @@ def fact_line(text: str, subject: str | None = None, scope: str | None = None) -
 
     The key is the subject or what the statement opens with; the value is the rest without what the key says.
     """
-    whole = with_subject(text, subject)
+    whole = with_subject(_unopened(text), subject)
     statement = with_subject(shortest_sentence(text), subject)
     if len(text) > LONGEST_STATEMENT:
-        return whole
+        return with_subject(text, subject)
     terse = terser(statement)
     wordings = [each for keyed in (_about(terse, subject), _keyed(terse)) for each in (_TAIL.sub("", keyed), keyed)]
     scoped = [f"{each} ({scope})" for each in wordings if scope and not says(each, scope)]
@@ -100,7 +109,7 @@ def terse_line(text: str) -> str:
     if len(text) > LONGEST_STATEMENT:
         return text
     terse = terser(statement)
-    return shortest_kept(statement, (_TAIL.sub("", terse), terse), whole=text)
+    return shortest_kept(statement, (_TAIL.sub("", terse), terse), whole=_unopened(text))
 
 
 def shortest_kept(statement: str, wordings: Iterable[str], *, whole: str) -> str:
