@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from pathlib import PurePosixPath
 from typing import Any, TypedDict
 from uuid import UUID
 
@@ -28,14 +26,14 @@ from nous_online.kinds import KINDS
 from nous_online.origin import check_known
 from nous_online.policy import DEFAULT_SESSION, MAX_CONTENT_BYTES, MAX_RECALL_LIMIT, ContextPolicy
 from nous_online.prediction.predicting import predicted_memories, see
+from nous_online.prediction.warm import vectors_of
 from nous_online.ranking import RecallPolicy
 from nous_online.recall import Cue, recall
-from nous_online.signals import SignalDetails, Signals, checked_signals
+from nous_online.signals import SignalDetails, Signals, checked_signals, file_words
 from nous_online.tokens import COUNTING, tokens_of
 from nous_online.validation import checked_moment, checked_names, checked_optional, checked_text
 
 POLICY = ContextPolicy()
-WORDS = re.compile(r"[^\W_]+")
 LINKED_FROM = 10
 """So many of the best answers are asked for what they are linked to."""
 
@@ -81,11 +79,12 @@ class Request:
 def assemble(agent: Agent, details: AssemblyDetails, deadline: Deadline) -> Context:
     """Return a context within its budget; raise `InvalidInput`, and `Unavailable` when embedder or database fails.
 
-    What is recalled for is embedded first, all at once, before the transaction opens.
+    What is recalled for is embedded first, all at once, before the transaction opens; what `predict` embedded is not.
     """
     request = checked_request(agent, details, deadline)
     cues = request.cues
-    vectors = agent.embed([searched(cue, text) for cue, text in cues], deadline) if cues else ()
+    texts = [searched(cue, text) for cue, text in cues]
+    vectors = vectors_of(agent, request.reach.session_id, texts, deadline) if cues else ()
     with agent.database.transaction(agent.id, timeout_s=deadline.remaining(), is_pipelined=True) as connection:
         prepared = connection.execute(BLOCKS["prepare_context"], prepare=True)
         known = gathered(connection, agent, request, vectors)
@@ -131,9 +130,7 @@ def checked_request(agent: Agent, details: AssemblyDetails, deadline: Deadline) 
 
 def searched(cue: str, text: str) -> str:
     """Return the words that are looked for: of a file, those of its path without its ending."""
-    if cue != FILE:
-        return text
-    return " ".join(WORDS.findall(str(PurePosixPath(text).with_suffix("")))) or text
+    return file_words(text) if cue == FILE else text
 
 
 # --- reading ---

@@ -68,15 +68,13 @@ def predicted_memories(  # noqa: PLR0913 (who asks, where, when and for whom)
     limit: int,
     user_id: str | None = None,
     project_id: str | None = None,
-    near: Mapping[UUID, Nearness] | None = None,
 ) -> list[Predicted]:
     """Return the memories in reach that are most likely to be used, best first, without those the session has cited.
 
-    Reads the latest sessions of each signal and the latest recalls, each by an index and up to a fixed number. `near`
-    says how near memories are to the words of what is being done, where that is known already.
+    Reads the latest sessions of each signal and the latest recalls, each by an index and up to a fixed number.
     """
     wanted = Wanted(session_id or "", at, limit, user_id, project_id)
-    return list(outlook(connection, agent_id, signals, wanted, near or {}).memories)
+    return list(outlook(connection, agent_id, signals, wanted, {}).memories)
 
 
 def outlook(
