@@ -8,6 +8,7 @@ from pathlib import Path
 from docs.generate.command_line import command_line_page
 from docs.generate.pictures import ageing, cosines, forgetting, verdicts
 from docs.generate.python import python_page
+from docs.generate.rest import rest_page
 
 DOCS = Path(__file__).parent.parent
 PAGES: dict[str, Callable[[], str]] = {
@@ -17,6 +18,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "images/verdicts.svg": verdicts,
     "reference/cli.md": command_line_page,
     "reference/python.md": python_page,
+    "reference/rest.md": rest_page,
 }
 """Each generated file under docs/, with the function that returns its text."""
 
