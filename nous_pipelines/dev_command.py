@@ -26,7 +26,7 @@ COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 def dev(
     *,
     port: Annotated[int, typer.Option(help="Where the Dagster interface listens, on 127.0.0.1.")] = 3000,
-    api_port: Annotated[int, typer.Option(help="Where the REST API listens, on 127.0.0.1.")] = 8000,
+    api_port: Annotated[int, typer.Option(help="Where the REST API listens, on 127.0.0.1, without keys.")] = 8420,
     no_interface: Annotated[bool, typer.Option("--no-ui", help="Without the Dagster interface and daemon.")] = False,
     no_api: Annotated[bool, typer.Option("--no-api", help="Without the REST API.")] = False,
     as_json: JsonOption = False,

@@ -13,6 +13,7 @@ from pathlib import Path
 import httpx
 
 from nous_online import background, postgres
+from nous_online.cli.application import EXTRAS
 from nous_online.database import open_url, prepare
 from nous_online.errors import Unavailable
 from nous_online.foreground import WARNINGS_OFF, Program
@@ -20,7 +21,7 @@ from nous_online.settings import settings
 from nous_pipelines.instance import prepare_dagster
 
 HOST = "127.0.0.1"
-PORT, API_PORT = 3000, 8000
+PORT = 3000
 READY_TIMEOUT_S = 90.0
 NAME = "dagster"
 
@@ -61,15 +62,16 @@ def dagster_program(port: int) -> Program:
 
 
 def api_program(port: int) -> Program:
-    """Return the REST API as a program to run in front, at `port` or another that is free."""
+    """Return the REST API without keys as a program to run in front, at `port` or another that is free."""
+    from nous_online.api.serving import command as api_command
+
     found = free_port(port)
-    api = [sys.executable, "-m", "nous_online.cli", "api", "--port", str(found)]
-    return Program("API", api, f"http://{HOST}:{found}", "/health")
+    return Program("API", api_command(found), f"http://{HOST}:{found}", "/ready")
 
 
 def has_api() -> bool:
     """Tell whether the extra `api` is installed."""
-    return find_spec("fastapi") is not None and find_spec("uvicorn") is not None
+    return all(find_spec(module) for module in EXTRAS["api"])
 
 
 def wait_for(address: str, *, home: Path) -> None:

@@ -26,6 +26,8 @@ STARTS_PROCESSES = (
     "test_house",
     "test_background",
     "test_demo",
+    "test_dev",
+    "test_foreground",
     "test_no_real_api",
     "test_cli",
     "test_benchmarks",

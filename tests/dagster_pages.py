@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -30,6 +31,7 @@ LOCATION = "nous_pipelines.definitions"
 REPOSITORY = "__repository__"
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
 UP_S = 300
+END_S = 60
 FETCH_S = 240
 NOUS = [sys.executable, "-W", "ignore", "-c", "from nous_online.cli.application import main; main()"]
 RANGE = 'input[placeholder^="ex: "], input[placeholder="No matching partitions"]'
@@ -89,7 +91,7 @@ def interface_over_a_history(nights: list[date]) -> Iterator[Interface]:
         port = free_port(0)
         with (home / "interface.log").open("wb") as log:
             process = subprocess.Popen(
-                [*NOUS, "dev", "--port", str(port)],
+                [*NOUS, "dev", "--port", str(port), "--no-api"],
                 env=environment, stdout=log, stderr=log, stdin=subprocess.DEVNULL, start_new_session=True,
                 preexec_fn=background.listen_to_signals,  # noqa: PLW1509 (started from one thread)
             )  # fmt: skip
@@ -98,8 +100,19 @@ def interface_over_a_history(nights: list[date]) -> Iterator[Interface]:
             wait_until(lambda: is_up(interface, process), seconds=UP_S, what=home / "interface.log")
             yield interface
         finally:
-            background.end(psutil.Process(process.pid))
-            process.wait(timeout=30)
+            end(process)
+
+
+def end(process: subprocess.Popen[bytes]) -> None:
+    """Ask `nous dev` to end, and raise where it leaves something running that it started."""
+    family = psutil.Process(process.pid).children(recursive=True)
+    try:
+        process.terminate()
+        assert process.wait(timeout=END_S) == 0, "the interface did not end as it should"
+        assert not [each for each in family if each.is_running()], "the interface left programs behind"
+    finally:
+        for each in family:
+            background.signalled(each, signal.SIGKILL)
 
 
 def learn_history(home: Path, environment: dict[str, str], *, until: date) -> None:

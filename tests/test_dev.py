@@ -1,0 +1,82 @@
+"""`nous dev` over real programs: what it says when all is up, and that nothing is left when it ends."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+import psutil
+from postgres_homes import scratch
+
+from nous_online import postgres
+from nous_online.background import listen_to_signals
+
+NOUS = [sys.executable, "-m", "nous_online.cli"]
+END_S = 60
+
+
+@contextmanager
+def dev(folder: Path, *options: str, **variables: str) -> Iterator[tuple[subprocess.Popen[str], dict[str, Any]]]:
+    """Run `nous dev`, and yield its process and the addresses it gives once all is up."""
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith(("NOUS_", "DAGSTER_"))}
+    with (folder / "log").open("w") as log:
+        process = subprocess.Popen(
+            [*NOUS, "dev", "--json", *options],
+            env=inherited | variables,
+            stdout=subprocess.PIPE,
+            stderr=log,
+            text=True,
+            preexec_fn=listen_to_signals,  # noqa: PLW1509 (one thread; a shell in the background makes us deaf to Ctrl-C)
+        )
+    with process:
+        try:
+            assert process.stdout is not None
+            line = process.stdout.readline()
+            assert line, (folder / "log").read_text()
+            yield process, json.loads(line)
+        finally:
+            process.terminate()
+
+
+def test_all_it_started_ends_with_ctrl_c_postgres_too(tmp_path: Path):
+    with scratch() as home, dev(tmp_path, "--no-ui", NOUS_HOME=str(home)) as (process, addresses):
+        started = psutil.Process(process.pid).children(recursive=True)
+        answer = httpx.get(f"{addresses['api']}/health")
+        was_up = postgres.running(home) is not None
+
+        process.send_signal(signal.SIGINT)
+        code = process.wait(timeout=END_S)
+
+        assert (answer.status_code, was_up, code) == (200, True, 0)
+        assert postgres.running(home) is None
+        assert started
+        assert not [each for each in started if each.is_running()]
+    assert set(addresses) == {"postgresql", "api"}
+
+
+def test_when_one_dies_it_says_which_and_fails_and_a_server_that_ran_before_stays(database_url: str, tmp_path: Path):
+    taken = taken_port(database_url)
+    with dev(tmp_path, "--no-ui", "--api-port", taken, NOUS_DATABASE_URL=database_url) as (process, addresses):
+        (api,) = psutil.Process(process.pid).children()
+
+        api.kill()
+        code = process.wait(timeout=END_S)
+
+    log = (tmp_path / "log").read_text().splitlines()
+    assert code == 1
+    assert addresses["api"] != f"http://127.0.0.1:{taken}"
+    assert "api     | INFO:     Application startup complete." in log
+    assert log[-1].startswith("error: API ended by SIGKILL; its last words: ")
+
+
+def taken_port(database_url: str) -> str:
+    """Return a port on which something listens: the server's own."""
+    return database_url.rpartition(":")[2].partition("/")[0]
