@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from docs.generate.command_line import command_line_page
@@ -11,7 +11,7 @@ from docs.generate.python import python_page
 from docs.generate.rest import rest_page
 
 DOCS = Path(__file__).parent.parent
-PAGES: dict[str, Callable[[], str]] = {
+PAGES: Mapping[str, Callable[[], str]] = {
     "images/ageing.svg": ageing,
     "images/cosines.svg": cosines,
     "images/forgetting.svg": forgetting,
@@ -23,10 +23,10 @@ PAGES: dict[str, Callable[[], str]] = {
 """Each generated file under docs/, with the function that returns its text."""
 
 
-def write_pages(docs: Path = DOCS) -> list[Path]:
+def write_pages(docs: Path = DOCS, *, pages: Mapping[str, Callable[[], str]] = PAGES) -> list[Path]:
     """Write every one of them, and return those whose text changed."""
     changed: list[Path] = []
-    for name, text_of in PAGES.items():
+    for name, text_of in pages.items():
         path, text = docs / name, text_of()
         path.parent.mkdir(parents=True, exist_ok=True)
         if not path.exists() or path.read_text("utf-8") != text:
