@@ -52,6 +52,9 @@ def night(  # noqa: PLR0913 (one parameter for each option)
         str | None, typer.Option("--from", metavar="YYYY-MM-DD", help="Backfill from this night on …")
     ] = None,
     last: Annotated[str | None, typer.Option("--to", metavar="YYYY-MM-DD", help="… up to this one, in order.")] = None,
+    backfill: Annotated[
+        bool, typer.Option("--backfill", help="All nights not run yet, from the first memory to yesterday, in order.")
+    ] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Stop after the checks; change nothing.")] = False,
     policy: Annotated[
         list[str] | None, typer.Option(metavar="FIELD=NUMBER", help="Override a policy field for this run.")
@@ -62,6 +65,8 @@ def night(  # noqa: PLR0913 (one parameter for each option)
     """Run the nightly lifecycle: propose, check, apply, report. Running a night twice changes nothing.
 
     Without --date it is yesterday's night, the last one that is over. Without --agent it is for all agents.
+    --backfill ages an imported history: closed episodes are completed, then every night that was not run yet is. Ctrl-C
+    ends it after the last night that is whole; run it again and it goes on.
     Exit code 1 when a check or a step failed; then nothing of that night was applied.
 
     [bold]Examples[/bold]
@@ -71,11 +76,13 @@ def night(  # noqa: PLR0913 (one parameter for each option)
     [dim]$[/dim] nous night --date 2026-11-20 --agent aria
 
     [dim]$[/dim] nous night --from 2026-08-01 --to 2026-11-20
+
+    [dim]$[/dim] nous import history.jsonl --agent aria && nous night --backfill --agent aria
     """
     from nous_pipelines.running import run_night
 
-    wanted = chosen_nights(night, first, last)
     options = options_for(agent, policy=parsed_policy(policy or []), is_dry_run=dry_run)
+    wanted = missing_nights(options, night or first or last) if backfill else chosen_nights(night, first, last)
     outcomes: list[NightOutcome] = []
     with recorded_runs() as instance:
         for each in wanted:
@@ -87,7 +94,9 @@ def night(  # noqa: PLR0913 (one parameter for each option)
                 break
     if as_json:
         show_json({"nights": [as_plain(outcome) for outcome in outcomes]})
-    if not outcomes[-1].is_success:
+    elif not wanted:
+        show("every night that is over has been run")
+    if outcomes and not outcomes[-1].is_success:
         raise typer.Exit(1)
 
 
@@ -221,6 +230,22 @@ def demo(
 
     if not run_demo(source, with_interface=not no_interface):
         raise typer.Exit(1)
+
+
+def missing_nights(options: NightOptions, named: str | None) -> list[date]:
+    """Complete what is due and return the nights to make up for; raise `InvalidInput` where one is named."""
+    from nous_pipelines.backfilling import complete_episodes, nights_to_run
+
+    if named:
+        raise InvalidInput("--backfill finds the nights itself; leave --date, --from and --to out")
+    if options.is_dry_run:
+        raise InvalidInput("--backfill builds each night on the one before, so it can't be a dry run; name one --date")
+    if completed := complete_episodes(options):
+        show_note(f"episodes completed: {completed:,}")
+    wanted = nights_to_run(options, now=datetime.now(UTC))
+    if wanted:
+        show_note(f"nights to run: {len(wanted):,}, {wanted[0]} to {wanted[-1]}; Ctrl-C ends it between two of them")
+    return wanted
 
 
 def chosen_nights(night: str | None, first: str | None, last: str | None) -> list[date]:

@@ -82,7 +82,7 @@ def items_of_page(path: Path, reading: Reading) -> Iterator[Item]:
     said_at = page_moment(page.front, path)
     for note in notes_of(text, page):
         yield from note_items(note, page, path, said_at=said_at, end=len(content), reading=reading)
-    yield Item(text.count("\n") + 1, len(content), left_out={CODE: page.code_blocks} if page.code_blocks else {})
+    yield Item(len(text.splitlines()), len(content), left_out={CODE: page.code_blocks} if page.code_blocks else {})
 
 
 def note_items(note: Note, page: Page, path: Path, *, said_at: datetime, end: int, reading: Reading) -> Iterator[Item]:
