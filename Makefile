@@ -10,7 +10,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --no-input -qq
 COMPILE := uv pip compile pyproject.toml --extra pipelines --extra api --extra mcp --extra code --extra langgraph \
 	--extra dev --universal --generate-hashes --no-header --no-annotate --python-version 3.11 --quiet
 # A process for each core, up to four: each starts a PostgreSQL of its own.
-BESIDE := -n auto --maxprocesses 4 --dist loadfile
+BESIDE := -n auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder
 # Empty is unset to Python: without compiled modules each program that a test starts takes a second or two longer.
 export PYTHONDONTWRITEBYTECODE :=
 # Newest last: wheels for a new Python arrive late.
@@ -20,7 +20,7 @@ PYTHONS := $(PYTHON) python3.13 python3.12 python3.11 python3.14 python3 python
 
 help:
 	@echo "make demo    90 days of an agent's memory, then a night over it    FROM=FILE.jsonl for your own"
-	@echo "make dev     the Dagster UI over your memories"
+	@echo "make dev     PostgreSQL, the Dagster UI and the REST API over your memories"
 	@echo "make down    stop what the demo started"
 	@echo "make test    all tests"
 	@echo "make unit    those that need no server, in seconds"

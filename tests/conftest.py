@@ -35,9 +35,16 @@ STARTS_PROCESSES = (
 )
 """Files whose tests start programs of their own instead of using the server of the session."""
 
+LONGEST = (
+    "test_browser", "test_failpoints", "test_nights_are_logical", "test_schedule", "test_commands", "test_bad_nights",
+    "test_postgres_kills", "test_benchmarks", "test_house",
+)  # fmt: skip
+"""Files that take longest: where files run side by side they begin first, else the last of them is waited for."""
 
-def pytest_collection_modifyitems(items: Sequence[pytest.Item]) -> None:
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark what needs a server, other programs, the embedding model or a megabyte; `make unit` runs the rest."""
+    items.sort(key=lambda item: LONGEST.index(item.path.stem) if item.path.stem in LONGEST else len(LONGEST))
     for item in items:
         needs_server = "server" in getattr(item, "fixturenames", ())
         is_heavy = any(word in item.name for word in ("local_model", "megabyte", "hostile_text"))
