@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import re
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, HTTPServer
 from typing import Any
 
 import anyio
@@ -16,6 +12,7 @@ from anthropic import Anthropic
 from anthropic.lib.tools import ToolError
 from anthropic.tools import BetaLocalFilesystemMemoryTool
 from conftest import WordEmbedder
+from scripted_model import model, say, use
 
 from nous_online.adapters.memory_files import PLACE, size_of
 from nous_online.adapters.memory_tool import async_memory_tool, memory_tool
@@ -216,48 +213,11 @@ def test_sizes_are_told_as_people_read_them():
     assert [size_of(count) for count in (0, 12, 1024, 1536, 2**20, 2**40)] == ["0B", "12B", "1K", "1.5K", "1M", "1024G"]
 
 
-def turn(*content: dict[str, Any], stop_reason: str) -> bytes:
-    message = {
-        "id": "msg_1", "type": "message", "role": "assistant", "model": "claude-sonnet-5-5", "content": content,
-        "stop_reason": stop_reason, "stop_sequence": None, "usage": {"input_tokens": 1, "output_tokens": 1},
-    }  # fmt: skip
-    return json.dumps(message).encode()
-
-
-def use(number: int, **given: Any) -> dict[str, Any]:
-    return {"type": "tool_use", "id": f"toolu_{number}", "name": "memory", "input": given}
-
-
-@contextmanager
-def model(*turns: bytes) -> Iterator[tuple[str, list[dict[str, Any]]]]:
-    """Serve what a model says turn by turn: the address, and what it was sent."""
-    asked: list[dict[str, Any]] = []
-
-    class Exchange(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            asked.append(json.loads(self.rfile.read(int(self.headers["content-length"]))))
-            self.send_response(200)
-            self.send_header("content-type", "application/json")
-            self.send_header("content-length", str(len(turns[len(asked) - 1])))
-            self.end_headers()
-            self.wfile.write(turns[len(asked) - 1])
-
-        def log_message(self, *_: object) -> None:
-            """Say nothing."""
-
-    with HTTPServer(("127.0.0.1", 0), Exchange) as listener:
-        thread = threading.Thread(target=listener.serve_forever, args=(0.01,))
-        thread.start()
-        yield f"http://127.0.0.1:{listener.server_port}", asked
-        listener.shutdown()
-        thread.join()
-
-
 def test_the_sdks_tool_runner_works_with_it_and_reads_its_refusals(heart):
     turns = (
-        turn(use(1, command="view", path="/memories/none"), stop_reason="tool_use"),
-        turn(use(2, command="create", path=NOTES, file_text="Ada likes tea"), stop_reason="tool_use"),
-        turn({"type": "text", "text": "Noted."}, stop_reason="end_turn"),
+        use("memory", command="view", path="/memories/none"),
+        use("memory", command="create", path=NOTES, file_text="Ada likes tea"),
+        say("Noted."),
     )
 
     with model(*turns) as (url, asked), Anthropic(base_url=url, api_key="test", max_retries=0) as client:
