@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from injection_payloads import ORDERS
 
 from nous_online.context.answer import TIERS
-from nous_online.context.lines import Entry, entry_of, one_line
+from nous_online.context.lines import Entry, entry_of, hint_of, one_line
 from nous_online.context.packing import HEADINGS, arranged, lines_of, rendered
 
 MAY = datetime(2026, 5, 1, tzinfo=UTC)
@@ -36,7 +36,7 @@ def fact(content: str, **changes) -> dict:
 @pytest.mark.parametrize("text", FORGERIES)
 def test_a_memory_is_one_line_and_can_fake_no_heading(text):
     entry = entry_of("fact", fact(text, subject=text, index_word=text), "pinned")
-    pointer = Entry("fact", (UUID(int=2),), (("index", entry.topic),), "1 not shown")
+    pointer = Entry("fact", (UUID(int=2),), ("index", entry.topic), "1 not shown")
 
     placed = arranged({"critical": [entry]}, lambda shown: [pointer], rooms=dict.fromkeys(TIERS, 500))
     lines = "\n".join(rendered(lines_of(placed)).values()).splitlines()
@@ -87,6 +87,4 @@ def test_an_episode_is_shown_with_its_day_and_never_in_full():
 def test_a_procedure_in_the_background_is_its_one_line_alone():
     row = fact("deploy\n1. test\n2. build", subject="deploy", compressed="deploy: test→build")
 
-    assert entry_of("procedure", row, "", from_level="compressed").levels == (
-        ("compressed", "how to: deploy: test→build"),
-    )
+    assert hint_of(row, "").levels == (("compressed", "how to: deploy: test→build"),)

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nous_online.context.answer import TIERS
-from nous_online.context.lines import Entry, one_line, shrinking
+from nous_online.context.lines import Entry, one_line
 from nous_online.context.packing import HEADING_TOKENS, arranged, cost, lines_of, packed, rendered, unseen
 from nous_online.context.shares import rooms
 from nous_online.policy import ContextPolicy
@@ -19,8 +19,8 @@ TEXTS = st.text(max_size=300) | st.text(alphabet="🦊ß部署\n\u2028 a", max_s
 
 def entry(number: int, *texts: str) -> Entry:
     names = ("full", "summary", "compressed")
-    levels = tuple(zip(names, (one_line(text) for text in texts), strict=False))
-    return Entry("fact", (UUID(int=number),), shrinking(levels), "pinned", topic=f"topic {number}")
+    first, *shorter = zip(names, (one_line(text) for text in texts), strict=False)
+    return Entry("fact", (UUID(int=number),), first, "pinned", topic=f"topic {number}", shorter=lambda: shorter)
 
 
 @st.composite
@@ -32,7 +32,7 @@ def entries(draw: st.DrawFn) -> list[Entry]:
 def point_at(nominated: list[Entry]):
     def pointers(shown):
         return [
-            Entry("fact", each.memory_ids, (("index", each.topic),), "1 not shown") for each in unseen(nominated, shown)
+            Entry("fact", each.memory_ids, ("index", each.topic), "1 not shown") for each in unseen(nominated, shown)
         ]
 
     return pointers
@@ -68,15 +68,29 @@ def test_the_same_entries_are_packed_the_same_way(wanted, budget):
     assert once == again
 
 
-def test_each_gets_its_shortest_line_before_any_is_told_in_full():
-    wanted = [entry(1, "long " * 40, "long"), entry(2, "much " * 40, "much")]
-    shortest = sum(each.costs[-1] for each in wanted)
+def test_the_first_are_told_in_full_and_the_others_in_short():
+    wanted = [entry(number, "long " * 10, "short") for number in range(100)]
 
-    tight = packed(wanted, HEADING_TOKENS + shortest)
-    roomy = packed(wanted, HEADING_TOKENS + wanted[0].costs[0] + wanted[1].costs[-1])
+    levels = [each.level for each in packed(wanted, 1_000)]
 
-    assert [each.level for each in tight] == [1, 1]
-    assert [each.level for each in roomy] == [0, 1]
+    in_full = levels.count(0)
+    assert levels[:in_full] == [0] * in_full
+    assert sum(each.costs[0] for each in wanted[:in_full]) == pytest.approx(750, rel=0.1)
+    assert levels.count(1) > in_full
+
+
+def test_with_room_for_all_nothing_is_shortened():
+    wanted = [entry(number, "long " * 10, "short") for number in range(10)]
+
+    placed = packed(wanted, HEADING_TOKENS + sum(each.first_cost for each in wanted))
+
+    assert [each.level for each in placed] == [0] * 10
+
+
+def test_a_long_text_is_shortened_where_it_does_not_fit():
+    wanted = [entry(1, "long " * 100, "still long " * 5, "short"), entry(2, "other " * 10)]
+
+    assert [each.level for each in packed(wanted, 120)] == [1, 0]
 
 
 def test_an_entry_too_long_for_the_room_makes_way_for_shorter_ones():

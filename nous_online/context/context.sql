@@ -13,55 +13,46 @@ f.is_pinned, f.encoded_censors, f.rank_weight::float8 as rank_weight
 {sections}
 
 -- name: section
-(select {section}::text as section, row_number() over (order by {order}) as place, {columns}
- from {table} f
- where f.agent_id = %(agent_id)s and {visible} and {in_reach} and {condition}
- order by {order}
- limit {limit})
+(select {section}::text as section, row_number() over () as place, ordered.*
+ from (select {columns}
+       from {table} f
+       where f.agent_id = %(agent_id)s and {visible} and {in_reach} and {condition}
+       order by {order}
+       limit {limit}) ordered)
 
 -- name: is_pinned
 f.is_pinned
 
--- name: by_weight
-f.rank_weight desc, f.learned_at desc, f.id
+-- name: is_of_category
+f.category = {category}
 
--- name: by_weight_and_start
-f.rank_weight desc, f.started_at desc, f.id
-
--- name: is_open_question
-f.category = 'open_question'
-
--- name: is_convention
-f.category = any(%(conventions)s::text[])
-
--- name: is_latest_fact
-f.state = 'active'
-
--- name: by_learning
-f.learned_at desc, f.id
+-- name: is_any
+true
 
 -- name: is_told
 -- An episode that nobody has written up yet has nothing to show.
 f.state = 'closed' and coalesce(f.summary, f.compressed, f.title) is not null
 
--- name: by_start
-f.started_at desc, f.id
-
 -- name: is_recent_failure
-f.outcome = 'failure' and coalesce(f.ended_at, f.started_at) > %(recent_from)s
+-- The week is for the index: an episode that ended lately has seldom begun before.
+f.outcome = 'failure' and f.started_at > %(recent_from)s::timestamptz - interval '1 week'
+and coalesce(f.ended_at, f.started_at) > %(recent_from)s
 and (%(file)s::text is null or exists (
     select from heart.episode_artifacts a
     where a.agent_id = f.agent_id and a.episode_id = f.id and a.kind = 'file' and a.reference = %(file)s)
     or strpos(concat_ws(' ', f.title, f.summary), %(file)s) > 0)
 
--- name: is_workflow
-f.state = 'active'
+-- name: is_blocking
+f.severity in ('block', 'absolute')
+
+-- name: by_learning
+f.learned_at desc, f.id
+
+-- name: by_start
+f.started_at desc, f.id
 
 -- name: by_use
 (f.success_count - f.failure_count) desc, f.activation_count desc, f.learned_at desc, f.id
-
--- name: is_blocking
-f.severity in ('block', 'absolute')
 
 -- name: by_severity
 f.severity, f.activation_count desc, f.learned_at desc, f.id

@@ -22,6 +22,7 @@ from nous_online.recall import Found
 from nous_online.statements import statements
 
 BLOCKS = statements("nous_online.context", "context.sql")
+OPEN_QUESTION = "open_question"
 CONVENTIONS = (
     "convention", "conventions", "preference", "preferences", "style", "standard", "guideline", "policy", "rule",
 )  # fmt: skip
@@ -37,6 +38,7 @@ class Section:
     condition: str
     order: str
     limit: int
+    category: str | None = None
 
 
 class Asking:
@@ -103,24 +105,26 @@ def parameters_of(reach: Reach, policy: ContextPolicy) -> dict[str, Any]:
         **vars(reach),
         "as_of": reach.at,
         "recent_from": reach.at - timedelta(seconds=policy.recent_s),
-        "conventions": list(CONVENTIONS),
     }
 
 
 def sections(policy: ContextPolicy) -> tuple[Section, ...]:
     """Return what is read of each kind."""
-    weight = ("is_pinned", "by_weight", policy.pinned)
+    pinned = ("is_pinned", "by_learning", policy.pinned)
     return (
-        Section("pinned", "fact", *weight),
-        Section("pinned", "procedure", *weight),
-        Section("pinned", "censor", *weight),
-        Section("pinned", "episode", "is_pinned", "by_weight_and_start", policy.pinned),
-        Section("open_question", "fact", "is_open_question", "by_weight", policy.open_questions),
-        Section("convention", "fact", "is_convention", "by_weight", policy.conventions),
-        Section("latest", "fact", "is_latest_fact", "by_learning", policy.latest),
+        Section("pinned", "fact", *pinned),
+        Section("pinned", "procedure", *pinned),
+        Section("pinned", "censor", *pinned),
+        Section("pinned", "episode", "is_pinned", "by_start", policy.pinned),
+        Section("open_question", "fact", "is_of_category", "by_learning", policy.open_questions, OPEN_QUESTION),
+        *(
+            Section("convention", "fact", "is_of_category", "by_learning", policy.conventions, category)
+            for category in CONVENTIONS
+        ),
+        Section("latest", "fact", "is_any", "by_learning", policy.latest),
         Section("episode", "episode", "is_told", "by_start", policy.episodes),
         Section("failure", "episode", "is_recent_failure", "by_start", policy.failures),
-        Section("workflow", "procedure", "is_workflow", "by_use", policy.workflows),
+        Section("workflow", "procedure", "is_any", "by_use", policy.workflows),
         Section("censor", "censor", "is_blocking", "by_severity", policy.censors),
     )
 
@@ -133,7 +137,7 @@ def standing_statement(policy: ContextPolicy, *, is_past: bool) -> Composable:
         block.format(
             **of_kind(section.kind, is_past=is_past),
             section=Literal(section.name),
-            condition=SQL(BLOCKS[section.condition]),
+            condition=SQL(BLOCKS[section.condition]).format(category=Literal(section.category)),
             order=SQL(BLOCKS[section.order]),
             limit=Literal(section.limit),
         )

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 from uuid import UUID
@@ -12,6 +12,7 @@ from uuid import UUID
 from nous_online.levels import levels_of
 from nous_online.recall import Detail
 from nous_online.tokens import tokens_of
+from nous_online.writing.fact_lines import says
 
 UNSEEN = re.compile(
     "[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f\u00ad\u061c\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff"
@@ -21,25 +22,43 @@ UNSEEN = re.compile(
 BULLET = "- "
 MARKS = {"procedure": "how to: ", "decision": "decided: "}
 """What says of a line that it is no statement."""
+LONGEST_TOPIC = 50
 Level = tuple[Detail, str]
+
+
+def no_shorter() -> tuple[Level, ...]:
+    """Return the shorter levels of what has none."""
+    return ()
 
 
 @dataclass(frozen=True)
 class Entry:
-    """What could become a line: its text at each level, the most detailed first, and why it should be shown."""
+    """What could become a line: its text at its most detailed level and at shorter ones, and why it is wanted."""
 
     kind: str
     memory_ids: tuple[UUID, ...]
-    levels: tuple[Level, ...]
+    first: Level
     reason: str
     value: float = 1.0
     """Of two entries of a tier, the one worth more goes first."""
     topic: str = ""
     """What the index calls it where it is not shown."""
+    shorter: Callable[[], Sequence[Level]] = field(default=no_shorter, compare=False, repr=False)
+    """The levels below the first, longest first; worked out only where there is no room for that one."""
+
+    @cached_property
+    def first_cost(self) -> int:
+        """Tokens of the line at its most detailed level, its bullet and its end included."""
+        return cost_of(self.first[1])
+
+    @cached_property
+    def levels(self) -> tuple[Level, ...]:
+        """Every level that is shorter than the one before it."""
+        return shrinking((self.first, *self.shorter()))
 
     @cached_property
     def costs(self) -> tuple[int, ...]:
-        """Tokens of the line at each level, its bullet and its end included."""
+        """Tokens of the line at each level."""
         return tuple(cost_of(text) for _, text in self.levels)
 
 
@@ -53,34 +72,59 @@ def one_line(text: str) -> str:
     return " ".join(UNSEEN.sub("", text).split())
 
 
-def entry_of(
-    kind: str,
-    row: Mapping[str, Any],
-    reason: str,
-    *,
-    value: float = 1.0,
-    from_level: Detail = "full",
-    mark: str = "",
-) -> Entry:
+def entry_of(kind: str, row: Mapping[str, Any], reason: str, *, value: float = 1.0, mark: str | None = None) -> Entry:
     """Return a memory as an entry, from the fields of `recall.Found` or the columns of a decision."""
-    known = levels_of(kind, row)
-    told: tuple[Level, ...] = (("full", known.full), ("summary", known.summary), ("compressed", known.compressed))
+    prefix = MARKS.get(kind, "") if mark is None else mark
+
+    def told(levels: Iterable[Level]) -> tuple[Level, ...]:
+        return tuple((level, prefix + one_line(text)) for level, text in levels)
+
+    (first,) = told([longest(kind, row)])
+    return Entry(kind, (row["id"],), first, reason, value, topic_of(row), lambda: told(shorter_levels(kind, row)))
+
+
+def hint_of(row: Mapping[str, Any], reason: str) -> Entry:
+    """Return a procedure as the one line that reminds of it."""
+    hint: Level = ("compressed", MARKS["procedure"] + one_line(levels_of("procedure", row).compressed))
+    return Entry("procedure", (row["id"],), hint, reason, topic=topic_of(row))
+
+
+def longest(kind: str, row: Mapping[str, Any]) -> Level:
+    """Return the most detailed level a context shows: of an episode its summary, and never its transcript."""
     if kind == "episode":
-        told = episode_levels(row, known.summary, known.compressed)
-    begins = [level for level, _ in told].index(from_level) if from_level in dict(told) else 0
-    prefix = mark or MARKS.get(kind, "")
-    levels = shrinking(tuple((level, prefix + one_line(text)) for level, text in told[begins:]))
-    return Entry(kind, (row["id"],), levels, reason, value, one_line(known.index))
+        return ("summary", episode_text(row, levels_of("episode", row).summary))
+    if kind == "fact":
+        subject, content = row.get("subject"), row["content"]
+        return ("full", content if not subject or says(content, subject) else f"{subject}: {content}")
+    return ("full", levels_of(kind, row).full)
 
 
-def episode_levels(row: Mapping[str, Any], summary: str, compressed: str) -> tuple[Level, ...]:
-    """Return what is shown of an episode: never its transcript, and always its day."""
-    title, day = row.get("subject") or "", f"{row['learned_at']:%Y-%m-%d} "
+def shorter_levels(kind: str, row: Mapping[str, Any]) -> tuple[Level, ...]:
+    """Return the levels below that; those stored with a fact are taken as they are, for deriving them takes time."""
+    stored: tuple[tuple[Detail, Any], ...] = (("summary", row.get("summary")), ("compressed", row.get("compressed")))
+    if kind == "fact" and stored[1][1]:
+        return tuple((level, text) for level, text in stored if text)
+    known = levels_of(kind, row)
+    if kind == "episode":
+        return (("compressed", f"{row['learned_at']:%Y-%m-%d} {known.compressed}"),)
+    return (("summary", known.summary), ("compressed", known.compressed))
+
+
+def episode_text(row: Mapping[str, Any], summary: str) -> str:
+    """Return an episode with its day and its title."""
+    title = row.get("subject") or ""
     named = summary if not title or summary.startswith(title) else f"{title}: {summary}"
-    return (("summary", day + named), ("compressed", day + compressed))
+    return f"{row['learned_at']:%Y-%m-%d} {named}"
 
 
-def shrinking(levels: tuple[Level, ...]) -> tuple[Level, ...]:
+def topic_of(row: Mapping[str, Any]) -> str:
+    """Return what to ask a memory for: its index word, else what it is about, else the opening of its text."""
+    named = row.get("index_word") or row.get("subject") or row.get("title") or row["content"][:LONGEST_TOPIC]
+    words = one_line(named)
+    return words if len(words) <= LONGEST_TOPIC else words[:LONGEST_TOPIC].rpartition(" ")[0] or words[:LONGEST_TOPIC]
+
+
+def shrinking(levels: Sequence[Level]) -> tuple[Level, ...]:
     """Return the levels that are shorter than the one before; the first always stays."""
     kept = [levels[0]]
     for level in levels[1:]:

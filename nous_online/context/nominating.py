@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from itertools import chain, zip_longest
 from typing import Any
@@ -11,12 +12,9 @@ from uuid import UUID
 from nous_online.attention import NOTE
 from nous_online.context.answer import Tier
 from nous_online.context.known import ERROR, FILE, Answered, Contradicting, Known
-from nous_online.context.lines import Entry, Level, entry_of, one_line, shrinking
+from nous_online.context.lines import Entry, Level, entry_of, hint_of, longest, one_line, shorter_levels, topic_of
 from nous_online.context.packing import Shown
-from nous_online.levels import levels_of
 from nous_online.recall import Found, Recalled
-
-UNCERTAIN = "unresolved: "
 
 
 def wanted(known: Known, *, least_fix_score: float, fixes: int, at: datetime) -> dict[Tier, list[Entry]]:
@@ -42,7 +40,7 @@ def critical(known: Known, *, least_fix_score: float, fixes: int) -> Iterator[En
     yield from (
         entry_of("censor", vars(each), f"{each.category}s what it warns of") for each in memories.get("censor", ())
     )
-    yield from (Entry(NOTE, (), (("full", f"still open: {one_line(each)}"),), "left open") for each in known.threads)
+    yield from (Entry(NOTE, (), ("full", f"still open: {one_line(each)}"), "left open") for each in known.threads)
     questions = chain(memories.get("pinned", ()), memories.get("open_question", ()))
     yield from (
         entry_of("fact", vars(each), "an open question", mark="open question: ") for each in questions if is_open(each)
@@ -56,15 +54,19 @@ def is_open(memory: Found) -> bool:
 
 def contradiction(pair: Contradicting) -> Entry:
     """Return two facts that contradict each other as one line, at levels both are shown at."""
-    first, second = (levels_of("fact", vars(each)) for each in pair.facts)
-    both: tuple[Level, ...] = (
-        ("full", f"{first.full} / {second.full}"),
-        ("summary", f"{first.summary} / {second.summary}"),
-        ("compressed", f"{first.compressed} / {second.compressed}"),
-    )
-    levels = shrinking(tuple((level, UNCERTAIN + one_line(text)) for level, text in both))
+    rows = [vars(each) for each in pair.facts]
+
+    def both(one: str, other: str) -> str:
+        return f"unresolved: {one_line(one)} / {one_line(other)}"
+
+    def shorter() -> list[Level]:
+        pairs = zip(*(shorter_levels("fact", row) for row in rows), strict=True)
+        return [(level, both(one, other)) for (level, one), (_, other) in pairs]
+
+    (_, first), (_, second) = (longest("fact", row) for row in rows)
     reason = f"they contradict each other, since {pair.detected_at:%Y-%m-%d}"
-    return Entry("contradiction", tuple(each.id for each in pair.facts), levels, reason, topic=one_line(first.index))
+    ids = tuple(each.id for each in pair.facts)
+    return Entry("contradiction", ids, ("full", both(first, second)), reason, topic=topic_of(rows[0]), shorter=shorter)
 
 
 def decided(rows: Iterable[Mapping[str, Any]], *, is_current: bool) -> Iterator[Entry]:
@@ -123,7 +125,7 @@ def together(entries: Sequence[Entry]) -> Entry:
     for entry in entries:
         doubt *= 1 - entry.value
     reason = "; ".join(dict.fromkeys(entry.reason for entry in entries))
-    return Entry(best.kind, best.memory_ids, best.levels, reason, 1 - doubt, best.topic)
+    return replace(best, reason=reason, value=1 - doubt)
 
 
 def of_answers(answered: Iterable[Answered]) -> Iterator[Entry]:
@@ -163,8 +165,7 @@ def of_session(known: Known) -> Iterator[Entry]:
     for item in known.held:
         value = min(max(item.relevance, 0.0), MOST_SURE)
         if item.kind == NOTE and item.text:
-            levels = shrinking((("full", f"note: {one_line(item.text)}"),))
-            yield Entry(NOTE, (item.id,), levels, "a note of this session", value)
+            yield Entry(NOTE, (item.id,), ("full", f"note: {one_line(item.text)}"), "a note of this session", value)
         elif item.id in memories:
             memory = memories[item.id]
             yield entry_of(memory.kind, vars(memory), "held in this session", value=value)
@@ -176,22 +177,18 @@ def of_session(known: Known) -> Iterator[Entry]:
 def background(known: Known, *, at: datetime) -> Iterator[Entry]:
     """Yield conventions, what happened, how things are done, what is linked and what else is decided, by turns."""
     memories = known.standing.memories
-    yield from interleaved(
+    linked = (each for each in known.named if each.weight is not None)
+    sections: list[list[Entry]] = [
+        [entry_of("fact", vars(each), f"a {each.category}") for each in memories.get("convention", ())],
+        [entry_of("episode", vars(each), ago(each.learned_at, at)) for each in memories.get("episode", ())],
+        [hint_of(vars(each), "how it is done") for each in memories.get("workflow", ())],
         [
-            [entry_of("fact", vars(each), f"a {each.category}") for each in memories.get("convention", ())],
-            [entry_of("episode", vars(each), ago(each.learned_at, at)) for each in memories.get("episode", ())],
-            [
-                entry_of("procedure", vars(each), "how it is done", from_level="compressed")
-                for each in memories.get("workflow", ())
-            ],
-            [
-                entry_of(each.memory.kind, vars(each.memory), f"linked to what is shown: {each.weight:.2f}")
-                for each in sorted(known.named, key=lambda each: (-(each.weight or 0), each.memory.id))
-                if each.weight is not None
-            ],
-            list(decided(known.standing.decisions, is_current=False)),
-        ]
-    )
+            entry_of(each.memory.kind, vars(each.memory), f"linked to what is shown: {each.weight:.2f}")
+            for each in sorted(linked, key=lambda each: (-(each.weight or 0), each.memory.id))
+        ],
+        list(decided(known.standing.decisions, is_current=False)),
+    ]
+    yield from interleaved(sections)
 
 
 def ago(moment: datetime, at: datetime) -> str:
@@ -212,12 +209,12 @@ def pointers(known: Known, left_out: Iterable[Entry], shown: Shown, *, count: in
     """Return topics of what is not shown, the most used first: each a word to ask for."""
     topics: dict[str, list[UUID]] = {}
     spelled: dict[str, str] = {}
-    latest = (entry_of("fact", vars(each), "") for each in known.standing.memories.get("latest", ()))
-    for entry in chain(left_out, latest):
-        if entry.topic and shown.isdisjoint(entry.memory_ids):
-            name = entry.topic.casefold()
-            spelled.setdefault(name, entry.topic)
-            topics.setdefault(name, []).extend(set(entry.memory_ids) - set(topics.get(name, ())))
+    latest = (((each.id,), topic_of(vars(each))) for each in known.standing.memories.get("latest", ()))
+    for ids, topic in chain(((each.memory_ids, each.topic) for each in left_out), latest):
+        if topic and shown.isdisjoint(ids):
+            name = topic.casefold()
+            spelled.setdefault(name, topic)
+            topics.setdefault(name, []).extend(each for each in ids if each not in topics.get(name, ()))
     ranked = sorted(topics, key=lambda name: -sum(known.use_counts.get(each, 0) for each in topics[name]))
     return [pointer(spelled[name], topics[name], known.use_counts) for name in ranked[:count]]
 
@@ -226,4 +223,4 @@ def pointer(topic: str, ids: Sequence[UUID], use_counts: Mapping[UUID, int]) -> 
     """Return a topic of the index."""
     uses = sum(use_counts.get(each, 0) for each in ids)
     reason = f"{len(ids)} not shown" + (f", used {uses} times" if uses else "")
-    return Entry("fact" if len(ids) == 1 else "pointer", tuple(ids), (("index", topic),), reason, topic=topic)
+    return Entry("fact" if len(ids) == 1 else "pointer", tuple(ids), ("index", topic), reason, topic=topic)

@@ -1,0 +1,261 @@
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from nous_online.context.answer import TIERS, Context
+from nous_online.embedding import Vectors
+from nous_online.errors import DeadlineExceeded, InvalidInput, NotFound, Unavailable
+from nous_online.heart import Heart
+from nous_online.tokens import tokens_of
+
+NOW = datetime.now(UTC)
+FILE = "src/auth/login.py"
+
+
+def texts(context: Context, tier: str) -> list[str]:
+    return [line.text for line in context.lines if line.tier == tier]
+
+
+def shown(context: Context) -> str:
+    return "\n".join(line.text for line in context.lines)
+
+
+def reason_of(context: Context, text: str) -> str:
+    (reason,) = [line.reason for line in context.lines if line.text == text]
+    return reason
+
+
+def contradiction(heart: Heart, judge, one: str, other: str):
+    from nous_online.pairs.judging import Verdict
+
+    judge.verdicts[(one, other)] = judge.verdicts[(other, one)] = Verdict.CONTRADICTS
+    return heart.learn(one, subject="database").memory, heart.learn(other, subject="database").memory
+
+
+def test_an_agent_that_knows_nothing_gets_an_empty_text(heart):
+    context = heart.assemble_context(query="what do we know?", signals={"current_file": FILE})
+
+    assert context.text == ""
+    assert context.token_count == 0
+    assert context.lines == ()
+    assert context.budget == 8_000
+
+
+def test_each_memory_stands_in_the_tier_where_it_belongs_with_the_reason(heart):
+    heart.learn("Deploys go through blue and green", is_pinned=True)
+    heart.learn("Whether auth uses tokens or sessions is not decided", category="open_question")
+    heart.learn("Python has type hints everywhere", category="convention")
+    heart.learn("Payments go through Stripe webhooks")
+    heart.record_decision("Sessions for login", rationale="Tokens grew too large.", files=[FILE])
+    heart.add_censor("deploy on Friday", reason="nobody is there", severity="block")
+    heart.store_procedure("release", steps=["test", "build", "stage"], kind="workflow")
+
+    context = heart.assemble_context(query="Stripe payments webhooks?", signals={"current_file": FILE})
+
+    assert "Deploys go through blue and green" in texts(context, "critical")
+    assert "open question: Whether auth uses tokens or sessions is not decided" in texts(context, "critical")
+    assert "decided: Sessions for login: Tokens grew too large." in texts(context, "critical")
+    assert "never deploy on Friday: nobody is there" in texts(context, "critical")
+    assert texts(context, "relevant")[0] == "Payments go through Stripe webhooks"
+    assert reason_of(context, "Deploys go through blue and green") == "pinned"
+    assert reason_of(context, "decided: Sessions for login: Tokens grew too large.").endswith("pending, for this file")
+    assert "for the question" in reason_of(context, "Payments go through Stripe webhooks")
+    assert context.text.startswith("# Critical\n- ")
+
+
+def test_an_open_contradiction_is_one_line_with_both_statements(heart, judge):
+    one, other = contradiction(heart, judge, "The database is Postgres", "The database is Mongo")
+
+    context = heart.assemble_context(query="which database?")
+
+    (line,) = [line for line in context.lines if line.kind == "contradiction"]
+    assert line.text == "unresolved: The database is Postgres / The database is Mongo"
+    assert set(line.memory_ids) == {one.id, other.id}
+    assert line.reason.startswith("they contradict each other, since ")
+    assert context.text.count("The database is Postgres") == 1
+
+
+def test_a_resolved_contradiction_shows_the_winner_alone(heart, judge):
+    one, _ = contradiction(heart, judge, "The database is Postgres", "The database is Mongo")
+    (open_one,) = heart.contradictions()
+    heart.resolve_contradiction(open_one.id, "a_wins" if open_one.memory_a == one.id else "b_wins")
+
+    context = heart.assemble_context(query="which database?")
+
+    assert shown(context) == "The database is Postgres"
+
+
+def test_what_was_superseded_archived_or_has_expired_is_never_shown(heart):
+    old = heart.learn("We deploy by hand on Fridays", is_pinned=True).memory
+    new = heart.learn("The robots deploy every morning").memory
+    heart.supersede_fact(old.id, new.id, reason="we have robots now")
+    heart.learn("The code freeze holds", valid_to=NOW - timedelta(days=1), is_pinned=True)
+    heart.learn("The merger is public", valid_from=NOW + timedelta(days=1), category="convention")
+    heart.add_censor("touch the billing", reason="audit", severity="block", expires_at=NOW - timedelta(hours=1))
+
+    context = heart.assemble_context(query="deploy code freeze merger billing")
+
+    for gone in ("by hand", "freeze holds", "merger is public", "touch the billing"):
+        assert gone not in context.text
+
+
+def test_a_context_of_the_past_shows_what_stood_then(heart):
+    old = heart.learn("We deploy by hand", learned_at=NOW - timedelta(days=30), is_pinned=True).memory
+    new = heart.learn("The robots deploy", is_pinned=True).memory
+    heart.supersede_fact(old.id, new.id, reason="we have robots now")
+
+    context = heart.assemble_context(at=NOW - timedelta(days=10))
+
+    assert texts(context, "critical") == ["We deploy by hand"]
+
+
+def test_what_belongs_to_others_is_out_of_reach(heart):
+    heart.learn("Ana likes tabs", user_id="ana", is_pinned=True)
+    heart.learn("The moon project uses Rust", scope="project", project_id="moon", category="convention")
+    heart.learn("Everybody greets", scope="system", is_pinned=True)
+
+    of_nobody = heart.assemble_context(query="tabs Rust")
+    of_ana = heart.assemble_context(query="tabs Rust", user_id="ana", project_id="moon")
+
+    assert "Ana" not in of_nobody.text
+    assert "Rust" not in of_nobody.text
+    assert {"Ana likes tabs", "Everybody greets"} <= set(texts(of_ana, "critical"))
+    assert "The moon project uses Rust" in of_ana.text
+
+
+def test_no_agent_sees_what_another_one_knows(heart, database, embedder, judge):
+    heart.learn("The launch code is in the safe", is_pinned=True)
+    other = Heart.open("ben", database=database, embedder=embedder, judge=judge, works_in_background=False)
+
+    assert other.assemble_context(query="launch code").text == ""
+
+
+@pytest.mark.parametrize("budget", [1, 20, 60, 150, 400, 2_000])
+def test_the_budget_is_never_exceeded_and_no_memory_comes_twice(heart, budget):
+    for number in range(40):
+        heart.learn(f"Service {number} stores its 🦊 data in database number {number}", is_pinned=number % 3 == 0)
+
+    context = heart.assemble_context(query="where does service 7 store its data?", budget=budget)
+
+    ids = [each for line in context.lines for each in line.memory_ids]
+    assert tokens_of(context.text) == context.token_count <= budget
+    assert sum(context.tokens.values()) <= budget + len(TIERS)
+    assert len(ids) == len(set(ids))
+
+
+def test_what_is_not_shown_is_pointed_at_and_counted(heart):
+    for number in range(60):
+        heart.learn(f"Service {number} stores its data in database number {number}", subject=f"service {number}")
+
+    context = heart.assemble_context(query="where does a service store its data?", budget=500)
+
+    assert context.text.splitlines()[-2] == "# Ask me about"
+    assert context.left_out["relevant"] > 0
+    assert {line.level for line in context.lines if line.tier == "index"} == {"index"}
+
+
+def test_the_fix_of_an_error_is_critical_while_it_is_seen(heart):
+    heart.learn("KeyError tenant was fixed by setting the default tenant")
+
+    context = heart.assemble_context(signals={"recent_errors": ["KeyError tenant"], "activity": "debugging"})
+
+    assert texts(context, "critical") == ["KeyError tenant was fixed by setting the default tenant"]
+    assert "for the error 'KeyError tenant'" in context.lines[0].reason
+
+
+def test_what_failed_lately_is_critical_and_what_failed_long_ago_is_not(heart):
+    heart.record_episode("The migration broke.", title="Migration", outcome="failure")
+    long_ago = NOW - timedelta(days=3)
+    heart.record_episode(
+        "The rollback broke.", title="Rollback", outcome="failure", started_at=long_ago, ended_at=long_ago
+    )
+
+    critical = "\n".join(texts(heart.assemble_context(), "critical"))
+
+    assert "Migration" in critical
+    assert "Rollback" not in critical
+
+
+def test_the_session_tells_task_frame_notes_and_what_is_left_open(heart):
+    heart.learn("Cookies expire after an hour")
+    heart.focus("mend the cookies", session_id="s1", frame="debug")
+    heart.load_context(session_id="s1", note="the clock is wrong")
+    heart.open_thread("ask Tim", session_id="s1")
+
+    context = heart.assemble_context(session_id="s1")
+
+    assert "still open: ask Tim" in texts(context, "critical")
+    assert "note: the clock is wrong" in texts(context, "relevant")
+    assert "for the task" in reason_of(context, "Cookies expire after an hour")
+
+
+def test_a_context_takes_feedback_like_a_recall(heart, owner):
+    pinned = heart.learn("Deploys go through blue and green", is_pinned=True).memory
+    found = heart.learn("Payments go through Stripe").memory
+
+    context = heart.assemble_context(query="Stripe payments", session_id="s1")
+    cited = heart.cite(context.recall_id, [pinned.id, found.id])
+
+    counts = dict(owner.execute("select memory_id, (retrieved_count, cited_count)::text from heart.usage").fetchall())
+    logged = owner.execute("select query, session_id, query_embedding from heart.recalls").fetchall()
+    assert cited == 2
+    assert counts == {pinned.id: "(0,1)", found.id: "(1,1)"}
+    assert logged == [("context: Stripe payments", "s1", None)]
+
+
+def test_feedback_on_what_was_not_shown_is_refused(heart):
+    heart.learn("Payments go through Stripe")
+    context = heart.assemble_context(query="Stripe")
+
+    with pytest.raises(NotFound):
+        heart.cite("00000000-0000-0000-0000-000000000001", [])
+    with pytest.raises(InvalidInput):
+        heart.cite(context.recall_id, ["00000000-0000-0000-0000-000000000001"])
+
+
+def test_the_same_question_gives_the_same_text(heart):
+    for number in range(30):
+        heart.learn(f"Service {number} stores its data in database number {number}")
+
+    once, again = (heart.assemble_context(query="where is the data of service 7?", budget=600) for _ in range(2))
+
+    assert once.text == again.text
+
+
+@pytest.mark.parametrize(
+    ("details", "said"),
+    [
+        ({"budget": 0}, "budget"),
+        ({"query": 7}, "query must be text"),
+        ({"signals": {"mood": "good"}}, "unknown signal 'mood'"),
+        ({"at": "yesterday"}, "ISO 8601"),
+        ({"frames": "debug"}, "unknown detail 'frames'"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(heart, details, said):
+    with pytest.raises(InvalidInput, match=said):
+        heart.assemble_context(**details)
+
+
+class BrokenEmbedder:
+    def __init__(self, inner) -> None:
+        self.space = inner.space
+
+    def embed_documents(self, texts) -> Vectors:
+        raise RuntimeError("no model here")
+
+
+def test_a_broken_embedder_is_a_clear_error_and_not_needed_without_a_question(database, embedder, heart):
+    heart.learn("Deploys go through blue and green", is_pinned=True)
+    broken = Heart.open("aria", database=database, embedder=BrokenEmbedder(embedder), works_in_background=False)
+
+    with pytest.raises(Unavailable, match="the embedder failed"):
+        broken.assemble_context(query="deploys")
+    assert texts(broken.assemble_context(), "critical") == ["Deploys go through blue and green"]
+
+
+def test_a_context_ends_by_its_deadline(heart):
+    with pytest.raises(DeadlineExceeded):
+        heart.assemble_context(query="anything", deadline_s=0.000_001)
