@@ -2,9 +2,39 @@
 
 from __future__ import annotations
 
+import time
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
+import numpy as np
+import pytest
+from conftest import WordEmbedder
+
+from nous_online.errors import InvalidInput
+from nous_online.heart import Heart
+from nous_online.prediction.warm import Shelf
+
 NOON = datetime(2026, 6, 1, 12, tzinfo=UTC)
+
+
+class Broken(WordEmbedder):
+    def embed_documents(self, texts):
+        raise RuntimeError("out of memory")
+
+
+class Slow(WordEmbedder):
+    def embed_documents(self, texts):
+        time.sleep(0.5)
+        return super().embed_documents(texts)
+
+
+class Counting(WordEmbedder):
+    def __init__(self):
+        self.embedded = []
+
+    def embed_documents(self, texts):
+        self.embedded += texts
+        return super().embed_documents(texts)
 
 
 def lived(heart, session, path, cited, *, day):
@@ -37,3 +67,140 @@ def test_an_agent_that_knows_nothing_predicts_nothing(heart):
     assert prediction.memories == ()
     assert prediction.confidence == 0
     assert prediction.session_id
+
+
+def test_a_hundred_shown_memories_do_not_predict_themselves(heart):
+    facts = [heart.learn(f"Lesson {n} of the manual of pumps", learned_at=NOON).memory for n in range(40)]
+    for day in range(3):
+        at = NOON + timedelta(days=day)
+        heart.predict(signals={"current_file": "a.py"}, session_id=f"s{day}", at=at)
+        recall = heart.recall("lesson of the manual of pumps", session_id=f"s{day}", at=at, limit=40)
+        heart.cite(recall.id, [facts[0].id], at=at)
+
+    foreseen = heart.predict(signals={"current_file": "a.py"}, at=NOON + timedelta(days=4))
+    first, second = foreseen.memories[:2]
+
+    assert first.memory_id == facts[0].id
+    assert first.confidence > 5 * second.confidence
+
+
+def test_what_was_superseded_is_predicted_as_its_successor(heart):
+    old = heart.learn("The login waits 5 seconds", subject="login wait", learned_at=NOON).memory
+    for day in range(3):
+        lived(heart, f"s{day}", "a.py", old, day=day)
+    new = heart.learn("The login waits 9 seconds", subject="login wait", learned_at=NOON + timedelta(days=3)).memory
+    heart.supersede_fact(old.id, new.id)
+
+    foreseen = heart.predict(signals={"current_file": "a.py"}, at=NOON + timedelta(days=4))
+
+    assert [each.memory_id for each in foreseen.memories] == [new.id]
+
+
+def test_what_is_private_to_a_user_is_predicted_for_that_user_alone(heart):
+    secret = heart.learn("Ben wants his tea green", user_id="ben", learned_at=NOON).memory
+    for day in range(3):
+        at = NOON + timedelta(days=day)
+        heart.predict(signals={"collaborators": ["Ben"]}, session_id=f"s{day}", user_id="ben", at=at)
+        recall = heart.recall("tea", session_id=f"s{day}", user_id="ben", at=at)
+        heart.cite(recall.id, [secret.id], at=at)
+    later = NOON + timedelta(days=4)
+
+    his = heart.predict(signals={"collaborators": ["ben"]}, user_id="ben", at=later)
+    hers = heart.predict(signals={"collaborators": ["ben"]}, user_id="ann", at=later)
+
+    assert [each.memory_id for each in his.memories] == [secret.id]
+    assert hers.memories == ()
+
+
+def test_one_agent_learns_nothing_from_what_another_used(heart, database, embedder, judge):
+    other = Heart.open("other", database=database, embedder=embedder, judge=judge, works_in_background=False)
+    lived(other, "s1", "a.py", other.learn("Pumps need oil", learned_at=NOON).memory, day=1)
+
+    assert heart.predict(signals={"current_file": "a.py"}, at=NOON + timedelta(days=2)).memories == ()
+
+
+def test_a_file_never_seen_falls_back_to_what_is_near_in_words(heart):
+    pumps = heart.learn("The pump station restarts at night", learned_at=NOON).memory
+    heart.learn("Tea is green", learned_at=NOON)
+
+    foreseen = heart.predict(signals={"current_file": "src/pump/station.py"})
+
+    assert foreseen.memories[0].memory_id == pumps.id
+    assert foreseen.memories[0].reasons == ("near in words or meaning to what is being done",)
+    assert foreseen.memories[0].confidence < 0.2
+
+
+def test_statistics_answer_while_the_embedder_fails(heart):
+    pumps = heart.learn("Pumps need oil", learned_at=NOON).memory
+    for day in range(3):
+        lived(heart, f"s{day}", "a.py", pumps, day=day)
+    heart.agent = replace(heart.agent, embedder=Broken())
+
+    foreseen = heart.predict(signals={"current_file": "a.py"}, at=NOON + timedelta(days=4))
+
+    assert [each.memory_id for each in foreseen.memories] == [pumps.id]
+
+
+def test_a_slow_embedder_takes_half_of_the_time_at_most(heart):
+    heart.agent = replace(heart.agent, embedder=Slow())
+    began = time.monotonic()
+
+    foreseen = heart.predict(signals={"task": "oil the pumps"}, deadline_s=0.6)
+
+    assert foreseen.memories == ()
+    assert 0.25 < time.monotonic() - began < 0.6
+
+
+def test_a_session_sees_each_signal_once(heart, owner):
+    for _ in range(2):
+        heart.predict(signals={"current_file": "src/a.py"}, session_id="s", at=NOON)
+
+    seen = owner.execute(
+        "select signal from heart.sightings where agent_id = %s order by 1", [heart.agent.id]
+    ).fetchall()
+
+    assert [signal for (signal,) in seen] == ["file:src/a.py", "hours:12-16", "module:src", "weekday:monday"]
+
+
+def test_a_prediction_that_names_no_session_begins_one(heart):
+    first, second = (heart.predict(signals={"task": "oil the pumps"}).session_id for _ in range(2))
+
+    assert first != second
+
+
+def test_the_context_of_a_session_embeds_nothing_that_was_predicted_with(heart):
+    heart.learn("The pump station restarts at night")
+    signals = {"task": "oil the pumps", "current_file": "src/pump.py", "recent_errors": ["KeyError: 'oil'"]}
+    predicted = heart.predict(signals=signals)
+    counting = Counting()
+    heart.agent = replace(heart.agent, embedder=counting)
+
+    heart.assemble_context(signals=signals, session_id=predicted.session_id)
+    heart.assemble_context(signals=signals, session_id=predicted.session_id, query="which oil?")
+
+    assert counting.embedded == ["which oil?"]
+
+
+def test_what_was_left_ready_grows_old_and_makes_room():
+    shelf, vector = Shelf(seconds=60, size=2), np.ones(2, np.float32)
+    for name in "abc":
+        shelf.put((name,), {b"x": vector})
+    late = Shelf(seconds=0)
+    late.put(("a",), {b"x": vector})
+
+    assert [bool(shelf.look((name,))) for name in "abc"] == [False, True, True]
+    assert not late.look(("a",))
+
+
+@pytest.mark.parametrize(
+    ("asked", "message"),
+    [
+        ({"signals": {"file": "a.py"}}, "unknown signal 'file'"),
+        ({"signals": {}, "limit": 0}, "limit must be between 1"),
+        ({"signals": {}, "at": "noon"}, "at 'noon' is no ISO 8601 moment"),
+        ({"signals": {}, "session_id": "s" * 101}, "session_id has 101 characters"),
+    ],
+)
+def test_what_cannot_be_predicted_for_is_refused_by_name(heart, asked, message):
+    with pytest.raises(InvalidInput, match=message):
+        heart.predict(**asked)

@@ -135,7 +135,7 @@ def in_words(found: str) -> str:
         "module": f"in {text}",
         "import": f"that import {text}",
         "branch": f"on branch {text}",
-        "word": f"on branches about “{text}”",
+        "word": f"on branches about “{text}…”",
         "error": f"that saw {text}",
         "error-shape": f"that saw an error like “{text}”",
         "with": f"with {text}",

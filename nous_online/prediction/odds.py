@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Generic
 
 import numpy as np
@@ -88,8 +88,9 @@ def likely(
     chances = chances_of(features(past, atoms, near))
     chances[past.in_use] = 0.0
     best: list[int] = np.argsort(-chances, kind="stable")[:limit].tolist()
+    told = Told(past, atoms, near)
     return [
-        Likely(past.memories[place], round(float(chances[place]), 4), tuple(reasons(past, atoms, place, near)))
+        Likely(past.memories[place], round(float(chances[place]), 4), told.reasons(place))
         for place in best
         if chances[place] > 0
     ], float(chances.sum())
@@ -134,8 +135,7 @@ def company(past: Past[M], rate: Floats) -> Floats:
 
 def lift(past: Past[M], sessions: Places, rate: Floats) -> Floats:
     """Return how much the share of these sessions that used each memory adds to its log-odds."""
-    weight = np.zeros(len(past.ages))
-    weight[sessions] = 0.5 ** (past.ages[sessions] / SHARE_HALF_LIFE)
+    weight = among(past, sessions) * 0.5 ** (past.ages / SHARE_HALF_LIFE)
     return log_odds(smoothed(used(past, weight), weight.sum(), rate)) - log_odds(rate)
 
 
@@ -160,21 +160,37 @@ def using(past: Past[M], memory: int) -> Places:
     return past.use_session[past.use_memory == memory]
 
 
-def reasons(past: Past[M], atoms: Sequence[str], memory: int, near: Mapping[M, Nearness]) -> Iterator[str]:
-    """Yield in words what speaks for a memory: the signals under which it was cited most often, and nearness."""
-    cited = (past.use_memory == memory) & (past.use_weight == CITED)
-    having = set(past.use_session[cited].tolist())
-    found: list[tuple[bool, float, int, str]] = []
-    for place, sessions in sorted(past.seen_in.items()):
-        count = sum(session in having for session in sessions.tolist())
-        share = count / (len(sessions) + PRIOR_SESSIONS)
-        if count:
-            found.append((kind_of(atoms[place]) in CLOCK, -share, place, f"{count} of the last {len(sessions)}"))
-    for _, _, place, share in sorted(found)[:MOST_REASONS]:
-        yield f"used in {share} sessions {in_words(atoms[place])}"
-    if having and not found:
-        yield f"used in {len(having)} of the {len(past.ages)} sessions looked at"
-    if past.memories[memory] in near:
-        yield "near in words or meaning to what is being done"
-    elif not having:
-        yield "found in earlier sessions, and not ignored"
+class Told(Generic[M]):
+    """What speaks for memories, in words."""
+
+    def __init__(self, past: Past[M], atoms: Sequence[str], near: Mapping[M, Nearness]) -> None:
+        cited = replace(past, use_weight=(past.use_weight == CITED).astype(np.float64))
+        self._past, self._atoms, self._near = past, atoms, near
+        self._places = sorted(past.seen_in, key=lambda place: (kind_of(atoms[place]) in CLOCK, place))
+        self._sizes = np.array([len(past.seen_in[place]) for place in self._places])
+        self._counts = np.array([used(cited, among(past, past.seen_in[place])) for place in self._places])
+        self._sessions = used(cited, np.ones(len(past.ages)))
+
+    def reasons(self, memory: int) -> tuple[str, ...]:
+        """Return the signals under which a memory was cited most often, at most three, and whether it is near."""
+        counts = self._counts[:, memory] if self._places else np.zeros(0)
+        best = np.argsort(-counts / (self._sizes + PRIOR_SESSIONS), kind="stable")[:MOST_REASONS].tolist()
+        said = [self._of_signal(place, int(counts[place])) for place in best if counts[place]]
+        is_near = self._past.memories[memory] in self._near
+        if not said and self._sessions[memory]:
+            said.append(f"used in {self._sessions[memory]:.0f} of the {len(self._past.ages)} sessions looked at")
+        elif not said and not is_near:
+            said.append("found in earlier sessions, and not ignored")
+        return (*said, "near in words or meaning to what is being done") if is_near else tuple(said)
+
+    def _of_signal(self, place: int, count: int) -> str:
+        """Return in how many sessions with one signal a memory was cited."""
+        shared = in_words(self._atoms[self._places[place]])
+        return f"used in {count} of the last {self._sizes[place]} sessions {shared}"
+
+
+def among(past: Past[M], sessions: Places) -> Floats:
+    """Return 1 for each of these sessions, and 0 for the others."""
+    weight = np.zeros(len(past.ages))
+    weight[sessions] = 1.0
+    return weight

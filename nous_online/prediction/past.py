@@ -63,17 +63,15 @@ class Past(Generic[M]):
 def past_of(asked: Iterable[Asked[M]], sighted: Iterable[Sighted], *, session_id: str | None, at: datetime) -> Past[M]:
     """Return the past up to `at`: all sessions but `session_id`, of which only what it cited is kept, apart."""
     moments: dict[str, datetime] = {}
-    uses: dict[tuple[str, M], float] = {}
+    uses: dict[str, dict[M, float]] = {}
     seen: dict[int, list[str]] = {}
     in_use: dict[M, None] = {}
     for recall in asked:
         if recall.session_id == session_id:
             in_use.update(dict.fromkeys(recall.cited_ids))
-            continue
-        moments[recall.session_id] = max(recall.at, moments.get(recall.session_id, recall.at))
-        for memory, weight in weights_of(recall).items():
-            key = (recall.session_id, memory)
-            uses[key] = max(weight, uses.get(key, 0.0))
+        else:
+            moments[recall.session_id] = max(recall.at, moments.get(recall.session_id, recall.at))
+            add_uses(uses.setdefault(recall.session_id, {}), recall)
     for place, name, moment in sighted:
         if name != session_id:
             moments.setdefault(name, moment)
@@ -81,32 +79,37 @@ def past_of(asked: Iterable[Asked[M]], sighted: Iterable[Sighted], *, session_id
     return _numbered(moments, uses, seen, list(in_use), at)
 
 
-def weights_of(recall: Asked[M]) -> dict[M, float]:
-    """Return how much each answer of a recall counts as used: 1 if cited, less if only found, 0 if ignored."""
+def add_uses(uses: dict[M, float], recall: Asked[M]) -> None:
+    """Count how much each answer of a recall was used: 1 if cited, less if only found, nothing if ignored.
+
+    What was used more in another recall of the session keeps that.
+    """
     found = RETRIEVED * min(1.0, RELEVANT / max(len(recall.result_ids), 1))
     left_aside = set(recall.ignored_ids)
-    weights = {memory: found for memory in recall.result_ids if memory not in left_aside}
-    return weights | dict.fromkeys(recall.cited_ids, CITED)
+    for memory in recall.result_ids:
+        if uses.get(memory, 0.0) < found and memory not in left_aside:
+            uses[memory] = found
+    uses.update(dict.fromkeys(recall.cited_ids, CITED))
 
 
 def _numbered(
     moments: Mapping[str, datetime],
-    uses: Mapping[tuple[str, M], float],
+    uses: Mapping[str, Mapping[M, float]],
     seen: Mapping[int, Sequence[str]],
     in_use: Sequence[M],
     at: datetime,
 ) -> Past[M]:
     """Return the same as arrays, with sessions and memories by number."""
     sessions = {name: place for place, name in enumerate(moments)}
-    memories: dict[M, int] = {}
-    for memory in (*in_use, *(memory for _, memory in uses)):
-        memories.setdefault(memory, len(memories))
+    memories = {memory: place for place, memory in enumerate(in_use)}
+    used = [memories.setdefault(memory, len(memories)) for each in uses.values() for memory in each]
+    sizes = [len(each) for each in uses.values()]
     return Past(
         memories=tuple(memories),
         ages=np.array([max((at - moment).total_seconds(), 0.0) / DAY_S for moment in moments.values()], np.float64),
-        use_session=np.array([sessions[name] for name, _ in uses], np.int64),
-        use_memory=np.array([memories[memory] for _, memory in uses], np.int64),
-        use_weight=np.array(list(uses.values()), np.float64),
+        use_session=np.repeat(np.array([sessions[name] for name in uses], np.int64), sizes),
+        use_memory=np.array(used, np.int64),
+        use_weight=np.array([weight for each in uses.values() for weight in each.values()], np.float64),
         seen_in={place: np.array([sessions[name] for name in names], np.int64) for place, names in seen.items()},
-        in_use=np.array([memories[memory] for memory in in_use], np.int64),
+        in_use=np.arange(len(in_use)),
     )

@@ -27,8 +27,8 @@ LATEST_RECALLS = 400
 """Looked at whatever they saw: what is used at all, and lately."""
 MOST_STEPS = 8
 """How often a fact may have been superseded since it was used."""
-SPARE = 2
-"""How many times as many memories are looked up as are wanted: some are gone or out of reach by now."""
+SPARE = 30
+"""How many more memories are looked up than are wanted: some are gone or out of reach by now."""
 
 
 @dataclass(frozen=True)
@@ -78,12 +78,15 @@ def predicted_memories(  # noqa: PLR0913 (who asks, where, when and for whom)
 
 
 def outlook(
-    connection: Connection, agent_id: str, signals: Signals, wanted: Wanted, near: Mapping[UUID, Nearness]
+    connection: Connection, agent_id: str, signals: Signals, wanted: Wanted, near: Mapping[str, Nearness]
 ) -> Outlook:
-    """Return what the past, and nearness to what is being done, say of a session with these signals."""
+    """Return what the past, and nearness to what is being done, say of a session with these signals.
+
+    Here memories go by the text of their ids: thousands are counted, and few returned.
+    """
     atoms = atoms_of(signals, at=wanted.at)
     past = past_sessions(connection, agent_id, atoms, wanted)
-    best, expected = likely(past, atoms, near, limit=SPARE * wanted.limit)
+    best, expected = likely(past, atoms, near, limit=SPARE + wanted.limit)
     found = {each.memory: each for each in best}
     heirs = known_memories(connection, agent_id, list(found), wanted)
     kept: dict[UUID, Predicted] = {}
@@ -94,7 +97,7 @@ def outlook(
     return Outlook(tuple(kept.values())[: wanted.limit], expected)
 
 
-def past_sessions(connection: Connection, agent_id: str, atoms: Sequence[str], wanted: Wanted) -> Past[UUID]:
+def past_sessions(connection: Connection, agent_id: str, atoms: Sequence[str], wanted: Wanted) -> Past[str]:
     """Read the past that bears on a session with these atoms."""
     asked = {"agent_id": agent_id, "session_id": wanted.session_id, "at": wanted.at, "atoms": list(atoms)}
     asked |= {"sessions": SESSIONS_A_SIGNAL, "recalls": RECALLS_A_SESSION, "latest": LATEST_RECALLS}
@@ -102,12 +105,19 @@ def past_sessions(connection: Connection, agent_id: str, atoms: Sequence[str], w
     sighted = [Sighted(*row) for row in rows]
     asked["session_ids"] = sorted({each.session_id for each in sighted} | {wanted.session_id})
     rows = connection.execute(PREDICTING["used_in_sessions"], asked, prepare=True, binary=True)
-    return past_of((Asked[UUID](*row) for row in rows), sighted, session_id=wanted.session_id, at=wanted.at)
+    return past_of(map(asked_of, rows), sighted, session_id=wanted.session_id, at=wanted.at)
+
+
+def asked_of(row: tuple[str, datetime, str, str, str]) -> Asked[str]:
+    """Return one recall: its ids come as one text each, for thousands of them are read at once."""
+    session_id, at, *ids = row
+    results, cited, ignored = ([] if listed == "{}" else listed[1:-1].split(",") for listed in ids)
+    return Asked(session_id, at, results, cited, ignored)
 
 
 def known_memories(
-    connection: Connection, agent_id: str, ids: Sequence[UUID], wanted: Wanted
-) -> dict[UUID, tuple[UUID, str]]:
+    connection: Connection, agent_id: str, ids: Sequence[str], wanted: Wanted
+) -> dict[str, tuple[UUID, str]]:
     """Return what stands today for each memory that was used, and its kind; nothing for one that is gone."""
     if not ids:
         return {}

@@ -18,7 +18,7 @@ where s.session_id is distinct from %(session_id)s
 
 -- name: used_in_sessions
 -- What was recalled in the named sessions, and lately in any: from each session its latest recalls.
-select coalesce(session_id, id::text), recalled_at, result_ids, cited_ids, ignored_ids
+select coalesce(session_id, id::text), recalled_at, result_ids::text, cited_ids::text, ignored_ids::text
 from (
     select r.* from unnest(%(session_ids)s::text[]) named(session_id)
     cross join lateral (
@@ -45,19 +45,19 @@ with recursive heir as (
     from heir h join heart.facts f on f.agent_id = %(agent_id)s and f.id = h.superseded_by
     where h.steps < %(steps)s
 )
-select h.used_id, f.id, 'fact' as kind
+select h.used_id::text, f.id, 'fact' as kind
 from heir h join heart.facts f on f.agent_id = %(agent_id)s and f.id = h.id
 where f.state = 'active' and f.learned_at <= %(at)s and coalesce(f.valid_from <= %(at)s, true)
   and coalesce(f.valid_to > %(at)s, true) and {in_reach}
 union all
-select f.id, f.id, 'episode' from heart.episodes f
+select f.id::text, f.id, 'episode' from heart.episodes f
 where f.agent_id = %(agent_id)s and f.id = any(%(ids)s::uuid[]) and f.state in ('open', 'closed')
   and f.started_at <= %(at)s and {in_reach}
 union all
-select f.id, f.id, 'procedure' from heart.procedures f
+select f.id::text, f.id, 'procedure' from heart.procedures f
 where f.agent_id = %(agent_id)s and f.id = any(%(ids)s::uuid[]) and f.state in ('active', 'review')
   and f.learned_at <= %(at)s and {in_reach}
 union all
-select f.id, f.id, 'censor' from heart.censors f
+select f.id::text, f.id, 'censor' from heart.censors f
 where f.agent_id = %(agent_id)s and f.id = any(%(ids)s::uuid[]) and f.state = 'active'
   and f.learned_at <= %(at)s and coalesce(f.expires_at > %(at)s, true) and {in_reach}
