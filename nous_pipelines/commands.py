@@ -8,11 +8,10 @@ from contextlib import contextmanager
 from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
-from uuid import UUID
 
 import typer
 
-from nous_online.cli.output import AgentOption, JsonOption, escaped, plain, show, show_error, show_json, show_note
+from nous_online.cli.output import AgentOption, JsonOption, plain, show, show_error, show_json, show_note
 from nous_online.errors import InvalidInput
 from nous_pipelines.batches.command import batches
 from nous_pipelines.cost_command import cost
@@ -21,16 +20,13 @@ from nous_pipelines.nights import nights_between, parse_night
 from nous_pipelines.policy_commands import policy as policy_command
 from nous_pipelines.purge_command import purge
 from nous_pipelines.reembed_command import reembed
+from nous_pipelines.undo_command import NightOption, undo
 
 if TYPE_CHECKING:
     from dagster import DagsterInstance
 
     from nous_pipelines.report import NightReport
     from nous_pipelines.running import NightOptions, NightOutcome
-
-NightOption = Annotated[
-    str | None, typer.Option("--night", "--date", metavar="YYYY-MM-DD", help="Which night; yesterday's by default.")
-]
 
 
 def register(app: typer.Typer) -> None:
@@ -166,49 +162,6 @@ def write_report(path: Path, report: NightReport, *, is_opened: bool) -> None:
         typer.launch(page.as_uri())
 
 
-def undo(
-    *,
-    night: NightOption = None,
-    proposal: Annotated[str | None, typer.Option(metavar="ID", help="One proposal, as `nous report` names it.")] = None,
-    kind: Annotated[str | None, typer.Option(help="One kind of proposal, such as merge.")] = None,
-    reason: Annotated[str, typer.Option(help="Why; kept with the event.")] = "taken back by the operator",
-    agent: AgentOption = None,
-    as_json: JsonOption = False,
-) -> None:
-    """Take back what a night changed: every row as it was, another event for each. Refused where others built on it.
-
-    What was taken back is not proposed again.
-
-    [bold]Examples[/bold]
-
-    [dim]$[/dim] nous undo --night 2026-11-20
-
-    [dim]$[/dim] nous undo --proposal 3f0c… --reason "two different teams"
-    """
-    from nous_online.database import Database, open_url
-    from nous_pipelines.undo import Selection
-    from nous_pipelines.undo import undo as take_back
-
-    if not (night or proposal):
-        raise InvalidInput("say what to take back: --night YYYY-MM-DD or --proposal ID")
-    selection = Selection(agent, parse_night(night) if night else None, kind, parsed_id(proposal) if proposal else None)
-    database = Database(open_url(), role="nous_night")
-    try:
-        result = take_back(database, selection, reason=reason)
-    finally:
-        database.close()
-    if as_json:
-        show_json(
-            {"undone": [str(each) for each in result.undone], "refused": {str(k): v for k, v in result.refused.items()}}
-        )
-    else:
-        show(f"[green]taken back[/green]  {len(result.undone)} proposals")
-        for each, why in result.refused.items():
-            show(f"[red]refused[/red]  {each}: {escaped(why)}")
-    if result.refused:
-        raise typer.Exit(1)
-
-
 def demo(
     *,
     source: Annotated[
@@ -277,14 +230,6 @@ def parsed_policy(assignments: list[str]) -> dict[str, float]:
             raise InvalidInput(f"--policy {assignment!r} is not of the form FIELD=NUMBER") from error
     NightPolicy().overridden(values)
     return values
-
-
-def parsed_id(text: str) -> UUID:
-    """Read the id of a proposal."""
-    try:
-        return UUID(text)
-    except ValueError as error:
-        raise InvalidInput(f"{text!r} is no proposal id; `nous report` names them") from error
 
 
 def options_for(agent: str | None, *, policy: dict[str, float] | None = None, is_dry_run: bool = False) -> NightOptions:

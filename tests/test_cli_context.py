@@ -100,6 +100,17 @@ def test_the_history_of_a_memory_is_told_the_latest_first():
     assert told.out.index("confirmed") < told.out.index("learned")
 
 
+def test_what_an_agent_learned_is_taken_back_by_the_name_of_the_memory():
+    known = learned(SECRET)
+
+    undone = typed("undo", "--memory", known, "--reason", "that was a joke")
+    refused = typed("undo", "--memory", known, "--night", "2026-11-20")
+
+    assert undone.out.startswith("taken back  learned")
+    assert typed("status", "--json").json["memories"] == {"fact": {"archived": 1}}
+    assert (refused.code, "leave out --night" in refused.err) == (1, True)
+
+
 def test_a_contradiction_is_listed_and_decided():
     in_contradiction("Ana sits in Lima", "The desk of Ana stands in Oslo")
     (found,) = typed("contradictions", "--json").json["contradictions"]

@@ -71,6 +71,7 @@ def test_an_unknown_option_is_one_line_with_exit_code_2(name: str):
         ("nous censor add a b --severity ", {"warn", "block", "absolute"}, set()),
         ("nous cost --by ", {"night", "purpose", "model", "agent", "way"}, set()),
         ("nous context --frame de", {"decision", "debug"}, {"task"}),
+        ("nous undo --kind me", {"merge"}, {"share"}),
         ("nous contradictions --status ", {"open", "resolved", "any"}, set()),
     ],
 )
