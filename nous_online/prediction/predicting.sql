@@ -37,18 +37,26 @@ from (
 -- name: known_memories
 -- Of what was used before, what is still there and in reach; a fact that was superseded stands for its successor.
 with recursive heir as (
-    select wanted.id as used_id, f.id, f.superseded_by, 0 as steps
-    from unnest(%(ids)s::uuid[]) wanted(id)
-    join heart.facts f on f.agent_id = %(agent_id)s and f.id = wanted.id
+    select f.id as used_id, f.id, f.superseded_by, 0 as steps,
+           f.state = 'active' and f.learned_at <= %(at)s and coalesce(f.valid_from <= %(at)s, true)
+               and coalesce(f.valid_to > %(at)s, true) and {in_reach} as stands
+    from heart.facts f
+    where f.agent_id = %(agent_id)s and f.id = any(%(ids)s::uuid[])
     union all
-    select h.used_id, f.id, f.superseded_by, h.steps + 1
-    from heir h join heart.facts f on f.agent_id = %(agent_id)s and f.id = h.superseded_by
-    where h.steps < %(steps)s
+    select h.used_id, next.*
+    from heir h
+    cross join lateral (
+        -- One by one, by the key: joined as a whole, all the facts of an agent would be read.
+        select f.id, f.superseded_by, h.steps + 1,
+               f.state = 'active' and f.learned_at <= %(at)s and coalesce(f.valid_from <= %(at)s, true)
+                   and coalesce(f.valid_to > %(at)s, true) and {in_reach}
+        from heart.facts f
+        where f.agent_id = %(agent_id)s and f.id = h.superseded_by
+        offset 0
+    ) next
+    where h.superseded_by is not null and h.steps < %(steps)s
 )
-select h.used_id::text, f.id, 'fact' as kind
-from heir h join heart.facts f on f.agent_id = %(agent_id)s and f.id = h.id
-where f.state = 'active' and f.learned_at <= %(at)s and coalesce(f.valid_from <= %(at)s, true)
-  and coalesce(f.valid_to > %(at)s, true) and {in_reach}
+select used_id::text, id, 'fact' as kind from heir where stands
 union all
 select f.id::text, f.id, 'episode' from heart.episodes f
 where f.agent_id = %(agent_id)s and f.id = any(%(ids)s::uuid[]) and f.state in ('open', 'closed')
