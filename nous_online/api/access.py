@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import threading
 import time
 from collections import OrderedDict
@@ -16,27 +15,37 @@ from starlette.concurrency import run_in_threadpool
 from nous_online.api import keys
 from nous_online.api.hearts import Hearts
 from nous_online.api.limits import Limit
-from nous_online.api.problems import FORBIDDEN, INVALID, KEY_REFUSED, Failure
+from nous_online.api.problems import FORBIDDEN, KEY_REFUSED, Failure
 from nous_online.errors import DeadlineExceeded
 from nous_online.heart import Heart
 from nous_online.policy import ApiPolicy
 from nous_online.settings import settings
 from nous_online.validation import ADMINISTRATOR
 
-AGENT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@:/+-]{0,99}", re.ASCII)
+AGENT = r"^[A-Za-z0-9][A-Za-z0-9._@:/+-]{0,99}$"
+"""Names that can stand in a header; a key of its own can name any other agent."""
+SECONDS = r"^([1-9]|[1-5][0-9])(\.[0-9]{1,3})?$"
 AGENT_HEADER, DEADLINE_HEADER = "X-Nous-Agent", "X-Nous-Deadline"
 MOST_REMEMBERED = 10_000
 DEADLINE_S = min(settings().deadline_s, ApiPolicy.longest_deadline_s)
 REFUSED_KEY = "send a valid key as `Authorization: Bearer nous_…`; `nous key create` makes one"
 
 DeadlineHeader = Annotated[
-    float,
+    str | None,
     Header(
         alias=DEADLINE_HEADER,
-        gt=0,
-        le=ApiPolicy.longest_deadline_s,
-        allow_inf_nan=False,
-        description="Seconds after which the call ends with an answer or a problem, whatever happens.",
+        pattern=SECONDS,
+        description="Seconds, from 1 to 59.999, after which the call ends with an answer or a problem.",
+        examples=["10"],
+    ),
+]
+AgentHeader = Annotated[
+    str | None,
+    Header(
+        alias=AGENT_HEADER,
+        pattern=AGENT,
+        description="For an administrator: the agent to act for; NOUS_AGENT unless given.",
+        examples=["aria"],
     ),
 ]
 
@@ -137,11 +146,8 @@ def seconds_until(moment: float) -> float:
     return left
 
 
-def agent_of(request: Request, caller: Caller) -> str:
-    """Return for which agent a call is; raise `Failure` where the key may not act for the one that is named."""
-    named = request.headers.get(AGENT_HEADER)
-    if named is not None and not AGENT.fullmatch(named):
-        raise Failure(INVALID, f"{AGENT_HEADER} must match {AGENT.pattern}; a key of its own can name any other agent")
+def agent_of(named: str | None, caller: Caller) -> str:
+    """Return for which agent a call is; raise `Failure` 403 where the key may not act for the one that is named."""
     if caller.is_admin:
         return named or settings().agent
     if named not in (None, caller.agent_id):
@@ -154,10 +160,10 @@ def door_of(request: Request) -> Door:
     return request.app.state.door
 
 
-async def heart_call(request: Request, deadline_s: DeadlineHeader = DEADLINE_S) -> Call:
+async def heart_call(request: Request, named: AgentHeader = None, seconds: DeadlineHeader = None) -> Call:
     """Let a caller in and return the heart of its agent, opened if need be."""
-    door, ends_at = door_of(request), request.state.arrived_at + deadline_s
-    agent_id = agent_of(request, await door.let_in(request, ends_at=ends_at))
+    door, ends_at = door_of(request), request.state.arrived_at + (DEADLINE_S if seconds is None else float(seconds))
+    agent_id = agent_of(named, await door.let_in(request, ends_at=ends_at))
     heart = door.hearts.known(agent_id)
     if heart is None:
         heart = await run_in_threadpool(door.hearts.of, agent_id, seconds=seconds_until(ends_at))
@@ -173,13 +179,12 @@ class NightCall:
     seconds: float
 
 
-async def night_call(request: Request) -> NightCall:
+async def night_call(request: Request, named: AgentHeader = None) -> NightCall:
     """Let a caller in that asks about nights: an agent about its own, an administrator about all or the one named."""
     door = door_of(request)
     ends_at = request.state.arrived_at + door.policy.night_deadline_s
     caller = await door.let_in(request, ends_at=ends_at)
-    is_for_all = caller.is_admin and AGENT_HEADER not in request.headers
-    agent_id = None if is_for_all else agent_of(request, caller)
+    agent_id = None if caller.is_admin and named is None else agent_of(named, caller)
     return NightCall(agent_id, caller.is_admin, seconds_until(ends_at))
 
 

@@ -53,7 +53,7 @@ def application(
     `consolidator` runs nights; unless given, it is the one an installed extra brings. Nothing is opened before the
     first call, so that an interface whose database is away comes up and says so.
     """
-    hearts, access = hearts or Hearts(), access or Access()
+    hearts, access = Hearts() if hearts is None else hearts, access or Access()
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncGenerator[None]:

@@ -10,7 +10,6 @@ from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 
 from nous_online.api import problems
-from nous_online.api.access import AGENT, AGENT_HEADER
 from nous_online.api.examples import example_of
 from nous_online.api.problems import MEDIA_TYPE, Kind, Problem
 
@@ -30,6 +29,7 @@ TAGS = {
     "nights": "Consolidation: what a night would do, running one, and its report.",
     "server": "The process itself; needs no key.",
 }
+KEY = {"type": "http", "scheme": "bearer", "bearerFormat": "nous_…", "description": "Made by `nous key create`."}
 ALWAYS = (problems.UNREADABLE, problems.TOO_MANY, problems.UNEXPECTED, problems.UNAVAILABLE)
 KEYED = (problems.KEY_REFUSED, problems.FORBIDDEN, problems.NOT_FOUND, problems.CONFLICT, problems.LATE)
 WITH_BODY = (problems.SLOW_REQUEST, problems.TOO_LARGE, problems.NOT_JSON)
@@ -72,20 +72,11 @@ def completed(document: dict[str, Any], *, requires_keys: bool) -> dict[str, Any
     problem = Problem.model_json_schema(ref_template="#/components/schemas/{model}")
     schemas.update(problem.pop("$defs"))
     schemas["Problem"] = problem
-    components["securitySchemes"] = schemes()
+    components["securitySchemes"] = {"key": KEY}
     for methods in document["paths"].values():
         for operation in methods.values():
             complete_operation(operation, schemas, requires_keys=requires_keys)
     return document
-
-
-def schemes() -> dict[str, Any]:
-    """Return how a caller says who it is."""
-    about_agent = f"For an administrator: the agent to act for, matching `{AGENT.pattern}`; NOUS_AGENT unless given."
-    return {
-        "key": {"type": "http", "scheme": "bearer", "bearerFormat": "nous_…", "description": "`nous key create`"},
-        "agent": {"type": "apiKey", "in": "header", "name": AGENT_HEADER, "description": about_agent},
-    }
 
 
 def complete_operation(operation: dict[str, Any], schemas: Mapping[str, Any], *, requires_keys: bool) -> None:
@@ -94,7 +85,7 @@ def complete_operation(operation: dict[str, Any], schemas: Mapping[str, Any], *,
     for parameter in operation.get("parameters", []):
         parameter["schema"] = without_null(parameter["schema"])
     if not is_open:
-        operation["security"] = [{"key": []}, {"key": [], "agent": []}] if requires_keys else [{}, {"agent": []}]
+        operation["security"] = [{"key": []}] if requires_keys else []
     responses: dict[str, Any] = operation["responses"]
     for status, response in responses.items():
         if status.startswith("2") or is_open:
@@ -118,7 +109,7 @@ def without_null(schema: dict[str, Any]) -> dict[str, Any]:
 def add_example(response: dict[str, Any], schemas: Mapping[str, Any]) -> None:
     """Show what an answer looks like."""
     content: dict[str, Any] = response.get("content", {}).get("application/json")
-    if content:
+    if content and "example" not in content:
         content["example"] = example_of(content["schema"], schemas)
 
 

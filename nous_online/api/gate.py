@@ -98,7 +98,7 @@ class Gate:
         """Count a call under the template of its route, never under its path: that may hold names."""
         if not sent.status:
             return
-        route = getattr(scope.get("route"), "path", None) or "unmatched"
+        route = getattr(scope.get("route"), "path_format", None) or "unmatched"
         method = scope["method"] if scope["method"] in METHODS else "other"
         seconds = time.monotonic() - state["arrived_at"]
         self._metrics.answered(method=method, route=route, status=sent.status, seconds=seconds)

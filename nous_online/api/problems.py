@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -172,7 +173,16 @@ async def on_http_error(request: Request, error: Exception) -> Response:
     """Tell what the framework refused: an unknown path, another method, a body that can't be read."""
     assert isinstance(error, HTTPException)  # noqa: S101 (it is registered for these alone)
     kind = OF_STATUS.get(error.status_code, Kind(error.status_code, "refused-by-http", str(error.detail)))
-    return for_request(request, kind, str(error.detail), headers=error.headers)
+    methods = methods_of(request.app.openapi()["paths"], request.url.path) if kind is NO_METHOD else []
+    headers = {"Allow": ", ".join(methods)} if methods else error.headers
+    return for_request(request, kind, str(error.detail), headers=headers)
+
+
+def methods_of(paths: Mapping[str, Mapping[str, Any]], path: str) -> list[str]:
+    """Return all methods a path knows; the framework would tell those of the first route alone."""
+    fitting = [template for template in paths if re.fullmatch(re.sub(r"\{\w+\}", "[^/]+", template), path)]
+    nearest = min(fitting, key=lambda template: template.count("{"), default=None)
+    return [] if nearest is None else [method.upper() for method in paths[nearest]]
 
 
 def readable(text: str) -> str:

@@ -57,7 +57,7 @@ class CensorBody(Origin):
     )
     severity: Severity = "warn"
     is_literal: Flag = Field(default=False, description="The trigger must occur as written; `*` stands for anything.")
-    escalation_threshold: Annotated[int, WHOLE, counted(1, CensorPolicy.highest_threshold)] | None = Field(
+    escalation_threshold: Annotated[int, counted(1, CensorPolicy.highest_threshold), WHOLE] | None = Field(
         default=None, description="After how many activations a warning becomes a block; 5 unless told."
     )
     learned_from_decision_id: Id | None = None
@@ -123,7 +123,7 @@ def check(body: CheckBody, call: HeartCall) -> CheckAnswer:
     return CheckAnswer(any(each.severity != "warn" for each in found), found)
 
 
-@router.post("/{censor_id}/false-positive", operation_id="report_false_positive", summary="Report a false alarm")
+@router.post("/{censor_id:uuid}/false-positive", operation_id="report_false_positive", summary="Report a false alarm")
 def report_false_positive(censor_id: UUID, body: FalsePositiveBody, call: HeartCall) -> Censor:
     """Say that a censor fired where it should not have; nights retire those of which most say so."""
     return call.heart.report_false_positive(censor_id, note=body.note, deadline_s=call.left())

@@ -50,7 +50,7 @@ class AssembleBody(Body):
 
     model_config = ConfigDict(json_schema_extra={"example": {"budget": 8000, "signals": LOGIN}})
 
-    budget: Annotated[int, WHOLE, counted(1, ContextPolicy.most_budget)] | None = Field(
+    budget: Annotated[int, counted(1, ContextPolicy.most_budget), WHOLE] | None = Field(
         default=None, description="Most tokens; unless told, what the frame needs: 3,000 to 12,000."
     )
     frame: Name | None = Field(default=None, description="The cognitive frame; unless told, the activity's.")
@@ -71,7 +71,7 @@ class PredictBody(Body):
     file_opened: File | None = Field(default=None, description="Short for `signals.current_file`.")
     signals: SignalsBody | None = None
     session_id: Name | None = None
-    limit: Annotated[int, WHOLE, counted(1, 200)] = 50
+    limit: Annotated[int, counted(1, 200), WHOLE] = 50
     user_id: Name | None = None
     project_id: Name | None = None
     at: Moment | None = None
@@ -102,7 +102,7 @@ class ContextAnswer:
     """Lines of each tier that found no room."""
     counting: str
     recall_id: UUID
-    """Takes the feedback: POST /recalls/{recall_id}/feedback."""
+    """Takes the feedback: POST /recalls/{recall_id:uuid}/feedback."""
     lines: list[ContextLine]
     """Every line, with why it is there."""
 

@@ -53,7 +53,7 @@ def list_all(call: HeartCall, status: Status = "open") -> ContradictionList:
     return ContradictionList(call.heart.contradictions(status=wanted, deadline_s=call.left()))
 
 
-@router.post("/{contradiction_id}/resolve", operation_id="resolve_contradiction", summary="Decide a contradiction")
+@router.post("/{contradiction_id:uuid}/resolve", operation_id="resolve_contradiction", summary="Decide a contradiction")
 def resolve(contradiction_id: UUID, body: RulingBody, call: HeartCall) -> Contradiction:
     """Decide a contradiction: the loser is superseded, stays in the store, and can be brought back."""
     return call.heart.resolve_contradiction(

@@ -128,7 +128,7 @@ class RecordBody(Told, Outcomes):
     detail: Detail | None = Field(default=None, description="What was said and done.")
     session_id: Name | None = None
     started_at: Moment | None = Field(default=None, description="Now, unless told.")
-    duration_seconds: Annotated[int, WHOLE, counted(0, LONGEST_S)] | None = Field(
+    duration_seconds: Annotated[int, counted(0, LONGEST_S), WHOLE] | None = Field(
         default=None, description="How long it took; with `started_at`."
     )
 
@@ -149,13 +149,13 @@ def record(body: RecordBody, call: HeartCall, idempotency_key: IdempotencyKey = 
     return call.heart.record_episode(body.detail, deadline_s=call.left(), idempotency_key=idempotency_key, **details)
 
 
-@router.get("/{episode_id}", operation_id="get_episode", summary="Read an episode")
+@router.get("/{episode_id:uuid}", operation_id="get_episode", summary="Read an episode")
 def get(episode_id: UUID, call: HeartCall) -> Episode:
     """Return one episode in whatever state it is."""
     return call.heart.get_episode(episode_id, deadline_s=call.left())
 
 
-@router.patch("/{episode_id}", operation_id="update_episode", summary="Tell more of an episode")
+@router.patch("/{episode_id:uuid}", operation_id="update_episode", summary="Tell more of an episode")
 def update(episode_id: UUID, body: UpdateBody, call: HeartCall, idempotency_key: IdempotencyKey = None) -> Episode:
     """Tell more of an episode; what is known already changes nothing."""
     return call.heart.update_episode(
@@ -163,7 +163,7 @@ def update(episode_id: UUID, body: UpdateBody, call: HeartCall, idempotency_key:
     )
 
 
-@router.post("/{episode_id}/close", operation_id="close_episode", summary="Close an episode")
+@router.post("/{episode_id:uuid}/close", operation_id="close_episode", summary="Close an episode")
 def close(episode_id: UUID, body: CloseBody, call: HeartCall) -> Episode:
     """End an episode now; one that is over already is returned as it is."""
     return call.heart.close_episode(episode_id, deadline_s=call.left(), **body.noted())

@@ -79,7 +79,7 @@ class RecallBody(Body):
     types: Annotated[list[Kind], Field(min_length=1, max_length=4)] | None = Field(
         default=None, description="Kinds of memory to look among; all, unless named."
     )
-    limit: Annotated[int, WHOLE, counted(1, MAX_RECALL_LIMIT)] = 10
+    limit: Annotated[int, counted(1, MAX_RECALL_LIMIT), WHOLE] = 10
     detail: Detail = Field(default="full", description="How much of each memory `text` holds.")
     frame: Name | None = Field(default=None, description="The cognitive frame the agent is in.")
     active_censors: Tags | None = None
@@ -156,7 +156,7 @@ def shown(found: Recall) -> RecallAnswer:
     return RecallAnswer(found.id, memories)
 
 
-@router.post("/recalls/{recall_id}/feedback", operation_id="give_feedback", summary="Say what was used")
+@router.post("/recalls/{recall_id:uuid}/feedback", operation_id="give_feedback", summary="Say what was used")
 def give_feedback(recall_id: UUID, body: FeedbackBody, call: HeartCall) -> FeedbackAnswer:
     """Say which answers of a recall, or lines of a context, were used, and which were of no use.
 

@@ -150,7 +150,21 @@ def get_run(run: RunId, request: Request, call: AnyNightCall) -> Started:
     return started(consolidator_of(request).state(run))
 
 
-@router.get("/report", operation_id="get_report", summary="Read what a night did")
+REPORT: dict[str, Any] = {
+    "night": "2026-11-20",
+    "plan_hash": "9f2c4e1d",
+    "counts": {"active_before": 120, "active_after": 117, "merges": 2, "retired": 3},
+    "entries": [{"kind": "merge", "state": "applied", "reason": "the same, said twice"}],
+    "cost_usd": 0.0,
+}
+
+
+@router.get(
+    "/report",
+    operation_id="get_report",
+    summary="Read what a night did",
+    responses={200: {"content": {"application/json": {"example": REPORT}}}},
+)
 def get_report(
     request: Request, call: AnyNightCall, night: Annotated[Night | None, Query(description=NIGHT)] = None
 ) -> dict[str, Any]:

@@ -103,19 +103,19 @@ def store(body: ProcedureBody, call: HeartCall, idempotency_key: IdempotencyKey 
     return call.heart.store_procedure(body.name, deadline_s=call.left(), idempotency_key=idempotency_key, **details)
 
 
-@router.get("/{procedure_id}", operation_id="get_procedure", summary="Read a procedure")
+@router.get("/{procedure_id:uuid}", operation_id="get_procedure", summary="Read a procedure")
 def get(procedure_id: UUID, call: HeartCall) -> Procedure:
     """Return one procedure in whatever state it is."""
     return call.heart.get_procedure(procedure_id, deadline_s=call.left())
 
 
-@router.post("/{procedure_id}/activate", operation_id="activate_procedure", summary="Put a procedure to use")
+@router.post("/{procedure_id:uuid}/activate", operation_id="activate_procedure", summary="Put a procedure to use")
 def activate(procedure_id: UUID, body: ActivateBody, call: HeartCall) -> Procedure:
     """Load a procedure into a session's working memory, and count it."""
     return call.heart.activate_procedure(procedure_id, session_id=body.session_id, deadline_s=call.left())
 
 
-@router.post("/{procedure_id}/outcome", operation_id="record_procedure_outcome", summary="Say how it went")
+@router.post("/{procedure_id:uuid}/outcome", operation_id="record_procedure_outcome", summary="Say how it went")
 def outcome(procedure_id: UUID, body: OutcomeBody, call: HeartCall) -> Procedure:
     """Say that a procedure worked or failed; nights flag for review those that mostly fail."""
     heart = call.heart

@@ -49,7 +49,7 @@ class FocusBody(Body):
 
     task: Annotated[str, text_of(MAX_TASK_BYTES), SENDABLE]
     frame: Name | None = None
-    capacity: Annotated[int, WHOLE, counted(1, SessionPolicy.max_capacity)] | None = Field(
+    capacity: Annotated[int, counted(1, SessionPolicy.max_capacity), WHOLE] | None = Field(
         default=None, description="How many items it holds; 20 at first."
     )
 

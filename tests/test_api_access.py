@@ -1,0 +1,210 @@
+"""Who is let in, for whom, how often, and what everybody else is told."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from api_client import PROBLEM, app_over, bearer, client_of, key_of
+from conftest import WordEmbedder
+from starlette.testclient import TestClient
+
+from nous_online.api import keys
+from nous_online.api.application import Access
+from nous_online.api.serving import access_at
+from nous_online.database import Database
+from nous_online.errors import InvalidInput
+from nous_online.heart import Heart
+from nous_online.policy import ApiPolicy
+
+
+@pytest.fixture
+def client(database_url: str, embedder: WordEmbedder) -> Iterator[TestClient]:
+    with client_of(app_over(database_url, embedder)) as client:
+        yield client
+
+
+def limited(url: str, embedder: WordEmbedder, **limits: int) -> TestClient:
+    return client_of(app_over(url, embedder, access=Access(policy=ApiPolicy(**limits))))
+
+
+@pytest.mark.parametrize("agent", ["aria", "*", "a_b", "Ärger mit Ümlauten", "x" * 100, "日本"])
+def test_a_key_is_read_as_it_was_written(agent: str) -> None:
+    key = keys.drawn(agent)
+
+    assert keys.parsed(key.text) == key
+    assert re.fullmatch(r"nous_[A-Za-z0-9_-]+_[0-9a-f]{12}_[A-Za-z0-9_-]{43}", key.text)
+
+
+SECRET = "A" * 43
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "nous_",
+        f"nous_YXJpYQ_0123456789ab_{SECRET[1:]}",
+        f"nous_YXJpYQ=_0123456789ab_{SECRET}",
+        f"nous_YXJpYR_0123456789ab_{SECRET}",
+        f"nous__0123456789ab_{SECRET}",
+        f"nous_YXJpYQ_0123456789AB_{SECRET}",
+        f" nous_YXJpYQ_0123456789ab_{SECRET}",
+        f"nous_YXJpYQ_0123456789ab_{SECRET}\n",
+        f"nous_gICA_0123456789ab_{SECRET}",
+    ],
+)
+def test_what_is_written_otherwise_is_no_key(text: str) -> None:
+    assert keys.parsed(text) is None
+
+
+def test_only_a_hash_of_the_secret_is_kept(database: Database) -> None:
+    key = keys.parsed(key_of(database, "aria"))
+    assert key is not None
+
+    with database.transaction("aria") as connection:
+        row = connection.execute("select k::text, k.secret_sha256 from heart.api_keys k").fetchone()
+
+    assert row is not None
+    assert key.secret not in row[0]
+    assert row[1] == hashlib.sha256(key.secret.encode()).hexdigest()
+
+
+def test_keys_of_one_agent_are_hidden_from_another(database: Database) -> None:
+    key_of(database, "aria")
+
+    with database.transaction("boris") as connection:
+        assert keys.listed(connection, "aria") == []
+
+
+def test_whoever_has_no_good_key_is_told_the_same(client: TestClient, database: Database) -> None:
+    good = key_of(database, "aria")
+    soon = datetime.now(UTC) + timedelta(milliseconds=200)
+    expired, revoked = key_of(database, "aria", expires_at=soon), key_of(database, "aria")
+    with database.transaction("aria") as connection:
+        keys.revoke(connection, "aria", revoked.split("_")[2])
+        connection.execute("select pg_sleep(0.25)")
+    wrong = good[:-1] + ("A" if good[-1] != "A" else "B")
+    another = good.replace(good.split("_")[1], keys.encoded("boris"))
+    sent = [{}, {"Authorization": good}, {"Authorization": "Basic eDp5"}]
+    sent += [bearer(each) for each in ("", "nonsense", wrong, another, expired, revoked)]
+
+    answers = [client.get("/contradictions", headers=headers) for headers in sent]
+
+    assert client.get("/contradictions", headers=bearer(good)).status_code == 200
+    assert {(each.status_code, each.headers["content-type"], each.headers["www-authenticate"]) for each in answers} == {
+        (401, PROBLEM, "Bearer")
+    }
+    assert len({each.json()["detail"] for each in answers}) == 1
+
+
+def test_what_is_another_agents_is_not_found(client: TestClient, database: Database, heart: Heart) -> None:
+    episode = heart.start_episode("a secret of aria's")
+
+    theirs = client.get(f"/episodes/{episode.id}", headers=bearer(key_of(database, "boris")))
+    own = client.get(f"/episodes/{episode.id}", headers=bearer(key_of(database, "aria")))
+
+    assert (theirs.status_code, own.status_code) == (404, 200)
+    assert "secret" not in theirs.text
+
+
+def test_a_key_acts_for_its_own_agent_only(client: TestClient, database: Database) -> None:
+    aria = key_of(database, "aria")
+
+    assert client.get("/censors", headers=bearer(aria, **{"X-Nous-Agent": "aria"})).status_code == 200
+    assert client.get("/censors", headers=bearer(aria, **{"X-Nous-Agent": "boris"})).status_code == 403
+    assert client.post("/consolidate", json={"dry_run": True}, headers=bearer(aria)).status_code == 403
+
+
+def test_an_administrator_acts_for_the_agent_that_is_named(
+    client: TestClient, database: Database, heart: Heart
+) -> None:
+    admin = key_of(database, "*")
+
+    named = client.post(
+        "/facts", json={"content": "Deploys are blue"}, headers=bearer(admin, **{"X-Nous-Agent": "aria"})
+    )
+    hidden = client.get("/censors", headers=bearer(admin, **{"X-Nous-Agent": "*"}))
+
+    assert named.status_code == 200
+    assert heart.count() == {"active": 1}
+    assert hidden.status_code == 422
+
+
+def test_nobody_can_be_called_what_stands_for_all(database: Database, embedder: WordEmbedder) -> None:
+    with pytest.raises(InvalidInput, match="stands for administrators"):
+        Heart.open("*", database=database, embedder=embedder)
+
+
+def test_one_call_too_many_is_told_when_to_come_again(
+    database_url: str, database: Database, embedder: WordEmbedder
+) -> None:
+    aria, boris = key_of(database, "aria"), key_of(database, "boris")
+
+    with limited(database_url, embedder, calls_per_minute=2) as client:
+        answers = [client.get("/contradictions", headers=bearer(aria)) for _ in range(3)]
+        other = client.get("/contradictions", headers=bearer(boris))
+
+    assert [each.status_code for each in answers] == [200, 200, 429]
+    assert 1 <= int(answers[2].headers["retry-after"]) <= 61
+    assert other.status_code == 200
+
+
+def test_strangers_can_not_guess_for_ever(database_url: str, database: Database, embedder: WordEmbedder) -> None:
+    aria = key_of(database, "aria")
+
+    with limited(database_url, embedder, strangers_per_minute=2) as client:
+        known = client.get("/contradictions", headers=bearer(aria)).status_code
+        guesses = [client.get("/contradictions", headers=bearer("guess")).status_code for _ in range(3)]
+        still = client.get("/contradictions", headers=bearer(aria)).status_code
+
+    assert (known, guesses, still) == (200, [401, 401, 429], 200)
+
+
+def test_a_revoked_key_is_forgotten_within_seconds(
+    database_url: str, database: Database, embedder: WordEmbedder
+) -> None:
+    aria = key_of(database, "aria")
+    policy = ApiPolicy(key_memory_s=0.05)
+
+    with client_of(app_over(database_url, embedder, access=Access(policy=policy))) as client:
+        before = client.get("/contradictions", headers=bearer(aria)).status_code
+        with database.transaction("aria") as connection:
+            keys.revoke(connection, "aria", aria.split("_")[2])
+            connection.execute("select pg_sleep(0.1)")
+        after = client.get("/contradictions", headers=bearer(aria)).status_code
+
+    assert (before, after) == (200, 401)
+
+
+@pytest.mark.parametrize("host", ["evil.example", "127.0.0.1.evil.example:8420", ""])
+def test_on_loopback_another_name_is_refused(database_url: str, embedder: WordEmbedder, host: str) -> None:
+    app = app_over(database_url, embedder, access=access_at("127.0.0.1", requires_keys=False))
+
+    with client_of(app) as client:
+        answers = [
+            client.get("/health", headers={"Host": name}).status_code for name in (host, "localhost:8420", "[::1]:1")
+        ]
+
+    assert answers == [421, 200, 200]
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.1", "memory.example"])  # noqa: S104 (none is listened at)
+def test_without_keys_nothing_but_this_machine_is_served(host: str) -> None:
+    with pytest.raises(InvalidInput, match="--no-keys serves this machine alone"):
+        access_at(host, requires_keys=False)
+
+    assert access_at(host, requires_keys=True).requires_keys
+
+
+def test_a_browser_of_another_origin_is_told_nothing(client: TestClient, database: Database) -> None:
+    origin = {"Origin": "https://evil.example", "Access-Control-Request-Method": "POST"}
+
+    asked = client.options("/facts", headers=origin)
+    posted = client.post("/facts", headers=bearer(key_of(database, "aria"), **origin), json={"content": "x y"})
+
+    assert asked.status_code == 405
+    assert not [name for name in (*asked.headers, *posted.headers) if name.startswith("access-control")]
