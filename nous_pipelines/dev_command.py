@@ -12,7 +12,6 @@ import typer
 from nous_online.cli.output import JsonOption, escaped, show, show_json, show_note
 from nous_online.cli.server import place_of, told
 from nous_online.cli.stopping import stopping
-from nous_online.cli.terminal import inert
 
 if TYPE_CHECKING:
     from nous_online.foreground import Program
@@ -81,6 +80,8 @@ def chosen(port: int, api_port: int, *, with_interface: bool, with_api: bool) ->
 
 def log(name: str, line: str) -> None:
     """Print a line that a program wrote, behind its name."""
+    from nous_online.cli.terminal import inert
+
     with WRITING:
         sys.stderr.write(f"{name.lower():<7} | {inert(COLOUR.sub('', line))}\n")
         sys.stderr.flush()
