@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -260,3 +261,14 @@ def test_undoing_a_change_leaves_the_levels_as_they_were(heart, owner):
 
     assert owner.execute("select summary, compressed, index_word from heart.facts").fetchone() == before
     assert read(before[1]).numbers
+
+
+def test_the_lines_on_the_page_are_those_that_are_made():
+    page = (Path(__file__).parent.parent / "docs" / "levels.md").read_text("utf-8")
+    table = page.partition("| statement |")[2].partition("\n\n")[0].splitlines()[2:]
+    examples = [[cell.strip() for cell in row.split("|")[1:-1]] for row in table]
+
+    assert len(examples) == 30
+    for content, subject, category, line, index in examples:
+        levels = fact(content, subject=subject or None, category=category or None)
+        assert (levels.compressed, levels.index) == (line, index)

@@ -89,7 +89,7 @@ def workflows(
     with opened(agent) as heart:
         learned = heart.learn_workflows(user_id=user, project_id=project, is_recorded=not look_only)
     if as_json:
-        show_json(learned)
+        show_json({"workflows": learned})
         return
     for each in learned:
         show(f"[green]{each.action}[/green]  {escaped(workflow_line(each))}")
