@@ -14,10 +14,12 @@ import psycopg
 import pytest
 from conftest import ScriptedWriter
 from import_files import written
+from test_writing_credentials import HELD
 
 from nous_online.errors import InvalidInput
 from nous_online.heart import Heart
 from nous_online.imports.elements import Unread, elements_of
+from nous_online.imports.hiding import looks_secret
 from nous_online.imports.importing import Choice, import_history
 
 NOON = datetime(2026, 5, 4, 12, tzinfo=UTC)
@@ -143,6 +145,10 @@ def test_reports_the_lines_of_a_session_it_cannot_read_and_keeps_the_others(hear
     assert report.episodes == 1
     assert [note.number for note in report.bad] == [2, 3, 4, 5]
     assert "yesterday" in report.bad[1].message
+
+
+def test_whatever_is_a_credential_elsewhere_is_one_in_a_history():
+    assert [text for text in HELD if not looks_secret(text)] == []
 
 
 # --- ChatGPT ---
