@@ -29,6 +29,9 @@ NOUS = [sys.executable, "-c", "from nous_online.cli import main; main()"]
 COMMANDS = ("learn", "recall", "import", "status", "worker", "up", "down", "doctor")
 
 
+SOME_ID = "01a202e5-e0bd-7d8c-b5bd-9313b051deb4"
+
+
 class Answer:
     """What a command printed, and how it ended."""
 
@@ -131,15 +134,27 @@ def test_wrong_usage_is_one_line_with_exit_code_2(arguments: list[str], message:
     assert answer.out == ""
 
 
-def test_an_unreachable_database_is_said_with_the_fix(nous: Callable[..., Answer], monkeypatch: pytest.MonkeyPatch):
+@pytest.mark.parametrize(
+    "command",
+    [
+        "learn x", "recall x", "context x", "predict --file x", f"feedback {SOME_ID} --cite {SOME_ID}", "check x",
+        f"history {SOME_ID}", f"resolve {SOME_ID} a_wins", "contradictions", "censor list", "status", "diff", "report",
+        "undo --night 2026-05-01", f"undo --memory {SOME_ID}", "cost", "policy", "batches", "erase aria --yes",
+        "worker --once", "up", "dev --no-ui",
+    ],
+)  # fmt: skip
+def test_an_unreachable_database_is_one_line_with_the_fix(
+    nous: Callable[..., Answer], monkeypatch: pytest.MonkeyPatch, command: str
+):
     monkeypatch.setenv("NOUS_DATABASE_URL", "postgresql://nobody@127.0.0.1:1/nothing")
     settings.cache_clear()
 
-    answer = nous("status")
+    answer = nous(*command.split())
 
     assert answer.code == 1
-    assert "error: can't connect to PostgreSQL" in answer.err
+    assert answer.err.startswith("error: can't connect to PostgreSQL")
     assert "nous up" in answer.err
+    assert (answer.out, answer.err.count("\n")) == ("", 1)
 
 
 def test_tells_what_an_import_did_and_which_lines_were_bad(nous: Callable[..., Answer], tmp_path: Path):

@@ -110,10 +110,11 @@ def plain(value: object) -> Any:
 
 
 def show_error(message: str) -> None:
-    """Print an error on stderr, red on a terminal."""
+    """Print an error on stderr as one line, red on a terminal; a driver's message may have several."""
     from rich.text import Text
 
-    stderr().print(Text(f"error: {message}", style="red"), soft_wrap=True)
+    line = " ".join(part.strip() for part in message.splitlines())
+    stderr().print(Text(f"error: {line}", style="red"), soft_wrap=True)
 
 
 def show_note(message: str) -> None:
