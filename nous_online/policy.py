@@ -219,6 +219,14 @@ class ContextPolicy:
     fixes_an_error: int = 3
     errors: int = 2
     """Errors that are looked up, the latest; each is a search of its own."""
+    least_share: float = 0.5
+    """Share of the best answer's score below which an answer is only pointed at: a quarter of the lines of the public
+    conversations goes, and 0.4 percent of their evidence …"""
+    least_score: float = 0.15
+    """… and score below which it is, however poor the best one is."""
+    least_confidence: float = 0.35
+    """Chance of being used below which nothing that was merely predicted is shown beside an answer: as likely is what
+    was found before and never cited."""
     least_fix_score: float = 0.3
     """Score of a recall from which an answer is taken for a fix of an error."""
     predicted: int = 30

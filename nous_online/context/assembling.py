@@ -204,7 +204,7 @@ def mentioned(known: Known) -> list[UUID]:
 
 def arrangement(known: Known, request: Request) -> tuple[dict[Tier, list[Placed]], dict[Tier, int]]:
     """Return what each tier shows, and how many lines of each found no room."""
-    entries = wanted(known, least_fix_score=POLICY.least_fix_score, fixes=POLICY.fixes_an_error, at=request.reach.at)
+    entries = wanted(known, policy=POLICY, at=request.reach.at)
     nominated = [entry for tier in TIERS[:-1] for entry in entries[tier]]
 
     def points(shown: Shown) -> list[Any]:

@@ -14,14 +14,15 @@ from nous_online.context.answer import Tier
 from nous_online.context.known import ERROR, FILE, Answered, Contradicting, Known
 from nous_online.context.lines import Entry, Level, entry_of, hint_of, longest, one_line, shorter_levels, topic_of
 from nous_online.context.packing import Shown
+from nous_online.policy import ContextPolicy
 from nous_online.recall import Found, Recalled
 
 
-def wanted(known: Known, *, least_fix_score: float, fixes: int, at: datetime) -> dict[Tier, list[Entry]]:
+def wanted(known: Known, *, policy: ContextPolicy, at: datetime) -> dict[Tier, list[Entry]]:
     """Return the entries of each tier but the index, the best first."""
     return {
-        "critical": list(critical(known, least_fix_score=least_fix_score, fixes=fixes)),
-        "relevant": relevant(known),
+        "critical": list(critical(known, policy=policy)),
+        "relevant": relevant(known, policy=policy),
         "background": list(background(known, at=at)),
     }
 
@@ -29,13 +30,13 @@ def wanted(known: Known, *, least_fix_score: float, fixes: int, at: datetime) ->
 # --- critical ---
 
 
-def critical(known: Known, *, least_fix_score: float, fixes: int) -> Iterator[Entry]:
+def critical(known: Known, *, policy: ContextPolicy) -> Iterator[Entry]:
     """Yield contradictions, what is pinned or forbidden, decisions, errors with their fixes, and open questions."""
     memories = known.standing.memories
     yield from (contradiction(each) for each in known.standing.contradictions)
     yield from (entry_of(each.kind, vars(each), "pinned") for each in memories.get("pinned", ()) if not is_open(each))
     yield from decided(known.standing.decisions, is_current=True)
-    yield from fixed(known.answered, least_score=least_fix_score, count=fixes)
+    yield from fixed(known.answered, least_score=policy.least_fix_score, count=policy.fixes_an_error)
     yield from (failure(each) for each in memories.get("failure", ()))
     yield from (
         entry_of("censor", vars(each), f"{each.category}s what it warns of") for each in memories.get("censor", ())
@@ -106,13 +107,13 @@ def failure(episode: Found) -> Entry:
 # --- relevant ---
 
 
-def relevant(known: Known) -> list[Entry]:
+def relevant(known: Known, *, policy: ContextPolicy) -> list[Entry]:
     """Return what was predicted, recalled or held in the session, the likeliest to help first.
 
     What several signs speak for is the likelier: the chance that none of them is right is the product of theirs.
     """
     signs: dict[UUID, list[Entry]] = {}
-    for entry in chain(of_answers(known.answered), of_predictions(known), of_session(known)):
+    for entry in chain(of_answers(known.answered, policy), of_predictions(known, policy), of_session(known)):
         signs.setdefault(entry.memory_ids[0], []).append(entry)
     united = [together(entries) for entries in signs.values()]
     return sorted(united, key=lambda entry: (-entry.value, entry.memory_ids))
@@ -128,9 +129,12 @@ def together(entries: Sequence[Entry]) -> Entry:
     return replace(best, reason=reason, value=1 - doubt)
 
 
-def of_answers(answered: Iterable[Answered]) -> Iterator[Entry]:
-    """Yield what was recalled."""
-    return (recalled(answer, each) for each in answered for answer in each.answers)
+def of_answers(answered: Iterable[Answered], policy: ContextPolicy) -> Iterator[Entry]:
+    """Yield what was recalled and is not much worse than the best answer."""
+    for each in answered:
+        best = max((answer.score for answer in each.answers), default=0.0)
+        least = max(policy.least_score, policy.least_share * best)
+        yield from (recalled(answer, each) for answer in each.answers if answer.score >= least)
 
 
 def recalled(answer: Recalled, of: Answered) -> Entry:
@@ -149,11 +153,12 @@ def about(of: Answered) -> str:
     return f"the file {of.text}" if of.cue == FILE else f"the {of.cue}"
 
 
-def of_predictions(known: Known) -> Iterator[Entry]:
-    """Yield what is likely to be wanted, as far as it stands."""
+def of_predictions(known: Known, policy: ContextPolicy) -> Iterator[Entry]:
+    """Yield what is likely to be wanted, as far as it stands; where nothing is asked, whatever was used before."""
     memories = {each.memory.id: each.memory for each in known.named}
+    least = policy.least_confidence if known.answered else 0.0
     for each in known.predicted:
-        if each.memory_id in memories:
+        if each.memory_id in memories and each.confidence >= least:
             reason = "; ".join(each.reasons) or "likely to be wanted"
             memory = memories[each.memory_id]
             yield entry_of(memory.kind, vars(memory), reason, value=min(each.confidence, MOST_SURE))
@@ -209,8 +214,10 @@ def pointers(known: Known, left_out: Iterable[Entry], shown: Shown, *, count: in
     """Return topics of what is not shown, the most used first: each a word to ask for."""
     topics: dict[str, list[UUID]] = {}
     spelled: dict[str, str] = {}
-    latest = (((each.id,), topic_of(vars(each))) for each in known.standing.memories.get("latest", ()))
-    for ids, topic in chain(((each.memory_ids, each.topic) for each in left_out), latest):
+    recalled = (answer.memory for each in known.answered for answer in each.answers)
+    others = chain(recalled, known.standing.memories.get("latest", ()))
+    named = (((each.id,), topic_of(vars(each))) for each in others)
+    for ids, topic in chain(((each.memory_ids, each.topic) for each in left_out), named):
         if topic and shown.isdisjoint(ids):
             name = topic.casefold()
             spelled.setdefault(name, topic)

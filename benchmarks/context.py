@@ -1,0 +1,238 @@
+"""Does a context of 8,000 tokens hold what the answer needs? Against as many tokens of other choices."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+from uuid import UUID
+
+import numpy as np
+
+from benchmarks import cases
+from benchmarks.context_cases import ASKER, allowed, learn_beliefs, must, out_of_reach, project_of, shown_of
+from benchmarks.drawn_memories import DrawnEmbedder, World, load
+from benchmarks.recall import Remembering, bm25, learn
+from benchmarks.recall_cases import Question, Store, beam, locomo
+from nous_online import postgres
+from nous_online.context.answer import Context
+from nous_online.context.lines import cost_of, one_line
+from nous_online.context.packing import HEADING_TOKENS
+from nous_online.database import Database
+from nous_online.embedding import Embedder
+from nous_online.heart import Heart
+from nous_online.policy import MAX_RECALL_LIMIT
+from nous_online.statements import statements
+from nous_online.tokens import COUNTING, tokens_of
+
+SQL = statements("benchmarks", "context.sql")
+BUDGETS = {"8k": 8_000, "4k": 4_000, "2k": 2_000}
+SIZE, QUICK_SIZE = 100_000, 5_000
+WARM_UP, CALLS = 20, 100
+QUICK_QUESTIONS = 40
+SET_NAMES = {"locomo": "LoCoMo", "beam": "BEAM"}
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What each way of filling a budget shows of one question's evidence, and what a context used and overran."""
+
+    set_name: str
+    budget: str
+    shares: Mapping[str, float]
+    """Of the evidence shown: by contexts (""), by those in full alone ("full_"), and by each peer."""
+    tokens: int
+    is_over: bool
+
+
+def run(*, data: Path, quick: bool) -> dict[str, Any]:
+    """Ask every question at every budget, then the cases of the beliefs, then measure the time among 100,000 facts."""
+    stores = [store for read in (locomo, beam) for store in read(data, quick=quick)]
+    embedder = Remembering()
+    with server() as url:
+        database = Database(url)
+        asked = [each for store in stores for each in all_budgets(store, database, embedder, quick=quick)]
+        of_beliefs = beliefs(data, Heart.open("beliefs", database=database, embedder=embedder))
+        database.close()
+        size = QUICK_SIZE if quick else SIZE
+        times = milliseconds(url, size)
+    named = dict(evidence_metrics(asked))
+    own = {name: value for name, value in named.items() if not name.startswith(PEERS)}
+    return {
+        "metrics": {
+            **of_beliefs,
+            **own,
+            "over_budget": sum(each.is_over for each in asked),
+            f"p50_ms_{size // 1000}k": float(np.percentile(times, 50)),
+            f"p95_ms_{size // 1000}k": float(np.percentile(times, 95)),
+        },
+        "peers": {name: value for name, value in named.items() if name not in own},
+        "notes": notes(asked, quick=quick),
+    }
+
+
+@contextmanager
+def server() -> Iterator[str]:
+    """Yield the URL of a server of our own, as `nous up` starts it."""
+    with tempfile.TemporaryDirectory(prefix="nous-context-") as folder:
+        home = Path(folder) / "home"
+        try:
+            yield postgres.ensure(home).dsn()
+        finally:
+            postgres.stop(home)
+            shutil.rmtree(postgres.data_directory(home), ignore_errors=True)  # root's data lie outside the folder
+
+
+# --- evidence ---
+
+Ranking = Callable[[Question], Sequence[int]]
+PEERS = ("topk_", "bm25_", "recency_")
+
+
+def all_budgets(store: Store, database: Database, embedder: Embedder, *, quick: bool) -> Iterator[Asked]:
+    """Learn the turns of a store, and yield what is shown for each question at each budget."""
+    texts = [f"{turn.speaker}: {turn.text}" for turn in store.turns]
+    name = f"{store.set_name}-{store.name}"
+    heart = Heart.open(name, database=database, embedder=embedder, works_in_background=False)
+    learn(heart, store, texts)
+    keys = keys_of(heart)
+    peers = rankings(heart, store, texts)
+    questions = store.questions[: QUICK_QUESTIONS if quick else None]
+    for question in questions:
+        orders = {peer: rank(question) for peer, rank in peers.items()}
+        for budget_name, budget in BUDGETS.items():
+            context = heart.assemble_context(query=question.text, budget=budget)
+            shares = {
+                "": share(question, shown_keys(context, keys, is_full=False)),
+                "full_": share(question, shown_keys(context, keys, is_full=True)),
+                **{peer: share(question, filled(store, texts, order, budget)) for peer, order in orders.items()},
+            }
+            tokens = tokens_of(context.text)
+            yield Asked(store.set_name, budget_name, shares, tokens, tokens > budget)
+
+
+def keys_of(heart: Heart) -> dict[UUID, str]:
+    """Return which turn each memory of an agent is."""
+    with heart.agent.database.transaction(heart.agent.id) as connection:
+        return dict(connection.execute(SQL["sources"], {"agent_id": heart.agent.id}).fetchall())
+
+
+def share(question: Question, shown: Collection[str]) -> float:
+    """Return which share of a question's evidence is shown."""
+    return len(question.evidence.intersection(shown)) / len(question.evidence)
+
+
+def shown_keys(context: Context, keys: Mapping[UUID, str], *, is_full: bool) -> set[str]:
+    """Return the turns a context shows, in full or at any level but the index."""
+    lines = [line for line in context.lines if (line.level == "full" if is_full else line.tier != "index")]
+    return {keys[each] for line in lines for each in line.memory_ids}
+
+
+def rankings(heart: Heart, store: Store, texts: Sequence[str]) -> dict[str, Ranking]:
+    """Return how each peer orders the turns for a question: as recalled, by their words, the latest first."""
+    places = {turn.key: place for place, turn in enumerate(store.turns)}
+    by_words = bm25(texts)
+
+    def recalled(question: Question) -> Sequence[int]:
+        answers = heart.recall(question.text, types=["fact"], limit=MAX_RECALL_LIMIT)
+        return [places[str(answer.memory.source)] for answer in answers]
+
+    return {
+        "topk_": recalled,
+        "bm25_": lambda question: np.argsort(-by_words(question.text), kind="stable").tolist(),
+        "recency_": lambda _: range(len(texts))[::-1],
+    }
+
+
+def filled(store: Store, texts: Sequence[str], order: Sequence[int], budget: int) -> set[str]:
+    """Return the turns that fit into a budget under a heading, in an order, each as it is; the first misfit ends it."""
+    left = budget - HEADING_TOKENS
+    shown: set[str] = set()
+    for place in order:
+        left -= cost_of(one_line(texts[place]))
+        if left < 0:
+            break
+        shown.add(store.turns[place].key)
+    return shown
+
+
+def evidence_metrics(asked: Sequence[Asked]) -> Iterator[tuple[str, float]]:
+    """Yield the mean share of evidence shown, for each set, budget and way; and what a thousand tokens show of it."""
+    for set_name in SET_NAMES:
+        for budget in BUDGETS:
+            own = [each for each in asked if (each.set_name, each.budget) == (set_name, budget)]
+            for way in own[0].shares:
+                yield f"{way}{set_name}_evidence_at_{budget}", float(np.mean([each.shares[way] for each in own]))
+            used = sum(each.tokens for each in own) / 1_000
+            yield f"{set_name}_evidence_per_1k_tokens_at_{budget}", sum(each.shares[""] for each in own) / used
+
+
+# --- beliefs ---
+
+
+def beliefs(data: Path, heart: Heart) -> dict[str, float]:
+    """Learn the beliefs, assemble a context for each case, and count what was shown of what is expected."""
+    known = learn_beliefs(heart, data)
+    wanted: list[bool] = []
+    superseded = unreachable = shown_count = fitting = expected = found = 0
+    for case in cases(data, "pmb_cases"):
+        user_id, project_id = case.get("userId", ASKER), project_of(case["scope"])
+        context = heart.assemble_context(query=case["query"], user_id=user_id, project_id=project_id)
+        shown = shown_of(context, known)
+        wanted += must(case, shown)
+        gone = {each.key for each in known.values() if not each.is_current}
+        superseded += len(shown.keys & gone)
+        unreachable += len(out_of_reach(case, shown, known))
+        only = allowed(case)
+        if only is not None:
+            shown_count += len(shown.relevant)
+            fitting += len(shown.relevant & only)
+            expected += len(only)
+            found += len(shown.keys & only)
+    return {
+        "pmb_must_include_ratio": sum(wanted) / len(wanted),
+        "pmb_superseded_shown": superseded,
+        "pmb_out_of_reach_shown": unreachable,
+        "pmb_only_precision": fitting / max(shown_count, 1),
+        "pmb_only_recall": found / expected,
+    }
+
+
+# --- time ---
+
+
+def milliseconds(url: str, size: int) -> list[float]:
+    """Return how long assembling takes among so many facts, in order, the embedding known beforehand."""
+    world = World(1)
+    questions = world.questions(WARM_UP + CALLS)
+    load(url, {"aria": world.memories(size)})
+    database = Database(url)
+    heart = Heart.open("aria", database=database, embedder=DrawnEmbedder(questions), works_in_background=False)
+    times: list[float] = []
+    for text in questions.texts:
+        began = perf_counter()
+        heart.assemble_context(query=text)
+        times.append((perf_counter() - began) * 1_000)
+    database.close()
+    return times[WARM_UP:]
+
+
+def notes(asked: Sequence[Asked], *, quick: bool) -> list[str]:
+    """Return what a reader must know to compare the figures."""
+    counts = {name: sum(each.set_name == key for each in asked) // len(BUDGETS) for key, name in SET_NAMES.items()}
+    return [
+        f"questions with evidence: {', '.join(f'{name} {count}' for name, count in counts.items())}; each turn is one"
+        " memory as in the benchmark `recall`; a context is made for the question alone, without signals",
+        f"tokens are {COUNTING}, which is about twice the truth for English; peers fill the same budget with turns in"
+        " full under one heading: as recalled (topk), by BM25, or the latest first (recency)",
+        "evidence counts as shown at any level but the index; full_: in full",
+        "pmb: beliefs of a domain are private to their user and project, aliases are tags, resolved questions have"
+        " ended; pmb_only counts what stands under # Relevant against what a case alone allows there",
+        "time: one question among drawn facts that are stored without shorter levels, embedding not counted",
+        *(["quick: the shortest LoCoMo conversation, one BEAM chat, 40 questions each, 5,000 facts"] if quick else []),
+    ]
