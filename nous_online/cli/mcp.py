@@ -9,9 +9,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from nous_online.cli.output import INTERRUPTED, AgentOption, JsonOption, show, show_error, show_json
+from nous_online.errors import InvalidInput
 
 if TYPE_CHECKING:
+    from nous_online.mcp.acts import Visit
     from nous_online.mcp.door import Door
+    from nous_online.mcp.serving import Served
 
 PORT = 8421
 
@@ -25,6 +28,9 @@ def mcp(  # noqa: PLR0913 (one parameter for each option)
     *,
     http: Annotated[bool, typer.Option("--http", help="Streamable HTTP on this machine, instead of stdio.")] = False,
     port: Annotated[int, typer.Option(min=0, max=65535, help="Where, with --http; 0 for any free port.")] = PORT,
+    with_keys: Annotated[
+        bool, typer.Option("--with-keys", help="With --http: let in whoever has a key (`nous key`), to its own agent.")
+    ] = False,
     session: Annotated[
         str | None, typer.Option(help="The session to go on with; a new one for each start by default.")
     ] = None,
@@ -46,31 +52,48 @@ def mcp(  # noqa: PLR0913 (one parameter for each option)
 
     [dim]$[/dim] nous mcp --http --port 8421 --agent aria
     """
+    from nous_online.mcp.acts import Visit
+    from nous_online.mcp.door import new_session
     from nous_online.mcp.serving import listening, serve_http, serve_stdio
+    from nous_online.settings import settings
+    from nous_online.validation import checked_agent
 
+    name = checked_agent(agent or settings().agent)
+    visit = Visit(session or new_session(), user_id=user, project_id=project)
     if not http:
-        serve_stdio(door_of(agent, session=session, user=user, project=project))
+        if with_keys:
+            raise InvalidInput("--with-keys is for --http; over stdio whoever starts the server is let in")
+        serve_stdio(door_of(name, visit))
         return
     with listening(port) as listener:
-        url = f"http://127.0.0.1:{listener.getsockname()[1]}/mcp"
-        if as_json:
-            show_json({"url": url})
-        else:
-            show(f"[green]ready[/green]  {url}")
-        sys.stdout.flush()
-        number = serve_http(door_of(agent, session=session, user=user, project=project), listener)
+        tell(f"http://127.0.0.1:{listener.getsockname()[1]}/mcp", as_json=as_json)
+        number = serve_http(served(name, visit, with_keys=with_keys), listener)
     if number == signal.SIGINT:
         show_error("interrupted; nothing was left half-done")
         raise typer.Exit(INTERRUPTED)
 
 
-def door_of(agent: str | None, *, session: str | None, user: str | None, project: str | None) -> Door:
-    """Return the door to an agent's memory, yet to be opened; raise `InvalidInput` for a name that can't be one."""
-    from nous_online.heart import Heart
-    from nous_online.mcp.acts import Visit
-    from nous_online.mcp.door import Door, new_session
-    from nous_online.settings import settings
-    from nous_online.validation import checked_agent
+def tell(url: str, *, as_json: bool) -> None:
+    """Say where it serves, at once."""
+    if as_json:
+        show_json({"url": url})
+    else:
+        show(f"[green]ready[/green]  {url}")
+    sys.stdout.flush()
 
-    name = checked_agent(agent or settings().agent)
-    return Door(lambda: Heart.open(name), Visit(session or new_session(), user_id=user, project_id=project))
+
+def door_of(name: str, visit: Visit) -> Door:
+    """Return the door to an agent's memory, yet to be opened."""
+    from nous_online.heart import Heart
+    from nous_online.mcp.door import Door
+
+    return Door(lambda: Heart.open(name), visit)
+
+
+def served(name: str, visit: Visit, *, with_keys: bool) -> Served:
+    """Return what HTTP serves: one agent's memory to all, or to each holder of a key its own."""
+    from nous_online.api.hearts import Hearts
+    from nous_online.mcp.keyed import Doors
+    from nous_online.mcp.serving import open_by_key, open_to_all
+
+    return open_by_key(Doors(Hearts(), visit, agent_id=name)) if with_keys else open_to_all(door_of(name, visit))

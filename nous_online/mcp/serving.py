@@ -8,17 +8,19 @@ import socket
 import sys
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 
 import anyio
 import anyio.to_thread
 from mcp.server.stdio import stdio_server
+from starlette.types import ASGIApp
 
 from nous_online.errors import Unavailable
 from nous_online.heart import Heart
 from nous_online.mcp.acts import Visit
 from nous_online.mcp.door import Door, session_of
+from nous_online.mcp.keyed import Doors, Keyed
 from nous_online.mcp.server import Asked, Place, server_of
 
 HOST = "127.0.0.1"
@@ -82,12 +84,32 @@ def listening(port: int) -> socket.socket:
         raise Unavailable(message) from error
 
 
-def serve_http(door: Door, listener: socket.socket) -> int | None:
+@dataclass(frozen=True)
+class Served:
+    """What is served over HTTP, and what is told when it starts and stops."""
+
+    application: ASGIApp
+    warm_up: Callable[[], None]
+    close: Callable[[], None]
+
+
+def open_to_all(door: Door) -> Served:
+    """Return what serves one agent's memory to every program of this machine."""
+    return Served(server_of(place_of(door)).streamable_http_app(host=HOST), door.warm_up, door.close)
+
+
+def open_by_key(doors: Doors) -> Served:
+    """Return what serves to whoever holds a key the memory of its agent."""
+    guarded = Keyed(server_of(doors.place).streamable_http_app(host=HOST), doors)
+    return Served(guarded, doors.warm_up, doors.close)
+
+
+def serve_http(served: Served, listener: socket.socket) -> int | None:
     """Serve many clients over streamable HTTP at `/mcp` until a signal comes, and return that signal."""
-    return anyio.run(http, door, listener)
+    return anyio.run(http, served, listener)
 
 
-async def http(door: Door, listener: socket.socket) -> int | None:
+async def http(served: Served, listener: socket.socket) -> int | None:
     """Serve connections of this machine; requests of web pages are refused by their Host and Origin."""
     import uvicorn
 
@@ -96,9 +118,8 @@ async def http(door: Door, listener: socket.socket) -> int | None:
         def capture_signals(self) -> Generator[None]:
             yield
 
-    application = server_of(place_of(door)).streamable_http_app(host=HOST)
     quiet = uvicorn.Config(
-        application, log_config=None, access_log=False, log_level="warning", timeout_graceful_shutdown=GRACE_S
+        served.application, log_config=None, access_log=False, log_level="warning", timeout_graceful_shutdown=GRACE_S
     )
     server, heard = Server(quiet), list[int]()
 
@@ -108,8 +129,8 @@ async def http(door: Door, listener: socket.socket) -> int | None:
 
     async with anyio.create_task_group() as group:
         group.start_soon(until_signal, stop)
-        group.start_soon(anyio.to_thread.run_sync, door.warm_up)
+        group.start_soon(anyio.to_thread.run_sync, served.warm_up)
         await server.serve(sockets=[listener])
         group.cancel_scope.cancel()
-    await anyio.to_thread.run_sync(door.close)
+    await anyio.to_thread.run_sync(served.close)
     return heard[0] if heard else None

@@ -1,0 +1,117 @@
+"""Letting agents in over HTTP by their keys: each reaches its own memory, whatever session it names."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Generator
+from contextlib import contextmanager
+from dataclasses import replace
+from hashlib import sha256
+
+import anyio.to_thread
+from starlette.datastructures import Headers
+from starlette.responses import PlainTextResponse
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from nous_online.api import keys
+from nous_online.api.hearts import Hearts
+from nous_online.errors import NousError
+from nous_online.heart import Heart
+from nous_online.mcp.acts import Visit
+from nous_online.mcp.door import Door, session_of
+from nous_online.mcp.server import Asked
+from nous_online.policy import ApiPolicy
+from nous_online.settings import settings
+from nous_online.validation import ADMINISTRATOR
+
+HOLDER = "nous_holder"
+REFUSED = "send a valid key as `Authorization: Bearer nous_…`; `nous key create` makes one"
+
+
+class Doors:
+    """A door for each agent that has a key; an administrator's key opens that of the agent served by default."""
+
+    def __init__(self, hearts: Hearts, visit: Visit, *, agent_id: str) -> None:
+        self._hearts = hearts
+        self._visit = visit
+        self._agent_id = agent_id
+        self._lock = threading.Lock()
+        self._doors: dict[str, Door] = {}
+        self._good: dict[bytes, tuple[str, float]] = {}
+
+    @contextmanager
+    def place(self, asked: Asked) -> Generator[tuple[Heart, Visit]]:
+        """Yield the memory of whoever holds the key of a request."""
+        scope: Scope = getattr(asked.request, "scope")  # noqa: B009 (typed by the transport, not here)
+        door = self.of(scope[HOLDER])
+        session_id = session_of(Headers(scope=scope), self._visit.session_id)
+        with door.entered() as heart:
+            yield heart, replace(self._visit, session_id=session_id)
+
+    def of(self, holder: str) -> Door:
+        """Return the door of one holder of a key."""
+        agent_id = self._agent_id if holder == ADMINISTRATOR else holder
+        with self._lock:
+            if agent_id not in self._doors:
+                seconds = settings().deadline_s
+                self._doors[agent_id] = Door(lambda: self._hearts.of(agent_id, seconds=seconds), self._visit)
+            return self._doors[agent_id]
+
+    def holder_of(self, text: str) -> str | None:
+        """Return whose a key is, None for one that is wrong, expired or revoked; good ones are known for 5 s."""
+        digest = sha256(text.encode("utf-8", "surrogateescape")).digest()
+        holder, until = self._good.get(digest, (None, 0.0))
+        if holder is not None and until > time.monotonic():
+            return holder
+        found = self._looked_up(text)
+        with self._lock:
+            self._good = {each: entry for each, entry in self._good.items() if entry[1] > time.monotonic()}
+            if found is not None:
+                self._good[digest] = (found, time.monotonic() + ApiPolicy.key_memory_s)
+        return found
+
+    def _looked_up(self, text: str) -> str | None:
+        """Look a key up under the rights of the agent it names; what is no key is looked up too, to take as long."""
+        parsed, seconds = keys.parsed(text), settings().deadline_s
+        key = parsed or keys.DECOY
+        with self._hearts.database(seconds=seconds).transaction(key.agent_id, timeout_s=seconds) as connection:
+            is_good = keys.is_good(connection, key)
+        return key.agent_id if parsed is not None and is_good else None
+
+    def warm_up(self) -> None:
+        """Open the memory served by default before anybody calls, if that is possible now."""
+        self.of(ADMINISTRATOR).warm_up()
+
+    def close(self) -> None:
+        """Let nobody in, wait for the calls that are inside, and give the connections back."""
+        for door in [*self._doors.values()]:
+            door.close()
+        self._hearts.close()
+
+
+class Keyed:
+    """Lets only requests with a good key through to the application."""
+
+    def __init__(self, app: ASGIApp, doors: Doors) -> None:
+        self._app = app
+        self._doors = doors
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request: 401 without a good key, 503 where none can be looked up now."""
+        if scope["type"] != "http":
+            return await self._app(scope, receive, send)
+        try:
+            scope[HOLDER] = await anyio.to_thread.run_sync(self._doors.holder_of, bearer_of(Headers(scope=scope)))
+        except NousError as error:
+            return await PlainTextResponse(str(error), 503)(scope, receive, send)
+        if scope[HOLDER] is None:
+            refusal = PlainTextResponse(REFUSED, 401, {"WWW-Authenticate": "Bearer"})
+            return await refusal(scope, receive, send)
+        return await self._app(scope, receive, send)
+
+
+def bearer_of(headers: Headers) -> str:
+    """Return the key a request carries; nothing where it carries none."""
+    scheme, _, text = headers.get("authorization", "").partition(" ")
+    return text.strip() if scheme.lower() == "bearer" else ""

@@ -1,0 +1,149 @@
+"""`nous mcp --http --with-keys`: each key opens its own agent's memory, and nothing else opens any."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Awaitable, Callable, Iterator
+from typing import Any
+
+import anyio
+import httpx2
+import psycopg
+import pytest
+from conftest import ScriptedJudge, ScriptedWriter, WordEmbedder
+from mcp import Client
+from mcp.client.streamable_http import streamable_http_client
+from mcp_visits import values
+from typer.testing import CliRunner
+
+from nous_online.api import keys
+from nous_online.api.hearts import Hearts
+from nous_online.cli import application
+from nous_online.database import Database
+from nous_online.errors import Unavailable
+from nous_online.heart import Heart
+from nous_online.mcp.acts import Visit
+from nous_online.mcp.keyed import Doors
+from nous_online.mcp.serving import http, listening, open_by_key
+from nous_online.policy import ApiPolicy
+from nous_online.validation import ADMINISTRATOR
+
+HELLO = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
+
+
+@pytest.fixture
+def hearts(database: Database) -> Iterator[Hearts]:
+    opened = Hearts(
+        opened_by=lambda: database,
+        embedder=WordEmbedder(),
+        judge=ScriptedJudge(),
+        writer=ScriptedWriter(),
+        works_in_background=False,
+    )
+    yield opened
+    opened.close()
+
+
+def key_of(database: Database, agent_id: str, **details: Any) -> str:
+    key = keys.drawn(agent_id)
+    with database.transaction(agent_id) as connection:
+        keys.store(connection, key, **details)
+    return key.text
+
+
+def served(hearts: Hearts, story: Callable[[str], Awaitable[None]]) -> int | None:
+    """Serve until a story is told, then ask to stop as a supervisor does; return the signal that was heard."""
+    heard: list[int | None] = []
+
+    async def serve() -> None:
+        with listening(0) as listener:
+            doors = Doors(hearts, Visit("mcp-test"), agent_id="aria")
+            url = f"http://127.0.0.1:{listener.getsockname()[1]}/mcp"
+            async with anyio.create_task_group() as group:
+
+                async def tell() -> None:
+                    await story(url)
+                    signal.raise_signal(signal.SIGTERM)
+
+                group.start_soon(tell)
+                heard.append(await http(open_by_key(doors), listener))
+
+    anyio.run(serve)
+    return heard[0]
+
+
+async def remembered(url: str, key: str, content: str) -> list[str]:
+    """Remember something with a key, and return all that can be recalled with it."""
+    async with (
+        httpx2.AsyncClient(headers={"Authorization": f"Bearer {key}"}) as carrier,
+        Client(streamable_http_client(url, http_client=carrier), mode="legacy") as client,
+    ):
+        values(await client.call_tool("remember", {"content": content}))
+        found = values(await client.call_tool("recall", {"query": content}))
+    return [each["text"] for each in found["memories"]]
+
+
+def test_each_key_reaches_its_own_agent_and_an_administrators_the_one_that_is_served(hearts, database):
+    for agent in ("aria", "basil"):
+        Heart.open(agent, database=database, embedder=WordEmbedder(), works_in_background=False)
+    mine, theirs, admin = (key_of(database, holder) for holder in ("aria", "basil", ADMINISTRATOR))
+    told: list[list[str]] = []
+
+    async def story(url: str) -> None:
+        told.append(await remembered(url, mine, "the kettle is red"))
+        told.append(await remembered(url, theirs, "the kettle is blue"))
+        told.append(await remembered(url, admin, "the kettle is old"))
+
+    assert served(hearts, story) == signal.SIGTERM
+    assert told[0] == ["the kettle is red"]
+    assert told[1] == ["the kettle is blue"]
+    assert set(told[2]) == {"the kettle is red", "the kettle is old"}
+
+
+def test_without_a_good_key_nothing_is_answered(hearts, database, owner: psycopg.Connection):
+    good = key_of(database, "aria")
+    revoked = key_of(database, "aria")
+    owner.execute("update heart.api_keys set revoked_at = now() where id = %s", [revoked.split("_")[-2]])
+    wrong = good[:-1] + ("B" if good.endswith("A") else "A")
+    sent = [None, "Bearer", "Bearer x", f"Bearer {revoked}", f"Bearer {wrong}", f"Basic {good}"]
+    answers: list[tuple[int, str]] = []
+
+    async def story(url: str) -> None:
+        async with httpx2.AsyncClient() as client:
+            for text in sent:
+                headers = {} if text is None else {"Authorization": text}
+                answer = await client.post(url, json=HELLO, headers=headers)
+                answers.append((answer.status_code, answer.text.partition(" as ")[0]))
+
+    served(hearts, story)
+
+    assert answers == [(401, "send a valid key")] * len(sent)
+
+
+def test_a_database_that_is_away_lets_nobody_in():
+    def away() -> Database:
+        raise Unavailable("the server can't be reached; start it")
+
+    doors = Doors(Hearts(opened_by=away, embedder=WordEmbedder()), Visit("mcp-test"), agent_id="aria")
+
+    with pytest.raises(Unavailable, match="can't be reached"):
+        doors.holder_of(keys.drawn("aria").text)
+
+
+def test_a_key_that_is_revoked_opens_nothing_once_it_is_looked_up_again(hearts, database, monkeypatch):
+    monkeypatch.setattr(ApiPolicy, "key_memory_s", 0.0)
+    text = key_of(database, "aria")
+    doors = Doors(hearts, Visit("mcp-test"), agent_id="aria")
+
+    before = doors.holder_of(text)
+    with database.transaction("aria") as connection:
+        keys.revoke(connection, "aria", text.split("_")[-2])
+
+    assert [before, doors.holder_of(text)] == ["aria", None]
+
+
+def test_keys_are_for_http_alone():
+    answer = CliRunner().invoke(application(), ["mcp", "--with-keys"])
+
+    assert answer.exit_code == 1
+    assert "--with-keys is for --http" in answer.stderr
