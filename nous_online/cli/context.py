@@ -83,12 +83,8 @@ def context(  # noqa: PLR0913 (one parameter for each option)
         )  # fmt: skip
     if as_json:
         show_json(assembled)
-    elif why:
-        show_reasons(assembled)
     else:
-        show(escaped(assembled.text) or "[dim]nothing is known that matters now[/dim]")
-    if not as_json:
-        show_tokens(assembled)
+        show_context(assembled, is_explained=why)
 
 
 def predict(  # noqa: PLR0913 (one parameter for each option)
@@ -162,6 +158,15 @@ def feedback(
         show_json({"recall_id": recall_id, "cited": cited, "ignored": ignored})
     else:
         show(f"[green]noted[/green]  {cited:,} cited, {ignored:,} ignored")
+
+
+def show_context(assembled: Context, *, is_explained: bool) -> None:
+    """Print a context, or line by line why it is so, and on standard error what it took."""
+    if is_explained:
+        show_reasons(assembled)
+    else:
+        show(escaped(assembled.text) or "[dim]nothing is known that matters now[/dim]")
+    show_tokens(assembled)
 
 
 def show_reasons(assembled: Context) -> None:
