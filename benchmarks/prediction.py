@@ -15,7 +15,7 @@ from benchmarks import cases
 from benchmarks.prediction_sessions import Diary, Session, sessions_of
 from nous_online.context.lines import cost_of
 from nous_online.prediction.atoms import atoms_of
-from nous_online.prediction.odds import Likely, likely
+from nous_online.prediction.odds import Likely, expected_share, likely
 from nous_online.signals import Signals
 
 TIER_TOKENS = 3_000
@@ -77,7 +77,6 @@ def foresee(diary: Diary, session: Session, opened: str, needed: Sequence[str]) 
     best, expected = likely(past, atoms, diary.near(opened), limit=len(diary.words))
     chances = [each for each in best if each.memory != opened]
     known = frozenset(needed) & diary.words.keys()
-    first = sum(each.confidence for each in chances[:50])
     return Moment(
         known=known,
         strangers=len(needed) - len(known),
@@ -86,7 +85,7 @@ def foresee(diary: Diary, session: Session, opened: str, needed: Sequence[str]) 
             **{name: ranked_by(choose(diary, opened, at), diary, opened) for name, choose in PEERS.items()},
         },
         chances=chances,
-        share=first / expected if expected else 0.0,
+        share=expected_share([each.confidence for each in chances[:50]], expected),
     )
 
 
@@ -163,7 +162,7 @@ def calibration(asked: Sequence[Moment]) -> dict[str, float]:
     said, came = np.array([chance for chance, _ in first]), np.array([used for _, used in first], np.float64)
     bands = np.digitize(said, BANDS)
     errors = [abs(said[bands == band].sum() - came[bands == band].sum()) for band in np.unique(bands)]
-    shares = [len(m.known.intersection(m.ranked[OWN][:50])) / len(m.known) for m in asked]
+    shares = [len(m.known.intersection(m.ranked[OWN][:50])) / (len(m.known) + m.strangers) for m in asked]
     return {
         "calibration_error": float(np.sum(errors) / len(said)),
         "confidence_minus_prefetched_50": float(np.mean([m.share for m in asked]) - np.mean(shares)),
@@ -186,5 +185,6 @@ def notes(
         "prefetched_ratio: share of what a session needs and memory holds, averaged over sessions; over all items"
         " (_of_items); with what nobody could know in the denominator (_with_strangers); precision over all items",
         "calibration_error: expected calibration error over the first 50 of each session, in eight bands;"
-        " confidence_minus_prefetched_50: the share said to be among the first 50, less the share that was",
+        " confidence_minus_prefetched_50: the share of all that is needed said to be among the first 50, less that which"
+        " was",
     ]

@@ -8,7 +8,17 @@ from math import log
 import numpy as np
 import pytest
 
-from nous_online.prediction.odds import BIAS, WEIGHTS, Nearness, chances_of, features, lift, likely, log_odds
+from nous_online.prediction.odds import (
+    BIAS,
+    WEIGHTS,
+    Nearness,
+    chances_of,
+    expected_share,
+    features,
+    lift,
+    likely,
+    log_odds,
+)
 from nous_online.prediction.past import CITED, RETRIEVED, Asked, Sighted, past_of
 
 NOON = datetime(2026, 6, 1, 12, tzinfo=UTC)
@@ -129,10 +139,7 @@ def test_reasons_say_how_often_and_under_which_signal():
     reasons = {each.memory: each.reasons for each in likely(known, [FILE], {"other": Nearness(0.1)}, limit=9)[0]}
 
     assert reasons["m"] == ("used in 2 of the last 3 sessions with a.py open",)
-    assert reasons["other"] == (
-        "used in 1 of the 4 sessions looked at",
-        "near in words or meaning to what is being done",
-    )
+    assert reasons["other"] == ("used in 1 of the 4 sessions looked at",)
 
 
 def test_chances_stay_chances_with_every_signal_and_a_thousand_sessions():
@@ -144,3 +151,19 @@ def test_chances_stay_chances_with_every_signal_and_a_thousand_sessions():
 
     assert 0.8 < only.confidence < 1
     assert expected == pytest.approx(only.confidence, abs=1e-4)
+
+
+def test_what_was_only_found_says_so_and_nearness_is_told_where_it_is_great():
+    found, near = past(asked("s", 1, found=("m",)), asked("t", 2, found=("m",))), {"m": Nearness(0.0, 0.9)}
+
+    ((only,), _) = likely(found, [], near, limit=1)
+
+    assert only.reasons == (
+        "found in 2 earlier sessions, and not ignored",
+        "near in words or meaning to what is being done",
+    )
+
+
+def test_a_session_wants_one_thing_more_than_anybody_expects():
+    assert expected_share([0.5, 0.5], 3.0) == 0.25
+    assert expected_share([], 0.0) == 0

@@ -54,6 +54,10 @@ way (0.00 and -0.01, by many hands in many places); an agent with a routine stil
 WEIGHTS: Mapping[str, float] = {**MEASURED, **BY_ANALOGY}
 CLOCK = ("hours", "weekday")
 MOST_REASONS = 3
+NEAR_ENOUGH = 0.5
+"""What nearness adds to the log-odds where it is worth telling."""
+UNKNOWN = 1.0
+"""How many things a session wants, besides those expected, that no session before it used."""
 
 
 @dataclass(frozen=True)
@@ -94,6 +98,11 @@ def likely(
         for place in best
         if chances[place] > 0
     ], float(chances.sum())
+
+
+def expected_share(chances: Sequence[float], expected: float) -> float:
+    """Return the share of what a session will want that memories with these chances are likely to make up."""
+    return min(sum(chances) / (expected + UNKNOWN), 1.0)
 
 
 def chances_of(named: Mapping[str, Floats]) -> Floats:
@@ -170,17 +179,19 @@ class Told(Generic[M]):
         self._sizes = np.array([len(past.seen_in[place]) for place in self._places])
         self._counts = np.array([used(cited, among(past, past.seen_in[place])) for place in self._places])
         self._sessions = used(cited, np.ones(len(past.ages)))
+        self._found = np.bincount(past.use_memory, minlength=len(past.memories))
 
     def reasons(self, memory: int) -> tuple[str, ...]:
         """Return the signals under which a memory was cited most often, at most three, and whether it is near."""
         counts = self._counts[:, memory] if self._places else np.zeros(0)
         best = np.argsort(-counts / (self._sizes + PRIOR_SESSIONS), kind="stable")[:MOST_REASONS].tolist()
         said = [self._of_signal(place, int(counts[place])) for place in best if counts[place]]
-        is_near = self._past.memories[memory] in self._near
         if not said and self._sessions[memory]:
             said.append(f"used in {self._sessions[memory]:.0f} of the {len(self._past.ages)} sessions looked at")
-        elif not said and not is_near:
-            said.append("found in earlier sessions, and not ignored")
+        elif not said and self._found[memory]:
+            said.append(f"found in {self._found[memory]:.0f} earlier sessions, and not ignored")
+        near = self._near.get(self._past.memories[memory], Nearness())
+        is_near = not said or WEIGHTS["words"] * near.words + WEIGHTS["meaning"] * near.meaning >= NEAR_ENOUGH
         return (*said, "near in words or meaning to what is being done") if is_near else tuple(said)
 
     def _of_signal(self, place: int, count: int) -> str:

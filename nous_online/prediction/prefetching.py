@@ -13,7 +13,7 @@ from nous_online.embedding import Vectors
 from nous_online.errors import NousError
 from nous_online.prediction.answer import Prediction
 from nous_online.prediction.atoms import ERRORS
-from nous_online.prediction.odds import Nearness
+from nous_online.prediction.odds import Nearness, expected_share
 from nous_online.prediction.predicting import Outlook, Wanted, outlook, see
 from nous_online.prediction.warm import keep_warm
 from nous_online.ranking import RecallPolicy
@@ -82,5 +82,4 @@ def nearest(
 
 def confidence_of(found: Outlook) -> float:
     """Return the share of what the session will want that is expected to be among the memories."""
-    among = sum(each.confidence for each in found.memories)
-    return round(min(among / found.expected, 1.0), 4) if found.memories else 0.0
+    return round(expected_share([each.confidence for each in found.memories], found.expected), 4)
