@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import re
 import threading
+from contextlib import closing
+from datetime import UTC, datetime
 from typing import Any
+from uuid import UUID
 
 import anyio
 import pytest
@@ -12,11 +15,14 @@ from anthropic import Anthropic
 from anthropic.lib.tools import ToolError
 from anthropic.tools import BetaLocalFilesystemMemoryTool
 from conftest import WordEmbedder
+from night_runs import plan_of, remember
 from scripted_model import model, say, use
 
 from nous_online.adapters.memory_files import PLACE, size_of
 from nous_online.adapters.memory_tool import async_memory_tool, memory_tool
+from nous_online.database import Database
 from nous_online.heart import Heart
+from nous_online.pairs.judging import OfflineJudge
 
 DIRECTORY_SIZE = re.compile(r"^[\d.]+[BKMG]\t(/\S*/|/memories|/memories/team)$", re.MULTILINE)
 NOTES = "/memories/notes.md"
@@ -137,6 +143,20 @@ def test_files_are_recalled_by_their_project_and_left_alone_by_learning(heart):
     assert [each.content for each in heart.recall("tea")] == ["tea at nine"]
     named = heart.recall("tea", project_id=PLACE)
     assert {each.memory.subject for each in named} == {None, NOTES}
+
+
+def test_a_night_merges_what_was_said_twice_but_no_files(heart, database_url, tmp_path):
+    tool = memory_tool(heart)
+    for path in (NOTES, "/memories/copy.md"):
+        tool.call({"command": "create", "path": path, "file_text": "Ada likes tea at nine"})
+    remember(heart, "Ben likes coffee at ten", "Ben likes coffee at ten")
+
+    with closing(Database(database_url, role="nous_night")) as database:
+        plan = plan_of(database, tmp_path, OfflineJudge(), night=datetime.now(UTC).date())
+
+    (merge,) = plan.proposals
+    said = {heart.get(UUID(str(target))).content for target in merge.targets}
+    assert said == {"Ben likes coffee at ten"}
 
 
 def test_a_file_too_large_is_refused_and_what_was_there_stays(heart):
