@@ -31,7 +31,7 @@ def said(kind: str, minute: float, content: object, **more: object) -> dict[str,
     moment = (NOON + timedelta(minutes=minute)).isoformat().replace("+00:00", "Z")
     return {
         "type": kind, "uuid": f"{more.pop('session', 's-1')}-{kind}-{minute}", "parentUuid": None, "timestamp": moment,
-        "sessionId": "s-1", "cwd": "/home/ada/atlas", "gitBranch": "retries", "isSidechain": False,
+        "sessionId": "s-1", "cwd": "/srv/ada/atlas", "gitBranch": "retries", "isSidechain": False,
         "message": {"role": kind, "content": content}, **more,
     }  # fmt: skip
 
@@ -51,7 +51,7 @@ SESSION = (
     said("user", 0.5, "Caveat: local commands follow", isMeta=True),
     said("user", 1, "Why do payments fail?\n<system-reminder>be kind</system-reminder>"),
     said("assistant", 2, [{"type": "thinking", "thinking": "hm"}, {"type": "text", "text": "Retries are off."}]),
-    said("assistant", 3, used("Edit", "t1", file_path="/home/ada/atlas/pay/retry.py", old_string="a", new_string="b")),
+    said("assistant", 3, used("Edit", "t1", file_path="/srv/ada/atlas/pay/retry.py", old_string="a", new_string="b")),
     said("user", 3.1, result("t1", "1 replacement")),
     said("assistant", 4, used("Bash", "t2", command="git commit -am 'Retry thrice'")),
     said("user", 4.1, [{**result("t2", "")[0], "content": [{"type": "text", "text": "[main 4f3d51d] Retry thrice"}]}]),
@@ -215,6 +215,20 @@ def test_reads_the_zip_as_it_was_downloaded_and_a_renamed_conversation_is_known(
     again = import_history(heart, [written(tmp_path / "conversations.json", json.dumps([{**BOATS, "title": "Sails"}]))])
 
     assert (first.episodes, again.episodes, again.already_known, again.bad) == (2, 0, 1, ())
+
+
+def test_reports_a_zip_that_is_damaged(heart: Heart, tmp_path: Path):
+    path = tmp_path / "export.zip"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("conversations.json", json.dumps([BOATS] * 50))
+    content = bytearray(path.read_bytes())
+    content[120:160] = bytes(40)
+    path.write_bytes(content)
+
+    report = import_history(heart, [path])
+
+    assert (report.bad_count, report.bad[0].unit) == (1, "conversation")
+    assert "what comes after it was not read" in report.bad[0].message
 
 
 def test_reports_a_bad_conversation_by_its_number_and_what_is_cut_off(heart: Heart, tmp_path: Path):

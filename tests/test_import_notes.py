@@ -118,6 +118,13 @@ def test_reports_a_page_that_is_not_utf8(heart: Heart, tmp_path: Path):
     assert "byte 6 is not UTF-8" in report.bad[0].message
 
 
+def test_a_file_that_cannot_be_read_is_reported_and_the_others_are_kept(heart: Heart, tmp_path: Path):
+    report = import_history(heart, [tmp_path / "gone.md", written(tmp_path / "good.md", "- Tea.")])
+
+    assert (report.stored, [note.file for note in report.bad]) == (1, ["gone.md"])
+    assert "can't read" in report.bad[0].message
+
+
 # --- mem0 ---
 
 MEMORIES = (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import zipfile
+import zlib
 from collections import Counter
 from collections.abc import Generator, Iterator, Mapping
 from contextlib import contextmanager
@@ -40,7 +41,7 @@ def items_of_conversations(path: Path, reading: Reading) -> Iterator[Item]:
             for conversation in elements_of(unread, lists=("conversations",)):
                 number += 1
                 yield from episodes_in(conversation, Item(number, unread.bytes_read), reading)
-        except (InvalidInput, zipfile.BadZipFile, OSError) as error:
+        except (InvalidInput, zipfile.BadZipFile, zlib.error, OSError) as error:
             yield Item(number + 1, unread.bytes_read, problem=f"{error}; what comes after it was not read")
 
 

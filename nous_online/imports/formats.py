@@ -83,7 +83,7 @@ def sources_of(paths: Sequence[Path], wanted: str) -> tuple[list[Source], int]:
             found.append(Source(path, named_format(path, wanted)))
             continue
         for each in files_in(path):
-            name = format_of(each) if wanted == AUTO else wanted if may_be(each, wanted) else None
+            name = told_format(each) if wanted == AUTO else wanted if may_be(each, wanted) else None
             found += [Source(each, FORMATS[name])] if name in FORMATS else []
             passed_over += name not in FORMATS
     if not found:
@@ -144,6 +144,14 @@ def format_of(path: Path) -> str | None:
     if ending == ".json":
         return listed_format(path)
     return line_format(path) or ("jsonl" if ending in LINE_ENDINGS else None)
+
+
+def told_format(path: Path) -> str | None:
+    """Return the name of the format of a file of a folder; None where it can't be told, or the file not be read."""
+    try:
+        return format_of(path)
+    except InvalidInput:
+        return None
 
 
 def line_format(path: Path) -> str | None:

@@ -107,6 +107,7 @@ def import_sources(  # noqa: PLR0913 (what each of its callers may choose)
             batch_size=batch_size,
             on_progress=on_progress or (lambda _: None),
             skipped=dict(left_out or {}),
+            total_bytes=sum(size_of(each.path) for each in sources),
         )
         try:
             for each in sources:
@@ -129,6 +130,7 @@ class ImportRun:
     batch_size: int
     on_progress: Callable[[Progress], None]
     skipped: dict[str, int]
+    total_bytes: int
     began_at: datetime = field(default_factory=lambda: datetime.now(UTC))
     hearts: dict[str, Heart] = field(default_factory=dict[str, Heart])
     pending: list[Pending] = field(default_factory=list[Pending])
@@ -149,10 +151,15 @@ class ImportRun:
     done_lines: int = 0
 
     def read_file(self, source: Source) -> None:
-        """Read one file and keep what it holds for the next batches."""
-        for item in source.format.read(source.path, Reading(self.began_at, self.seen)):
-            self.item = item
-            self.take(item, source)
+        """Read one file and keep what it holds for the next batches; one of several that can't be read is reported."""
+        try:
+            for item in source.format.read(source.path, Reading(self.began_at, self.seen)):
+                self.item = item
+                self.take(item, source)
+        except InvalidInput as error:
+            if len(self.sources) == 1:
+                raise
+            self.note_bad(self.item.number, str(error), source)
         self.lines_before += self.item.number
         self.bytes_before += size_of(source.path)
         self.item = Item(0, 0)
@@ -306,11 +313,10 @@ class ImportRun:
 
     def progress(self) -> Progress:
         """Return how far the import has come."""
-        total = sum(size_of(source.path) for source in self.sources)
         return Progress(
             lines=self.done_lines,
-            bytes_read=min(self.bytes_before + self.item.end, total),
-            total_bytes=total,
+            bytes_read=min(self.bytes_before + self.item.end, self.total_bytes),
+            total_bytes=self.total_bytes,
             stored=self.stored + self.episodes,
             already_known=self.already_known,
             bad_count=self.bad_count,
