@@ -212,7 +212,7 @@ class ContextPolicy:
     """The same while debugging: known errors and their fixes need more room (living memory, scenario 2)."""
     recent_s: float = 24 * 3600.0
     """How long a failure is recent, in seconds (living memory, context assembly algorithm)."""
-    tokens_an_answer: int = 60
+    tokens_an_answer: int = 100
     """So many answers are recalled for the question or the task that each could have as many tokens of the budget."""
     answers_beside: int = 10
     """Answers for the file that is open, and for what else is told beside a question."""

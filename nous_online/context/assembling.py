@@ -17,7 +17,8 @@ from nous_online.attention import NOTE, Session, held_items
 from nous_online.context.answer import TIERS, Context, ContextLine, Tier
 from nous_online.context.gathering import BLOCKS, Asking, read_named, use_counts
 from nous_online.context.known import ERROR, FILE, QUESTION, TASK, Answered, Known, Reach
-from nous_online.context.nominating import pointers, wanted
+from nous_online.context.lines import Entry
+from nous_online.context.nominating import pointers, topics_of, wanted
 from nous_online.context.packing import Placed, Shown, arranged, lines_of, rendered
 from nous_online.context.shares import checked_budget, rooms
 from nous_online.deadline import Deadline
@@ -207,8 +208,10 @@ def arrangement(known: Known, request: Request) -> tuple[dict[Tier, list[Placed]
     entries = wanted(known, policy=POLICY, at=request.reach.at)
     nominated = [entry for tier in TIERS[:-1] for entry in entries[tier]]
 
-    def points(shown: Shown) -> list[Any]:
-        return pointers(known, nominated, shown, count=POLICY.topics)
+    topics = topics_of(known, nominated)
+
+    def points(shown: Shown) -> list[Entry]:
+        return pointers(topics, shown, known.use_counts, count=POLICY.topics)
 
     placed = arranged(entries, points, rooms=rooms(request.budget, frame=request.frame, policy=POLICY))
     shown: Shown = frozenset(each for tier in TIERS[:-1] for line in placed[tier] for each in line.entry.memory_ids)

@@ -154,8 +154,12 @@ def about(of: Answered) -> str:
 
 
 def of_predictions(known: Known, policy: ContextPolicy) -> Iterator[Entry]:
-    """Yield what is likely to be wanted, as far as it stands; where nothing is asked, whatever was used before."""
-    memories = {each.memory.id: each.memory for each in known.named}
+    """Yield what is likely to be wanted; where nothing is asked, whatever was used before.
+
+    What stands in every context is left in its place: having been shown there would make it look wanted.
+    """
+    standing = {each.id for name, own in known.standing.memories.items() if name != "latest" for each in own}
+    memories = {each.memory.id: each.memory for each in known.named if each.memory.id not in standing}
     least = policy.least_confidence if known.answered else 0.0
     for each in known.predicted:
         if each.memory_id in memories and each.confidence >= least:
@@ -210,20 +214,31 @@ def interleaved(lists: Sequence[Sequence[Any]]) -> Iterator[Any]:
 # --- the index ---
 
 
-def pointers(known: Known, left_out: Iterable[Entry], shown: Shown, *, count: int) -> list[Entry]:
-    """Return topics of what is not shown, the most used first: each a word to ask for."""
-    topics: dict[str, list[UUID]] = {}
-    spelled: dict[str, str] = {}
+Topic = tuple[tuple[UUID, ...], str]
+"""Memories, and what to ask them for."""
+
+
+def topics_of(known: Known, nominated: Iterable[Entry]) -> list[Topic]:
+    """Return what the index may point at: what was nominated, what was recalled, and what was learned last."""
     recalled = (answer.memory for each in known.answered for answer in each.answers)
     others = chain(recalled, known.standing.memories.get("latest", ()))
-    named = (((each.id,), topic_of(vars(each))) for each in others)
-    for ids, topic in chain(((each.memory_ids, each.topic) for each in left_out), named):
+    return [
+        *((each.memory_ids, each.topic) for each in nominated if each.topic),
+        *(((each.id,), topic_of(vars(each))) for each in others),
+    ]
+
+
+def pointers(told: Iterable[Topic], shown: Shown, use_counts: Mapping[UUID, int], *, count: int) -> list[Entry]:
+    """Return topics of what is not shown, the most used first: each a word to ask for."""
+    topics: dict[str, dict[UUID, None]] = {}
+    spelled: dict[str, str] = {}
+    for ids, topic in told:
         if topic and shown.isdisjoint(ids):
             name = topic.casefold()
             spelled.setdefault(name, topic)
-            topics.setdefault(name, []).extend(each for each in ids if each not in topics.get(name, ()))
-    ranked = sorted(topics, key=lambda name: -sum(known.use_counts.get(each, 0) for each in topics[name]))
-    return [pointer(spelled[name], topics[name], known.use_counts) for name in ranked[:count]]
+            topics.setdefault(name, {}).update(dict.fromkeys(ids))
+    ranked = sorted(topics, key=lambda name: -sum(use_counts.get(each, 0) for each in topics[name]))
+    return [pointer(spelled[name], list(topics[name]), use_counts) for name in ranked[:count]]
 
 
 def pointer(topic: str, ids: Sequence[UUID], use_counts: Mapping[UUID, int]) -> Entry:

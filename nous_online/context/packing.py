@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from nous_online.context.answer import TIERS, ContextLine, Tier
-from nous_online.context.lines import BULLET, Entry
+from nous_online.context.lines import BULLET, Entry, Level
 from nous_online.tokens import tokens_of
 
 HEADINGS: Mapping[Tier, str] = {
@@ -36,8 +36,12 @@ class Placed:
     level: int
 
     @property
+    def shown(self) -> Level:
+        return self.entry.levels[self.level] if self.level else self.entry.first
+
+    @property
     def tokens(self) -> int:
-        return self.entry.costs[self.level]
+        return self.entry.costs[self.level] if self.level else self.entry.first_cost
 
 
 def packed(entries: Sequence[Entry], room: int) -> list[Placed]:
@@ -146,8 +150,8 @@ def lines_of(placed: Mapping[Tier, Sequence[Placed]]) -> tuple[ContextLine, ...]
             tier=tier,
             kind=each.entry.kind,
             memory_ids=each.entry.memory_ids,
-            level=each.entry.levels[each.level][0],
-            text=each.entry.levels[each.level][1],
+            level=each.shown[0],
+            text=each.shown[1],
             tokens=each.tokens,
             reason=each.entry.reason,
         )
