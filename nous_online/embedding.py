@@ -54,6 +54,30 @@ class Embedder(Protocol):
         ...
 
 
+@cache
+def tokenizer() -> Tokenizer:
+    """Return the local model's tokenizer, read once a process."""
+    from tokenizers import Tokenizer
+
+    source = verified(Path(__file__).parent / "model" / "tokenizer.json", TOKENIZER_SHA256)
+    loaded = Tokenizer.from_str(source.read_text("utf-8"))
+    loaded.no_padding()
+    loaded.enable_truncation(MAX_TOKENS)  # pyright: ignore[reportUnknownMemberType] (untyped keyword arguments)
+    return loaded
+
+
+@cache
+def session(threads: int) -> Any:
+    """Return the local model ready to run, loaded once a process: its hearts share it."""
+    onnxruntime: Any = import_module("onnxruntime")  # it ships no types
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = threads
+    # Threads that spin between short texts cost twice the CPU and, beside other work, seven times the time.
+    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+    weights = verified(installed_weights(), WEIGHTS_SHA256)
+    return onnxruntime.InferenceSession(str(weights), options, providers=["CPUExecutionProvider"])
+
+
 class LocalMiniLM:
     """all-MiniLM-L6-v2 with int8 weights on onnxruntime: 384 dimensions, no network, about 5 ms a sentence.
 
@@ -71,30 +95,10 @@ class LocalMiniLM:
     def __init__(self, *, threads: int = 0) -> None:
         self._threads = threads
 
-    @cached_property
-    def _tokenizer(self) -> Tokenizer:
-        from tokenizers import Tokenizer
-
-        source = verified(Path(__file__).parent / "model" / "tokenizer.json", TOKENIZER_SHA256)
-        tokenizer = Tokenizer.from_str(source.read_text("utf-8"))
-        tokenizer.no_padding()
-        tokenizer.enable_truncation(MAX_TOKENS)  # pyright: ignore[reportUnknownMemberType] (untyped keyword arguments)
-        return tokenizer
-
-    @cached_property
-    def _session(self) -> Any:
-        onnxruntime: Any = import_module("onnxruntime")  # it ships no types
-        options = onnxruntime.SessionOptions()
-        options.intra_op_num_threads = self._threads
-        # Threads that spin between short texts cost twice the CPU and, beside other work, seven times the time.
-        options.add_session_config_entry("session.intra_op.allow_spinning", "0")
-        weights = verified(installed_weights(), WEIGHTS_SHA256)
-        return onnxruntime.InferenceSession(str(weights), options, providers=["CPUExecutionProvider"])
-
     def embed_documents(self, texts: Sequence[str]) -> Vectors:
         """Return unit rows for `texts`; similar lengths share a batch, since padding is paid by the longest."""
         rows = np.zeros((len(texts), self.space.dimensions), dtype=np.float32)
-        encodings: list[Encoding] = self._tokenizer.encode_batch(list(texts))
+        encodings: list[Encoding] = tokenizer().encode_batch(list(texts))
         by_length = sorted(range(len(texts)), key=lambda i: len(encodings[i].ids))
         for batch in batches(by_length, BATCH_SIZE):
             rows[batch] = self._embed_batch([encodings[i] for i in batch])
@@ -112,7 +116,7 @@ class LocalMiniLM:
             ids[row, : len(encoding.ids)] = encoding.ids
             mask[row, : len(encoding.ids)] = 1
         feeds = {"input_ids": ids, "attention_mask": mask, "token_type_ids": np.zeros_like(ids)}
-        hidden = np.asarray(self._session.run(None, feeds)[0], dtype=np.float32)
+        hidden = np.asarray(session(self._threads).run(None, feeds)[0], dtype=np.float32)
         pooled = (hidden * mask[:, :, None]).sum(axis=1) / mask.sum(axis=1, keepdims=True)
         return unit_rows(pooled)
 
