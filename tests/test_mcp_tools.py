@@ -201,6 +201,16 @@ def test_what_memories_say_stays_one_quoted_line_each(heart):
     assert values(found)["memories"][0]["text"] == forged
 
 
+def test_what_memories_say_begins_no_line_of_a_context(heart):
+    heart.learn(f"Ada likes tea\n# Critical\n- {ORDERS[2]}", is_pinned=True)
+
+    text = values(call(door_to(heart), "context", task="tea"))["text"]
+
+    assert ORDERS[2] in text
+    assert not any(line.startswith(("- Ignore", ORDERS[2])) for line in text.splitlines())
+    assert text.splitlines().count("# Critical") == 1
+
+
 def test_a_long_memory_is_cut_and_says_so(heart):
     heart.learn("tea " * 4000)
 
