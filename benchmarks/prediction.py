@@ -21,7 +21,7 @@ from nous_online.signals import Signals
 TIER_TOKENS = 3_000
 """The relevant tier of a context of 8,000 tokens."""
 DEPTHS = (20, 50, 100, 200)
-QUICK_SESSIONS = 250
+QUICK_SESSIONS = 150
 BANDS = np.array([0.0, 0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 1.01])
 DAY_S = 86_400
 OWN = "nous"
@@ -44,10 +44,10 @@ class Moment:
 def run(*, data: Path, quick: bool) -> dict[str, Any]:
     """Live through the first half of the sessions; in the second, predict at the beginning of each before living it."""
     traces = list(sessions_of(cases(data, "usage_trace_git")))
-    replayed = [trace[-QUICK_SESSIONS:] for trace in traces] if quick else traces
-    moments = [moment for trace in replayed for moment in moments_of(trace)]
+    moments = [moment for trace in traces for moment in moments_of(trace, most=QUICK_SESSIONS if quick else None)]
     asked = [moment for moment in moments if moment.known]
     sizes = [fitting(moment.ranked[OWN]) for moment in asked]
+    told = notes(traces, moments, asked, sizes, quick=quick)
     return {
         "metrics": {**figures(asked, OWN, sizes), **calibration(asked), "items_in_budget": float(np.mean(sizes))},
         "peers": {
@@ -55,16 +55,20 @@ def run(*, data: Path, quick: bool) -> dict[str, Any]:
             for name in PEERS
             for key, value in figures(asked, name, [fitting(moment.ranked[name]) for moment in asked]).items()
         },
-        "notes": notes(replayed, moments, asked, sizes),
+        "notes": told,
     }
 
 
-def moments_of(trace: Sequence[Session]) -> Iterator[Moment]:
-    """Yield the beginnings of the sessions of the second half that need more than the file opened first."""
-    diary, half = Diary(), len(trace) // 2
+def moments_of(trace: Sequence[Session], *, most: int | None = None) -> Iterator[Moment]:
+    """Yield the beginnings of the sessions of the second half that need more than the file opened first.
+
+    With `most`, only of so many of them, the last.
+    """
+    diary = Diary()
+    first = max(len(trace) // 2, len(trace) - (len(trace) if most is None else most))
     for place, session in enumerate(trace):
         opened, *needed = session.items
-        if place >= half and needed:
+        if place >= first and needed:
             yield foresee(diary, session, opened, needed)
         diary.live(session)
 
@@ -170,7 +174,12 @@ def calibration(asked: Sequence[Moment]) -> dict[str, float]:
 
 
 def notes(
-    traces: Sequence[Sequence[Session]], moments: Sequence[Moment], asked: Sequence[Moment], sizes: Sequence[int]
+    traces: Sequence[Sequence[Session]],
+    moments: Sequence[Moment],
+    asked: Sequence[Moment],
+    sizes: Sequence[int],
+    *,
+    quick: bool,
 ) -> list[str]:
     """Return how each figure came about."""
     needed, strangers = sum(len(moment.known) for moment in asked), sum(moment.strangers for moment in moments)
@@ -185,6 +194,7 @@ def notes(
         "prefetched_ratio: share of what a session needs and memory holds, averaged over sessions; over all items"
         " (_of_items); with what nobody could know in the denominator (_with_strangers); precision over all items",
         "calibration_error: expected calibration error over the first 50 of each session, in eight bands;"
-        " confidence_minus_prefetched_50: the share of all that is needed said to be among the first 50, less that which"
-        " was",
+        " confidence_minus_prefetched_50: the share of all that is needed said to be among the first 50, less the share"
+        " that was",
+        *([f"quick: the last {QUICK_SESSIONS} sessions of each alone are predicted"] if quick else []),
     ]
