@@ -21,7 +21,7 @@ from nous_online.signals import Signals
 TIER_TOKENS = 3_000
 """The relevant tier of a context of 8,000 tokens."""
 DEPTHS = (20, 50, 100, 200)
-QUICK_SESSIONS = 150
+QUICK_EVERY = 2
 BANDS = np.array([0.0, 0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 1.01])
 DAY_S = 86_400
 OWN = "nous"
@@ -44,7 +44,7 @@ class Moment:
 def run(*, data: Path, quick: bool) -> dict[str, Any]:
     """Live through the first half of the sessions; in the second, predict at the beginning of each before living it."""
     traces = list(sessions_of(cases(data, "usage_trace_git")))
-    moments = [moment for trace in traces for moment in moments_of(trace, most=QUICK_SESSIONS if quick else None)]
+    moments = [moment for trace in traces for moment in moments_of(trace, every=QUICK_EVERY if quick else 1)]
     asked = [moment for moment in moments if moment.known]
     sizes = [fitting(moment.ranked[OWN]) for moment in asked]
     told = notes(traces, moments, asked, sizes, quick=quick)
@@ -59,16 +59,15 @@ def run(*, data: Path, quick: bool) -> dict[str, Any]:
     }
 
 
-def moments_of(trace: Sequence[Session], *, most: int | None = None) -> Iterator[Moment]:
+def moments_of(trace: Sequence[Session], *, every: int = 1) -> Iterator[Moment]:
     """Yield the beginnings of the sessions of the second half that need more than the file opened first.
 
-    With `most`, only of so many of them, the last.
+    With `every`, only of each so many-th of them.
     """
-    diary = Diary()
-    first = max(len(trace) // 2, len(trace) - (len(trace) if most is None else most))
+    diary, half = Diary(), len(trace) // 2
     for place, session in enumerate(trace):
         opened, *needed = session.items
-        if place >= first and needed:
+        if place >= half and (place - half) % every == 0 and needed:
             yield foresee(diary, session, opened, needed)
         diary.live(session)
 
@@ -196,5 +195,5 @@ def notes(
         "calibration_error: expected calibration error over the first 50 of each session, in eight bands;"
         " confidence_minus_prefetched_50: the share of all that is needed said to be among the first 50, less the share"
         " that was",
-        *([f"quick: the last {QUICK_SESSIONS} sessions of each alone are predicted"] if quick else []),
+        *([f"quick: one of every {QUICK_EVERY} sessions of the second half is predicted"] if quick else []),
     ]
