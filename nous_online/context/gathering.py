@@ -48,8 +48,7 @@ class Asking:
         parameters = parameters_of(reach, policy)
         self._standing = asked(connection, standing_statement(policy, is_past=reach.is_past), parameters)
         self._pairs = asked(connection, pairs_statement(policy, is_past=reach.is_past), parameters)
-        decided = SQL(BLOCKS["decisions"]).format(limit=Literal(policy.decisions))
-        self._decisions = asked(connection, decided, parameters)
+        self._decisions = asked(connection, decisions_statement(policy), parameters)
 
     def answers(self) -> Standing:
         """Wait for what was asked."""
@@ -60,9 +59,9 @@ class Asking:
         return Standing(memories, list(paired(self._pairs.fetchall())), self._decisions.fetchall())
 
 
-def asked(connection: Connection, statement: Composable, parameters: Mapping[str, Any]) -> Cursor[DictRow]:
+def asked(connection: Connection, statement: bytes, parameters: Mapping[str, Any]) -> Cursor[DictRow]:
     """Send a question."""
-    return connection.cursor(row_factory=dict_row).execute(statement.as_bytes(), parameters, prepare=True)
+    return connection.cursor(row_factory=dict_row).execute(statement, parameters, prepare=True)
 
 
 def found(row: dict[str, Any], *others: str) -> Found:
@@ -130,7 +129,7 @@ def sections(policy: ContextPolicy) -> tuple[Section, ...]:
 
 
 @cache
-def standing_statement(policy: ContextPolicy, *, is_past: bool) -> Composable:
+def standing_statement(policy: ContextPolicy, *, is_past: bool) -> bytes:
     """Return the query of all sections."""
     block = SQL(BLOCKS["section"])
     parts = [
@@ -143,23 +142,28 @@ def standing_statement(policy: ContextPolicy, *, is_past: bool) -> Composable:
         )
         for section in sections(policy)
     ]
-    return SQL(BLOCKS["standing"]).format(sections=SQL("\nunion all\n").join(parts))
+    return SQL(BLOCKS["standing"]).format(sections=SQL("\nunion all\n").join(parts)).as_bytes()
 
 
 @cache
-def pairs_statement(policy: ContextPolicy, *, is_past: bool) -> Composable:
+def pairs_statement(policy: ContextPolicy, *, is_past: bool) -> bytes:
     """Return the query of open contradictions."""
-    return SQL(BLOCKS["contradictions"]).format(
-        **of_kind("fact", is_past=is_past), limit=Literal(policy.contradictions)
-    )
+    facts = of_kind("fact", is_past=is_past)
+    return SQL(BLOCKS["contradictions"]).format(**facts, limit=Literal(policy.contradictions)).as_bytes()
 
 
 @cache
-def named_statement(policy: ContextPolicy, *, is_past: bool) -> Composable:
+def decisions_statement(policy: ContextPolicy) -> bytes:
+    """Return the query of decisions."""
+    return SQL(BLOCKS["decisions"]).format(limit=Literal(policy.decisions)).as_bytes()
+
+
+@cache
+def named_statement(policy: ContextPolicy, *, is_past: bool) -> bytes:
     """Return the query of memories by their ids and links."""
     block = SQL(BLOCKS["named_of_kind"])
     kinds = SQL("\nunion all\n").join(block.format(**of_kind(kind, is_past=is_past)) for kind in KINDS)
-    return SQL(BLOCKS["named"]).format(kinds=kinds, links=Literal(policy.links))
+    return SQL(BLOCKS["named"]).format(kinds=kinds, links=Literal(policy.links)).as_bytes()
 
 
 def of_kind(kind: str, *, is_past: bool) -> dict[str, Composable]:
