@@ -104,11 +104,10 @@ class Diary:
             for place, atom in enumerate(atoms)
             for name, moment in self.seen.get(atom, ())[-SESSIONS_A_SIGNAL:]
         ]
-        latest = self.asked[-LATEST_RECALLS:]
-        known = {id(recall) for recall in latest}
-        named = sorted({each.session_id for each in sighted} | {session.id})
-        recalls = [each for name in named for each in self.by_session.get(name, ())[-RECALLS_A_SESSION:]]
-        asked = [*latest, *(each for each in recalls if id(each) not in known)]
+        named = {each.session_id for each in sighted} | {session.id}
+        recalls = [each for name in sorted(named) for each in self.by_session.get(name, ())[-RECALLS_A_SESSION:]]
+        latest = [each for each in self.asked[-LATEST_RECALLS:] if each.session_id not in named]
+        asked = [*recalls, *latest]
         return past_of(asked, sighted, session_id=session.id, at=at)
 
     def near(self, path: str) -> dict[str, Nearness]:

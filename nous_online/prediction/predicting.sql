@@ -17,7 +17,7 @@ cross join lateral (
 where s.session_id is distinct from %(session_id)s
 
 -- name: used_in_sessions
--- What was recalled in the named sessions, and lately in any: from each session its latest recalls.
+-- What was recalled in the named sessions, from each its latest recalls; and lately, in any other.
 select coalesce(session_id, id::text), recalled_at, result_ids::text, cited_ids::text, ignored_ids::text
 from (
     select r.* from unnest(%(session_ids)s::text[]) named(session_id)
@@ -27,11 +27,14 @@ from (
         order by recalled_at desc
         limit %(recalls)s
     ) r
-    union
-    (select id, session_id, recalled_at, result_ids, cited_ids, ignored_ids from heart.recalls
-     where agent_id = %(agent_id)s and recalled_at <= %(at)s
-     order by recalled_at desc
-     limit %(latest)s)
+    union all
+    select * from (
+        select id, session_id, recalled_at, result_ids, cited_ids, ignored_ids from heart.recalls
+        where agent_id = %(agent_id)s and recalled_at <= %(at)s
+        order by recalled_at desc
+        limit %(latest)s
+    ) latest
+    where coalesce(session_id <> all(%(session_ids)s::text[]), true)
 ) recalled
 
 -- name: known_memories
