@@ -111,7 +111,7 @@ def sessions() -> list[Session]:
 def test_the_database_gives_the_same_past_as_the_diary(heart, sessions):
     diary = Diary()
     ids = {item: heart.learn(item, learned_at=NOON).memory.id for item in {i for s in sessions for i in s.items}}
-    names = {str(memory_id): item for item, memory_id in ids.items()}
+    names = {memory_id.bytes: item for item, memory_id in ids.items()}
     for session in sessions:
         diary.live(session)
     with heart.agent.database.transaction(heart.agent.id) as connection:

@@ -78,11 +78,11 @@ def predicted_memories(  # noqa: PLR0913 (who asks, where, when and for whom)
 
 
 def outlook(
-    connection: Connection, agent_id: str, signals: Signals, wanted: Wanted, near: Mapping[str, Nearness]
+    connection: Connection, agent_id: str, signals: Signals, wanted: Wanted, near: Mapping[bytes, Nearness]
 ) -> Outlook:
     """Return what the past, and nearness to what is being done, say of a session with these signals.
 
-    Here memories go by the text of their ids: thousands are counted, and few returned.
+    Here memories go by the bytes of their ids: thousands are counted, and few returned.
     """
     atoms = atoms_of(signals, at=wanted.at)
     past = past_sessions(connection, agent_id, atoms, wanted)
@@ -97,7 +97,7 @@ def outlook(
     return Outlook(tuple(kept.values())[: wanted.limit], expected)
 
 
-def past_sessions(connection: Connection, agent_id: str, atoms: Sequence[str], wanted: Wanted) -> Past[str]:
+def past_sessions(connection: Connection, agent_id: str, atoms: Sequence[str], wanted: Wanted) -> Past[bytes]:
     """Read the past that bears on a session with these atoms."""
     asked = {"agent_id": agent_id, "session_id": wanted.session_id, "at": wanted.at, "atoms": list(atoms)}
     asked |= {"sessions": SESSIONS_A_SIGNAL, "recalls": RECALLS_A_SESSION, "latest": LATEST_RECALLS}
@@ -108,23 +108,27 @@ def past_sessions(connection: Connection, agent_id: str, atoms: Sequence[str], w
     return past_of(map(asked_of, rows), sighted, session_id=wanted.session_id, at=wanted.at)
 
 
-def asked_of(row: tuple[str, datetime, str, str, str]) -> Asked[str]:
-    """Return one recall: its ids come as one text each, for thousands of them are read at once."""
-    session_id, at, *ids = row
-    results, cited, ignored = ([] if listed == "{}" else listed[1:-1].split(",") for listed in ids)
-    return Asked(session_id, at, results, cited, ignored)
+def asked_of(row: tuple[str, datetime, bytes, bytes, bytes]) -> Asked[bytes]:
+    """Return one recall as the database sends it."""
+    session_id, at, results, cited, ignored = row
+    return Asked(session_id, at, ids_in(results), ids_in(cited), ids_in(ignored))
+
+
+def ids_in(sent: bytes) -> list[bytes]:
+    """Return the ids of an array in PostgreSQL's binary form: a header of 20 bytes, then 4 for the length of each."""
+    return [sent[begin : begin + 16] for begin in range(24, len(sent), 20)]
 
 
 def known_memories(
-    connection: Connection, agent_id: str, ids: Sequence[str], wanted: Wanted
-) -> dict[str, tuple[UUID, str]]:
+    connection: Connection, agent_id: str, ids: Sequence[bytes], wanted: Wanted
+) -> dict[bytes, tuple[UUID, str]]:
     """Return what stands today for each memory that was used, and its kind; nothing for one that is gone."""
     if not ids:
         return {}
     asked = {"agent_id": agent_id, "at": wanted.at, "user_id": wanted.user_id, "project_id": wanted.project_id}
-    asked |= {"ids": list(ids), "steps": MOST_STEPS}
+    asked |= {"ids": [UUID(bytes=each) for each in ids], "steps": MOST_STEPS}
     rows = connection.execute(known_statement(), asked, prepare=True, binary=True).fetchall()
-    return {used_id: (memory_id, kind) for used_id, memory_id, kind in rows}
+    return {used_id.bytes: (memory_id, kind) for used_id, memory_id, kind in rows}
 
 
 @cache

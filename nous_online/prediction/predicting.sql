@@ -18,7 +18,7 @@ where s.session_id is distinct from %(session_id)s
 
 -- name: used_in_sessions
 -- What was recalled in the named sessions, from each its latest recalls; and lately, in any other.
-select coalesce(session_id, id::text), recalled_at, result_ids::text, cited_ids::text, ignored_ids::text
+select coalesce(session_id, id::text), recalled_at, array_send(result_ids), array_send(cited_ids), array_send(ignored_ids)
 from (
     select r.* from unnest(%(session_ids)s::text[]) named(session_id)
     cross join lateral (
@@ -59,16 +59,16 @@ with recursive heir as (
     ) next
     where h.superseded_by is not null and h.steps < %(steps)s
 )
-select used_id::text, id, 'fact' as kind from heir where stands
+select used_id, id, 'fact' as kind from heir where stands
 union all
-select f.id::text, f.id, 'episode' from heart.episodes f
+select f.id, f.id, 'episode' from heart.episodes f
 where f.agent_id = %(agent_id)s and f.id = any(%(ids)s::uuid[]) and f.state in ('open', 'closed')
   and f.started_at <= %(at)s and {in_reach}
 union all
-select f.id::text, f.id, 'procedure' from heart.procedures f
+select f.id, f.id, 'procedure' from heart.procedures f
 where f.agent_id = %(agent_id)s and f.id = any(%(ids)s::uuid[]) and f.state in ('active', 'review')
   and f.learned_at <= %(at)s and {in_reach}
 union all
-select f.id::text, f.id, 'censor' from heart.censors f
+select f.id, f.id, 'censor' from heart.censors f
 where f.agent_id = %(agent_id)s and f.id = any(%(ids)s::uuid[]) and f.state = 'active'
   and f.learned_at <= %(at)s and coalesce(f.expires_at > %(at)s, true) and {in_reach}

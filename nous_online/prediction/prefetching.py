@@ -62,9 +62,9 @@ def embedded(agent: Agent, texts: Sequence[str], deadline: Deadline) -> Vectors 
 
 def nearest(
     connection: Connection, agent: Agent, wanted: Wanted, texts: Sequence[str], vectors: Vectors
-) -> dict[str, Nearness]:
+) -> dict[bytes, Nearness]:
     """Return the memories nearest to any of the texts, and how near they are to the nearest of these."""
-    near: dict[str, Nearness] = {}
+    near: dict[bytes, Nearness] = {}
     for text, vector in zip(texts, vectors, strict=True):
         cue = Cue(
             query=text,
@@ -75,8 +75,8 @@ def nearest(
         )
         found = recall(connection, agent.id, cue, space=agent.embedder.space, policy=RecallPolicy())
         for each in found.answers:
-            other = near.get(str(each.id), Nearness())
-            near[str(each.id)] = Nearness(max(each.memory.lexical, other.words), max(each.memory.dense, other.meaning))
+            other = near.get(each.id.bytes, Nearness())
+            near[each.id.bytes] = Nearness(max(each.memory.lexical, other.words), max(each.memory.dense, other.meaning))
     return near
 
 
