@@ -84,12 +84,12 @@ def test_schemathesis_finds_nothing(app: FastAPI, database: Database) -> None:
 
 
 def test_schemathesis_finds_nothing_however_a_question_is_asked(app: FastAPI, database: Database) -> None:
-    questions = ["recall", "check_censors"]
+    questions = ["recall"]
 
-    found, count = findings(app, key_of(database, "*"), phases=("fuzzing",), examples=4, only=questions)
+    found, count = findings(app, key_of(database, "*"), phases=("fuzzing",), examples=3, only=questions)
 
     assert found == []
-    assert count >= 8
+    assert count >= 3
 
 
 @pytest.mark.skipif(not EXAMPLES, reason="a longer look: set NOUS_API_EXAMPLES, such as 200")
