@@ -1,11 +1,12 @@
 -- name: take_due
 -- Taking moves due_at ahead, so that others leave the episode alone; when the one who took it dies, it falls due again,
--- later each time: an episode that kills its workers must not keep killing them.
+-- later each time: an episode that kills its workers must not keep killing them. What fell due in the last hour goes before
+-- an imported past, which is due since its episodes ended.
 with due as (
     select agent_id, episode_id
     from heart.completions
     where agent_id = %(agent_id)s and finished_at is null and due_at <= now()
-    order by due_at, episode_id
+    order by due_at < now() - interval '1 hour', due_at, episode_id
     limit 1
     for update skip locked
 )

@@ -13,9 +13,10 @@ select exists (select from heart.completions where agent_id = %(agent_id)s and f
         where o.agent_id = %(agent_id)s and o.name = any(%(names)s))
 
 -- name: agents_with_work
--- Agents that have a closed episode due, or events that nobody has looked at; the one that has waited longest comes first.
+-- Agents that have a closed episode due, or events that nobody has looked at; the one that has waited longest comes first,
+-- but for those whose only work is an imported past, due since its episodes ended.
 with due as (
-    select agent_id, min(due_at) as since
+    select agent_id, coalesce(min(due_at) filter (where due_at >= now() - interval '1 hour'), min(due_at)) as since
     from heart.completions
     where finished_at is null and due_at <= now()
     group by agent_id
@@ -37,4 +38,4 @@ from (select * from due union all select * from announced) waiting
 join heart.agents a on a.id = waiting.agent_id
 where %(only)s::text is null or a.id = %(only)s
 group by a.id, a.embedding_space_id
-order by min(since), a.id
+order by max(since) < now() - interval '1 hour', min(since), a.id

@@ -182,6 +182,16 @@ def test_imported_episodes_are_completed_in_the_order_they_ended(
     ]
 
 
+def test_an_episode_that_just_closed_does_not_wait_for_an_imported_past(heart: Heart, writer: ScriptedWriter):
+    told = [new_episode("fact: The office is in Faro.", {"ended_at": "2026-05-03T09:00:00Z"}, now=MAY)]
+    store_deferred(heart.agent, told, heart.agent.deadline(None))
+    heart.record_episode("fact: The kettle is new.")
+
+    assert heart.work().completed == 1 + len(told)
+
+    assert [each.detail for each in writer.told] == ["fact: The kettle is new.", "fact: The office is in Faro."]
+
+
 # --- procedures, censors, decisions ---
 
 
