@@ -345,7 +345,7 @@ create table heart.recalls (
     as_of              timestamptz,
     session_id         text,
     result_ids         uuid[] not null default '{}',
-    result_scores      real[] not null default '{}',
+    result_scores      real[] not null default '{}',    -- 0 for what a context, which has no vector, shows whatever is asked
     cited_ids          uuid[] not null default '{}',
     ignored_ids        uuid[] not null default '{}',
     created_at         timestamptz not null default now(),
@@ -782,6 +782,10 @@ create index facts_slot on heart.facts (agent_id, slot) where state = 'active' a
 create index facts_successor on heart.facts (agent_id, superseded_by) where superseded_by is not null;
 create index facts_learned on heart.facts (agent_id, learned_at);
 create index facts_episode on heart.facts (agent_id, source_episode_id) where source_episode_id is not null;
+-- What a context shows at once.
+create index facts_pinned on heart.facts (agent_id) where is_pinned;
+create index facts_category on heart.facts (agent_id, category, learned_at) where category is not null;
+create index episodes_started on heart.episodes (agent_id, started_at);
 create index facts_frame on heart.facts (agent_id, encoded_frame) where encoded_frame is not null;
 create index episodes_agent on heart.episodes (agent_id, state);
 create index episodes_open on heart.episodes (agent_id, started_at) where state = 'open';
