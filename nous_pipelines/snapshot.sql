@@ -131,15 +131,16 @@ from ({memories}) m
 order by m.id, m.agent_id
 
 -- name: usage
+-- A context's answers of score 0 stood there whatever was asked: shown, but not retrieved, unless cited.
 -- What is counted now without what was counted later: it includes what a memory absorbed in earlier nights. It was used
 -- last when it was last recalled before the end of the night; of what was recalled longer ago than `uses` reaches, the
 -- counters know the moment.
 with later as (
     select agent_id, memory_id, sum(retrieved) as retrieved_count, sum(cited) as cited_count, sum(ignored) as ignored_count
     from (
-        select r.agent_id, u.memory_id, 1 as retrieved, (u.memory_id = any(r.cited_ids))::integer as cited,
+        select r.agent_id, u.memory_id, (u.score > 0 or r.query_embedding is not null)::integer as retrieved, (u.memory_id = any(r.cited_ids))::integer as cited,
                (u.memory_id = any(r.ignored_ids))::integer as ignored
-        from heart.recalls r cross join unnest(r.result_ids) u(memory_id)
+        from heart.recalls r cross join lateral unnest(r.result_ids, r.result_scores) u(memory_id, score)
         where r.recalled_at >= %(ends_at)s
         union all
         select p.agent_id, c.id, coalesce((c.add ->> 'retrieved_count')::integer, 0),
@@ -151,8 +152,9 @@ with later as (
 ),
 recalled as (
     select r.agent_id, u.memory_id, max(r.recalled_at) as last_used_at
-    from heart.recalls r cross join unnest(r.result_ids) u(memory_id)
+    from heart.recalls r cross join lateral unnest(r.result_ids, r.result_scores) u(memory_id, score)
     where r.recalled_at < %(ends_at)s and r.recalled_at >= %(uses_from)s
+      and (u.score > 0 or r.query_embedding is not null or u.memory_id = any(r.cited_ids))
     group by r.agent_id, u.memory_id
 )
 select u.agent_id, u.memory_id as id,
@@ -166,12 +168,14 @@ from heart.usage u
 
 -- name: uses
 -- How often each memory was retrieved, cited and ignored on each day (UTC) of the year before the end of the night.
-select r.agent_id, m.memory_id, u.memory_kind, (r.recalled_at at time zone 'utc')::date as day, count(*) as retrieved,
+select r.agent_id, m.memory_id, u.memory_kind, (r.recalled_at at time zone 'utc')::date as day,
+       count(*) filter (where m.score > 0 or r.query_embedding is not null) as retrieved,
        count(*) filter (where m.memory_id = any(r.cited_ids)) as cited,
        count(*) filter (where m.memory_id = any(r.ignored_ids)) as ignored
-from heart.recalls r cross join unnest(r.result_ids) m(memory_id)
+from heart.recalls r cross join lateral unnest(r.result_ids, r.result_scores) m(memory_id, score)
     join heart.usage u on u.agent_id = r.agent_id and u.memory_id = m.memory_id
 where r.recalled_at < %(ends_at)s and r.recalled_at >= %(uses_from)s
+  and (m.score > 0 or r.query_embedding is not null or m.memory_id = any(r.cited_ids || r.ignored_ids))
 group by r.agent_id, m.memory_id, u.memory_kind, day
 order by r.agent_id, m.memory_id, day
 

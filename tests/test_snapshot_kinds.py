@@ -278,3 +278,15 @@ def test_a_snapshot_of_a_newer_version_is_left_alone(heart, night_database, tmp_
 
     with pytest.raises(Unavailable, match=r"newer version of Nous .format 99, known here: .*upgrade"):
         snapshot_of(night_database, tmp_path)
+
+
+def test_what_a_context_shows_whatever_is_asked_was_not_retrieved_but_may_be_cited(heart, night_database, tmp_path):
+    remember(heart, "cats like fish", is_pinned=True)
+    shown = [heart.assemble_context(at=at) for at in (MAY_1, MAY_1, JUNE_5)]
+    heart.cite(shown[0].recall_id, shown[0].lines[0].memory_ids, at=MAY_1 + timedelta(hours=1))
+
+    taken = snapshot_of(night_database, tmp_path)
+
+    use, kept = only(taken.table("uses")), only(taken.table("facts"))
+    assert (use["day"], use["retrieved"], use["cited"]) == (date(2026, 5, 1), 0, 1)
+    assert (kept["retrieved_count"], kept["cited_count"]) == (0, 1)

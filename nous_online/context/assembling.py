@@ -260,7 +260,7 @@ def log(connection: Connection, agent_id: str, context: Context, request: Reques
         "as_of": request.reach.at if request.reach.is_past else None,
         "session_id": request.reach.session_id,
         "result_ids": [each for _, each in shown],
-        "result_scores": [1.0 for _ in shown],
+        "result_scores": [float(line.tier == "relevant") for line, _ in shown],
         "kinds": ["fact" if line.kind == "contradiction" else line.kind for line, _ in shown],
         "retrieved": [int(line.tier == "relevant") for line, _ in shown],
     }

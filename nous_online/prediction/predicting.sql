@@ -17,19 +17,22 @@ cross join lateral (
 where s.session_id is distinct from %(session_id)s
 
 -- name: used_in_sessions
--- What was recalled in the named sessions, from each its latest recalls; and lately, in any other.
-select coalesce(session_id, id::text), recalled_at, array_send(result_ids), array_send(cited_ids), array_send(ignored_ids)
+-- What was recalled in the named sessions, from each its latest recalls; and lately, in any other. Of a context, which
+-- has no vector, only what was cited: it shows what was predicted, which would soon be all that is predicted.
+select coalesce(session_id, id::text), recalled_at,
+       array_send(case when query_embedding is null then cited_ids else result_ids end), array_send(cited_ids),
+       array_send(ignored_ids)
 from (
     select r.* from unnest(%(session_ids)s::text[]) named(session_id)
     cross join lateral (
-        select id, session_id, recalled_at, result_ids, cited_ids, ignored_ids from heart.recalls
+        select id, session_id, recalled_at, query_embedding, result_ids, cited_ids, ignored_ids from heart.recalls
         where agent_id = %(agent_id)s and session_id = named.session_id and recalled_at <= %(at)s
         order by recalled_at desc
         limit %(recalls)s
     ) r
     union all
     select * from (
-        select id, session_id, recalled_at, result_ids, cited_ids, ignored_ids from heart.recalls
+        select id, session_id, recalled_at, query_embedding, result_ids, cited_ids, ignored_ids from heart.recalls
         where agent_id = %(agent_id)s and recalled_at <= %(at)s
         order by recalled_at desc
         limit %(latest)s
