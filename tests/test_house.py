@@ -273,38 +273,6 @@ def code_in(name: str) -> tuple[str, ...]:
 
 
 @pytest.mark.parametrize("page", PROSE)
-def test_make_targets_in_prose_exist(page: str) -> None:
-    targets = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE))
-
-    named = {match[1] for line in code_in(page) if (match := re.match(r"make ([a-z]+)", line))}
-
-    assert named - targets == set()
-
-
-@pytest.mark.parametrize("page", PROSE)
-def test_commands_in_prose_exist_with_their_options(page: str) -> None:
-    named = {
-        (match[1], option)
-        for line in code_in(page)
-        if (match := re.match(r"(?:\.venv/bin/)?nous ([a-z]+)(?=\s|$)", line))
-        for option in re.findall(r"--[a-z][a-z-]*", line.split("#")[0]) or ["--help"]
-    }
-
-    unknown = {(command, option) for command, option in named if option not in usage(command)}
-
-    assert unknown == set()
-
-
-@functools.cache
-def usage(command: str) -> str:
-    """What `nous COMMAND --help` says; fails when there is no such command."""
-    plain = {**os.environ, "COLUMNS": "200", "TERM": "dumb", "NO_COLOR": "1"}
-    asked = subprocess.run([BIN / "nous", command, "--help"], env=plain, capture_output=True, text=True, check=False)
-    assert asked.returncode == 0, f"nous {command}: {asked.stderr}"
-    return asked.stdout
-
-
-@pytest.mark.parametrize("page", PROSE)
 def test_paths_in_prose_exist(page: str) -> None:
     links = re.findall(r"\]\(([^)#:]+)\)", (ROOT / page).read_text("utf-8"))
     missing_links = [link for link in links if not (ROOT / page).parent.joinpath(link).exists()]
