@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from datetime import UTC, datetime
 
 import pytest
@@ -60,6 +61,19 @@ def test_the_code_of_an_error_stands_for_its_class():
 def test_an_error_without_class_still_has_a_shape():
     assert told(recent_errors=("the disk is 93 % full",)) == ["error-shape:the disk is # % full"]
     assert error_shape('No such file "a b"  here') == "no such file … here"
+
+
+def test_a_class_is_named_without_its_package():
+    assert told(recent_errors=("sqlalchemy.exc.NoSuchTableError: pumps",))[0] == "error:NoSuchTableError"
+
+
+@pytest.mark.parametrize("error", ["a." * 8_000, "A" * 16_000, "E" * 16_000, "'\"`" * 5_000, "1." * 8_000])
+def test_an_error_of_any_text_is_read_at_once(error):
+    began = time.process_time()
+
+    told(recent_errors=(error,))
+
+    assert time.process_time() - began < 0.1
 
 
 def test_people_and_activities_are_known_in_any_case():

@@ -22,9 +22,9 @@ LEAST_WORD = 3
 """Characters of a word of a branch that says something."""
 HOURS_A_BAND = 4
 WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
-ERROR_CLASS = re.compile(
-    r"\b(?:\w+\.)*([A-Z]\w*(?:Error|Exception|Warning|Interrupt|Failure|Timeout|NotFound)|E[A-Z]{4,})\b"
-)
+LONGEST_LINE = 500
+"""Characters of a line of an error that are read: classes and codes stand near its beginning."""
+ERROR_CLASS = re.compile(r"\b([A-Z]\w*(?:Error|Exception|Warning|Interrupt|Failure|Timeout|NotFound)|E[A-Z]{4,})\b")
 ERROR_CODE = re.compile(r"\b([A-Z]{1,5}-?\d{3,5})\b")
 QUOTED = re.compile(r"""(?:"[^"]*"|'[^']*'|`[^`]*`)""")
 NUMBER = re.compile(r"0x[0-9a-fA-F]+|\d+(?:[.:,]\d+)*")
@@ -85,7 +85,7 @@ def branch_words(branch: str) -> Iterator[str]:
 def error_atoms(error: str) -> Iterator[str]:
     """Yield the class or code of an error, and the shape of its message, by which errors of one cause agree."""
     line = telling_line(error)
-    named = ERROR_CLASS.search(line) or ERROR_CODE.search(line)
+    named = class_or_code(line)
     if named:
         yield atom("error", named[1])
     yield atom("error-shape", error_shape(line))
@@ -93,9 +93,13 @@ def error_atoms(error: str) -> Iterator[str]:
 
 def telling_line(error: str) -> str:
     """Return the last line that names a class or a code of errors, else the first line of the text."""
-    lines = [line.strip() for line in error.splitlines() if line.strip()]
-    naming = [line for line in lines if ERROR_CLASS.search(line) or ERROR_CODE.search(line)]
-    return naming[-1] if naming else lines[0]
+    lines = [line.strip()[:LONGEST_LINE] for line in error.splitlines() if line.strip()]
+    return next((line for line in reversed(lines) if class_or_code(line)), lines[0])
+
+
+def class_or_code(line: str) -> re.Match[str] | None:
+    """Return where a line names a class of errors, else a code."""
+    return ERROR_CLASS.search(line) or ERROR_CODE.search(line)
 
 
 def error_shape(line: str) -> str:
