@@ -10,6 +10,7 @@ from uuid import UUID
 
 from psycopg import Connection
 from psycopg.rows import class_row
+from psycopg.sql import SQL
 from psycopg.types.json import Jsonb
 
 from nous_online.agent import Agent
@@ -20,7 +21,10 @@ from nous_online.errors import Conflict, InvalidInput, NotFound
 from nous_online.kinds import FACT
 from nous_online.statements import statements
 
-SQL = statements("nous_online", "contradictions.sql")
+BLOCKS = statements("nous_online", "contradictions.sql")
+RECALL = statements("nous_online", "recall.sql")
+Reach = Mapping[str, str | None]
+"""Whose facts are looked among: `user_id` and `project_id`."""
 Resolution = Literal["a_wins", "b_wins", "both_valid", "merged"]
 RESOLUTIONS = ("a_wins", "b_wins", "both_valid", "merged")
 
@@ -61,7 +65,29 @@ class Ruling:
 def find(connection: Connection, agent_id: str, *, status: str | None) -> list[Contradiction]:
     """Return the contradictions of an agent in one status, or in any, the oldest first."""
     with connection.cursor(row_factory=class_row(Contradiction)) as cursor:
-        return cursor.execute(SQL["find_contradictions"], {"agent_id": agent_id, "status": status}).fetchall()
+        return cursor.execute(BLOCKS["find_contradictions"], {"agent_id": agent_id, "status": status}).fetchall()
+
+
+def find_in_reach(connection: Connection, agent_id: str, reach: Reach, *, limit: int) -> list[Contradiction]:
+    """Return the oldest open contradictions between facts that whoever asks could recall, at most `limit`."""
+    return sought(connection, agent_id, reach, status="open", limit=limit)
+
+
+def check_reach(
+    connection: Connection, agent_id: str, reach: Reach, contradiction_id: UUID, *, merged_into: UUID | None
+) -> None:
+    """Raise `NotFound` unless whoever rules could recall both facts, and the one that is to take their place."""
+    if not sought(connection, agent_id, reach, id=contradiction_id, merged_into=merged_into):
+        ruled = f"contradiction {contradiction_id}" + (f" to merge into fact {merged_into}" if merged_into else "")
+        raise NotFound(f"agent {agent_id!r} has no {ruled} in reach of user and project {list(reach.values())}")
+
+
+def sought(connection: Connection, agent_id: str, reach: Reach, **wanted: Any) -> list[Contradiction]:
+    """Return the contradictions in reach that are as wanted, the oldest first."""
+    query = SQL(BLOCKS["contradictions_in_reach"]).format(in_reach=SQL(RECALL["in_reach"]))
+    usual = {"status": None, "id": None, "merged_into": None, "limit": None}
+    with connection.cursor(row_factory=class_row(Contradiction)) as cursor:
+        return cursor.execute(query, {**usual, **wanted, **reach, "agent_id": agent_id}).fetchall()
 
 
 def open_between(
@@ -75,7 +101,7 @@ def open_between(
         "at": cause.effective_at,
         "judgement": Jsonb(dict(judgement)),
     }
-    if connection.execute(SQL["open_contradiction"], row).fetchone() is None:
+    if connection.execute(BLOCKS["open_contradiction"], row).fetchone() is None:
         return False
     for fact in locked_memories(connection, agent_id, FACT, [one.id, other.id]):
         mark(connection, agent_id, fact, "open", cause=cause)
@@ -91,14 +117,14 @@ def resolve(agent: Agent, contradiction_id: UUID, ruling: Ruling, *, at: datetim
     key = {"agent_id": agent.id, "id": contradiction_id}
     with agent.transaction(deadline) as connection:
         with connection.cursor(row_factory=class_row(Contradiction)) as cursor:
-            found = cursor.execute(SQL["lock_contradiction"], key).fetchone()
+            found = cursor.execute(BLOCKS["lock_contradiction"], key).fetchone()
         if found is None:
             raise NotFound(f"agent {agent.id!r} has no contradiction {contradiction_id}")
         if found.status == "resolved":
             return repeated(found, ruling)
         row = {**key, "resolution": ruling.resolution, "at": at, "note": ruling.note}
         with connection.cursor(row_factory=class_row(Contradiction)) as cursor:
-            (resolved,) = cursor.execute(SQL["resolve_contradiction"], row).fetchall()
+            (resolved,) = cursor.execute(BLOCKS["resolve_contradiction"], row).fetchall()
         carry_out(connection, agent.id, found, ruling, at=at)
     return resolved
 
@@ -125,7 +151,7 @@ def carry_out(connection: Connection, agent_id: str, found: Contradiction, rulin
     cause = Cause("agent", "contradiction_resolved", reason, at)
     for memory_id in (found.memory_a, found.memory_b):
         row = connection.execute(
-            SQL["has_open_contradiction"], {"agent_id": agent_id, "memory_id": memory_id}
+            BLOCKS["has_open_contradiction"], {"agent_id": agent_id, "memory_id": memory_id}
         ).fetchone()
         if row is not None and not row[0]:
             mark(connection, agent_id, facts[memory_id], "resolved", cause=cause)

@@ -11,6 +11,19 @@ from heart.contradictions
 where agent_id = %(agent_id)s and (%(status)s::text is null or status = %(status)s)
 order by detected_at, id
 
+-- name: contradictions_in_reach
+-- Those of facts that the visitor could recall, both of them, and the one they are to be merged into if there is one.
+select c.id, c.memory_a, c.memory_b, c.detected_at, c.status, c.resolution, c.resolved_at, c.note, c.judgement
+from heart.contradictions c
+where c.agent_id = %(agent_id)s and (%(status)s::text is null or c.status = %(status)s)
+  and (%(id)s::uuid is null or c.id = %(id)s)
+  and not exists (
+      select from heart.facts f
+      where f.agent_id = c.agent_id and f.id in (c.memory_a, c.memory_b, %(merged_into)s::uuid)
+        and ({in_reach}) is not true)
+order by c.detected_at, c.id
+limit %(limit)s
+
 -- name: lock_contradiction
 select id, memory_a, memory_b, detected_at, status, resolution, resolved_at, note, judgement
 from heart.contradictions

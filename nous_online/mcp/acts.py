@@ -9,6 +9,7 @@ from typing import Any, cast
 from uuid import UUID
 
 from nous_online.changes import get_memory
+from nous_online.contradictions import Ruling, check_reach, find_in_reach
 from nous_online.episodes import current_episode
 from nous_online.errors import NotFound
 from nous_online.heart import Heart
@@ -152,22 +153,22 @@ def focus(heart: Heart, visit: Visit, given: Given) -> Answer:
 
 
 def contradictions(heart: Heart, visit: Visit, given: Given) -> Answer:
-    """List the oldest contradictions nobody has decided, with what both sides say."""
-    found = heart.contradictions()[:MOST_CONTRADICTIONS]
+    """List the oldest contradictions in reach that nobody has decided, with what both sides say."""
     with heart.agent.transaction(heart.agent.deadline(None)) as connection:
+        found = find_in_reach(connection, heart.agent.id, visit.reach, limit=MOST_CONTRADICTIONS)
         fact = partial(get_memory, connection, heart.agent.id, FACT)
         return answers.contradictions([(each, fact(each.memory_a), fact(each.memory_b)) for each in found])
 
 
 def resolve_contradiction(heart: Heart, visit: Visit, given: Given) -> Answer:
-    """Decide a contradiction."""
-    merged = given.get("merged_into")
-    ruled = heart.resolve_contradiction(
-        given["contradiction_id"],
-        given["resolution"],
-        note=given.get("note"),
-        merged_into=None if merged is None else checked_id("merged_into", merged),
+    """Decide a contradiction; raise `NotFound` for one that is out of reach."""
+    merged, found = given.get("merged_into"), checked_id("contradiction_id", given["contradiction_id"])
+    ruling = Ruling(
+        given["resolution"], given.get("note"), None if merged is None else checked_id("merged_into", merged)
     )
+    with heart.agent.transaction(heart.agent.deadline(None)) as connection:
+        check_reach(connection, heart.agent.id, visit.reach, found, merged_into=ruling.merged_into)
+    ruled = heart.resolve_contradiction(found, ruling.resolution, note=ruling.note, merged_into=ruling.merged_into)
     return Answer(f"{ruled.id}: {ruled.resolution}", {"status": ruled.status})
 
 
