@@ -19,6 +19,7 @@ from nous_online.erasing import BLOCKS as ERASING
 from nous_online.erasing import erase_agent
 from nous_online.errors import InvalidInput, NotFound, Refused
 from nous_online.exports.exporting import export_agent
+from nous_online.exports.pages import write_pages
 from nous_online.exports.restoring import restore_agent
 from nous_online.exports.tables import LEFT_BEHIND, TABLES
 from nous_online.heart import Heart
@@ -256,6 +257,19 @@ def test_an_export_can_be_read_by_anybody(heart: Heart, tmp_path: Path):
         "the office opens at nine"
     ]
     assert lines[-1]["end"]["rows"]["heart.facts"] == 1
+
+
+def test_the_page_of_procedures_tells_steps_and_templates(heart: Heart, tmp_path: Path):
+    heart.store_procedure("deploy", kind="workflow", steps=["build", {"name": "ship", "detail": "after noon"}])
+    heart.store_procedure("answer", kind="pattern", template={"greeting": "Dear …", "end": "Yours"})
+
+    write_pages(heart.agent.database, "aria", tmp_path)
+
+    assert (tmp_path / "procedures.md").read_text("utf-8").splitlines() == [
+        "# Procedures",
+        "", "## answer", "", "- end: Yours", "- greeting: Dear …",
+        "", "## deploy", "", "- 1. build", "- 2. ship: after noon",
+    ]  # fmt: skip
 
 
 def scores(heart: Heart, question: str) -> list[tuple[Any, ...]]:

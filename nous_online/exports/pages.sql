@@ -11,7 +11,18 @@ from heart.episodes where agent_id = %(agent_id)s
 order by started_at, id
 
 -- name: procedures
-select name as heading, unnest(goals || core_patterns || core_tools || core_concepts || implementation_notes) as line
+select name as heading,
+       unnest(goals || core_patterns || core_tools || core_concepts || implementation_notes
+              || array(select place || '. ' || case jsonb_typeof(step)
+                                                  when 'object' then concat_ws(': ', step ->> 'name', step ->> 'detail')
+                                                  else step #>> '{}' end
+                       from jsonb_array_elements(case jsonb_typeof(steps) when 'array' then steps else '[]' end)
+                            with ordinality listed(step, place)
+                       order by place)
+              || array(select concat_ws(': ', part, filling)
+                       from jsonb_each_text(case jsonb_typeof(template) when 'object' then template else '{}' end)
+                            as filled(part, filling)
+                       order by part)) as line
 from heart.procedures where agent_id = %(agent_id)s and state <> 'archived'
 order by name
 
