@@ -97,6 +97,18 @@ def test_a_session_becomes_an_episode_for_each_stretch_without_a_pause(
     ]
 
 
+def test_each_stretch_of_a_session_has_the_branches_it_was_on(heart: Heart, owner: psycopg.Connection, tmp_path: Path):
+    moved = said("user", 10, "And on.", gitBranch="main", cwd="/srv/ada/pay")
+    hotfix = said("user", 400, "Payments are down.", gitBranch="hotfix")
+
+    import_history(heart, [written(tmp_path / "s.jsonl", said("user", 0, "Why?"), moved, hotfix)])
+
+    assert [each["tags"] for each in episodes(owner)] == [
+        ["atlas", "branch:retries", "pay", "branch:main"],
+        ["atlas", "branch:hotfix"],
+    ]
+
+
 def test_facts_are_drawn_from_an_imported_session_dated_by_its_end(
     heart: Heart, owner: psycopg.Connection, writer: ScriptedWriter, tmp_path: Path
 ):

@@ -41,12 +41,11 @@ Fields = Mapping[str, Any]
 
 @dataclass
 class Session:
-    """A session as it is read: its title, where it worked, and what was left out of it."""
+    """A session as it is read: its id and title, and what was left out of it."""
 
     path: Path
     title: str | None = None
     id: str = ""
-    tags: dict[str, None] = field(default_factory=dict[str, None])
     committing: set[str] = field(default_factory=set[str])
     """The ids of tool calls that commit, or open a pull request: their results name what came of it."""
     left_out: Counter[str] = field(default_factory=Counter[str])
@@ -56,7 +55,7 @@ class Session:
     def conversation(self) -> Conversation:
         """Return what is known of the session now."""
         name = self.id or self.path.stem
-        return Conversation(name, f"claude-code:{name}", self.title, tuple(self.tags))
+        return Conversation(name, f"claude-code:{name}", self.title)
 
 
 def items_of_sessions(path: Path, reading: Reading) -> Iterator[Item]:
@@ -124,23 +123,25 @@ def spoken(fields: Fields, speaker: str, session: Session) -> Message | None:
     said_at = imported_moment("timestamp", fields.get("timestamp"))
     if not said or not isinstance(message_id, str) or said_at is None:
         raise InvalidInput("a message needs `uuid`, `timestamp` and `message`")
-    remember_place(fields, session)
+    if isinstance(fields.get("sessionId"), str):
+        session.id = session.id or fields["sessionId"]
     content = said.get("content")
     if not isinstance(content, str | list):
         raise InvalidInput(f"the content of a message must be text or a list, got {type(content).__name__}")
     blocks = [{"type": "text", "text": content}] if isinstance(content, str) else list_of(said["content"])
     told, artifacts = told_in(blocks, cwd=fields.get("cwd"), session=session)
-    return Message(message_id, said_at, speaker, "\n".join(told), tuple(artifacts)) if told or artifacts else None
+    if not told and not artifacts:
+        return None
+    return Message(message_id, said_at, speaker, "\n".join(told), tuple(artifacts), tuple(place_of(fields)))
 
 
-def remember_place(fields: Fields, session: Session) -> None:
-    """Keep the session's id, and its project and branch as tags."""
-    if isinstance(fields.get("sessionId"), str):
-        session.id = session.id or fields["sessionId"]
+def place_of(fields: Fields) -> Iterator[str]:
+    """Yield the project and the branch a message was said in, as tags."""
     branch, project = fields.get("gitBranch"), project_of(fields.get("cwd"))
-    for tag in (project, f"branch:{branch}" if isinstance(branch, str) and branch not in ("", "HEAD") else None):
-        if tag and len(session.tags) < 20:  # noqa: PLR2004 — a session that wanders through more is about none of them
-            session.tags[tag[:100]] = None
+    if project:
+        yield project[:100]
+    if isinstance(branch, str) and branch not in ("", "HEAD"):
+        yield f"branch:{branch}"[:100]
 
 
 def project_of(cwd: object) -> str | None:

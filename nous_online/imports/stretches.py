@@ -17,6 +17,8 @@ MOST_CHARACTERS = 100_000
 """Of one episode: about 25,000 tokens, so that whoever draws facts from it can read it at once."""
 MOST_OF_A_MESSAGE = 20_000
 """Characters; what is longer is a pasted file or a log."""
+MOST_TAGS = 20
+"""Of one episode; one that wanders through more places is about none of them."""
 STILL_GOING_ON = "conversations that may still be going on (import them later)"
 
 
@@ -29,6 +31,8 @@ class Message:
     speaker: str
     text: str
     artifacts: tuple[tuple[str, str], ...] = ()
+    tags: tuple[str, ...] = ()
+    """Of where it was said: an episode has those of its own messages."""
 
 
 @dataclass(frozen=True)
@@ -77,6 +81,7 @@ def episode_of(messages: Sequence[Message], conversation: Conversation) -> Stret
     if not told:
         return None
     began_at, ended_at = min(each.said_at for each in messages), max(each.said_at for each in messages)
+    tags = list(dict.fromkeys((*conversation.tags, *(tag for message in messages for tag in message.tags))))
     artifacts = list(dict.fromkeys(artifact for message in messages for artifact in message.artifacts))
     fields = {
         "detail": "\n".join(told),
@@ -84,7 +89,7 @@ def episode_of(messages: Sequence[Message], conversation: Conversation) -> Stret
         "started_at": began_at.isoformat(),
         "ended_at": ended_at.isoformat(),
         "participants": list(dict.fromkeys(message.speaker for message in messages if message.text.strip())),
-        "tags": list(conversation.tags),
+        "tags": tags[:MOST_TAGS],
         "artifacts": artifacts[:MAX_IDS],
         "session_id": conversation.id[:100] or None,
         "source": conversation.source[:500],
