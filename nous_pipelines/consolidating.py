@@ -8,11 +8,13 @@ import secrets
 import subprocess
 import sys
 import threading
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
 from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
 
+import filelock
 import psutil
 
 from nous_online import background
@@ -32,6 +34,9 @@ from nous_pipelines.interface import HOST, NAME, PORT, port_of
 from nous_pipelines.nights import FIRST_NIGHT, last_night
 
 PREFIX = "night-"
+"""A night's files are called by its date and its run: what it left tells of both, however it ended."""
+STARTING_S = 10.0
+"""How long a start waits for another one, seconds; a program is started in milliseconds."""
 KINDS: Mapping[str, type[NousError]] = {
     kind.__name__: kind for kind in (InvalidInput, NotFound, Conflict, Refused, Unsupported)
 }
@@ -58,24 +63,24 @@ class NightPrograms:
     def start(self, url: str, *, night: date | None, agent_id: str | None) -> NightRun:
         """Start a night in the background; raise `Conflict` for one that can't be run, or while another is."""
         wanted, home = runnable(night), home_folder()
-        under_way = [name for name in names(home) if background.running(name, home=home)]
-        if under_way:
-            raise Conflict(f"run {under_way[0].removeprefix(PREFIX)} is under way; wait for it to end")
-        run = secrets.token_hex(6)
-        launch(f"{PREFIX}{run}", command_of("night", wanted, agent_id), url, home=home)
+        with one_at_a_time(home):
+            under_way = [name for name in names(home) if background.running(name, home=home)]
+            if under_way:
+                raise Conflict(f"run {under_way[0].rpartition('-')[2]} is under way; wait for it to end")
+            run = secrets.token_hex(6)
+            launch(f"{PREFIX}{wanted}-{run}", command_of("night", wanted, agent_id), url, home=home)
         return NightRun(run, wanted, "running", interface_address(home))
 
     def state(self, run: str) -> NightRun:
         """Return how a night started here stands; raise `NotFound` for one that was not."""
         home = home_folder()
-        log = home / "background" / f"{PREFIX}{run}.log"
-        if not log.exists():
+        log = next((path for path in logs(home) if path.stem.rpartition("-")[2] == run), None)
+        if log is None:
             raise NotFound(f"no run {run!r} was started here; POST /consolidate starts one")
-        process = background.running(f"{PREFIX}{run}", home=home)
-        night = night_in(process.cmdline()) if process is not None else None
-        if night is not None:
+        night = date.fromisoformat(log.stem.removeprefix(PREFIX).rpartition("-")[0])
+        if background.running(log.stem, home=home):
             return NightRun(run, night, "running", interface_address(home))
-        return ended(run, log.read_text("utf-8", "replace"), interface_address(home))
+        return ended(run, night, log.read_text("utf-8", "replace"), interface_address(home))
 
     def report(self, url: str, *, night: date | None, agent_id: str | None, seconds: float) -> Mapping[str, Any]:
         """Return the report of a night, as `nous report --json` tells it."""
@@ -144,7 +149,6 @@ def launch(name: str, command: list[str], url: str, *, home: Path) -> None:
     """
     folder = home / "background"
     try:
-        folder.mkdir(parents=True, exist_ok=True)
         with (folder / f"{name}.log").open("ab") as log:
             process = subprocess.Popen(  # noqa: S603 (the command is ours)
                 command, env=environment(url), stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
@@ -156,26 +160,45 @@ def launch(name: str, command: list[str], url: str, *, home: Path) -> None:
     threading.Thread(target=process.wait, name=name, daemon=True).start()  # else it would stay a zombie
 
 
+@contextmanager
+def one_at_a_time(home: Path) -> Generator[None]:
+    """Keep other threads and processes from starting a night meanwhile.
+
+    Raises `Conflict` while another one is being started, and `Unavailable` when the home can't be written to.
+    """
+    folder = home / "background"
+    lock = filelock.FileLock(folder / ".nights.lock", timeout=STARTING_S)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        lock.acquire()
+    except filelock.Timeout as error:
+        raise Conflict("another night is being started; ask again") from error
+    except OSError as error:
+        raise Unavailable(f"{folder} can't be written to ({error}); see NOUS_HOME") from error
+    try:
+        yield
+    finally:
+        lock.release()
+
+
 def names(home: Path) -> list[str]:
-    """Return the names of the nights that were started here."""
+    """Return the names of the nights that were started here, as far as `nous down` did not end them."""
     return sorted(path.stem for path in (home / "background").glob(f"{PREFIX}*.json"))
 
 
-def night_in(command: list[str]) -> date | None:
-    """Return the night a program was started for."""
-    after = command[command.index("--date") + 1 :] if "--date" in command else []
-    return date.fromisoformat(after[0]) if after else None
+def logs(home: Path) -> list[Path]:
+    """Return what the nights printed that were started here."""
+    return sorted((home / "background").glob(f"{PREFIX}????-??-??-*.log"))
 
 
-def ended(run: str, text: str, interface: str) -> NightRun:
+def ended(run: str, night: date, text: str, interface: str) -> NightRun:
     """Return how a night ended, from what its program printed."""
     found = last_object(text)
     if found is None or "nights" not in found:
         said = found["error"]["message"] if found else text.strip()[-LAST_WORDS:] or "it said nothing"
-        return NightRun(run, last_night(datetime.now(UTC)), "failed", interface, failures=(str(said),))
+        return NightRun(run, night, "failed", interface, failures=(str(said),))
     outcome: Mapping[str, Any] = found["nights"][0]
     state: RunState = "succeeded" if outcome["is_success"] else "failed"
-    night = date.fromisoformat(outcome["night"])
     return NightRun(run, night, state, interface, outcome["counts"], tuple(outcome["failures"]))
 
 

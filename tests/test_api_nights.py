@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Iterator
 from datetime import UTC, date, datetime, timedelta
@@ -13,6 +14,7 @@ from conftest import WordEmbedder
 from night_runs import remember
 from starlette.testclient import TestClient
 
+from nous_online import background
 from nous_online.api.consolidation import PlannedNight
 from nous_online.api.routes.nights import planned
 from nous_online.database import Database
@@ -94,6 +96,40 @@ def test_a_run_nobody_started_is_not_found(client: TestClient) -> None:
     assert client.get("/consolidate/..%2F..%2Fetc").status_code in (404, 422)
 
 
+@pytest.mark.integration
+def test_a_run_that_was_ended_is_still_told_by_its_own_night(home: Path, database_url: str) -> None:
+    programs, night = NightPrograms(), date(2026, 5, 1)
+
+    started = programs.start(database_url, night=night, agent_id=None)
+    under_way = programs.state(started.run)
+    background.stop_all(home)
+    over = programs.state(started.run)
+
+    assert (under_way.state, under_way.night) == ("running", night)
+    assert (over.state, over.night) == ("failed", night)
+
+
+@pytest.mark.integration
+def test_of_nights_started_at_once_one_runs(home: Path, database_url: str) -> None:
+    together, answers = threading.Barrier(4), []
+
+    def start() -> None:
+        together.wait()
+        try:
+            answers.append(NightPrograms().start(database_url, night=date(2026, 5, 1), agent_id=None).state)
+        except Conflict as error:
+            answers.append("refused" if "is under way" in str(error) else str(error))
+
+    callers = [threading.Thread(target=start) for _ in range(4)]
+    for each in callers:
+        each.start()
+    for each in callers:
+        each.join()
+    background.stop_all(home)
+
+    assert sorted(answers) == ["refused", "refused", "refused", "running"]
+
+
 def test_counts_go_by_the_names_people_ask_for() -> None:
     counts = {"merges": 2, "retired": 3, "condensed": 5, "archived": 7, "contradictions": 11}
 
@@ -104,9 +140,11 @@ def test_counts_go_by_the_names_people_ask_for() -> None:
 
 
 def test_a_run_that_died_says_what_it_said_last() -> None:
-    found = ended("0123456789ab", "starting\nkilled: out of memory\n", "http://127.0.0.1:3000/runs")
+    night = date(2026, 5, 1)
 
-    assert (found.state, found.counts) == ("failed", None)
+    found = ended("0123456789ab", night, "starting\nkilled: out of memory\n", "http://127.0.0.1:3000/runs")
+
+    assert (found.state, found.night, found.counts) == ("failed", night, None)
     assert found.failures == ("starting\nkilled: out of memory",)
 
 
