@@ -125,6 +125,38 @@ def test_what_belongs_to_others_is_out_of_reach(heart):
     assert "The moon project uses Rust" in of_ana.text
 
 
+def test_one_user_sees_neither_the_session_nor_the_decisions_of_nobody_in_particular(heart):
+    heart.focus("help alice with her divorce")
+    heart.load_context(note="alice is getting divorced")
+    heart.open_thread("call the lawyer of alice")
+    heart.record_decision("Alice sues her employer", rationale="She was told to leave.")
+
+    assert heart.assemble_context(user_id="bob").text == ""
+    assert heart.assemble_context(project_id="moon").text == ""
+    assert "call the lawyer of alice" in heart.assemble_context().text
+    assert "decided: Alice sues her employer" in heart.assemble_context().text
+
+
+def test_one_user_sees_the_decisions_of_their_session_and_their_file(heart):
+    heart.record_decision("Keep sessions in Redis", session_id="s1")
+    heart.record_decision("Hash passwords with Argon", files=[FILE])
+    heart.record_decision("Paint the office green")
+
+    of_bob = heart.assemble_context(user_id="bob", session_id="s1", signals={"current_file": FILE})
+
+    assert texts(of_bob, "critical") == ["decided: Hash passwords with Argon", "decided: Keep sessions in Redis"]
+    assert "Paint" not in of_bob.text
+
+
+def test_a_decision_was_pending_before_it_was_resolved(heart):
+    decision = heart.record_decision("Use Kafka", decided_at=NOW - timedelta(days=10))
+    heart.resolve_decision(decision.id, status="failed", outcome="The queue was lost.", at=NOW - timedelta(days=5))
+
+    (line,) = heart.assemble_context(at=NOW - timedelta(days=7)).lines
+
+    assert line.reason.endswith("pending")
+
+
 def test_no_agent_sees_what_another_one_knows(heart, database, embedder, judge):
     heart.learn("The launch code is in the safe", is_pinned=True)
     other = Heart.open("ben", database=database, embedder=embedder, judge=judge, works_in_background=False)

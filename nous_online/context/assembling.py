@@ -105,8 +105,7 @@ def checked_request(agent: Agent, details: AssemblyDetails, deadline: Deadline) 
         query = None
     signals = checked_signals(details.get("signals"))
     session_id = checked_optional("session_id", details.get("session_id"), max_characters=100)
-    with agent.transaction(deadline) as connection:
-        session = None if told_at else sessions.read(connection, agent.id, session_id or DEFAULT_SESSION)
+    session = None if told_at else session_read(agent, details, session_id, deadline)
     frame = checked_optional("frame", details.get("frame"), max_characters=100)
     frame = frame or signals.activity or (session.frame if session else None)
     return Request(
@@ -127,6 +126,15 @@ def checked_request(agent: Agent, details: AssemblyDetails, deadline: Deadline) 
         active_censors=checked_names("active_censors", details.get("active_censors")),
         session=session,
     )
+
+
+def session_read(agent: Agent, details: AssemblyDetails, session_id: str | None, deadline: Deadline) -> Session | None:
+    """Return the session that was named; the default one only where no user and no project is told, for it is anyone's."""
+    is_for_anyone = details.get("user_id") is None and details.get("project_id") is None
+    if session_id is None and not is_for_anyone:
+        return None
+    with agent.transaction(deadline) as connection:
+        return sessions.read(connection, agent.id, session_id or DEFAULT_SESSION)
 
 
 def searched(cue: str, text: str) -> str:

@@ -74,16 +74,20 @@ order by c.detected_at desc, c.id, f.learned_at, f.id
 
 -- name: decisions
 -- What is still pending, and what succeeded for the file: for the file first, then in the session, then by the words shared
--- with the task.
-select d.id, d.title, d.rationale, d.status, d.files, d.tags, d.decided_at,
-       coalesce(%(file)s::text = any(d.files), false) as is_of_file,
-       coalesce(d.session_id = %(session_id)s::text, false) as is_of_session,
-       (select count(*) from unnest(heart.lexemes(concat_ws(' ', d.title, array_to_string(d.tags, ' ')))) own
-        join unnest(heart.lexemes(%(task)s::text)) told using (lexeme))::integer as shared_words
-from brain.decisions d
-where d.agent_id = %(agent_id)s and d.decided_at <= %(at)s
-  and (d.status = 'pending' or d.resolved_at > %(at)s or d.status = 'succeeded' and %(file)s = any(d.files))
-order by is_of_file desc, is_of_session desc, shared_words desc, d.decided_at desc, d.id
+-- with the task. A decision is of nobody in particular: for one user or project, only what bears on what is being done.
+select *
+from (
+    select d.id, d.title, d.rationale, case when d.resolved_at > %(at)s then 'pending' else d.status end as status, d.files,
+           d.tags, d.decided_at, coalesce(%(file)s::text = any(d.files), false) as is_of_file,
+           coalesce(d.session_id = %(session_id)s::text, false) as is_of_session,
+           (select count(*) from unnest(heart.lexemes(concat_ws(' ', d.title, array_to_string(d.tags, ' ')))) own
+            join unnest(heart.lexemes(%(task)s::text)) told using (lexeme))::integer as shared_words
+    from brain.decisions d
+    where d.agent_id = %(agent_id)s and d.decided_at <= %(at)s
+      and (d.status = 'pending' or d.resolved_at > %(at)s or d.status = 'succeeded' and %(file)s = any(d.files))
+) d
+where %(user_id)s::text is null and %(project_id)s::text is null or is_of_file or is_of_session or shared_words > 1
+order by is_of_file desc, is_of_session desc, shared_words desc, decided_at desc, id
 limit {limit}
 
 -- name: named
