@@ -283,6 +283,15 @@ def test_a_dry_run_counts_what_an_import_would_store_and_stores_nothing(
     assert dict(stored.skipped)["older than 2026-05-04T13:00:00+00:00"] == 1
 
 
+def test_a_dry_run_makes_no_agent_that_a_line_names(heart: Heart, owner: psycopg.Connection, tmp_path: Path):
+    lines = ({"agent": agent, "content": "Boats float."} for agent in ("basil", "carol", "basil", " "))
+
+    dry = import_history(heart, [written(tmp_path / "facts.jsonl", *lines)], choice=Choice(is_dry_run=True))
+
+    assert (dry.stored, [note.number for note in dry.bad]) == (3, [4])
+    assert owner.execute("select id from heart.agents").fetchall() == [("aria",)]
+
+
 def test_tells_the_formats_of_a_folder_apart(heart: Heart, tmp_path: Path):
     written(tmp_path / "s-1.jsonl", *SESSION)
     written(tmp_path / "facts.jsonl", {"content": "Boats float."})

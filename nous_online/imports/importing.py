@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from itertools import groupby
 from pathlib import Path
@@ -22,6 +22,7 @@ from nous_online.imports.recalls import replay
 from nous_online.imports.records import Entry, Record, ReplayedRecall, entries_of
 from nous_online.imports.reports import ImportReport, LineNote, Progress
 from nous_online.recall import refresh_statistics
+from nous_online.validation import checked_agent
 
 BATCH_SIZE = 64
 BATCH_DEADLINE_S = 120.0  # to embed and store a batch of the longest contexts on one busy core
@@ -210,11 +211,13 @@ class ImportRun:
         return self.named or source.format.source_of(source.path)
 
     def heart_of(self, agent_id: str | None) -> Heart:
-        """Return the memory of the agent a line names, or of the one the import is for."""
+        """Return the memory of the agent a line names, which a dry run does not make, or of the one the import is for."""
         if agent_id is None or agent_id == self.heart.agent.id:
             return self.heart
+        own = self.heart.agent
+        if self.choice.is_dry_run:
+            return Heart(replace(own, id=checked_agent(agent_id)))
         if agent_id not in self.hearts:
-            own = self.heart.agent
             self.hearts[agent_id] = Heart.open(
                 agent_id, database=own.database, embedder=own.embedder, judge=own.judge, policy=own.policy,
                 deadline_s=own.deadline_s,
