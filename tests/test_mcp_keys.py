@@ -142,6 +142,30 @@ def test_a_key_that_is_revoked_opens_nothing_once_it_is_looked_up_again(hearts, 
     assert [before, doors.holder_of(text)] == ["aria", None]
 
 
+def test_an_agent_whose_heart_made_room_for_others_gets_a_living_one(database):
+    hearts = Hearts(
+        opened_by=lambda: database,
+        embedder=WordEmbedder(),
+        judge=ScriptedJudge(),
+        writer=ScriptedWriter(),
+        most=1,
+        works_in_background=False,
+    )
+    doors = Doors(hearts, Visit("mcp-test"), agent_id="aria")
+
+    with doors.entered("aria") as first:
+        pass
+    with doors.entered("basil"):
+        assert hearts.known("aria") is None
+    with doors.entered("aria") as again:
+        assert again is hearts.known("aria")
+        assert again is not first
+    doors.close()
+
+    with pytest.raises(Unavailable, match="the server is stopping"), doors.entered("aria"):
+        pass
+
+
 def test_keys_are_for_http_alone():
     answer = CliRunner().invoke(application(), ["mcp", "--with-keys"])
 

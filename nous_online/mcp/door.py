@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Generator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from uuid import uuid4
 
 from nous_online.errors import NousError, Unavailable
@@ -16,6 +16,35 @@ logger = logging.getLogger(__name__)
 SESSION_HEADER = "nous-session"
 CONNECTION_HEADER = "mcp-session-id"
 MOST_CHARACTERS = 80
+
+
+class Threshold:
+    """Where calls come in and leave, until it is closed for good."""
+
+    def __init__(self) -> None:
+        self._is_closed = False
+        self._inside = 0
+        self._lock = threading.Condition()
+
+    @contextmanager
+    def crossed(self) -> Generator[None]:
+        """Count one call as inside; raise `Unavailable` once the server is stopping."""
+        with self._lock:
+            if self._is_closed:
+                raise Unavailable("the server is stopping; start it again, then repeat the call")
+            self._inside += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._inside -= 1
+                self._lock.notify_all()
+
+    def close(self) -> None:
+        """Let nobody in, and wait for the calls that are inside: each ends by its deadline."""
+        with self._lock:
+            self._is_closed = True
+            self._lock.wait_for(lambda: not self._inside)
 
 
 class Door:
@@ -29,24 +58,14 @@ class Door:
         self.visit = visit
         self._opening = opening
         self._heart: Heart | None = None
-        self._is_closed = False
-        self._inside = 0
-        self._lock = threading.Condition()
+        self._threshold = Threshold()
         self._open_lock = threading.Lock()
 
     @contextmanager
     def entered(self) -> Generator[Heart]:
         """Yield the heart to one call; raise `Unavailable` once the server is stopping."""
-        with self._lock:
-            if self._is_closed:
-                raise Unavailable("the server is stopping; start it again, then repeat the call")
-            self._inside += 1
-        try:
+        with self._threshold.crossed():
             yield self._opened()
-        finally:
-            with self._lock:
-                self._inside -= 1
-                self._lock.notify_all()
 
     def _opened(self) -> Heart:
         with self._open_lock:
@@ -56,20 +75,23 @@ class Door:
 
     def warm_up(self) -> None:
         """Open the heart before anybody calls, if that is possible now."""
-        try:
-            with self.entered():
-                pass
-        except NousError as error:
-            logger.warning("%s", error)
+        warm_up(self.entered)
 
     def close(self) -> None:
-        """Let nobody in, wait for the calls that are inside (each ends by its deadline), and close the heart."""
-        with self._lock:
-            self._is_closed = True
-            self._lock.wait_for(lambda: not self._inside)
-            heart, self._heart = self._heart, None
+        """Let nobody in, wait for the calls that are inside, and close the heart."""
+        self._threshold.close()
+        heart, self._heart = self._heart, None
         if heart is not None:
             heart.close()
+
+
+def warm_up(entered: Callable[[], AbstractContextManager[object]]) -> None:
+    """Come in once and leave; what stands in the way goes to the log, and the first call will tell it."""
+    try:
+        with entered():
+            pass
+    except NousError as error:
+        logger.warning("%s", error)
 
 
 def new_session() -> str:

@@ -19,7 +19,7 @@ from nous_online.api.hearts import Hearts
 from nous_online.errors import NousError
 from nous_online.heart import Heart
 from nous_online.mcp.acts import Visit
-from nous_online.mcp.door import Door, session_of
+from nous_online.mcp.door import Threshold, session_of, warm_up
 from nous_online.mcp.server import Asked
 from nous_online.policy import ApiPolicy
 from nous_online.settings import settings
@@ -30,33 +30,33 @@ REFUSED = "send a valid key as `Authorization: Bearer nous_…`; `nous key creat
 
 
 class Doors:
-    """A door for each agent that has a key; an administrator's key opens that of the agent served by default."""
+    """The memory of each agent that has a key; an administrator's key opens that of the agent served by default.
+
+    Which heart is an agent's is asked at each call: one not spoken for long is closed, and opened anew.
+    """
 
     def __init__(self, hearts: Hearts, visit: Visit, *, agent_id: str) -> None:
         self._hearts = hearts
         self._visit = visit
         self._agent_id = agent_id
         self._lock = threading.Lock()
-        self._doors: dict[str, Door] = {}
+        self._threshold = Threshold()
         self._good: dict[bytes, tuple[str, float]] = {}
 
     @contextmanager
     def place(self, asked: Asked) -> Generator[tuple[Heart, Visit]]:
         """Yield the memory of whoever holds the key of a request."""
         scope: Scope = getattr(asked.request, "scope")  # noqa: B009 (typed by the transport, not here)
-        door = self.of(scope[HOLDER])
         session_id = session_of(Headers(scope=scope), self._visit.session_id)
-        with door.entered() as heart:
+        with self.entered(scope[HOLDER]) as heart:
             yield heart, replace(self._visit, session_id=session_id)
 
-    def of(self, holder: str) -> Door:
-        """Return the door of one holder of a key."""
+    @contextmanager
+    def entered(self, holder: str) -> Generator[Heart]:
+        """Yield the heart of one holder of a key to one call; raise `Unavailable` once the server is stopping."""
         agent_id = self._agent_id if holder == ADMINISTRATOR else holder
-        with self._lock:
-            if agent_id not in self._doors:
-                seconds = settings().deadline_s
-                self._doors[agent_id] = Door(lambda: self._hearts.of(agent_id, seconds=seconds), self._visit)
-            return self._doors[agent_id]
+        with self._threshold.crossed():
+            yield self._hearts.of(agent_id, seconds=settings().deadline_s)
 
     def holder_of(self, text: str) -> str | None:
         """Return whose a key is, None for one that is wrong, expired or revoked; good ones are known for 5 s."""
@@ -81,12 +81,11 @@ class Doors:
 
     def warm_up(self) -> None:
         """Open the memory served by default before anybody calls, if that is possible now."""
-        self.of(ADMINISTRATOR).warm_up()
+        warm_up(lambda: self.entered(ADMINISTRATOR))
 
     def close(self) -> None:
         """Let nobody in, wait for the calls that are inside, and give the connections back."""
-        for door in [*self._doors.values()]:
-            door.close()
+        self._threshold.close()
         self._hearts.close()
 
 
