@@ -211,7 +211,7 @@ class ImportRun:
         return self.named or source.format.source_of(source.path)
 
     def heart_of(self, agent_id: str | None) -> Heart:
-        """Return the memory of the agent a line names, which a dry run does not make, or of the one the import is for."""
+        """Return the memory of the agent a line names, not made in a dry run, or of the one the import is for."""
         if agent_id is None or agent_id == self.heart.agent.id:
             return self.heart
         own = self.heart.agent
