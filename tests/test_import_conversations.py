@@ -254,12 +254,29 @@ def test_reports_a_bad_conversation_by_its_number_and_what_is_cut_off(heart: Hea
     assert "cut off" in cut.bad[-1].message
 
 
+@pytest.mark.parametrize(
+    ("wanted", "holds", "message"),
+    [
+        ("mem0", {"data": [{"memory": "Boats float."}]}, "under 'results' or 'memories', found 'data';"),
+        ("chatgpt", BOATS, "under 'conversations', found 'conversation_id' or 'title' or"),
+        ("chatgpt", {}, "found nothing;"),
+    ],
+)
+def test_an_object_without_the_list_that_is_read_is_no_empty_history(
+    heart: Heart, tmp_path: Path, wanted: str, holds: object, message: str
+):
+    report = import_history(heart, [written(tmp_path / "d.json", json.dumps(holds))], format=wanted)
+
+    assert ([note.number for note in report.bad], report.is_useful) == ([1], False)
+    assert message in report.bad[0].message
+
+
 def test_a_list_of_any_length_is_read_with_little_memory_in_a_megabyte_or_so(tmp_path: Path):
     element = json.dumps({"text": 'naïve “quotes” ] } \\" ' * 200})
     file = BytesIO(("[" + ",\n".join([element] * 6000) + "]").encode())
 
     tracemalloc.start()
-    count = sum(1 for _ in elements_of(Unread(file)))
+    count = sum(1 for _ in elements_of(Unread(file), lists=()))
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
 

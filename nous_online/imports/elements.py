@@ -13,6 +13,8 @@ from nous_online.imports.records import refuse_constant
 
 PIECE_BYTES = 1024 * 1024
 MAX_ELEMENT_CHARACTERS = 64 * 1024 * 1024
+MOST_TOLD = 5
+"""Names of what an object holds instead of what was sought, for a message."""
 BLANK = re.compile(r"[ \t\r\n]*")
 
 
@@ -84,25 +86,32 @@ class Unread:
             raise InvalidInput(f"the JSON is broken or cut off: {error}; export it again") from error
 
 
-def elements_of(unread: Unread, *, lists: Collection[str] = ()) -> Iterator[Any]:
+def elements_of(unread: Unread, *, lists: Collection[str]) -> Iterator[Any]:
     """Yield the elements of an array, or of those an object holds under one of these names.
 
-    Raises `InvalidInput` where the text is broken, after everything before.
+    Raises `InvalidInput` where the text is broken, after everything before, and where an object holds none of them.
     """
     if unread.peek() != "{":
         yield from array_elements(unread)
         return
     unread.take("{")
+    others: list[str] = []
+    is_found = False
     while unread.peek() not in ("}", ""):
         name = unread.value()
         unread.take(":")
         if name in lists and unread.peek() == "[":
+            is_found = True
             yield from array_elements(unread)
         else:
+            others += [str(name)[:40]] if len(others) < MOST_TOLD else []
             unread.value()
         if unread.peek() == ",":
             unread.take(",")
     unread.take("}")
+    if not is_found:
+        wanted, told = (" or ".join(map(repr, names)) for names in (lists, others))
+        raise InvalidInput(f"expected a list, by itself or under {wanted}, found {told or 'nothing'}; export it again")
 
 
 def array_elements(unread: Unread) -> Iterator[Any]:
