@@ -112,6 +112,22 @@ def test_what_is_private_to_a_user_is_predicted_for_that_user_alone(heart):
     assert hers.memories == ()
 
 
+def test_what_others_use_more_does_not_crowd_out_what_a_user_may_see(heart):
+    hers = [heart.learn(f"Ann's lesson {n} of pumps", user_id="ann", learned_at=NOON).memory for n in range(40)]
+    his = heart.learn("Ben wants his tea green", user_id="ben", learned_at=NOON).memory
+    for day in range(2):
+        at = NOON + timedelta(days=day)
+        recall = heart.recall("lesson of pumps", user_id="ann", session_id=f"ann-{day}", at=at, limit=40)
+        heart.cite(recall.id, [each.id for each in hers], at=at)
+    recall = heart.recall("tea", user_id="ben", session_id="ben", at=NOON)
+    heart.cite(recall.id, [his.id], at=NOON)
+
+    foreseen = heart.predict(signals={"current_file": "a.py"}, user_id="ben", limit=1, at=NOON + timedelta(days=3))
+
+    assert [each.memory_id for each in foreseen.memories] == [his.id]
+    assert foreseen.confidence > foreseen.memories[0].confidence / 2
+
+
 def test_one_agent_learns_nothing_from_what_another_used(heart, database, embedder, judge):
     other = Heart.open("other", database=database, embedder=embedder, judge=judge, works_in_background=False)
     lived(other, "s1", "a.py", other.learn("Pumps need oil", learned_at=NOON).memory, day=1)

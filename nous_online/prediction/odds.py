@@ -77,27 +77,44 @@ class Likely(Generic[M]):
     reasons: tuple[str, ...]
 
 
+class Ranking(Generic[M]):
+    """Memories by the chance that they are used in this session, without those in use already."""
+
+    def __init__(self, past: Past[M], atoms: Sequence[str], near: Mapping[M, Nearness]) -> None:
+        past = past.joined_by(near)
+        self.memories = past.memories
+        self._chances = chances_of(features(past, atoms, near)) if past.memories else np.zeros(0)
+        self._chances[past.in_use] = 0.0
+        self._told = Told(past, atoms, near)
+
+    @property
+    def expected(self) -> float:
+        """How many of them will be used."""
+        return float(self._chances.sum())
+
+    def places(self) -> list[int]:
+        """Return the places of the memories, the likeliest first; equally likely ones as they are known."""
+        order: list[int] = np.argsort(-self._chances, kind="stable").tolist()
+        return order[: np.count_nonzero(self._chances)]
+
+    def chance(self, place: int) -> float:
+        """Return how likely one memory is."""
+        return float(self._chances[place])
+
+    def at(self, place: int) -> Likely[M]:
+        """Return one memory with what speaks for it."""
+        return Likely(self.memories[place], round(self.chance(place), 4), self._told.reasons(place))
+
+
 def likely(
     past: Past[M], atoms: Sequence[str], near: Mapping[M, Nearness] | None = None, *, limit: int
 ) -> tuple[list[Likely[M]], float]:
     """Return the memories most likely to be used, best first, and how many will be; without those in use already.
 
     `near` says how near memories are to the words of what is being done; those never used before come in with it.
-    Equally likely ones come in the order in which they are known.
     """
-    near = near or {}
-    past = past.joined_by(near)
-    if not past.memories:
-        return [], 0.0
-    chances = chances_of(features(past, atoms, near))
-    chances[past.in_use] = 0.0
-    best: list[int] = np.argsort(-chances, kind="stable")[:limit].tolist()
-    told = Told(past, atoms, near)
-    return [
-        Likely(past.memories[place], round(float(chances[place]), 4), told.reasons(place))
-        for place in best
-        if chances[place] > 0
-    ], float(chances.sum())
+    ranking = Ranking(past, atoms, near or {})
+    return [ranking.at(place) for place in ranking.places()[:limit]], ranking.expected
 
 
 def expected_share(chances: Sequence[float], expected: float) -> float:

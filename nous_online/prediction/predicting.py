@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
@@ -13,7 +13,7 @@ from psycopg.sql import SQL, Composed
 
 from nous_online.prediction.answer import Predicted
 from nous_online.prediction.atoms import atoms_of
-from nous_online.prediction.odds import Nearness, likely
+from nous_online.prediction.odds import Nearness, Ranking
 from nous_online.prediction.past import Asked, Past, Sighted, past_of
 from nous_online.recall import BLOCKS
 from nous_online.signals import Signals
@@ -28,7 +28,7 @@ LATEST_RECALLS = 400
 MOST_STEPS = 8
 """How often a fact may have been superseded since it was used."""
 SPARE = 30
-"""How many more memories are looked up than are wanted: some are gone or out of reach by now."""
+"""How many more memories are looked up at first than are wanted: some are gone or out of reach by now."""
 
 
 @dataclass(frozen=True)
@@ -85,16 +85,29 @@ def outlook(
     Here memories go by the bytes of their ids: thousands are counted, and few returned.
     """
     atoms = atoms_of(signals, at=wanted.at)
-    past = past_sessions(connection, agent_id, atoms, wanted)
-    best, expected = likely(past, atoms, near, limit=SPARE + wanted.limit)
-    found = {each.memory: each for each in best}
-    heirs = known_memories(connection, agent_id, list(found), wanted)
+    ranking = Ranking(past_sessions(connection, agent_id, atoms, wanted), atoms, near)
     kept: dict[UUID, Predicted] = {}
-    for used_id, each in found.items():
-        if used_id in heirs:
-            memory_id, kind = heirs[used_id]
-            kept.setdefault(memory_id, Predicted(memory_id, kind, each.confidence, each.reasons))
-    return Outlook(tuple(kept.values())[: wanted.limit], expected)
+    out_of_reach = 0.0
+    for places in pages(ranking.places(), SPARE + wanted.limit):
+        heirs = known_memories(connection, agent_id, [ranking.memories[place] for place in places], wanted)
+        for place in places:
+            memory_id, kind = heirs.get(ranking.memories[place], (None, ""))
+            if memory_id is None:
+                out_of_reach += ranking.chance(place)
+            elif memory_id not in kept and len(kept) < wanted.limit:
+                each = ranking.at(place)
+                kept[memory_id] = Predicted(memory_id, kind, each.confidence, each.reasons)
+        if len(kept) == wanted.limit:
+            break
+    return Outlook(tuple(kept.values()), ranking.expected - out_of_reach)
+
+
+def pages(places: Sequence[int], size: int) -> Iterator[Sequence[int]]:
+    """Yield places in pages, each four times as long as the one before: few look-ups, however many are out of reach."""
+    begin = 0
+    while begin < len(places):
+        yield places[begin : begin + size]
+        begin, size = begin + size, size * 4
 
 
 def past_sessions(connection: Connection, agent_id: str, atoms: Sequence[str], wanted: Wanted) -> Past[bytes]:
