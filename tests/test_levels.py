@@ -53,13 +53,13 @@ def ordered(levels: Levels) -> bool:
             "Tim mentioned that he strongly prefers using explicit error handling patterns with Result types instead of"
             " try-catch blocks, especially in TypeScript code where type safety is important.",
             "error handling", "typescript",
-            "error handling: Tim prefers using explicit patterns with Result types instead of try-catch blocks"
-            " (typescript)",
+            "error handling: Tim mentioned that he strongly prefers using explicit patterns with Result types instead"
+            " of try-catch blocks, especially in TypeScript code where type safety is important",
         ),
         ("The timeout of the gateway is 30 seconds.", "gateway", "infra", "timeout of gateway: 30 seconds (infra)"),
         ("She has lived in Lisbon since 2019.", "Maria", None, "Maria: has lived in Lisbon since 2019"),
         ("We use Postgres for the event store.", "event store", None, "event store: We use Postgres"),
-        ("Jonas said that he never works on Mondays.", None, None, "Jonas: never works on Mondays"),
+        ("Jonas said that he never works on Mondays.", None, None, "Jonas: said that he never works on Mondays"),
         ("My dog is called Rex.", None, None, "My dog: called Rex"),
         ("The CI takes about 14 minutes, which is too long.", "CI", None, "CI: takes about 14 minutes"),
         ("The office is not in The Hague", None, None, "office: not in The Hague"),
@@ -126,8 +126,46 @@ def test_a_passage_is_too_long_to_be_cut_and_has_an_index_word():
 
 def test_a_wording_that_would_lose_something_falls_back():
     assert shortest_sentence("Deploys are automatic. Never on Fridays.") == "Deploys are automatic. Never on Fridays."
-    assert shortest_sentence("The cache is simply an LRU. It is fine.") == "The cache is an LRU."
+    assert shortest_sentence("The cache is simply an LRU. It is fine.") == "The cache is an LRU. It is fine."
     assert "JSON" in fact_line("The team uses Postgres because of its support for JSON.")
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "He said that she is pregnant", "Nobody said that he is guilty of leak",
+        "Refunds: granted, as long as customer has receipt", "Refunds: possible given that customer has receipt",
+        "Users: can delete their accounts, as soon as billing is settled",
+        "Contractors may read customer records, where legal has signed off",
+        "Use staging database, especially for tests",
+        "Refunds: granted because law says so, as long as customer has receipt",
+        "Backups run automatically because somebody wrote job. They have been broken lately",
+        "Deploys: paused because of incident, and gateway is off", "We did not leave because of cost",
+        "outage: was due to full disk", "Backups run every night on main server. They have been broken lately",
+        "Well water: not safe to drink here", "So far nothing works on staging", "Also Sprach: favourite piece",
+        "Remember milk", "It is important that all tests pass", "cache: not simply LRU", "I like coffee very much",
+        "restart: quite safe", "TypeScript: strongly typed",
+    ],
+)  # fmt: skip
+def test_who_said_it_and_what_it_holds_under_stay(content):
+    assert fact_line(content) == content
+
+
+def test_the_levels_of_hearsay_and_of_conditions_state_what_was_said():
+    for content in (
+        "He said that she is pregnant.", "Nobody said that he is guilty of the leak.",
+        "Refunds are granted, as long as the customer has a receipt.", "Well water is not safe to drink here.",
+        "Backups run every night on the main server automatically. They have been broken lately.",
+    ):  # fmt: skip
+        assert shortest_sentence(content) == content
+
+
+def test_courtesies_and_words_that_only_stress_go():
+    told = "Thanks! Basically, the window is really open. Let me know if you have any questions."
+
+    assert shortest_sentence(told) == "The window is open."
+    assert shortest_sentence("Please note that the milk is very cold. Thank you very much!") == "The milk is cold."
+    assert shortest_sentence("Thanks!") == "Thanks!"
 
 
 def test_a_scope_that_is_said_already_is_not_said_twice():

@@ -1,7 +1,8 @@
-"""A statement in fewer words: its shortest sentence, and one line `key: value (scope)`, cut from the text itself.
+"""A statement in fewer words: without courtesies, and as one line `key: value (scope)`, cut from the text itself.
 
 Words are only left out, never put in. What could be checked in the statement (numbers, dates, names, identifiers,
-negation) stays: a wording that lost some of it is passed over for a longer one.
+negation) stays: a wording that lost some of it is passed over for a longer one. So do who said it, what it holds
+under, and every later sentence, which may take it back.
 """
 
 from __future__ import annotations
@@ -15,30 +16,40 @@ from nous_online.pairs.lexicon import FUNCTION_WORDS, NEGATORS, UNITS
 from nous_online.pairs.reading import folded_letters, read_words, stem
 from nous_online.pairs.subjects import ARTICLES, subject_words
 from nous_online.tokens import tokens_of
-from nous_online.writing.phrases import NO_SUBJECT, UNANCHORED, VERBS
+from nous_online.writing.phrases import NO_SUBJECT, UNANCHORED, VERBS, alternatives
 from nous_online.writing.sentences import split, straight, unmarked
 
 MOST_KEY_WORDS = 5
 LONGEST_STATEMENT = 2_000
 """Characters; a longer text is a passage, whose checking would take longer than its learning."""
-LEAST_TELLING = 0.5
-"""Share of a text that its first sentence must be to stand for all of it; "Thanks, Ana!" does not."""
 LONGEST_SCOPE = 30
 """Characters; a longer category or tag says no more where a statement holds."""
 
 _OPENER = re.compile(
-    r"(?:(?:so|well|ok|okay|also|fyi|actually|basically)\b,?\s+)?(?:please\s+)?"
-    r"(?:(?:note|remember|keep in mind|be aware|it(?: is|'s) (?:important|worth noting)|it should be noted)"
-    r"\b[\s,:]*(?:that\s)?\s*)?",
+    r"(?:(?:so|well|ok|okay|also|fyi|actually|basically),\s+)?(?:please\s+)?"
+    r"(?:(?:note|remember|keep in mind|be aware|it(?: is|'s) (?:important to note|worth noting)|it should be noted)"
+    r"(?:\s?[:,]\s+(?:that\s)?|\sthat\s)(?=\S+\s+\S+\s+\S))?",
     re.IGNORECASE,
 )
-_TELLING = re.compile(
-    r"(?P<who>[A-Z][\w'-]*(?:\s[A-Z][\w'-]*)?)\s(?:has\s)?(?:mentioned|said|told (?:me|us)|noted|explained|stated)"
-    r"\s(?:that\s)?(?:he|she|they)\s(?=\w)"
+_COURTESY = re.compile(
+    r"(?:(?:many )?(?:thanks|thank you|thx|cheers)(?:,? (?:a lot|so much|very much|again|in advance|all|everyone))*"
+    r"|please|sorry|great|ok(?:ay)?|hi|hello|bye|(?:you(?:'re| are) )?welcome|(?:i )?hope (?:this|that|it) helps"
+    r"|let me know(?: what you think| if you have (?:any )?questions)?|have a (?:nice|good|great) (?:day|evening))\W*",
+    re.IGNORECASE,
 )
-_FILLERS = frozenset({"really", "very", "actually", "basically", "quite", "simply", "essentially", "strongly"})
+_FILLERS = frozenset({"really", "very", "actually", "basically", "simply"})
 _COUNTING = frozenset({"few", "little", "lot", "bit", "couple", "number", "dozen", "hundred", "thousand", "million"})
-_TAIL = re.compile(r"(?:,?\s(?:because|so that|due to|thanks to|given that)\b|,\s(?:which|where|especially|as)\b).*$")
+_TAIL = re.compile(r"(?:,?\s(?:because|due to|thanks to)\b|,\swhich\b).*$")
+_LIMITING = alternatives(
+    "only", "unless", "until", "till", "if", "when", "whenever", "where", "while", "once", "after", "before", "except",
+    "but", "without", "provided", "as (?:long|soon|far) as", "in case", "then", "so", "though", "although", "however",
+)  # fmt: skip
+"""What may follow a reason and say under which condition the statement holds."""
+_GOES_ON = re.compile(r"[,.;:!?…]\s|[。！？]")  # noqa: RUF001 — full-width marks end sentences too
+_LEANING = frozenset(
+    "is are was were am be been being only just mainly mostly partly largely simply probably perhaps possibly".split()  # noqa: SIM905
+)
+"""Words that a reason can't be taken from: "it was due to the disk"."""
 _LINKS = frozenset({"is", "are", "am"})
 _SPOKEN = frozenset({"he", "she", "it", "they", "i"})
 _OWNERS = frozenset({"my", "our", "his", "her", "their", "its"})
@@ -49,16 +60,14 @@ _EDGE = ".,;:!? "
 
 @lru_cache(maxsize=16_384)
 def shortest_sentence(text: str) -> str:
-    """Return a statement without courtesies, fillers and sentences that add nothing checkable to the first.
+    """Return a statement without courtesies and fillers; all it says besides them stays.
 
     A text of more than 2,000 characters is returned as it is.
     """
     if len(text) > LONGEST_STATEMENT:
         return text
     plain = unmarked(" ".join(text.split())) or text
-    first = next(split(plain), plain)
-    telling = first if tokens_of(first) >= LEAST_TELLING * tokens_of(plain) else plain
-    wordings = dict.fromkeys((_plainer(telling), _plainer(plain), plain))
+    wordings = dict.fromkeys((_plainer(plain), plain))
     return next((each for each in wordings if keeps(_unopened(plain), each)), text)
 
 
@@ -71,15 +80,41 @@ def keeps(text: str, shorter: str) -> bool:
 
 
 def _plainer(text: str) -> str:
-    """Return a text without its opening courtesy, "Ana said that she", and words that only stress."""
-    rest = _TELLING.sub(r"\g<who> ", _unopened(text), count=1)
-    words = [word for word in rest.split() if word not in _FILLERS]
-    return _like(text, " ".join(words))
+    """Return a text without its opening courtesy and words that only stress; "not really" and "very much" stay."""
+    words = _unopened(text).split()
+    around = zip(["", *words], words, [*words[1:], ""], strict=False)
+    kept = [word for before, word, after in around if not _is_filler(before, word, after)]
+    return _like(text, " ".join(kept))
+
+
+def _is_filler(before: str, word: str, after: str) -> bool:
+    return word in _FILLERS and not _denies(before) and not after.startswith("much")
+
+
+def _denies(word: str) -> bool:
+    lower = straight(word.lower()).strip(_EDGE)
+    return lower in NEGATORS or lower.endswith("n't")
+
+
+def _without_reason(line: str) -> str:
+    """Return a line without the reason it ends with; whole where more follows, or where the reason is what it denies.
+
+    "We did not leave because of the cost" does not say that nobody left.
+    """
+    tail = _TAIL.search(line)
+    words = line[: tail.start()].split() if tail else []
+    if not tail or not words or words[-1].lower() in _LEANING or words[-1].endswith(":") or any(map(_denies, words)):
+        return line
+    goes_on = _GOES_ON.search(tail[0].lstrip(", ")) or _LIMITING.search(tail[0])
+    return line if goes_on else " ".join(words)
 
 
 def _unopened(text: str) -> str:
-    """Return a text without its opening courtesy, "Please note that", which could pass for a name."""
-    return _like(text, _OPENER.sub("", text, count=1)) or text
+    """Return a text without its courtesies, "Please note that" and "Thanks!", which could pass for names."""
+    sentences = list(split(text))
+    told = [each for each in sentences if not _COURTESY.fullmatch(straight(each))]
+    rest = " ".join(told) if told and told != sentences else text
+    return _like(rest, _OPENER.sub("", rest, count=1)) or text
 
 
 def _like(text: str, rest: str) -> str:
@@ -98,18 +133,18 @@ def fact_line(text: str, subject: str | None = None, scope: str | None = None) -
     if len(text) > LONGEST_STATEMENT:
         return with_subject(text, subject)
     terse = terser(statement)
-    wordings = [each for keyed in (_about(terse, subject), _keyed(terse)) for each in (_TAIL.sub("", keyed), keyed)]
+    wordings = [each for keyed in (_about(terse, subject), _keyed(terse)) for each in (_without_reason(keyed), keyed)]
     scoped = [f"{each} ({scope})" for each in wordings if scope and not says(each, scope)]
     return shortest_kept(statement, dict.fromkeys((*scoped, *wordings, terse)), whole=whole)
 
 
 def terse_line(text: str) -> str:
-    """Return a statement without articles, reasons and what adds nothing checkable to its first sentence."""
+    """Return a statement without courtesies, fillers, articles and the reason it ends with."""
     statement = shortest_sentence(text)
     if len(text) > LONGEST_STATEMENT:
         return text
     terse = terser(statement)
-    return shortest_kept(statement, (_TAIL.sub("", terse), terse), whole=_unopened(text))
+    return shortest_kept(statement, (_without_reason(terse), terse), whole=_unopened(text))
 
 
 def shortest_kept(statement: str, wordings: Iterable[str], *, whole: str) -> str:
