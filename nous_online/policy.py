@@ -163,6 +163,10 @@ class ApiPolicy:
 
     most_body_bytes: int = 4 * 1024 * 1024
     """A transcript of a megabyte, with room for how JSON writes it."""
+    longest_body_s: float = 10.0
+    """How long a body may take to arrive; nobody holds a place of the others meanwhile."""
+    most_bodies: int = 8
+    """Bodies of one caller that are read at once; its others wait their turn."""
     calls_per_minute: int = 1200
     """Of one key, in any sixty seconds; an agent that talks makes a few a second."""
     strangers_per_minute: int = 60
@@ -225,13 +229,16 @@ class ContextPolicy:
     least_score: float = 0.15
     """… and score below which it is, however poor the best one is."""
     least_confidence: float = 0.35
-    """Chance of being used below which nothing that was merely predicted is shown beside an answer: as likely is what
-    was found before and never cited."""
+    """Chance of being used below which nothing that was merely predicted is shown beside what answers a question or a
+    task: as likely is what was found before and never cited."""
     least_fix_score: float = 0.3
     """Score of a recall from which an answer is taken for a fix of an error."""
-    predicted: int = 30
+    predicted: int = 120
+    """A few more than the relevant tier of the usual budget has lines for."""
     pinned: int = 100
     contradictions: int = 20
+    contradictions_shown: int = 200
+    """Of what may be shown: whatever is in one is never told as if it were certain."""
     censors: int = 20
     decisions: int = 20
     open_questions: int = 20

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from itertools import permutations
 
 import pytest
 
@@ -27,11 +28,11 @@ def reason_of(context: Context, text: str) -> str:
     return reason
 
 
-def contradiction(heart: Heart, judge, one: str, other: str):
+def contradiction(heart: Heart, judge, *statements: str, subject: str = "database"):
     from nous_online.pairs.judging import Verdict
 
-    judge.verdicts[(one, other)] = judge.verdicts[(other, one)] = Verdict.CONTRADICTS
-    return heart.learn(one, subject="database").memory, heart.learn(other, subject="database").memory
+    judge.verdicts.update(dict.fromkeys(permutations(statements, 2), Verdict.CONTRADICTS))
+    return [heart.learn(each, subject=subject).memory for each in statements]
 
 
 def test_an_agent_that_knows_nothing_gets_an_empty_text(heart):
@@ -75,6 +76,25 @@ def test_an_open_contradiction_is_one_line_with_both_statements(heart, judge):
     assert set(line.memory_ids) == {one.id, other.id}
     assert line.reason.startswith("they contradict each other, since ")
     assert context.text.count("The database is Postgres") == 1
+
+
+def test_the_oldest_of_many_contradictions_is_shown_where_it_is_asked_about(heart, judge):
+    for number in range(22):
+        contradiction(heart, judge, f"Server {number} is red", f"Server {number} is blue", subject=f"server {number}")
+
+    context = heart.assemble_context(query="server 0")
+
+    assert texts(context, "critical")[0] == "unresolved: Server 0 is red / Server 0 is blue"
+
+
+@pytest.mark.parametrize("budget", [120, 1_000])
+def test_a_fact_of_an_open_contradiction_that_stands_alone_is_in_doubt(heart, judge, budget):
+    contradiction(heart, judge, "The database is Postgres", "The database is Mongo", "The database is Oracle")
+
+    context = heart.assemble_context(query="which database?", budget=budget)
+
+    assert "in doubt: The database is " in context.text
+    assert "\n- The database is " not in context.text
 
 
 def test_a_resolved_contradiction_shows_the_winner_alone(heart, judge):

@@ -15,7 +15,7 @@ from nous_online import sessions
 from nous_online.agent import Agent
 from nous_online.attention import NOTE, Session, held_items
 from nous_online.context.answer import TIERS, Context, ContextLine, Tier
-from nous_online.context.gathering import BLOCKS, Asking, read_named, use_counts
+from nous_online.context.gathering import BLOCKS, Asking, read_named, use_counts, with_contradictions
 from nous_online.context.known import ERROR, FILE, QUESTION, TASK, Answered, Known, Reach
 from nous_online.context.lines import Entry
 from nous_online.context.nominating import pointers, topics_of, wanted
@@ -26,7 +26,7 @@ from nous_online.embedding import Vectors
 from nous_online.kinds import KINDS
 from nous_online.origin import check_known
 from nous_online.policy import DEFAULT_SESSION, MAX_CONTENT_BYTES, MAX_RECALL_LIMIT, ContextPolicy
-from nous_online.prediction.predicting import predicted_memories, see
+from nous_online.prediction.predicting import Wanted, nearness_of, predicted_memories, see
 from nous_online.prediction.warm import vectors_of
 from nous_online.ranking import RecallPolicy
 from nous_online.recall import Cue, recall
@@ -129,7 +129,7 @@ def checked_request(agent: Agent, details: AssemblyDetails, deadline: Deadline) 
 
 
 def session_read(agent: Agent, details: AssemblyDetails, session_id: str | None, deadline: Deadline) -> Session | None:
-    """Return the session that was named; the default one only where no user and no project is told, for it is anyone's."""
+    """Return the session that was named; the default one is anyone's, so no user and no project may be told."""
     is_for_anyone = details.get("user_id") is None and details.get("project_id") is None
     if session_id is None and not is_for_anyone:
         return None
@@ -155,16 +155,9 @@ def gathered(connection: Connection, agent: Agent, request: Request, vectors: Ve
         answered_for(connection, agent, request, cue, text, vector)
         for (cue, text), vector in zip(request.cues, vectors, strict=True)
     ]
-    predicted = predicted_memories(
-        connection,
-        agent.id,
-        request.signals,
-        session_id=reach.session_id,
-        at=reach.at,
-        limit=POLICY.predicted,
-        user_id=reach.user_id,
-        project_id=reach.project_id,
-    )
+    near = nearness_of(answer for each in answered for answer in each.answers)
+    ahead = Wanted(reach.session_id or "", reach.at, POLICY.predicted, reach.user_id, reach.project_id)
+    predicted = predicted_memories(connection, agent.id, request.signals, ahead, near)
     held = held_items(request.session.items) if request.session else []
     best = [answer.id for each in answered[:1] for answer in each.answers[:LINKED_FROM]]
     ids = [each.memory_id for each in predicted] + [item.id for item in held if item.kind != NOTE]
@@ -176,6 +169,7 @@ def gathered(connection: Connection, agent: Agent, request: Request, vectors: Ve
         held=held,
         threads=request.session.open_threads if request.session else (),
     )
+    known = with_contradictions(connection, known, reach, POLICY)
     return replace(known, use_counts=use_counts(connection, agent.id, mentioned(known)))
 
 

@@ -58,16 +58,17 @@ f.started_at desc, f.id
 f.severity, f.activation_count desc, f.learned_at desc, f.id
 
 -- name: contradictions
--- Open ones whose two facts both stand and are in reach, the latest first; two rows each.
+-- Open ones whose two facts both stand and are in reach, of some facts or of any, the latest first; two rows each.
 select c.id as pair, c.detected_at, {columns}
 from (
     select id, memory_a, memory_b, detected_at
     from heart.contradictions c
     where c.agent_id = %(agent_id)s and c.detected_at <= %(at)s and (c.status = 'open' or c.resolved_at > %(at)s)
+      and (%(ids)s::uuid[] is null or c.memory_a = any(%(ids)s) or c.memory_b = any(%(ids)s))
       and (select count(*) from heart.facts f
            where f.agent_id = %(agent_id)s and f.id in (c.memory_a, c.memory_b) and {visible} and {in_reach}) = 2
     order by c.detected_at desc, c.id
-    limit {limit}
+    limit %(pairs)s
 ) c
 join heart.facts f on f.agent_id = %(agent_id)s and f.id in (c.memory_a, c.memory_b)
 order by c.detected_at desc, c.id, f.learned_at, f.id

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import cache
-from itertools import groupby
+from itertools import chain, groupby
 from typing import Any
 from uuid import UUID
 
@@ -14,7 +14,7 @@ from psycopg import Connection, Cursor
 from psycopg.rows import DictRow, dict_row
 from psycopg.sql import SQL, Composable, Identifier, Literal
 
-from nous_online.context.known import Contradicting, Linked, Reach, Standing
+from nous_online.context.known import Contradicting, Known, Linked, Reach, Standing
 from nous_online.kinds import KINDS
 from nous_online.policy import ContextPolicy
 from nous_online.recall import BLOCKS as RECALL
@@ -47,7 +47,7 @@ class Asking:
     def __init__(self, connection: Connection, reach: Reach, policy: ContextPolicy) -> None:
         parameters = parameters_of(reach, policy)
         self._standing = asked(connection, standing_statement(policy, is_past=reach.is_past), parameters)
-        self._pairs = asked(connection, pairs_statement(policy, is_past=reach.is_past), parameters)
+        self._pairs = asked(connection, pairs_statement(is_past=reach.is_past), parameters)
         self._decisions = asked(connection, decisions_statement(policy), parameters)
 
     def answers(self) -> Standing:
@@ -90,6 +90,22 @@ def read_named(
     return [Linked(weight=row.pop("weight"), memory=found(row)) for row in rows]
 
 
+def with_contradictions(connection: Connection, known: Known, reach: Reach, policy: ContextPolicy) -> Known:
+    """Return what is known with the open contradictions of what may be shown, that of the best answer in front."""
+    recalled = (answer.memory for each in known.answered for answer in each.answers)
+    standing = (memory for name, own in known.standing.memories.items() if name != "latest" for memory in own)
+    shown = chain(recalled, standing, (each.memory for each in known.named))
+    ids = list(dict.fromkeys(memory.id for memory in shown if memory.contradiction_status != "none"))
+    if not ids:
+        return known
+    wanted = {**parameters_of(reach, policy), "ids": ids, "pairs": policy.contradictions_shown}
+    rows = asked(connection, pairs_statement(is_past=reach.is_past), wanted).fetchall()
+    places = {each: place for place, each in enumerate(ids)}
+    own = sorted(paired(rows), key=lambda pair: min(places.get(each, len(ids)) for each in pair.ids))
+    pairs = {each.ids: each for each in (*own, *known.standing.contradictions)}
+    return replace(known, standing=replace(known.standing, contradictions=list(pairs.values())))
+
+
 def use_counts(connection: Connection, agent_id: str, ids: Sequence[UUID]) -> dict[UUID, int]:
     """Return how often memories were used, a citation counting twice."""
     if not ids:
@@ -104,6 +120,8 @@ def parameters_of(reach: Reach, policy: ContextPolicy) -> dict[str, Any]:
         **vars(reach),
         "as_of": reach.at,
         "recent_from": reach.at - timedelta(seconds=policy.recent_s),
+        "ids": None,
+        "pairs": policy.contradictions,
     }
 
 
@@ -146,10 +164,9 @@ def standing_statement(policy: ContextPolicy, *, is_past: bool) -> bytes:
 
 
 @cache
-def pairs_statement(policy: ContextPolicy, *, is_past: bool) -> bytes:
+def pairs_statement(*, is_past: bool) -> bytes:
     """Return the query of open contradictions."""
-    facts = of_kind("fact", is_past=is_past)
-    return SQL(BLOCKS["contradictions"]).format(**facts, limit=Literal(policy.contradictions)).as_bytes()
+    return SQL(BLOCKS["contradictions"]).format(**of_kind("fact", is_past=is_past)).as_bytes()
 
 
 @cache

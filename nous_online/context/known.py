@@ -37,6 +37,10 @@ class Contradicting:
     detected_at: datetime
     facts: tuple[Found, Found]
 
+    @property
+    def ids(self) -> tuple[UUID, UUID]:
+        return self.facts[0].id, self.facts[1].id
+
 
 @dataclass(frozen=True)
 class Standing:

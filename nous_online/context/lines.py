@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 from uuid import UUID
@@ -81,6 +81,14 @@ def entry_of(kind: str, row: Mapping[str, Any], reason: str, *, value: float = 1
 
     (first,) = told([longest(kind, row)])
     return Entry(kind, (row["id"],), first, reason, value, topic_of(row), lambda: told(shorter_levels(kind, row)))
+
+
+def marked(entry: Entry, mark: str) -> Entry:
+    """Return an entry whose every level begins with a mark."""
+    level, text = entry.first
+    return replace(
+        entry, first=(level, mark + text), shorter=lambda: [(each, mark + told) for each, told in entry.shorter()]
+    )
 
 
 def hint_of(row: Mapping[str, Any], reason: str) -> Entry:

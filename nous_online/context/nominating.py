@@ -11,8 +11,18 @@ from uuid import UUID
 
 from nous_online.attention import NOTE
 from nous_online.context.answer import Tier
-from nous_online.context.known import ERROR, FILE, Answered, Contradicting, Known
-from nous_online.context.lines import Entry, Level, entry_of, hint_of, longest, one_line, shorter_levels, topic_of
+from nous_online.context.known import ERROR, FILE, QUESTION, TASK, Answered, Contradicting, Known
+from nous_online.context.lines import (
+    Entry,
+    Level,
+    entry_of,
+    hint_of,
+    longest,
+    marked,
+    one_line,
+    shorter_levels,
+    topic_of,
+)
 from nous_online.context.packing import Shown
 from nous_online.policy import ContextPolicy
 from nous_online.recall import Found, Recalled
@@ -20,10 +30,15 @@ from nous_online.recall import Found, Recalled
 
 def wanted(known: Known, *, policy: ContextPolicy, at: datetime) -> dict[Tier, list[Entry]]:
     """Return the entries of each tier but the index, the best first."""
-    return {
-        "critical": list(critical(known, policy=policy)),
+    doubtful = frozenset(each for pair in known.standing.contradictions for each in pair.ids)
+    tiers: dict[Tier, Iterable[Entry]] = {
+        "critical": critical(known, policy=policy),
         "relevant": relevant(known, policy=policy),
-        "background": list(background(known, at=at)),
+        "background": background(known, at=at),
+    }
+    return {
+        tier: [doubted(entry) if entry.kind == "fact" and entry.memory_ids[0] in doubtful else entry for entry in own]
+        for tier, own in tiers.items()
     }
 
 
@@ -33,7 +48,7 @@ def wanted(known: Known, *, policy: ContextPolicy, at: datetime) -> dict[Tier, l
 def critical(known: Known, *, policy: ContextPolicy) -> Iterator[Entry]:
     """Yield contradictions, what is pinned or forbidden, decisions, errors with their fixes, and open questions."""
     memories = known.standing.memories
-    yield from (contradiction(each) for each in known.standing.contradictions)
+    yield from (contradiction(each) for each in known.standing.contradictions[: policy.contradictions])
     yield from (entry_of(each.kind, vars(each), "pinned") for each in memories.get("pinned", ()) if not is_open(each))
     yield from decided(known.standing.decisions, is_current=True)
     yield from fixed(known.answered, least_score=policy.least_fix_score, count=policy.fixes_an_error)
@@ -68,6 +83,11 @@ def contradiction(pair: Contradicting) -> Entry:
     reason = f"they contradict each other, since {pair.detected_at:%Y-%m-%d}"
     ids = tuple(each.id for each in pair.facts)
     return Entry("contradiction", ids, ("full", both(first, second)), reason, topic=topic_of(rows[0]), shorter=shorter)
+
+
+def doubted(fact: Entry) -> Entry:
+    """Return a fact that an open contradiction names as what it is where it stands alone."""
+    return marked(replace(fact, reason=f"{fact.reason}; contradicted"), "in doubt: ")
 
 
 def decided(rows: Iterable[Mapping[str, Any]], *, is_current: bool) -> Iterator[Entry]:
@@ -154,13 +174,14 @@ def about(of: Answered) -> str:
 
 
 def of_predictions(known: Known, policy: ContextPolicy) -> Iterator[Entry]:
-    """Yield what is likely to be wanted; where nothing is asked, whatever was used before.
+    """Yield what is likely to be wanted; with neither question nor task, whatever was used before, as far as it fits.
 
     What stands in every context is left in its place: having been shown there would make it look wanted.
     """
     standing = {each.id for name, own in known.standing.memories.items() if name != "latest" for each in own}
     memories = {each.memory.id: each.memory for each in known.named if each.memory.id not in standing}
-    least = policy.least_confidence if known.answered else 0.0
+    is_asked = any(each.cue in {QUESTION, TASK} for each in known.answered)
+    least = policy.least_confidence if is_asked else 0.0
     for each in known.predicted:
         if each.memory_id in memories and each.confidence >= least:
             reason = "; ".join(each.reasons) or "likely to be wanted"
