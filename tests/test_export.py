@@ -214,6 +214,29 @@ def test_of_a_damaged_export_nothing_is_stored(heart: Heart, owner: psycopg.Conn
     assert owner.execute("select count(*) from heart.facts where agent_id = 'basil'").fetchone() == (0,)
 
 
+@pytest.mark.parametrize("name", ["agents.jsonl", "agents.jsonl.gz"])
+def test_an_export_takes_the_place_of_one_of_the_same_agent_alone(heart: Heart, tmp_path: Path, name: str):
+    remember(heart, "the boat is fast")
+    Heart.open("basil", database=heart.agent.database, embedder=heart.agent.embedder, works_in_background=False)
+    export_agent(heart.agent.database, "aria", path := tmp_path / name)
+
+    with pytest.raises(Refused, match="is an export of agent 'aria', not of 'basil'; move it, or name another file"):
+        export_agent(heart.agent.database, "basil", path)
+    again = export_agent(heart.agent.database, "aria", path)
+
+    assert again.rows["heart.facts"] == 1
+    assert [each.name for each in tmp_path.iterdir()] == [name]
+
+
+def test_an_export_takes_the_place_of_any_other_file(heart: Heart, tmp_path: Path):
+    path = tmp_path / "aria.jsonl.gz"
+    path.write_bytes(b"no gzip")
+
+    export_agent(heart.agent.database, "aria", path)
+
+    assert restore_agent(heart.agent.database, path, agent_id="basil").agent_id == "basil"
+
+
 def test_of_a_packed_export_that_is_cut_off_nothing_is_stored(heart: Heart, tmp_path: Path):
     remember(heart, "the office opens at nine")
     export_agent(heart.agent.database, "aria", path := tmp_path / "aria.jsonl.gz")

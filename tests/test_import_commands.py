@@ -40,6 +40,22 @@ def test_an_agent_goes_to_a_folder_and_comes_back_under_another_name(
     ]  # fmt: skip
 
 
+def test_a_folder_that_is_not_there_yet_gets_the_exports_of_all_agents(
+    nous: Callable[..., Answer],  # noqa: F811
+    tmp_path: Path,
+):
+    folder = f"{tmp_path / 'new' / 'backups'}/"
+    agents = ("aria", "basil", "team/a", "team@a", "team_a")
+    for agent in agents:
+        nous("learn", "Deploys need two approvals", "--agent", agent)
+
+    paths = {nous("export", folder, "--agent", agent, "--json").json["path"] for agent in agents}
+
+    assert {str(path) for path in Path(folder).iterdir()} == paths
+    assert len(paths) == len(agents)
+    assert {f"{folder}{name}-{TODAY}.jsonl.gz" for name in ("aria", "basil", "team_a")} <= paths
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -51,6 +67,7 @@ def test_an_agent_goes_to_a_folder_and_comes_back_under_another_name(
         (("import", "EXPORT", "EXPORT"), "import it by itself"),
         (("import", "EXPORT"), "is damaged"),
         (("export", "absent/folder/file"), "can't write"),
+        (("export", "EXPORT/"), "can't make the folder"),
         (("export", "--format", "xml"), "choose nous or markdown"),
         (("night", "--backfill", "--date", "2026-05-01"), "--backfill finds the nights itself"),
         (("night", "--backfill", "--dry-run"), "it can't be a dry run"),
@@ -64,6 +81,7 @@ def test_says_what_to_mend(
 ):
     (tmp_path / "empty").mkdir()
     places = {"FOLDER": str(tmp_path / "empty"), "EXPORT": str(written(tmp_path / "x.jsonl", {"nous_export": 1}))}
+    places["EXPORT/"] = f"{places['EXPORT']}/"
 
     answer = nous(*(places.get(each, each) for each in arguments), "--agent", "aria")
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -133,8 +135,11 @@ def restore(file: Path, agent: str | None, *, as_json: bool) -> None:
 
 def export(
     path: Annotated[
-        Path, typer.Argument(metavar="PATH", help="The file to write, packed where it ends in .gz, or a folder.")
-    ] = Path(),
+        str,
+        typer.Argument(
+            metavar="PATH", help="The file to write, packed where it ends in .gz, or a folder, made where it ends in /."
+        ),
+    ] = ".",
     *,
     format: Annotated[  # noqa: A002 (what users call it)
         str, typer.Option("--format", help="nous, to be imported again, or markdown, to be read.")
@@ -165,7 +170,7 @@ def export(
         if format == "markdown":
             from nous_online.exports.pages import write_pages
 
-            written = write_pages(database, name, path)
+            written = write_pages(database, name, Path(path))
         else:
             from nous_online.exports.exporting import export_agent
 
@@ -176,12 +181,22 @@ def export(
     show(f"[green]exported[/green]  {escaped(name)} to {escaped(str(written.path))}: {counted(written.rows)}")
 
 
-def export_file(path: Path, agent: str) -> Path:
-    """Return the file an export goes to: of a folder one named by agent and day."""
-    if not path.is_dir():
-        return path
-    named = "".join(letter if letter.isalnum() or letter in "-_." else "_" for letter in agent)
-    return path / f"{named.lstrip('.') or 'agent'}-{datetime.now(UTC):%Y-%m-%d}.jsonl.gz"
+def export_file(path: str, agent: str) -> Path:
+    """Return the file an export goes to: of a folder, made if it ends in a slash, one named by agent and day."""
+    from nous_online.exports.pages import made
+
+    folder = Path(path)
+    if path.endswith(("/", os.sep)):
+        made(folder)
+    if not folder.is_dir():
+        return folder
+    return folder / f"{file_name(agent)}-{datetime.now(UTC):%Y-%m-%d}.jsonl.gz"
+
+
+def file_name(agent: str) -> str:
+    """Return a name for files of an agent, with part of its SHA-256 where other agents would share it."""
+    named = "".join(letter if letter.isalnum() or letter in "-_." else "_" for letter in agent).lstrip(".")
+    return named if named == agent else f"{named or 'agent'}-{sha256(agent.encode()).hexdigest()[:8]}"
 
 
 def counted(rows: Mapping[str, int]) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import os
+import zlib
 from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
@@ -21,8 +22,9 @@ from psycopg.sql import SQL, Composed, Identifier
 from nous_online.database import Database
 from nous_online.embedding import EmbeddingSpace
 from nous_online.erasing import copying
-from nous_online.errors import InvalidInput, NotFound
+from nous_online.errors import InvalidInput, NotFound, Refused
 from nous_online.exports.tables import DROPPED, FORMAT, TABLES, Table
+from nous_online.imports.records import parsed_object
 from nous_online.statements import statements
 
 BLOCKS = statements("nous_online.exports", "exporting.sql")
@@ -30,6 +32,7 @@ EXPORT_TIMEOUT_S = 4 * 3600.0
 FETCHED_AT_ONCE = 100  # rows; an episode may hold a megabyte
 TOLD_EVERY = 200  # rows
 PACKED = ".gz"
+MAX_HEADER_BYTES = 1024 * 1024
 
 OnRows = Callable[[int], None]
 
@@ -68,8 +71,9 @@ def export_agent(database: Database, agent_id: str, path: Path, *, on_rows: OnRo
     """Write everything of an agent to a file, packed where its name ends in `.gz`, and return what it holds.
 
     Raises `NotFound` for an agent nobody knows, and `InvalidInput` when the file can't be written; what was there
-    under that name then is there still.
+    under that name then is there still. Raises `Refused` when that is an export of another agent.
     """
+    check_replaceable(path, agent_id)
     rows: dict[str, int] = {}
     with copying(database.url), replaced(path) as file:
         writer = Writer(file)
@@ -84,6 +88,20 @@ def export_agent(database: Database, agent_id: str, path: Path, *, on_rows: OnRo
         checksum = writer.checksum()
         writer.write(json.dumps({"end": {"rows": rows, "sha256": checksum}}))
     return Exported(path, agent_id, rows, checksum, path.stat().st_size)
+
+
+def check_replaceable(path: Path, agent_id: str) -> None:
+    """Raise `Refused` when a file is an export of another agent, perhaps the only one there is."""
+    try:
+        with (gzip.open if path.name.endswith(PACKED) else open)(path, "rb") as file:
+            found = parsed_object(cast("BinaryIO", file).readline(MAX_HEADER_BYTES))
+    except (OSError, EOFError, zlib.error, InvalidInput):
+        return
+    if "nous_export" in found and found.get("agent") != agent_id:
+        message = (
+            f"{path} is an export of agent {found.get('agent')!r}, not of {agent_id!r}; move it, or name another file"
+        )
+        raise Refused(message)
 
 
 def header(agent_id: str, spaces: list[EmbeddingSpace]) -> dict[str, object]:
