@@ -6,12 +6,15 @@ import json
 import os
 from datetime import UTC, datetime
 from pathlib import Path
+from time import process_time
 
 import psycopg
+import pytest
 from import_files import facts_of, written
 
 from nous_online.heart import Heart
 from nous_online.imports.importing import import_history
+from nous_online.imports.markdown import Page, notes_of
 
 MAY = datetime(2026, 5, 4, tzinfo=UTC)
 PAGE = """\
@@ -123,6 +126,27 @@ def test_a_file_that_cannot_be_read_is_reported_and_the_others_are_kept(heart: H
 
     assert (report.stored, [note.file for note in report.bad]) == (1, ["gone.md"])
     assert "can't read" in report.bad[0].message
+
+
+def test_a_heading_keeps_the_mark_of_a_name_and_loses_those_that_close_it(
+    heart: Heart, owner: psycopg.Connection, tmp_path: Path
+):
+    import_history(heart, [written(tmp_path / "a.md", "# Boats ##", "- They float.", "# C#", "- It compiles.")])
+
+    assert facts_of(owner, "content, subject") == [("It compiles.", "C#"), ("They float.", "Boats")]
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["|-" * 1_000 + "x", "# " + "#" * 30_000 + "x\n- deep", "one two three four\n" * 100_000],
+    ids=["rule", "heading", "paragraph"],
+)
+def test_a_page_is_read_in_time_in_proportion_to_its_length(text: str):
+    began_at = process_time()
+    found = list(notes_of(text, Page({})))
+
+    assert len(found) == 1
+    assert process_time() - began_at < 3  # seconds; far more where a part of it is quadratic
 
 
 # --- mem0 ---

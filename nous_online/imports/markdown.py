@@ -16,12 +16,12 @@ from nous_online.imports.hiding import HIDDEN_FACTS, looks_secret
 from nous_online.imports.items import Item, Reading
 from nous_online.imports.lines import MAX_LINE_BYTES, opened
 from nous_online.imports.records import Record, in_utc, read_moment
+from nous_online.validation import MAX_NAMES
 
 DATES = ("updated", "updated_at", "modified", "last_modified", "date", "created", "created_at")
-HEADING = re.compile(r"(#{1,6})\s+(.*?)\s*#*\s*$")
+HEADING = re.compile(r"(#{1,6})\s+(.*)")
 BULLET = re.compile(r"(\s*)(?:[-*+]|\d{1,4}[.)])\s+(?:\[(?P<box>[ xX])\]\s+)?(?P<text>.*)")
 FENCE = re.compile(r"\s{0,12}(`{3,}|~{3,})")
-RULE = re.compile(r"\s{0,3}(?:[-*_]\s*){3,}$|\s*\|?[\s:|-]*-[\s:|-]*\|[\s:|-]*$")
 ENTRY = re.compile(r"([A-Za-z][\w -]{0,50}):\s*(.*)")
 WIKI_LINK = re.compile(r"!?\[\[([^\]|#]{0,200})(?:#[^\]|]{0,200})?(?:\|([^\]]{1,200}))?\]\]")
 LINK = re.compile(r"!?\[([^\]]{0,500})\]\([^)\s]{0,2000}(?:\s+\"[^\"]{0,200}\")?\)")
@@ -36,7 +36,7 @@ CODE = "blocks of code (a note about it is kept, the code is not)"
 
 @dataclass(frozen=True)
 class Note:
-    """A statement of a page: where it stands, its subject, and the headings and the item it stands under."""
+    """A statement of a page: where it stands, and the headings and the item it stands under."""
 
     line: int
     text: str
@@ -53,17 +53,21 @@ class Page:
     headings: list[tuple[int, str]] = field(default_factory=list[tuple[int, str]])
     items: list[tuple[int, str]] = field(default_factory=list[tuple[int, str]])
     open: Note | None = None
+    lines: list[str] = field(default_factory=list[str])
+    """Of the statement that is open."""
     code_blocks: int = 0
 
     def begin(self, line: int, text: str, *, under: str | None = None, tags: tuple[str, ...] = ()) -> None:
         """Begin a statement."""
-        self.open = Note(line, text, tuple(title for _, title in self.headings), under, tags)
+        self.open = Note(line, "", tuple(title for _, title in self.headings), under, tags)
+        self.lines = [text]
 
     def ended(self) -> Iterator[Note]:
         """Yield the statement that was begun, if there is one."""
-        if self.open and len(self.open.text) >= SHORTEST:
-            yield self.open
-        self.open = None
+        text = " ".join(filter(None, self.lines))
+        if self.open and len(text) >= SHORTEST:
+            yield replace(self.open, text=text)
+        self.open, self.lines = None, []
 
 
 def items_of_page(path: Path, reading: Reading) -> Iterator[Item]:
@@ -91,7 +95,7 @@ def note_items(note: Note, page: Page, path: Path, *, said_at: datetime, end: in
         yield Item(note.line, end, left_out={HIDDEN_FACTS: 1})
         return
     for part in parts(note.text, max_characters=MAX_STATEMENT_CHARACTERS):
-        tags = dict.fromkeys((*page.front.get("tags", ()), *note.tags, *TAG.findall(note.text)))
+        tags = dict.fromkeys((*page.front.get("tags", ())[: MAX_NAMES + 1], *note.tags, *TAG.findall(part)))
         fields: dict[str, Any] = {
             "content": part,
             "subject": subject_of(note, path)[:500],
@@ -129,23 +133,37 @@ def notes_of(text: str, page: Page) -> Iterator[Note]:
 
 def read_line(line: str, number: int, page: Page) -> Iterator[Note]:
     """Yield the statement a line ends, and take in what it begins or goes on with."""
-    if not line.strip() or RULE.match(line):
+    if is_rule(line):
         yield from page.ended()
     elif heading := HEADING.match(line):
         yield from page.ended()
         level = len(heading[1])
         page.headings = [each for each in page.headings if each[0] < level]
-        page.headings += [(level, cleaned(heading[2]))] if cleaned(heading[2]) else []
+        page.headings += [(level, title) for title in [title_of(heading[2])] if title]
         page.items = []
     elif bullet := BULLET.match(line):
         yield from page.ended()
         begin_item(bullet, number, page)
     elif page.open and not line.lstrip().startswith("|"):
-        page.open = replace(page.open, text=f"{page.open.text} {cleaned(line)}".strip())
+        page.lines.append(cleaned(line))
     else:
         yield from page.ended()
         page.items = page.items if line.startswith((" ", "\t")) else []
         page.begin(number, cleaned(line.replace("|", " ") if line.lstrip().startswith("|") else line))
+
+
+def is_rule(line: str) -> bool:
+    """Tell whether a line only divides: it is empty, three or more of one mark, or the rule below a table's head."""
+    marks = "".join(line.split())
+    kinds = set(marks)
+    is_break = len(kinds) == 1 and kinds <= set("-*_") and len(marks) >= 3  # noqa: PLR2004 — as Markdown has it
+    return not marks or is_break or set("|-") <= kinds <= set("|:-")
+
+
+def title_of(text: str) -> str:
+    """Return the words of a heading, without the marks that may close it: `Notes ##` is `Notes`, and `C#` stays."""
+    bare = text.rstrip().rstrip("#")
+    return cleaned(text if bare and not bare[-1].isspace() else bare)[:MAX_STATEMENT_CHARACTERS]
 
 
 def begin_item(bullet: re.Match[str], number: int, page: Page) -> None:
@@ -154,7 +172,7 @@ def begin_item(bullet: re.Match[str], number: int, page: Page) -> None:
     page.items = [each for each in page.items if each[0] < depth]
     tags = ({" ": "open"}.get(bullet["box"], "done"),) if bullet["box"] else ()
     page.begin(number, text, under=page.items[-1][1] if page.items else None, tags=tags)
-    page.items.append((depth, text))
+    page.items.append((depth, text[:MAX_STATEMENT_CHARACTERS]))
 
 
 def cleaned(text: str) -> str:
