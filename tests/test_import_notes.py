@@ -149,6 +149,22 @@ def test_a_page_is_read_in_time_in_proportion_to_its_length(text: str):
     assert process_time() - began_at < 3  # seconds; far more where a part of it is quadratic
 
 
+@pytest.mark.parametrize(
+    ("line", "content"),
+    [
+        ("- The entry `src/__init__.py` sets `__version__`.", "The entry `src/__init__.py` sets `__version__`."),
+        ("- Ask `[[ -f x ]]`, never [ours](x.md).", "Ask `[[ -f x ]]`, never ours."),
+        ("- Read src/__init__.py, then __main__.py.", "Read src/__init__.py, then __main__.py."),
+        ("- The name is in __name__ there.", "The name is in __name__ there."),
+        ("- Format src/*.py and tests/*.py.", "Format src/*.py and tests/*.py."),
+        ("- **Use `a*b*c` here**, *not* __that one__.", "Use `a*b*c` here, not that one."),
+        ("- Quote ``a `*b*` c`` [as `d`](x).", "Quote ``a `*b*` c`` as `d`."),
+    ],
+)
+def test_names_of_code_stay_as_they_are_written(line: str, content: str):
+    assert [note.text for note in notes_of(line, Page({}))] == [content]
+
+
 # --- mem0 ---
 
 MEMORIES = (

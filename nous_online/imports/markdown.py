@@ -27,7 +27,10 @@ WIKI_LINK = re.compile(r"!?\[\[([^\]|#]{0,200})(?:#[^\]|]{0,200})?(?:\|([^\]]{1,
 LINK = re.compile(r"!?\[([^\]]{0,500})\]\([^)\s]{0,2000}(?:\s+\"[^\"]{0,200}\")?\)")
 COMMENT = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
 TAG = re.compile(r"(?<![\w#/&])#([A-Za-z][\w/-]{0,60})")
-EMPHASIS = re.compile(r"(\*\*|__|\*)(?=\S)(.{1,500}?)(?<=\S)\1(?!\w)")
+EMPHASIS = re.compile(r"(?<![\w/*])(?!__[a-z][a-z\d_]{0,50}__)(\*\*|__|\*(?!\*))(?=\S)(.{1,500}?)(?<=\S)\1(?!\w|\.\w)")
+"""Not in `src/__init__.py`, `__name__` or `*.py`: these are names."""
+CODE_SPAN = re.compile(r"(?<!`)(`{1,3})(?!`).+?(?<!`)\1(?!`)")
+KEPT_SPAN = re.compile("\x00(\\d{1,9})\x00")
 DATED_NAME = re.compile(r"(?<!\d)(\d{4})-(\d\d)-(\d\d)(?!\d)")
 SHORTEST = 3
 """Characters; less is a mark and no statement."""
@@ -176,9 +179,17 @@ def begin_item(bullet: re.Match[str], number: int, page: Page) -> None:
 
 
 def cleaned(text: str) -> str:
-    """Return a line without its marks: links as their words, no emphasis, no quotation marks before it."""
-    plain = WIKI_LINK.sub(lambda found: found[2] or found[1], text.strip().lstrip(">").strip())
-    return EMPHASIS.sub(r"\2", LINK.sub(r"\1", plain)).strip()
+    """Return a line without its marks: links as their words, no emphasis, no quotation marks before it; code stays."""
+    spans: list[str] = []
+
+    def kept(found: re.Match[str]) -> str:
+        spans.append(found[0])
+        return f"\x00{len(spans) - 1}\x00"
+
+    plain = CODE_SPAN.sub(kept, text.replace("\x00", "").strip().lstrip(">").strip())
+    plain = WIKI_LINK.sub(lambda found: found[2] or found[1], plain)
+    plain = EMPHASIS.sub(r"\2", LINK.sub(r"\1", plain))
+    return KEPT_SPAN.sub(lambda found: spans[int(found[1])], plain).strip()
 
 
 def split_front(text: str) -> tuple[dict[str, list[str]], int]:
