@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
@@ -15,7 +15,7 @@ from nous_online.prediction.answer import Predicted
 from nous_online.prediction.atoms import atoms_of
 from nous_online.prediction.odds import Nearness, Ranking
 from nous_online.prediction.past import Asked, Past, Sighted, past_of
-from nous_online.recall import BLOCKS
+from nous_online.recall import BLOCKS, Recalled
 from nous_online.signals import Signals
 from nous_online.statements import statements
 
@@ -58,23 +58,18 @@ def see(connection: Connection, agent_id: str, signals: Signals, session_id: str
     connection.execute(PREDICTING["see"], row, prepare=True)
 
 
-def predicted_memories(  # noqa: PLR0913 (who asks, where, when and for whom)
-    connection: Connection,
-    agent_id: str,
-    signals: Signals,
-    *,
-    session_id: str | None,
-    at: datetime,
-    limit: int,
-    user_id: str | None = None,
-    project_id: str | None = None,
-) -> list[Predicted]:
+def predicted_memories(
+    connection: Connection, agent_id: str, signals: Signals, wanted: Wanted, near: Mapping[bytes, Nearness]
+) -> Sequence[Predicted]:
     """Return the memories in reach that are most likely to be used, best first, without those the session has cited.
 
-    Reads the latest sessions of each signal and the latest recalls, each by an index and up to a fixed number.
+    Only what was used before is among them, however near others are. Reads the latest sessions of each signal and the
+    latest recalls, each by an index and up to a fixed number.
     """
-    wanted = Wanted(session_id or "", at, limit, user_id, project_id)
-    return list(outlook(connection, agent_id, signals, wanted, {}).memories)
+    atoms = atoms_of(signals, at=wanted.at)
+    past = past_sessions(connection, agent_id, atoms, wanted)
+    near = {memory: near[memory] for memory in past.memories if memory in near}
+    return standing(connection, agent_id, Ranking(past, atoms, near), wanted).memories
 
 
 def outlook(
@@ -85,7 +80,21 @@ def outlook(
     Here memories go by the bytes of their ids: thousands are counted, and few returned.
     """
     atoms = atoms_of(signals, at=wanted.at)
-    ranking = Ranking(past_sessions(connection, agent_id, atoms, wanted), atoms, near)
+    past = past_sessions(connection, agent_id, atoms, wanted)
+    return standing(connection, agent_id, Ranking(past, atoms, near), wanted)
+
+
+def nearness_of(answers: Iterable[Recalled]) -> dict[bytes, Nearness]:
+    """Return how near memories are to the nearest of the texts they were recalled for."""
+    near: dict[bytes, Nearness] = {}
+    for each in answers:
+        other = near.get(each.id.bytes, Nearness())
+        near[each.id.bytes] = Nearness(max(each.memory.lexical, other.words), max(each.memory.dense, other.meaning))
+    return near
+
+
+def standing(connection: Connection, agent_id: str, ranking: Ranking[bytes], wanted: Wanted) -> Outlook:
+    """Return the likeliest that still stand and are in reach; what is not is expected no more."""
     kept: dict[UUID, Predicted] = {}
     out_of_reach = 0.0
     for places in pages(ranking.places(), SPARE + wanted.limit):

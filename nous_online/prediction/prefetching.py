@@ -14,10 +14,10 @@ from nous_online.errors import NousError
 from nous_online.prediction.answer import Prediction
 from nous_online.prediction.atoms import ERRORS
 from nous_online.prediction.odds import Nearness, expected_share
-from nous_online.prediction.predicting import Outlook, Wanted, outlook, see
+from nous_online.prediction.predicting import Outlook, Wanted, nearness_of, outlook, see
 from nous_online.prediction.warm import keep_warm
 from nous_online.ranking import RecallPolicy
-from nous_online.recall import Cue, recall
+from nous_online.recall import Cue, Recalled, recall
 from nous_online.signals import Signals, file_words
 
 logger = logging.getLogger(__name__)
@@ -64,7 +64,7 @@ def nearest(
     connection: Connection, agent: Agent, wanted: Wanted, texts: Sequence[str], vectors: Vectors
 ) -> dict[bytes, Nearness]:
     """Return the memories nearest to any of the texts, and how near they are to the nearest of these."""
-    near: dict[bytes, Nearness] = {}
+    found: list[Recalled] = []
     for text, vector in zip(texts, vectors, strict=True):
         cue = Cue(
             query=text,
@@ -73,11 +73,8 @@ def nearest(
             user_id=wanted.user_id,
             project_id=wanted.project_id,
         )
-        found = recall(connection, agent.id, cue, space=agent.embedder.space, policy=RecallPolicy())
-        for each in found.answers:
-            other = near.get(each.id.bytes, Nearness())
-            near[each.id.bytes] = Nearness(max(each.memory.lexical, other.words), max(each.memory.dense, other.meaning))
-    return near
+        found += recall(connection, agent.id, cue, space=agent.embedder.space, policy=RecallPolicy()).answers
+    return nearness_of(found)
 
 
 def confidence_of(found: Outlook) -> float:
