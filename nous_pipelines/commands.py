@@ -85,7 +85,7 @@ def night(  # noqa: PLR0913 (one parameter for each option)
             with progress(each, is_single=len(wanted) == 1) as tell:
                 outcomes.append(run_night(each, options, instance=instance, tell=tell))
             if not as_json:
-                show_outcome(outcomes[-1], is_dry_run=dry_run)
+                show_outcome(outcomes[-1])
             if not outcomes[-1].is_success:
                 break
     if as_json:
@@ -273,7 +273,7 @@ def progress(night: date, *, is_single: bool) -> Generator[Callable[[str], None]
         yield tell
 
 
-def show_outcome(outcome: NightOutcome, *, is_dry_run: bool) -> None:
+def show_outcome(outcome: NightOutcome) -> None:
     """Print what a run came to, in a few lines."""
     for failure in outcome.failures:
         show_error(failure)
@@ -281,8 +281,7 @@ def show_outcome(outcome: NightOutcome, *, is_dry_run: bool) -> None:
         return
     counts = outcome.report.counts
     mark = "[green]✓[/green]" if outcome.is_success else "[red]✗[/red]"
-    would = "this would be done: " if is_dry_run or not outcome.is_success else ""
-    show(f"{mark} night {outcome.night}: {would}{outcome.report.summary}")
+    show(f"{mark} night {outcome.night}: {outcome.report.summary}")
     for stop in outcome.report.stopped:
         show_note(f"  what to do about {stop.check}: {stop.advice}")
     if outcome.asking:
@@ -293,7 +292,7 @@ def show_outcome(outcome: NightOutcome, *, is_dry_run: bool) -> None:
         show(f"  [yellow]{counts['stale']} went stale, {counts['refused']} were refused[/yellow]; they changed nothing")
     show_note(
         f"  why: nous report --night {outcome.night}"
-        + ("" if is_dry_run or not outcome.report.undo else f"   back: {'; '.join(outcome.report.undo)}")
+        + (f"   back: {'; '.join(outcome.report.undo)}" if outcome.report.undo else "")
     )
 
 

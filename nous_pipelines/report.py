@@ -231,17 +231,30 @@ class NightReport:
         return sum(cost.usd for cost in self.costs)
 
     @property
+    def is_merely_planned(self) -> bool:
+        """Whether what is told of would be done, and nothing of it is: a dry run, or a night its checks stopped."""
+        return any(self.number(kind, "proposed") for kind in PRECEDENCE) and not any(
+            self.number(kind, state) for kind in PRECEDENCE for state in ("applied", *NOT_IN_FORCE)
+        )
+
+    @property
     def undo(self) -> tuple[str, ...]:
         """The commands that take the whole night back, as far as this report goes."""
-        return self.commands("undo")
+        return self.undoing()
 
     def undo_kind(self, kind: str) -> tuple[str, ...]:
         """Return the commands that take back everything of one kind."""
-        return self.commands("undo", f" --kind {kind}")
+        return self.undoing(f" --kind {kind}")
+
+    def undoing(self, options: str = "") -> tuple[str, ...]:
+        """Return commands that undo; none where nothing was done."""
+        return () if self.is_merely_planned else self.commands("undo", options)
 
     @property
     def undo_told(self) -> str:
         """How to take back what this report tells of, where no short command would stay within it."""
+        if self.is_merely_planned:
+            return "Nothing of this night was applied, so there is nothing to take back."
         return (
             f"No command takes back {len(self.agent_ids)} agents and nobody else: take back one at a time with "
             f"nous undo --night {self.night} --agent NAME, or one entry with nous undo --proposal ID."
@@ -295,7 +308,8 @@ class NightReport:
         counts = self.counts
         pairs = "pair of look-alikes" if counts["kept_apart"] == 1 else "pairs of look-alikes"
         apart = f"; {counts['kept_apart']} {pairs} kept apart" if counts["kept_apart"] else ""
-        return f"{', '.join(done)}{apart}; {counts['active_before']} → {counts['active_after']} active facts"
+        would = "this would be done: " if self.is_merely_planned else ""
+        return f"{would}{', '.join(done)}{apart}; {counts['active_before']} → {counts['active_after']} active facts"
 
 
 def figures_of(outlines: Sequence[Outline]) -> dict[str, dict[str, dict[str, int]]]:

@@ -42,6 +42,7 @@ def night(heart, night_database, tmp_path):
 def test_commands_of_a_report_reach_its_agents_and_nobody_else(night):
     night.merge(NINE, AGAIN)
     night.plan()
+    night.decide()
 
     report = night.report(agent_ids=("aria", "ben; rm x"))
 
@@ -56,9 +57,24 @@ def test_commands_of_a_report_reach_its_agents_and_nobody_else(night):
     assert page_of(report).count(f"undo --night {NIGHT} --agent") == len(report.undo)
 
 
+def test_a_night_that_was_only_planned_says_what_would_be_done_and_names_nothing_to_undo(night):
+    night.merge(NINE, AGAIN)
+    night.plan()
+
+    report = night.report()
+
+    assert (report.undo, report.undo_kind("merge")) == ((), ())
+    assert report.summary.startswith("this would be done: 1 memory merged into 1")
+    for told in (markdown_of(report), page_of(report)):
+        assert "this would be done: 1 memory merged" in told
+        assert "Nothing of this night was applied" in told
+        assert "nous undo" not in told
+
+
 def test_a_report_of_many_agents_names_no_command_that_would_reach_others(night):
     night.merge(NINE, AGAIN)
     night.plan()
+    night.decide()
 
     report = night.report(agent_ids=("aria", *(f"agent {number}" for number in range(NAMED_AGENTS))))
 
