@@ -202,10 +202,11 @@ def test_too_many_calls_at_once_are_told_to_come_back(database_url: str, embedde
     nobody = Access(requires_keys=False, policy=ApiPolicy(most_in_flight=0))
 
     with client_of(app_over(database_url, embedder, access=nobody)) as client:
-        answer = client.get("/health")
+        answer, health, ready = (client.get(path) for path in ("/censors", "/health", "/ready"))
 
     assert told(answer) == (503, "busy")
     assert answer.headers["retry-after"] == "1"
+    assert (health.status_code, ready.status_code) == (200, 200)
 
 
 def test_readiness_tells_what_is_wrong(client: TestClient, embedder: WordEmbedder) -> None:

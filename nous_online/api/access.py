@@ -88,13 +88,20 @@ class Door:
         self._lock = threading.Lock()
 
     async def let_in(self, request: Request, *, ends_at: float) -> Caller:
-        """Return who calls; raise `Failure` 401 for a key that is missing, wrong, expired or revoked, and 429."""
+        """Return who calls, counted once a call.
+
+        Raises `Failure` 401 for a key that is missing, wrong, expired or revoked, and 429 for one call too many.
+        """
+        known: Caller | None = request.state.caller
+        if known is not None:
+            return known
         if not self.requires_keys:
             caller = Caller(ADMINISTRATOR, address_of(request))
         else:
             text = bearer_of(request)
             caller = self._remembered(text) or await run_in_threadpool(self._looked_up, request, text, ends_at)
         self._calls.count(caller.counted_as)
+        request.state.caller = caller
         return caller
 
     def _remembered(self, text: str) -> Caller | None:

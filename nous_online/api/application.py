@@ -61,7 +61,7 @@ def application(
         await run_in_threadpool(hearts.close)
 
     app = FastAPI(title=contract.TITLE, version=contract.version(), lifespan=lifespan, redoc_url=None)
-    app.state.door = Door(hearts, requires_keys=access.requires_keys, policy=access.policy)
+    door = app.state.door = Door(hearts, requires_keys=access.requires_keys, policy=access.policy)
     app.state.metrics = Metrics(open_hearts=lambda: len(hearts))
     app.state.readiness = Readiness(hearts, policy=access.policy)
     app.state.consolidator = consolidator or installed_consolidator()
@@ -71,6 +71,6 @@ def application(
     app.add_exception_handler(problems.Failure, problems.on_failure)
     app.add_exception_handler(RequestValidationError, problems.on_invalid)
     app.add_exception_handler(HTTPException, problems.on_http_error)
-    app.add_middleware(Gate, hosts=access.hosts, policy=access.policy, metrics=app.state.metrics)
+    app.add_middleware(Gate, hosts=access.hosts, door=door, metrics=app.state.metrics)
     contract.describe(app, requires_keys=access.requires_keys)
     return app

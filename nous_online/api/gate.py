@@ -1,4 +1,8 @@
-"""What every request passes first: its id, the host it names, its size and form, and how many are under way."""
+"""What every request passes first: its id, the host it names, its size and form, and how many are under way.
+
+Whoever sends a body is looked at before it is read, and counts as under way after it has arrived: so nobody without a
+key, and nobody slow, holds a place that others need. Whether the process lives can be asked whatever goes on.
+"""
 
 from __future__ import annotations
 
@@ -7,40 +11,40 @@ import logging
 import re
 import time
 import uuid
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
+from fastapi import Request
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from nous_online.api import problems
+from nous_online.api.access import Door
 from nous_online.api.metrics import Metrics
-from nous_online.api.problems import Kind, answer
-from nous_online.policy import ApiPolicy
+from nous_online.api.problems import Failure, answer, kind_of, readable
+from nous_online.api.turns import Turns
+from nous_online.errors import NousError
 
 logger = logging.getLogger(__name__)
 REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}", re.ASCII)
 METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE"})
 WITH_BODY = frozenset({"POST", "PUT", "PATCH"})
+ALWAYS_ANSWERED = frozenset({"/health", "/ready"})
+"""Without a place, and without a body: a supervisor that hears nothing would end the process."""
 FIXED_HEADERS = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
-
-
-class Refusal(Exception):
-    """A request that comes no further."""
-
-    def __init__(self, kind: Kind, detail: str) -> None:
-        super().__init__(detail)
-        self.kind = kind
 
 
 class Gate:
     """The outermost layer: lets through what can be answered, whole, and turns everything else into a problem."""
 
-    def __init__(self, app: ASGIApp, *, hosts: frozenset[str] | None, policy: ApiPolicy, metrics: Metrics) -> None:
+    def __init__(self, app: ASGIApp, *, hosts: frozenset[str] | None, door: Door, metrics: Metrics) -> None:
         self._app = app
         self._hosts = hosts
-        self._policy = policy
+        self._door = door
+        self._policy = door.policy
+        self._bodies = Turns(self._policy.most_bodies, most=self._policy.most_in_flight)
         self._metrics = metrics
         self._in_flight = 0
 
@@ -51,45 +55,68 @@ class Gate:
             return
         state: dict[str, Any] = scope.setdefault("state", {})
         request_id = id_of(Headers(scope=scope))
-        state.update(request_id=request_id, arrived_at=time.monotonic(), problem=None)
+        state.update(request_id=request_id, arrived_at=time.monotonic(), problem=None, caller=None)
         sent = Sent(send, request_id)
-        self._in_flight += 1
-        self._metrics.in_flight.set(self._in_flight)
         try:
             await self._answered(scope, receive, sent, state)
         finally:
-            self._in_flight -= 1
-            self._metrics.in_flight.set(self._in_flight)
             self._counted(scope, sent, state)
 
     async def _answered(self, scope: Scope, receive: Receive, sent: Sent, state: Mapping[str, Any]) -> None:
         try:
             self._check(scope)
-            body = await read_body(receive, most=self._policy.most_body_bytes, seconds=self._policy.longest_deadline_s)
+            if scope["path"] in ALWAYS_ANSWERED:
+                await self._app(scope, receive, sent)
+                return
+            body = await self._body_of(Request(scope), receive)
             if body is None:
                 return
             check_form(Headers(scope=scope), scope["method"], body)
-            await self._app(scope, replayed(body, receive), sent)
-        except Refusal as refusal:
-            await self._told(refusal.kind, str(refusal), scope, receive, sent)
+            with self._under_way():
+                await self._app(scope, replayed(body, receive), sent)
+        except Failure as failure:
+            await self._told(failure, scope, receive, sent)
+        except NousError as error:
+            await self._told(Failure(kind_of(error), readable(str(error))), scope, receive, sent)
         except Exception:  # the entry point of every call: none may end without an answer
             logger.exception("request %s failed", state["request_id"])
             detail = f"request {state['request_id']} failed; the log of the server says why"
             if not sent.status:
-                await self._told(problems.UNEXPECTED, detail, scope, receive, sent)
+                await self._told(Failure(problems.UNEXPECTED, detail), scope, receive, sent)
 
-    async def _told(self, kind: Kind, detail: str, scope: Scope, receive: Receive, sent: Sent) -> None:
-        scope["state"]["problem"] = kind.name
-        response: Response = answer(kind, detail, request_id=scope["state"]["request_id"])
+    async def _told(self, failure: Failure, scope: Scope, receive: Receive, sent: Sent) -> None:
+        state = scope["state"]
+        state["problem"] = failure.kind.name
+        response: Response = answer(failure.kind, str(failure), request_id=state["request_id"], headers=failure.headers)
         await response(scope, receive, sent)
 
+    async def _body_of(self, request: Request, receive: Receive) -> bytes | None:
+        """Return the body of a request, None when the caller went away; one that is announced needs a good key."""
+        policy = self._policy
+        if not is_announced(request.headers):
+            return await read_body(receive, most=policy.most_body_bytes, seconds=policy.longest_body_s)
+        caller = await self._door.let_in(request, ends_at=request.state.arrived_at + policy.longest_deadline_s)
+        async with self._bodies.turn(caller.counted_as, seconds=policy.longest_body_s):
+            return await read_body(receive, most=policy.most_body_bytes, seconds=policy.longest_body_s)
+
+    @contextmanager
+    def _under_way(self) -> Generator[None]:
+        """Count a call as under way; raise `Failure` for one too many."""
+        if self._in_flight >= self._policy.most_in_flight:
+            raise Failure(problems.BUSY, f"{self._policy.most_in_flight} calls are under way already; try again")
+        self._in_flight += 1
+        self._metrics.in_flight.set(self._in_flight)
+        try:
+            yield
+        finally:
+            self._in_flight -= 1
+            self._metrics.in_flight.set(self._in_flight)
+
     def _check(self, scope: Scope) -> None:
-        """Raise `Refusal` for another host's request, for one too many, and for one that says it is too large."""
+        """Raise `Failure` for another host's request, and for one that says it is too large."""
         headers = Headers(scope=scope)
         if self._hosts is not None and host_of(headers.get("host", "")) not in self._hosts:
-            raise Refusal(problems.MISDIRECTED, "the Host header names another server; call this one by its own name")
-        if self._in_flight > self._policy.most_in_flight:
-            raise Refusal(problems.BUSY, f"{self._policy.most_in_flight} calls are under way already; try again")
+            raise Failure(problems.MISDIRECTED, "the Host header names another server; call this one by its own name")
         length = headers.get("content-length", "0")
         if length.isdecimal() and int(length[:20]) > self._policy.most_body_bytes:
             raise too_large(self._policy.most_body_bytes)
@@ -135,8 +162,13 @@ def host_of(value: str) -> str:
     return (name if colon and port.isdecimal() else value).lower()
 
 
+def is_announced(headers: Headers) -> bool:
+    """Tell whether a body follows (RFC 9112, section 6)."""
+    return "transfer-encoding" in headers or headers.get("content-length", "0") != "0"
+
+
 async def read_body(receive: Receive, *, most: int, seconds: float) -> bytes | None:
-    """Return a whole body, None when the caller went away; raise `Refusal` for one too large or too slow."""
+    """Return a whole body, None when the caller went away; raise `Failure` for one too large or too slow."""
     parts: list[bytes] = []
     size = 0
     try:
@@ -152,23 +184,23 @@ async def read_body(receive: Receive, *, most: int, seconds: float) -> bytes | N
                 if not message.get("more_body", False):
                     return b"".join(parts)
     except TimeoutError as error:
-        raise Refusal(problems.SLOW_REQUEST, f"the body did not arrive within {seconds:g} s; send it again") from error
+        raise Failure(problems.SLOW_REQUEST, f"the body did not arrive within {seconds:g} s; send it again") from error
 
 
 def check_form(headers: Headers, method: str, body: bytes) -> None:
-    """Raise `Refusal` for a body that is not said to be JSON, in no encoding but its own."""
+    """Raise `Failure` for a body that is not said to be JSON, in no encoding but its own."""
     if method not in WITH_BODY or not body:
         return
     media_type = headers.get("content-type", "").partition(";")[0].strip().lower()
     if media_type != "application/json":
-        raise Refusal(problems.NOT_JSON, "the body is not said to be JSON; send it with Content-Type: application/json")
+        raise Failure(problems.NOT_JSON, "the body is not said to be JSON; send it with Content-Type: application/json")
     if headers.get("content-encoding", "identity").strip().lower() != "identity":
-        raise Refusal(problems.NOT_JSON, "the body is compressed; send it as it is, without Content-Encoding")
+        raise Failure(problems.NOT_JSON, "the body is compressed; send it as it is, without Content-Encoding")
 
 
-def too_large(most: int) -> Refusal:
+def too_large(most: int) -> Failure:
     """Return how a request is refused that is too large."""
-    return Refusal(problems.TOO_LARGE, f"the body has more than {most:,} bytes; send less at once")
+    return Failure(problems.TOO_LARGE, f"the body has more than {most:,} bytes; send less at once")
 
 
 def replayed(body: bytes, receive: Receive) -> Receive:
