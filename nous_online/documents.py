@@ -1,13 +1,13 @@
 """Named texts, kept as facts: a new text supersedes the one before, a removed one is archived, and nothing is lost.
 
-Who asks for a document by its name must find that very text. So documents live in a project of their own, where
-learning compares them with nothing else, and are pinned, so that nights leave them alone.
+Who asks for a document by its name must find that very text. So documents live in a project and a category of their
+own, learning and nights compare nothing with them, and they are pinned, so that no night archives them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from psycopg import Connection
@@ -18,7 +18,7 @@ from nous_online import facts, store
 from nous_online.agent import Agent
 from nous_online.changes import Cause, change_memory, version_of
 from nous_online.deadline import Deadline
-from nous_online.domain import Fact, NewFact
+from nous_online.domain import DOCUMENT, Fact, NewFact
 from nous_online.errors import Stale
 from nous_online.kinds import FACT
 from nous_online.statements import statements
@@ -27,7 +27,6 @@ from nous_online.verbs import Verbs, across_moves
 
 BLOCKS = statements("nous_online", "documents.sql")
 COLUMNS = SQL(", ").join(map(Identifier, FACT.columns))
-CATEGORY = "document"
 EMPTY = "empty"
 """The tag of a document without text: a fact says something, so its content is then its name."""
 ROUNDS = 8
@@ -139,11 +138,10 @@ def new_version(edit: Edit, place: str, *, now: datetime) -> NewFact:
     text = edit.text or ""
     is_empty = not text.strip()
     is_renamed = edit.read is not None and edit.read.name != edit.name
-    return facts.new_fact(
+    new = facts.new_fact(
         edit.name if is_empty else text,
         {
             "subject": edit.name,
-            "category": CATEGORY,
             "tags": [*edit.tags, EMPTY] if is_empty else [*edit.tags],
             "source": f"{place}, {edit.read.name} before" if edit.read and is_renamed else place,
             "is_pinned": True,
@@ -153,6 +151,7 @@ def new_version(edit: Edit, place: str, *, now: datetime) -> NewFact:
         },
         now=now,
     )
+    return replace(new, category=DOCUMENT)
 
 
 def check_names(edits: Sequence[Edit], held: Mapping[str, Document]) -> None:

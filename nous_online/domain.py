@@ -10,6 +10,8 @@ from uuid import UUID
 LearnAction = Literal["stored", "confirmed", "superseded"]
 SOURCE_KINDS = ("user", "agent", "tool", "episode", "import")
 SCOPES = ("private", "project", "system")
+DOCUMENT = "document"
+"""The category of a named text: it is found by its name, so learning and nights compare nothing with it."""
 
 
 class FactDetails(TypedDict, total=False):

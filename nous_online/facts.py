@@ -16,7 +16,7 @@ from nous_online.agent import Agent
 from nous_online.changes import Cause, change_memory, get_memory, locked_memories, locked_memory, version_of
 from nous_online.contradictions import open_between
 from nous_online.deadline import Deadline
-from nous_online.domain import SOURCE_KINDS, Fact, FactDetails, LearnAction, Learned, Neighbour, NewFact
+from nous_online.domain import DOCUMENT, SOURCE_KINDS, Fact, FactDetails, LearnAction, Learned, Neighbour, NewFact
 from nous_online.errors import Conflict, InvalidInput, NotFound, Stale
 from nous_online.kinds import FACT
 from nous_online.learning import Decision, decide, pair_of, questions, slot_of
@@ -83,7 +83,7 @@ def new_fact(content: object, details: FactDetails, *, now: datetime) -> NewFact
         content=text,
         subject=subject,
         slot=slot_of(text, subject),
-        category=checked_optional("category", details.get("category"), max_characters=100),
+        category=checked_category(details.get("category")),
         tags=checked_names("tags", details.get("tags")) or [],
         context=checked_text("context", context, max_bytes=MAX_CONTEXT_BYTES) if context else None,
         confidence=checked_share("confidence", details.get("confidence", 1.0)),
@@ -103,6 +103,13 @@ def new_fact(content: object, details: FactDetails, *, now: datetime) -> NewFact
         source_decision_id=checked_reference("source_decision_id", details.get("source_decision_id")),
         idempotency_key=checked_optional("idempotency_key", details.get("idempotency_key"), max_characters=200),
     )
+
+
+def checked_category(category: object) -> str | None:
+    """Return the category of a statement, or None; raise `InvalidInput` for that of documents."""
+    if category == DOCUMENT:
+        raise InvalidInput(f"category {category!r} is kept for the files and values of adapters; use another word")
+    return checked_optional("category", category, max_characters=100)
 
 
 def checked_reference(name: str, value: object) -> UUID | None:

@@ -20,6 +20,7 @@ insert into heart.requests (agent_id, idempotency_key, verb, content_hash, memor
 values (%(agent_id)s, %(idempotency_key)s, %(verb)s, %(content_hash)s, %(memory_id)s, %(action)s)
 
 -- name: nearest_facts
+-- Documents aside: they are asked for by their names, and give way to no statement.
 -- The nearest by vector, and by key whatever fills the same slot: another value may lie far from the one it replaces.
 -- A small tenant is compared with all of its facts: the vector index holds everybody's, and loses some of many equal
 -- ones; the addition keeps it away. The casts are what the index is built on: half precision, in the width of the space.
@@ -29,21 +30,21 @@ with size as materialized (
 ), near as materialized (
     (select id, embedding <=> %(embedding)s as distance
      from heart.facts
-     where agent_id = %(agent_id)s and state = 'active' and embedding_space_id = {space_id} and scope = %(scope)s and {of_user} and {of_project}
+     where agent_id = %(agent_id)s and state = 'active' and embedding_space_id = {space_id} and scope = %(scope)s and {of_user} and {of_project} and category is distinct from 'document'
        and (select is_small from size)
      order by (embedding <=> %(embedding)s) + 0
      limit %(limit)s)
     union all
     (select id, embedding <=> %(embedding)s as distance
      from heart.facts
-     where agent_id = %(agent_id)s and state = 'active' and embedding_space_id = {space_id} and scope = %(scope)s and {of_user} and {of_project}
+     where agent_id = %(agent_id)s and state = 'active' and embedding_space_id = {space_id} and scope = %(scope)s and {of_user} and {of_project} and category is distinct from 'document'
        and not (select is_small from size)
      order by embedding::halfvec({dimensions}) <=> %(embedding)s::halfvec({dimensions})
      limit %(limit)s)
 ), same_slot as materialized (
     select id, embedding <=> %(embedding)s as distance
     from heart.facts
-    where agent_id = %(agent_id)s and state = 'active' and slot = %(slot)s and embedding_space_id = {space_id} and scope = %(scope)s and {of_user} and {of_project}
+    where agent_id = %(agent_id)s and state = 'active' and slot = %(slot)s and embedding_space_id = {space_id} and scope = %(scope)s and {of_user} and {of_project} and category is distinct from 'document'
     order by learned_at desc, id
     limit %(limit)s
 ), candidate as (

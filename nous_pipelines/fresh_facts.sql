@@ -21,6 +21,7 @@ select {columns}, f.embedding, s.id as space_id, s.model, s.weights_sha256, s.di
 from heart.facts f
 join heart.embedding_spaces s on s.id = f.embedding_space_id
 where f.agent_id = %(agent_id)s and f.id = any(%(ids)s) and f.state = 'active' and f.embedding is not null
+  and f.category is distinct from 'document'
 order by f.id
 
 -- name: taken_back

@@ -21,8 +21,9 @@ from scripted_model import model, say, use
 from nous_online.adapters.memory_files import PLACE, size_of
 from nous_online.adapters.memory_tool import async_memory_tool, memory_tool
 from nous_online.database import Database
+from nous_online.errors import InvalidInput
 from nous_online.heart import Heart
-from nous_online.pairs.judging import OfflineJudge
+from nous_online.pairs.judging import OfflineJudge, Verdict
 
 DIRECTORY_SIZE = re.compile(r"^[\d.]+[BKMG]\t(/\S*/|/memories|/memories/team)$", re.MULTILINE)
 NOTES = "/memories/notes.md"
@@ -145,8 +146,29 @@ def test_files_are_recalled_by_their_project_and_left_alone_by_learning(heart):
     assert {each.memory.subject for each in named} == {None, NOTES}
 
 
+def test_what_is_learned_beside_files_replaces_and_repeats_none(heart, judge):
+    tool, files = memory_tool(heart), {NOTES: "The staging database is Postgres 17.", "/memories/b": "Ada likes tea."}
+    newer = "The staging database is Postgres 18."
+    judge.verdicts |= {(files[NOTES], newer): Verdict.UPDATES}
+    for path, text in files.items():
+        tool.call({"command": "create", "path": path, "file_text": text})
+
+    learned = [heart.learn(text, project_id=PLACE).action for text in (newer, files["/memories/b"])]
+
+    assert learned == ["stored", "stored"]
+    for path, text in files.items():
+        assert tried(tool, "view", path=path).endswith(f"\t{text}")
+
+
+def test_nobody_learns_a_fact_in_the_category_of_documents(heart):
+    for learn in (heart.learn, lambda text, **details: heart.learn_deferred([(text, details)])):
+        with pytest.raises(InvalidInput, match="category 'document' is kept for the files and values of adapters"):
+            learn("not json", category="document", project_id="langgraph")
+
+
 def test_a_night_merges_what_was_said_twice_but_no_files(heart, database_url, tmp_path):
     tool = memory_tool(heart)
+    heart.learn("Ada likes tea at nine", project_id=PLACE)
     for path in (NOTES, "/memories/copy.md"):
         tool.call({"command": "create", "path": path, "file_text": "Ada likes tea at nine"})
     remember(heart, "Ben likes coffee at ten", "Ben likes coffee at ten")

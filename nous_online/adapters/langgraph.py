@@ -28,6 +28,7 @@ from langgraph.store.base import (
 )
 
 from nous_online.documents import Document, Documents, Edit
+from nous_online.domain import DOCUMENT
 from nous_online.errors import InvalidInput
 from nous_online.heart import Heart
 from nous_online.policy import MAX_RECALL_LIMIT
@@ -107,7 +108,7 @@ class NousStore(BaseStore):
     def _scores(self, query: str) -> dict[str, float]:
         """Return how well documents answer a query, by name: of all memories in reach, the best 200."""
         found = self._heart.recall(query, types=["fact"], limit=MAX_RECALL_LIMIT, project_id=PLACE)
-        return {each.memory.subject or "": each.score for each in found if each.memory.category == "document"}
+        return {each.memory.subject or "": each.score for each in found if each.memory.category == DOCUMENT}
 
 
 def written(value: Mapping[str, Any]) -> str:

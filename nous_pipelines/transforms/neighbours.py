@@ -10,6 +10,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from nous_online.domain import DOCUMENT
 from nous_online.pairs.subjects import subject_words
 from nous_pipelines.policy import NightPolicy
 from nous_pipelines.transforms.compared import NOTHING, SITES, Compared, compared, ranks_of
@@ -26,8 +27,8 @@ WORDING = ["text", "subject", *INTERVAL]
 COPIES = ["agent_id", *WORDING, *PLACE]
 """Facts that agree in all of these are copies of each other."""
 READ = (
-    *("id", "agent_id", "state", "content", "subject", "slot", "learned_at", "last_confirmed_at", *INTERVAL),
-    *(*PLACE, "superseded_by", "is_rewound", "embedding"),
+    *("id", "agent_id", "state", "category", "content", "subject", "slot", "learned_at", "last_confirmed_at"),
+    *(*INTERVAL, *PLACE, "superseded_by", "is_rewound", "embedding"),
 )
 """The columns of a fact that tell what it is to be compared with."""
 MOST_CANDIDATES = 60
@@ -113,14 +114,15 @@ def copies_among(found: pl.DataFrame) -> pl.DataFrame:
 
 
 def comparable(facts: pl.DataFrame, undone: pl.DataFrame) -> pl.DataFrame:
-    """Return the facts a night may compare: active, with a vector, and with no history after the night.
+    """Return the facts a night may compare: active, no document, with a vector, and with no history after the night.
 
     Adds `row`, its place among the facts, `text`, which copies share, and `said_at`, when what they say was said last.
     Of copies that a person took apart (`undone`: agent_id, kind, targets) all but one have a text of their own and are
     `is_silent`: the one speaks for them. Sorted so that places lie together, by id within them.
     """
-    is_active = facts.select((pl.col("state") == "active") & pl.col("embedding").is_not_null() & ~pl.col("is_rewound"))
-    found = facts.drop("embedding").with_row_index("row").filter(is_active.to_series())
+    is_active = (pl.col("state") == "active") & pl.col("category").ne_missing(DOCUMENT)
+    is_comparable = facts.select(is_active & pl.col("embedding").is_not_null() & ~pl.col("is_rewound"))
+    found = facts.drop("embedding", "category").with_row_index("row").filter(is_comparable.to_series())
     silent = taken_apart(found, undone).with_columns(is_silent=pl.lit(value=True))
     return (
         found.join(silent, on=["agent_id", "id"], how="left")
