@@ -265,6 +265,8 @@ class WorkflowPolicy:
     """A longer run is several workflows."""
     most_steps_read: int = 200
     """Of one session, the first."""
+    most_steps_at_once: int = 20_000
+    """Of all sessions together, those of the latest; a second of work."""
     most_episodes: int = 500
     """Closed episodes that are looked at, the latest."""
     more_often: int = 2

@@ -13,8 +13,9 @@ from psycopg import Connection
 from nous_online import procedures, store
 from nous_online.agent import Agent
 from nous_online.changes import Cause, change_memory, get_memory, locked_memory, version_of
-from nous_online.deadline import Deadline
+from nous_online.deadline import Deadline, within
 from nous_online.domain import Procedure
+from nous_online.errors import Refused
 from nous_online.kinds import PROCEDURE
 from nous_online.policy import WorkflowPolicy
 from nous_online.procedure_details import ProcedureDetails, new_procedure, step_name
@@ -54,21 +55,28 @@ def learn_workflows(agent: Agent, whose: Whose, deadline: Deadline, *, is_record
         sequences, trust = recorded(connection, agent.id, whose)
         known = known_workflows(connection, agent.id, whose)
     learned: list[LearnedWorkflow] = []
-    for found in workflows_in(sequences, POLICY):
-        procedure_id = known.get(tuple(map(key_of_step, found.steps)))
+    for found in within(deadline.remaining(), lambda: workflows_in(sequences, POLICY), name="search for workflows"):
+        procedure_id = known.get(keys_of(found))
+        action: Action = "known" if procedure_id else "found"
         if not is_recorded:
-            learned.append(LearnedWorkflow("known" if procedure_id else "found", found, None))
+            learned.append(LearnedWorkflow(action, found, None))
             continue
-        kept = procedure_id or stored(agent, found, whose, min(trust[each] for each in found.sessions), deadline)
+        if procedure_id is None:
+            trusted = min(trust[each] for each in found.sessions)
+            action, procedure_id = stored(agent, found, whose, trusted, deadline)
         with agent.transaction(deadline) as connection:
-            procedure = counted(connection, agent.id, kept, found)
-        learned.append(LearnedWorkflow("known" if procedure_id else "stored", found, procedure))
+            learned.append(LearnedWorkflow(action, found, counted(connection, agent.id, procedure_id, found)))
     return learned
+
+
+def keys_of(found: FoundWorkflow) -> tuple[str, ...]:
+    """Return what a workflow is known by: its steps."""
+    return tuple(map(key_of_step, found.steps))
 
 
 def recorded(connection: Connection, agent_id: str, whose: Whose) -> tuple[list[StepSequence], dict[str, int]]:
     """Return the steps of the latest closed episodes, and the trust each of them is given."""
-    asked = {"agent_id": agent_id, "limit": POLICY.most_episodes, **vars(whose)}
+    asked = {"agent_id": agent_id, "limit": POLICY.most_episodes, "steps": POLICY.most_steps_read, **vars(whose)}
     rows: Sequence[Any] = connection.execute(BLOCKS["recorded_steps"], asked).fetchall()
     told = [
         StepSequence(str(episode_id), steps_in("\n".join(lines)), title, outcome)
@@ -86,10 +94,27 @@ def known_workflows(connection: Connection, agent_id: str, whose: Whose) -> dict
     }
 
 
-def stored(agent: Agent, found: FoundWorkflow, whose: Whose, trust: int, deadline: Deadline) -> UUID:
-    """Store a workflow under the first free of its names, and return its id."""
+def stored(agent: Agent, found: FoundWorkflow, whose: Whose, trust: int, deadline: Deadline) -> tuple[Action, UUID]:
+    """Store a workflow under the first free of its names, unless somebody else just did; return its id."""
+    while True:
+        with agent.transaction(deadline) as connection:
+            name = free_name(connection, agent.id, found.name)
+        new = new_procedure(name, details_of(found, whose, trust))
+        (vector,) = agent.embed([new.embedded_text], deadline)
+        cause = Cause("agent", "learned", f"{found.support} sessions took its steps", effective_at=datetime.now(UTC))
+        with agent.space_transaction(deadline) as connection:
+            store.lock_agent(connection, agent.id)
+            known = known_workflows(connection, agent.id, whose).get(keys_of(found))
+            if known is not None:
+                return "known", known
+            if free_name(connection, agent.id, found.name) == name:
+                return "stored", procedures.store_or_revise(connection, agent, new, vector, cause=cause).id
+
+
+def details_of(found: FoundWorkflow, whose: Whose, trust: int) -> ProcedureDetails:
+    """Return what is stored of a workflow besides its name."""
     steps = [{"name": each.name, "detail": each.detail} if each.detail else each.name for each in found.steps]
-    details: ProcedureDetails = {
+    return {
         "kind": "workflow",
         "steps": steps,
         "source": f"{found.support} sessions",
@@ -98,16 +123,22 @@ def stored(agent: Agent, found: FoundWorkflow, whose: Whose, trust: int, deadlin
         "user_id": whose.user_id,
         "project_id": whose.project_id,
     }
-    with agent.transaction(deadline) as connection:
-        name = free_name(connection, agent.id, found.name)
-    return procedures.keep(agent, new_procedure(name, details), deadline).id
 
 
 def free_name(connection: Connection, agent_id: str, name: str) -> str:
-    """Return a name no procedure has: the name, or the name with the first free number after it."""
-    names = [name, *(f"{name} {number}" for number in range(2, MOST_NAMESAKES))]
+    """Return a name no procedure has: the name, or the name with the first free number after it.
+
+    Raises `Refused` where fifty are taken.
+    """
+    names = [name, *(f"{name} {number}" for number in range(2, MOST_NAMESAKES + 1))]
     taken = {row[0] for row in connection.execute(BLOCKS["taken_names"], {"agent_id": agent_id, "names": names})}
-    return next((each for each in names if each not in taken), f"{name} {MOST_NAMESAKES}")
+    free = next((each for each in names if each not in taken), None)
+    if free is None:
+        message = (
+            f"{MOST_NAMESAKES} procedures are called {name!r} to {names[-1]!r}; rename or forget some of them first"
+        )
+        raise Refused(message)
+    return free
 
 
 def counted(connection: Connection, agent_id: str, procedure_id: UUID, found: FoundWorkflow) -> Procedure:

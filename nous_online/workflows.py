@@ -1,7 +1,8 @@
 """Workflows read off what was done: steps that followed one another, in the same order, in several sessions.
 
 A step few sessions have is passed over, a step done again at once counts once. What is left is searched for runs of
-steps; a run is worth keeping when enough sessions hold it. Nothing else is guessed: every workflow names its sessions.
+steps; a run is worth keeping when enough sessions hold it, and a longer one did not take its place in them. Nothing
+else is guessed: every workflow names its sessions.
 """
 
 from __future__ import annotations
@@ -65,8 +66,13 @@ class FoundWorkflow:
 
 def step_line(step: Step) -> str:
     """Return a step as the line of an episode's detail that `steps_in` reads; credentials are left out."""
-    detail = None if step.detail is None or holds_credential(step.detail) else " ".join(step.detail.split())
+    detail = " ".join((without_credential(step).detail or "").split())
     return f"{STEP}{step.name}{PARTED}{detail}" if detail else f"{STEP}{step.name}"
+
+
+def without_credential(step: Step) -> Step:
+    """Return a step without a detail that holds what looks like a credential."""
+    return Step(step.name) if step.detail and holds_credential(step.detail) else step
 
 
 def steps_in(detail: str) -> tuple[Step, ...]:
@@ -75,14 +81,26 @@ def steps_in(detail: str) -> tuple[Step, ...]:
 
 
 def workflows_in(sequences: Sequence[StepSequence], policy: WorkflowPolicy = POLICY) -> list[FoundWorkflow]:
-    """Return the workflows of some sessions, the best supported first, then the longest.
+    """Return the workflows of some sessions, the best supported first, then the longest; the latest session is last.
 
-    Linear in the steps: at most 200 of a session are read, and runs are at most 12 long.
+    Linear in the steps: at most 200 of a session and 20,000 of the latest sessions are read, and runs are at most 12
+    long. Steps whose name holds a credential make none.
     """
     told = {each.session: each for each in sequences}
-    runs = {session: tuple(map(key_of_step, each.steps[: policy.most_steps_read])) for session, each in told.items()}
-    found = frequent_runs(runs, policy)
-    return [described(run, [told[session] for session in sessions]) for run, sessions in found.items()]
+    found = frequent_runs(latest_steps(sequences, policy), policy)
+    workflows = [described(run, [told[session] for session in sessions]) for run, sessions in found.items()]
+    return [each for each in workflows if not any(holds_credential(step.name) for step in each.steps)]
+
+
+def latest_steps(sequences: Sequence[StepSequence], policy: WorkflowPolicy) -> dict[str, tuple[str, ...]]:
+    """Return the steps of each session that are looked at: as many as are read at once, those of the latest first."""
+    runs: dict[str, tuple[str, ...]] = {}
+    left = policy.most_steps_at_once
+    for each in reversed(sequences):
+        steps = each.steps[: min(policy.most_steps_read, left)]
+        left -= len(steps)
+        runs[each.session] = tuple(map(key_of_step, steps))
+    return dict(reversed(runs.items()))
 
 
 def frequent_runs(
@@ -90,48 +108,58 @@ def frequent_runs(
 ) -> dict[tuple[str, ...], list[str]]:
     """Return the runs of distinct steps that enough sessions hold, with those sessions, best supported first.
 
-    A run inside a longer one is left out unless twice as many sessions hold it.
+    The longest are chosen first. A run is left out unless twice as many sessions hold it as hold it only where a
+    longer one was chosen already.
     """
     spread = Counter(step for steps in runs.values() for step in set(steps))
     common = {step for step, count in spread.items() if count >= policy.least_sessions}
-    holders: defaultdict[tuple[str, ...], list[str]] = defaultdict(list)
+    places: defaultdict[tuple[str, ...], defaultdict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
     for session, steps in runs.items():
         kept = [step for step, _ in groupby(step for step in steps if step in common)]
-        for run in dict.fromkeys(distinct_runs(kept, policy)):
-            holders[run].append(session)
-    supported = {run: held for run, held in holders.items() if len(held) >= policy.least_sessions}
-    longest_first = sorted(supported, key=lambda run: (-len(run), -len(supported[run]), run))
+        for start, run in distinct_runs(kept, policy):
+            places[run][session].append(start)
+    supported = {run: held for run, held in places.items() if len(held) >= policy.least_sessions}
+    chosen = apart(supported, policy)
+    return {run: list(supported[run]) for run in sorted(chosen, key=lambda run: (-len(supported[run]), -len(run), run))}
+
+
+def apart(
+    supported: Mapping[tuple[str, ...], Mapping[str, Sequence[int]]], policy: WorkflowPolicy
+) -> list[tuple[str, ...]]:
+    """Return the runs that stand apart from longer ones, of one length the best supported and the earliest first."""
+    earliest = {run: min(map(min, held.values())) for run, held in supported.items()}
+    taken: set[tuple[str, int]] = set()
     chosen: list[tuple[str, ...]] = []
-    for run in longest_first:
-        wider = [each for each in chosen if is_inside(run, each)]
-        if all(len(supported[run]) >= policy.more_often * len(supported[each]) for each in wider):
+    for run in sorted(supported, key=lambda run: (-len(run), -len(supported[run]), earliest[run], run)):
+        held = {session: [range(at, at + len(run)) for at in starts] for session, starts in supported[run].items()}
+        beside = [
+            session
+            for session, spans in held.items()
+            if all(any((session, place) in taken for place in span) for span in spans)
+        ]
+        if len(held) >= policy.more_often * len(beside):
             chosen.append(run)
-    return {run: supported[run] for run in sorted(chosen, key=lambda run: (-len(supported[run]), -len(run), run))}
+            taken.update((session, place) for session, spans in held.items() for span in spans for place in span)
+    return chosen
 
 
-def distinct_runs(steps: Sequence[str], policy: WorkflowPolicy) -> Iterator[tuple[str, ...]]:
-    """Yield the runs of a sequence in which no step comes twice."""
+def distinct_runs(steps: Sequence[str], policy: WorkflowPolicy) -> Iterator[tuple[int, tuple[str, ...]]]:
+    """Yield the runs of a sequence in which no step comes twice, each with where it starts."""
     for start in range(len(steps)):
         for end in range(start + 1, min(start + policy.most_steps, len(steps)) + 1):
             if steps[end - 1] in steps[start : end - 1]:
                 break
             if end - start >= policy.least_steps:
-                yield tuple(steps[start:end])
-
-
-def is_inside(run: Sequence[str], wider: Sequence[str]) -> bool:
-    """Tell whether a run stands in another one, side by side."""
-    size = len(run)
-    return any(tuple(wider[at : at + size]) == tuple(run) for at in range(len(wider) - size + 1))
+                yield start, tuple(steps[start:end])
 
 
 def described(run: Sequence[str], sessions: Sequence[StepSequence]) -> FoundWorkflow:
-    """Return a run as a workflow, with the steps as they were told last."""
+    """Return a run as a workflow, with the steps as they were told last; credentials are left out of their details."""
     told = {key_of_step(step): step for each in sessions for step in each.steps}
     outcomes = {each.session: each.outcome for each in sessions}
     return FoundWorkflow(
         name=name_of(run, [each.title for each in sessions]),
-        steps=tuple(told[key] for key in run),
+        steps=tuple(without_credential(told[key]) for key in run),
         sessions=tuple(outcomes),
         successes=tuple(session for session, outcome in outcomes.items() if outcome == "success"),
         failures=tuple(session for session, outcome in outcomes.items() if outcome == "failure"),

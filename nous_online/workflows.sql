@@ -1,10 +1,11 @@
 -- name: recorded_steps
--- The lines that record steps, of the closed episodes that have any, the latest first; a detail in cold storage counts too.
+-- The first lines that record steps, of the closed episodes that have any, the latest first; a detail in cold storage
+-- counts too.
 select e.id, e.title, e.outcome, e.trust, lines.told
 from heart.episodes e
 left join heart.cold_texts c on c.agent_id = e.agent_id and c.memory_id = e.id and c.tier = 'raw'
 cross join lateral (
-    select array_agg(found.line[1] order by place) as told
+    select (array_agg(found.line[1] order by place))[1:%(steps)s] as told
     from regexp_matches(coalesce(e.detail, c.detail), '^Step: [^\n]+', 'gn') with ordinality found(line, place)
 ) lines
 where e.agent_id = %(agent_id)s and e.state in ('closed', 'archived') and e.scope = 'private' and lines.told is not null

@@ -1,8 +1,10 @@
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 
-from nous_online.errors import InvalidInput, NotFound
+from nous_online.errors import InvalidInput, NotFound, Refused
 from nous_online.heart import Heart
 from nous_online.workflows import Step, StepSequence, frequent_runs, step_line, steps_in, workflows_in
 
@@ -56,6 +58,34 @@ def test_a_run_inside_a_longer_one_stands_alone_only_when_it_is_far_commoner():
     assert list(frequent_runs({**longer, **dict.fromkeys("defg", DEPLOY[:3])})) == [DEPLOY[:3], DEPLOY]
 
 
+def test_runs_that_overlap_in_the_same_sessions_are_one_workflow_after_another():
+    steps = [f"step {number}" for number in range(100)]
+
+    twenty = workflows_in([sequence(session, *steps[:20], title="Deploy") for session in "abc"])
+    hundred = workflows_in([sequence(session, *steps, title="Deploy") for session in "abc"])
+
+    assert [[step.name for step in each.steps] for each in twenty] == [steps[:12], steps[12:20]]
+    assert [step.name for each in hundred for step in each.steps] == steps
+
+
+def test_runs_that_overlap_in_other_sessions_are_two_workflows():
+    release = dict.fromkeys("abc", ("lint", "test", "pack"))
+    rollout = dict.fromkeys("def", ("test", "pack", "push"))
+
+    assert list(frequent_runs({**release, **rollout})) == [("lint", "test", "pack"), ("test", "pack", "push")]
+
+
+def test_of_very_many_steps_those_of_the_latest_sessions_are_read():
+    early = [sequence(f"early {at}", *DEPLOY) for at in range(3)]
+    late = [sequence(f"late {at}", "lint", *(f"step {number}" for number in range(199))) for at in range(110)]
+
+    found = workflows_in([*early, *late])
+
+    assert found
+    assert not any(step.name in DEPLOY for each in found for step in each.steps)
+    assert {session for each in found for session in each.sessions} == {f"late {at}" for at in range(10, 110)}
+
+
 def test_the_order_of_the_sessions_changes_nothing_that_is_found():
     sessions = [sequence(session, *DEPLOY, "tell", title="Deploy") for session in "abcd"]
 
@@ -103,6 +133,15 @@ def test_a_step_leaves_credentials_out():
     told = Step("login", "curl -H 'Authorization: Bearer sk-ant-api03-AbCdEf0123456789AbCdEf0123456789'")
 
     assert step_line(told) == "Step: login"
+
+
+def test_a_workflow_leaves_credentials_out():
+    key = "sk-ant-api03-AbCdEf0123456789AbCdEf0123456789"
+    steps = (Step("login", f"curl -H 'Authorization: Bearer {key}'"), Step("build"), Step("ship"))
+    (found,) = workflows_in([StepSequence(session, steps) for session in "abc"])
+
+    assert [step.detail for step in found.steps] == [None, None, None]
+    assert not workflows_in([sequence(session, f"export API_KEY={key}", "build", "ship") for session in "abc"])
 
 
 def test_three_sessions_make_a_workflow_with_its_hint_and_its_counts(heart):
@@ -153,6 +192,34 @@ def test_a_name_that_is_taken_is_left_to_who_has_it(heart):
     assert heart.get_procedure(told.id).steps == ["call Ada"]
 
 
+def test_where_no_name_is_free_nobodys_workflow_is_overwritten(heart):
+    for number in range(1, 51):
+        heart.store_procedure("deploy" if number == 1 else f"deploy {number}", kind="workflow", steps=["call Ada"])
+    for _ in range(3):
+        did(heart, *DEPLOY)
+
+    with pytest.raises(Refused, match="'deploy' to 'deploy 50'"):
+        heart.learn_workflows()
+
+    assert all(each.steps == ["call Ada"] for each in heart.list_procedures())
+
+
+def test_a_workflow_that_several_threads_find_at_once_is_stored_once(heart):
+    for _ in range(3):
+        did(heart, *DEPLOY)
+        did(heart, "lint", "pack", "push", title="Deploy web")
+
+    with ThreadPoolExecutor(4) as pool:
+        answers = list(pool.map(lambda _: heart.learn_workflows(deadline_s=30), range(4)))
+
+    assert [len(answer) for answer in answers] == [2, 2, 2, 2]
+    assert sorted((each.name, each.success_count) for each in heart.list_procedures()) == [
+        ("deploy", 3),
+        ("deploy 2", 3),
+    ]
+    assert sum(each.action == "stored" for answer in answers for each in answer) == 2
+
+
 def test_looking_writes_nothing(heart):
     for _ in range(3):
         did(heart, *DEPLOY)
@@ -191,3 +258,6 @@ def test_a_step_needs_an_open_episode_and_a_short_name(heart):
         heart.record_step("build")
     with pytest.raises(InvalidInput, match="name of a step"):
         heart.record_step("build | ship")
+    with pytest.raises(InvalidInput, match="keep the credential out") as refused:
+        heart.record_step("export AWS_SECRET_ACCESS_KEY=wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLE")
+    assert "wJalr" not in str(refused.value)

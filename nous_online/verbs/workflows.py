@@ -11,6 +11,7 @@ from nous_online.validation import checked_optional, checked_text
 from nous_online.verbs import Verbs, across_moves
 from nous_online.workflow_learning import LearnedWorkflow, Whose
 from nous_online.workflows import Step, step_line
+from nous_online.writing.credentials import holds_credential
 
 STEP_CHARACTERS = 80
 DETAIL_CHARACTERS = 400
@@ -25,7 +26,7 @@ class WorkflowVerbs(Verbs):
         """Add a step, such as "build", to the episode that is open in a session, and return the episode.
 
         It is a line of the episode's detail; what looks like a credential in `detail` is left out. Raises `NotFound`
-        where no episode is open, and `InvalidInput` for a name that is no short line.
+        where no episode is open, and `InvalidInput` for a name that is no short line or looks like a credential.
         """
         deadline = self.agent.deadline(deadline_s)
         step = Step(checked_step_name(name), checked_optional("detail", detail, max_characters=DETAIL_CHARACTERS))
@@ -48,9 +49,10 @@ class WorkflowVerbs(Verbs):
     ) -> list[LearnedWorkflow]:
         """Keep the runs of steps that at least three closed episodes share as workflows, and return them.
 
-        Looks at the latest 500 closed episodes of that user and project that recorded steps. A workflow of the same
-        steps is found again, not stored twice, and each episode counts once for it as a success or a failure. With
-        `is_recorded=False` nothing is written.
+        Looks at the latest 500 closed episodes of that user and project that recorded steps, and of those at the first
+        200 steps, 20,000 in all. A workflow of the same steps is found again, not stored twice, and each episode counts
+        once for it as a success or a failure. With `is_recorded=False` nothing is written. Raises `Refused` where
+        fifty procedures have the name of a new one.
         """
         whose = Whose(
             checked_optional("user_id", user_id, max_characters=100),
@@ -61,8 +63,10 @@ class WorkflowVerbs(Verbs):
 
 
 def checked_step_name(name: object) -> str:
-    """Return the name of a step as one short line without the bar that parts it from its detail."""
+    """Return the name of a step: one short line without a credential or the bar that parts it from its detail."""
     line = " ".join(checked_text("name", name, max_bytes=4 * STEP_CHARACTERS).split())
     if not line or len(line) > STEP_CHARACTERS or "|" in line:
         raise InvalidInput(f"the name of a step is 1 to {STEP_CHARACTERS} characters without '|', got {name!r}")
+    if holds_credential(line):
+        raise InvalidInput("the name of a step looks like a credential; name what is done, and keep the credential out")
     return line
