@@ -181,7 +181,7 @@ def conversation(name: str, *nodes: dict, title: str = "Boats", current: str | N
         mapping[each["parent"]]["children"].append(each["id"])
     return {
         "conversation_id": name, "title": title, "create_time": NOON.timestamp(), "mapping": mapping,
-        "current_node": current or nodes[-1]["id"],
+        "update_time": (NOON + timedelta(days=1)).timestamp(), "current_node": current or nodes[-1]["id"],
     }  # fmt: skip
 
 
@@ -227,6 +227,55 @@ def test_reads_the_zip_as_it_was_downloaded_and_a_renamed_conversation_is_known(
     again = import_history(heart, [written(tmp_path / "conversations.json", json.dumps([{**BOATS, "title": "Sails"}]))])
 
     assert (first.episodes, again.episodes, again.already_known, again.bad) == (2, 0, 1, ())
+
+
+TALK = (
+    node("t1", "root", "user", "Which rope?", 0),
+    node("t2", "t1", "assistant", "Hemp.", 10),
+    node("t3", "t2", "user", "And for salt water?", 20),
+)
+
+
+def exported(path: Path, count: int, *, minute: float, form: str) -> Path:
+    """Write an export made at that minute, with so many messages of a conversation under way."""
+    made_at = NOON + timedelta(minutes=minute)
+    text = json.dumps([{**conversation("c-3", *TALK[:count]), "update_time": made_at.timestamp()}])
+    if form == "file":
+        return written(path / "conversations.json", text)
+    member = zipfile.ZipInfo("conversations.json")
+    member.date_time = {
+        "dated zip": made_at.timetuple()[:6],
+        "undated zip": (1980, 1, 1, 0, 0, 0),
+        "badly dated zip": (1980, 0, 0, 0, 0, 0),
+    }[form]
+    with zipfile.ZipFile(path / "export.zip", "w") as archive:
+        archive.writestr(member, text)
+    return path / "export.zip"
+
+
+@pytest.mark.parametrize("form", ["file", "dated zip", "undated zip", "badly dated zip"])
+def test_a_conversation_under_way_when_it_was_exported_is_taken_from_the_next_export_whole(
+    heart: Heart, owner: psycopg.Connection, tmp_path: Path, form: str
+):
+    first = import_history(heart, [exported(tmp_path, 2, minute=12, form=form)])
+    second = import_history(heart, [exported(tmp_path, 3, minute=600, form=form)])
+
+    assert first.episodes == 0
+    assert dict(first.skipped) == {
+        "conversations that were going on when they were exported (import the next export)": 1
+    }
+    assert (second.episodes, second.bad) == (1, ())
+    assert [each["detail"].splitlines() for each in episodes(owner)] == [
+        ["user: Which rope?", "assistant: Hemp.", "user: And for salt water?"]
+    ]
+
+
+def test_a_conversation_that_was_over_when_the_zip_was_made_is_whole(heart: Heart, tmp_path: Path):
+    path = tmp_path / "export.zip"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("conversations.json", json.dumps([{**BOATS, "update_time": None}]))
+
+    assert import_history(heart, [path]).episodes == 1
 
 
 def test_reports_a_zip_that_is_damaged(heart: Heart, tmp_path: Path):

@@ -6,8 +6,8 @@ import zipfile
 import zlib
 from collections import Counter
 from collections.abc import Generator, Iterator, Mapping
-from contextlib import contextmanager
-from datetime import datetime
+from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
 from fnmatch import fnmatch
 from pathlib import Path, PurePosixPath
 from typing import IO, Any, BinaryIO, cast
@@ -18,7 +18,6 @@ from nous_online.imports.items import Item, Reading, fields_of, list_of
 from nous_online.imports.lines import opened
 from nous_online.imports.records import imported_moment
 from nous_online.imports.stretches import (
-    STILL_GOING_ON,
     Conversation,
     Message,
     episode_of,
@@ -27,22 +26,70 @@ from nous_online.imports.stretches import (
 )
 
 CONVERSATIONS = "conversations*.json"
+LISTS = ("conversations",)
+UNDER_WAY = "conversations that were going on when they were exported (import the next export)"
+UNDATED_YEAR = 1980
+"""The first of a zip, which stands for none."""
 SPOKEN = ("user", "assistant")
 SAID = ("text", "multimodal_text")
+DAMAGES = (InvalidInput, zipfile.BadZipFile, zlib.error, OSError)
 Fields = Mapping[str, Any]
 
 
 def items_of_conversations(path: Path, reading: Reading) -> Iterator[Item]:
     """Yield the episodes of an export, and what was wrong with some of its conversations."""
     number = 0
-    for file in (zipped if zipfile.is_zipfile(path) else plain)(path):
+    moment = exported_at(path, now=reading.now)
+    for file in files_of(path):
         unread = Unread(cast("BinaryIO", file))
         try:
-            for conversation in elements_of(unread, lists=("conversations",)):
+            for conversation in elements_of(unread, lists=LISTS):
                 number += 1
-                yield from episodes_in(conversation, Item(number, unread.bytes_read), reading)
-        except (InvalidInput, zipfile.BadZipFile, zlib.error, OSError) as error:
+                yield from episodes_in(conversation, Item(number, unread.bytes_read), moment)
+        except DAMAGES as error:
             yield Item(number + 1, unread.bytes_read, problem=f"{error}; what comes after it was not read")
+
+
+def exported_at(path: Path, *, now: datetime) -> datetime:
+    """Return when an export was made: by the dates of the files in its zip, or by what is newest in them, or `now`.
+
+    Measured against a later moment, a conversation under way would be taken for a whole one, and never be completed.
+    """
+    told = list(archived(path)) if zipfile.is_zipfile(path) else []
+    return min(now, max(told or moments_in(path), default=now))
+
+
+def archived(path: Path) -> Iterator[datetime]:
+    """Yield when the files with conversations in a zip were written, taken for UTC, but for those that don't say."""
+    with archive(path) as found:
+        for member in conversations_in(found):
+            with suppress(ValueError):
+                moment = datetime(*member.date_time, tzinfo=UTC)
+                yield from [moment] if moment.year > UNDATED_YEAR else []
+
+
+def moments_in(path: Path) -> Iterator[datetime]:
+    """Yield the moments that an export tells of, as far as it can be read."""
+    with suppress(*DAMAGES):
+        for file in files_of(path):
+            for conversation in elements_of(Unread(cast("BinaryIO", file)), lists=LISTS):
+                fields = fields_of(conversation)
+                nodes = fields_of(fields.get("mapping")).values()
+                for each in (fields, *(fields_of(fields_of(node).get("message")) for node in nodes)):
+                    yield from moment_under("create_time", each)
+                    yield from moment_under("update_time", each)
+
+
+def moment_under(name: str, fields: Fields) -> Iterator[datetime]:
+    """Yield the moment under a name, where there is one."""
+    with suppress(InvalidInput):
+        moment = imported_moment(name, fields.get(name))
+        yield from [moment] if moment else []
+
+
+def files_of(path: Path) -> Iterator[IO[bytes]]:
+    """Yield the files with conversations of an export, opened; raise `InvalidInput` where there is none."""
+    return (zipped if zipfile.is_zipfile(path) else plain)(path)
 
 
 def plain(path: Path) -> Iterator[IO[bytes]]:
@@ -54,12 +101,18 @@ def plain(path: Path) -> Iterator[IO[bytes]]:
 def zipped(path: Path) -> Iterator[IO[bytes]]:
     """Yield the files with conversations in a zip, opened; raise `InvalidInput` when there is none."""
     with archive(path) as found:
-        names = sorted(name for name in found.namelist() if fnmatch(PurePosixPath(name).name, CONVERSATIONS))
-        if not names:
+        members = conversations_in(found)
+        if not members:
             raise InvalidInput(f"{path} holds no conversations.json; name the zip that ChatGPT exported")
-        for name in names:
-            with found.open(name) as file:
+        for member in members:
+            with found.open(member) as file:
                 yield file
+
+
+def conversations_in(found: zipfile.ZipFile) -> list[zipfile.ZipInfo]:
+    """Return the files with conversations in a zip, in order."""
+    members = (each for each in found.infolist() if fnmatch(PurePosixPath(each.filename).name, CONVERSATIONS))
+    return sorted(members, key=lambda member: member.filename)
 
 
 @contextmanager
@@ -73,8 +126,8 @@ def archive(path: Path) -> Generator[zipfile.ZipFile]:
         yield found
 
 
-def episodes_in(conversation: object, place: Item, reading: Reading) -> Iterator[Item]:
-    """Yield the episodes of one conversation, or an item that says what is wrong with it."""
+def episodes_in(conversation: object, place: Item, moment: datetime) -> Iterator[Item]:
+    """Yield the episodes of one conversation that were over at a moment, or an item that says what is wrong with it."""
     try:
         known, messages = read_conversation(conversation)
     except InvalidInput as error:
@@ -82,8 +135,8 @@ def episodes_in(conversation: object, place: Item, reading: Reading) -> Iterator
         return
     left_out: Counter[str] = Counter()
     for together in stretches(messages):
-        if is_going_on(together, now=reading.now):
-            left_out[STILL_GOING_ON] += 1
+        if is_going_on(together, now=moment):
+            left_out[UNDER_WAY] += 1
             continue
         episode = episode_of(together, known)
         if episode:
