@@ -165,6 +165,24 @@ def test_names_of_code_stay_as_they_are_written(line: str, content: str):
     assert [note.text for note in notes_of(line, Page({}))] == [content]
 
 
+@pytest.mark.parametrize(
+    ("page", "contents"),
+    [
+        ("- Write `<!--` before it.\n- Second. -->", ["Write `<!--` before it.", "Second. -->"]),
+        ("- Begin it with <!-- so.\n- Second.", ["Begin it with <!-- so.", "Second."]),
+        ("- Begin it with <!-- so.\n\n```\na --> b\n```\n\nLast.", ["Begin it with <!-- so.", "Last."]),
+        ("```html\n<!-- open\n```\n\nLast. -->", ["Last. -->"]),
+        ("First <!-- one --> and <!-- two\nlines -->second.", ["First  and second."]),
+        ("<!-- a\n\n- draft\n-->\nLast.", ["Last."]),
+        ("<!--\n```\n-->\nLast.", ["Last."]),
+        ("```make check``` tests.\n\n- Last.", ["```make check``` tests.", "Last."]),
+        ("- ```sh\n  make\n  ```\n- Last.", ["Last."]),
+    ],
+)
+def test_only_comments_and_blocks_of_code_are_passed_over(page: str, contents: list[str]):
+    assert [note.text for note in notes_of(page, Page({}))] == contents
+
+
 # --- mem0 ---
 
 MEMORIES = (

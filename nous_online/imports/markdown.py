@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from hashlib import sha256
@@ -21,17 +21,18 @@ from nous_online.validation import MAX_NAMES
 DATES = ("updated", "updated_at", "modified", "last_modified", "date", "created", "created_at")
 HEADING = re.compile(r"(#{1,6})\s+(.*)")
 BULLET = re.compile(r"(\s*)(?:[-*+]|\d{1,4}[.)])\s+(?:\[(?P<box>[ xX])\]\s+)?(?P<text>.*)")
-FENCE = re.compile(r"\s{0,12}(`{3,}|~{3,})")
+FENCE = re.compile(r"\s{0,12}(?:(?:[-*+]|\d{1,4}[.)])\s{1,12})?(`{3,}(?!`)(?!.*`)|~{3,})")
 ENTRY = re.compile(r"([A-Za-z][\w -]{0,50}):\s*(.*)")
 WIKI_LINK = re.compile(r"!?\[\[([^\]|#]{0,200})(?:#[^\]|]{0,200})?(?:\|([^\]]{1,200}))?\]\]")
 LINK = re.compile(r"!?\[([^\]]{0,500})\]\([^)\s]{0,2000}(?:\s+\"[^\"]{0,200}\")?\)")
-COMMENT = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
 TAG = re.compile(r"(?<![\w#/&])#([A-Za-z][\w/-]{0,60})")
 EMPHASIS = re.compile(r"(?<![\w/*])(?!__[a-z][a-z\d_]{0,50}__)(\*\*|__|\*(?!\*))(?=\S)(.{1,500}?)(?<=\S)\1(?!\w|\.\w)")
 """Not in `src/__init__.py`, `__name__` or `*.py`: these are names."""
-CODE_SPAN = re.compile(r"(?<!`)(`{1,3})(?!`).+?(?<!`)\1(?!`)")
+CODE_SPAN = re.compile(r"(?<!`)(?P<ticks>`{1,3})(?!`).+?(?<!`)(?P=ticks)(?!`)")
+CODE_OR_COMMENT = re.compile(rf"{CODE_SPAN.pattern}|<!--.*?(?:-->|$)")
 KEPT_SPAN = re.compile("\x00(\\d{1,9})\x00")
 DATED_NAME = re.compile(r"(?<!\d)(\d{4})-(\d\d)-(\d\d)(?!\d)")
+END_OF_COMMENT = "-->"
 SHORTEST = 3
 """Characters; less is a mark and no statement."""
 CODE = "blocks of code (a note about it is kept, the code is not)"
@@ -71,6 +72,36 @@ class Page:
         if self.open and len(text) >= SHORTEST:
             yield replace(self.open, text=text)
         self.open, self.lines = None, []
+
+
+class Comments:
+    """The comments of a page, taken out line by line; one that never ends, or stands in code, is text."""
+
+    def __init__(self, lines: Sequence[str]) -> None:
+        self._is_open = False
+        self._last_end = max((number for number, line in enumerate(lines, 1) if END_OF_COMMENT in line), default=0)
+        self._ends_soon = [False] * (len(lines) + 1)
+        """After each line, counted from 1: whether a comment ends before the next empty line."""
+        for number in range(len(lines) - 1, 0, -1):
+            line = lines[number]
+            self._ends_soon[number] = END_OF_COMMENT in line or bool(line.strip() and self._ends_soon[number + 1])
+
+    def taken_out(self, line: str, number: int) -> str:
+        """Return a line without its comments, and remember one that goes on; a mark that begins code stays."""
+        if not self._is_open and FENCE.match(line):
+            return line
+        if self._is_open:
+            _, end, line = line.partition(END_OF_COMMENT)
+            self._is_open = not end
+
+        def shown(found: re.Match[str]) -> str:
+            if found["ticks"] or found[0].endswith(END_OF_COMMENT):
+                return found[0] if found["ticks"] else ""
+            is_block = not line[: found.start()].strip()
+            self._is_open = number < self._last_end if is_block else self._ends_soon[number]
+            return "" if self._is_open else found[0]
+
+        return CODE_OR_COMMENT.sub(shown, line)
 
 
 def items_of_page(path: Path, reading: Reading) -> Iterator[Item]:
@@ -120,9 +151,10 @@ def subject_of(note: Note, path: Path) -> str:
 def notes_of(text: str, page: Page) -> Iterator[Note]:
     """Yield the statements of a page; code is passed over, a table is told row by row."""
     page.front, start = split_front(text)
-    fence = ""
-    body = COMMENT.sub(lambda found: "\n" * found[0].count("\n"), text)
-    for number, line in enumerate(body.splitlines()[start:], start=start + 1):
+    fence, lines = "", text.splitlines()
+    comments = Comments(lines)
+    for number, written in enumerate(lines[start:], start=start + 1):
+        line = written if fence else comments.taken_out(written, number)
         marks = FENCE.match(line)
         if fence or marks:
             yield from page.ended()
