@@ -97,6 +97,31 @@ def test_a_fact_of_an_open_contradiction_that_stands_alone_is_in_doubt(heart, ju
     assert "\n- The database is " not in context.text
 
 
+def test_two_facts_of_which_one_alone_is_long_contradict_each_other_in_one_line(heart, judge):
+    long = "The database is Postgres, " + ", ".join(f"with table {number} on disk {number}" for number in range(100))
+    contradiction(heart, judge, long, "The database is Mongo")
+
+    context = heart.assemble_context(query="which database?", budget=2_000)
+
+    (line,) = [line for line in context.lines if line.kind == "contradiction"]
+    assert line.text.startswith("unresolved: The database is Postgres")
+    assert line.text.partition(" … / ")[2].endswith("Mongo")
+
+
+def test_what_is_pinned_is_shown_whole_and_the_opening_of_a_long_answer_too(heart):
+    pin = "Answer Ana in German, " + ", ".join(f"spell word {number} as term {number}" for number in range(38))
+    runbook = "The quota runbook: " + ", ".join(f"then quota {number} of the runbook restarts" for number in range(65))
+    heart.learn(pin, subject="house style", is_pinned=True)
+    heart.learn(runbook, subject="quota runbook")
+    for number in range(40):
+        heart.learn(f"The quota of service {number} is {number * 7}", category="convention" if number % 3 else None)
+
+    context = heart.assemble_context(query="quota runbook", frame="conversation")
+
+    assert any(pin in text for text in texts(context, "critical"))
+    assert any(text.endswith(" …") and text[:-2] in runbook for text in texts(context, "relevant"))
+
+
 def test_a_resolved_contradiction_shows_the_winner_alone(heart, judge):
     one, _ = contradiction(heart, judge, "The database is Postgres", "The database is Mongo")
     (open_one,) = heart.contradictions()

@@ -88,3 +88,13 @@ def test_a_procedure_in_the_background_is_its_one_line_alone():
     row = fact("deploy\n1. test\n2. build", subject="deploy", compressed="deploy: test→build")
 
     assert hint_of(row, "").levels == (("compressed", "how to: deploy: test→build"),)
+
+
+def test_a_passage_has_openings_that_say_they_are_not_all():
+    passage = ", ".join(f"then restart service {number}" for number in range(120))
+
+    levels = entry_of("fact", fact(passage, summary=passage, compressed=passage), "").levels
+
+    assert [level for level, _ in levels] == ["full", "summary", "compressed"]
+    assert [len(text) <= size + 2 for (_, text), size in zip(levels[1:], (1_000, 300), strict=True)] == [True, True]
+    assert all(text.endswith(" …") and passage.startswith(text.removesuffix(" …")) for _, text in levels[1:])

@@ -17,16 +17,20 @@ POLICY = ContextPolicy()
 TEXTS = st.text(max_size=300) | st.text(alphabet="🦊ß部署\n\u2028 a", max_size=2_000)
 
 
-def entry(number: int, *texts: str) -> Entry:
+def entry(number: int, *texts: str, is_pinned: bool = False) -> Entry:
     names = ("full", "summary", "compressed")
     first, *shorter = zip(names, (one_line(text) for text in texts), strict=False)
-    return Entry("fact", (UUID(int=number),), first, "pinned", topic=f"topic {number}", shorter=lambda: shorter)
+    topic = f"topic {number}"
+    return Entry("fact", (UUID(int=number),), first, "", is_pinned=is_pinned, topic=topic, shorter=lambda: shorter)
 
 
 @st.composite
 def entries(draw: st.DrawFn) -> list[Entry]:
     numbers = draw(st.lists(st.integers(0, 30), max_size=25))
-    return [entry(number, *draw(st.lists(TEXTS, min_size=1, max_size=3))) for number in numbers]
+    return [
+        entry(number, *draw(st.lists(TEXTS, min_size=1, max_size=3)), is_pinned=draw(st.booleans()))
+        for number in numbers
+    ]
 
 
 def point_at(nominated: list[Entry]):
@@ -129,6 +133,30 @@ def test_a_full_tier_leaves_the_others_their_share():
 
     for tier in TIERS:
         assert cost(placed[tier]) == pytest.approx(shares[tier], rel=0.1)
+
+
+def test_what_is_pinned_borrows_from_the_lower_tiers():
+    pin = entry(1_000, "pinned " * 400, is_pinned=True)
+    crowd = {
+        tier: [entry(place * 100 + number, f"{tier} line " * 9) for number in range(90)]
+        for place, tier in enumerate(TIERS[:-1])
+    }
+    wanted = {**crowd, "critical": [*crowd["critical"], pin]}
+    shares = rooms(8_000, frame=None, policy=POLICY)
+
+    placed = arranged(wanted, point_at([]), rooms=shares)
+
+    assert pin.first_cost > shares["critical"]
+    assert [each.level for each in placed["critical"] if each.entry is pin] == [0]
+    assert cost(placed["relevant"]) > shares["relevant"] / 2
+
+
+def test_each_pinned_entry_has_a_line_before_any_is_told_in_full():
+    pins = [entry(number, "pinned " * 100, f"pin {number}", is_pinned=True) for number in range(20)]
+
+    placed = arranged({"critical": pins}, point_at([]), rooms=rooms(1_000, frame=None, policy=POLICY))
+
+    assert [each.entry for each in placed["critical"]] == pins
 
 
 def test_a_memory_without_room_in_its_tier_falls_to_the_next():

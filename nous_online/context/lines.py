@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -24,6 +24,8 @@ MARKS = {"procedure": "how to: ", "decision": "decided: "}
 """What says of a line that it is no statement."""
 LONGEST_TOPIC = 50
 Level = tuple[Detail, str]
+OPENINGS: tuple[tuple[Detail, int], ...] = (("summary", 1_000), ("compressed", 300))
+"""Characters of the openings of what is more than twice as long."""
 
 
 def no_shorter() -> tuple[Level, ...]:
@@ -41,6 +43,8 @@ class Entry:
     reason: str
     value: float = 1.0
     """Of two entries of a tier, the one worth more goes first."""
+    is_pinned: bool = False
+    """Borrows from lower tiers where its own has no room for it."""
     topic: str = ""
     """What the index calls it where it is not shown."""
     shorter: Callable[[], Sequence[Level]] = field(default=no_shorter, compare=False, repr=False)
@@ -80,7 +84,16 @@ def entry_of(kind: str, row: Mapping[str, Any], reason: str, *, value: float = 1
         return tuple((level, prefix + one_line(text)) for level, text in levels)
 
     (first,) = told([longest(kind, row)])
-    return Entry(kind, (row["id"],), first, reason, value, topic_of(row), lambda: told(shorter_levels(kind, row)))
+    return Entry(
+        kind,
+        (row["id"],),
+        first,
+        reason,
+        value,
+        is_pinned=row.get("is_pinned", False),
+        topic=topic_of(row),
+        shorter=lambda: told(shorter_levels(kind, row)),
+    )
 
 
 def marked(entry: Entry, mark: str) -> Entry:
@@ -108,7 +121,21 @@ def longest(kind: str, row: Mapping[str, Any]) -> Level:
 
 
 def shorter_levels(kind: str, row: Mapping[str, Any]) -> tuple[Level, ...]:
-    """Return the levels below that; those stored with a fact are taken as they are, for deriving them takes time."""
+    """Return the levels below that; where the shortest is a whole passage, there are its openings, too."""
+    levels = known_levels(kind, row)
+    return (*levels, *openings((longest(kind, row), *levels)))
+
+
+def openings(levels: Sequence[Level]) -> Iterator[Level]:
+    """Yield the beginnings of a passage, each ending in `…`, for it is not all that is said."""
+    text = min((text for _, text in levels if text), key=len, default="")
+    for level, characters in OPENINGS:
+        if len(text) > 2 * characters:
+            yield (level, f"{text[:characters].rpartition(' ')[0] or text[:characters]} …")
+
+
+def known_levels(kind: str, row: Mapping[str, Any]) -> tuple[Level, ...]:
+    """Return the levels below the first; those stored with a fact are taken as they are: deriving takes time."""
     stored: tuple[tuple[Detail, Any], ...] = (("summary", row.get("summary")), ("compressed", row.get("compressed")))
     if kind == "fact" and stored[1][1]:
         return tuple((level, text) for level, text in stored if text)

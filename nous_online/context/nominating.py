@@ -69,20 +69,26 @@ def is_open(memory: Found) -> bool:
 
 
 def contradiction(pair: Contradicting) -> Entry:
-    """Return two facts that contradict each other as one line, at levels both are shown at."""
+    """Return two facts that contradict each other as one line, at every level of the one that has more of them."""
     rows = [vars(each) for each in pair.facts]
 
-    def both(one: str, other: str) -> str:
-        return f"unresolved: {one_line(one)} / {one_line(other)}"
+    def both(one: Level, other: Level) -> Level:
+        return one[0], f"unresolved: {one_line(one[1])} / {one_line(other[1])}"
 
     def shorter() -> list[Level]:
-        pairs = zip(*(shorter_levels("fact", row) for row in rows), strict=True)
-        return [(level, both(one, other)) for (level, one), (_, other) in pairs]
+        one, other = ([longest("fact", row), *shorter_levels("fact", row)] for row in rows)
+        places = range(1, max(len(one), len(other)))
+        return [both(one[min(place, len(one) - 1)], other[min(place, len(other) - 1)]) for place in places]
 
-    (_, first), (_, second) = (longest("fact", row) for row in rows)
-    reason = f"they contradict each other, since {pair.detected_at:%Y-%m-%d}"
-    ids = tuple(each.id for each in pair.facts)
-    return Entry("contradiction", ids, ("full", both(first, second)), reason, topic=topic_of(rows[0]), shorter=shorter)
+    return Entry(
+        "contradiction",
+        pair.ids,
+        both(longest("fact", rows[0]), longest("fact", rows[1])),
+        f"they contradict each other, since {pair.detected_at:%Y-%m-%d}",
+        is_pinned=any(each.is_pinned for each in pair.facts),
+        topic=topic_of(rows[0]),
+        shorter=shorter,
+    )
 
 
 def doubted(fact: Entry) -> Entry:

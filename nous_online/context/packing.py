@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from uuid import UUID
@@ -20,10 +21,15 @@ HEADING_TOKENS = max(tokens_of(f"{heading}\n") for heading in HEADINGS.values())
 FULL_SHARE = 0.75
 """Each half of the public conversations shows as much of the answers with 0.67 to 0.8 as with any other share, and more
 of the evidence than in full alone."""
+MOST_LENT = 0.5
+"""Share of each lower tier that what is pinned may borrow, so that a question still gets its answer."""
 MOST_MISFITS = 8
 LEAST_LINE = 8
 """Tokens below which no line is looked for."""
 Shown = frozenset[UUID]
+Levels = Mapping[tuple[UUID, ...], int]
+"""At which of its levels the entry of some memories is shown."""
+NOTHING: Levels = {}
 Pointers = Callable[[Shown], Sequence[Entry]]
 """What the index may point at, given what is shown."""
 
@@ -44,31 +50,55 @@ class Placed:
         return self.entry.costs[self.level] if self.level else self.entry.first_cost
 
 
-def packed(entries: Sequence[Entry], room: int) -> list[Placed]:
+def packed(entries: Sequence[Entry], room: int, *, due: Levels = NOTHING) -> list[Placed]:
     """Return as many entries as find room, in their order, the first ones told in full.
 
-    The first ones fill three quarters of the room as they are, the last quarter takes short lines of others, so that
-    a few long texts don't hide all the rest; what is then left tells some of those in more detail.
+    What is due is told as it is due. The first of the others fill three quarters of the room as they are, the last
+    quarter takes short lines of more, so that a few long texts don't hide all the rest; what is then left tells some of
+    those in more detail.
     """
     left = room - HEADING_TOKENS
     if sum(entry.first_cost for entry in entries) <= left:
         return [Placed(entry, 0) for entry in entries]
-    levels = in_full(entries, int(left * FULL_SHARE))
-    left -= sum(entries[place].first_cost for place in levels)
-    shortened = in_short(entries, levels, left)
-    left -= sum(entries[place].costs[level] for place, level in shortened.items())
-    for place, shortest in shortened.items():
-        costs = entries[place].costs
-        levels[place] = next(level for level, cost in enumerate(costs) if cost - costs[shortest] <= left)
-        left -= costs[levels[place]] - costs[shortest]
+    levels = {place: due[each.memory_ids] for place, each in enumerate(entries) if each.memory_ids in due}
+    levels |= in_full(entries, levels, int(left * FULL_SHARE) - spent(entries, levels))
+    levels |= in_short(entries, levels, left - spent(entries, levels))
+    levels |= in_more_detail(entries, levels, left - spent(entries, levels))
     return [Placed(entries[place], level) for place, level in sorted(levels.items())]
 
 
-def in_full(entries: Sequence[Entry], room: int) -> dict[int, int]:
-    """Return which entries are told in full, by their places."""
+def spent(entries: Sequence[Entry], levels: Mapping[int, int]) -> int:
+    """Return the tokens of entries, given by their places, at some levels."""
+    return sum(Placed(entries[place], level).tokens for place, level in levels.items())
+
+
+def due_levels(entries: Sequence[Entry], room: int) -> Levels:
+    """Return the level of each pinned entry: each has a line, and the first are told in full, within three quarters."""
+    pinned = [entry for entry in entries if entry.is_pinned]
+    left = int((room - HEADING_TOKENS) * FULL_SHARE)
+    if sum(entry.first_cost for entry in pinned) <= left:
+        return {entry.memory_ids: 0 for entry in pinned}
+    levels = in_short(pinned, {}, left)
+    levels |= in_more_detail(pinned, levels, left - spent(pinned, levels))
+    return {pinned[place].memory_ids: level for place, level in levels.items()}
+
+
+def in_more_detail(entries: Sequence[Entry], levels: Mapping[int, int], left: int) -> dict[int, int]:
+    """Return the shortened ones at the most detailed levels there is room for."""
+    detailed: dict[int, int] = {}
+    for place, shortest in levels.items():
+        if shortest:
+            costs = entries[place].costs
+            detailed[place] = next(level for level, cost in enumerate(costs) if cost - costs[shortest] <= left)
+            left -= costs[detailed[place]] - costs[shortest]
+    return detailed
+
+
+def in_full(entries: Sequence[Entry], told: Mapping[int, int], room: int) -> dict[int, int]:
+    """Return which others are told in full, by their places."""
     levels: dict[int, int] = {}
     for place, entry in enumerate(entries):
-        if entry.first_cost <= room:
+        if place not in told and entry.first_cost <= room:
             levels[place] = 0
             room -= entry.first_cost
     return levels
@@ -121,10 +151,13 @@ def arranged(
     room for it.
     """
     placed: dict[Tier, list[Placed]] = {}
+    critical = unseen(wanted.get("critical", ()), frozenset())
+    rooms = lent(rooms, critical)
+    due = {"critical": due_levels(critical, rooms["critical"])}
     spare = 0
     for tier in TIERS[:-1]:
         room = rooms[tier] + spare
-        placed[tier] = packed(unseen(wanted.get(tier, ()), all_ids(placed)), room)
+        placed[tier] = packed(unseen(wanted.get(tier, ()), all_ids(placed)), room, due=due.get(tier, NOTHING))
         spare = room - cost(placed[tier])
     room = rooms["index"] + spare
     index = packed(pointers(all_ids(placed)), room)
@@ -132,10 +165,20 @@ def arranged(
     for tier in ("relevant", "critical", "background"):
         elsewhere = all_ids({other: lines for other, lines in placed.items() if other != tier})
         room = cost(placed[tier]) + spare
-        placed[tier] = packed(unseen(wanted.get(tier, ()), elsewhere), room)
+        placed[tier] = packed(unseen(wanted.get(tier, ()), elsewhere), room, due=due.get(tier, NOTHING))
         spare = room - cost(placed[tier])
     placed["index"] = packed(pointers(all_ids(placed)), cost(index) + spare)
     return placed
+
+
+def lent(rooms: Mapping[Tier, int], critical: Sequence[Entry]) -> Mapping[Tier, int]:
+    """Return the rooms after what is pinned has borrowed from the lower tiers, of each half at the most."""
+    needed = HEADING_TOKENS + math.ceil(sum(entry.first_cost for entry in critical if entry.is_pinned) / FULL_SHARE) + 1
+    lower = sum(rooms[tier] for tier in TIERS[1:])
+    share = min(max(needed - rooms["critical"], 0) / max(lower, 1), MOST_LENT)
+    loans: dict[Tier, int] = {tier: -math.ceil(rooms[tier] * share) for tier in TIERS[1:]}
+    loans["critical"] = -sum(loans.values())
+    return {tier: rooms[tier] + loans[tier] for tier in TIERS}
 
 
 def all_ids(placed: Mapping[Tier, Sequence[Placed]]) -> Shown:
