@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks import cases
+from benchmarks.prediction_assembled import assembled
 from benchmarks.prediction_sessions import Diary, Session, sessions_of
 from nous_online.context.lines import cost_of
 from nous_online.prediction.atoms import atoms_of
@@ -21,6 +22,8 @@ from nous_online.signals import Signals
 TIER_TOKENS = 3_000
 """The relevant tier of a context of 8,000 tokens."""
 DEPTHS = (20, 50, 100, 200)
+PAUSES_H = (2, 8)
+"""Pauses at which sessions might as well be said to end."""
 QUICK_EVERY = 2
 BANDS = np.array([0.0, 0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 1.01])
 DAY_S = 86_400
@@ -39,17 +42,26 @@ class Moment:
     chances: Sequence[Likely[str]]
     share: float
     """The share of what is needed that is said to be among the first 50."""
+    shown: frozenset[str]
+    """What a context assembled for the file shows."""
 
 
 def run(*, data: Path, quick: bool) -> dict[str, Any]:
     """Live through the first half of the sessions; in the second, predict at the beginning of each before living it."""
-    traces = list(sessions_of(cases(data, "usage_trace_git")))
-    moments = [moment for trace in traces for moment in moments_of(trace, every=QUICK_EVERY if quick else 1)]
+    rows = cases(data, "usage_trace_git")
+    every = QUICK_EVERY if quick else 1
+    traces = list(sessions_of(rows))
+    moments = [moment for trace in traces for moment in moments_of(trace, every=every)]
     asked = [moment for moment in moments if moment.known]
     sizes = [fitting(moment.ranked[OWN]) for moment in asked]
-    told = notes(traces, moments, asked, sizes, quick=quick)
+    told = [*notes(traces, moments, asked, sizes, quick=quick), *(at_pause(rows, hours, every) for hours in PAUSES_H)]
     return {
-        "metrics": {**figures(asked, OWN, sizes), **calibration(asked), "items_in_budget": float(np.mean(sizes))},
+        "metrics": {
+            **figures(asked, OWN, sizes),
+            "assembled_ratio": assembled_ratio(asked),
+            **calibration(asked),
+            "items_in_budget": float(np.mean(sizes)),
+        },
         "peers": {
             f"{name}_{key}": value
             for name in PEERS
@@ -77,7 +89,8 @@ def foresee(diary: Diary, session: Session, opened: str, needed: Sequence[str]) 
     at = session.began_at
     atoms = atoms_of(Signals(current_file=opened), at=at)
     past = diary.past_for(session, atoms, at=at)
-    best, expected = likely(past, atoms, diary.near(opened), limit=len(diary.words))
+    near = diary.near(opened)
+    best, expected = likely(past, atoms, near, limit=len(diary.words))
     chances = [each for each in best if each.memory != opened]
     known = frozenset(needed) & diary.words.keys()
     return Moment(
@@ -89,6 +102,7 @@ def foresee(diary: Diary, session: Session, opened: str, needed: Sequence[str]) 
         },
         chances=chances,
         share=expected_share([each.confidence for each in chances[:50]], expected),
+        shown=assembled(past, atoms, near, opened, room=TIER_TOKENS),
     )
 
 
@@ -159,6 +173,22 @@ def figures(asked: Sequence[Moment], name: str, sizes: Sequence[int]) -> dict[st
     }
 
 
+def assembled_ratio(asked: Sequence[Moment]) -> float:
+    """Return the share of what sessions need that a context for their first file shows, averaged over sessions."""
+    return float(np.mean([len(moment.known & moment.shown) / len(moment.known) for moment in asked]))
+
+
+def at_pause(rows: Sequence[Mapping[str, Any]], hours: int, every: int) -> str:
+    """Return what the shares are where sessions end at other pauses."""
+    traces = sessions_of(rows, pause_s=hours * 3600)
+    asked = [moment for trace in traces for moment in moments_of(trace, every=every) if moment.known]
+    own = figures(asked, OWN, [fitting(moment.ranked[OWN]) for moment in asked])
+    return (
+        f"with pauses of {hours} h: prefetched_ratio {own['prefetched_ratio']:.3f},"
+        f" assembled_ratio {assembled_ratio(asked):.3f}, {len(asked)} sessions"
+    )
+
+
 def calibration(asked: Sequence[Moment]) -> dict[str, float]:
     """Return how far confidences are from what came of them, on average over the first 50 of each session."""
     first = [(each.confidence, each.memory in moment.known) for moment in asked for each in moment.chances[:50]]
@@ -192,6 +222,8 @@ def notes(
         f" {np.mean(sizes):.0f} items",
         "prefetched_ratio: share of what a session needs and memory holds, averaged over sessions; over all items"
         " (_of_items); with what nobody could know in the denominator (_with_strangers); precision over all items",
+        "assembled_ratio: the same share, of what the context's own code shows in that tier: what it recalls for the"
+        " file, by words alone, and as many predictions as it reads",
         "calibration_error: expected calibration error over the first 50 of each session, in eight bands;"
         " confidence_minus_prefetched_50: the share of all that is needed said to be among the first 50, less the share"
         " that was",

@@ -43,24 +43,24 @@ class Session:
         return list(dict.fromkeys(item for _, items in self.commits for item in items))
 
 
-def sessions_of(rows: Sequence[Mapping[str, Any]]) -> Iterator[list[Session]]:
-    """Yield the sessions of each repository, oldest first."""
+def sessions_of(rows: Sequence[Mapping[str, Any]], *, pause_s: float = PAUSE_S) -> Iterator[list[Session]]:
+    """Yield the sessions of each repository, oldest first; one ends at a pause longer than so many seconds."""
     rows = sorted(rows, key=lambda row: (row["repo"], row["t"], row["commit"], row["item"]))
     for repo, touches in groupby(rows, key=lambda row: row["repo"]):
         commits = [
             (seconds, [row["item"] for row in part])
             for (seconds, _), part in groupby(touches, key=lambda row: (row["t"], row["commit"]))
         ]
-        begins = [place for place in range(len(commits)) if place == 0 or is_pause(commits, place)]
+        begins = [place for place in range(len(commits)) if place == 0 or is_pause(commits, place, pause_s)]
         yield [
             Session(f"{repo} {begin}", [(datetime.fromtimestamp(t, UTC), items) for t, items in commits[begin:end]])
             for begin, end in zip(begins, [*begins[1:], len(commits)], strict=True)
         ]
 
 
-def is_pause(commits: Sequence[tuple[int, list[str]]], place: int) -> bool:
+def is_pause(commits: Sequence[tuple[int, list[str]]], place: int, pause_s: float) -> bool:
     """Tell whether a commit comes so long after the one before that it begins a session."""
-    return commits[place][0] - commits[place - 1][0] > PAUSE_S
+    return commits[place][0] - commits[place - 1][0] > pause_s
 
 
 @dataclass

@@ -12,6 +12,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # benchmarks are run from the root, and not installed
 
 from benchmarks.prediction import PEERS, TIER_TOKENS, fitting, moments_of, run
+from benchmarks.prediction_assembled import assembled
 from benchmarks.prediction_sessions import Diary, Session, sessions_of
 from nous_online.context.lines import cost_of
 from nous_online.prediction.atoms import atoms_of
@@ -79,6 +80,20 @@ def test_a_tier_holds_as_many_lines_as_its_tokens_pay_for():
     assert size * cost_of(items[0]) <= TIER_TOKENS < (size + 1) * cost_of(items[0])
 
 
+def test_what_is_assembled_is_what_the_tier_has_room_for_the_likeliest_first():
+    sessions = trace(*((day, ["docs/a.md", "src/b.py"]) for day in range(1, 9)), (9, ["docs/a.md", "src/c.py"]))
+    diary = Diary()
+    for session in sessions:
+        diary.live(session)
+    at = datetime.fromtimestamp(10 * DAY, UTC)
+    atoms = atoms_of(Signals(current_file="docs/a.md"), at=at)
+    past = diary.past_for(Session("next", [(at, ["docs/a.md"])]), atoms, at=at)
+
+    shown = [assembled(past, atoms, {}, "docs/a.md", room=room) for room in (35, 3_000)]
+
+    assert shown == [{"docs/a.md", "src/b.py"}, {"docs/a.md", "src/b.py", "src/c.py"}]
+
+
 def test_a_run_reports_its_metrics_and_peers(tmp_path):
     touches = [(day, ["src/a.py", "src/b.py"] if day % 2 else ["docs/c.md", "docs/d.md"]) for day in range(1, 13)]
     (tmp_path / "usage_trace_git.jsonl").write_text("\n".join(map(json.dumps, rows(*touches))), "utf-8")
@@ -86,10 +101,12 @@ def test_a_run_reports_its_metrics_and_peers(tmp_path):
     result = run(data=tmp_path, quick=False)
 
     assert result["metrics"]["prefetched_ratio"] == 1
+    assert result["metrics"]["assembled_ratio"] == 1
     assert 0 < result["metrics"]["precision"] < 1
     assert 0 <= result["metrics"]["calibration_error"] < 0.5
     assert result["peers"]["co_occurrence_prefetched_ratio"] == 1
     assert "12 sessions" in result["notes"][0]
+    assert result["notes"][-1] == "with pauses of 8 h: prefetched_ratio 1.000, assembled_ratio 1.000, 6 sessions"
 
 
 @pytest.fixture
