@@ -70,6 +70,12 @@ class Edit:
     read: Document | None
     """The version this starts from, of this name or of another that is given up; None where there was none."""
     tags: tuple[str, ...] = ()
+    is_last_word: bool = False
+    """Whether it holds whatever was written meanwhile: it then starts from what it finds as it is applied."""
+
+    def settled(self, held: Mapping[str, Document]) -> Edit:
+        """Return this edit with what it starts from, given the documents that there are."""
+        return replace(self, read=held.get(self.name)) if self.is_last_word else self
 
 
 class Documents(Verbs):
@@ -106,18 +112,19 @@ class Documents(Verbs):
         return self._apply(decide(), deadline)
 
     def _apply(self, edits: Sequence[Edit], deadline: Deadline) -> None:
-        now = datetime.now(UTC)
         written = [edit for edit in edits if edit.text is not None]
-        news = [new_version(edit, self.place, now=now) for edit in written]
+        news = [new_version(edit, self.place, now=datetime.now(UTC)) for edit in written]
         ready = facts.embedded(self.agent, news, [None] * len(news), deadline) if news else []
         with self.agent.space_transaction(deadline) as connection:
             store.lock_agent(connection, self.agent.id)
-            check_names(written, current(connection, self.agent.id, self.place, [edit.name for edit in written]))
+            now = datetime.now(UTC)
+            held = current(connection, self.agent.id, self.place, [edit.name for edit in edits])
+            check_names(written, held)
             for edit in edits:
                 if edit.text is None:
-                    remove(connection, self.agent, edit, at=now)
+                    remove(connection, self.agent, edit.settled(held), at=now)
             for edit, new in zip(written, ready, strict=True):
-                write(connection, self.agent, edit, new, at=now)
+                write(connection, self.agent, edit.settled(held), new, at=now)
 
 
 def current(connection: Connection, agent_id: str, place: str, names: Sequence[str]) -> dict[str, Document]:
@@ -134,7 +141,7 @@ def ask(connection: Connection, block: str, parameters: Mapping[str, object]) ->
 
 
 def new_version(edit: Edit, place: str, *, now: datetime) -> NewFact:
-    """Return the fact that holds a text from now on."""
+    """Return the fact that will hold a text; it is dated when it is written."""
     text = edit.text or ""
     is_empty = not text.strip()
     is_renamed = edit.read is not None and edit.read.name != edit.name
@@ -146,8 +153,6 @@ def new_version(edit: Edit, place: str, *, now: datetime) -> NewFact:
             "source": f"{place}, {edit.read.name} before" if edit.read and is_renamed else place,
             "is_pinned": True,
             "project_id": place,
-            "learned_at": now,
-            "valid_from": edit.read.created_at if edit.read else now,
         },
         now=now,
     )
@@ -157,7 +162,7 @@ def new_version(edit: Edit, place: str, *, now: datetime) -> NewFact:
 def check_names(edits: Sequence[Edit], held: Mapping[str, Document]) -> None:
     """Raise `Stale` when a name to be written is held by another version than the one that was read."""
     for edit in edits:
-        found = held.get(edit.name)
+        found = None if edit.is_last_word else held.get(edit.name)
         if found is not None and (edit.read is None or edit.read.fact.id != found.fact.id):
             raise Stale(f"document {edit.name!r} was written meanwhile; read it again and decide anew")
 
@@ -165,7 +170,9 @@ def check_names(edits: Sequence[Edit], held: Mapping[str, Document]) -> None:
 def write(connection: Connection, agent: Agent, edit: Edit, new: Embedded, *, at: datetime) -> None:
     """Store a version, in the place of the one it starts from."""
     reason = f"written as document {edit.name!r}"
-    fact = store.store_fact(connection, agent.id, new, space=agent.embedder.space, actor="agent", reason=reason)
+    began = edit.read.created_at if edit.read else at
+    dated = replace(new, fact=replace(new.fact, learned_at=at, valid_from=began))
+    fact = store.store_fact(connection, agent.id, dated, space=agent.embedder.space, actor="agent", reason=reason)
     if edit.read is not None:
         facts.supersede(connection, agent, old=edit.read.fact, by=fact, at=at, reason=reason)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
+import threading
 from datetime import UTC, datetime
 from typing import Any
 
@@ -170,7 +171,44 @@ def test_asynchronous_calls_are_served_at_once(heart):
     assert [item.value for item in asyncio.run(story())] == [{"n": number} for number in range(8)]
 
 
-@pytest.mark.parametrize("parts", [("a", "b"), ("a/b", "c"), ("a", "b/c"), ("%2F", "ü %"), ("x y", "{k}.v")])
+def test_puts_of_one_key_at_once_all_succeed_and_one_of_them_holds(heart, owner):
+    store, failures = NousStore(heart), list[Exception]()
+    turns = threading.Barrier(6)
+
+    def put(thread: int) -> None:
+        turns.wait()
+        try:
+            for turn in range(5):
+                store.put(("rooms",), "key", {"thread": thread, "turn": turn})
+        except Exception as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=put, args=(number,)) for number in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert failures == []
+    assert heart.count() == {"active": 1, "superseded": 29}
+    assert store.get(("rooms",), "key").value["turn"] == 4
+    dates = owner.execute("select learned_at, valid_from from heart.facts order by learned_at").fetchall()
+    assert {began for _, began in dates} == {dates[0][0]}
+
+
+def test_names_of_any_script_have_room(heart):
+    store, place, key = NousStore(heart), ("ユーザー" * 6,), "設定" * 20
+
+    store.put(place, key, {"drink": "茶"})
+
+    assert store.get(place, key).value == {"drink": "茶"}
+    assert name_of((*place, key)) == f"{place[0]}/{key}"
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [("a", "b"), ("a/b", "c"), ("a", "b/c"), ("%2F", "ü %"), ("x y", "{k}.v"), ("a\x00\n", "\x85"), ("\udc80", "\\")],
+)
 def test_names_lead_back_to_namespace_and_key(parts):
     assert parts_of(name_of(parts)) == parts
     assert name_of(("a/b", "c")) != name_of(("a", "b/c"))

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import json
 import operator
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, cast
 from urllib.parse import quote, unquote
@@ -37,8 +38,9 @@ PLACE = "langgraph"
 """The project the values are recalled by."""
 UNINDEXED = "unindexed"
 """The tag of a value that no search by meaning may find."""
-READABLE = " !$&'()*+,:;=@\"<>[]{}|^`~#?"
-"""What stays as it is in a name, beside letters; a slash divides, so one inside a label is written %2F."""
+HALVES = "surrogatepass"
+QUOTED = re.compile(r"[%/\x00-\x1f\x7f-\x9f\ud800-\udfff]")
+"""What a name spells as %2F and the like: a slash divides its labels, and the database holds no half characters."""
 COMPARISONS: Mapping[str, Callable[[Any, Any], bool]] = {
     "$eq": operator.eq,
     "$ne": operator.ne,
@@ -67,7 +69,7 @@ class NousStore(BaseStore):
         puts = {(*op.namespace, str(op.key)): op for op in asked if isinstance(op, PutOp)}
         if puts:
             texts = {name: None if op.value is None else written(op.value) for name, op in puts.items()}
-            self._documents.change(lambda: self._edits(puts, texts))
+            self._documents.change(lambda: edits_of(puts, texts))
         return results
 
     async def abatch(self, ops: Iterable[Op]) -> list[Result]:
@@ -87,13 +89,6 @@ class NousStore(BaseStore):
             case PutOp():
                 return None
 
-    def _edits(self, puts: Mapping[Name, PutOp], texts: Mapping[Name, str | None]) -> list[Edit]:
-        held = self._documents.find([name_of(parts) for parts in puts])
-        edits = (
-            Edit(name_of(parts), texts[parts], held.get(name_of(parts)), tags_of(op)) for parts, op in puts.items()
-        )
-        return [edit for edit in edits if edit.text is not None or edit.read is not None]
-
     def _search(self, op: SearchOp) -> list[SearchItem]:
         """Return items below a namespace: by meaning where there is a query, else what changed last first."""
         prefix = name_of(op.namespace_prefix)
@@ -111,6 +106,11 @@ class NousStore(BaseStore):
         return {each.memory.subject or "": each.score for each in found if each.memory.category == DOCUMENT}
 
 
+def edits_of(puts: Mapping[Name, PutOp], texts: Mapping[Name, str | None]) -> list[Edit]:
+    """Return what puts do, of which the last holds, to whatever others put meanwhile."""
+    return [Edit(name_of(parts), texts[parts], None, tags_of(op), is_last_word=True) for parts, op in puts.items()]
+
+
 def written(value: Mapping[str, Any]) -> str:
     """Return a value as JSON; raise `InvalidInput` for one that is none."""
     try:
@@ -126,12 +126,12 @@ def tags_of(op: PutOp) -> tuple[str, ...]:
 
 def name_of(parts: Sequence[str]) -> str:
     """Return the name of an item, or the beginning of the names below a namespace."""
-    return "/".join(quote(part, safe=READABLE) for part in parts)
+    return "/".join(QUOTED.sub(lambda found: quote(found[0], safe="", errors=HALVES), part) for part in parts)
 
 
 def parts_of(name: str) -> Name:
     """Return namespace and key of an item."""
-    return tuple(map(unquote, name.split("/")))
+    return tuple(unquote(part, errors=HALVES) for part in name.split("/"))
 
 
 def details_of(document: Document) -> dict[str, Any]:
