@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator
 from nous_online.writing.credentials import holds_credential
 
 HIDDEN_FACTS = "facts that look as if they hold a credential"
+HIDDEN_TITLES = "headings and titles that look as if they hold a credential"
 HIDDEN_LINES = "lines that look as if they hold a credential"
 LEFT_OUT_LINE = "[a line was left out: it looks as if it holds a credential]"
 KEY_BEGINS, KEY_ENDS = "-----BEGIN", "-----END"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -12,11 +13,12 @@ from typing import Any
 
 from nous_online.errors import InvalidInput
 from nous_online.imports.dialogues import MAX_STATEMENT_CHARACTERS, parts
-from nous_online.imports.hiding import HIDDEN_FACTS, looks_secret
+from nous_online.imports.hiding import HIDDEN_FACTS, HIDDEN_TITLES, looks_secret
 from nous_online.imports.items import Item, Reading
 from nous_online.imports.lines import MAX_LINE_BYTES, opened
 from nous_online.imports.records import Record, in_utc, read_moment
 from nous_online.validation import MAX_NAMES
+from nous_online.writing.credentials import SHORT_ANSWER
 
 DATES = ("updated", "updated_at", "modified", "last_modified", "date", "created", "created_at")
 HEADING = re.compile(r"(#{1,6})\s+(.*)")
@@ -59,7 +61,7 @@ class Page:
     open: Note | None = None
     lines: list[str] = field(default_factory=list[str])
     """Of the statement that is open."""
-    code_blocks: int = 0
+    left_out: Counter[str] = field(default_factory=Counter[str])
 
     def begin(self, line: int, text: str, *, under: str | None = None, tags: tuple[str, ...] = ()) -> None:
         """Begin a statement."""
@@ -120,12 +122,12 @@ def items_of_page(path: Path, reading: Reading) -> Iterator[Item]:
     said_at = page_moment(page.front, path)
     for note in notes_of(text, page):
         yield from note_items(note, page, path, said_at=said_at, end=len(content), reading=reading)
-    yield Item(len(text.splitlines()), len(content), left_out={CODE: page.code_blocks} if page.code_blocks else {})
+    yield Item(len(text.splitlines()), len(content), left_out=page.left_out)
 
 
 def note_items(note: Note, page: Page, path: Path, *, said_at: datetime, end: int, reading: Reading) -> Iterator[Item]:
     """Yield a statement as a fact, a long one in parts; none that looks as if it held a credential."""
-    if looks_secret(note.text):
+    if is_secret(note):
         yield Item(note.line, end, left_out={HIDDEN_FACTS: 1})
         return
     for part in parts(note.text, max_characters=MAX_STATEMENT_CHARACTERS):
@@ -143,6 +145,13 @@ def note_items(note: Note, page: Page, path: Path, *, said_at: datetime, end: in
         yield Item(note.line, end, Record("fact", None, None, fields), name, part.encode())
 
 
+def is_secret(note: Note) -> bool:
+    """Tell whether a statement looks as if it held a credential: by itself, or a short one by what it stands under."""
+    above = note.under or (note.headings[-1] if note.headings else "")
+    is_short = len(note.text.split()) <= SHORT_ANSWER
+    return looks_secret(note.text) or (is_short and looks_secret(f"{above}: {note.text}"))
+
+
 def subject_of(note: Note, path: Path) -> str:
     """Return what a statement is about: the heading above it, or else the page."""
     return note.headings[-1] if note.headings else path.stem
@@ -158,7 +167,7 @@ def notes_of(text: str, page: Page) -> Iterator[Note]:
         marks = FENCE.match(line)
         if fence or marks:
             yield from page.ended()
-            page.code_blocks += not fence
+            page.left_out += Counter([] if fence else [CODE])
             is_end = bool(fence and marks and marks[1].startswith(fence) and not line.strip(" `~"))
             fence = "" if is_end else fence or (marks[1] if marks else "")
         else:
@@ -172,10 +181,7 @@ def read_line(line: str, number: int, page: Page) -> Iterator[Note]:
         yield from page.ended()
     elif heading := HEADING.match(line):
         yield from page.ended()
-        level = len(heading[1])
-        page.headings = [each for each in page.headings if each[0] < level]
-        page.headings += [(level, title) for title in [title_of(heading[2])] if title]
-        page.items = []
+        begin_section(len(heading[1]), title_of(heading[2]), page)
     elif bullet := BULLET.match(line):
         yield from page.ended()
         begin_item(bullet, number, page)
@@ -198,7 +204,17 @@ def is_rule(line: str) -> bool:
 def title_of(text: str) -> str:
     """Return the words of a heading, without the marks that may close it: `Notes ##` is `Notes`, and `C#` stays."""
     bare = text.rstrip().rstrip("#")
-    return cleaned(text if bare and not bare[-1].isspace() else bare)[:MAX_STATEMENT_CHARACTERS]
+    return cleaned(text if bare and not bare[-1].isspace() else bare)
+
+
+def begin_section(level: int, title: str, page: Page) -> None:
+    """Begin what stands under a heading; one that looks as if it held a credential is told by the one above it."""
+    page.headings = [each for each in page.headings if each[0] < level]
+    page.items = []
+    if looks_secret(title):
+        page.left_out[HIDDEN_TITLES] += 1
+    elif title:
+        page.headings.append((level, title[:MAX_STATEMENT_CHARACTERS]))
 
 
 def begin_item(bullet: re.Match[str], number: int, page: Page) -> None:
@@ -207,7 +223,7 @@ def begin_item(bullet: re.Match[str], number: int, page: Page) -> None:
     page.items = [each for each in page.items if each[0] < depth]
     tags = ({" ": "open"}.get(bullet["box"], "done"),) if bullet["box"] else ()
     page.begin(number, text, under=page.items[-1][1] if page.items else None, tags=tags)
-    page.items.append((depth, text[:MAX_STATEMENT_CHARACTERS]))
+    page.items.append((depth, "" if looks_secret(text) else text[:MAX_STATEMENT_CHARACTERS]))
 
 
 def cleaned(text: str) -> str:

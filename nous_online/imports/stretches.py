@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from nous_online.episode_changes import MAX_IDS
-from nous_online.imports.hiding import without_credentials
+from nous_online.imports.hiding import HIDDEN_TITLES, looks_secret, without_credentials
 from nous_online.imports.records import Record
 
 PAUSE = timedelta(hours=2)
@@ -85,7 +85,7 @@ def episode_of(messages: Sequence[Message], conversation: Conversation) -> Stret
     artifacts = list(dict.fromkeys(artifact for message in messages for artifact in message.artifacts))
     fields = {
         "detail": "\n".join(told),
-        "title": (conversation.title or "").strip()[:500] or None,
+        "title": title_of(conversation, left_out),
         "started_at": began_at.isoformat(),
         "ended_at": ended_at.isoformat(),
         "participants": list(dict.fromkeys(message.speaker for message in messages if message.text.strip())),
@@ -95,6 +95,15 @@ def episode_of(messages: Sequence[Message], conversation: Conversation) -> Stret
         "source": conversation.source[:500],
     }
     return Stretch(messages[0].id, Record("episode", None, None, fields), left_out)
+
+
+def title_of(conversation: Conversation, left_out: Counter[str]) -> str | None:
+    """Return the title of an episode; none, and that counted, where it looks as if it held a credential."""
+    title = (conversation.title or "").strip()
+    if looks_secret(title):
+        left_out[HIDDEN_TITLES] += 1
+        return None
+    return title[:500] or None
 
 
 def told_of(message: Message, left_out: Counter[str]) -> Iterator[str]:
