@@ -16,6 +16,7 @@ SOURCE = "\n".join(f"def {name}():\n    checked(1)\n    opened(3)\n    stored(4)
 @pytest.fixture
 def shop(database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     (tmp_path / "shop").mkdir()
+    (tmp_path / "pyproject.toml").touch()
     (tmp_path / "shop" / "store.py").write_text(SOURCE, "utf-8")
     (tmp_path / "shop" / "broken.py").write_bytes(b"x = 1\0")
     monkeypatch.chdir(tmp_path)

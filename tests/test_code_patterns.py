@@ -220,6 +220,7 @@ def test_a_missing_extra_is_named(monkeypatch):
 
 def test_learned_patterns_are_procedures_with_their_provenance(heart, tmp_path, monkeypatch):
     (tmp_path / "shop").mkdir()
+    (tmp_path / "pyproject.toml").touch()
     (tmp_path / "shop" / "api.py").write_text(PYTHON, "utf-8")
     (tmp_path / "shop" / "notes.bin").write_bytes(b"\0")
     monkeypatch.chdir(tmp_path)
@@ -259,6 +260,50 @@ def test_a_name_that_another_kind_has_is_left_alone_and_told(heart, tmp_path, mo
     learned = learn_patterns(heart, ["."])
 
     assert "a workflow" in learned.refused["endpoint in the project (python)"]
+
+
+def test_a_pattern_is_the_same_wherever_its_source_is_named_from(heart, tmp_path, monkeypatch):
+    folder = tmp_path / "src" / "api"
+    folder.mkdir(parents=True)
+    (folder / "users.py").write_text(PYTHON, "utf-8")
+    stored = []
+    for here, named in (("/", folder.parent), (tmp_path, "src"), (folder.parent, "."), (folder, "..")):
+        monkeypatch.chdir(here)
+        stored.append(learn_patterns(heart, [named]).procedures)
+
+    assert stored == [stored[0]] * 4
+    assert stored[0][0].name == "endpoint in api (python)"
+
+
+@pytest.mark.parametrize(
+    ("mark", "module"), [(".git", "checkout/src"), ("checkout/go.mod", "src"), (None, "the project")]
+)
+def test_names_start_from_the_root_of_the_project(heart, tmp_path, mark, module):
+    folder = tmp_path / "build" / "checkout" / "src"
+    folder.mkdir(parents=True)
+    (folder / "api.py").write_text(PYTHON, "utf-8")
+    if mark:
+        (tmp_path / "build" / mark).touch()
+
+    learned = learn_patterns(heart, [folder], is_recorded=False)
+
+    assert (learned.files_read, learned.patterns[0].name) == (1, f"endpoint in {module} (python)")
+
+
+def test_two_projects_of_one_layout_keep_their_own_patterns(heart, tmp_path):
+    stored = []
+    for project in ("shop", "bank"):
+        folder = tmp_path / project / "api"
+        folder.mkdir(parents=True)
+        (folder / "users.py").write_text(PYTHON.replace("NewUser", f"New{project}"), "utf-8")
+        learned = learn_patterns(heart, [folder], project_id=project)
+        assert not learned.refused
+        stored.append(learned.procedures[0])
+
+    assert [each.name for each in stored] == [
+        "endpoint in the project (shop, python)", "endpoint in the project (bank, python)",
+    ]  # fmt: skip
+    assert [heart.get_procedure(each.id).template["validation"] for each in stored] == ["Newshop", "Newbank"]
 
 
 def test_looking_stores_nothing(heart, tmp_path):

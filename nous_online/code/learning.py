@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from nous_online.code.languages import language_of
@@ -17,6 +17,8 @@ from nous_online.heart import Heart
 
 MOST_FILES = 5_000
 """Files read at once; about 20 ms each."""
+REPOSITORIES = (".git", ".hg")
+MANIFESTS = ("pyproject.toml", "setup.py", "package.json", "go.mod")
 
 
 @dataclass(frozen=True)
@@ -36,12 +38,14 @@ def learn_patterns(
 ) -> LearnedPatterns:
     """Store the code patterns of files and of the files under folders, and return them.
 
-    A pattern seen again is the same procedure: where it was seen is brought up to date, nothing is stored twice. With
+    A pattern seen again is the same procedure: where it was seen is brought up to date, nothing is stored twice. It is
+    named after the module it was seen in, from the root of the project, and after the project where one is told. With
     `is_recorded=False` nothing is written. Raises `InvalidInput` for a path that is not there or more than 5,000
     files, and `Unsupported` where the extra `code` is not installed.
     """
     files = [shape_of(shown, read) for shown, read in sources(paths)]
-    patterns = patterns_in([each for each in files if each.skipped is None])
+    found = patterns_in([each for each in files if each.skipped is None])
+    patterns = [in_project(each, project_id) for each in found]
     stored: list[Procedure] = []
     refused: dict[str, str] = {}
     for each in patterns if is_recorded else ():
@@ -51,6 +55,14 @@ def learn_patterns(
             refused[each.name] = str(error)
     skipped = {each.path: each.skipped for each in files if each.skipped is not None}
     return LearnedPatterns(tuple(patterns), tuple(stored), refused, len(files) - len(skipped), skipped)
+
+
+def in_project(new: NewPattern, project_id: str | None) -> NewPattern:
+    """Return a pattern under a name that no other project's has: "endpoint in src/api (shop, python)"."""
+    if project_id is None:
+        return new
+    language = f"{new.language})"
+    return replace(new, name=f"{new.name.removesuffix(language)}{project_id}, {language}")
 
 
 def store_pattern(heart: Heart, new: NewPattern, *, project_id: str | None) -> Procedure:
@@ -71,14 +83,27 @@ def store_pattern(heart: Heart, new: NewPattern, *, project_id: str | None) -> P
 
 
 def sources(paths: Iterable[Path | str]) -> Iterator[tuple[str, bytes]]:
-    """Yield the files of some paths, each once, by the names they are shown under, with what they hold."""
-    found = sorted({file for path in paths for file in files_under(Path(path))})
+    """Yield the files of some paths, each once, with what they hold; their names start from the root of the project.
+
+    They are the same wherever the paths are named from.
+    """
+    named = [Path(path) for path in paths]
+    found = sorted({file for path in named for file in files_under(path)})
     if len(found) > MOST_FILES:
         raise InvalidInput(f"{len(found):,} files are more than {MOST_FILES:,} at once; name folders inside them")
-    here = Path.cwd()
+    root = os.path.commonpath([root_of(path.resolve()) for path in named]) if named else ""
     for file in found:
-        shown = file.relative_to(here) if file.is_relative_to(here) else file
-        yield shown.as_posix(), beginning(file)
+        yield file.relative_to(root).as_posix(), beginning(file)
+
+
+def root_of(path: Path) -> Path:
+    """Return the folder of the repository a path lies in, otherwise of its project, otherwise the one that is named."""
+    folder = path if path.is_dir() else path.parent
+    for marks in (REPOSITORIES, MANIFESTS):
+        for each in (folder, *folder.parents):
+            if any((each / mark).exists() for mark in marks):
+                return each
+    return folder
 
 
 def beginning(file: Path) -> bytes:
