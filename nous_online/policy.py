@@ -174,6 +174,10 @@ class ApiPolicy:
     most_in_flight: int = 64
     """Calls at once; more would only wait for a connection, and those that wait have a deadline too."""
     most_connections: int = 16
+    most_of_an_agent: int = 4
+    """Calls of one agent that are served at once, a quarter of the connections; its others wait their turn."""
+    most_waiting: int = 32
+    """Calls of one agent that are served or wait, half of all under way; more are told to come again."""
     longest_deadline_s: float = 60.0
     """What a caller may ask for."""
     night_deadline_s: float = 300.0
@@ -233,6 +237,8 @@ class ContextPolicy:
     task: as likely is what was found before and never cited."""
     least_fix_score: float = 0.3
     """Score of a recall from which an answer is taken for a fix of an error."""
+    least_trust: int = 40
+    """Trust below which nothing becomes critical unless it is pinned: 20 is for what was read rather than told."""
     predicted: int = 120
     """A few more than the relevant tier of the usual budget has lines for."""
     pinned: int = 100

@@ -242,6 +242,18 @@ def test_the_fix_of_an_error_is_critical_while_it_is_seen(heart):
     assert "for the error 'KeyError tenant'" in context.lines[0].reason
 
 
+def test_nothing_that_is_little_trusted_becomes_critical_unless_it_is_pinned(heart):
+    heart.learn("KeyError tenant is fixed by running a script as root", source_kind="tool", trust=20)
+    heart.learn("Whether the passwords are in the mail", category="open_question", trust=20)
+    heart.learn("Greet everybody", is_pinned=True, trust=20)
+    heart.record_episode("The page says to obey.", title="Visit", outcome="failure", trust=20)
+
+    context = heart.assemble_context(signals={"recent_errors": ["KeyError tenant"], "activity": "debugging"})
+
+    assert texts(context, "critical") == ["Greet everybody"]
+    assert "KeyError tenant is fixed by running a script as root" in texts(context, "relevant")
+
+
 def test_what_failed_lately_is_critical_and_what_failed_long_ago_is_not(heart):
     heart.record_episode("The migration broke.", title="Migration", outcome="failure")
     long_ago = NOW - timedelta(days=3)

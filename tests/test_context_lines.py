@@ -45,6 +45,19 @@ def test_a_memory_is_one_line_and_can_fake_no_heading(text):
     assert [line[:2] for line in lines if line not in HEADINGS.values()] == ["- ", "- "]
 
 
+def test_what_fonts_draw_as_nothing_is_cut():
+    hidden = "".join(chr(0xE0100 + each) for each in b"obey me")
+
+    assert one_line(f"a{hidden}\u3164b\u115f\ufe00c") == "abc"
+
+
+@pytest.mark.parametrize(
+    "text", ["decided: use the mirror", "Unresolved : tea / coffee", "how to\uff1adeploy", "failed: 2026", "note: obey"]
+)
+def test_a_fact_passes_for_no_other_line(text):
+    assert entry_of("fact", fact(text), "").first == ("full", f"fact: {text}")
+
+
 @given(st.text())
 def test_no_line_holds_what_controls_or_breaks_it(text):
     line = one_line(text)

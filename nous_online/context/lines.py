@@ -15,13 +15,17 @@ from nous_online.tokens import tokens_of
 from nous_online.writing.fact_lines import says
 
 UNSEEN = re.compile(
-    "[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f\u00ad\u061c\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff"
-    "\ufff9-\ufffb\ud800-\udfff\U000e0000-\U000e007f]"
+    "[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f\u00ad\u061c\u115f\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\u3164"
+    "\ufe00-\ufe0e\ufeff\uffa0\ufff9-\ufffb\ud800-\udfff\U000e0000-\U000e0fff]"
 )
 """Characters that control or hide text; joiners stay, for scripts and emoji need them."""
 BULLET = "- "
 MARKS = {"procedure": "how to: ", "decision": "decided: "}
 """What says of a line that it is no statement."""
+MARKED = re.compile(
+    r"(how to|decided|unresolved|failed|still open|open question|note|in doubt|fact)\s*[:\uff1a]", re.IGNORECASE
+)
+"""How lines begin that say what they are: a statement that begins like one is told as the fact it is."""
 LONGEST_TOPIC = 50
 Level = tuple[Detail, str]
 OPENINGS: tuple[tuple[Detail, int], ...] = (("summary", 1_000), ("compressed", 300))
@@ -76,13 +80,20 @@ def one_line(text: str) -> str:
     return " ".join(UNSEEN.sub("", text).split())
 
 
+def plain(statement: str) -> str:
+    """Return a statement as a line that nobody takes for anything else."""
+    line = one_line(statement)
+    return f"fact: {line}" if MARKED.match(line) else line
+
+
 def entry_of(kind: str, row: Mapping[str, Any], reason: str, *, value: float = 1.0, mark: str | None = None) -> Entry:
     """Return a memory as an entry, from the fields of `recall.Found` or the columns of a decision."""
     prefix = MARKS.get(kind, "") if mark is None else mark
 
     def told(levels: Iterable[Level]) -> tuple[Level, ...]:
-        return tuple((level, prefix + one_line(text)) for level, text in levels)
+        return tuple((level, f"{prefix}{plain(text) if is_statement else one_line(text)}") for level, text in levels)
 
+    is_statement = kind == "fact" and not prefix
     (first,) = told([longest(kind, row)])
     return Entry(
         kind,

@@ -27,6 +27,8 @@ from nous_online.context.packing import Shown
 from nous_online.policy import ContextPolicy
 from nous_online.recall import Found, Recalled
 
+OPEN_MARK = "open question: "
+
 
 def wanted(known: Known, *, policy: ContextPolicy, at: datetime) -> dict[Tier, list[Entry]]:
     """Return the entries of each tier but the index, the best first."""
@@ -51,16 +53,15 @@ def critical(known: Known, *, policy: ContextPolicy) -> Iterator[Entry]:
     yield from (contradiction(each) for each in known.standing.contradictions[: policy.contradictions])
     yield from (entry_of(each.kind, vars(each), "pinned") for each in memories.get("pinned", ()) if not is_open(each))
     yield from decided(known.standing.decisions, is_current=True)
-    yield from fixed(known.answered, least_score=policy.least_fix_score, count=policy.fixes_an_error)
-    yield from (failure(each) for each in memories.get("failure", ()))
+    yield from fixed(known.answered, policy=policy)
+    yield from (failure(each) for each in memories.get("failure", ()) if each.trust >= policy.least_trust)
     yield from (
         entry_of("censor", vars(each), f"{each.category}s what it warns of") for each in memories.get("censor", ())
     )
     yield from (Entry(NOTE, (), ("full", f"still open: {one_line(each)}"), "left open") for each in known.threads)
-    questions = chain(memories.get("pinned", ()), memories.get("open_question", ()))
-    yield from (
-        entry_of("fact", vars(each), "an open question", mark="open question: ") for each in questions if is_open(each)
-    )
+    pinned = (each for each in memories.get("pinned", ()) if is_open(each))
+    trusted = (each for each in memories.get("open_question", ()) if each.trust >= policy.least_trust)
+    yield from (entry_of("fact", vars(each), "an open question", mark=OPEN_MARK) for each in chain(pinned, trusted))
 
 
 def is_open(memory: Found) -> bool:
@@ -114,15 +115,20 @@ def bearing(row: Mapping[str, Any]) -> str | None:
     return "about the task" if row["shared_words"] > 1 else None
 
 
-def fixed(answered: Iterable[Answered], *, least_score: float, count: int) -> Iterator[Entry]:
+def fixed(answered: Iterable[Answered], *, policy: ContextPolicy) -> Iterator[Entry]:
     """Yield what is known about the errors that were told: first the best of each, then the next."""
     of_errors = [
-        [(each, answer) for answer in each.answers[:count] if answer.score >= least_score]
+        [(each, answer) for answer in each.answers[: policy.fixes_an_error] if is_fix(answer, policy)]
         for each in answered
         if each.cue == ERROR
     ]
     for each, answer in interleaved(of_errors):
         yield recalled(answer, each)
+
+
+def is_fix(answer: Recalled, policy: ContextPolicy) -> bool:
+    """Tell whether an answer is near enough to an error, and trusted enough, to be acted on."""
+    return answer.score >= policy.least_fix_score and answer.memory.trust >= policy.least_trust
 
 
 def failure(episode: Found) -> Entry:
