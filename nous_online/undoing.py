@@ -19,6 +19,7 @@ from nous_online.errors import NotFound, Refused
 from nous_online.kinds import KINDS, VECTORS
 from nous_online.moving import REEMBEDDED
 from nous_online.statements import statements
+from nous_online.store import lock_agent
 
 BLOCKS = statements("nous_online", "undoing.sql")
 COUNTED = ("confirmation_count", "activation_count", "success_count", "failure_count", "false_positive_count")
@@ -64,10 +65,11 @@ def history(connection: Connection, agent_id: str, memory_id: UUID) -> list[Even
 def undo_last(agent: Agent, memory_id: UUID, *, reason: str, deadline: Deadline) -> Event:
     """Take back the latest change of a memory that still stands, and return it.
 
-    Raises `Refused` for a change that a night made as part of a proposal, which is taken back as a whole, and where
-    nothing is left to take back.
+    Raises `Refused` for a change that a night made as part of a proposal, which is taken back as a whole, where
+    nothing is left to take back, and for a document whose name was given to another.
     """
     with agent.transaction(deadline) as connection:
+        lock_agent(connection, agent.id)
         left = standing(history(connection, agent.id, memory_id))
         if not left:
             raise Refused(f"every change of memory {memory_id} has been taken back")
@@ -79,9 +81,18 @@ def undo_last(agent: Agent, memory_id: UUID, *, reason: str, deadline: Deadline)
             )
             raise Refused(message)
         now = datetime.now(UTC)
-        for each in (*superseding(connection, agent.id, event), event):
+        changes = [*superseding(connection, agent.id, event), event]
+        for each in changes:
             restore(connection, agent.id, each, cause=Cause("agent", "undone", reason, now, undoes=each.id))
+        check_names(connection, agent.id, [each.memory_id for each in changes])
     return event
+
+
+def check_names(connection: Connection, agent_id: str, memory_ids: Sequence[UUID]) -> None:
+    """Raise `Refused` when one of some memories is a document whose name another one holds."""
+    parameters = {"agent_id": agent_id, "ids": list(memory_ids)}
+    for (name,) in connection.execute(BLOCKS["documents_of_one_name"], parameters):
+        raise Refused(f"document {name!r} was written anew since; remove or rename that one first, then undo this")
 
 
 def superseding(connection: Connection, agent_id: str, event: Event) -> list[Event]:

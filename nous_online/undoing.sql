@@ -15,6 +15,13 @@ select id from heart.facts
 where agent_id = %(agent_id)s and superseded_by = %(memory_id)s and state = 'superseded'
 order by id for update
 
+-- name: documents_of_one_name
+-- A name that would lead to two texts, of which one was brought back.
+select f.subject from heart.facts f
+join heart.facts o on o.agent_id = f.agent_id and o.state = 'active' and o.id <> f.id and o.category = f.category
+    and o.project_id = f.project_id and lower(o.subject) = lower(f.subject) and o.subject = f.subject
+where f.agent_id = %(agent_id)s and f.id = any(%(ids)s) and f.state = 'active' and f.category = 'document'
+
 -- name: cold_texts
 select tier, to_jsonb(c) from heart.cold_texts c
 where agent_id = %(agent_id)s and memory_id = %(id)s and tier = any(%(tiers)s)

@@ -21,7 +21,7 @@ from scripted_model import model, say, use
 from nous_online.adapters.memory_files import PLACE, size_of
 from nous_online.adapters.memory_tool import async_memory_tool, memory_tool
 from nous_online.database import Database
-from nous_online.errors import InvalidInput
+from nous_online.errors import InvalidInput, Refused
 from nous_online.heart import Heart
 from nous_online.pairs.judging import OfflineJudge, Verdict
 
@@ -133,6 +133,22 @@ def test_nothing_that_was_written_is_lost(heart, owner):
     ]
     heart.undo(rows[2][0], reason="it was wanted after all")
     assert tried(tool, "view", path="/memories/tea.md").endswith("     1\ttea at ten")
+
+
+def test_a_file_is_not_brought_back_while_another_has_its_name(heart, owner):
+    tool = memory_tool(heart)
+    tool.call({"command": "create", "path": NOTES, "file_text": "tea at nine"})
+    tool.call({"command": "delete", "path": NOTES})
+    tool.call({"command": "create", "path": NOTES, "file_text": "tea at ten"})
+    ((deleted,),) = owner.execute("select id from heart.facts where state = 'archived'").fetchall()
+
+    with pytest.raises(Refused, match=re.escape(f"document '{NOTES}' was written anew since; remove or rename")):
+        heart.undo(deleted, reason="it was wanted after all")
+
+    assert tried(tool, "view", path=NOTES).endswith("\ttea at ten")
+    tool.call({"command": "rename", "old_path": NOTES, "new_path": "/memories/ten.md"})
+    heart.undo(deleted, reason="it was wanted after all")
+    assert tried(tool, "view", path=NOTES).endswith("\ttea at nine")
 
 
 def test_files_are_recalled_by_their_project_and_left_alone_by_learning(heart):
