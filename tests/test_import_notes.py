@@ -102,6 +102,21 @@ def test_a_page_is_dated_by_its_name_or_by_when_it_was_written_last(
     ]
 
 
+def test_a_page_whose_date_cannot_be_read_is_reported_and_not_dated_by_its_file(
+    heart: Heart, owner: psycopg.Connection, tmp_path: Path
+):
+    written(tmp_path / "a.md", "---", "title: Sails", "date: last spring", "---", "- Undated.")
+    written(tmp_path / "b.md", "---", "date: May 4, 2026", "---", "- In words.")
+    written(tmp_path / "c.md", "---", "date: soon", 'created: "[[2026-05-04]]" # in the evening', "---", "- Linked.")
+    written(tmp_path / "2026-05-04.md", "---", "date: soon", "---", "- Named.")
+
+    report = import_history(heart, [tmp_path])
+
+    assert facts_of(owner, "content, learned_at") == [("In words.", MAY), ("Linked.", MAY), ("Named.", MAY)]
+    assert [(note.file, note.number) for note in report.bad] == [("a.md", 3)]
+    assert "date 'last spring' is no date; write it as ISO 8601" in report.bad[0].message
+
+
 def test_a_page_that_changed_adds_only_what_is_new(heart: Heart, tmp_path: Path):
     path = written(tmp_path / "ideas.md", "# Boats", "- Boats float.", "- Boats sink.")
     first = import_history(heart, [path])

@@ -119,7 +119,10 @@ def items_of_page(path: Path, reading: Reading) -> Iterator[Item]:
         yield Item(1, len(content), problem=f"byte {error.start + 1} is not UTF-8; convert the page to UTF-8")
         return
     page = Page(split_front(text)[0])
-    said_at = page_moment(page.front, path)
+    if unread := unread_date(text, page.front, path):
+        yield Item(unread[0], len(content), problem=unread[1])
+        return
+    said_at = stated_moment(page.front, path) or changed_moment(path)
     for note in notes_of(text, page):
         yield from note_items(note, page, path, said_at=said_at, end=len(content), reading=reading)
     yield Item(len(text.splitlines()), len(content), left_out=page.left_out)
@@ -266,10 +269,10 @@ def values_in(text: str) -> list[str]:
     return [value for value in (each.strip().strip("\"'") for each in listed) if value]
 
 
-def page_moment(front: Mapping[str, list[str]], path: Path) -> datetime:
-    """Return when a page was written: as its top or its name says, or else when the file was changed last."""
+def stated_moment(front: Mapping[str, list[str]], path: Path) -> datetime | None:
+    """Return when a page was written as its top says, or else its name; None where neither can be read."""
     for name in DATES:
-        found = read_moment(front[name][0]) if front.get(name) else None
+        found = read_moment(front[name][0].split(" #")[0].strip("\"'[] ")) if front.get(name) else None
         if found:
             return found
     for year, month, day in DATED_NAME.findall(path.stem):
@@ -277,6 +280,22 @@ def page_moment(front: Mapping[str, list[str]], path: Path) -> datetime:
             return datetime(int(year), int(month), int(day), tzinfo=UTC)
         except ValueError:
             continue
+    return None
+
+
+def unread_date(text: str, front: Mapping[str, list[str]], path: Path) -> tuple[int, str] | None:
+    """Return the line of a date no other stands in for, and what is wrong with it; None where the page can be dated."""
+    stated = next((name for name in DATES if front.get(name)), None)
+    if stated is None or stated_moment(front, path):
+        return None
+    entries = enumerate(map(ENTRY.match, text.splitlines()), start=1)
+    number = next(number for number, entry in entries if entry and entry[1].strip().casefold() == stated)
+    example = "write it as ISO 8601, such as 2026-05-04"
+    return number, f"{stated} {front[stated][0]!r} is no date; {example}, and import the page again"
+
+
+def changed_moment(path: Path) -> datetime:
+    """Return when a file was changed last; raise `InvalidInput` when it can't be read."""
     try:
         return in_utc(datetime.fromtimestamp(path.stat().st_mtime, UTC))
     except OSError as error:

@@ -33,7 +33,9 @@ KNOWN_FIELDS = {
     "episode": frozenset((*EVERYWHERE, *EPISODE_FIELDS)),
     "recall": frozenset((*EVERYWHERE, *RECALL_FIELDS)),
 }
-OTHER_MOMENTS = ("%Y/%m/%d (%a) %H:%M", "%Y/%m/%d %H:%M", "%Y/%m/%d", "%B-%d-%Y", "%I:%M %p on %d %B, %Y")
+OTHER_MOMENTS = (
+    "%Y/%m/%d (%a) %H:%M", "%Y/%m/%d %H:%M", "%Y/%m/%d", "%B-%d-%Y", "%B %d, %Y", "%b %d, %Y", "%I:%M %p on %d %B, %Y",
+)  # fmt: skip
 MILLISECONDS_FROM = 1e11  # as seconds this is the year 5138, as milliseconds March 1973
 MAX_KEY_CHARACTERS = 200
 MAX_ID_CHARACTERS = 1000
