@@ -12,7 +12,9 @@ from conftest import WordEmbedder
 
 from nous_online.errors import InvalidInput
 from nous_online.heart import Heart
+from nous_online.prediction.predicting import see
 from nous_online.prediction.warm import Shelf
+from nous_online.signals import Signals
 
 NOON = datetime(2026, 6, 1, 12, tzinfo=UTC)
 
@@ -37,10 +39,16 @@ class Counting(WordEmbedder):
         return super().embed_documents(texts)
 
 
+def saw(heart, session, signals, *, at):
+    """What a session of the past saw."""
+    with heart.agent.database.transaction(heart.agent.id) as connection:
+        see(connection, heart.agent.id, signals, session, at)
+
+
 def lived(heart, session, path, cited, *, day):
     """One session of the past: a file was opened, something recalled, and one answer used."""
     at = NOON + timedelta(days=day)
-    heart.predict(signals={"current_file": path}, session_id=session, at=at)
+    saw(heart, session, Signals(current_file=path), at=at)
     recall = heart.recall(cited.content, session_id=session, at=at, limit=2)
     heart.cite(recall.id, [cited.id], at=at)
 
@@ -73,7 +81,7 @@ def test_a_hundred_shown_memories_do_not_predict_themselves(heart):
     facts = [heart.learn(f"Lesson {n} of the manual of pumps", learned_at=NOON).memory for n in range(40)]
     for day in range(3):
         at = NOON + timedelta(days=day)
-        heart.predict(signals={"current_file": "a.py"}, session_id=f"s{day}", at=at)
+        saw(heart, f"s{day}", Signals(current_file="a.py"), at=at)
         recall = heart.recall("lesson of the manual of pumps", session_id=f"s{day}", at=at, limit=40)
         heart.cite(recall.id, [facts[0].id], at=at)
 
@@ -100,7 +108,7 @@ def test_what_is_private_to_a_user_is_predicted_for_that_user_alone(heart):
     secret = heart.learn("Ben wants his tea green", user_id="ben", learned_at=NOON).memory
     for day in range(3):
         at = NOON + timedelta(days=day)
-        heart.predict(signals={"collaborators": ["Ben"]}, session_id=f"s{day}", user_id="ben", at=at)
+        saw(heart, f"s{day}", Signals(collaborators=("Ben",)), at=at)
         recall = heart.recall("tea", session_id=f"s{day}", user_id="ben", at=at)
         heart.cite(recall.id, [secret.id], at=at)
     later = NOON + timedelta(days=4)
@@ -167,15 +175,25 @@ def test_a_slow_embedder_takes_half_of_the_time_at_most(heart):
     assert 0.25 < time.monotonic() - began < 0.6
 
 
+def seen_by(owner, heart):
+    """The signals that were written down."""
+    told = owner.execute("select signal from heart.sightings where agent_id = %s order by 1", [heart.agent.id])
+    return [signal for (signal,) in told.fetchall()]
+
+
 def test_a_session_sees_each_signal_once(heart, owner):
     for _ in range(2):
-        heart.predict(signals={"current_file": "src/a.py"}, session_id="s", at=NOON)
+        saw(heart, "s", Signals(current_file="src/a.py"), at=NOON)
 
-    seen = owner.execute(
-        "select signal from heart.sightings where agent_id = %s order by 1", [heart.agent.id]
-    ).fetchall()
+    assert seen_by(owner, heart) == ["file:src/a.py", "hours:12-16", "module:src", "weekday:monday"]
 
-    assert [signal for (signal,) in seen] == ["file:src/a.py", "hours:12-16", "module:src", "weekday:monday"]
+
+def test_what_is_predicted_with_now_is_kept_and_what_another_moment_is_asked_of_is_not(heart, owner):
+    for moment in (NOON, datetime(2120, 1, 1, tzinfo=UTC)):
+        heart.predict(signals={"current_file": "then.py"}, session_id="s", at=moment)
+    heart.predict(signals={"current_file": "now.py"}, session_id="s")
+
+    assert [signal for signal in seen_by(owner, heart) if signal.startswith("file:")] == ["file:now.py"]
 
 
 def test_a_prediction_that_names_no_session_begins_one(heart):

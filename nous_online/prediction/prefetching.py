@@ -27,17 +27,18 @@ NEAREST = 100
 """Memories taken in for their words and meaning: of the shares prefetched on traces, 20 lose half of what they add."""
 
 
-def predict(agent: Agent, signals: Signals, wanted: Wanted, deadline: Deadline) -> Prediction:
+def predict(agent: Agent, signals: Signals, wanted: Wanted, deadline: Deadline, *, is_now: bool) -> Prediction:
     """Return what sessions like this one used and what is near to its words, and leave these ready for its context.
 
-    What the session sees is written down, for those to come.
+    What the session sees now is written down, for those to come; of another moment nothing is.
     """
     texts = cues_of(signals)
     vectors = embedded(agent, texts, deadline) if texts else None
     with agent.transaction(deadline) as connection:
         near = {} if vectors is None else nearest(connection, agent, wanted, texts, vectors)
         found = outlook(connection, agent.id, signals, wanted, near)
-        see(connection, agent.id, signals, wanted.session_id, wanted.at)
+        if is_now:
+            see(connection, agent.id, signals, wanted.session_id, wanted.at)
     if vectors is not None:
         keep_warm(agent, wanted.session_id, texts, vectors)
     return Prediction(wanted.session_id, found.memories, confidence_of(found))

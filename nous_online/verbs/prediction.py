@@ -32,14 +32,16 @@ class PredictionVerbs(Verbs):
 
         Learned from what sessions with the same file, module, branch, error, hour, collaborator or activity used; what
         was never seen before falls back to memories near to its words. The next context of the session starts from it.
+        With `at` it is asked of another moment, of which nothing is kept.
         Raises `InvalidInput`, `DeadlineExceeded` or `Unavailable`.
         """
         deadline = self.agent.deadline(deadline_s)
+        told_at = checked_moment("at", at)
         wanted = Wanted(
             session_id=checked_optional("session_id", session_id, max_characters=100) or str(uuid4()),
-            at=checked_moment("at", at) or datetime.now(UTC),
+            at=told_at or datetime.now(UTC),
             limit=checked_limit(limit),
             user_id=checked_optional("user_id", user_id, max_characters=100),
             project_id=checked_optional("project_id", project_id, max_characters=100),
         )
-        return prefetching.predict(self.agent, checked_signals(signals), wanted, deadline)
+        return prefetching.predict(self.agent, checked_signals(signals), wanted, deadline, is_now=told_at is None)
