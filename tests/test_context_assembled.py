@@ -294,6 +294,32 @@ def test_a_context_takes_feedback_like_a_recall(heart, owner):
     assert logged == [("context: Stripe payments", "s1", None)]
 
 
+@pytest.mark.parametrize("days", [-300, 300])
+def test_looking_at_another_moment_is_no_use_and_no_sighting(heart, owner, days):
+    heart.learn("Tokens expire after an hour", learned_at=NOW - timedelta(days=400))
+
+    context = heart.assemble_context(
+        query="tokens expire", at=NOW + timedelta(days=days), session_id="s1", signals={"current_file": FILE}
+    )
+
+    (logged,) = owner.execute("select recalled_at, as_of from heart.recalls").fetchall()
+    assert texts(context, "relevant") == ["Tokens expire after an hour"]
+    assert abs(logged[0] - NOW) < timedelta(hours=1)
+    assert logged[1] == NOW + timedelta(days=days)
+    assert owner.execute("select count(*) from heart.sightings").fetchall() == [(0,)]
+    assert owner.execute("select retrieved_count, last_used_at from heart.usage").fetchall() == [(0, None)]
+
+
+def test_open_threads_without_room_are_counted(heart):
+    for number in range(30):
+        heart.open_thread(f"ask Tim about service {number}", session_id="s1")
+
+    context = heart.assemble_context(session_id="s1", budget=200)
+
+    assert len(texts(context, "critical")) + context.left_out["critical"] == 30
+    assert context.left_out["critical"] > 0
+
+
 def test_feedback_on_what_was_not_shown_is_refused(heart):
     heart.learn("Payments go through Stripe")
     context = heart.assemble_context(query="Stripe")

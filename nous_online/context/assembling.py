@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any, TypedDict
@@ -149,7 +149,7 @@ def gathered(connection: Connection, agent: Agent, request: Request, vectors: Ve
     """Read everything the context may be made of."""
     reach = request.reach
     asking = Asking(connection, reach, POLICY)
-    if reach.session_id and request.signals != Signals():
+    if reach.session_id and not reach.is_past and request.signals != Signals():
         see(connection, agent.id, request.signals, reach.session_id, reach.at)
     answered = [
         answered_for(connection, agent, request, cue, text, vector)
@@ -217,11 +217,15 @@ def arrangement(known: Known, request: Request) -> tuple[dict[Tier, list[Placed]
 
     placed = arranged(entries, points, rooms=rooms(request.budget, frame=request.frame, policy=POLICY))
     shown: Shown = frozenset(each for tier in TIERS[:-1] for line in placed[tier] for each in line.entry.memory_ids)
-    left_out: dict[Tier, int] = {
-        tier: len({entry.memory_ids for entry in entries[tier] if shown.isdisjoint(entry.memory_ids)} - {()})
-        for tier in TIERS[:-1]
-    }
+    left_out: dict[Tier, int] = {tier: len(missing(entries[tier], placed[tier], shown)) for tier in TIERS[:-1]}
     return placed, {**left_out, "index": len(points(shown)) - len(placed["index"])}
+
+
+def missing(entries: Sequence[Entry], placed: Sequence[Placed], shown: Shown) -> Set[object]:
+    """Return what of a tier is not shown: memories by their ids, open threads, which have none, by their words."""
+    texts = {line.shown[1] for line in placed}
+    of_memories = {entry.memory_ids for entry in entries if entry.memory_ids and shown.isdisjoint(entry.memory_ids)}
+    return of_memories | {entry.first[1] for entry in entries if not entry.memory_ids and entry.first[1] not in texts}
 
 
 def context_of(
@@ -247,24 +251,28 @@ def context_of(
 
 
 def log(connection: Connection, agent_id: str, context: Context, request: Request) -> None:
-    """Keep what was shown as one recall, and count what was shown for this question or task alone."""
+    """Keep what was shown as one recall of now, and count what was shown for this question or task alone.
+
+    Of another moment nothing is counted: it is looked at, not used.
+    """
+    is_past = request.reach.is_past
     shown = [(line, each) for line in context.lines if is_memory(line) for each in line.memory_ids]
     query = "context" if request.query is None else f"context: {request.query}"
     row = {
         "id": context.recall_id,
         "agent_id": agent_id,
-        "at": request.reach.at,
+        "at": datetime.now(UTC) if is_past else request.reach.at,
         "query": query,
         "types": list(KINDS),
         "limit": len(shown),
         "frame": request.frame,
         "active_censors": None if request.active_censors is None else Jsonb(list(request.active_censors)),
-        "as_of": request.reach.at if request.reach.is_past else None,
+        "as_of": request.reach.at if is_past else None,
         "session_id": request.reach.session_id,
         "result_ids": [each for _, each in shown],
         "result_scores": [float(line.tier == "relevant") for line, _ in shown],
         "kinds": ["fact" if line.kind == "contradiction" else line.kind for line, _ in shown],
-        "retrieved": [int(line.tier == "relevant") for line, _ in shown],
+        "retrieved": [int(line.tier == "relevant" and not is_past) for line, _ in shown],
     }
     connection.execute(BLOCKS["log_context"], row, prepare=True)
 
