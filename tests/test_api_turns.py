@@ -12,11 +12,13 @@ from api_client import app_over, bearer, key_of
 from conftest import WordEmbedder
 from fastapi import FastAPI
 
+from nous_online import store
 from nous_online.api.application import Access
 from nous_online.api.problems import Failure
 from nous_online.api.turns import Turns
 from nous_online.database import Database
 from nous_online.errors import DeadlineExceeded
+from nous_online.heart import Heart
 from nous_online.policy import ApiPolicy
 
 JSON = {"Content-Type": "application/json"}
@@ -25,7 +27,6 @@ JSON = {"Content-Type": "application/json"}
 @pytest.fixture
 def app(database_url: str, embedder: WordEmbedder) -> Iterator[FastAPI]:
     app = app_over(database_url, embedder, access=Access(policy=ApiPolicy(most_in_flight=2, longest_body_s=1.5)))
-    app.state.readiness.looked()
     yield app
     app.state.door.hearts.close()
 
@@ -68,7 +69,12 @@ def test_bodies_that_trickle_hold_nobody_up_and_are_not_waited_for_long(app: Fas
     aria, boris = key_of(database, "aria"), key_of(database, "boris")
 
     async def answers() -> tuple[list[int], bool, set[int]]:
-        async with client_of(app) as client, slow_calls(client, 2, bearer(aria)) as calls, asyncio.timeout(10):
+        async with client_of(app) as client, asyncio.timeout(20):
+            await client.get("/ready")
+            return await beside_slow_calls(client)
+
+    async def beside_slow_calls(client: httpx.AsyncClient) -> tuple[list[int], bool, set[int]]:
+        async with slow_calls(client, 2, bearer(aria)) as calls:
             others = [
                 await client.get(path, headers=bearer(boris)) for path in ("/health", "/ready", "/contradictions")
             ]
@@ -76,6 +82,34 @@ def test_bodies_that_trickle_hold_nobody_up_and_are_not_waited_for_long(app: Fas
             return [each.status_code for each in others], are_under_way, {(await call).status_code for call in calls}
 
     assert asyncio.run(answers()) == ([200, 200, 200], True, {408})
+
+
+def test_an_agent_that_is_busy_holds_no_other_up(
+    database_url: str, database: Database, embedder: WordEmbedder, heart: Heart
+) -> None:
+    app = app_over(database_url, embedder, access=Access(requires_keys=False))
+    busy, calm = {"X-Nous-Agent": heart.agent.id, "X-Nous-Deadline": "30"}, {"X-Nous-Agent": "boris"}
+
+    async def answers() -> tuple[list[int], bool, set[int]]:
+        async with client_of(app) as client, asyncio.timeout(60):
+            for path in ("/ready", "/contradictions"):
+                await client.get(path, headers=calm)
+            await asyncio.sleep(ApiPolicy.ready_memory_s)
+            with database.transaction(heart.agent.id) as connection:
+                store.lock_agent(connection, heart.agent.id)
+                learning = [
+                    asyncio.create_task(client.post("/facts", json={"content": f"fact {number}"}, headers=busy))
+                    for number in range(30)
+                ]
+                await asyncio.sleep(0.3)
+                others = [await client.get(path, headers=calm) for path in ("/contradictions", "/ready", "/health")]
+                are_under_way = not any(call.done() for call in learning)
+            return [each.status_code for each in others], are_under_way, {(await call).status_code for call in learning}
+
+    found = asyncio.run(answers())
+    app.state.door.hearts.close()
+
+    assert found == ([200, 200, 200], True, {200})
 
 
 def test_a_caller_waits_for_its_own_calls_alone() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import OrderedDict
+from collections.abc import AsyncGenerator
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import Annotated
@@ -16,6 +17,7 @@ from nous_online.api import keys
 from nous_online.api.hearts import Hearts
 from nous_online.api.limits import Limit
 from nous_online.api.problems import FORBIDDEN, KEY_REFUSED, Failure
+from nous_online.api.turns import Turns
 from nous_online.errors import DeadlineExceeded
 from nous_online.heart import Heart
 from nous_online.policy import ApiPolicy
@@ -76,12 +78,13 @@ class Call:
 
 
 class Door:
-    """Lets callers in: looks their keys up, remembers the good ones for a moment, and counts calls."""
+    """Lets callers in: looks their keys up, remembers the good ones for a moment, counts calls, and gives turns."""
 
     def __init__(self, hearts: Hearts, *, requires_keys: bool, policy: ApiPolicy) -> None:
         self.hearts = hearts
         self.policy = policy
         self.requires_keys = requires_keys
+        self.turns = Turns(policy.most_of_an_agent, most=policy.most_waiting)
         self._calls = Limit(policy.calls_per_minute)
         self._strangers = Limit(policy.strangers_per_minute)
         self._good: OrderedDict[bytes, tuple[Caller, float]] = OrderedDict()
@@ -167,14 +170,17 @@ def door_of(request: Request) -> Door:
     return request.app.state.door
 
 
-async def heart_call(request: Request, named: AgentHeader = None, seconds: DeadlineHeader = None) -> Call:
-    """Let a caller in and return the heart of its agent, opened if need be."""
+async def heart_call(
+    request: Request, named: AgentHeader = None, seconds: DeadlineHeader = None
+) -> AsyncGenerator[Call]:
+    """Let a caller in and, when it is its agent's turn, yield the heart of that, opened if need be."""
     door, ends_at = door_of(request), request.state.arrived_at + (DEADLINE_S if seconds is None else float(seconds))
     agent_id = agent_of(named, await door.let_in(request, ends_at=ends_at))
-    heart = door.hearts.known(agent_id)
-    if heart is None:
-        heart = await run_in_threadpool(door.hearts.of, agent_id, seconds=seconds_until(ends_at))
-    return Call(heart, ends_at)
+    async with door.turns.turn(agent_id, seconds=seconds_until(ends_at)):
+        heart = door.hearts.known(agent_id)
+        if heart is None:
+            heart = await run_in_threadpool(door.hearts.of, agent_id, seconds=seconds_until(ends_at))
+        yield Call(heart, ends_at)
 
 
 @dataclass(frozen=True)
@@ -186,17 +192,18 @@ class NightCall:
     seconds: float
 
 
-async def night_call(request: Request, named: AgentHeader = None) -> NightCall:
+async def night_call(request: Request, named: AgentHeader = None) -> AsyncGenerator[NightCall]:
     """Let a caller in that asks about nights: an agent about its own, an administrator about all or the one named."""
     door = door_of(request)
     ends_at = request.state.arrived_at + door.policy.night_deadline_s
     caller = await door.let_in(request, ends_at=ends_at)
     agent_id = None if caller.is_admin and named is None else agent_of(named, caller)
-    return NightCall(agent_id, caller.is_admin, seconds_until(ends_at))
+    async with door.turns.turn(agent_id or ADMINISTRATOR, seconds=seconds_until(ends_at)):
+        yield NightCall(agent_id, caller.is_admin, seconds_until(ends_at))
 
 
-HeartCall = Annotated[Call, Depends(heart_call)]
-AnyNightCall = Annotated[NightCall, Depends(night_call)]
+HeartCall = Annotated[Call, Depends(heart_call, scope="function")]
+AnyNightCall = Annotated[NightCall, Depends(night_call, scope="function")]
 IdempotencyKey = Annotated[
     str | None,
     Header(

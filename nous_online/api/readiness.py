@@ -1,11 +1,15 @@
-"""Whether calls can be served now: asked of the database and the embedder themselves."""
+"""Whether calls can be served now: asked of the database and the embedder themselves.
+
+Looking takes no connection and no thread that calls wait for: that many are served is no reason to be ended.
+"""
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+
+from anyio import CapacityLimiter, to_thread
 
 from nous_online.api.hearts import Hearts
 from nous_online.database import as_owner
@@ -32,17 +36,19 @@ class Readiness:
     def __init__(self, hearts: Hearts, *, policy: ApiPolicy) -> None:
         self._hearts = hearts
         self._memory_s = policy.ready_memory_s
-        self._lock = threading.Lock()
+        self._one = CapacityLimiter(1)
         self._found: tuple[Look, ...] = ()
         self._looked_at = -float("inf")
 
-    def looked(self) -> tuple[Look, ...]:
-        """Return what the last look found, looking anew when that is over."""
-        with self._lock:
-            if time.monotonic() - self._looked_at > self._memory_s:
-                self._found = tuple(self._look(name, look) for name, look in self._looks().items())
-                self._looked_at = time.monotonic()
-            return self._found
+    async def looked(self) -> tuple[Look, ...]:
+        """Return what the last look found, looking anew when that is over; one looks at a time."""
+        return await to_thread.run_sync(self._looked, limiter=self._one)
+
+    def _looked(self) -> tuple[Look, ...]:
+        if time.monotonic() - self._looked_at > self._memory_s:
+            self._found = tuple(self._look(name, look) for name, look in self._looks().items())
+            self._looked_at = time.monotonic()
+        return self._found
 
     def _looks(self) -> dict[str, Callable[[], str]]:
         return {"database": self._database, "schema": self._schema, "embedder": self._embedder}
@@ -54,8 +60,8 @@ class Readiness:
             return Look(name, is_ok=False, message=str(error))
 
     def _database(self) -> str:
-        """Take a connection as calls do, and have it answer."""
-        with self._hearts.database(seconds=LOOK_S).transaction(timeout_s=LOOK_S):
+        """Make a connection, which the server answers."""
+        with as_owner(self._hearts.database(seconds=LOOK_S).url, seconds=LOOK_S):
             return "answers"
 
     def _schema(self) -> str:

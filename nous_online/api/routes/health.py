@@ -72,9 +72,9 @@ async def health() -> Health:
     summary="See whether calls can be served",
     responses={503: {"model": Readiness, "description": "Something is in the way; the checks say what."}},
 )
-def ready(request: Request, response: Response) -> Readiness:
+async def ready(request: Request, response: Response) -> Readiness:
     """Look at the database, its schema and the embedder, and say what is wrong."""
-    found = request.app.state.readiness.looked()
+    found = await request.app.state.readiness.looked()
     is_ready = all(look.is_ok for look in found)
     if not is_ready:
         response.status_code = 503
