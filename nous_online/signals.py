@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import PurePosixPath
 from typing import TypedDict, cast
 
 from nous_online.errors import InvalidInput
@@ -64,7 +65,7 @@ def checked_signals(details: SignalDetails | None) -> Signals:
     if unknown:
         raise InvalidInput(f"unknown signal {unknown[0]!r}; known: {', '.join(SignalDetails.__annotations__)}")
     return Signals(
-        current_file=checked_told("current_file", details.get("current_file"), MAX_NAME_BYTES),
+        current_file=checked_path("current_file", details.get("current_file")),
         imports=checked_several("imports", details.get("imports"), MAX_NAME_BYTES),
         branch=checked_told("branch", details.get("branch"), MAX_NAME_BYTES),
         recent_errors=checked_several("recent_errors", details.get("recent_errors"), MAX_WORDS_BYTES),
@@ -92,6 +93,24 @@ def checked_several(name: str, values: object, max_bytes: int) -> tuple[str, ...
         raise InvalidInput(f"{name} has {len(listed):,} entries, the limit is {MOST_LISTED}; tell the latest")
     told = (checked_told(f"an entry of {name}", each, max_bytes) for each in listed)
     return tuple(dict.fromkeys(text for text in told if text is not None))
+
+
+def normal_path(path: str) -> PurePosixPath:
+    """Return a path with one kind of slash and without steps that lead nowhere."""
+    parts: list[str] = []
+    for part in path.replace("\\", "/").split("/"):
+        if part == ".." and parts:
+            parts.pop()
+        elif part not in {"", ".", ".."}:
+            parts.append(part)
+    return PurePosixPath("/".join(parts) or "/")
+
+
+def checked_path(name: str, value: object) -> str | None:
+    """Return a path as it is commonly spelled, or None where nothing was told; one that begins at a root stays one."""
+    told = checked_told(name, value, MAX_NAME_BYTES) or ""
+    root = "/" if told.startswith(("/", "\\")) else ""
+    return root + str(normal_path(told)).lstrip("/") or None
 
 
 def file_words(path: str) -> str:

@@ -267,6 +267,17 @@ def test_what_failed_lately_is_critical_and_what_failed_long_ago_is_not(heart):
     assert "Rollback" not in critical
 
 
+@pytest.mark.parametrize("told", [f"./{FILE}", "src//auth/login.py", "src\\auth\\login.py", "src/auth/./login.py"])
+@pytest.mark.parametrize("kept", [FILE, f"./{FILE}", "src\\auth\\login.py"])
+def test_a_file_is_the_same_however_it_is_spelled(heart, told, kept):
+    heart.record_decision("Keep sessions in Redis", files=[kept])
+
+    (line,) = heart.assemble_context(signals={"current_file": told}).lines
+
+    assert line.tier == "critical"
+    assert line.reason.endswith("for this file")
+
+
 def test_the_session_tells_task_frame_notes_and_what_is_left_open(heart):
     heart.learn("Cookies expire after an hour")
     heart.focus("mend the cookies", session_id="s1", frame="debug")

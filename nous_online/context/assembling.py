@@ -93,7 +93,8 @@ def assemble(agent: Agent, details: AssemblyDetails, deadline: Deadline) -> Cont
         row = prepared.fetchone()
         recall_id: UUID = row[0] if row else UUID(int=0)
         context = context_of(recall_id, placed, left_out, request)
-        log(connection, agent.id, context, request)
+        sought = (entry for line in placed["relevant"] if (entry := line.entry).is_sought)
+        log(connection, agent.id, context, request, {each for entry in sought for each in entry.memory_ids})
     return context
 
 
@@ -250,10 +251,11 @@ def context_of(
 # --- logging ---
 
 
-def log(connection: Connection, agent_id: str, context: Context, request: Request) -> None:
+def log(connection: Connection, agent_id: str, context: Context, request: Request, sought: Set[UUID]) -> None:
     """Keep what was shown as one recall of now, and count what was shown for this question or task alone.
 
-    Of another moment nothing is counted: it is looked at, not used.
+    What only fills its tier is not counted: what was used once would else never be forgotten. Nor is another moment,
+    which is looked at, not used.
     """
     is_past = request.reach.is_past
     shown = [(line, each) for line in context.lines if is_memory(line) for each in line.memory_ids]
@@ -272,7 +274,7 @@ def log(connection: Connection, agent_id: str, context: Context, request: Reques
         "result_ids": [each for _, each in shown],
         "result_scores": [float(line.tier == "relevant") for line, _ in shown],
         "kinds": ["fact" if line.kind == "contradiction" else line.kind for line, _ in shown],
-        "retrieved": [int(line.tier == "relevant" and not is_past) for line, _ in shown],
+        "retrieved": [int(each in sought and not is_past) for _, each in shown],
     }
     connection.execute(BLOCKS["log_context"], row, prepare=True)
 

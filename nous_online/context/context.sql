@@ -39,8 +39,12 @@ f.outcome = 'failure' and f.started_at > %(recent_from)s::timestamptz - interval
 and coalesce(f.ended_at, f.started_at) > %(recent_from)s
 and (%(file)s::text is null or exists (
     select from heart.episode_artifacts a
-    where a.agent_id = f.agent_id and a.episode_id = f.id and a.kind = 'file' and a.reference = %(file)s)
+    where a.agent_id = f.agent_id and a.episode_id = f.id and a.kind = 'file' and {reference} = %(file)s)
     or strpos(concat_ws(' ', f.title, f.summary), %(file)s) > 0)
+
+-- name: normal_path
+-- One kind of slash, and no steps that lead nowhere: as signals are told.
+regexp_replace(regexp_replace(replace({path}, '\', '/'), '/(\.?/)+', '/', 'g'), '^(\./)+', '')
 
 -- name: is_blocking
 f.severity in ('block', 'absolute')
@@ -79,13 +83,16 @@ order by c.detected_at desc, c.id, f.learned_at, f.id
 select *
 from (
     select d.id, d.title, d.rationale, case when d.resolved_at > %(at)s then 'pending' else d.status end as status, d.files,
-           d.tags, d.decided_at, coalesce(%(file)s::text = any(d.files), false) as is_of_file,
+           d.tags, d.decided_at, own.is_of_file,
            coalesce(d.session_id = %(session_id)s::text, false) as is_of_session,
            (select count(*) from unnest(heart.lexemes(concat_ws(' ', d.title, array_to_string(d.tags, ' ')))) own
             join unnest(heart.lexemes(%(task)s::text)) told using (lexeme))::integer as shared_words
     from brain.decisions d
+    cross join lateral (
+        select coalesce(bool_or({file} = %(file)s::text), false) as is_of_file from unnest(d.files) file
+    ) own
     where d.agent_id = %(agent_id)s and d.decided_at <= %(at)s
-      and (d.status = 'pending' or d.resolved_at > %(at)s or d.status = 'succeeded' and %(file)s = any(d.files))
+      and (d.status = 'pending' or d.resolved_at > %(at)s or d.status = 'succeeded' and own.is_of_file)
 ) d
 where %(user_id)s::text is null and %(project_id)s::text is null or is_of_file or is_of_session or shared_words > 1
 order by is_of_file desc, is_of_session desc, shared_words desc, decided_at desc, id

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import cache
 from itertools import chain, groupby
-from typing import Any
+from typing import Any, LiteralString
 from uuid import UUID
 
 from psycopg import Connection, Cursor
@@ -154,7 +154,9 @@ def standing_statement(policy: ContextPolicy, *, is_past: bool) -> bytes:
         block.format(
             **of_kind(section.kind, is_past=is_past),
             section=Literal(section.name),
-            condition=SQL(BLOCKS[section.condition]).format(category=Literal(section.category)),
+            condition=SQL(BLOCKS[section.condition]).format(
+                category=Literal(section.category), reference=normal_path("a.reference")
+            ),
             order=SQL(BLOCKS[section.order]),
             limit=Literal(section.limit),
         )
@@ -172,7 +174,13 @@ def pairs_statement(*, is_past: bool) -> bytes:
 @cache
 def decisions_statement(policy: ContextPolicy) -> bytes:
     """Return the query of decisions."""
-    return SQL(BLOCKS["decisions"]).format(limit=Literal(policy.decisions)).as_bytes()
+    decisions = SQL(BLOCKS["decisions"])
+    return decisions.format(file=normal_path("file"), limit=Literal(policy.decisions)).as_bytes()
+
+
+def normal_path(column: LiteralString) -> Composable:
+    """Return a path of the database as signals are told."""
+    return SQL(BLOCKS["normal_path"]).format(path=SQL(column))
 
 
 @cache

@@ -47,6 +47,8 @@ class Entry:
     reason: str
     value: float = 1.0
     """Of two entries of a tier, the one worth more goes first."""
+    is_sought: bool = True
+    """Showing it counts as a use; not of what only fills a tier."""
     is_pinned: bool = False
     """Borrows from lower tiers where its own has no room for it."""
     topic: str = ""

@@ -158,7 +158,7 @@ def together(entries: Sequence[Entry]) -> Entry:
     for entry in entries:
         doubt *= 1 - entry.value
     reason = "; ".join(dict.fromkeys(entry.reason for entry in entries))
-    return replace(best, reason=reason, value=1 - doubt)
+    return replace(best, reason=reason, value=1 - doubt, is_sought=any(entry.is_sought for entry in entries))
 
 
 def of_answers(answered: Iterable[Answered], policy: ContextPolicy) -> Iterator[Entry]:
@@ -198,7 +198,8 @@ def of_predictions(known: Known, policy: ContextPolicy) -> Iterator[Entry]:
         if each.memory_id in memories and each.confidence >= least:
             reason = "; ".join(each.reasons) or "likely to be wanted"
             memory = memories[each.memory_id]
-            yield entry_of(memory.kind, vars(memory), reason, value=min(each.confidence, MOST_SURE))
+            entry = entry_of(memory.kind, vars(memory), reason, value=min(each.confidence, MOST_SURE))
+            yield replace(entry, is_sought=each.confidence >= policy.least_confidence)
 
 
 def of_session(known: Known) -> Iterator[Entry]:

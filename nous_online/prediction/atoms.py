@@ -7,10 +7,9 @@ from collections.abc import Iterator
 from datetime import datetime
 from hashlib import sha256
 from itertools import islice
-from pathlib import PurePosixPath
 
 from nous_online.pairs.reading import stem
-from nous_online.signals import Signals
+from nous_online.signals import Signals, normal_path
 
 LONGEST_ATOM = 300
 """Characters of one atom: what the table of sightings holds."""
@@ -62,17 +61,6 @@ def file_atoms(path: str) -> Iterator[str]:
     normal = normal_path(path)
     yield atom("file", str(normal))
     yield from (atom("module", str(folder)) for folder in list(normal.parents)[:FOLDERS] if folder.name)
-
-
-def normal_path(path: str) -> PurePosixPath:
-    """Return a path with one kind of slash and without steps that lead nowhere."""
-    parts: list[str] = []
-    for part in path.replace("\\", "/").split("/"):
-        if part == ".." and parts:
-            parts.pop()
-        elif part not in {"", ".", ".."}:
-            parts.append(part)
-    return PurePosixPath("/".join(parts) or "/")
 
 
 def branch_words(branch: str) -> Iterator[str]:
