@@ -35,6 +35,8 @@ CODE_OR_COMMENT = re.compile(rf"{CODE_SPAN.pattern}|<!--.*?(?:-->|$)")
 KEPT_SPAN = re.compile("\x00(\\d{1,9})\x00")
 DATED_NAME = re.compile(r"(?<!\d)(\d{4})-(\d\d)-(\d\d)(?!\d)")
 END_OF_COMMENT = "-->"
+NEAREST = 100
+"""Characters of what a statement stands under that are read with it: a name of a credential is at the end of them."""
 SHORTEST = 3
 """Characters; less is a mark and no statement."""
 CODE = "blocks of code (a note about it is kept, the code is not)"
@@ -152,7 +154,7 @@ def is_secret(note: Note) -> bool:
     """Tell whether a statement looks as if it held a credential: by itself, or a short one by what it stands under."""
     above = note.under or (note.headings[-1] if note.headings else "")
     is_short = len(note.text.split()) <= SHORT_ANSWER
-    return looks_secret(note.text) or (is_short and looks_secret(f"{above}: {note.text}"))
+    return looks_secret(note.text) or (is_short and looks_secret(f"{above[-NEAREST:]}: {note.text}"))
 
 
 def subject_of(note: Note, path: Path) -> str:
