@@ -51,3 +51,13 @@ def test_what_was_never_used_is_not_called_likely_for_being_near(heart):
     context = heart.assemble_context(signals=FILE, at=NOON + timedelta(days=1))
 
     assert all(line.reason.startswith("recalled") for line in context.lines if line.tier == "relevant")
+
+
+def test_what_only_fills_a_context_does_not_count_as_used(heart, used, owner):
+    counting = "select sum(retrieved_count) from heart.usage where agent_id = %s and memory_id <> %s"
+    before = owner.execute(counting, [heart.agent.id, used[30].id]).fetchone()
+
+    context = heart.assemble_context(signals=FILE)
+
+    assert len(relevant(context)) == len(used)
+    assert owner.execute(counting, [heart.agent.id, used[30].id]).fetchone() == before
