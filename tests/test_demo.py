@@ -47,6 +47,7 @@ def merged() -> set[frozenset[str]]:
         project_id=pl.lit(None, pl.String),
         embedding_space_id=pl.lit("minilm"),
         slot=pl.lit(None, pl.String),
+        category=pl.lit(None, pl.String),
         superseded_by=pl.lit(None, pl.String),
         last_confirmed_at=pl.lit(None, pl.Datetime("us", "UTC")),
         valid_from=pl.lit(None, pl.Datetime("us", "UTC")),
