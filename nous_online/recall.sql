@@ -225,7 +225,11 @@ coalesce(f.ended_at, f.started_at) <= %(as_of)s and coalesce(f.archived_at > %(a
 f.state in ('active', 'review')
 
 -- name: procedures_then
+-- One that was told anew since is left out: its row says what holds today.
 f.learned_at <= %(as_of)s and coalesce(f.archived_at > %(as_of)s, true)
+    and not exists (select from lifecycle.events e
+                    where e.agent_id = f.agent_id and e.memory_id = f.id and e.action = 'revised'
+                      and e.effective_at > %(as_of)s)
 
 -- name: censors_now
 f.state = 'active' and coalesce(f.expires_at > now(), true)

@@ -156,6 +156,17 @@ def test_a_context_of_the_past_shows_what_stood_then(heart):
     assert texts(context, "critical") == ["We deploy by hand"]
 
 
+def test_a_context_of_the_past_shows_no_steps_that_were_told_since(heart):
+    heart.store_procedure("release", steps=["by hand"], kind="workflow", learned_at=NOW - timedelta(days=30))
+    before = NOW - timedelta(days=10)
+    assert "by hand" in heart.assemble_context(at=before).text
+
+    heart.store_procedure("release", steps=["by robot"], kind="workflow")
+
+    assert heart.assemble_context(at=before).text == ""
+    assert "by robot" in heart.assemble_context().text
+
+
 def test_what_belongs_to_others_is_out_of_reach(heart):
     heart.learn("Ana likes tabs", user_id="ana", is_pinned=True)
     heart.learn("The moon project uses Rust", scope="project", project_id="moon", category="convention")
