@@ -138,7 +138,7 @@ order by m.id, m.agent_id
 with later as (
     select agent_id, memory_id, sum(retrieved) as retrieved_count, sum(cited) as cited_count, sum(ignored) as ignored_count
     from (
-        select r.agent_id, u.memory_id, (u.score > 0 or r.query_embedding is not null)::integer as retrieved, (u.memory_id = any(r.cited_ids))::integer as cited,
+        select r.agent_id, u.memory_id, (u.score is distinct from 0 or r.query_embedding is not null)::integer as retrieved, (u.memory_id = any(r.cited_ids))::integer as cited,
                (u.memory_id = any(r.ignored_ids))::integer as ignored
         from heart.recalls r cross join lateral unnest(r.result_ids, r.result_scores) u(memory_id, score)
         where r.recalled_at >= %(ends_at)s
@@ -154,7 +154,7 @@ recalled as (
     select r.agent_id, u.memory_id, max(r.recalled_at) as last_used_at
     from heart.recalls r cross join lateral unnest(r.result_ids, r.result_scores) u(memory_id, score)
     where r.recalled_at < %(ends_at)s and r.recalled_at >= %(uses_from)s
-      and (u.score > 0 or r.query_embedding is not null or u.memory_id = any(r.cited_ids))
+      and (u.score is distinct from 0 or r.query_embedding is not null or u.memory_id = any(r.cited_ids))
     group by r.agent_id, u.memory_id
 )
 select u.agent_id, u.memory_id as id,
@@ -169,13 +169,13 @@ from heart.usage u
 -- name: uses
 -- How often each memory was retrieved, cited and ignored on each day (UTC) of the year before the end of the night.
 select r.agent_id, m.memory_id, u.memory_kind, (r.recalled_at at time zone 'utc')::date as day,
-       count(*) filter (where m.score > 0 or r.query_embedding is not null) as retrieved,
+       count(*) filter (where m.score is distinct from 0 or r.query_embedding is not null) as retrieved,
        count(*) filter (where m.memory_id = any(r.cited_ids)) as cited,
        count(*) filter (where m.memory_id = any(r.ignored_ids)) as ignored
 from heart.recalls r cross join lateral unnest(r.result_ids, r.result_scores) m(memory_id, score)
     join heart.usage u on u.agent_id = r.agent_id and u.memory_id = m.memory_id
 where r.recalled_at < %(ends_at)s and r.recalled_at >= %(uses_from)s
-  and (m.score > 0 or r.query_embedding is not null or m.memory_id = any(r.cited_ids || r.ignored_ids))
+  and (m.score is distinct from 0 or r.query_embedding is not null or m.memory_id = any(r.cited_ids || r.ignored_ids))
 group by r.agent_id, m.memory_id, u.memory_kind, day
 order by r.agent_id, m.memory_id, day
 
