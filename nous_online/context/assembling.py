@@ -157,8 +157,7 @@ def gathered(connection: Connection, agent: Agent, request: Request, vectors: Ve
         for (cue, text), vector in zip(request.cues, vectors, strict=True)
     ]
     near = nearness_of(answer for each in answered for answer in each.answers)
-    ahead = Wanted(reach.session_id or "", reach.at, POLICY.predicted, reach.user_id, reach.project_id)
-    predicted = predicted_memories(connection, agent.id, request.signals, ahead, near)
+    predicted = predicted_memories(connection, agent.id, request.signals, foreseen(request), near)
     held = held_items(request.session.items) if request.session else []
     best = [answer.id for each in answered[:1] for answer in each.answers[:LINKED_FROM]]
     ids = [each.memory_id for each in predicted] + [item.id for item in held if item.kind != NOTE]
@@ -172,6 +171,14 @@ def gathered(connection: Connection, agent: Agent, request: Request, vectors: Ve
     )
     known = with_contradictions(connection, known, reach, POLICY)
     return replace(known, use_counts=use_counts(connection, agent.id, mentioned(known)))
+
+
+def foreseen(request: Request) -> Wanted:
+    """Return what is asked of the past: beside a question or a task only what is likely, else whatever was used."""
+    reach = request.reach
+    least = POLICY.least_confidence if request.query or reach.task else 0.0
+    session_id = reach.session_id or ""
+    return Wanted(session_id, reach.at, POLICY.predicted, reach.user_id, reach.project_id, least)
 
 
 def answered_for(

@@ -11,7 +11,7 @@ from uuid import UUID
 
 from nous_online.attention import NOTE
 from nous_online.context.answer import Tier
-from nous_online.context.known import ERROR, FILE, QUESTION, TASK, Answered, Contradicting, Known
+from nous_online.context.known import ERROR, FILE, Answered, Contradicting, Known
 from nous_online.context.lines import (
     Entry,
     Level,
@@ -186,16 +186,14 @@ def about(of: Answered) -> str:
 
 
 def of_predictions(known: Known, policy: ContextPolicy) -> Iterator[Entry]:
-    """Yield what is likely to be wanted; with neither question nor task, whatever was used before, as far as it fits.
+    """Yield what is likely to be wanted.
 
     What stands in every context is left in its place: having been shown there would make it look wanted.
     """
     standing = {each.id for name, own in known.standing.memories.items() if name != "latest" for each in own}
     memories = {each.memory.id: each.memory for each in known.named if each.memory.id not in standing}
-    is_asked = any(each.cue in {QUESTION, TASK} for each in known.answered)
-    least = policy.least_confidence if is_asked else 0.0
     for each in known.predicted:
-        if each.memory_id in memories and each.confidence >= least:
+        if each.memory_id in memories:
             reason = "; ".join(each.reasons) or "likely to be wanted"
             memory = memories[each.memory_id]
             entry = entry_of(memory.kind, vars(memory), reason, value=min(each.confidence, MOST_SURE))

@@ -92,10 +92,10 @@ class Ranking(Generic[M]):
         """How many of them will be used."""
         return float(self._chances.sum())
 
-    def places(self) -> list[int]:
-        """Return the places of the memories, the likeliest first; equally likely ones as they are known."""
+    def places(self, *, least: float = 0.0) -> list[int]:
+        """Return the places of memories with at least a chance, the likeliest first; equally likely ones as known."""
         order: list[int] = np.argsort(-self._chances, kind="stable").tolist()
-        return order[: np.count_nonzero(self._chances)]
+        return order[: np.count_nonzero((self._chances > 0) & (self._chances >= least))]
 
     def chance(self, place: int) -> float:
         """Return how likely one memory is."""

@@ -41,6 +41,8 @@ class Wanted:
     limit: int
     user_id: str | None = None
     project_id: str | None = None
+    least: float = 0.0
+    """The chance below which none is wanted."""
 
 
 @dataclass(frozen=True)
@@ -97,7 +99,7 @@ def standing(connection: Connection, agent_id: str, ranking: Ranking[bytes], wan
     """Return the likeliest that still stand and are in reach; what is not is expected no more."""
     kept: dict[UUID, Predicted] = {}
     out_of_reach = 0.0
-    for places in pages(ranking.places(), SPARE + wanted.limit):
+    for places in pages(ranking.places(least=wanted.least), SPARE + wanted.limit):
         heirs = known_memories(connection, agent_id, [ranking.memories[place] for place in places], wanted)
         for place in places:
             memory_id, kind = heirs.get(ranking.memories[place], (None, ""))
