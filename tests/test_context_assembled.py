@@ -324,10 +324,10 @@ def test_looking_at_another_moment_is_no_use_and_no_sighting(heart, owner, days)
         query="tokens expire", at=NOW + timedelta(days=days), session_id="s1", signals={"current_file": FILE}
     )
 
-    (logged,) = owner.execute("select recalled_at, as_of from heart.recalls").fetchall()
+    (logged,) = owner.execute("select recalled_at, as_of, result_scores from heart.recalls").fetchall()
     assert texts(context, "relevant") == ["Tokens expire after an hour"]
     assert abs(logged[0] - NOW) < timedelta(hours=1)
-    assert logged[1] == NOW + timedelta(days=days)
+    assert logged[1:] == (NOW + timedelta(days=days), [0.0])
     assert owner.execute("select count(*) from heart.sightings").fetchall() == [(0,)]
     assert owner.execute("select retrieved_count, last_used_at from heart.usage").fetchall() == [(0, None)]
 

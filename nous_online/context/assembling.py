@@ -265,6 +265,7 @@ def log(connection: Connection, agent_id: str, context: Context, request: Reques
     which is looked at, not used.
     """
     is_past = request.reach.is_past
+    used: Set[UUID] = frozenset() if is_past else sought
     shown = [(line, each) for line in context.lines if is_memory(line) for each in line.memory_ids]
     query = "context" if request.query is None else f"context: {request.query}"
     row = {
@@ -279,9 +280,9 @@ def log(connection: Connection, agent_id: str, context: Context, request: Reques
         "as_of": request.reach.at if is_past else None,
         "session_id": request.reach.session_id,
         "result_ids": [each for _, each in shown],
-        "result_scores": [float(line.tier == "relevant") for line, _ in shown],
+        "result_scores": [float(each in used) for _, each in shown],
         "kinds": ["fact" if line.kind == "contradiction" else line.kind for line, _ in shown],
-        "retrieved": [int(each in sought and not is_past) for _, each in shown],
+        "retrieved": [int(each in used) for _, each in shown],
     }
     connection.execute(BLOCKS["log_context"], row, prepare=True)
 
