@@ -51,4 +51,6 @@ def test_all_that_commands_say_goes_through_it(say, capsys):
     say(HOSTILE.replace("[", "("))
 
     streams = capsys.readouterr()
-    assert "Deploy ]0;pwned (2J31mxdone" in streams.out + streams.err
+    told = streams.out + streams.err
+    assert "Deploy ]0;pwned (2J31mx" in told
+    assert set("\x1b\x07\x9b\x9d\x08\x7f\r").isdisjoint(told)
