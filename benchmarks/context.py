@@ -233,6 +233,6 @@ def notes(asked: Sequence[Asked], *, quick: bool) -> list[str]:
         "evidence counts as shown at any level but the index; full_: in full",
         "pmb: beliefs of a domain are private to their user and project, aliases are tags, resolved questions have"
         " ended; pmb_only counts what stands under # Relevant against what a case alone allows there",
-        "time: one question among drawn facts that are stored without shorter levels, embedding not counted",
+        "time: one question among drawn facts, stored with their levels as learned ones are, embedding not counted",
         *(["quick: the shortest LoCoMo conversation, one BEAM chat, 40 questions each, 5,000 facts"] if quick else []),
     ]

@@ -26,8 +26,9 @@ create temporary table drawn (place bigint generated always as identity, content
 copy drawn (content, embedding) from stdin (format binary)
 
 -- name: store_facts
-insert into heart.facts (agent_id, content, subject, learned_at, embedding, embedding_space_id, word_count)
-select %(agent_id)s, content, 'subject ' || place %% 5000, now() - place * interval '1 minute', embedding, %(space_id)s,
+-- With an index word, as what was learned has: levels that are null then repeat the text.
+insert into heart.facts (agent_id, content, subject, index_word, learned_at, embedding, embedding_space_id, word_count)
+select %(agent_id)s, content, 'subject ' || place %% 5000, 'subject ' || place %% 5000, now() - place * interval '1 minute', embedding, %(space_id)s,
        (select coalesce(sum(cardinality(positions)), 0) from unnest(heart.lexemes(content || ' subject ' || place %% 5000)))
 from drawn order by place
 

@@ -255,7 +255,7 @@ class ContextPolicy:
     links: int = 20
     topics: int = 40
     """How many of each kind are looked at: the bounds on what a context costs."""
-    latest: int = 200
+    latest: int = 100
     """The latest facts, whose subjects the index may point at."""
 
 

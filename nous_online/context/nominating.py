@@ -264,12 +264,16 @@ def pointers(told: Iterable[Topic], shown: Shown, use_counts: Mapping[UUID, int]
     """Return topics of what is not shown, the most used first: each a word to ask for."""
     topics: dict[str, dict[UUID, None]] = {}
     spelled: dict[str, str] = {}
+    uses: dict[str, int] = {}
     for ids, topic in told:
         if topic and shown.isdisjoint(ids):
             name = topic.casefold()
             spelled.setdefault(name, topic)
-            topics.setdefault(name, {}).update(dict.fromkeys(ids))
-    ranked = sorted(topics, key=lambda name: -sum(use_counts.get(each, 0) for each in topics[name]))
+            known = topics.setdefault(name, {})
+            fresh = [each for each in ids if each not in known]
+            known.update(dict.fromkeys(fresh))
+            uses[name] = sum((use_counts.get(each, 0) for each in fresh), start=uses.get(name, 0))
+    ranked = sorted(topics, key=lambda name: -uses[name])
     return [pointer(spelled[name], list(topics[name]), use_counts) for name in ranked[:count]]
 
 
