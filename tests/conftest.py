@@ -156,7 +156,8 @@ def template(server: postgres.Server) -> str:
 def database_url(server: postgres.Server, template: str) -> Iterator[str]:
     name = f"test_{uuid.uuid4().hex[:12]}"
     with psycopg.connect(server.dsn("postgres"), autocommit=True) as connection:
-        connection.execute(f"create database {name} template {template}")
+        # Copying files takes half as long as logging every page of the template.
+        connection.execute(f"create database {name} template {template} strategy file_copy")
         yield server.dsn(name)
         connection.execute(f"drop database {name} with (force)")
 
