@@ -147,7 +147,9 @@ def carry_out(connection: Connection, agent_id: str, found: Contradiction, rulin
     for loser, winner in losers(found, ruling).items():
         if winner not in facts:
             raise NotFound(f"agent {agent_id!r} has no fact {winner} to merge into")
-        facts[loser] = retire(connection, agent_id, facts[loser], facts[winner], at=at, reason=reason)
+        how = "merged" if ruling.resolution == "merged" else "replaced"
+        cause = Cause("agent", "superseded", reason, at)
+        facts[loser] = retire(connection, agent_id, facts[loser], facts[winner], succession=how, cause=cause)
     cause = Cause("agent", "contradiction_resolved", reason, at)
     for memory_id in (found.memory_a, found.memory_b):
         row = connection.execute(
@@ -165,14 +167,14 @@ def losers(found: Contradiction, ruling: Ruling) -> dict[UUID, UUID]:
     return {"a_wins": {b: a}, "b_wins": {a: b}}.get(ruling.resolution, {})
 
 
-def retire(connection: Connection, agent_id: str, loser: Fact, winner: Fact, *, at: datetime, reason: str) -> Fact:
+def retire(connection: Connection, agent_id: str, loser: Fact, winner: Fact, *, succession: str, cause: Cause) -> Fact:
     """Supersede the loser, which something else may have retired already; the winner must still be active."""
     if loser.state != "active":
         return loser
     if winner.state != "active":
         raise Conflict(f"fact {winner.id} is {winner.state}, so it can't win; recall it with as_of, or learn it again")
-    values = {"state": "superseded", "superseded_by": str(winner.id), "superseded_at": at.isoformat()}
-    cause = Cause("agent", "superseded", reason, at)
+    at = cause.effective_at.isoformat()
+    values = {"state": "superseded", "superseded_by": str(winner.id), "superseded_at": at, "succession": succession}
     return change_memory(connection, agent_id, version_of(FACT, loser), values, cause=cause)
 
 

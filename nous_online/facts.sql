@@ -69,6 +69,7 @@ project_id = %(project_id)s
 project_id is null
 
 -- name: store_fact
+-- A fact with the statement it stands on, its event and its announcement.
 with stored as (
     insert into heart.facts (
         id, agent_id, content, context, subject, slot, summary, compressed, index_word, category, tags, confidence, source, source_kind, source_episode_id,
@@ -86,6 +87,13 @@ with stored as (
         agent_id, memory_kind, memory_id, action, from_state, to_state, version_before, version_after, actor, reason,
         effective_at)
     select agent_id, 'fact', id, 'learned', 'new', state, 0, row_version, %(actor)s, %(reason)s, learned_at from stored
+), stated as (
+    insert into heart.statements (
+        agent_id, fact_id, content, subject, said_at, source, source_kind, trust, user_id, project_id, scope, session_id,
+        episode_id, decision_id, frame, reason)
+    select s.agent_id, s.id, s.content, s.subject, s.learned_at, s.source, s.source_kind, s.trust, s.user_id, s.project_id,
+           s.scope, e.session_id, s.source_episode_id, s.source_decision_id, s.encoded_frame, %(stated_as)s
+    from stored s left join heart.episodes e on e.agent_id = s.agent_id and e.id = s.source_episode_id
 ), announced as (
     insert into heart.outbox (agent_id, name, memory_id, payload)
     select agent_id, 'fact_learned', id, jsonb_build_object('subject', subject) from stored

@@ -195,6 +195,7 @@ def fact_row(agent_id: str, new: Embedded, space: EmbeddingSpace, actor: str, re
         "space_id": space.id,
         "actor": actor,
         "reason": reason,
+        "stated_as": "imported" if actor == "import" else "first",
     }
 
 

@@ -142,7 +142,10 @@ def earlier(event: Event, now: Mapping[str, Any], cause: Cause) -> dict[str, Any
         return {"state": "archived", "archived_at": cause.effective_at.isoformat()}
     is_of_another_space = event.before.get("embedding_space_id") not in (None, now.get("embedding_space_id"))
     names = set(event.before) - (VECTORS if is_of_another_space else set())
-    return {name: restored(name, event.before[name], event.after[name], now.get(name)) for name in sorted(names)}
+    values = {name: restored(name, event.before[name], event.after[name], now.get(name)) for name in sorted(names)}
+    if "superseded_by" in values:  # an event from before the succession was kept does not name it
+        values["succession"] = event.before.get("succession")
+    return values
 
 
 def warmed(connection: Connection, agent_id: str, event: Event) -> dict[str, str]:

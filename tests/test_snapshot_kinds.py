@@ -56,7 +56,7 @@ def changed(database, kind, memory, at, *, growth=None, night=None, **values):
     with database.transaction("aria") as connection:
         known = get_memory(connection, "aria", KINDS[kind], memory)
         cause = Cause("agent", "changed", "it was so", effective_at=at, night=night)
-        change_memory(connection, "aria", version_of(KINDS[kind], known), values, cause=cause, growth=growth)
+        change_memory(connection, "aria", version_of(KINDS[kind], known), values, cause=cause, noted=growth)
 
 
 def only(table):
