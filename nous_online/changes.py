@@ -108,6 +108,18 @@ class Wording:
 
 
 @dataclass(frozen=True)
+class Note:
+    """What the event of a change says besides the columns: which statement or other fact it was about."""
+
+    after: Mapping[str, str]
+
+    @property
+    def images(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        """What the event says, before and after."""
+        return {}, dict(self.after)
+
+
+@dataclass(frozen=True)
 class Alteration(Generic[M]):
     """What to set of one memory, at the version it was read."""
 
@@ -115,7 +127,7 @@ class Alteration(Generic[M]):
     values: Mapping[str, Any]
     """Column names to JSON values, as in `add_memory`."""
     cause: Cause
-    noted: Growth | Cooling | Wording | None = None
+    noted: Growth | Cooling | Wording | Note | None = None
     """What its event says besides the columns, or instead of them."""
 
     def as_dict(self) -> dict[str, Any]:
@@ -181,7 +193,7 @@ def change_memory(
     values: Mapping[str, Any],
     *,
     cause: Cause,
-    noted: Growth | Wording | None = None,
+    noted: Growth | Wording | Note | None = None,
 ) -> M:
     """Set columns of one memory and leave the event; raise `Stale` when it is no longer at the version read.
 

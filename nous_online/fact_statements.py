@@ -11,15 +11,11 @@ from psycopg.rows import class_row
 from nous_online.changes import Wording, plain
 from nous_online.domain import Fact, NewFact, Statement
 from nous_online.errors import NotFound
+from nous_online.learning import slot_of
 from nous_online.statements import statements
+from nous_online.wording import folded
 
 BLOCKS = statements("nous_online", "fact_statements.sql")
-PUNCTUATION = ".,;:!?…\"'“”‘’«»()[]"  # noqa: RUF001 (marks around words; signs such as - # % mean something)
-
-
-def folded(text: str) -> str:
-    """Return a text without case, spacing and the punctuation around its words: two that are equal so say the same."""
-    return " ".join(filter(None, (word.strip(PUNCTUATION) for word in text.casefold().split())))
 
 
 def wording_of(known: Fact, new: NewFact) -> Wording:
@@ -39,6 +35,53 @@ def statements_of(connection: Connection, agent_id: str, fact_id: UUID) -> list[
     if not found:
         raise NotFound(f"agent {agent_id!r} has no fact {fact_id}")
     return found
+
+
+def get_statement(connection: Connection, agent_id: str, statement_id: UUID) -> Statement:
+    """Return one statement; raise `NotFound` when this agent has none of that id."""
+    with connection.cursor(row_factory=class_row(Statement)) as cursor:
+        found = cursor.execute(BLOCKS["get_statement"], {"agent_id": agent_id, "id": statement_id}).fetchone()
+    if found is None:
+        raise NotFound(f"agent {agent_id!r} has no statement {statement_id}")
+    return found
+
+
+def take_back(connection: Connection, agent_id: str, statement_id: UUID) -> None:
+    """Let a statement count no longer; it stays where it is."""
+    connection.execute(BLOCKS["take_back"], {"agent_id": agent_id, "id": statement_id})
+
+
+def is_founding(said: Statement) -> bool:
+    """Tell whether a statement gave its fact the words, so that it can't leave it."""
+    return said.reason in {"first", "imported"}
+
+
+def own_fact(said: Statement, known: Fact) -> NewFact:
+    """Return the fact a statement becomes when it is split off: what it said itself, and the rest as of its fact."""
+    return NewFact(
+        content=said.content,
+        subject=said.subject,
+        slot=slot_of(said.content, said.subject),
+        category=known.category,
+        tags=known.tags,
+        context=None,
+        confidence=known.confidence,
+        source=said.source,
+        source_kind=said.source_kind,
+        trust=said.trust,
+        is_pinned=False,
+        learned_at=said.said_at,
+        valid_from=known.valid_from,
+        valid_to=known.valid_to,
+        encoded_frame=said.frame,
+        encoded_censors=None,
+        scope=said.scope,
+        user_id=said.user_id,
+        project_id=said.project_id,
+        idempotency_key=None,
+        source_episode_id=said.episode_id,
+        source_decision_id=said.decision_id,
+    )
 
 
 def unrecorded_count(fact: Fact, said: Sequence[Statement]) -> int:

@@ -6,3 +6,12 @@ select s.id, s.fact_id, s.content, s.subject, s.said_at, s.recorded_at, s.source
 from heart.merged_into(%(agent_id)s, %(fact_id)s) merged(id)
 join heart.statements s on s.agent_id = %(agent_id)s and s.fact_id = merged.id
 order by s.said_at, s.recorded_at, s.id
+
+-- name: get_statement
+select id, fact_id, content, subject, said_at, recorded_at, source, source_kind, trust, reason, taken_back_at, scope,
+       user_id, project_id, session_id, episode_id, decision_id, frame
+from heart.statements where agent_id = %(agent_id)s and id = %(id)s
+for update
+
+-- name: take_back
+update heart.statements set taken_back_at = now() where agent_id = %(agent_id)s and id = %(id)s

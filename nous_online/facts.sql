@@ -84,22 +84,44 @@ with stored as (
     returning *
 ), event as (
     insert into lifecycle.events (
-        agent_id, memory_kind, memory_id, action, from_state, to_state, version_before, version_after, actor, reason,
+        agent_id, memory_kind, memory_id, action, from_state, to_state, version_before, version_after, after, actor, reason,
         effective_at)
-    select agent_id, 'fact', id, 'learned', 'new', state, 0, row_version, %(actor)s, %(reason)s, learned_at from stored
-), stated as (
-    insert into heart.statements (
-        agent_id, fact_id, content, subject, said_at, source, source_kind, trust, user_id, project_id, scope, session_id,
-        episode_id, decision_id, frame, reason)
-    select s.agent_id, s.id, s.content, s.subject, s.learned_at, s.source, s.source_kind, s.trust, s.user_id, s.project_id,
-           s.scope, e.session_id, s.source_episode_id, s.source_decision_id, s.encoded_frame, %(stated_as)s
-    from stored s left join heart.episodes e on e.agent_id = s.agent_id and e.id = s.source_episode_id
+    select agent_id, 'fact', id, %(action)s, 'new', state, 0, row_version, %(after)s, %(actor)s, %(reason)s,
+           %(effective_at)s
+    from stored
+), stated as ({statement}
 ), announced as (
     insert into heart.outbox (agent_id, name, memory_id, payload)
     select agent_id, 'fact_learned', id, jsonb_build_object('subject', subject) from stored
 )
 select {columns}
 from stored
+
+-- name: first_statement
+    insert into heart.statements (
+        agent_id, fact_id, content, subject, said_at, source, source_kind, trust, user_id, project_id, scope, session_id,
+        episode_id, decision_id, frame, reason)
+    select s.agent_id, s.id, s.content, s.subject, s.learned_at, s.source, s.source_kind, s.trust, s.user_id, s.project_id,
+           s.scope, e.session_id, s.source_episode_id, s.source_decision_id, s.encoded_frame, %(stated_as)s
+    from stored s left join heart.episodes e on e.agent_id = s.agent_id and e.id = s.source_episode_id
+
+-- name: moved_statement
+-- The statement was there; from now on it is what this fact says.
+    update heart.statements s set fact_id = stored.id, reason = 'first'
+    from stored where s.agent_id = stored.agent_id and s.id = %(statement_id)s
+
+-- name: split_off
+-- What was split off from which facts, now that some of those were merged into others.
+with recursive apart as (
+    select f.content, (e.after ->> 'split_from')::uuid as id
+    from lifecycle.events e join heart.facts f on f.agent_id = e.agent_id and f.id = e.memory_id
+    where e.agent_id = %(agent_id)s and e.after ? 'split_from'
+      and not (e.action = 'split' and exists (select from lifecycle.events u where u.undoes = e.id))
+    union
+    select a.content, f.superseded_by
+    from apart a join heart.facts f on f.agent_id = %(agent_id)s and f.id = a.id and f.succession = 'merged'
+)
+select content, id from apart
 
 -- name: count_facts
 select state, count(*) from heart.facts where agent_id = %(agent_id)s group by state order by state

@@ -216,10 +216,16 @@ where not exists (
 order by c.agent_id, c.memory_id, c.tier
 
 -- name: undone
--- What a person took back, in whichever night: it is not proposed again.
-select agent_id, kind, to_json(targets) as targets from lifecycle.proposals
-where state = 'undone'
-order by id
+-- What a person took back, in whichever night: it is not proposed again. Splitting a statement off a fact says the same of
+-- those two, unless that was undone.
+select agent_id, kind, to_json(targets) as targets from (
+    select agent_id, id::text as place, kind, targets from lifecycle.proposals where state = 'undone'
+    union all
+    select agent_id, id::text, 'merge', array[memory_id, (after ->> 'split_from')::uuid] from lifecycle.events e
+    where after ? 'split_from'
+      and not (action = 'split' and exists (select from lifecycle.events u where u.undoes = e.id))
+) apart
+order by place, agent_id
 
 -- name: agents
 -- Whom the night is for, and what each has decided otherwise than the default policy.

@@ -686,6 +686,7 @@ create table lifecycle.events (
 create unique index events_version on lifecycle.events (agent_id, memory_id, version_after);
 create index events_by_time on lifecycle.events (agent_id, effective_at);
 create index events_by_proposal on lifecycle.events (agent_id, proposal_id) where proposal_id is not null;
+create index events_split on lifecycle.events (agent_id) where after ? 'split_from';  -- learning asks what was split off
 create index events_undoes on lifecycle.events (undoes) where undoes is not null;  -- erasing asks it of every event
 
 -- How an agent's memory stood after each night: what the morning report plots.

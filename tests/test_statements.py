@@ -13,9 +13,10 @@ from test_roles import INSERT_EVENT, INSERT_FACT
 
 from nous_online.database import Database
 from nous_online.errors import NotFound, Refused
-from nous_online.fact_statements import folded, unrecorded_count
+from nous_online.fact_statements import unrecorded_count
 from nous_online.heart import Heart
 from nous_online.pairs.judging import Verdict
+from nous_online.wording import folded
 
 LOUDER = "the API team  deploys every Friday!"
 

@@ -50,6 +50,7 @@ create table heart.statements (
 );
 
 create index statements_fact on heart.statements (agent_id, fact_id);
+create index events_split on lifecycle.events (agent_id) where after ? 'split_from';
 
 -- Each known fact stands on the statement it was learned from, which says what the fact said before anything changed of it.
 -- The words of what confirmed it since were not kept.
