@@ -110,16 +110,29 @@ from stored
     update heart.statements s set fact_id = stored.id, reason = 'first'
     from stored where s.agent_id = stored.agent_id and s.id = %(statement_id)s
 
+-- name: has_splits
+select exists (select from lifecycle.events where agent_id = %(agent_id)s and after ? 'split_from')
+
 -- name: split_off
--- What was split off from which facts, now that some of those were merged into others.
-with recursive apart as (
-    select f.content, (e.after ->> 'split_from')::uuid as id
-    from lifecycle.events e join heart.facts f on f.agent_id = e.agent_id and f.id = e.memory_id
-    where e.agent_id = %(agent_id)s and e.after ? 'split_from'
-      and not (e.action = 'split' and exists (select from lifecycle.events u where u.undoes = e.id))
+-- What was split off from which facts, now that some of those were merged into others. Of each split one row is looked up at
+-- a time: the planner takes them for a thousand, and would read every event there is.
+with recursive split as materialized (
+    select id, memory_id, action, (after ->> 'split_from')::uuid as from_id
+    from lifecycle.events where agent_id = %(agent_id)s and after ? 'split_from'
+), apart as (
+    select f.content, s.from_id as id
+    from split s
+    cross join lateral (
+        select content from heart.facts f where f.agent_id = %(agent_id)s and f.id = s.memory_id limit 1) f
+    left join lateral (
+        select true as is_undone from lifecycle.events u where s.action = 'split' and u.undoes = s.id limit 1) u on true
+    where u.is_undone is null
     union
     select a.content, f.superseded_by
-    from apart a join heart.facts f on f.agent_id = %(agent_id)s and f.id = a.id and f.succession = 'merged'
+    from apart a
+    cross join lateral (
+        select f.superseded_by from heart.facts f
+        where f.agent_id = %(agent_id)s and f.id = a.id and f.succession = 'merged' limit 1) f
 )
 select content, id from apart
 

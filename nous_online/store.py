@@ -153,14 +153,21 @@ def look_around(
         home = ask_space(connection, agent_id)
         connection.execute(FACTS["lock_agent"], {"agent_id": agent_id})
         requests = sought(connection, agent_id, [new.fact.idempotency_key]) if new.fact.idempotency_key else None
-        apart = connection.execute(FACTS["split_off"], {"agent_id": agent_id})
+        asked = connection.execute(FACTS["has_splits"], {"agent_id": agent_id})
         neighbours.execute(nearest_to(new.fact, space), around(agent_id, new, limit))
-        words, rows = folded(new.fact.content), neighbours.fetchall()
-        split_from = {fact_id for content, fact_id in apart if folded(content) == words}
+        rows = neighbours.fetchall()
+        has_splits = asked.fetchone() == (True,)
         require_space(home, agent_id, space)
         earlier = requests.fetchone() if requests else None
     near = [Neighbour(similarity=row.pop("similarity"), fact=Fact(**row)) for row in rows]
-    return earlier, [each for each in near if each.fact.id not in split_from]
+    apart = split_from(connection, agent_id, new.fact.content) if has_splits else frozenset[UUID]()
+    return earlier, [each for each in near if each.fact.id not in apart]
+
+
+def split_from(connection: Connection, agent_id: str, content: str) -> frozenset[UUID]:
+    """Return the facts from which a person split off these words."""
+    words, splits = folded(content), connection.execute(FACTS["split_off"], {"agent_id": agent_id})
+    return frozenset(fact_id for text, fact_id in splits if folded(text) == words)
 
 
 def nearest_to(fact: NewFact, space: EmbeddingSpace) -> Composed:
