@@ -4,7 +4,8 @@ select id::text from migration.identity
 -- name: facts
 select f.id, f.agent_id, f.state, f.content, f.subject, f.slot, f.category, to_json(f.tags) as tags, f.confidence,
        f.source, f.source_kind, f.source_episode_id, f.sources, f.trust, f.is_pinned, f.learned_at, f.last_confirmed_at,
-       f.confirmation_count, f.superseded_by, f.superseded_at, f.valid_from, f.valid_to, f.archived_at,
+       f.confirmation_count, f.superseded_by, f.superseded_at,
+       case when f.superseded_by is not null then f.succession end as succession, f.valid_from, f.valid_to, f.archived_at,
        f.contradiction_status, f.encoded_frame, f.encoded_censors, f.scope, f.user_id, f.project_id, f.rank_weight,
        f.embedding_space_id, f.row_version, f.is_rewound, f.embedding
 from ({memories}) f
@@ -114,6 +115,13 @@ select m.id, m.agent_id, m.state, m.title, m.summary, m.compressed, m.index_word
        m.row_version, m.is_rewound, m.embedding
 from ({memories}) m
 order by m.id, m.agent_id
+
+-- name: statements
+-- What had been said when the night ended, and of which fact it speaks now.
+select id, agent_id, fact_id, content, subject, said_at, recorded_at, source, source_kind, trust, user_id, project_id, scope,
+       session_id, episode_id, decision_id, frame, reason, case when taken_back_at < %(ends_at)s then taken_back_at end as taken_back_at
+from heart.statements where said_at < %(ends_at)s
+order by agent_id, id
 
 -- name: procedures
 select m.id, m.agent_id, m.state, m.name, m.domain, m.kind, m.activation_count, m.success_count, m.failure_count,

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import uuid
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import psycopg
 import pytest
 from conftest import ScriptedJudge
+from night_runs import NIGHT, plan_of, remember, snapshot_of
 from test_learn import JUNE, MAY, NEW, OLD, opened
 from test_roles import INSERT_EVENT, INSERT_FACT
 
@@ -17,6 +21,9 @@ from nous_online.fact_statements import unrecorded_count
 from nous_online.heart import Heart
 from nous_online.pairs.judging import Verdict
 from nous_online.wording import folded
+from nous_pipelines.apply import apply_plan
+from nous_pipelines.evidence import statements_of
+from nous_pipelines.undo import Selection, undo
 
 LOUDER = "the API team  deploys every Friday!"
 
@@ -134,6 +141,46 @@ def test_confirmations_without_words_are_counted(heart: Heart, owner: psycopg.Co
     owner.execute("update heart.facts set confirmation_count = 3")
 
     assert unrecorded_count(heart.get(fact.id), heart.statements(fact.id)) == 3
+
+
+# --- what a night sees of it ---
+
+
+@pytest.fixture
+def night_database(database_url: str) -> Iterator[Database]:
+    opened_database = Database(database_url, role="nous_night")
+    yield opened_database
+    opened_database.close()
+
+
+def test_a_snapshot_holds_what_was_said_when_the_night_ended(
+    heart: Heart, night_database: Database, tmp_path: Path
+) -> None:
+    fact = heart.learn(OLD, learned_at=MAY, source="mail").memory
+    heart.confirm_fact(fact.id, at=JUNE + timedelta(days=9))
+
+    table = snapshot_of(night_database, tmp_path).table("statements")
+
+    assert table.select("fact_id", "content", "said_at", "source", "reason").rows() == [
+        (str(fact.id), OLD, MAY, "mail", "first")
+    ]
+
+
+def test_a_night_reaches_statements_of_merged_facts_through_those_they_were_merged_into(
+    heart: Heart, judge: ScriptedJudge, night_database: Database, tmp_path: Path
+) -> None:
+    remember(heart, OLD, OLD, OLD)
+    plan = plan_of(night_database, tmp_path, judge)
+    apply_plan(night_database, plan, run_id="a run")
+    kept, *_ = plan.proposals[0].targets
+
+    counted = statements_of(snapshot_of(night_database, tmp_path, night=NIGHT + timedelta(days=1)))
+
+    assert counted.rows() == [("aria", kept, 3)]
+    assert heart.get(uuid.UUID(kept)).confirmation_count == 2
+    assert [reason for _, reason in said(heart, uuid.UUID(kept))] == ["imported", "merged", "merged"]
+    undo(night_database, Selection(night=NIGHT), reason="a mistake")
+    assert said(heart, uuid.UUID(kept)) == [(OLD, "imported")]
 
 
 # --- what the database refuses, whoever asks ---
