@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from nous_online.contradictions import Contradiction
     from nous_online.database import Database
     from nous_online.decisions import Decision
-    from nous_online.domain import Censor, Episode, Fact, Learned, Procedure
+    from nous_online.domain import Censor, Episode, Fact, Learned, Procedure, Statement
     from nous_online.errors import NousError
     from nous_online.heart import Heart
     from nous_online.outbox import Event, Subscription
@@ -34,6 +34,7 @@ HOMES = {
     "Procedure": "nous_online.domain",
     "Recall": "nous_online.recalling",
     "Recalled": "nous_online.recall",
+    "Statement": "nous_online.domain",
     "Subscription": "nous_online.outbox",
     "WorkingMemory": "nous_online.attention",
 }
@@ -53,6 +54,7 @@ __all__ = [
     "Procedure",
     "Recall",
     "Recalled",
+    "Statement",
     "Subscription",
     "WorkingMemory",
 ]

@@ -95,6 +95,31 @@ class Cooling:
 
 
 @dataclass(frozen=True)
+class Wording:
+    """A statement that confirms a fact: kept with the change it makes, whose event names it."""
+
+    values: Mapping[str, Any]
+    """Columns of `heart.statements`, its `id` among them, as JSON has them."""
+
+    @property
+    def images(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        """What the event says of it, before and after."""
+        return {}, {"statement": self.values["id"]}
+
+
+@dataclass(frozen=True)
+class Note:
+    """What the event of a change says besides the columns: which statement or other fact it was about."""
+
+    after: Mapping[str, str]
+
+    @property
+    def images(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        """What the event says, before and after."""
+        return {}, dict(self.after)
+
+
+@dataclass(frozen=True)
 class Alteration(Generic[M]):
     """What to set of one memory, at the version it was read."""
 
@@ -102,7 +127,8 @@ class Alteration(Generic[M]):
     values: Mapping[str, Any]
     """Column names to JSON values, as in `add_memory`."""
     cause: Cause
-    abridged: Growth | Cooling | None = None
+    noted: Growth | Cooling | Wording | Note | None = None
+    """What its event says besides the columns, or instead of them."""
 
     def as_dict(self) -> dict[str, Any]:
         """Return the entry of `change_memories`; raise `InvalidInput` for a column that never changes."""
@@ -111,9 +137,10 @@ class Alteration(Generic[M]):
         if fixed:
             message = f"{kind.name} {self.read.id}: {fixed[0]!r} can't be changed; store a new {kind.name} instead"
             raise InvalidInput(message)
-        before, after = self.abridged.images if self.abridged else ({}, {})
+        before, after = self.noted.images if self.noted else ({}, {})
         read = {"id": str(self.read.id), "row_version": self.read.row_version, "values": dict(self.values)}
-        return {**read, "abridged_before": before, "abridged_after": after, **plain(vars(self.cause))}
+        stated = {"statement": dict(self.noted.values)} if isinstance(self.noted, Wording) else {}
+        return {**read, "abridged_before": before, "abridged_after": after, **plain(vars(self.cause)), **stated}
 
 
 def version_of(kind: Kind[M], memory: M) -> Version[M]:
@@ -166,14 +193,14 @@ def change_memory(
     values: Mapping[str, Any],
     *,
     cause: Cause,
-    growth: Growth | None = None,
+    noted: Growth | Wording | Note | None = None,
 ) -> M:
     """Set columns of one memory and leave the event; raise `Stale` when it is no longer at the version read.
 
     `values` maps column names to JSON values as in `add_memory`; one that never changes is refused with `InvalidInput`.
     """
-    entry = Alteration(read, values, cause, growth).as_dict()
-    statement = composed("change_memories", read.kind, tuple(values))
+    entry = Alteration(read, values, cause, noted).as_dict()
+    statement = composed("change_memories", read.kind, tuple(values), has_statement=isinstance(noted, Wording))
     parameters = {"agent_id": agent_id, "kind": read.kind.name, "entries": Jsonb([entry])}
     with connection.cursor(row_factory=class_row(read.kind.value)) as cursor:
         changed = cursor.execute(statement, parameters).fetchone()
@@ -217,13 +244,19 @@ def locked_versions(
 
 @cache
 def composed(
-    statement: str, kind: Kind[Any], given: tuple[str, ...] = (), shown: tuple[str, ...] | None = None
+    statement: str,
+    kind: Kind[Any],
+    given: tuple[str, ...] = (),
+    shown: tuple[str, ...] | None = None,
+    *,
+    has_statement: bool = False,
 ) -> Composed:
     """Fill table and columns of a kind into a statement; `given` are the columns it sets, `shown` those it returns."""
     return SQL(BLOCKS[statement]).format(
         table=Identifier("heart", kind.table),
         columns=SQL(", ").join(map(Identifier, shown or kind.columns)),
         given=SQL(", ").join(map(Identifier, given)),
+        stated=SQL(BLOCKS["with_statement"] if has_statement else ""),
         **{
             f"given_of_{row}": SQL(", ").join(Identifier(row, name) for name in given)
             for row in ("r", "old", "changed")

@@ -30,7 +30,7 @@ with wanted as materialized (
     select *
     from jsonb_to_recordset(%(entries)s) entry (
         id uuid, row_version bigint, "values" jsonb, abridged_before jsonb, abridged_after jsonb, actor text, action text,
-        reason text, effective_at timestamptz, night date, run_id text, proposal_id uuid, undoes bigint)
+        reason text, effective_at timestamptz, night date, run_id text, proposal_id uuid, undoes bigint, statement jsonb)
 ), old as materialized (
     select f.* from {table} f
     where f.agent_id = %(agent_id)s and (f.id, f.row_version) in (select id, row_version from wanted)
@@ -52,8 +52,20 @@ with wanted as materialized (
            w.actor, w.reason, w.effective_at, w.night, w.run_id, w.proposal_id, w.undoes
     from changed join old using (id) join wanted w using (id)
     cross join lateral (select to_jsonb(image) as kept from (select {given_of_old}) image) was
-)
+){stated}
 select {columns} from changed
+
+-- name: with_statement
+-- The statement that made the change, in the same breath: where the version has moved on, neither is written.
+, stated as (
+    insert into heart.statements (
+        id, agent_id, fact_id, content, subject, said_at, source, source_kind, trust, user_id, project_id, scope, session_id,
+        episode_id, decision_id, frame, reason)
+    select s.id, changed.agent_id, changed.id, s.content, s.subject, s.said_at, s.source, s.source_kind, s.trust, s.user_id,
+           s.project_id, s.scope, e.session_id, s.episode_id, s.decision_id, s.frame, s.reason
+    from changed join wanted w using (id) cross join jsonb_populate_record(null::heart.statements, w.statement) s
+    left join heart.episodes e on e.agent_id = changed.agent_id and e.id = s.episode_id
+)
 
 -- name: store_cold_texts
 -- Texts of episodes as they read now. One that was moved before, taken back, and moves again is kept as it reads by now.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Literal
 from uuid import UUID
@@ -14,7 +14,7 @@ from psycopg.sql import SQL
 from psycopg.types.json import Jsonb
 
 from nous_online.agent import Agent
-from nous_online.changes import Cause, change_memory, locked_memories, version_of
+from nous_online.changes import Cause, Note, change_memory, locked_memories, version_of
 from nous_online.deadline import Deadline
 from nous_online.domain import Fact
 from nous_online.errors import Conflict, InvalidInput, NotFound
@@ -147,7 +147,11 @@ def carry_out(connection: Connection, agent_id: str, found: Contradiction, rulin
     for loser, winner in losers(found, ruling).items():
         if winner not in facts:
             raise NotFound(f"agent {agent_id!r} has no fact {winner} to merge into")
-        facts[loser] = retire(connection, agent_id, facts[loser], facts[winner], at=at, reason=reason)
+        how = "merged" if ruling.resolution == "merged" else "replaced"
+        cause = Cause("agent", "superseded", reason, at)
+        if how == "merged" and facts[loser].state == "active":
+            facts[winner] = absorb(connection, agent_id, facts[winner], facts[loser], cause=cause)
+        facts[loser] = retire(connection, agent_id, facts[loser], facts[winner], succession=how, cause=cause)
     cause = Cause("agent", "contradiction_resolved", reason, at)
     for memory_id in (found.memory_a, found.memory_b):
         row = connection.execute(
@@ -165,15 +169,31 @@ def losers(found: Contradiction, ruling: Ruling) -> dict[UUID, UUID]:
     return {"a_wins": {b: a}, "b_wins": {a: b}}.get(ruling.resolution, {})
 
 
-def retire(connection: Connection, agent_id: str, loser: Fact, winner: Fact, *, at: datetime, reason: str) -> Fact:
+def retire(connection: Connection, agent_id: str, loser: Fact, winner: Fact, *, succession: str, cause: Cause) -> Fact:
     """Supersede the loser, which something else may have retired already; the winner must still be active."""
     if loser.state != "active":
         return loser
     if winner.state != "active":
         raise Conflict(f"fact {winner.id} is {winner.state}, so it can't win; recall it with as_of, or learn it again")
-    values = {"state": "superseded", "superseded_by": str(winner.id), "superseded_at": at.isoformat()}
-    cause = Cause("agent", "superseded", reason, at)
+    at = cause.effective_at.isoformat()
+    values = {"state": "superseded", "superseded_by": str(winner.id), "superseded_at": at, "succession": succession}
     return change_memory(connection, agent_id, version_of(FACT, loser), values, cause=cause)
+
+
+def absorb(connection: Connection, agent_id: str, winner: Fact, loser: Fact, *, cause: Cause) -> Fact:
+    """Let what was said for a fact count for the one it is merged into; as a night does."""
+    is_weighty = loser.trust >= winner.trust
+    moments = [winner.last_confirmed_at, winner.learned_at]
+    moments += [loser.last_confirmed_at, loser.learned_at] if is_weighty else []
+    values = {
+        "confirmation_count": winner.confirmation_count + loser.confirmation_count + 1,
+        "last_confirmed_at": max(filter(None, moments)).isoformat(),
+        "sources": list(dict.fromkeys([*winner.sources, *loser.sources, *filter(None, [loser.source])])),
+    }
+    note = Note({"absorbed": str(loser.id)})
+    return change_memory(
+        connection, agent_id, version_of(FACT, winner), values, cause=replace(cause, action="absorbed"), noted=note
+    )
 
 
 def mark(connection: Connection, agent_id: str, fact: Fact, status: str, *, cause: Cause) -> None:

@@ -67,6 +67,8 @@ class Fact:
     last_confirmed_at: datetime | None
     confirmation_count: int
     superseded_by: UUID | None
+    succession: str | None
+    """How it gave way: `merged` into a fact that says the same, or `replaced` by one that says otherwise."""
     valid_from: datetime | None
     valid_to: datetime | None
     contradiction_status: str
@@ -77,6 +79,35 @@ class Fact:
     project_id: str | None
     rank_weight: float
     row_version: int
+
+
+@dataclass(frozen=True)
+class Statement:
+    """What was said, word for word, and the fact it speaks for."""
+
+    id: UUID
+    fact_id: UUID
+    """The fact it was taken for, which may have been merged into the one that was asked about."""
+    content: str
+    subject: str | None
+    said_at: datetime
+    recorded_at: datetime
+    source: str | None
+    source_kind: str
+    trust: int
+    reason: str
+    """Why it speaks for the fact: `first` (it became the fact), `imported` (so it did, by an import), `repeat` (the
+    same words again, but for case, spacing and punctuation), `reworded` (other words), `merged` (said for a fact that
+    was merged into it)."""
+    taken_back_at: datetime | None
+    """When the confirmation it led to was undone: it is kept, and no longer counts."""
+    scope: str
+    user_id: str | None
+    project_id: str | None
+    session_id: str | None
+    episode_id: UUID | None
+    decision_id: UUID | None
+    frame: str | None
 
 
 @dataclass(frozen=True)

@@ -293,7 +293,7 @@ def amend(
     cause = Cause("agent", "updated", f"told more: {', '.join(sorted(values))}", effective_at=at)
     growth = growth_of(known.detail, values.get("detail"))
     values |= vector_values(agent, vector)
-    return change_memory(connection, agent.id, version_of(EPISODE, known), values, cause=cause, growth=growth)
+    return change_memory(connection, agent.id, version_of(EPISODE, known), values, cause=cause, noted=growth)
 
 
 def close(
@@ -318,7 +318,7 @@ def close(
     values = {**changed_values(change, known), **vector_values(agent, vector), **closed(end)}
     cause = Cause("agent", "closed", "the episode ended", effective_at=end)
     growth = growth_of(known.detail, values.get("detail"))
-    episode = change_memory(connection, agent.id, version_of(EPISODE, known), values, cause=cause, growth=growth)
+    episode = change_memory(connection, agent.id, version_of(EPISODE, known), values, cause=cause, noted=growth)
     store_artifacts(connection, agent.id, episode_id, change)
     queue_completion(connection, agent.id, episode_id)
     return episode

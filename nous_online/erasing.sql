@@ -45,6 +45,7 @@ with prose as (
     union select summary from heart.memories where agent_id = %(agent_id)s
     union select compressed from heart.memories where agent_id = %(agent_id)s
     union select context from heart.facts where agent_id = %(agent_id)s
+    union select content from heart.statements where agent_id = %(agent_id)s
     union select unnest(title || lessons_learned) from heart.episodes where agent_id = %(agent_id)s
     union select unnest(trigger || goals || core_patterns || core_concepts || implementation_notes || censors)
           from heart.procedures where agent_id = %(agent_id)s
@@ -72,6 +73,7 @@ with prose as (
                 'steps', 'goals', 'core_patterns', 'core_concepts', 'implementation_notes', 'lessons_learned', 'completion_note')
 ), anybodys as (
     select agent_id, label as text from heart.facts cross join unnest(tags || subject) label
+    union select agent_id, subject from heart.statements
     union select agent_id, unnest(tags || participants || completion_note) from heart.episodes
     union select agent_id, unnest(tags || core_tools || array[domain, review_reason]) from heart.procedures
     union select agent_id, unnest(tags || files) from brain.decisions

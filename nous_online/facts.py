@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from typing import cast
 from uuid import UUID, uuid5
@@ -18,6 +18,7 @@ from nous_online.contradictions import open_between
 from nous_online.deadline import Deadline
 from nous_online.domain import DOCUMENT, SOURCE_KINDS, Fact, FactDetails, LearnAction, Learned, Neighbour, NewFact
 from nous_online.errors import Conflict, InvalidInput, NotFound, Stale
+from nous_online.fact_statements import wording_of
 from nous_online.kinds import FACT
 from nous_online.learning import Decision, decide, pair_of, questions, slot_of
 from nous_online.levels import stored_levels
@@ -55,17 +56,6 @@ ACTIONS: dict[str, LearnAction] = {
     "confirm": "confirmed",
     "supersede": "superseded",
 }
-
-
-@dataclass(frozen=True)
-class Saying:
-    """What one more statement of a known fact adds to it."""
-
-    said_at: datetime
-    source: str | None
-    trust: int
-    tags: tuple[str, ...] = ()
-    is_pinned: bool = False
 
 
 def new_fact(content: object, details: FactDetails, *, now: datetime) -> NewFact:
@@ -189,8 +179,7 @@ def write(connection: Connection, agent: Agent, ready: Embedded, decision: Decis
     """Carry out a decision and remember the request it answers."""
     new, match = ready.fact, decision.match
     if decision.action == "confirm" and match is not None:
-        said_again = Saying(new.learned_at, new.source, new.trust, tags=tuple(new.tags), is_pinned=new.is_pinned)
-        memory = confirm(connection, agent, match.fact, said_again, decision.reason)
+        memory = confirm(connection, agent, match.fact, new, decision.reason)
     else:
         memory = store.store_fact(
             connection, agent.id, ready, space=agent.embedder.space, actor="agent", reason=decision.reason
@@ -223,15 +212,15 @@ def contradict(
     return replace(learned, memory=memory, contradicts=decision.contradicted)
 
 
-def confirm(connection: Connection, agent: Agent, known: Fact, new: Saying, reason: str) -> Fact:
-    """Count one more time that a fact was stated, and take over what the new statement adds.
+def confirm(connection: Connection, agent: Agent, known: Fact, new: NewFact, reason: str) -> Fact:
+    """Count one more time that a fact was stated, keep the statement, and take over what it adds.
 
     Sources and tags unite, the highest trust and a pin stay. A statement that is trusted less makes the fact no newer:
     else an old value, repeated by anybody, would take the place of a later one. The frame and censors it was first
     encoded with stay as they are: they say in which situation it came to mind, and a repetition elsewhere must not
     move it there.
     """
-    said_at = new.said_at if new.trust >= known.trust else None
+    said_at = new.learned_at if new.trust >= known.trust else None
     confirmed_at = max(filter(None, (known.last_confirmed_at, known.learned_at, said_at)))
     values = {
         "confirmation_count": known.confirmation_count + 1,
@@ -241,8 +230,9 @@ def confirm(connection: Connection, agent: Agent, known: Fact, new: Saying, reas
         "tags": list(dict.fromkeys([*known.tags, *new.tags])),
         "sources": list(dict.fromkeys([*known.sources, *filter(None, [new.source])])),
     }
-    cause = Cause("agent", "confirmed", reason, effective_at=new.said_at)
-    return change_memory(connection, agent.id, version_of(FACT, known), values, cause=cause)
+    cause = Cause("agent", "confirmed", reason, effective_at=new.learned_at)
+    wording = wording_of(known, new)
+    return change_memory(connection, agent.id, version_of(FACT, known), values, cause=cause, noted=wording)
 
 
 def confirm_known(agent: Agent, fact_id: UUID, *, at: datetime, source: str | None, deadline: Deadline) -> Fact:
@@ -250,8 +240,9 @@ def confirm_known(agent: Agent, fact_id: UUID, *, at: datetime, source: str | No
     with agent.transaction(deadline) as connection:
         known = locked_memory(connection, agent.id, FACT, fact_id)
         check_active(known, "confirmed")
-        said_again = Saying(said_at=at, source=source, trust=known.trust)
-        return confirm(connection, agent, known, said_again, "confirmed by its id")
+        whose: FactDetails = {"scope": known.scope, "user_id": known.user_id, "project_id": known.project_id}
+        details: FactDetails = {**whose, "subject": known.subject, "source": source, "trust": known.trust}
+        return confirm(connection, agent, known, new_fact(known.content, details, now=at), "confirmed by its id")
 
 
 def supersede_known(
@@ -297,7 +288,8 @@ def check_successor(connection: Connection, agent: Agent, new: Fact, old_id: UUI
 
 def supersede(connection: Connection, agent: Agent, *, old: Fact, by: Fact, at: datetime, reason: str) -> Fact:
     """Retire `old` in favour of `by`; it stays in the store, out of recall, and `as_of` brings it back."""
-    values = {"state": "superseded", "superseded_by": str(by.id), "superseded_at": at.isoformat()}
+    gone = {"state": "superseded", "superseded_by": str(by.id), "superseded_at": at.isoformat()}
+    values = {**gone, "succession": "replaced"}
     cause = Cause("agent", "superseded", reason, effective_at=at)
     return change_memory(connection, agent.id, version_of(FACT, old), values, cause=cause)
 

@@ -69,6 +69,7 @@ project_id = %(project_id)s
 project_id is null
 
 -- name: store_fact
+-- A fact with the statement it stands on, its event and its announcement.
 with stored as (
     insert into heart.facts (
         id, agent_id, content, context, subject, slot, summary, compressed, index_word, category, tags, confidence, source, source_kind, source_episode_id,
@@ -83,15 +84,57 @@ with stored as (
     returning *
 ), event as (
     insert into lifecycle.events (
-        agent_id, memory_kind, memory_id, action, from_state, to_state, version_before, version_after, actor, reason,
+        agent_id, memory_kind, memory_id, action, from_state, to_state, version_before, version_after, after, actor, reason,
         effective_at)
-    select agent_id, 'fact', id, 'learned', 'new', state, 0, row_version, %(actor)s, %(reason)s, learned_at from stored
+    select agent_id, 'fact', id, %(action)s, 'new', state, 0, row_version, %(after)s, %(actor)s, %(reason)s,
+           %(effective_at)s
+    from stored
+), stated as ({statement}
 ), announced as (
     insert into heart.outbox (agent_id, name, memory_id, payload)
     select agent_id, 'fact_learned', id, jsonb_build_object('subject', subject) from stored
 )
 select {columns}
 from stored
+
+-- name: first_statement
+    insert into heart.statements (
+        agent_id, fact_id, content, subject, said_at, source, source_kind, trust, user_id, project_id, scope, session_id,
+        episode_id, decision_id, frame, reason)
+    select s.agent_id, s.id, s.content, s.subject, s.learned_at, s.source, s.source_kind, s.trust, s.user_id, s.project_id,
+           s.scope, e.session_id, s.source_episode_id, s.source_decision_id, s.encoded_frame, %(stated_as)s
+    from stored s left join heart.episodes e on e.agent_id = s.agent_id and e.id = s.source_episode_id
+
+-- name: moved_statement
+-- The statement was there; from now on it is what this fact says.
+    update heart.statements s set fact_id = stored.id, reason = 'first'
+    from stored where s.agent_id = stored.agent_id and s.id = %(statement_id)s
+
+-- name: has_splits
+select exists (select from lifecycle.events where agent_id = %(agent_id)s and after ? 'split_from')
+
+-- name: split_off
+-- What was split off from which facts, now that some of those were merged into others. Of each split one row is looked up at
+-- a time: the planner takes them for a thousand, and would read every event there is.
+with recursive split as materialized (
+    select id, memory_id, action, (after ->> 'split_from')::uuid as from_id
+    from lifecycle.events where agent_id = %(agent_id)s and after ? 'split_from'
+), apart as (
+    select f.content, s.from_id as id
+    from split s
+    cross join lateral (
+        select content from heart.facts f where f.agent_id = %(agent_id)s and f.id = s.memory_id limit 1) f
+    left join lateral (
+        select true as is_undone from lifecycle.events u where s.action = 'split' and u.undoes = s.id limit 1) u on true
+    where u.is_undone is null
+    union
+    select a.content, f.superseded_by
+    from apart a
+    cross join lateral (
+        select f.superseded_by from heart.facts f
+        where f.agent_id = %(agent_id)s and f.id = a.id and f.succession = 'merged' limit 1) f
+)
+select content, id from apart
 
 -- name: count_facts
 select state, count(*) from heart.facts where agent_id = %(agent_id)s group by state order by state

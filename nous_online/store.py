@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from functools import cache
 from typing import Any
 from uuid import UUID
@@ -19,6 +20,7 @@ from nous_online.embedding import EmbeddingSpace, Vectors
 from nous_online.errors import Moved, NotFound
 from nous_online.kinds import FACT
 from nous_online.statements import statements
+from nous_online.wording import folded
 
 FACTS = statements("nous_online", "facts.sql")
 EXACT_LIMIT = 10_000  # up to so many facts of an agent are all compared: a few milliseconds, and nothing is missed
@@ -44,9 +46,26 @@ class Embedded:
     id: UUID | None = None
 
 
+@dataclass(frozen=True)
+class Split:
+    """A statement that becomes a fact of its own, and the fact it is split off from."""
+
+    statement_id: UUID
+    from_id: UUID
+    action: str
+    """`split`; `learned` where its confirmation of the other fact was undone, so that undoing archives it."""
+    reason: str
+
+
 @cache
 def composed(
-    statement: str, space: EmbeddingSpace, row: str, *, has_user: bool = False, has_project: bool = False
+    statement: str,
+    space: EmbeddingSpace,
+    row: str,
+    *,
+    has_user: bool = False,
+    has_project: bool = False,
+    has_statement: bool = False,
 ) -> Composed:
     """Fill the space, the reach and the columns of a fact, taken from `row`, into a statement.
 
@@ -57,6 +76,7 @@ def composed(
         space_id=Literal(space.id),
         of_user=SQL(FACTS["of_user" if has_user else "of_nobody"]),
         of_project=SQL(FACTS["of_project" if has_project else "of_no_project"]),
+        statement=SQL(FACTS["moved_statement" if has_statement else "first_statement"]),
         columns=SQL(", ").join(Identifier(row, name) for name in FACT.columns),
     )
 
@@ -126,18 +146,28 @@ def look_around(
 ) -> tuple[Request | None, list[Neighbour]]:
     """Wait for other learners of this agent, then return what its key led to before and the facts it may touch.
 
-    Those are the active ones of the same scope nearest by cosine, and those of the same slot. One round trip. Raises
-    `Moved` when the agent's memories live in another space.
+    Those are the active ones of the same scope nearest by cosine, and those of the same slot, but for facts from which
+    a person split off the same words. One round trip. Raises `Moved` when the agent's memories live in another space.
     """
     with connection.pipeline(), connection.cursor(row_factory=dict_row) as neighbours:
         home = ask_space(connection, agent_id)
         connection.execute(FACTS["lock_agent"], {"agent_id": agent_id})
         requests = sought(connection, agent_id, [new.fact.idempotency_key]) if new.fact.idempotency_key else None
+        asked = connection.execute(FACTS["has_splits"], {"agent_id": agent_id})
         neighbours.execute(nearest_to(new.fact, space), around(agent_id, new, limit))
         rows = neighbours.fetchall()
+        has_splits = asked.fetchone() == (True,)
         require_space(home, agent_id, space)
         earlier = requests.fetchone() if requests else None
-    return earlier, [Neighbour(similarity=row.pop("similarity"), fact=Fact(**row)) for row in rows]
+    near = [Neighbour(similarity=row.pop("similarity"), fact=Fact(**row)) for row in rows]
+    apart = split_from(connection, agent_id, new.fact.content) if has_splits else frozenset[UUID]()
+    return earlier, [each for each in near if each.fact.id not in apart]
+
+
+def split_from(connection: Connection, agent_id: str, content: str) -> frozenset[UUID]:
+    """Return the facts from which a person split off these words."""
+    words, splits = folded(content), connection.execute(FACTS["split_off"], {"agent_id": agent_id})
+    return frozenset(fact_id for text, fact_id in splits if folded(text) == words)
 
 
 def nearest_to(fact: NewFact, space: EmbeddingSpace) -> Composed:
@@ -195,7 +225,26 @@ def fact_row(agent_id: str, new: Embedded, space: EmbeddingSpace, actor: str, re
         "space_id": space.id,
         "actor": actor,
         "reason": reason,
+        "stated_as": "imported" if actor == "import" else "first",
+        "action": "learned",
+        "after": Jsonb({}),
+        "effective_at": fact.learned_at,
     }
+
+
+def store_split(connection: Connection, agent_id: str, new: Embedded, split: Split, *, space: EmbeddingSpace) -> Fact:
+    """Insert the fact a statement becomes, with its event and its announcement; it speaks for that one from now on."""
+    moved = {"statement": str(split.statement_id), "split_from": str(split.from_id)}
+    row = {
+        **fact_row(agent_id, new, space, "agent", split.reason),
+        "statement_id": split.statement_id,
+        "action": split.action,
+        "after": Jsonb(moved),
+        "effective_at": datetime.now(UTC),
+    }
+    with connection.cursor(row_factory=class_row(Fact)) as cursor:
+        (fact,) = cursor.execute(composed("store_fact", space, "stored", has_statement=True), row).fetchall()
+    return fact
 
 
 def count_facts(connection: Connection, agent_id: str) -> dict[str, int]:

@@ -12,14 +12,17 @@ from psycopg import Connection
 from psycopg.rows import class_row
 from psycopg.sql import SQL, Identifier
 
+from nous_online import fact_statements, facts
 from nous_online.agent import Agent
-from nous_online.changes import Cause, Version, change_memory
+from nous_online.changes import Cause, Note, Version, change_memory, get_memory, locked_memories, version_of
 from nous_online.deadline import Deadline
+from nous_online.domain import Statement
 from nous_online.errors import NotFound, Refused
-from nous_online.kinds import KINDS, VECTORS
+from nous_online.fact_statements import own_fact
+from nous_online.kinds import FACT, KINDS, VECTORS
 from nous_online.moving import REEMBEDDED
 from nous_online.statements import statements
-from nous_online.store import lock_agent
+from nous_online.store import Embedded, Split, lock_agent, store_split
 
 BLOCKS = statements("nous_online", "undoing.sql")
 COUNTED = ("confirmation_count", "activation_count", "success_count", "failure_count", "false_positive_count")
@@ -66,26 +69,121 @@ def undo_last(agent: Agent, memory_id: UUID, *, reason: str, deadline: Deadline)
     """Take back the latest change of a memory that still stands, and return it.
 
     Raises `Refused` for a change that a night made as part of a proposal, which is taken back as a whole, where
-    nothing is left to take back, and for a document whose name was given to another.
+    nothing is left to take back, and for a document whose name was given to another. Words that confirmed a fact stay:
+    other words become a fact of their own, the same ones no longer count.
     """
-    with agent.transaction(deadline) as connection:
-        lock_agent(connection, agent.id)
-        left = standing(history(connection, agent.id, memory_id))
-        if not left:
-            raise Refused(f"every change of memory {memory_id} has been taken back")
-        event = left[0]
-        if event.proposal_id is not None:
-            message = (
-                f"the night of {event.night} changed memory {memory_id} ({event.reason}); "
-                f"take back all of it with `nous undo --proposal {event.proposal_id}`"
-            )
-            raise Refused(message)
-        now = datetime.now(UTC)
-        changes = [*superseding(connection, agent.id, event), event]
-        for each in changes:
-            restore(connection, agent.id, each, cause=Cause("agent", "undone", reason, now, undoes=each.id))
-        check_names(connection, agent.id, [each.memory_id for each in changes])
+    ready: dict[UUID, Embedded] = {}
+    while True:
+        transaction = agent.space_transaction if ready else agent.transaction
+        with transaction(deadline) as connection:
+            lock_agent(connection, agent.id)
+            event = last_change(connection, agent.id, memory_id)
+            said = statement_of(connection, agent.id, event)
+            if said is None or said.reason != "reworded" or said.id in ready:
+                take_back(connection, agent, event, said, ready, reason=reason)
+                return event
+            known = get_memory(connection, agent.id, FACT, said.fact_id)
+        # Embedding may take seconds: never inside a transaction that others wait for.
+        (ready[said.id],) = facts.embedded(agent, [own_fact(said, known)], [None], deadline)
+
+
+def last_change(connection: Connection, agent_id: str, memory_id: UUID) -> Event:
+    """Return the latest change of a memory that still stands; raise `Refused` where undoing it is not the agent's."""
+    left = standing(history(connection, agent_id, memory_id))
+    if not left:
+        raise Refused(f"every change of memory {memory_id} has been taken back")
+    event = left[0]
+    if event.proposal_id is not None:
+        message = (
+            f"the night of {event.night} changed memory {memory_id} ({event.reason}); "
+            f"take back all of it with `nous undo --proposal {event.proposal_id}`"
+        )
+        raise Refused(message)
     return event
+
+
+def statement_of(connection: Connection, agent_id: str, event: Event) -> Statement | None:
+    """Return the statement by which a fact was confirmed; None for any other change, and for one that kept no words."""
+    named = event.after.get("statement")
+    is_kept = event.action == "confirmed" and named is not None
+    return fact_statements.get_statement(connection, agent_id, UUID(named)) if is_kept else None
+
+
+def take_back(
+    connection: Connection,
+    agent: Agent,
+    event: Event,
+    said: Statement | None,
+    ready: Mapping[UUID, Embedded],
+    *,
+    reason: str,
+) -> None:
+    """Take back a change and those it was made with; the words that confirmed a fact stay, in a fact of their own."""
+    changes = together(connection, agent.id, event)
+    for each in changes:
+        cause = Cause("agent", "undone", reason, datetime.now(UTC), undoes=each.id)
+        restore(connection, agent.id, each, cause=cause)
+    check_names(connection, agent.id, [each.memory_id for each in changes])
+    if said is None:
+        return
+    if said.id in ready:
+        split = Split(said.id, event.memory_id, "learned", f"its confirmation of another fact was undone: {reason}")
+        store_split(connection, agent.id, ready[said.id], split, space=agent.embedder.space)
+    elif said.fact_id == event.memory_id:
+        fact_statements.take_back(connection, agent.id, said.id)
+    else:
+        bring_back(connection, agent.id, said, event.memory_id, reason=reason)
+
+
+def bring_back(connection: Connection, agent_id: str, said: Statement, confirmed_id: UUID, *, reason: str) -> None:
+    """Make active again the fact of a statement that was split off, joined again, and no longer confirms the other."""
+    (own,) = locked_memories(connection, agent_id, FACT, [said.fact_id])
+    if own.superseded_by == confirmed_id and own.succession == "merged":
+        note = Note({"statement": str(said.id), "split_from": str(confirmed_id)})
+        cause = Cause("agent", "learned", reason, datetime.now(UTC))
+        values = {"state": "active", "superseded_by": None, "superseded_at": None, "succession": None}
+        change_memory(connection, agent_id, version_of(FACT, own), values, cause=cause, noted=note)
+
+
+def together(connection: Connection, agent_id: str, event: Event) -> list[Event]:
+    """Return the changes that are taken back with one of them: those it superseded, both sides of a split or a merge.
+
+    Raises `Refused` where a fact that was split off has changed since.
+    """
+    other = event.after.get("split_off") or event.after.get("absorbed")
+    if event.action == "split":
+        other = other or event.after["split_from"]
+    if event.after.get("succession") == "merged":
+        other = event.after["superseded_by"]
+    if other is None:
+        return [*superseding(connection, agent_id, event), event]
+    left = standing(history(connection, agent_id, UUID(other)))
+    found = [each for each in left if is_other_side(each, event)]
+    for each in (event, *found):
+        if each.action == "split" and "split_from" in each.after:
+            check_last(connection, agent_id, each)
+    return [*found, event]
+
+
+def is_other_side(one: Event, other: Event) -> bool:
+    """Tell whether two changes of two facts are a split, or a merge that a person ruled."""
+    if one.action == other.action == "split":
+        return one.after["statement"] == other.after["statement"]
+    pairs = ((one, other), (other, one))
+    return any(
+        keeper.after.get("absorbed") == str(gone.memory_id) and gone.after.get("superseded_by") == str(keeper.memory_id)
+        for keeper, gone in pairs
+    )
+
+
+def check_last(connection: Connection, agent_id: str, event: Event) -> None:
+    """Raise `Refused` when the fact that was split off changed after that."""
+    last = standing(history(connection, agent_id, event.memory_id))[0]
+    if last.id != event.id:
+        raise Refused(
+            f"fact {event.memory_id}, which was split off, was changed since: {last.action} by {last.actor} "
+            f"({last.reason}); undo that first"
+        )
 
 
 def check_names(connection: Connection, agent_id: str, memory_ids: Sequence[UUID]) -> None:
@@ -138,11 +236,30 @@ def restore(connection: Connection, agent_id: str, event: Event, *, cause: Cause
 
 def earlier(event: Event, now: Mapping[str, Any], cause: Cause) -> dict[str, Any]:
     """Return the columns of a memory as they were before an event; what had just been stored is archived instead."""
-    if event.from_state == "new":
-        return {"state": "archived", "archived_at": cause.effective_at.isoformat()}
+    at = cause.effective_at.isoformat()
+    if event.from_state == "new" and event.action == "split":
+        gone = {"state": "superseded", "superseded_by": event.after["split_from"], "superseded_at": at}
+        return {**gone, "succession": "merged"}
+    if event.from_state == "new" or event.action == "learned":
+        return {"state": "archived", "archived_at": at}
     is_of_another_space = event.before.get("embedding_space_id") not in (None, now.get("embedding_space_id"))
     names = set(event.before) - (VECTORS if is_of_another_space else set())
-    return {name: restored(name, event.before[name], event.after[name], now.get(name)) for name in sorted(names)}
+    values = {name: restored(name, event.before[name], event.after[name], now.get(name)) for name in sorted(names)}
+    if "superseded_by" in values:  # an event from before the succession was kept does not name it
+        values["succession"] = event.before.get("succession")
+    return values
+
+
+def lent(connection: Connection, agent_id: str, event: Event) -> dict[str, Any]:
+    """Return the columns of a fact without what a confirmation lent to it, as far as nothing was added to it since."""
+    statement = SQL(BLOCKS["memory_as_json"]).format(table=Identifier("heart", FACT.table))
+    (now,) = connection.execute(statement, {"agent_id": agent_id, "id": event.memory_id}).fetchall()
+    columns: dict[str, Any] = now[1]
+    return {
+        name: restored(name, before, event.after[name], columns[name])
+        for name, before in event.before.items()
+        if name in COUNTED or columns[name] == event.after[name]
+    }
 
 
 def warmed(connection: Connection, agent_id: str, event: Event) -> dict[str, str]:

@@ -14,6 +14,8 @@ from nous_pipelines.evidence import IS_LIVE, Evidence, final_successor
 from nous_pipelines.proposals import Proposal
 from nous_pipelines.replaying import usable, worse
 
+SUCCESSIONS = ("merged", "replaced")
+"""How a fact gives way: it says which statements speak for its successor."""
 SHOWN = 5  # offenders named in a description; all of them are counted
 STATED = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -31,7 +33,7 @@ Check = Callable[[Evidence], CheckResult]
 
 
 def conservation(evidence: Evidence) -> CheckResult:
-    """Whatever leaves use is archived or has a living successor of the same agent."""
+    """Whatever leaves use is archived or has a living successor of the same agent, with what was said for it."""
     successor, leaving, rows = evidence.successors, evidence.leaving, evidence.of_plan
     alive = evidence.live - leaving
     heirs = {memory: final_successor(memory, successor) for memory in (leaving | set(successor)) - evidence.archived}
@@ -40,9 +42,15 @@ def conservation(evidence: Evidence) -> CheckResult:
         for memory, heir in heirs.items()
         if heir not in alive or heir not in rows or rows[heir]["agent_id"] != rows.get(memory, {}).get("agent_id")
     )
+    said, unreached = sum(evidence.said_counts.values()), sum(evidence.said_counts.get(memory, 0) for memory in lost)
+    figures = {"statements": said, "unreached_statements": unreached}
     if lost:
-        return failed(f"{len(lost)} memories would leave without a living successor", lost)
-    return held(f"all {len(leaving)} memories that leave have a living successor or are archived")
+        and_said = f", and {unreached} statements with them" if unreached else ""
+        return failed(f"{len(lost)} memories would leave without a living successor{and_said}", lost, **figures)
+    unexplained = sorted(memory for memory in successor if evidence.successions[memory] not in SUCCESSIONS)
+    if unexplained:
+        return failed(f"{len(unexplained)} memories would give way without saying how", unexplained, **figures)
+    return held(f"all {len(leaving)} memories that leave have a living successor or are archived", figures)
 
 
 def no_cycles(evidence: Evidence) -> CheckResult:

@@ -14,6 +14,7 @@ from nous_pipelines.phases import Phase
 from nous_pipelines.policy import Policies
 from nous_pipelines.proposals import Plan, Proposal
 from nous_pipelines.snapshot import Snapshot
+from nous_pipelines.transforms.successors import moved, successors
 
 LIVE = {
     "fact": ("active",),
@@ -38,6 +39,8 @@ class Evidence:
     plan: Plan
     memories: pl.DataFrame
     """Every memory: agent_id, id, kind, state, trust, is_pinned."""
+    statements: pl.DataFrame
+    """How many statements speak for a fact, itself or merged into it: agent_id, id, said_count."""
     searchable: Callable[[Sequence[str]], pl.DataFrame]
     """Of some agents, the memories that recall can find: agent_id, id, kind, rank_weight, embedding."""
     probes: pl.DataFrame
@@ -73,6 +76,16 @@ class Evidence:
         }
 
     @cached_property
+    def successions(self) -> Mapping[str, str | None]:
+        """For each memory the plan supersedes, how it gives way."""
+        return {
+            change.id: change.set.get("succession")
+            for proposal in self.plan.proposals
+            for change in proposal.changes
+            if change.set.get("superseded_by")
+        }
+
+    @cached_property
     def updated(self) -> frozenset[str]:
         """The memories that give way to a later value, which need not answer the questions they answered."""
         return frozenset(
@@ -82,6 +95,13 @@ class Evidence:
             for change in proposal.changes
             if change.set.get("superseded_by")
         )
+
+    @cached_property
+    def said_counts(self) -> Mapping[str, int]:
+        """How many statements speak for each memory that the plan takes out of use or gives a successor."""
+        wanted = self.leaving | set(self.successors)
+        own = self.statements.filter(pl.col("id").is_in(list(wanted)))
+        return dict(own.select("id", "said_count").iter_rows())
 
     @cached_property
     def archived(self) -> frozenset[str]:
@@ -123,6 +143,14 @@ def standing_of(taken: Snapshot) -> pl.DataFrame:
         taken.table(table, columns=STANDING).with_columns(pl.col("trust").cast(pl.Int64), kind=pl.lit(kind))
         for kind, table in TABLES.items()
     ])  # fmt: skip
+
+
+def statements_of(taken: Snapshot) -> pl.DataFrame:
+    """Return how many statements of a snapshot speak for each fact as `Evidence.statements` has it."""
+    facts = taken.table("facts", columns=["agent_id", "id", "superseded_by", "succession"])
+    edges = facts.filter(pl.col("succession") == "merged").with_columns(state=pl.lit("superseded"))
+    said = taken.table("statements", columns=["agent_id", "fact_id"]).rename({"fact_id": "id"})
+    return moved(said, "id", successors(edges)).group_by("agent_id", "id").agg(said_count=pl.len())
 
 
 def searchable_of(taken: Snapshot) -> Callable[[Sequence[str]], pl.DataFrame]:

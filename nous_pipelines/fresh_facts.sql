@@ -25,7 +25,10 @@ where f.agent_id = %(agent_id)s and f.id = any(%(ids)s) and f.state = 'active' a
 order by f.id
 
 -- name: taken_back
--- Which of these facts a person took apart: the targets of what was undone.
+-- Which of these facts a person took apart: the targets of what was undone, and those that were split.
 select targets from lifecycle.proposals
 where agent_id = %(agent_id)s and state = 'undone' and kind = any(%(kinds)s) and targets && %(ids)s
-order by id
+union all
+select array[memory_id, (after ->> 'split_from')::uuid] from lifecycle.events e
+where agent_id = %(agent_id)s and after ? 'split_from' and memory_id = any(%(ids)s)
+  and not (action = 'split' and exists (select from lifecycle.events u where u.undoes = e.id))

@@ -4,7 +4,8 @@ select id::text from migration.identity
 -- name: facts
 select f.id, f.agent_id, f.state, f.content, f.subject, f.slot, f.category, to_json(f.tags) as tags, f.confidence,
        f.source, f.source_kind, f.source_episode_id, f.sources, f.trust, f.is_pinned, f.learned_at, f.last_confirmed_at,
-       f.confirmation_count, f.superseded_by, f.superseded_at, f.valid_from, f.valid_to, f.archived_at,
+       f.confirmation_count, f.superseded_by, f.superseded_at,
+       case when f.superseded_by is not null then f.succession end as succession, f.valid_from, f.valid_to, f.archived_at,
        f.contradiction_status, f.encoded_frame, f.encoded_censors, f.scope, f.user_id, f.project_id, f.rank_weight,
        f.embedding_space_id, f.row_version, f.is_rewound, f.embedding
 from ({memories}) f
@@ -115,6 +116,13 @@ select m.id, m.agent_id, m.state, m.title, m.summary, m.compressed, m.index_word
 from ({memories}) m
 order by m.id, m.agent_id
 
+-- name: statements
+-- What had been said when the night ended, and of which fact it speaks now.
+select id, agent_id, fact_id, content, subject, said_at, recorded_at, source, source_kind, trust, user_id, project_id, scope,
+       session_id, episode_id, decision_id, frame, reason, case when taken_back_at < %(ends_at)s then taken_back_at end as taken_back_at
+from heart.statements where said_at < %(ends_at)s
+order by agent_id, id
+
 -- name: procedures
 select m.id, m.agent_id, m.state, m.name, m.domain, m.kind, m.activation_count, m.success_count, m.failure_count,
        m.last_activated_at, m.review_reason, to_json(m.related_procedures) as related_procedures, m.trust, m.is_pinned,
@@ -216,10 +224,16 @@ where not exists (
 order by c.agent_id, c.memory_id, c.tier
 
 -- name: undone
--- What a person took back, in whichever night: it is not proposed again.
-select agent_id, kind, to_json(targets) as targets from lifecycle.proposals
-where state = 'undone'
-order by id
+-- What a person took back, in whichever night: it is not proposed again. Splitting a statement off a fact says the same of
+-- those two, unless that was undone.
+select agent_id, kind, to_json(targets) as targets from (
+    select agent_id, id::text as place, kind, targets from lifecycle.proposals where state = 'undone'
+    union all
+    select agent_id, id::text, 'merge', array[memory_id, (after ->> 'split_from')::uuid] from lifecycle.events e
+    where after ? 'split_from'
+      and not (action = 'split' and exists (select from lifecycle.events u where u.undoes = e.id))
+) apart
+order by place, agent_id
 
 -- name: agents
 -- Whom the night is for, and what each has decided otherwise than the default policy.

@@ -23,7 +23,7 @@ from nous_pipelines.failpoints import reach
 from nous_pipelines.nights import end_of
 
 BLOCKS = statements("nous_pipelines", "snapshot.sql")
-FORMAT = 2
+FORMAT = 3
 """Raised whenever a table or a column is added: an older snapshot is made again before a night runs over it."""
 LISTS = (
     "tags", "sources", "encoded_censors", "types", "result_ids", "cited_ids", "ignored_ids", "targets", "participants",
@@ -105,6 +105,14 @@ def write_facts(reading: Reading, path: Path) -> Written:
     return len(ids), written
 
 
+def write_statements(reading: Reading, path: Path) -> Written:
+    """Write what was said while it is read: there are more statements than facts."""
+    with closing(read_parts(reading.connection, BLOCKS["statements"], reading.bounds)) as parts:
+        first = as_stored(next(parts))
+        written = write_parquet_as_read(chain([first], map(as_stored, parts)), first.schema, path)
+    return pl.scan_parquet(path).select(pl.len()).collect().item(), written
+
+
 def write_episodes(reading: Reading, path: Path) -> Written:
     """Write the episodes by id while they are read: all their texts together may be more than memory holds."""
     source = selected(EPISODE, "episodes_as_of")
@@ -161,6 +169,7 @@ def with_usage(memories: pl.DataFrame, usage: pl.DataFrame) -> pl.DataFrame:
 
 TABLES: dict[str, Callable[[Reading, Path], Written]] = {
     "facts": write_facts,
+    "statements": write_statements,
     "episodes": write_episodes,
     "procedures": write_procedures,
     "censors": write_censors,

@@ -65,7 +65,8 @@ grant insert on heart.outbox to nous_app, nous_night;
 grant insert on lifecycle.events to nous_app, nous_night;
 grant insert, update (status, resolution, resolved_at, note, row_version) on heart.contradictions to nous_app, nous_night;
 
--- The agent's own calls.
+-- The agent's own calls. What was said is added and never rewritten; of which fact it speaks may change.
+grant insert, update (fact_id, reason, taken_back_at) on heart.statements to nous_app;
 grant insert on heart.agents, heart.episode_artifacts, heart.requests, heart.llm_requests to nous_app;
 grant insert, update, delete on heart.working_memory to nous_app;
 grant insert on heart.sightings to nous_app;

@@ -149,17 +149,49 @@ create table heart.facts (
     row_version          bigint not null default 1,
     created_at           timestamptz not null default now(),
     written_xid          xid8 not null default pg_current_xact_id(),
+    -- merged: the successor says the same, and what was said for this fact speaks for that one; replaced: it says otherwise
+    succession           text check (succession in ('merged', 'replaced')),
     primary key (agent_id, id),
     foreign key (agent_id, superseded_by) references heart.facts (agent_id, id),
     foreign key (agent_id, source_episode_id) references heart.episodes (agent_id, id),
     constraint superseded_has_a_successor check (state <> 'superseded' or superseded_by is not null),
     constraint active_has_no_successor check (state <> 'active' or superseded_by is null),
     constraint succession_is_dated check ((superseded_by is null) = (superseded_at is null)),
+    constraint succession_says_how check ((superseded_by is null) = (succession is null)),
     constraint not_its_own_successor check (superseded_by <> id),
     constraint archived_says_when check ((state = 'archived') = (archived_at is not null)),
     constraint valid_interval check (valid_to >= valid_from),
     constraint vector_names_its_space check (embedding is null or embedding_space_id is not null)
 ) with (fillfactor = 75);
+
+-- What was said, word for word: the evidence a fact rests on. A fact is what the agent believes; it can be merged, replaced
+-- or archived, while its statements stay as they are and only say of which fact they speak.
+create table heart.statements (
+    id           uuid not null default heart.new_id(),
+    agent_id     text not null references heart.agents,
+    fact_id      uuid not null,                           -- the fact it was taken for; a person may split it off
+    content      text not null check (content <> ''),
+    subject      text check (char_length(subject) <= 500),
+    said_at      timestamptz not null,
+    recorded_at  timestamptz not null default now(),
+    source       text,
+    source_kind  text not null default 'agent' check (source_kind in ('user', 'agent', 'tool', 'episode', 'import')),
+    trust        smallint not null default 50 check (trust between 0 and 100),
+    user_id      text,
+    project_id   text,
+    scope        text not null default 'private' check (scope in ('private', 'project', 'system')),
+    session_id   text check (char_length(session_id) <= 100),
+    episode_id   uuid,
+    decision_id  uuid,
+    frame        text check (char_length(frame) <= 100),
+    -- why it belongs to its fact: its words became the fact (first, imported), or confirmed it (repeat: the same words but
+    -- for case, spacing and punctuation; reworded: others)
+    reason       text not null check (reason in ('first', 'imported', 'repeat', 'reworded')),
+    taken_back_at timestamptz,                            -- when the confirmation it led to was undone: it no longer counts
+    primary key (agent_id, id),
+    foreign key (agent_id, fact_id) references heart.facts (agent_id, id) on delete cascade,
+    foreign key (agent_id, episode_id) references heart.episodes (agent_id, id)
+);
 
 create table heart.procedures (
     id                   uuid not null default heart.new_id(),
@@ -654,6 +686,7 @@ create table lifecycle.events (
 create unique index events_version on lifecycle.events (agent_id, memory_id, version_after);
 create index events_by_time on lifecycle.events (agent_id, effective_at);
 create index events_by_proposal on lifecycle.events (agent_id, proposal_id) where proposal_id is not null;
+create index events_split on lifecycle.events (agent_id) where after ? 'split_from';  -- learning asks what was split off
 create index events_undoes on lifecycle.events (undoes) where undoes is not null;  -- erasing asks it of every event
 
 -- How an agent's memory stood after each night: what the morning report plots.
@@ -698,6 +731,56 @@ begin
     end if;
     return null;
 end $$;
+
+-- A fact's text is always one of its statements, whoever writes either.
+create function heart.require_statement() returns trigger
+    language plpgsql as $$
+declare
+    fact uuid;
+begin
+    if tg_table_name = 'facts' then
+        fact := new.id;
+    else
+        fact := old.fact_id;
+    end if;
+    if exists (
+        select from heart.facts f
+        where f.agent_id = new.agent_id and f.id = fact and not exists (
+            select from heart.statements s
+            where s.agent_id = f.agent_id and s.fact_id = f.id and s.content = f.content)
+    ) then
+        raise exception 'fact % has no statement with its words', fact
+            using errcode = 'integrity_constraint_violation',
+                  hint = 'write facts through the store, which keeps what was said';
+    end if;
+    return null;
+end $$;
+
+-- What was said stays as it was said. Which fact it speaks for, why, and whether that still counts may change.
+create function heart.keep_statement() returns trigger
+    language plpgsql as $$
+begin
+    if tg_op = 'TRUNCATE' then
+        raise exception 'heart.statements keeps what was said: truncate refused' using errcode = 'insufficient_privilege';
+    end if;
+    if to_jsonb(new) - array['fact_id', 'reason', 'taken_back_at']
+       <> to_jsonb(old) - array['fact_id', 'reason', 'taken_back_at'] then
+        raise exception 'statement % was said so: its words, time and source never change', old.id
+            using errcode = 'insufficient_privilege';
+    end if;
+    return new;
+end $$;
+
+-- The facts whose statements speak for one fact: itself, and what was merged into it. What it replaced said otherwise.
+create function heart.merged_into(agent text, fact uuid) returns setof uuid
+    language sql stable as $$
+    with recursive merged as (
+        select fact as id
+        union
+        select f.id from merged m join heart.facts f on f.agent_id = agent and f.superseded_by = m.id and f.succession = 'merged'
+    )
+    select id from merged
+$$;
 
 create function lifecycle.refuse_change() returns trigger
     language plpgsql as $$
@@ -768,6 +851,13 @@ create constraint trigger event_for_every_version after insert or update on hear
 create constraint trigger event_for_every_version after insert or update on heart.censors
     deferrable initially deferred for each row execute function heart.require_event('censor');
 
+create constraint trigger statement_for_every_fact after insert or update of content on heart.facts
+    deferrable initially deferred for each row execute function heart.require_statement();
+create constraint trigger statement_for_the_fact_left after update of fact_id on heart.statements
+    deferrable initially deferred for each row execute function heart.require_statement();
+create trigger kept_as_said before update on heart.statements for each row execute function heart.keep_statement();
+create trigger kept_as_a_whole before truncate on heart.statements for each statement execute function heart.keep_statement();
+
 create trigger append_only before update or truncate on lifecycle.events
     for each statement execute function lifecycle.refuse_change();
 
@@ -786,6 +876,7 @@ create index facts_episode on heart.facts (agent_id, source_episode_id) where so
 create index facts_pinned on heart.facts (agent_id) where is_pinned;
 create index facts_category on heart.facts (agent_id, category, learned_at) where category is not null;
 create index episodes_started on heart.episodes (agent_id, started_at);
+create index statements_fact on heart.statements (agent_id, fact_id);
 create index facts_frame on heart.facts (agent_id, encoded_frame) where encoded_frame is not null;
 create index episodes_agent on heart.episodes (agent_id, state);
 create index episodes_open on heart.episodes (agent_id, started_at) where state = 'open';

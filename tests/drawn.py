@@ -110,7 +110,8 @@ def embedded_facts(text: str, embedder: Any) -> pl.DataFrame:
 def merge(*targets: str, agent_id: str = "aria", **changes: Any) -> Proposal:
     """Return a merge of `targets` into the first of them; `changes` replace what a sound one would hold."""
     kept, *retired = targets
-    gone = [Change("fact", memory, set={"state": "superseded", "superseded_by": kept}) for memory in retired]
+    away = {"state": "superseded", "superseded_by": kept, "succession": "merged"}
+    gone = [Change("fact", memory, set=away) for memory in retired]
     values = {
         "night": NIGHT,
         "agent_id": agent_id,

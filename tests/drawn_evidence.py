@@ -18,6 +18,7 @@ RECALLS = {
     "cited_ids": pl.List(pl.String),
     "embedding": pl.List(pl.Float32),
 }
+SAID = {"agent_id": pl.String, "id": pl.String, "said_count": pl.UInt32}
 VECTORS = {"a": (1.0, 0.0, 0.0), "b": (0.8, 0.6, 0.0), "c": (0.0, 1.0, 0.0), "d": (0.0, 0.0, 1.0)}
 FACTS = drawn_facts(
     """
@@ -41,6 +42,7 @@ def evidence(*proposals, facts=FACTS, **changes):
     values = {
         "plan": planned(NIGHT, proposals, agent_ids=[], policy={}),
         "memories": facts.select("agent_id", "id", "state", "trust", "is_pinned", kind=pl.lit("fact")),
+        "statements": pl.DataFrame(schema=SAID),
         "searchable": lambda agent_ids: recalled.filter(pl.col("agent_id").is_in(list(agent_ids))),
         "phases": [],
         "probes": pl.DataFrame(schema=RECALLS),

@@ -123,7 +123,7 @@ def test_every_column_said_to_be_changeable_is_written(database: Database, heart
         "subject": "s", "slot": "sl", "category": "c", "tags": ["t"], "confidence": 0.5, "summary": "su",
         "compressed": "co", "index_word": "i", "source": "so", "sources": ["a"], "trust": 7, "is_pinned": True,
         "last_confirmed_at": MAY.isoformat(), "confirmation_count": 3, "superseded_at": MAY.isoformat(),
-        "superseded_by": str(other.id), "state": "superseded", "valid_from": MAY.isoformat(),
+        "superseded_by": str(other.id), "state": "superseded", "succession": "merged", "valid_from": MAY.isoformat(),
         "valid_to": MAY.isoformat(), "contradiction_status": "open", "scope": "project", "user_id": "u",
         "project_id": "p", "rank_weight": 2.0,
     }  # fmt: skip
@@ -145,7 +145,12 @@ def test_every_column_said_to_be_changeable_is_written(database: Database, heart
     [
         {"state": "superseded"},
         {"confidence": 2},
-        {"superseded_by": str(UUID(int=9)), "superseded_at": "2026-01-01T00:00:00Z", "state": "superseded"},
+        {
+            "superseded_by": str(UUID(int=9)),
+            "superseded_at": "2026-01-01T00:00:00Z",
+            "succession": "merged",
+            "state": "superseded",
+        },
         {"state": "quarantined", "archived_at": "2026-01-01T00:00:00Z"},
     ],
 )

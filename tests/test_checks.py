@@ -74,6 +74,24 @@ def test_conservation_follows_a_succession_to_its_end():
     assert CHECKS["conservation"](evidence(plan=chained)).passed
 
 
+def test_conservation_counts_the_statements_that_would_be_reached_no_more():
+    said = pl.DataFrame({"agent_id": ["aria", "aria"], "id": ["a", "b"], "said_count": [3, 2]})
+
+    lost = CHECKS["conservation"](evidence(merge("x", "a"), statements=said))
+    sound = CHECKS["conservation"](evidence(merge("b", "a"), statements=said))
+
+    assert "1 memories would leave without a living successor, and 3 statements with them: a" in lost.description
+    assert (sound.passed, dict(sound.metadata)) == (True, {"statements": 3, "unreached_statements": 0})
+
+
+def test_conservation_wants_to_know_how_a_fact_gives_way():
+    away = Change("fact", "b", set={"state": "superseded", "superseded_by": "a"})
+
+    result = CHECKS["conservation"](evidence(merge("a", "b", changes=(away,))))
+
+    assert (result.passed, result.description) == (False, "1 memories would give way without saying how: b")
+
+
 def test_a_circle_of_successions_is_found():
     plan = evidence().plan
     circle = replace(plan, proposals=(merge("b", "a"), merge("c", "b"), merge("a", "c")))

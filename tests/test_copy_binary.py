@@ -197,7 +197,8 @@ def odd_store(owner):
             [UUID(int=place), *columns],
         )
     owner.execute(
-        "update heart.facts set state = 'superseded', superseded_by = %s, superseded_at = '2026-06-05' where id = %s",
+        "update heart.facts set state = 'superseded', superseded_by = %s, superseded_at = '2026-06-05', "
+        "succession = 'merged' where id = %s",
         [UUID(int=3), UUID(int=2)],
     )
     for version, moment, before in (

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+from collections import Counter
 from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path
@@ -22,6 +23,7 @@ from nous_online.exports.exporting import export_agent
 from nous_online.exports.pages import write_pages
 from nous_online.exports.restoring import restore_agent
 from nous_online.exports.tables import LEFT_BEHIND, TABLES
+from nous_online.fact_statements import unrecorded_count
 from nous_online.heart import Heart
 from nous_online.pairs.judging import Verdict
 from nous_online.recall import refresh_statistics
@@ -121,6 +123,43 @@ def test_what_was_taken_back_and_said_before_comes_back_too(lived: Heart, server
     assert histories == [[(event.action, event.reason) for event in lived.history(fact.id)] for fact in facts]
 
 
+def test_an_export_from_before_statements_were_kept_gets_the_first_of_each_fact(lived: Heart, tmp_path: Path):
+    a, b, both = (lived.learn(f"Ada has {what}.", learned_at=MAY).memory for what in ("a boat", "no boat", "a canoe"))
+    lived.supersede_fact(a.id, b.id, at=MAY)
+    lived.confirm_fact(both.id, source="mail")
+    export_agent(lived.agent.database, "aria", path := tmp_path / "aria.jsonl")
+    as_format_1(path)
+
+    restore_agent(lived.agent.database, path, agent_id="basil")
+
+    basil = Heart.open("basil", database=lived.agent.database, embedder=lived.agent.embedder, works_in_background=False)
+    assert [(basil.get(each.id).succession) for each in (a, b)] == ["replaced", None]
+    assert [each.content for each in basil.statements(both.id)] == [both.content]
+    assert unrecorded_count(basil.get(both.id), basil.statements(both.id)) == 1
+    facts = found(lived.agent.database.url, "select id from heart.facts where agent_id = 'basil'")
+    assert all(basil.statements(fact)[0].content == basil.get(fact).content for (fact,) in facts)
+
+
+def as_format_1(path: Path) -> None:
+    """Rewrite an export as the version before statements were kept wrote it."""
+    lines = [json.loads(line) for line in path.read_text("utf-8").splitlines()[:-1]]
+    header = lines[0] | {"nous_export": 1}
+    kept = [line for line in lines[1:] if line["table"] != "heart.statements"]
+    for line in kept:
+        line["row"].pop("succession", None)
+        for image in ("before", "after"):
+            line["row"].get(image, {}).pop("succession", None)
+    write_export(path, [header, *kept])
+
+
+def write_export(path: Path, lines: list[dict[str, Any]]) -> None:
+    """Write the lines of an export with the last one that says it is whole."""
+    text = "".join(f"{json.dumps(line)}\n" for line in lines)
+    rows = Counter(line["table"] for line in lines[1:])
+    end = {"end": {"rows": rows, "sha256": sha256(text.encode()).hexdigest()}}
+    path.write_text(text + json.dumps(end), "utf-8")
+
+
 def test_a_fact_comes_after_its_successor_so_that_it_can_point_to_it(heart: Heart, tmp_path: Path):
     porto, faro, lisbon = (
         heart.learn(f"Ada lives in {city}.", learned_at=MAY, idempotency_key=city).memory.id
@@ -196,7 +235,7 @@ DAMAGES = {
     "a line more": lambda lines: [*lines, lines[1]],
     "another table": lambda lines: [*lines[:-1], '{"table":"pg_catalog.pg_class","row":{}}', lines[-1]],
     "a shapeless header": lambda lines: ['{"nous_export": 1, "agent": "aria"}', *lines[1:]],
-    "a later format": lambda lines: [lines[0].replace('"nous_export": 1', '"nous_export": 2'), *lines[1:]],
+    "a later format": lambda lines: [lines[0].replace('"nous_export": 2', '"nous_export": 3'), *lines[1:]],
     "another file": lambda lines: ['{"content": "boats float"}'],
     "an empty file": lambda lines: [],
 }
@@ -249,12 +288,8 @@ def test_of_a_packed_export_that_is_cut_off_nothing_is_stored(heart: Heart, tmp_
 def test_a_forged_export_is_refused_by_the_rules_of_the_schema(heart: Heart, owner: psycopg.Connection, tmp_path: Path):
     remember(heart, "the office opens at nine")
     export_agent(heart.agent.database, "aria", path := tmp_path / "aria.jsonl")
-    lines = [line for line in path.read_text("utf-8").splitlines()[:-1] if "lifecycle.events" not in line]
-    rows: dict[str, int] = {}
-    for line in lines[1:]:
-        rows[json.loads(line)["table"]] = rows.get(json.loads(line)["table"], 0) + 1
-    text = "".join(f"{line}\n" for line in lines)
-    path.write_text(text + json.dumps({"end": {"rows": rows, "sha256": sha256(text.encode()).hexdigest()}}), "utf-8")
+    lines = [json.loads(line) for line in path.read_text("utf-8").splitlines()[:-1]]
+    write_export(path, [line for line in lines if line.get("table") != "lifecycle.events"])
 
     with pytest.raises(Refused, match="was written without an event"):
         restore_agent(heart.agent.database, path, agent_id="basil")
@@ -275,7 +310,7 @@ def test_an_export_can_be_read_by_anybody(heart: Heart, tmp_path: Path):
     with gzip.open(path, "rt", encoding="utf-8") as file:
         lines = [json.loads(line) for line in file]
 
-    assert (lines[0]["nous_export"], lines[0]["agent"]) == (1, "aria")
+    assert (lines[0]["nous_export"], lines[0]["agent"]) == (2, "aria")
     assert [line["row"]["content"] for line in lines if line.get("table") == "heart.facts"] == [
         "the office opens at nine"
     ]

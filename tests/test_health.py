@@ -59,8 +59,14 @@ def change(owner, table, words, ids, **columns):
     owner.execute("set session_replication_role = origin")
 
 
+def merged(owner, night, words, *, into):
+    """Let one fact give way to another that says the same."""
+    away = {"superseded_by": night.ids[into], "superseded_at": SAID, "succession": "merged"}
+    change(owner, "facts", words, night.ids, state="superseded", **away)
+
+
 def test_every_memory_is_counted_by_state_and_tier(night, measured, owner):
-    change(owner, "facts", AGAIN, night.ids, superseded_by=night.ids[NINE], superseded_at=SAID, state="superseded")
+    merged(owner, night, AGAIN, into=NINE)
     change(owner, "episodes", RELEASE, night.ids, compression_tier="summary")
 
     figures = measured()
@@ -82,7 +88,7 @@ def test_pairs_left_are_duplicates_unless_a_difference_is_known(night, measured)
 
 def test_a_pair_of_which_one_left_is_no_duplicate_any_more(night, measured, owner):
     night.judge(PAIRS)
-    change(owner, "facts", AGAIN, night.ids, superseded_by=night.ids[NINE], superseded_at=SAID, state="superseded")
+    merged(owner, night, AGAIN, into=NINE)
 
     assert (measured()["duplicates_092"], measured()["duplicates_097"]) == (1, 0)
 
@@ -99,7 +105,7 @@ def test_a_fact_is_stale_when_a_later_one_of_its_slot_and_place_is_active(night,
 
 
 def test_tokens_are_those_of_what_can_still_be_read(night, measured, owner):
-    change(owner, "facts", AGAIN, night.ids, superseded_by=night.ids[NINE], superseded_at=SAID, state="superseded")
+    merged(owner, night, AGAIN, into=NINE)
     change(owner, "facts", TEN, night.ids, archived_at=SAID, state="archived")
     change(owner, "episodes", RELEASE, night.ids, compression_tier="summary", detail=None, summary="It went out.")
     owner.execute(

@@ -294,7 +294,7 @@ def test_every_change_leaves_one_event_with_what_was_before(database: Database, 
         ("learned", "new", "active", 0, 1, "agent"),
         ("superseded", "active", "superseded", 2, 3, "agent"),
     ]
-    assert before == {"state": "active", "superseded_by": None, "superseded_at": None}
+    assert before == {"state": "active", "superseded_by": None, "superseded_at": None, "succession": None}
     assert (after["state"], after["superseded_by"]) == ("superseded", str(new.id))
     assert effective_at == JUNE
 

@@ -45,6 +45,7 @@ def test_two_wordings_of_one_statement_become_one_memory():
     assert changed(proposal, "b") == {
         "state": "superseded",
         "superseded_by": "a",
+        "succession": "merged",
         "superseded_at": "2026-06-02T00:00:00+00:00",
     }
 

@@ -76,7 +76,10 @@ def proposal(kind: str, reads: Sequence[str], *changes: Change) -> Proposal:
 
 def retired(gone: str, heir: str) -> Change:
     return Change(
-        "fact", gone, set={"state": "superseded", "superseded_by": heir, "superseded_at": ENDS}, action="merged"
+        "fact",
+        gone,
+        set={"state": "superseded", "superseded_by": heir, "superseded_at": ENDS, "succession": "merged"},
+        action="merged",
     )
 
 

@@ -337,7 +337,8 @@ def exact_nearest(owner: psycopg.Connection, agent: str, query: np.ndarray) -> l
 def supersede(owner: psycopg.Connection, old: object, new: object) -> None:
     write_unseen(
         owner,
-        "update heart.facts set state = 'superseded', superseded_by = %s, superseded_at = %s where id = %s",
+        "update heart.facts set state = 'superseded', superseded_by = %s, superseded_at = %s, succession = 'replaced' "
+        "where id = %s",
         [new, JUNE, old],
     )
 

@@ -86,7 +86,8 @@ def test_a_report_of_many_agents_names_no_command_that_would_reach_others(night)
 
 def test_a_fact_that_had_left_before_does_not_leave_again(heart, night_database, owner, tmp_path):
     night = reported_night(heart, night_database, tmp_path / "earlier")
-    change(owner, "facts", LONG, night.ids, superseded_by=night.ids[SHORT], superseded_at=SAID, state="superseded")
+    away = {"superseded_by": night.ids[SHORT], "superseded_at": SAID, "succession": "replaced"}
+    change(owner, "facts", LONG, night.ids, state="superseded", **away)
     night.snapshot = snapshot_of(night_database, tmp_path / "now")
     for words in (LONG, TEN):
         night.propose("archive", words, changes=[night.change("fact", words, state="archived")])

@@ -16,6 +16,9 @@ from nous_online.errors import Refused
 from nous_online.heart import Heart
 
 INSERT_FACT = "insert into heart.facts (id, agent_id, content) values (%s, %s, 'written by hand')"
+INSERT_STATEMENT = """
+    insert into heart.statements (agent_id, fact_id, content, said_at, reason)
+    values (%s, %s, 'written by hand', now(), 'first')"""
 INSERT_EVENT = """
     insert into lifecycle.events (agent_id, memory_kind, memory_id, action, from_state, to_state, version_before,
                                   version_after, actor, reason, effective_at)
@@ -116,6 +119,7 @@ def test_an_agent_cannot_learn_which_ids_another_has(heart: Heart, ben: Heart, d
 
     with database.transaction("ben") as connection:
         connection.execute(INSERT_FACT, [taken, "ben"])
+        connection.execute(INSERT_STATEMENT, ["ben", taken])
         connection.execute(INSERT_EVENT, ["ben", taken, "new", "active", 1])
 
     assert ben.get(taken).content == "written by hand"
@@ -206,7 +210,8 @@ def test_a_successor_belongs_to_the_same_agent(heart: Heart, ben: Heart, owner: 
 
     with pytest.raises(psycopg.errors.ForeignKeyViolation):
         owner.execute(
-            "update heart.facts set state = 'superseded', superseded_by = %s, superseded_at = now() "
+            "update heart.facts set state = 'superseded', superseded_by = %s, superseded_at = now(), "
+            "succession = 'replaced' "
             "where agent_id = 'aria'",
             [foreign],
         )

@@ -13,6 +13,7 @@ from importlib.resources import files
 import psycopg
 import pytest
 from erased_rows import insert
+from psycopg.types.json import Jsonb
 
 from nous_online import postgres
 from nous_online.database import Database, prepare, register_space
@@ -103,6 +104,51 @@ def test_condensed_episodes_that_were_there_are_indexed_by_what_stayed_of_them(e
             ("closed", ["ada", "close", "invoic", "move", "note"]),
         ]
         assert connection.execute("select to_jsonb(e) from heart.episodes e order by id").fetchall() == before
+
+
+def store_as_before_statements(
+    connection: psycopg.Connection, kept: uuid.UUID, gone: uuid.UUID, old: uuid.UUID
+) -> None:
+    """Store a fact that changed since it was imported, one merged into it and one it replaced, with their events."""
+    connection.execute("insert into heart.embedding_spaces values ('drawn', 'drawn', '', 8)")
+    connection.execute("insert into heart.agents (id, embedding_space_id) values ('aria', 'drawn')")
+    said = {"learned_at": "2026-05-01", "source": "mail", "trust": 30, "encoded_frame": "debug"}
+    away = {"state": "superseded", "superseded_by": kept, "superseded_at": "2026-06-01"}
+    insert(connection, "aria", {"heart.facts": {"id": kept, "content": "kept", **said, "trust": 90}})
+    insert(connection, "aria", {"heart.facts": {"id": gone, "content": "gone", **said, **away}})
+    insert(connection, "aria", {"heart.facts": {"id": old, "content": "old", **said, **away}})
+    for memory, action, actor, version, before, after in (
+        (kept, "learned", "import", 0, {}, {}),
+        (kept, "confirmed", "agent", 1, {"trust": 30, "user_id": "ana"}, {"trust": 50, "user_id": None}),
+        (kept, "confirmed", "agent", 2, {"trust": 50}, {"trust": 90}),
+        (gone, "learned", "agent", 0, {}, {}),
+        (gone, "merged", "agent", 1, {"superseded_by": None}, {"superseded_by": str(kept)}),
+        (old, "superseded", "agent", 1, {"superseded_by": None}, {"superseded_by": str(kept)}),
+    ):
+        row = {"memory_kind": "fact", "memory_id": memory, "action": action, "actor": actor, "reason": "drawn"}
+        states = {"from_state": "active", "to_state": "active", "effective_at": "now"}
+        versions = {"version_before": version, "version_after": version + 1}
+        images = {"before": Jsonb(before), "after": Jsonb(after)}
+        insert(connection, "aria", {"lifecycle.events": {**row, **states, **versions, **images}})
+
+
+def test_facts_that_were_there_stand_on_the_statement_they_were_learned_from(empty_database: NewDatabase) -> None:
+    with psycopg.connect(empty_database(), autocommit=True) as connection:
+        migrate(connection, known=[migration for migration in known_migrations() if migration.number < 12])
+        store_as_before_statements(connection, *(uuid.UUID(int=number) for number in (1, 2, 3)))
+
+        migrate(connection)
+
+        found = connection.execute("""
+            select s.content, s.trust, s.user_id, s.source, s.frame, s.reason, s.said_at = f.learned_at, f.succession,
+                   f.row_version
+            from heart.statements s join heart.facts f on f.id = s.fact_id order by f.id
+        """).fetchall()
+        assert found == [
+            ("kept", 30, "ana", "mail", "debug", "imported", True, None, 1),
+            ("gone", 30, None, "mail", "debug", "first", True, "merged", 1),
+            ("old", 30, None, "mail", "debug", "first", True, "replaced", 1),
+        ]
 
 
 def test_a_prepared_database_is_recognised_with_one_look(database_url: str) -> None:

@@ -167,7 +167,8 @@ def test_a_memory_of_another_agent_is_not_there(heart: Heart, database: Database
 def test_what_was_superseded_meanwhile_says_so(heart: Heart, database: Database) -> None:
     old, new = (heart.learn(text).memory for text in ("The api runs on port 80", "Bread is baked in the morning"))
     heart.load_context(fact_ids=[old.id])
-    values = {"state": "superseded", "superseded_by": str(new.id), "superseded_at": MAY.isoformat()}
+    gone = {"state": "superseded", "superseded_by": str(new.id), "superseded_at": MAY.isoformat()}
+    values = {**gone, "succession": "replaced"}
     with database.transaction("aria") as connection:
         change_memory(connection, "aria", version_of(FACT, old), values, cause=Cause("agent", "superseded", "t", MAY))
 

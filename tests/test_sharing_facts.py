@@ -16,6 +16,8 @@ from nous_pipelines.proposals import Change, Read, planned
 from nous_pipelines.transforms.sharing import share_phase
 from nous_pipelines.undo import Selection, undo
 
+AWAY = {"state": "superseded", "succession": "merged"}
+
 
 def facts(text):
     return embedded_facts(text, WordEmbedder())
@@ -65,7 +67,7 @@ def test_a_fact_of_two_users_becomes_the_projects():
         Change(
             "fact",
             "b",
-            set={"state": "superseded", "superseded_by": "a", "superseded_at": "2026-06-02T00:00:00+00:00"},
+            set={"superseded_by": "a", "superseded_at": "2026-06-02T00:00:00+00:00", **AWAY},
             action="merged",
         ),
     )

@@ -170,7 +170,8 @@ def test_a_fact_superseded_after_the_night_is_as_it_was_and_marked(heart, judge,
     remember(heart, "cats like fish", "cats like fish", "rain falls down", category="pets")
     kept, gone, other = (row[0] for row in owner.execute("select id from heart.facts order by learned_at").fetchall())
     change(night_database, gone, JUNE_2, category="animals")
-    change(night_database, gone, JUNE_5, state="superseded", superseded_by=str(kept), superseded_at=JUNE_5.isoformat())
+    away = {"state": "superseded", "superseded_by": str(kept), "superseded_at": JUNE_5.isoformat()}
+    change(night_database, gone, JUNE_5, **away, succession="merged")
     change(night_database, other, JUNE_1, category="weather")
 
     plan = plan_of(night_database, tmp_path, judge)

@@ -196,6 +196,7 @@ def test_a_merge_whose_memory_has_left_since_is_refused(heart, night_database, r
         state="superseded",
         superseded_by=other,
         superseded_at="2026-06-03T00:00:00Z",
+        succession="replaced",
     )
 
     result = take_back(night_database, night=NIGHT)

@@ -68,7 +68,7 @@ class Store:
 
     def merge(self, night: date) -> Proposal:
         kept, gone = self.facts[:2]
-        away = {"state": "superseded", "superseded_by": kept, "superseded_at": ENDS}
+        away = {"state": "superseded", "superseded_by": kept, "superseded_at": ENDS, "succession": "merged"}
         return self.proposal(
             night, "merge", [("fact", kept), ("fact", gone)],
             Change("fact", kept, set={"confirmation_count": 1, "tags": ["a", "b"]}, action="absorbed"),

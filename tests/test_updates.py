@@ -31,6 +31,7 @@ def test_an_earlier_value_gives_way_to_a_later_one_at_the_moment_that_was_said()
     assert change.set == {
         "state": "superseded",
         "superseded_by": "b",
+        "succession": "replaced",
         "superseded_at": "2026-05-09T00:00:00+00:00",
     }
     assert proposal.reason == (

@@ -45,6 +45,7 @@ class Header:
     exported_at: str
     spaces: tuple[EmbeddingSpace, ...]
     """The one the agent lives in comes first."""
+    format: int
 
 
 @dataclass(frozen=True)
@@ -64,7 +65,7 @@ def restore_agent(
     Raises `InvalidInput` when the file is no export, cut off, changed since or of a newer version, and `Refused` when
     the agent has memories already or was erased here; nothing was stored then.
     """
-    header, rows = checked(path)
+    header, rows, merged = checked(path)
     agent_id = checked_agent(agent_id or header.agent_id)
     for number, space in enumerate(header.spaces):
         register_space(database.url, space, is_indexed=number == 0)
@@ -73,22 +74,41 @@ def restore_agent(
         make_room(connection, agent_id, header.spaces[0])
         stored = 0
         for table, batch in batches(path):
-            store_batch(connection, agent_id, table, batch)
+            known = batch if header.format == FORMAT else completed(table, batch, merged)
+            store_batch(connection, agent_id, table, known)
             stored += len(batch)
             if on_rows:
                 on_rows(stored)
+        if header.format < FORMAT:
+            connection.execute(ROLES["act_as_app"])
+            connection.execute(BLOCKS["store_first_statements"], {"agent_id": agent_id})
         connection.execute(ROLES["act_as_night"])
     return Restored(agent_id, header.exported_at, rows)
 
 
-def checked(path: Path) -> tuple[Header, Mapping[str, int]]:
-    """Read an export to its end and return its header and its counts; raise `InvalidInput` where it is not whole."""
+def checked(path: Path) -> tuple[Header, Mapping[str, int], frozenset[str]]:
+    """Read an export to its end and return its header, its counts, and the facts whose last successor says the same.
+
+    Raises `InvalidInput` where it is not whole.
+    """
     with opened(path) as file:
         header = read_header(file.readline(MAX_LINE_BYTES), path)
     counts: dict[str, int] = {}
-    for table, _ in rows_in(path):
+    is_merged: dict[str, bool] = {}
+    for table, row in rows_in(path):
         counts[table.name] = counts.get(table.name, 0) + 1
-    return header, counts
+        if table.name == EVENTS and row.get("after", {}).get("superseded_by"):
+            is_ruled = str(row["reason"]).startswith("contradiction resolved: merged")
+            is_merged[row["memory_id"]] = row["action"] == "merged" or is_ruled
+    return header, counts, frozenset(memory for memory, says_the_same in is_merged.items() if says_the_same)
+
+
+def completed(table: Table, rows: list[Row], merged: frozenset[str]) -> list[Row]:
+    """Return rows of an export of format 1 with what it left to be read from the events: how each fact gave way."""
+    if table.name != "heart.facts":
+        return rows
+    ways = {True: "merged", False: "replaced"}
+    return [{**row, "succession": ways[row["id"] in merged] if row["superseded_by"] else None} for row in rows]
 
 
 @contextmanager
@@ -109,13 +129,14 @@ def read_header(line: bytes, path: Path) -> Header:
         fields = {}
     if "nous_export" not in fields:
         raise InvalidInput(f"{path} is no export of Nous; `nous export` writes one, other histories need no --format")
-    if fields["nous_export"] != FORMAT:
+    if fields["nous_export"] not in range(1, FORMAT + 1):
         raise InvalidInput(
             f"{path} is an export of format {fields['nous_export']!r}, this version of Nous reads {FORMAT}; upgrade it"
         )
     try:
         spaces = tuple(EmbeddingSpace(**space) for space in fields["spaces"])
-        return Header(checked_agent(fields["agent"]), str(fields["exported_at"]), (spaces[0], *spaces[1:]))
+        own = (spaces[0], *spaces[1:])
+        return Header(checked_agent(fields["agent"]), str(fields["exported_at"]), own, int(fields["nous_export"]))
     except (KeyError, TypeError, IndexError) as error:
         raise damaged(path, "its first line is not what an export begins with") from error
 

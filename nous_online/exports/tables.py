@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-FORMAT = 1
-"""Counts how an export is written; one of a later format is refused."""
+FORMAT = 2
+"""Counts how an export is written; one of a later format is refused. Format 1 had no statements."""
 DROPPED = ("agent_id", "written_xid", "duration_seconds")
 """Whose a row is says the export; the others the server makes anew."""
 
@@ -33,6 +33,7 @@ TABLES = {
         Table("heart.episode_artifacts", ("episode_id", "kind", "reference"), writer="app"),
         Table("brain.decisions", writer="app"),
         Table("heart.facts", reading="facts_of"),
+        Table("heart.statements", writer="app"),
         Table("heart.procedures"),
         Table("heart.censors"),
         Table("heart.working_memory", ("session_id",), writer="app"),

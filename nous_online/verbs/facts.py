@@ -7,9 +7,9 @@ from datetime import UTC, datetime
 from typing import Unpack
 from uuid import UUID
 
-from nous_online import facts, store
+from nous_online import fact_statements, facts, splits, store
 from nous_online.changes import get_memory
-from nous_online.domain import Fact, FactDetails, Learned
+from nous_online.domain import Fact, FactDetails, Learned, Statement
 from nous_online.kinds import FACT
 from nous_online.validation import checked_id, checked_moment, checked_optional
 from nous_online.verbs import Verbs, across_moves
@@ -95,6 +95,30 @@ class FactVerbs(Verbs):
         """Return one fact in whatever state it is; raise `NotFound` when this agent has none of that id."""
         with self.agent.transaction(self.agent.deadline(deadline_s)) as connection:
             return get_memory(connection, self.agent.id, FACT, checked_id("fact_id", fact_id))
+
+    def statements(self, fact_id: UUID, *, deadline_s: float | None = None) -> list[Statement]:
+        """Return what was said for a fact, word for word, the oldest first; for a fact in any state.
+
+        Those of facts that were merged into it are among them. Confirmations from before statements were kept have no
+        words: they are counted in `confirmation_count` alone. Raises `NotFound` when this agent has none of that id.
+        """
+        with self.agent.transaction(self.agent.deadline(deadline_s)) as connection:
+            return fact_statements.statements_of(connection, self.agent.id, checked_id("fact_id", fact_id))
+
+    @across_moves
+    def split(self, statement_id: UUID, *, reason: str | None = None, deadline_s: float | None = None) -> Fact:
+        """Make a statement a fact of its own, and return that; `undo` joins the two again.
+
+        The fact it was taken for loses a confirmation, and the two stay apart: neither nights nor the same words,
+        learned again, join them. The first statement of a fact that was merged away brings that fact back. Raises
+        `NotFound`, and `Refused` for the statement that gave a fact its words.
+        """
+        return splits.split(
+            self.agent,
+            checked_id("statement_id", statement_id),
+            reason=checked_optional("reason", reason, max_characters=1000) or "a person said they are not the same",
+            deadline=self.agent.deadline(deadline_s),
+        )
 
     def count(self, *, deadline_s: float | None = None) -> dict[str, int]:
         """Return how many facts the agent has in each state."""

@@ -9,7 +9,7 @@ from nous_online import contradictions, undoing
 from nous_online.contradictions import Contradiction, Resolution, Ruling
 from nous_online.undoing import Event
 from nous_online.validation import checked_choice, checked_id, checked_moment, checked_text
-from nous_online.verbs import Verbs
+from nous_online.verbs import Verbs, across_moves
 
 STATUSES = ("open", "resolved")
 MAX_REASON_BYTES = 4 * 1024
@@ -26,10 +26,12 @@ class HistoryVerbs(Verbs):
         with self.agent.transaction(self.agent.deadline(deadline_s)) as connection:
             return undoing.history(connection, self.agent.id, checked_id("memory_id", memory_id))
 
+    @across_moves
     def undo(self, memory_id: UUID, *, reason: str, deadline_s: float | None = None) -> Event:
         """Take back the latest change of a memory that still stands, and return it; again for the one before.
 
-        Taking back that a fact was learned archives it and brings back what it had superseded. Raises `Refused` for
+        Taking back that a fact was learned archives it and brings back what it had superseded. Taking back that other
+        words confirmed a fact makes them a fact of their own: no statement is lost. Raises `Refused` for
         what a night changed (`nous undo` takes back the whole proposal) and where later changes depend on it.
         """
         deadline = self.agent.deadline(deadline_s)

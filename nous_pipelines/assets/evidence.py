@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from datetime import date
 
 from nous_pipelines.apply import costs_of, earlier_leaving
-from nous_pipelines.evidence import Evidence, searchable_of, standing_of
+from nous_pipelines.evidence import Evidence, searchable_of, standing_of, statements_of
 from nous_pipelines.phases import Phase
 from nous_pipelines.proposals import Plan
 from nous_pipelines.resources import NightRun
@@ -16,6 +16,7 @@ def evidence_about(made: Plan, night: date, night_run: NightRun, phases: Sequenc
     return Evidence(
         plan=made,
         memories=standing_of(taken),
+        statements=statements_of(taken),
         searchable=searchable_of(taken),
         probes=taken.table("recalls"),
         phases=phases,

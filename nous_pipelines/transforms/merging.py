@@ -230,6 +230,7 @@ def retired(rows: Sequence[dict[str, Any]], canonical: dict[str, Any], *, night:
         "state": "superseded",
         "superseded_by": canonical["member_id"],
         "superseded_at": end_of(night).isoformat(),
+        "succession": "merged",
     }
     return tuple(Change("fact", row["member_id"], set=values, action="merged") for row in rows)
 

@@ -174,6 +174,7 @@ def _supersession(pairs: list[dict[str, Any]], versions: Versions, *, night: dat
                 "state": "superseded",
                 "superseded_by": pair["heir_id"],
                 "superseded_at": pair["superseded_at"].isoformat(),
+                "succession": "replaced",
             },
             action="superseded",
         )
