@@ -149,6 +149,25 @@ def test_working_memory_is_focused_loaded_and_ended(client: TestClient) -> None:
     assert "ask Ada first" in ended["episode"]["detail"]
 
 
+def test_what_was_said_for_a_fact_is_listed_and_split_off(client: TestClient, heart: Heart) -> None:
+    fact = client.post("/facts", json={"content": BLUE, "source": "mail"}).json()["memory"]["id"]
+    client.post("/facts", json={"content": BLUE.upper(), "source": "chat"})
+
+    said = client.get(f"/facts/{fact}/statements").json()
+    first, again = said["statements"]
+    split = client.post(f"/statements/{again['id']}/split", json={"reason": "shouted"})
+    refused = client.post(f"/statements/{first['id']}/split", json={})
+
+    assert [(each["content"], each["source"], each["reason"]) for each in said["statements"]] == [
+        (BLUE, "mail", "first"),
+        (BLUE.upper(), "chat", "repeat"),
+    ]
+    assert said["unrecorded_count"] == 0
+    assert (split.status_code, split.json()["content"]) == (200, BLUE.upper())
+    assert (refused.status_code, refused.headers["content-type"]) == (409, PROBLEM)
+    assert heart.get(fact).confirmation_count == 0
+
+
 @pytest.mark.parametrize(("resolution", "loser"), [("a_wins", "memory_b"), ("b_wins", "memory_a")])
 def test_a_contradiction_is_listed_and_decided(client: TestClient, heart: Heart, resolution: str, loser: str) -> None:
     for content in (BLUE, GREEN):
@@ -171,6 +190,8 @@ def test_a_contradiction_is_listed_and_decided(client: TestClient, heart: Heart,
         ("POST", f"/censors/{NOBODY}/false-positive", {}),
         ("GET", f"/procedures/{NOBODY}", None),
         ("POST", f"/contradictions/{NOBODY}/resolve", {"resolution": "a_wins"}),
+        ("GET", f"/facts/{NOBODY}/statements", None),
+        ("POST", f"/statements/{NOBODY}/split", {}),
         ("POST", "/sessions/nowhere/end", {}),
         ("GET", "/nowhere", None),
     ],

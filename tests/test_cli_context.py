@@ -100,6 +100,32 @@ def test_the_history_of_a_memory_is_told_the_latest_first():
     assert told.out.index("confirmed") < told.out.index("learned")
 
 
+def test_a_fact_is_shown_with_every_statement_and_its_history():
+    known = learned(SECRET)
+    typed("learn", SECRET.upper(), "--source", "a [call]")
+
+    told, plain = typed("show", known), typed("show", known, "--json").json
+
+    assert [each["content"] for each in plain["statements"]] == [SECRET, SECRET.upper()]
+    assert "said twice, in these words" in told.out
+    assert f"repeat, a [call]: {plain['statements'][1]['id']}" in told.out
+    assert plain["fact"]["confirmation_count"] == 1
+    assert plain["unrecorded_count"] == 0
+    assert [event["action"] for event in plain["events"]] == ["confirmed", "learned"]
+
+
+def test_a_statement_is_split_off_by_its_id_and_the_first_is_not():
+    known = learned(SECRET)
+    typed("learn", SECRET.upper())
+    first, again = (each["id"] for each in typed("show", known, "--json").json["statements"])
+
+    split, refused = typed("split", again, "--reason", "shouted"), typed("split", first)
+
+    assert split.out.startswith(f"split off  {SECRET.upper()}")
+    assert (refused.code, f"is what fact {known} says" in refused.err) == (1, True)
+    assert "said once, in these words" in typed("show", known).out
+
+
 def test_what_an_agent_learned_is_taken_back_by_the_name_of_the_memory():
     known = learned(SECRET)
 

@@ -22,9 +22,10 @@ MAY_1, JUNE_1, JUNE_5, JUNE_9, LATER = (
 )
 COLUMNS = {
     "facts": """id agent_id state content subject slot category tags confidence source source_kind source_episode_id
-        sources trust is_pinned learned_at last_confirmed_at confirmation_count superseded_by superseded_at
-        succession valid_from valid_to archived_at contradiction_status encoded_frame encoded_censors scope user_id project_id rank_weight
-        embedding_space_id row_version is_rewound retrieved_count cited_count ignored_count last_used_at embedding""",
+        sources trust is_pinned learned_at last_confirmed_at confirmation_count superseded_by superseded_at succession
+        valid_from valid_to archived_at contradiction_status encoded_frame encoded_censors scope user_id project_id
+        rank_weight embedding_space_id row_version is_rewound retrieved_count cited_count ignored_count last_used_at
+        embedding""",
     "statements": """id agent_id fact_id content subject said_at recorded_at source source_kind trust user_id project_id
         scope session_id episode_id decision_id frame reason taken_back_at""",
     "episodes": """id agent_id state title summary compressed index_word detail compression_tier started_at ended_at

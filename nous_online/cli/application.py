@@ -11,7 +11,20 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from nous_online.cli import api, censors, context, erasing, history, importing, mcp, memory, patterns, server, worker
+from nous_online.cli import (
+    api,
+    censors,
+    context,
+    erasing,
+    history,
+    importing,
+    mcp,
+    memory,
+    patterns,
+    server,
+    statements,
+    worker,
+)
 from nous_online.cli.output import INTERRUPTED, AgentOption, Invocation, JsonOption, show_error, show_json
 from nous_online.cli.streams import flushed, settle
 from nous_online.deadline import WORKERS
@@ -120,6 +133,7 @@ def application() -> typer.Typer:
     patterns.register(app)
     context.register(app)
     history.register(app)
+    statements.register(app)
     importing.register(app)
     server.register(app)
     erasing.register(app)

@@ -14,6 +14,7 @@ from nous_online.cli.output import AgentOption, JsonOption, escaped, show, show_
 if TYPE_CHECKING:
     from nous_online.contradictions import Contradiction
     from nous_online.heart import Heart
+    from nous_online.undoing import Event
 
 PANEL = "Memories"
 Status = Literal["open", "resolved", "any"]
@@ -46,10 +47,15 @@ def history(
         show_json({"memory_id": memory_id, "events": events})
         return
     for event in events:
-        moved = event.to_state if event.from_state == event.to_state else f"{event.from_state} → {event.to_state}"
-        show(f"{event.effective_at:%Y-%m-%d %H:%M}  [bold]{escaped(event.action)}[/bold]  {escaped(moved)}")
-        by = f"the night of {event.night}" if event.night else event.actor
-        show(f"                  [dim]{escaped(by)}: {escaped(event.reason)}[/dim]")
+        show_event(event)
+
+
+def show_event(event: Event) -> None:
+    """Print one change of a memory: when, what, by whom and why."""
+    moved = event.to_state if event.from_state == event.to_state else f"{event.from_state} → {event.to_state}"
+    show(f"{event.effective_at:%Y-%m-%d %H:%M}  [bold]{escaped(event.action)}[/bold]  {escaped(moved)}")
+    by = f"the night of {event.night}" if event.night else event.actor
+    show(f"                  [dim]{escaped(by)}: {escaped(event.reason)}[/dim]")
 
 
 def contradictions(

@@ -27,8 +27,9 @@ from nous_online.api.fields import (
     counted,
     text_of,
 )
-from nous_online.domain import Learned
+from nous_online.domain import Fact, Learned, Statement
 from nous_online.errors import Conflict, InvalidInput, NotFound
+from nous_online.fact_statements import unrecorded_count
 from nous_online.policy import MAX_CONTEXT_BYTES, MAX_RECALL_LIMIT
 from nous_online.ranking import ScoreParts
 from nous_online.recall import Detail, Found
@@ -100,6 +101,23 @@ class FeedbackBody(Body):
     ignored: Ids = Field(default=[], description="Memories that were of no use.")
 
 
+class SplitBody(Body):
+    """Why a statement is made a fact of its own."""
+
+    model_config = ConfigDict(json_schema_extra={"example": {"reason": "voting against is not voting for"}})
+
+    reason: Annotated[str, text_of(1000), SENDABLE] | None = None
+
+
+@dataclass(frozen=True)
+class StatementList:
+    """What was said for a fact, the oldest first."""
+
+    statements: list[Statement]
+    unrecorded_count: int
+    """Confirmations from before statements were kept: counted, without words."""
+
+
 @dataclass(frozen=True)
 class Remembered:
     """One answer of a recall: the text to show, why it stands where it stands, and the whole memory."""
@@ -142,6 +160,28 @@ def check_order(body: FactBody) -> None:
     """Raise `Conflict` for a fact that would end before it began."""
     if body.valid_from and body.valid_to and body.valid_to < body.valid_from:
         raise Conflict(f"valid_to {body.valid_to.isoformat()} lies before valid_from {body.valid_from.isoformat()}")
+
+
+@router.get("/facts/{fact_id:uuid}/statements", operation_id="list_statements", summary="What was said for a fact")
+def list_statements(fact_id: UUID, call: HeartCall) -> StatementList:
+    """Return what was said for a fact, word for word, the oldest first; for a fact in any state.
+
+    Statements of facts that were merged into it are among them.
+    """
+    fact = call.heart.get(fact_id, deadline_s=call.left())
+    said = call.heart.statements(fact_id, deadline_s=call.left())
+    return StatementList(said, unrecorded_count(fact, said))
+
+
+@router.post(
+    "/statements/{statement_id:uuid}/split", operation_id="split", summary="Make a statement a fact of its own"
+)
+def split(statement_id: UUID, body: SplitBody, call: HeartCall) -> Fact:
+    """Make a statement a fact of its own, apart from the fact it was taken for, and return that.
+
+    A statement that gave a fact its words can't be split off it, unless that fact was merged into another.
+    """
+    return call.heart.split(statement_id, reason=body.reason, deadline_s=call.left())
 
 
 @router.post("/recall", operation_id="recall", summary="Recall memories")
