@@ -19,6 +19,7 @@ import psycopg
 from benchmarks import peak_mb
 from benchmarks.drawn_nights import SQL, add_facts, fill
 from nous_online import postgres
+from nous_online.children import child_environment, python_module
 from nous_online.database import prepare
 from nous_pipelines.nights import last_night
 
@@ -146,10 +147,10 @@ def timed(connection: psycopg.Connection, statement: str, **parameters: Any) -> 
 
 def one_night(url: str, home: Path, night: date) -> dict[str, Any]:
     """Run a night in a fresh process and return what it took; a night that fails stops the benchmark."""
-    environment = {**os.environ, "NOUS_HOME": str(home), "NOUS_DATABASE_URL": url}
+    environment = child_environment(NOUS_HOME=str(home), NOUS_DATABASE_URL=url, PYTHONPATH=str(ROOT))
     start = perf_counter()
     finished = subprocess.run(  # noqa: S603 - our own module
-        [sys.executable, "-m", "benchmarks.night", night.isoformat()],
+        python_module("benchmarks.night", night.isoformat()),
         cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True, check=True,
     )  # fmt: skip
     night_itself = json.loads(finished.stdout.splitlines()[-1])

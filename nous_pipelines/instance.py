@@ -29,7 +29,7 @@ STATEMENT_TIMEOUT_MS, POOL_RECYCLE_S, MAX_OVERFLOW = 60_000, 3600, 8
 
 def home_folder() -> Path:
     """Return where Nous keeps its files."""
-    return settings().home or postgres.default_home()
+    return (settings().home or postgres.default_home()).expanduser().absolute()
 
 
 def prepare_dagster() -> Path:

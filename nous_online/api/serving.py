@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import ipaddress
-import sys
 from collections.abc import Sequence
 
 from nous_online.api.application import Access, application
+from nous_online.children import python_module
 from nous_online.errors import InvalidInput
 from nous_online.policy import ApiPolicy
 
@@ -16,7 +16,7 @@ LOOPBACK_NAMES = frozenset({"127.0.0.1", "localhost", "[::1]"})
 
 def command(port: int) -> list[str]:
     """Return how to start the interface on this machine alone, without keys."""
-    return [sys.executable, "-m", "nous_online.cli", "api", "--port", str(port), "--no-keys"]
+    return python_module("nous_online.cli", "api", "--port", str(port), "--no-keys")
 
 
 def is_loopback(host: str) -> bool:
