@@ -13,6 +13,7 @@ from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from time import perf_counter
 from typing import Any
+from urllib.parse import urlsplit, urlunsplit
 
 import psycopg
 
@@ -102,7 +103,7 @@ def with_database(dsn: str, name: str) -> str:
     """Make another database on the same server and return its URL."""
     with psycopg.connect(dsn, autocommit=True) as connection:
         connection.execute(f"create database {name}")  # type: ignore[arg-type]  # one of ours
-    return dsn.rpartition("/")[0] + f"/{name}"
+    return urlunsplit(urlsplit(dsn)._replace(path=f"/{name}"))
 
 
 def measured(url: str, home: Path, agents: dict[str, int], *, episodes: int) -> Measured:

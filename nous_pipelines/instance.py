@@ -14,7 +14,7 @@ import psycopg
 from psycopg.sql import SQL, Identifier
 
 from nous_online import postgres
-from nous_online.database import open_url
+from nous_online.database import connected, open_url
 from nous_online.errors import Unavailable
 from nous_online.settings import settings
 from nous_online.statements import statements
@@ -63,7 +63,7 @@ def dagster_url(memories_url: str) -> str:
     parts = urlsplit(memories_url)
     name = f"{parts.path.lstrip('/') or 'nous'}_dagster"
     try:
-        with psycopg.connect(memories_url, autocommit=True) as connection:
+        with connected(memories_url) as connection:
             if connection.execute(INSTANCE["find_database"], [name]).fetchone() is None:
                 connection.execute(SQL(INSTANCE["create_database"]).format(Identifier(name)))
     except psycopg.errors.DuplicateDatabase:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import shutil
 import subprocess
 import tempfile
@@ -43,7 +42,7 @@ def test_a_database_that_cannot_be_reached_is_unavailable(url: str, said: str) -
 
 
 def test_a_wrong_password_is_unavailable_and_never_shown(database_url: str) -> None:
-    wrong = re.sub(r"//nous:.*@", "//nous:sesame@", database_url)
+    wrong = database_url.replace("//nous@", "//nous:sesame@")
 
     with pytest.raises(Unavailable) as refused:
         Database(wrong)
@@ -128,8 +127,7 @@ def test_a_user_without_rights_is_told_so(server: postgres.Server, database_url:
     name = f"user_{uuid.uuid4().hex[:8]}"
     with psycopg.connect(database_url, autocommit=True) as connection:
         connection.execute(f"create role {name} login password 'x'")  # type: ignore[arg-type]
-    password = database_url.split(":")[2].split("@", maxsplit=1)[0]
-    stranger = database_url.replace(f"//nous:{password}", f"//{name}:x")
+    stranger = database_url.replace("//nous@", f"//{name}:x@")
 
     with pytest.raises(Refused, match="as its owner"):
         Database(stranger)

@@ -15,6 +15,7 @@ from typing import Any
 import httpx
 import psutil
 from postgres_homes import scratch
+from psycopg.conninfo import conninfo_to_dict
 
 from nous_online import postgres
 from nous_online.background import listen_to_signals
@@ -104,4 +105,4 @@ def test_a_cloned_repository_neither_runs_its_code_nor_sets_variables(tmp_path: 
 
 def taken_port(database_url: str) -> str:
     """Return a port on which something listens: the server's own."""
-    return database_url.rpartition(":")[2].partition("/")[0]
+    return str(conninfo_to_dict(database_url)["port"])
