@@ -15,6 +15,7 @@ from pgvector.psycopg import register_vector
 from psycopg_pool import ConnectionPool, PoolTimeout
 
 from nous_online import postgres
+from nous_online.database_url import require_readable, without_password
 from nous_online.embedding import EmbeddingSpace
 from nous_online.errors import DeadlineExceeded, InvalidInput, NousError, Refused, Unavailable, Unsupported
 from nous_online.isolation import require_isolation
@@ -119,7 +120,7 @@ class Database:
 
     def _note(self, trouble: str) -> None:
         """Keep why the last attempt to connect failed; nothing when it did not."""
-        self._trouble = trouble
+        self._trouble = without_password(trouble, self.url)
 
     def _refuse_ended(self, connection: psycopg.Connection) -> None:
         """Renew the whole pool when a connection ended while it lay there: the server restarted."""
@@ -226,12 +227,14 @@ def as_owner(url: str, *, seconds: float = PREPARE_S) -> Generator[psycopg.Conne
 
 def connected(url: str, *, seconds: float = PREPARE_S) -> psycopg.Connection:
     """Connect once; raise `Unavailable`, with what to check, when that fails."""
+    require_readable(url)
     try:
         return psycopg.connect(
             postgres.live_url(url, timeout_s=seconds), connect_timeout=CONNECT_TIMEOUT_S, autocommit=True
         )
     except (psycopg.OperationalError, psycopg.ProgrammingError) as error:
-        message = f"can't connect to PostgreSQL: {str(error).strip()}; check NOUS_DATABASE_URL, or run `nous up`"
+        said = without_password(str(error).strip(), url)
+        message = f"can't connect to PostgreSQL: {said}; check NOUS_DATABASE_URL, or run `nous up`"
         raise Unavailable(message) from error
 
 

@@ -16,6 +16,7 @@ from nous_online import postgres
 from nous_online.claude.client import claude_of
 from nous_online.claude.preflight import checked_model
 from nous_online.database import CONNECT_TIMEOUT_S
+from nous_online.database_url import require_readable, without_password
 from nous_online.errors import NousError, Unavailable, Unsupported
 from nous_online.heart import default_embedder
 from nous_online.isolation import require_isolation
@@ -130,11 +131,14 @@ def look_at_claude() -> str:
 @contextmanager
 def connected() -> Generator[psycopg.Connection]:
     """Yield a connection to the server in use, which is not started for it."""
+    url = known_url()
+    require_readable(url)
     try:
-        with psycopg.connect(known_url(), connect_timeout=CONNECT_TIMEOUT_S, autocommit=True) as connection:
+        with psycopg.connect(url, connect_timeout=CONNECT_TIMEOUT_S, autocommit=True) as connection:
             yield connection
     except psycopg.Error as error:
-        message = f"the server can't be asked: {str(error).strip()}; check NOUS_DATABASE_URL, or run `nous up`"
+        said = without_password(str(error).strip(), url)
+        message = f"the server can't be asked: {said}; check NOUS_DATABASE_URL, or run `nous up`"
         raise Unavailable(message) from error
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+import logging
 import threading
 import time
 from collections import OrderedDict
@@ -18,14 +19,15 @@ from starlette.concurrency import run_in_threadpool
 from nous_online.api import keys
 from nous_online.api.hearts import Hearts
 from nous_online.api.limits import Limit
-from nous_online.api.problems import FORBIDDEN, KEY_REFUSED, Failure
+from nous_online.api.problems import FORBIDDEN, KEY_REFUSED, UNAVAILABLE, Failure
 from nous_online.api.turns import Turns
-from nous_online.errors import DeadlineExceeded
+from nous_online.errors import DeadlineExceeded, NousError
 from nous_online.heart import Heart
 from nous_online.policy import ApiPolicy
 from nous_online.settings import settings
 from nous_online.validation import ADMINISTRATOR
 
+logger = logging.getLogger(__name__)
 AGENT = r"^[A-Za-z0-9][A-Za-z0-9._@:/+-]{0,99}$"
 """Names that can stand in a header; a key of its own can name any other agent."""
 SECONDS = r"^([1-9]|[1-5][0-9])(\.[0-9]{1,3})?$"
@@ -127,9 +129,15 @@ class Door:
         if parsed is None:
             self._strangers.check(address)
         key = parsed or keys.DECOY
-        database = self.hearts.database(seconds=seconds_until(ends_at))
-        with database.transaction(key.agent_id, timeout_s=seconds_until(ends_at)) as connection:
-            is_good = keys.is_good(connection, key)
+        try:
+            database = self.hearts.database(seconds=seconds_until(ends_at))
+            with database.transaction(key.agent_id, timeout_s=seconds_until(ends_at)) as connection:
+                is_good = keys.is_good(connection, key)
+        except DeadlineExceeded:
+            raise
+        except NousError as error:
+            logger.warning("a key can't be looked up: %s", error)
+            raise Failure(UNAVAILABLE, "keys can't be looked up now; the log of the server says why") from error
         if parsed is None or not is_good:
             with self._lock:
                 self._good.pop(digest(text), None)
