@@ -75,8 +75,10 @@ def test_the_configured_server_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def read_only(database_url: str, owner: psycopg.Connection) -> str:
-    """A database that already knows the agent, and then stops taking writes."""
-    opened(database_url).agent.database.close()
+    """A database that already knows the agent and a fact, and then stops taking writes."""
+    heart = opened(database_url)
+    heart.learn("Tea helps")
+    heart.agent.database.close()
     name = owner.info.dbname
     owner.execute(f"alter database {name} set default_transaction_read_only = on")  # type: ignore[arg-type]
     return database_url
@@ -86,10 +88,30 @@ def test_a_read_only_database_is_said_to_be_one_and_works_again_when_it_is_not(
     read_only: str, owner: psycopg.Connection
 ) -> None:
     with pytest.raises(Unavailable, match=r"can't be written to.*read-only.*nothing was stored"):
-        opened(read_only)
+        opened(read_only).learn("Coffee helps")
 
     owner.execute(f"alter database {owner.info.dbname} reset default_transaction_read_only")  # type: ignore[arg-type]
-    assert opened(read_only).learn("Tea helps").action == "stored"
+    assert opened(read_only).learn("Coffee helps").action == "stored"
+
+
+def test_a_read_only_database_is_recalled_from_without_a_note(read_only: str, owner: psycopg.Connection) -> None:
+    heart = opened(read_only)
+
+    found, context = heart.recall("tea"), heart.assemble_context(query="does tea help?")
+
+    assert [answer.content for answer in found] == ["Tea helps"]
+    assert "Tea helps" in context.text
+    assert owner.execute("select count(*) from heart.recalls").fetchone() == (0,)
+    with pytest.raises(Unavailable, match="can't be written to"):
+        heart.cite(found.id, [found[0].id])
+
+
+def test_a_new_agent_is_not_made_in_a_read_only_database(read_only: str) -> None:
+    database = Database(read_only)
+
+    with pytest.raises(Unavailable, match="can't be written to"):
+        Heart.open("boris", database=database, embedder=WordEmbedder(), judge=ScriptedJudge())
+    database.close()
 
 
 def test_an_empty_read_only_database_cannot_be_prepared(server: postgres.Server) -> None:
