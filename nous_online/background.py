@@ -23,7 +23,7 @@ def start(name: str, command: Sequence[str], *, home: Path, environment: Mapping
     One that is already running under this name is left running.
     """
     folder = home / "background"
-    folder.mkdir(parents=True, exist_ok=True)
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     known = running(name, home=home)
     if known is not None:
         return known.pid

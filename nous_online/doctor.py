@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+import shlex
 import shutil
 import sys
 from collections.abc import Callable, Generator, Iterator
@@ -21,6 +22,7 @@ from nous_online.errors import NousError, Unavailable, Unsupported
 from nous_online.heart import default_embedder
 from nous_online.isolation import require_isolation
 from nous_online.migrations import is_current
+from nous_online.privacy import readable_by_others
 from nous_online.settings import settings
 from nous_online.statements import statements
 
@@ -78,6 +80,15 @@ def look_at_disk() -> str:
     if free < FREE_BYTES_NEEDED:
         raise Unavailable(f"{place} has {free / 2**30:.1f} GiB left; free some, or name another place in NOUS_HOME")
     return f"{free / 2**30:.1f} GiB free at {place}"
+
+
+def look_at_privacy() -> str:
+    """Check that no other user can read what lies in the home: snapshots, reports and logs hold memories."""
+    home = (settings().home or postgres.default_home()).expanduser().absolute()
+    found = [str(path) for path in readable_by_others(home)]
+    if found:
+        raise NousError(f"other users can read {', '.join(found)}; close it: chmod go-rw {shlex.join(found)}")
+    return f"{home} is for its owner alone"
 
 
 def look_at_server() -> str:
@@ -157,6 +168,7 @@ LOOKS: dict[str, Callable[[], str]] = {
     "python": look_at_python,
     "embedder": look_at_embedder,
     "disk": look_at_disk,
+    "home": look_at_privacy,
     "server": look_at_server,
     "schema": look_at_schema,
     "roles": look_at_roles,

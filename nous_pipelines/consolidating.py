@@ -180,7 +180,7 @@ def one_at_a_time(home: Path) -> Generator[None]:
     folder = home / "background"
     lock = filelock.FileLock(folder / ".nights.lock", timeout=STARTING_S)
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         lock.acquire()
     except filelock.Timeout as error:
         raise Conflict("another night is being started; ask again") from error

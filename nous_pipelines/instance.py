@@ -16,6 +16,7 @@ from psycopg.sql import SQL, Identifier
 from nous_online import postgres
 from nous_online.database import connected, open_url
 from nous_online.errors import Unavailable
+from nous_online.privacy import tighten
 from nous_online.settings import settings
 from nous_online.statements import statements
 
@@ -38,6 +39,7 @@ def prepare_dagster() -> Path:
     What the user set already stays as it is. Raises `Unavailable` when home or database can't be made.
     """
     home = home_folder() / "dagster"
+    tighten(home_folder())
     try:
         write_settings(home / "dagster.yaml")
     except OSError as error:
@@ -52,7 +54,7 @@ def prepare_dagster() -> Path:
 
 def write_settings(target: Path) -> None:
     """Put Dagster's settings, as this version has them, where Dagster looks for them."""
-    target.parent.mkdir(parents=True, exist_ok=True)
+    target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     written = files("nous_pipelines").joinpath("dagster.yaml").read_text("utf-8")
     if not target.exists() or target.read_text("utf-8") != written:
         target.write_text(written, "utf-8")

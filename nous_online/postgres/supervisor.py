@@ -37,6 +37,7 @@ from nous_online.postgres.place import (
     write_record,
 )
 from nous_online.postgres.process import POLL_S, Postmaster, clear_dead, postmaster, shut_down
+from nous_online.privacy import tighten
 
 HOST = "127.0.0.1"
 USER = "nous"
@@ -178,6 +179,7 @@ def _verified(place: Path) -> tuple[Server, Identity] | None:
 
 def _revived(place: Path, until: float) -> Server:
     """The thorough way, under the lock: from whatever state an earlier process left behind."""
+    tighten(place)
     record = read_record(place) or _new_cluster(place, until)
     account = account_for(place, record.data)
     if not (record.data / "PG_VERSION").exists():
