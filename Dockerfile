@@ -12,7 +12,8 @@ RUN /opt/venv/bin/pip install --no-cache-dir --no-deps --no-build-isolation .
 
 FROM python:3.13-slim-bookworm
 RUN useradd --system --uid 10001 --create-home nous \
-    && install --directory --owner nous /opt/nous /opt/nous/storage /var/lib/nous
+    && install --directory --owner nous /opt/nous \
+    && install --directory --owner nous --mode 0700 /opt/nous/storage /var/lib/nous
 COPY --from=build /opt/venv /opt/venv
 WORKDIR /opt/nous
 COPY --chown=nous dagster.yaml workspace.yaml ./

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import itertools
-import os
 import signal
 import socket
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -21,6 +19,7 @@ import numpy as np
 from benchmarks.drawn_memories import World
 from benchmarks.online import server, timed
 from nous_online.api import keys
+from nous_online.children import child_environment, python_module
 from nous_online.database import Database
 from nous_online.embedding import LocalMiniLM
 from nous_online.errors import Unavailable
@@ -86,9 +85,13 @@ def served(url: str) -> Iterator[tuple[str, dict[str, str]]]:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    command = [sys.executable, "-m", "nous_online.cli", "api", "--port", str(port), "--rate", "10000000"]
+    command = python_module("nous_online.cli", "api", "--port", str(port), "--rate", "10000000")
     process = subprocess.Popen(  # noqa: S603 (the command is ours)
-        command, env={**os.environ, "NOUS_DATABASE_URL": url}, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        command,
+        cwd="/",
+        env=child_environment(NOUS_DATABASE_URL=url),
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
     )
     try:
         wait_for(f"http://127.0.0.1:{port}/ready")

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
-import sys
 import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.join_vectors import FEWEST_TEXTS, SEED, decaying, embedded, more_like, sentences, wider
+from nous_online.children import child_environment, python_module
 from nous_online.embedding import Vectors
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -113,7 +112,7 @@ def outcome(trial: Trial, folder: Path) -> Outcome:
 def one_join(method: str, vectors: Path, variables: dict[str, str]) -> tuple[dict[str, float], NDArray[np.int64]]:
     """Run one method in a fresh process; return its seconds and peak memory, and the pairs it found."""
     result = vectors.with_name("pairs.npy")
-    command = [sys.executable, "-m", "benchmarks.join_contenders", method, str(vectors), str(result)]
+    command = python_module("benchmarks.join_contenders", method, str(vectors), str(result))
     finished = subprocess.run(  # noqa: S603 - our own module
         command, cwd=ROOT, env=variables, stdout=subprocess.PIPE, text=True, check=True
     )
@@ -129,7 +128,7 @@ def environment() -> dict[str, str]:
 
     chosen = [library.get("architecture") for library in threadpool_info() if library["internal_api"] == "openblas"]
     kernels = {"OPENBLAS_CORETYPE": chosen[0].upper()} if chosen and chosen[0] else {}
-    return dict(os.environ) | kernels | dict.fromkeys(THREAD_SETTINGS, "1")
+    return child_environment(PYTHONPATH=str(ROOT)) | kernels | dict.fromkeys(THREAD_SETTINGS, "1")
 
 
 def faiss_as_installed(folder: Path, trial: Trial) -> dict[str, float]:

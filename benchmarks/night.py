@@ -13,12 +13,14 @@ from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from time import perf_counter
 from typing import Any
+from urllib.parse import urlsplit, urlunsplit
 
 import psycopg
 
 from benchmarks import peak_mb
 from benchmarks.drawn_nights import SQL, add_facts, fill
 from nous_online import postgres
+from nous_online.children import child_environment, python_module
 from nous_online.database import prepare
 from nous_pipelines.nights import last_night
 
@@ -101,7 +103,7 @@ def with_database(dsn: str, name: str) -> str:
     """Make another database on the same server and return its URL."""
     with psycopg.connect(dsn, autocommit=True) as connection:
         connection.execute(f"create database {name}")  # type: ignore[arg-type]  # one of ours
-    return dsn.rpartition("/")[0] + f"/{name}"
+    return urlunsplit(urlsplit(dsn)._replace(path=f"/{name}"))
 
 
 def measured(url: str, home: Path, agents: dict[str, int], *, episodes: int) -> Measured:
@@ -146,10 +148,10 @@ def timed(connection: psycopg.Connection, statement: str, **parameters: Any) -> 
 
 def one_night(url: str, home: Path, night: date) -> dict[str, Any]:
     """Run a night in a fresh process and return what it took; a night that fails stops the benchmark."""
-    environment = {**os.environ, "NOUS_HOME": str(home), "NOUS_DATABASE_URL": url}
+    environment = child_environment(NOUS_HOME=str(home), NOUS_DATABASE_URL=url, PYTHONPATH=str(ROOT))
     start = perf_counter()
     finished = subprocess.run(  # noqa: S603 - our own module
-        [sys.executable, "-m", "benchmarks.night", night.isoformat()],
+        python_module("benchmarks.night", night.isoformat()),
         cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True, check=True,
     )  # fmt: skip
     night_itself = json.loads(finished.stdout.splitlines()[-1])

@@ -21,6 +21,7 @@ from pgvector.psycopg import register_vector
 
 from benchmarks import peak_mb
 from nous_online import postgres
+from nous_online.children import child_environment, python_module
 from nous_online.database import Database, prepare
 from nous_online.embedding import unit_rows
 from nous_pipelines.snapshot import take_snapshot
@@ -95,9 +96,9 @@ def drawn_facts(rows: int) -> Iterator[tuple[Any, ...]]:
 
 def one(method: str, url: str, folder: str) -> dict[str, float]:
     """Run one method in a fresh process and return its seconds and peak memory."""
-    command = [sys.executable, "-m", "benchmarks.snapshot", method, url, folder]
+    command = python_module("benchmarks.snapshot", method, url, folder)
     finished = subprocess.run(  # noqa: S603 - our own module
-        command, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True
+        command, cwd=ROOT, env=child_environment(PYTHONPATH=str(ROOT)), stdout=subprocess.PIPE, text=True, check=True
     )
     return json.loads(finished.stdout.splitlines()[-1])
 

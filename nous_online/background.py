@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 import subprocess
 from collections.abc import Mapping, Sequence
@@ -11,6 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import psutil
+
+from nous_online.children import child_environment
 
 STOP_TIMEOUT_S = 15.0
 CREATE_TIME_SLACK_S = 1.0  # a process id that was given out again belongs to a process made at another time
@@ -22,14 +23,15 @@ def start(name: str, command: Sequence[str], *, home: Path, environment: Mapping
     One that is already running under this name is left running.
     """
     folder = home / "background"
-    folder.mkdir(parents=True, exist_ok=True)
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     known = running(name, home=home)
     if known is not None:
         return known.pid
     with (folder / f"{name}.log").open("ab") as log:
         process = subprocess.Popen(  # noqa: S603 (the command is ours)
             command,
-            env={**os.environ, **environment},
+            cwd=home,
+            env=child_environment(**environment),
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,

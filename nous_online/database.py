@@ -6,15 +6,16 @@ import os
 import selectors
 import socket
 import time
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager, suppress
-from typing import Literal
+from typing import Any, Literal, Self
 
 import psycopg
 from pgvector.psycopg import register_vector
 from psycopg_pool import ConnectionPool, PoolTimeout
 
 from nous_online import postgres
+from nous_online.database_url import require_readable, without_password
 from nous_online.embedding import EmbeddingSpace
 from nous_online.errors import DeadlineExceeded, InvalidInput, NousError, Refused, Unavailable, Unsupported
 from nous_online.isolation import require_isolation
@@ -29,7 +30,7 @@ TRANSLATIONS: Sequence[tuple[tuple[type[psycopg.Error], ...], type[NousError], s
     (
         (PoolTimeout,),
         DeadlineExceeded,
-        "no connection became free within {seconds:g} s; raise max_connections, or see whether the server runs",
+        "no connection became free within {seconds:g} s; raise max_connections, or ask for less at once",
     ),
     (
         (psycopg.errors.QueryCanceled, psycopg.errors.LockNotAvailable),
@@ -64,6 +65,8 @@ CONNECT_TIMEOUT_S = 5
 PREPARE_S = 60.0  # for the checks of an opening database
 MIGRATE_S = 4 * 3600.0  # a migration may build every vector index anew: about a minute for each 100,000 memories
 GRACE_S = 0.2  # the server's own timeout comes first and spares the connection; then the socket is cut
+KEEPALIVES = {"keepalives_idle": 60, "keepalives_interval": 10, "keepalives_count": 3}
+"""Seconds after which an idle connection whose other end vanished is found out; the watchdog ends one in use."""
 RECONNECT_S = 5.0  # then the pool gives up, and the next call makes it try again: it must not sleep through a recovery
 
 
@@ -76,15 +79,17 @@ class Database:
 
     def __init__(self, url: str, *, role: Role = "nous_app", max_connections: int = 8) -> None:
         self.url = url
+        self._trouble = ""
         prepare(url)
         self._pool = ConnectionPool(
-            url,
+            self._live_url,
+            connection_class=noting(self._note),
             kwargs={
                 "connect_timeout": CONNECT_TIMEOUT_S,
                 "autocommit": True,
                 "application_name": "nous",
-                "tcp_user_timeout": 10_000,  # milliseconds; a peer that vanished would hold a worker for hours
                 "options": f"-c role={role} -c timezone=UTC -c plan_cache_mode=force_custom_plan",
+                **KEEPALIVES,
             },
             configure=register_vector,
             check=self._refuse_ended,
@@ -104,6 +109,18 @@ class Database:
         except BaseException:
             self.close()
             raise
+
+    def _live_url(self) -> str:
+        """Return where to connect now; an embedded server that died is started again first."""
+        try:
+            return postgres.live_url(self.url)
+        except NousError as error:
+            self._note(str(error))
+            raise
+
+    def _note(self, trouble: str) -> None:
+        """Keep why the last attempt to connect failed; nothing when it did not."""
+        self._trouble = without_password(trouble, self.url)
 
     def _refuse_ended(self, connection: psycopg.Connection) -> None:
         """Renew the whole pool when a connection ended while it lay there: the server restarted."""
@@ -137,7 +154,7 @@ class Database:
         unless the connection broke during the commit itself (use an idempotency key to retry safely).
         """
         ends_at = time.monotonic() + timeout_s
-        with translated(timeout_s), self._pool.connection(timeout=timeout_s) as connection:
+        with translated(timeout_s), self._explained(), self._pool.connection(timeout=timeout_s) as connection:
             left_s = max(ends_at - time.monotonic(), 0.001)
             with (
                 watched(connection, left_s + GRACE_S),
@@ -148,6 +165,16 @@ class Database:
                 call = {"agent_id": agent_id or "", "timeout": timeout, "keeps_space": keeps_space}
                 connection.execute(SQL["begin_call"], call)
                 yield connection
+
+    @contextmanager
+    def _explained(self) -> Generator[None]:
+        """Say why there is no connection to wait for, where that is known: more of them would not help."""
+        try:
+            yield
+        except PoolTimeout as error:
+            if self._trouble:
+                raise Unavailable(f"can't connect to PostgreSQL: {self._trouble}; nothing was stored") from error
+            raise
 
 
 def open_url() -> str:
@@ -190,17 +217,42 @@ def register_space(url: str, space: EmbeddingSpace, *, is_indexed: bool = True) 
 @contextmanager
 def as_owner(url: str, *, seconds: float = PREPARE_S) -> Generator[psycopg.Connection]:
     """Yield a connection of the user in `url`, who owns the schema; errors are ours, and it ends in time."""
-    with translated(seconds), connected(url) as connection, watched(connection, seconds):
+    with (
+        translated(seconds),
+        connected(url, seconds=min(seconds, PREPARE_S)) as connection,
+        watched(connection, seconds),
+    ):
         yield connection
 
 
-def connected(url: str) -> psycopg.Connection:
+def connected(url: str, *, seconds: float = PREPARE_S) -> psycopg.Connection:
     """Connect once; raise `Unavailable`, with what to check, when that fails."""
+    require_readable(url)
     try:
-        return psycopg.connect(url, connect_timeout=CONNECT_TIMEOUT_S, autocommit=True)
+        return psycopg.connect(
+            postgres.live_url(url, timeout_s=seconds), connect_timeout=CONNECT_TIMEOUT_S, autocommit=True
+        )
     except (psycopg.OperationalError, psycopg.ProgrammingError) as error:
-        message = f"can't connect to PostgreSQL: {str(error).strip()}; check NOUS_DATABASE_URL, or run `nous up`"
+        said = without_password(str(error).strip(), url)
+        message = f"can't connect to PostgreSQL: {said}; check NOUS_DATABASE_URL, or run `nous up`"
         raise Unavailable(message) from error
+
+
+def noting(note: Callable[[str], None]) -> type[psycopg.Connection]:
+    """Return connections that tell `note` why they could not be made, which their pool only logs."""
+
+    class Noted(psycopg.Connection):
+        @classmethod
+        def connect(cls, conninfo: str = "", **options: Any) -> Self:
+            try:
+                connection = super().connect(conninfo, **options)
+            except psycopg.Error as error:
+                note(str(error).strip())
+                raise
+            note("")
+            return connection
+
+    return Noted
 
 
 def has_ended(connection: psycopg.Connection) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+import shlex
 import shutil
 import sys
 from collections.abc import Callable, Generator, Iterator
@@ -16,10 +17,12 @@ from nous_online import postgres
 from nous_online.claude.client import claude_of
 from nous_online.claude.preflight import checked_model
 from nous_online.database import CONNECT_TIMEOUT_S
+from nous_online.database_url import require_readable, without_password
 from nous_online.errors import NousError, Unavailable, Unsupported
 from nous_online.heart import default_embedder
 from nous_online.isolation import require_isolation
 from nous_online.migrations import is_current
+from nous_online.privacy import readable_by_others
 from nous_online.settings import settings
 from nous_online.statements import statements
 
@@ -79,6 +82,15 @@ def look_at_disk() -> str:
     return f"{free / 2**30:.1f} GiB free at {place}"
 
 
+def look_at_privacy() -> str:
+    """Check that no other user can read what lies in the home: snapshots, reports and logs hold memories."""
+    home = (settings().home or postgres.default_home()).expanduser().absolute()
+    found = [str(path) for path in readable_by_others(home)]
+    if found:
+        raise NousError(f"other users can read {', '.join(found)}; close it: chmod go-rw {shlex.join(found)}")
+    return f"{home} is for its owner alone"
+
+
 def look_at_server() -> str:
     """Connect, and check the versions of PostgreSQL and pgvector."""
     with connected() as connection:
@@ -130,11 +142,14 @@ def look_at_claude() -> str:
 @contextmanager
 def connected() -> Generator[psycopg.Connection]:
     """Yield a connection to the server in use, which is not started for it."""
+    url = known_url()
+    require_readable(url)
     try:
-        with psycopg.connect(known_url(), connect_timeout=CONNECT_TIMEOUT_S, autocommit=True) as connection:
+        with psycopg.connect(url, connect_timeout=CONNECT_TIMEOUT_S, autocommit=True) as connection:
             yield connection
     except psycopg.Error as error:
-        message = f"the server can't be asked: {str(error).strip()}; check NOUS_DATABASE_URL, or run `nous up`"
+        said = without_password(str(error).strip(), url)
+        message = f"the server can't be asked: {said}; check NOUS_DATABASE_URL, or run `nous up`"
         raise Unavailable(message) from error
 
 
@@ -153,6 +168,7 @@ LOOKS: dict[str, Callable[[], str]] = {
     "python": look_at_python,
     "embedder": look_at_embedder,
     "disk": look_at_disk,
+    "home": look_at_privacy,
     "server": look_at_server,
     "schema": look_at_schema,
     "roles": look_at_roles,

@@ -11,12 +11,14 @@ from collections import deque
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Protocol
 
 import httpx
 import psutil
 
 from nous_online.background import STOP_TIMEOUT_S, listen_to_signals, signalled
+from nous_online.children import child_environment
 from nous_online.errors import Unavailable
 
 LOOK_EVERY_S = 0.2
@@ -40,6 +42,8 @@ class Program:
     address: str
     probe: str
     """The path below `address` that is asked."""
+    folder: Path
+    """Where it works: never the current folder, whose files it would read."""
 
 
 @dataclass(frozen=True)
@@ -85,7 +89,8 @@ def started(program: Program) -> Running:
     """Start a program in a session of its own, where Ctrl-C reaches the command alone and not its programs too."""
     process = subprocess.Popen(  # noqa: S603 (the command is ours)
         program.command,
-        env={**os.environ, **WARNINGS_OFF},
+        cwd=program.folder,
+        env=child_environment(**WARNINGS_OFF),
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,

@@ -170,7 +170,7 @@ class ApiPolicy:
     calls_per_minute: int = 1200
     """Of one key, in any sixty seconds; an agent that talks makes a few a second."""
     strangers_per_minute: int = 60
-    """Calls without a good key from one address."""
+    """Calls without a good key from one address, in any sixty seconds; they never hold a good key up."""
     most_in_flight: int = 64
     """Calls at once; more would only wait for a connection, and those that wait have a deadline too."""
     most_connections: int = 16

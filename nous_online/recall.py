@@ -136,6 +136,8 @@ class Answers:
 
     recall_id: UUID
     answers: list[Recalled]
+    can_be_logged: bool = True
+    """Whether the server takes writes: a standby, or one that is read-only for now, answers all the same."""
 
 
 def recall(connection: Connection, agent_id: str, cue: Cue, *, space: EmbeddingSpace, policy: RecallPolicy) -> Answers:
@@ -151,7 +153,7 @@ def recall(connection: Connection, agent_id: str, cue: Cue, *, space: EmbeddingS
     prepared = prepare(connection, agent_id, cue, policy)
     found = search(connection, agent_id, cue, likely, space=space, policy=policy)
     home = ask_space(connection, agent_id)  # after the search: a move in between must not pass for a poor answer
-    recall_id, held = settled(prepared.fetchall(), cue, policy)
+    recall_id, held, can_be_logged = settled(prepared.fetchall(), cue, policy)
     remember(agent_id, held)
     missed = tuple(kind for kind in asked if kind in held and kind not in likely)
     if missed:
@@ -160,7 +162,7 @@ def recall(connection: Connection, agent_id: str, cue: Cue, *, space: EmbeddingS
     require_space(home, agent_id, space)
     best = rank(found, Situation(cue.query, cue.frame, cue.active_censors), policy, limit=cue.limit)
     answers = [Recalled(Found(*cast("tuple[Any, ...]", row)), parts, cue.detail) for row, parts in best]
-    return Answers(recall_id, with_details(connection, agent_id, answers))
+    return Answers(recall_id, with_details(connection, agent_id, answers), can_be_logged)
 
 
 def prepare(connection: Connection, agent_id: str, cue: Cue, policy: RecallPolicy) -> Cursor[tuple[Any, ...]]:
@@ -169,11 +171,14 @@ def prepare(connection: Connection, agent_id: str, cue: Cue, policy: RecallPolic
     return connection.execute(BLOCKS["prepare_recall"], wanted, prepare=True)
 
 
-def settled(rows: Sequence[tuple[Any, ...]], cue: Cue, policy: RecallPolicy) -> tuple[UUID, Sequence[str]]:
-    """Return the id of the recall and the kinds the agent has anything of; raise `Unsupported` for another scan."""
-    ((recall_id, scan, breadth, held),) = rows
+def settled(rows: Sequence[tuple[Any, ...]], cue: Cue, policy: RecallPolicy) -> tuple[UUID, Sequence[str], bool]:
+    """Return the id of the recall, the kinds the agent has anything of, and whether it can be logged.
+
+    Raises `Unsupported` for another scan.
+    """
+    ((recall_id, scan, breadth, held, can_be_logged),) = rows
     check_scan((scan, breadth), scan_breadth(cue, policy))
-    return recall_id, held
+    return recall_id, held, can_be_logged
 
 
 def remember(agent_id: str, held: Sequence[str]) -> None:

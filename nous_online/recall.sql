@@ -1,5 +1,5 @@
 -- name: prepare_recall
--- Which kinds the agent has anything of, and settings for this transaction only. The two settings of the index scan are read back: a misspelt one is accepted and ignored.
+-- Which kinds the agent has anything of, whether the server takes a note, and settings for this transaction only. The two settings of the index scan are read back: a misspelt one is accepted and ignored.
 -- Planning the search costs as much as running it, so it is planned once a connection, for any agent and question. The
 -- plan that serves them all walks indexes; what must not be taken is switched off while it is made. A log entry that
 -- a crash of the server loses costs less than waiting for the disk at every recall; a crash of the agent loses none.
@@ -10,7 +10,8 @@ select heart.new_id(), current_setting('hnsw.iterative_scan'), current_setting('
                           ('procedure', exists (select from heart.procedures where agent_id = %(agent_id)s)),
                           ('censor', exists (select from heart.censors where agent_id = %(agent_id)s))
                   ) known(kind, is_present)
-             where is_present)
+             where is_present),
+       current_setting('transaction_read_only') = 'off'
 from (select set_config('hnsw.iterative_scan', %(scan)s, true), set_config('hnsw.ef_search', %(breadth)s, true),
              set_config('plan_cache_mode', 'force_generic_plan', true), set_config('enable_seqscan', 'off', true),
              set_config('enable_sort', 'off', true), set_config('enable_mergejoin', 'off', true),

@@ -97,7 +97,8 @@ def ask(agent: Agent, query: object, details: RecallDetails, deadline: Deadline)
     check(cue)
     with agent.database.transaction(agent.id, timeout_s=deadline.remaining(), is_pipelined=True) as connection:
         found = recall(connection, agent.id, cue, space=agent.embedder.space, policy=RecallPolicy())
-        log(connection, agent, cue, found, at=at, session_id=session_id)
+        if found.can_be_logged:
+            log(connection, agent, cue, found, at=at, session_id=session_id)
     return Recall(found.recall_id, text, tuple(found.answers))
 
 

@@ -87,7 +87,13 @@ def lock_agent(connection: Connection, agent_id: str) -> None:
 
 
 def register_agent(connection: Connection, agent_id: str, space_id: str) -> EmbeddingSpace:
-    """Make an agent known if it is new, and return the embedding space its memories live in."""
+    """Make an agent known if it is new, and return the embedding space its memories live in.
+
+    One that is known is only read: a server that takes no writes can still open it.
+    """
+    known = ask_space(connection, agent_id).fetchone()
+    if known is not None:
+        return known
     connection.execute(FACTS["register_agent"], {"agent_id": agent_id, "space_id": space_id})
     return settled_space(ask_space(connection, agent_id), agent_id)
 

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
 import secrets
 import subprocess
-import sys
 import threading
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
@@ -19,6 +17,7 @@ import psutil
 
 from nous_online import background
 from nous_online.api.consolidation import NightRun, PlannedNight, RunState
+from nous_online.children import child_environment, child_folder, python_module
 from nous_online.errors import (
     Conflict,
     DeadlineExceeded,
@@ -102,19 +101,25 @@ def runnable(night: date | None) -> date:
 def command_of(verb: str, night: date, agent_id: str | None, *options: str) -> list[str]:
     """Return how a night's program is started."""
     whose = [] if agent_id is None else [f"--agent={agent_id}"]
-    return [sys.executable, "-m", "nous_online.cli", verb, "--json", "--date", night.isoformat(), *whose, *options]
+    return python_module("nous_online.cli", verb, "--json", "--date", night.isoformat(), *whose, *options)
 
 
 def environment(url: str) -> dict[str, str]:
     """Return the environment of a program that works on the same database."""
-    return {**os.environ, "NOUS_DATABASE_URL": url, "PYTHONWARNINGS": "ignore"}
+    return child_environment(NOUS_DATABASE_URL=url, PYTHONWARNINGS="ignore")
 
 
 def printed(command: list[str], url: str, *, seconds: float) -> Mapping[str, Any]:
     """Return the JSON object a program printed, or raise the error it told."""
     try:
         ended = subprocess.run(  # noqa: S603 (the command is ours)
-            command, env=environment(url), capture_output=True, text=True, timeout=seconds, check=False
+            command,
+            cwd=child_folder(),
+            env=environment(url),
+            capture_output=True,
+            text=True,
+            timeout=seconds,
+            check=False,
         )
     except subprocess.TimeoutExpired as error:
         raise DeadlineExceeded(f"the night was not done within {seconds:.0f} s and was ended; try again") from error
@@ -151,7 +156,13 @@ def launch(name: str, command: list[str], url: str, *, home: Path) -> None:
     try:
         with (folder / f"{name}.log").open("ab") as log:
             process = subprocess.Popen(  # noqa: S603 (the command is ours)
-                command, env=environment(url), stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
+                command,
+                cwd=home,
+                env=environment(url),
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
             )
         record = {"pid": process.pid, "created": psutil.Process(process.pid).create_time(), "command": command}
         (folder / f"{name}.json").write_text(json.dumps(record), "utf-8")
@@ -169,7 +180,7 @@ def one_at_a_time(home: Path) -> Generator[None]:
     folder = home / "background"
     lock = filelock.FileLock(folder / ".nights.lock", timeout=STARTING_S)
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         lock.acquire()
     except filelock.Timeout as error:
         raise Conflict("another night is being started; ask again") from error

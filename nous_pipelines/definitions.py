@@ -2,6 +2,7 @@
 
 import dagster as dg
 
+from nous_online.privacy import keep_private
 from nous_pipelines.assets.censors import censor_proposals
 from nous_pipelines.assets.checks import plan_checks
 from nous_pipelines.assets.episodes import episode_summaries, episode_tiers
@@ -27,6 +28,8 @@ from nous_pipelines.schedules import (
     retention,
 )
 from nous_pipelines.sensors import batch_results, closed_episodes, fresh_facts
+
+keep_private()  # of a code location this is the entry point
 
 PROPOSING = [
     snapshot,

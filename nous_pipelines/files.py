@@ -30,7 +30,7 @@ class CheckedPlan:
 def writing(path: Path) -> Iterator[None]:
     """Make the folder of `path`, and raise `Unavailable` when it can't be written there."""
     try:
-        path.parent.mkdir(exist_ok=True)
+        path.parent.mkdir(mode=0o700, exist_ok=True)
         yield
     except (OSError, pl.exceptions.PolarsError) as error:
         message = f"{path} can't be written ({error}); is there space left, and may this user write there?"

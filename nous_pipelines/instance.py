@@ -14,8 +14,9 @@ import psycopg
 from psycopg.sql import SQL, Identifier
 
 from nous_online import postgres
-from nous_online.database import open_url
+from nous_online.database import connected, open_url
 from nous_online.errors import Unavailable
+from nous_online.privacy import tighten
 from nous_online.settings import settings
 from nous_online.statements import statements
 
@@ -29,7 +30,7 @@ STATEMENT_TIMEOUT_MS, POOL_RECYCLE_S, MAX_OVERFLOW = 60_000, 3600, 8
 
 def home_folder() -> Path:
     """Return where Nous keeps its files."""
-    return settings().home or postgres.default_home()
+    return (settings().home or postgres.default_home()).expanduser().absolute()
 
 
 def prepare_dagster() -> Path:
@@ -38,6 +39,7 @@ def prepare_dagster() -> Path:
     What the user set already stays as it is. Raises `Unavailable` when home or database can't be made.
     """
     home = home_folder() / "dagster"
+    tighten(home_folder())
     try:
         write_settings(home / "dagster.yaml")
     except OSError as error:
@@ -52,7 +54,7 @@ def prepare_dagster() -> Path:
 
 def write_settings(target: Path) -> None:
     """Put Dagster's settings, as this version has them, where Dagster looks for them."""
-    target.parent.mkdir(parents=True, exist_ok=True)
+    target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     written = files("nous_pipelines").joinpath("dagster.yaml").read_text("utf-8")
     if not target.exists() or target.read_text("utf-8") != written:
         target.write_text(written, "utf-8")
@@ -63,7 +65,7 @@ def dagster_url(memories_url: str) -> str:
     parts = urlsplit(memories_url)
     name = f"{parts.path.lstrip('/') or 'nous'}_dagster"
     try:
-        with psycopg.connect(memories_url, autocommit=True) as connection:
+        with connected(memories_url) as connection:
             if connection.execute(INSTANCE["find_database"], [name]).fetchone() is None:
                 connection.execute(SQL(INSTANCE["create_database"]).format(Identifier(name)))
     except psycopg.errors.DuplicateDatabase:

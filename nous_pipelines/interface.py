@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import socket
-import sys
 import time
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -13,6 +12,7 @@ from pathlib import Path
 import httpx
 
 from nous_online import background, postgres
+from nous_online.children import child_folder, python_module
 from nous_online.cli.application import EXTRAS
 from nous_online.database import open_url, prepare
 from nous_online.errors import Unavailable
@@ -28,7 +28,7 @@ NAME = "dagster"
 
 def command(port: int) -> list[str]:
     """Return how to start the interface and the daemon."""
-    return [sys.executable, "-m", "dagster", "dev", "-m", "nous_pipelines.definitions", "-h", HOST, "-p", str(port)]
+    return python_module("dagster", "dev", "-m", "nous_pipelines.definitions", "-h", HOST, "-p", str(port))
 
 
 def start_interface(home: Path) -> str:
@@ -58,7 +58,7 @@ def dagster_program(port: int) -> Program:
     """Return Dagster's interface and daemon as a program to run in front, at `port` or another that is free."""
     prepare_dagster()
     found = free_port(port)
-    return Program("Dagster", command(found), f"http://{HOST}:{found}", "/server_info")
+    return Program("Dagster", command(found), f"http://{HOST}:{found}", "/server_info", child_folder())
 
 
 def api_program(port: int) -> Program:
@@ -66,7 +66,7 @@ def api_program(port: int) -> Program:
     from nous_online.api.serving import command as api_command
 
     found = free_port(port)
-    return Program("API", api_command(found), f"http://{HOST}:{found}", "/ready")
+    return Program("API", api_command(found), f"http://{HOST}:{found}", "/ready", child_folder())
 
 
 def has_api() -> bool:

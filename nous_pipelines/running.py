@@ -89,7 +89,7 @@ def run_night(
         job = job.with_hooks({telling(tell)})
     folder = folder_of(night, options)
     try:
-        folder.parent.mkdir(parents=True, exist_ok=True)
+        folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         with filelock.FileLock(folder.with_name(f".{folder.name}.lock"), timeout=0):
             result = job.execute_in_process(
                 partition_key=night.isoformat(),

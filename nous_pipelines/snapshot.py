@@ -93,7 +93,7 @@ def take_snapshot(
     try:
         if existing is not None:
             folder.rename(folder.with_name(f"{folder.name}.taken-{existing.taken_at:%Y%m%dT%H%M%S%f}"))
-        folder.parent.mkdir(parents=True, exist_ok=True)
+        folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         with unfinished(folder) as part:
             _read(database, part, night=night, probe_days=probe_days, taken_at=taken_at)
         reach("snapshot in place")
@@ -112,7 +112,7 @@ def take_snapshot(
 def unfinished(folder: Path) -> Iterator[Path]:
     """Yield a new folder that becomes `folder` when the block succeeds, and vanishes when it does not."""
     part = folder.with_name(f".{folder.name}.{uuid4().hex}")
-    part.mkdir()
+    part.mkdir(mode=0o700)
     remove_abandoned(beside=part)
     try:
         yield part

@@ -25,6 +25,8 @@ STARTS_PROCESSES = (
     "test_postgres_",
     "test_house",
     "test_background",
+    "test_children",
+    "test_privacy",
     "test_demo",
     "test_dev",
     "test_foreground",

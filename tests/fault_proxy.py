@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import contextlib
-import re
 import socket
 import struct
 import threading
 import time
+from pathlib import Path
 from types import TracebackType
 from typing import Self
+
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 CHUNK_BYTES = 65_536
 LIFETIME_S = 60.0  # a proxy that was forgotten ends by itself
@@ -37,13 +39,15 @@ class FaultProxy:
     @classmethod
     def before(cls, url: str) -> Self:
         """Stand before the server that a PostgreSQL URL names."""
-        found = re.search(r"@([\d.]+):(\d+)/", url)
-        assert found, "the URL names no host and port"
-        return cls(found[1], int(found[2]))
+        address = conninfo_to_dict(url)
+        return cls(str(address["host"]), int(str(address["port"])))
 
     def url(self, url: str) -> str:
-        """Return the URL with this proxy in place of its server."""
-        return re.sub(r"@[\d.]+:\d+/", f"@127.0.0.1:{self.port}/", url)
+        """Return how to reach the server through this proxy, as somebody who is not told that it is an embedded one."""
+        address = conninfo_to_dict(url)
+        passwords = Path(str(address.pop("passfile"))).read_text("utf-8")
+        address |= {"host": "127.0.0.1", "port": self.port, "password": passwords.strip().rpartition(":")[2]}
+        return make_conninfo("", **address)
 
     def live_for(self, seconds: float) -> None:
         """Stand there for so long, where many tests share it."""
@@ -113,10 +117,18 @@ class FaultProxy:
             if self._refuses:
                 self.cut()
                 continue
-            server = socket.create_connection(self._server)
+            server = self._reached()
             self._sockets.append(server)
             for source, target in ((client, server), (server, client)):
                 threading.Thread(target=self._pump, args=(source, target, source is server), daemon=True).start()
+
+    def _reached(self) -> socket.socket:
+        host, port = self._server
+        if not host.startswith("/"):
+            return socket.create_connection(self._server)
+        reached = socket.socket(socket.AF_UNIX)
+        reached.connect(f"{host}/.s.PGSQL.{port}")
+        return reached
 
     def _pump(self, source: socket.socket, target: socket.socket, is_answer: bool) -> None:  # noqa: FBT001 (a thread's)
         with contextlib.suppress(OSError):

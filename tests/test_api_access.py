@@ -5,16 +5,25 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 
+import httpx
 import pytest
+import uvicorn
 from api_client import PROBLEM, app_over, bearer, client_of, key_of
 from conftest import WordEmbedder
+from fastapi import FastAPI, Request
+from postgres_homes import wait_for
 from starlette.testclient import TestClient
 
 from nous_online.api import keys
+from nous_online.api.access import address_of
 from nous_online.api.application import Access
-from nous_online.api.serving import access_at
+from nous_online.api.limits import Limit
+from nous_online.api.problems import Failure
+from nous_online.api.serving import access_at, configuration, proxy_at
 from nous_online.database import Database
 from nous_online.errors import InvalidInput
 from nous_online.heart import Heart
@@ -162,6 +171,79 @@ def test_strangers_can_not_guess_for_ever(database_url: str, database: Database,
         still = client.get("/contradictions", headers=bearer(aria)).status_code
 
     assert (known, guesses, still) == (200, [401, 401, 429], 200)
+
+
+def test_who_guesses_shuts_nobody_of_the_same_address_out(
+    database_url: str, database: Database, embedder: WordEmbedder
+) -> None:
+    aria, late = key_of(database, "aria"), key_of(database, "aria")
+    wrong = f"{aria[:-1]}{'A' if aria[-1] != 'A' else 'B'}"
+    policy = ApiPolicy(strangers_per_minute=2, key_memory_s=0.0)
+
+    with client_of(app_over(database_url, embedder, access=Access(policy=policy))) as client:
+        guesses = [client.get("/contradictions", headers=bearer(each)).status_code for each in ["x", wrong] * 3]
+        good = [client.get("/contradictions", headers=bearer(each)).status_code for each in [aria, late] * 3]
+
+    assert guesses == [401, 401, 429, 429, 429, 429]
+    assert good == [200] * 6
+
+
+def test_addresses_made_up_do_not_fill_the_memory() -> None:
+    limit = Limit(1, most_callers=100)
+    before = len(limit._window.storage.events)  # type: ignore[attr-defined]
+
+    for number in range(1_000):
+        limit.count(f"10.0.{number // 250}.{number % 250}")
+
+    assert (before, len(limit._window.storage.events)) == (0, 100)  # type: ignore[attr-defined]
+    with pytest.raises(Failure):
+        limit.count("10.0.3.249")
+
+
+@pytest.mark.parametrize(
+    ("host", "counted_as"),
+    [("192.0.2.1", "192.0.2.1"), ("2001:db8::1:2", "2001:db8::/64"), ("fe80::1%eth0", "fe80::/64"), ("x", "x")],
+)
+def test_an_ipv6_network_counts_as_one_address(host: str, counted_as: str) -> None:
+    assert address_of(Request({"type": "http", "client": (host, 1), "headers": []})) == counted_as
+
+
+@contextmanager
+def served(app: FastAPI, *, proxy: str | None) -> Iterator[str]:
+    """Serve an application as `nous api` does, and yield its address."""
+    options = configuration(app, ApiPolicy(), host="127.0.0.1", port=0, proxy=proxy)
+    server = uvicorn.Server(uvicorn.Config(**options))
+    with ThreadPoolExecutor() as pool:
+        ended = pool.submit(server.run)
+        wait_for(lambda: server.started)
+        try:
+            yield "http://{}:{}".format(*server.servers[0].sockets[0].getsockname())
+        finally:
+            server.should_exit = True
+            ended.result(20)
+
+
+@pytest.mark.parametrize(("proxy", "last"), [(None, 429), ("192.0.2.7", 429), ("127.0.0.0/8", 401)])
+def test_only_a_proxy_that_was_named_may_say_who_calls(
+    database_url: str, embedder: WordEmbedder, proxy: str | None, last: int
+) -> None:
+    app = app_over(database_url, embedder, access=Access(policy=ApiPolicy(strangers_per_minute=2)))
+
+    with served(app, proxy=proxy) as address:
+        answers = [
+            httpx.get(f"{address}/contradictions", headers={"X-Forwarded-For": f"192.0.2.{number}"}).status_code
+            for number in range(3)
+        ]
+
+    assert answers == [401, 401, last]
+
+
+@pytest.mark.parametrize("text", ["*", "", "proxy.example", "10.0.0.0/99"])
+def test_a_proxy_is_named_by_its_address(text: str) -> None:
+    with pytest.raises(InvalidInput, match="not a valid address of a proxy"):
+        proxy_at(text)
+
+    assert proxy_at("127.0.0.1") == "127.0.0.1/32"
 
 
 def test_a_revoked_key_is_forgotten_within_seconds(

@@ -7,8 +7,9 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
+import psycopg
 import pytest
-from api_client import PROBLEM, app_over, client_of
+from api_client import PROBLEM, app_over, bearer, client_of, key_of
 from conftest import WordEmbedder
 from starlette.testclient import TestClient
 
@@ -225,6 +226,35 @@ def test_readiness_tells_what_is_wrong(client: TestClient, embedder: WordEmbedde
     assert "connection refused" in ready.json()["checks"][0]["message"]
     assert told(call) == (503, "unavailable")
     assert client.get("/ready").json()["is_ready"]
+
+
+def test_a_stranger_is_told_which_look_failed_and_an_administrator_why(
+    database_url: str, database: Database, embedder: WordEmbedder, owner: psycopg.Connection
+) -> None:
+    admin, aria = key_of(database, "*"), key_of(database, "aria")
+
+    with client_of(app_over(database_url, embedder, access=Access(policy=ApiPolicy(ready_memory_s=0)))) as guarded:
+        assert guarded.get("/ready", headers=bearer(admin)).json()["checks"][0]["message"] == "answers"
+        owner.execute("delete from migration.applied where number = 11")
+        told_to = {key: guarded.get("/ready", headers=bearer(key)) for key in ("", "wrong", aria, admin)}
+
+    schema = {key: answer.json()["checks"][1] for key, answer in told_to.items()}
+    assert {answer.status_code for answer in told_to.values()} == {503}
+    assert {(look["name"], look["is_ok"]) for look in schema.values()} == {("schema", False)}
+    assert [("run `nous up`" in look["message"]) for look in schema.values()] == [False, False, False, True]
+
+
+def test_a_stranger_whose_key_cannot_be_looked_up_learns_nothing_of_the_database(embedder: WordEmbedder) -> None:
+    def away() -> Database:
+        raise Unavailable("can't connect to PostgreSQL: db.internal:5432 refused")
+
+    from nous_online.api.application import application
+
+    with client_of(application(Hearts(opened_by=away, embedder=embedder))) as stranded:
+        answers = [stranded.get(path, headers=bearer("guess")) for path in ("/censors", "/ready")]
+
+    assert told(answers[0]) == (503, "unavailable")
+    assert not [answer for answer in answers if "db.internal" in answer.text]
 
 
 def test_metrics_count_by_route_and_say_nothing_of_memories(client: TestClient) -> None:

@@ -213,13 +213,14 @@ def test_up_and_down_start_and_stop_the_embedded_server(nous: Callable[..., Answ
     settings.cache_clear()
     try:
         up, again, doctor = nous("up"), nous("up", "--json"), nous("doctor")
+        server_folder = postgres.data_directory(home)
         down, nothing = nous("down"), nous("down", "--json")
     finally:
         postgres.stop(home)
         shutil.rmtree(postgres.data_directory(home), ignore_errors=True)
         shutil.rmtree(home, ignore_errors=True)
 
-    assert up.out.startswith("ready  PostgreSQL at 127.0.0.1:")
+    assert up.out.startswith(f"ready  PostgreSQL at {server_folder}:")
     assert again.json["is_ready"]
     assert "password" not in again.json
     assert doctor.code == 0

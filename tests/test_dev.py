@@ -15,21 +15,25 @@ from typing import Any
 import httpx
 import psutil
 from postgres_homes import scratch
+from psycopg.conninfo import conninfo_to_dict
 
 from nous_online import postgres
 from nous_online.background import listen_to_signals
 
-NOUS = [sys.executable, "-m", "nous_online.cli"]
+NOUS = [sys.executable, "-P", "-m", "nous_online.cli"]
 END_S = 60
 
 
 @contextmanager
-def dev(folder: Path, *options: str, **variables: str) -> Iterator[tuple[subprocess.Popen[str], dict[str, Any]]]:
+def dev(
+    folder: Path, *options: str, cwd: Path | None = None, **variables: str
+) -> Iterator[tuple[subprocess.Popen[str], dict[str, Any]]]:
     """Run `nous dev`, and yield its process and the addresses it gives once all is up."""
     inherited = {name: value for name, value in os.environ.items() if not name.startswith(("NOUS_", "DAGSTER_"))}
     with (folder / "log").open("w") as log:
         process = subprocess.Popen(
             [*NOUS, "dev", "--json", *options],
+            cwd=cwd,
             env=inherited | variables,
             stdout=subprocess.PIPE,
             stderr=log,
@@ -77,6 +81,28 @@ def test_when_one_dies_it_says_which_and_fails_and_a_server_that_ran_before_stay
     assert log[-1].startswith("error: API ended by SIGKILL; its last words: ")
 
 
+def test_a_cloned_repository_neither_runs_its_code_nor_sets_variables(tmp_path: Path):
+    cloned = tmp_path / "cloned"
+    cloned.mkdir()
+    (cloned / ".env").write_text("NOUS_DATABASE_URL=postgresql://thief\nTHEIRS=1\n")
+    for name in ("dagster", "dagster_webserver", "uvicorn", "nous_pipelines"):
+        (cloned / f"{name}.py").write_text(f"open({str(tmp_path / 'was-run')!r}, 'a').write({name!r})")
+    with scratch() as home, dev(tmp_path, "--port", "3456", cwd=cloned, NOUS_HOME=str(home)) as (process, addresses):
+        family = psutil.Process(process.pid).children(recursive=True)
+        environments = [each.environ() for each in family]
+        folders = {each.cwd() for each in family if "dagster" in " ".join(each.cmdline())}
+
+        process.send_signal(signal.SIGINT)
+        process.wait(timeout=END_S)
+
+    assert set(addresses) == {"postgresql", "api", "dagster"}
+    assert len(family) > 3
+    assert not [each for each in environments if "THEIRS" in each]
+    assert folders == {str(home)}
+    assert not (tmp_path / "was-run").exists()
+    assert ".env" not in (tmp_path / "log").read_text()
+
+
 def taken_port(database_url: str) -> str:
     """Return a port on which something listens: the server's own."""
-    return database_url.rpartition(":")[2].partition("/")[0]
+    return str(conninfo_to_dict(database_url)["port"])

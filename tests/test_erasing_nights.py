@@ -17,6 +17,7 @@ import pytest
 from conftest import ScriptedJudge, WordEmbedder
 from dagster import AssetKey, DagsterInstance, build_init_resource_context
 from night_runs import NIGHT, everything, options, remember
+from psycopg.conninfo import conninfo_to_dict
 from psycopg.sql import SQL, Identifier
 from psycopg.types.json import Jsonb
 
@@ -50,7 +51,7 @@ def living_at(home: Path, url: str) -> Iterator[None]:
         patch.setenv("NOUS_DATABASE_URL", url)
         patch.setenv("NOUS_HOME", str(home))
         patch.setenv("DAGSTER_HOME", str(home / "dagster"))
-        patch.setenv("NOUS_DAGSTER_DB_URL", f"{url}_dagster".replace("postgresql://", "postgresql+psycopg2://"))
+        patch.setenv("NOUS_DAGSTER_DB_URL", dagster_url(url))
         settings.cache_clear()
         yield
     settings.cache_clear()
@@ -115,7 +116,8 @@ def ran(home: Path) -> Iterator[DagsterInstance]:
 @pytest.fixture
 def records(home: Path, database_url: str) -> Iterator[psycopg.Connection]:
     """A connection to Dagster's own database."""
-    with psycopg.connect(f"{database_url}_dagster", autocommit=True) as connection:
+    name = f"{conninfo_to_dict(database_url)['dbname']}_dagster"
+    with psycopg.connect(database_url, dbname=name, autocommit=True) as connection:
         yield connection
 
 

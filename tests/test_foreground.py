@@ -7,6 +7,7 @@ import socket
 import sys
 import threading
 import time
+from pathlib import Path
 
 import psutil
 import pytest
@@ -50,7 +51,7 @@ def said() -> list[tuple[str, str]]:
 def server(name: str, *, answer: int = 200, child: str = "") -> Program:
     port = free_port(0)
     command = [sys.executable, "-c", SERVER, name, str(port), str(answer), *([child] if child else [])]
-    return Program(name, command, f"http://{HOST}:{port}", "/")
+    return Program(name, command, f"http://{HOST}:{port}", "/", Path("/"))
 
 
 def everyone(running: list[Running]) -> list[psutil.Process]:
@@ -78,7 +79,11 @@ def test_says_of_each_program_when_it_answers_and_ends_all_with_their_children(s
 
 def test_a_program_that_ends_by_itself_is_named_and_takes_the_others_with_it(stop: Stop, said: list):
     quitter = Program(
-        "API", [sys.executable, "-c", "print('port is gone'); raise SystemExit(3)"], "http://127.0.0.1:1", "/"
+        "API",
+        [sys.executable, "-c", "print('port is gone'); raise SystemExit(3)"],
+        "http://127.0.0.1:1",
+        "/",
+        Path("/"),
     )
 
     with (
@@ -119,7 +124,8 @@ def test_what_is_deaf_to_being_asked_is_ended_all_the_same(stop: Stop, said: lis
     monkeypatch.setattr("nous_online.foreground.STOP_TIMEOUT_S", 0.5)
 
     with together(
-        [Program("deaf", [sys.executable, "-c", DEAF], "http://127.0.0.1:1", "/")], tell=lambda *line: said.append(line)
+        [Program("deaf", [sys.executable, "-c", DEAF], "http://127.0.0.1:1", "/", Path("/"))],
+        tell=lambda *line: said.append(line),
     ) as running:
         wait_for(lambda: said)
         began = time.monotonic()

@@ -103,6 +103,7 @@ def test_root_never_runs_the_server_and_chowns_the_data_alone(place: Path) -> No
     assert owner(place / "home" / "pgdata") == psutil.Process(server.pid).uids().effective
     assert {path.name: owner(path) for path in (place / "home").iterdir() if path.name != "pgdata"} == {
         "server.json": 0,
+        "server.pgpass": 0,
         "server.log": 0,
         ".lock": 0,
     }

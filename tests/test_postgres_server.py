@@ -40,20 +40,22 @@ def test_a_fresh_home_gets_a_durable_server_with_pgvector(shared: Server) -> Non
     found = [one(shared, f"show {setting}") for setting in settings]
 
     assert found == ["on", "on", "on", "on", "off", "UTC"]
-    assert one(shared, "show listen_addresses") == shared.host == "127.0.0.1"
+    assert one(shared, "show listen_addresses") == "127.0.0.1"
+    assert one(shared, "show unix_socket_directories") == shared.host == str(postgres.data_directory(shared.home))
     assert one(shared, "show server_version") == shared.version
     assert one(shared, "select extversion >= '0.8' from pg_extension where extname = 'vector'") is True
     assert psutil.Process(shared.pid).name().startswith("postgres")
 
 
 def test_the_record_is_readable_by_its_owner_alone(shared: Server) -> None:
-    assert stat.S_IMODE((shared.home / "server.json").stat().st_mode) == 0o600
+    for name in ("server.json", "server.pgpass"):
+        assert stat.S_IMODE((shared.home / name).stat().st_mode) == 0o600
     assert stat.S_IMODE(postgres.data_directory(shared.home).stat().st_mode) == 0o700
 
 
 def test_a_wrong_password_is_refused(shared: Server) -> None:
     with pytest.raises(psycopg.OperationalError, match="password authentication failed"):
-        psycopg.connect(shared.dsn().replace(shared.password, "guess"))
+        psycopg.connect(shared.dsn(), password="guess")  # noqa: S106 (a wrong one)
 
 
 def test_a_second_call_reuses_the_server_within_a_quarter_second(shared: Server) -> None:
@@ -106,7 +108,7 @@ def test_a_stopped_server_is_gone_and_comes_back_with_its_data_and_port(home: Pa
     assert not lives(first.pid)
 
     second = postgres.ensure(home)
-    assert (second.port, second.password) == (first.port, first.password)
+    assert second.dsn() == first.dsn()
     assert one(second, "select text from kept") == "kept over a stop"
 
 
@@ -281,8 +283,9 @@ def test_a_home_that_a_shell_would_misread_is_refused(tmp_path: Path, name: str)
     assert not list(tmp_path.iterdir())
 
 
-def test_a_password_is_not_shown_with_the_server(shared: Server) -> None:
+def test_a_password_is_shown_neither_with_the_server_nor_in_its_url(shared: Server) -> None:
     assert shared.password not in repr(shared)
+    assert shared.password not in shared.dsn()
 
 
 def test_the_home_follows_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -294,7 +297,8 @@ def test_the_home_follows_the_environment(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_a_database_name_is_quoted_in_the_dsn() -> None:
-    server = Server(Path("/h"), "127.0.0.1", 5, "nous", "pw", "18.4", 1)
+    server = Server(Path("/h ö"), "127.0.0.1", 5, "nous", "pw", "18.4", 1)
+    asked = "host=127.0.0.1&port=5&passfile=/h%20%C3%B6/server.pgpass&require_auth=scram-sha-256"
 
-    assert server.dsn() == "postgresql://nous:pw@127.0.0.1:5/nous"
-    assert server.dsn("a/b c") == "postgresql://nous:pw@127.0.0.1:5/a%2Fb%20c"
+    assert server.dsn() == f"postgresql://nous@/nous?{asked}"
+    assert server.dsn("a/b c") == f"postgresql://nous@/a%2Fb%20c?{asked}"

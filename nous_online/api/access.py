@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ipaddress
+import logging
 import threading
 import time
 from collections import OrderedDict
@@ -10,25 +12,29 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import Annotated
 
+from anyio import CapacityLimiter, to_thread
 from fastapi import Depends, Header, Request
 from starlette.concurrency import run_in_threadpool
 
 from nous_online.api import keys
 from nous_online.api.hearts import Hearts
 from nous_online.api.limits import Limit
-from nous_online.api.problems import FORBIDDEN, KEY_REFUSED, Failure
+from nous_online.api.problems import FORBIDDEN, KEY_REFUSED, UNAVAILABLE, Failure
 from nous_online.api.turns import Turns
-from nous_online.errors import DeadlineExceeded
+from nous_online.errors import DeadlineExceeded, NousError
 from nous_online.heart import Heart
 from nous_online.policy import ApiPolicy
 from nous_online.settings import settings
 from nous_online.validation import ADMINISTRATOR
 
+logger = logging.getLogger(__name__)
 AGENT = r"^[A-Za-z0-9][A-Za-z0-9._@:/+-]{0,99}$"
 """Names that can stand in a header; a key of its own can name any other agent."""
 SECONDS = r"^([1-9]|[1-5][0-9])(\.[0-9]{1,3})?$"
 AGENT_HEADER, DEADLINE_HEADER = "X-Nous-Agent", "X-Nous-Deadline"
 MOST_REMEMBERED = 10_000
+MOST_LOOKED_UP = 4
+"""Keys looked up at once that are new here, and as many that were good before: who guesses gets in nobody's way."""
 DEADLINE_S = min(settings().deadline_s, ApiPolicy.longest_deadline_s)
 REFUSED_KEY = "send a valid key as `Authorization: Bearer nous_…`; `nous key create` makes one"
 
@@ -88,12 +94,14 @@ class Door:
         self._calls = Limit(policy.calls_per_minute)
         self._strangers = Limit(policy.strangers_per_minute)
         self._good: OrderedDict[bytes, tuple[Caller, float]] = OrderedDict()
+        self._looking_up_new, self._looking_up_known = CapacityLimiter(MOST_LOOKED_UP), CapacityLimiter(MOST_LOOKED_UP)
         self._lock = threading.Lock()
 
     async def let_in(self, request: Request, *, ends_at: float) -> Caller:
         """Return who calls, counted once a call.
 
-        Raises `Failure` 401 for a key that is missing, wrong, expired or revoked, and 429 for one call too many.
+        Raises `Failure` 401 for a key that is missing, wrong, expired or revoked, and 429 for one call too many: of a
+        key, or of an address among those without a good key. That others of an address fail is nothing to a good key.
         """
         known: Caller | None = request.state.caller
         if known is not None:
@@ -102,7 +110,10 @@ class Door:
             caller = Caller(ADMINISTRATOR, address_of(request))
         else:
             text = bearer_of(request)
-            caller = self._remembered(text) or await run_in_threadpool(self._looked_up, request, text, ends_at)
+            limiter = self._looking_up_known if digest(text) in self._good else self._looking_up_new
+            caller = self._remembered(text) or await to_thread.run_sync(
+                self._looked_up, address_of(request), text, ends_at, limiter=limiter
+            )
         self._calls.count(caller.counted_as)
         request.state.caller = caller
         return caller
@@ -112,16 +123,24 @@ class Door:
             caller, until = self._good.get(digest(text), (None, 0.0))
         return caller if until > time.monotonic() else None
 
-    def _looked_up(self, request: Request, text: str, ends_at: float) -> Caller:
+    def _looked_up(self, address: str, text: str, ends_at: float) -> Caller:
         """Look a key up under the rights of the agent it names; what is no key is looked up too, to take as long."""
-        address = address_of(request)
-        self._strangers.check(address)
         parsed = keys.parsed(text)
+        if parsed is None:
+            self._strangers.check(address)
         key = parsed or keys.DECOY
-        database = self.hearts.database(seconds=seconds_until(ends_at))
-        with database.transaction(key.agent_id, timeout_s=seconds_until(ends_at)) as connection:
-            is_good = keys.is_good(connection, key)
+        try:
+            database = self.hearts.database(seconds=seconds_until(ends_at))
+            with database.transaction(key.agent_id, timeout_s=seconds_until(ends_at)) as connection:
+                is_good = keys.is_good(connection, key)
+        except DeadlineExceeded:
+            raise
+        except NousError as error:
+            logger.warning("a key can't be looked up: %s", error)
+            raise Failure(UNAVAILABLE, "keys can't be looked up now; the log of the server says why") from error
         if parsed is None or not is_good:
+            with self._lock:
+                self._good.pop(digest(text), None)
             self._strangers.count(address)
             raise Failure(KEY_REFUSED, REFUSED_KEY)
         caller = Caller(key.agent_id, f"{key.agent_id}/{key.id}")
@@ -138,8 +157,13 @@ def digest(text: str) -> bytes:
 
 
 def address_of(request: Request) -> str:
-    """Return where a call comes from."""
-    return request.client.host if request.client else "unknown"
+    """Return where a call comes from; of IPv6 the network, since whoever has one address there has all of it."""
+    host = request.client.host if request.client else "unknown"
+    try:
+        address = ipaddress.ip_address(host.partition("%")[0])
+    except ValueError:
+        return host
+    return host if address.version == 4 else str(ipaddress.ip_network((address, 64), strict=False))  # noqa: PLR2004
 
 
 def bearer_of(request: Request) -> str:

@@ -5,6 +5,7 @@ Looking takes no connection and no thread that calls wait for: that many are ser
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -18,6 +19,7 @@ from nous_online.errors import NousError, Unavailable, Unsupported
 from nous_online.migrations import is_current
 from nous_online.policy import ApiPolicy
 
+logger = logging.getLogger(__name__)
 LOOK_S = 3.0
 
 
@@ -57,6 +59,7 @@ class Readiness:
         try:
             return Look(name, is_ok=True, message=look())
         except NousError as error:
+            logger.warning("not ready: %s: %s", name, error)
             return Look(name, is_ok=False, message=str(error))
 
     def _database(self) -> str:

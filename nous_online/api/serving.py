@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import ipaddress
-import sys
 from collections.abc import Sequence
+from typing import Any
+
+from starlette.types import ASGIApp
 
 from nous_online.api.application import Access, application
+from nous_online.children import python_module
 from nous_online.errors import InvalidInput
 from nous_online.policy import ApiPolicy
 
@@ -16,7 +19,7 @@ LOOPBACK_NAMES = frozenset({"127.0.0.1", "localhost", "[::1]"})
 
 def command(port: int) -> list[str]:
     """Return how to start the interface on this machine alone, without keys."""
-    return [sys.executable, "-m", "nous_online.cli", "api", "--port", str(port), "--no-keys"]
+    return python_module("nous_online.cli", "api", "--port", str(port), "--no-keys")
 
 
 def is_loopback(host: str) -> bool:
@@ -43,17 +46,37 @@ def access_at(host: str, *, requires_keys: bool, names: Sequence[str] = (), poli
     return Access(requires_keys=requires_keys, hosts=known or None, policy=policy or ApiPolicy())
 
 
-def serve(access: Access, *, host: str, port: int) -> None:
+def proxy_at(text: str) -> str:
+    """Return the address, or network, of a proxy; raise `InvalidInput` for what is neither."""
+    try:
+        return str(ipaddress.ip_network(text.strip(), strict=False))
+    except ValueError as error:
+        message = f"not a valid address of a proxy: {text!r} (want one such as 127.0.0.1 or 10.0.0.0/8)"
+        raise InvalidInput(message) from error
+
+
+def serve(access: Access, *, host: str, port: int, proxy: str | None = None) -> None:
     """Serve until SIGINT or SIGTERM; calls under way are finished first."""
     import uvicorn
 
-    uvicorn.run(
-        application(access=access),
+    uvicorn.run(**configuration(application(access=access), access.policy, host=host, port=port, proxy=proxy))
+
+
+def configuration(app: ASGIApp, policy: ApiPolicy, *, host: str, port: int, proxy: str | None) -> dict[str, Any]:
+    """Return how uvicorn serves.
+
+    It would believe any program of this machine that names another address as its own, and calls are counted by
+    address: only `proxy` is believed.
+    """
+    return dict(  # noqa: C408 (these are arguments)
+        app=app,
         host=host.strip("[]"),
         port=port,
         log_level="info",
         access_log=False,
         server_header=False,
-        timeout_graceful_shutdown=access.policy.drain_s,
+        timeout_graceful_shutdown=policy.drain_s,
+        proxy_headers=proxy is not None,
+        forwarded_allow_ips=proxy,
         ws="none",
     )

@@ -40,6 +40,10 @@ def api(
     name: Annotated[
         list[str] | None, typer.Option("--name", help="A name the server goes by, besides those of this machine.")
     ] = None,
+    behind_proxy: Annotated[
+        str | None,
+        typer.Option(metavar="ADDRESS", help="A proxy before it, which may say in X-Forwarded-For who calls."),
+    ] = None,
     rate: Annotated[int, typer.Option(min=1, help="Calls a key may make in a minute.")] = ApiPolicy.calls_per_minute,
 ) -> None:
     """Serve the REST API until Ctrl-C: http://127.0.0.1:8420, described at /openapi.json and /docs.
@@ -52,13 +56,13 @@ def api(
 
     [dim]$[/dim] nous api --host 0.0.0.0 --name memory.example.org
     """
-    from nous_online.api.serving import access_at, serve
+    from nous_online.api.serving import access_at, proxy_at, serve
 
     policy = ApiPolicy(calls_per_minute=rate)
     access = access_at(host, requires_keys=not no_keys, names=name or (), policy=policy)
     if no_keys:
         show_note("without keys: every program of this machine may read and change every agent's memory")
-    serve(access, host=host, port=port)
+    serve(access, host=host, port=port, proxy=None if behind_proxy is None else proxy_at(behind_proxy))
 
 
 @key.command("create")

@@ -29,6 +29,7 @@ from nous_online.cli.output import INTERRUPTED, AgentOption, Invocation, JsonOpt
 from nous_online.cli.streams import flushed, settle
 from nous_online.deadline import WORKERS
 from nous_online.errors import NousError
+from nous_online.privacy import keep_private
 
 COMMANDS_GROUP = "nous.commands"
 EXTRA_COMMANDS = {
@@ -194,6 +195,7 @@ def absent(name: str) -> Callable[[], None]:
 
 def main() -> None:
     """Run the command line of this process."""
+    keep_private()
     settle()
     try:
         application()()

@@ -90,11 +90,11 @@ def assemble(agent: Agent, details: AssemblyDetails, deadline: Deadline) -> Cont
         prepared = connection.execute(BLOCKS["prepare_context"], prepare=True)
         known = gathered(connection, agent, request, vectors)
         placed, left_out = arrangement(known, request)
-        row = prepared.fetchone()
-        recall_id: UUID = row[0] if row else UUID(int=0)
+        recall_id, can_be_logged = prepared.fetchall()[0][:2]
         context = context_of(recall_id, placed, left_out, request)
         sought = (entry for line in placed["relevant"] if (entry := line.entry).is_sought)
-        log(connection, agent.id, context, request, {each for entry in sought for each in entry.memory_ids})
+        if can_be_logged:
+            log(connection, agent.id, context, request, {each for entry in sought for each in entry.memory_ids})
     return context
 
 

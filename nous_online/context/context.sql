@@ -1,7 +1,8 @@
 -- name: prepare_context
--- A name for the context, and settings for this transaction only: what follows is planned once a connection, for any
+-- A name for the context, whether the server takes a note of it, and settings for this transaction only: what follows is planned once a connection, for any
 -- agent. A log entry that a crash of the server loses costs less than waiting for the disk.
-select heart.new_id(), set_config('plan_cache_mode', 'force_generic_plan', true), set_config('jit', 'off', true),
+select heart.new_id(), current_setting('transaction_read_only') = 'off',
+       set_config('plan_cache_mode', 'force_generic_plan', true), set_config('jit', 'off', true),
        set_config('synchronous_commit', 'off', true)
 
 -- name: columns_of_kind

@@ -54,7 +54,7 @@ def write_pages(database: Database, agent_id: str, folder: Path) -> Pages:
 def made(folder: Path) -> None:
     """Make the folder; raise `InvalidInput` when that is not possible."""
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
         raise InvalidInput(f"can't make the folder {folder}: {error.strerror}; name another place") from error
 

@@ -119,7 +119,12 @@ async def http(served: Served, listener: socket.socket) -> int | None:
             yield
 
     quiet = uvicorn.Config(
-        served.application, log_config=None, access_log=False, log_level="warning", timeout_graceful_shutdown=GRACE_S
+        served.application,
+        log_config=None,
+        access_log=False,
+        log_level="warning",
+        timeout_graceful_shutdown=GRACE_S,
+        proxy_headers=False,
     )
     server, heard = Server(quiet), list[int]()
 

@@ -2,6 +2,6 @@
 
 from nous_online.postgres.capability import require_capable
 from nous_online.postgres.place import Server, data_directory, default_home
-from nous_online.postgres.supervisor import ensure, running, stop
+from nous_online.postgres.supervisor import ensure, live_url, running, stop
 
-__all__ = ["Server", "data_directory", "default_home", "ensure", "require_capable", "running", "stop"]
+__all__ = ["Server", "data_directory", "default_home", "ensure", "live_url", "require_capable", "running", "stop"]

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, BinaryIO
-from urllib.parse import quote
+from urllib.parse import quote, urlencode
 
 import filelock
 import platformdirs
@@ -23,6 +23,7 @@ from nous_online.postgres.account import SHELTER, Account, account_for, give_to_
 UNQUOTABLE = frozenset('"$`\n' if os.sep == "\\" else '"$`\n\\')
 LOG_LINES = 20  # of server.log, quoted in errors
 LOG_BYTES = 16 * 2**20  # a longer server.log becomes server.log.1 at the next start
+PASSWORDS = "server.pgpass"  # libpq reads it at each connection, so that no URL holds a password, or an old one
 
 
 @dataclass(frozen=True)
@@ -31,6 +32,7 @@ class Server:
 
     home: Path
     host: str
+    """The folder of its socket, else 127.0.0.1."""
     port: int
     user: str
     password: str = field(repr=False)
@@ -38,8 +40,17 @@ class Server:
     pid: int
 
     def dsn(self, database: str = "nous") -> str:
-        """Return a libpq URL of `database`, with the password in it."""
-        return f"postgresql://{self.user}:{self.password}@{self.host}:{self.port}/{quote(database, safe='')}"
+        """Return a libpq URL of `database`: it names the file with the password, and refuses to say it in clear text.
+
+        Without `require_auth` libpq would tell the password to whoever took the port of a dead server.
+        """
+        asked = {
+            "host": self.host,
+            "port": self.port,
+            "passfile": self.home / PASSWORDS,
+            "require_auth": "scram-sha-256",
+        }
+        return f"postgresql://{self.user}@/{quote(database, safe='')}?{urlencode(asked, safe='/', quote_via=quote)}"
 
 
 @dataclass(frozen=True)
@@ -50,6 +61,10 @@ class Record:
     port: int
     user: str
     password: str = field(repr=False)
+    next_password: str = field(default="", repr=False)
+    """The one that was about to be set when this was written: whoever was killed then left it open which holds."""
+    pid: int = 0
+    """The postmaster this was written for; 0 before the first start, and after a stop that was asked for."""
 
 
 def default_home() -> Path:
@@ -139,6 +154,8 @@ def read_record(home: Path) -> Record | None:
             port=int(fields["port"]),
             user=str(fields["user"]),
             password=str(fields["password"]),
+            next_password=str(fields.get("next_password", "")),
+            pid=int(fields.get("pid", 0)),
         )
     except (FileNotFoundError, NotADirectoryError):
         return None
@@ -152,22 +169,26 @@ def read_record(home: Path) -> Record | None:
         ) from error
 
 
-def write_record(server: Server, data: Path) -> None:
-    """Replace server.json atomically, readable by its owner alone; raises OSError."""
-    path, home = server.home / "server.json", server.home
+def write_record(home: Path, record: Record, *, version: str = "") -> None:
+    """Replace server.json and the file of the password, each atomically, readable by its owner alone; raises OSError.
+
+    server.json comes last: a reader that finds its postmaster alive finds the password of that one.
+    """
+    data = record.data
     fields = {
+        **vars(record),
         "data_directory": str(data.relative_to(home) if data.is_relative_to(home) else data),
-        "host": server.host,
-        "port": server.port,
-        "user": server.user,
-        "password": server.password,
-        "version": server.version,
-        "pid": server.pid,
+        "version": version,
     }
-    draft = path.with_suffix(".json.new")
-    write_private(draft, json.dumps(fields, indent=2))
-    give_to_owner(draft, home)
-    draft.replace(path)
+    del fields["data"]
+    for name, text in {
+        PASSWORDS: f"*:*:*:{record.user}:{record.password}\n",
+        "server.json": json.dumps(fields, indent=2),
+    }.items():
+        draft = home / f"{name}.new"
+        write_private(draft, text)
+        give_to_owner(draft, home)
+        draft.replace(home / name)
 
 
 def write_private(path: Path, text: str) -> None:
@@ -207,4 +228,6 @@ def log_tail(home: Path, *, since: int = 0) -> str:
             lines = file.read().decode("utf-8", "replace").splitlines()
     except OSError:
         lines = []
-    return f"The end of {log}:\n" + ("\n".join(lines[-LOG_LINES:]) or "(empty)")
+    told = "\n".join(lines[-LOG_LINES:]) or "(empty)"
+    hint = "The disk is full: free some space. " if "No space left on device" in told else ""
+    return f"{hint}The end of {log}:\n{told}"

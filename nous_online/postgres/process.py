@@ -14,10 +14,11 @@ POLL_S = 0.02
 
 @dataclass(frozen=True)
 class Postmaster:
-    """A live postmaster; its port is None until it listens."""
+    """A live postmaster; its port is None until it listens, and so is the folder of its socket if it has none."""
 
     pid: int
     port: int | None
+    socket_folder: Path | None = None
 
 
 def postmaster(data: Path) -> Postmaster | None:
@@ -29,8 +30,9 @@ def postmaster(data: Path) -> Postmaster | None:
         return None
     if pid <= 0 or not _is_live(pid, data):  # negative: the single-user server that initdb runs
         return None
-    port = lines[3].strip() if len(lines) > 3 else ""  # noqa: PLR2004 - the fourth line, by PostgreSQL's pidfile.h
-    return Postmaster(pid, int(port) if port.isdigit() else None)
+    port, folder = ([line.strip() for line in lines[3:5]] + ["", ""])[:2]  # lines 4 and 5, by PostgreSQL's pidfile.h
+    has_socket = bool(folder) and (Path(folder) / f".s.PGSQL.{port}").exists()
+    return Postmaster(pid, int(port) if port.isdigit() else None, Path(folder) if has_socket else None)
 
 
 def shut_down(data: Path, *, timeout_s: float) -> bool:
@@ -47,7 +49,7 @@ def shut_down(data: Path, *, timeout_s: float) -> bool:
 
 
 def clear_dead(data: Path, *, timeout_s: float = 10.0) -> None:
-    """Remove the postmaster.pid of a dead postmaster, once nothing it left behind touches `data` any more.
+    """Remove postmaster.pid and socket of a dead postmaster, once nothing it left behind touches `data` any more.
 
     PostgreSQL itself would take the PID of a zombie, or of another program, for a live postmaster. To remove the file
     while a backend lives would let two servers write the same data, hence the killing; call it under the lock.
@@ -59,7 +61,8 @@ def clear_dead(data: Path, *, timeout_s: float = 10.0) -> None:
         if time.monotonic() > until:
             raise TimeoutError(f"processes {[process.pid for process in leftovers]} do not die")
         time.sleep(POLL_S)
-    (data / "postmaster.pid").unlink(missing_ok=True)
+    for left in (data / "postmaster.pid", *data.glob(".s.PGSQL.*")):
+        left.unlink(missing_ok=True)
 
 
 def _kill(process: psutil.Process) -> None:

@@ -9,16 +9,20 @@ import socket
 import subprocess
 import sys
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import LiteralString, cast
 
 import psycopg
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.rows import class_row
+from psycopg.sql import SQL, Identifier, Literal
 
 from nous_online.errors import DeadlineExceeded, NousError, Unavailable
 from nous_online.postgres.account import Account, account_for, run_as
 from nous_online.postgres.binaries import program
 from nous_online.postgres.place import (
+    PASSWORDS,
     Record,
     Server,
     locked,
@@ -33,16 +37,20 @@ from nous_online.postgres.place import (
     write_record,
 )
 from nous_online.postgres.process import POLL_S, Postmaster, clear_dead, postmaster, shut_down
+from nous_online.privacy import tighten
 
 HOST = "127.0.0.1"
 USER = "nous"
+STARTING = -1  # in place of the postmaster's PID, while its password changes
+REFUSED = "password authentication failed"
 PORT_ATTEMPTS = 3  # another program may take the free port between our look and the server's bind
 CONNECT_S = 3  # for one attempt on the loopback, where an idle server needs 5 ms
+SOCKET_BYTES = 100  # of a socket's path: 104 fit on macOS, 108 on Linux
 
 # Written into postgresql.conf once, by initdb, so that an owner may change them there.
 SETTINGS = {
     "listen_addresses": HOST,
-    "unix_socket_directories": "",  # a socket's path must be short and reachable; a port needs neither
+    "unix_socket_directories": "",  # named at each start: the data directory, where its path is short enough
     "max_connections": "100",
     "shared_buffers": "128MB",
     "fsync": "on",
@@ -62,9 +70,9 @@ SETTINGS = {
 # One call for the whole file system, as durable as an fsync of each of 1,000 files, and 2 s quicker on a busy disk.
 SYNC = "syncfs" if sys.platform == "linux" else "fsync"
 
-_SQL = {
-    name: Path(__file__).with_name(f"{name}.sql").read_bytes()
-    for name in ("identity", "create_database", "create_extension")
+_SQL: dict[str, LiteralString] = {
+    name: cast("LiteralString", Path(__file__).with_name(f"{name}.sql").read_text("utf-8"))
+    for name in ("identity", "create_database", "create_extension", "set_password")
 }
 
 logger = logging.getLogger(__name__)
@@ -102,6 +110,37 @@ def ensure(home: Path | None = None, *, timeout_s: float = 60.0) -> Server:
             raise Unavailable(f"The embedded server of {place} cannot start: {error}. {log_tail(place)}") from error
 
 
+def live_url(url: str, *, timeout_s: float = 60.0) -> str:
+    """Return `url`, or how to reach the embedded server that it names as that is now: asked before every connection.
+
+    A server that died is started again, and one that is being started is waited for. Raises `Unavailable` for one that
+    was stopped, and what `ensure` raises.
+    """
+    if PASSWORDS not in url:
+        return url
+    address = conninfo_to_dict(url)
+    passwords = Path(str(address.get("passfile", "")))
+    if passwords.name != PASSWORDS:
+        return url
+    place = passwords.parent
+    record = read_record(place)
+    if record and not record.pid:
+        raise Unavailable(f"The embedded server of {place} was stopped; start it: `nous up`.")
+    found = postmaster(record.data) if record else None
+    if record and found and _is_settled(place, record, found):
+        server = _server(place, record, found)
+    else:
+        server = ensure(place, timeout_s=timeout_s)
+    is_same = (address.get("host"), str(address.get("port"))) == (server.host, str(server.port))
+    return url if is_same else make_conninfo(url, host=server.host, port=server.port)
+
+
+def _is_settled(place: Path, record: Record, found: Postmaster) -> bool:
+    """Tell whether a live postmaster is the one that server.json was written for, and takes the password in it."""
+    is_same = bool(found.port) and found.pid == record.pid and not record.next_password
+    return is_same and (place / PASSWORDS).exists()
+
+
 def running(home: Path | None = None) -> Server | None:
     """Return the server of `home` if it answers and serves the data of `home`; never starts one."""
     found = _verified(settled(home))
@@ -120,6 +159,7 @@ def stop(home: Path | None = None, *, timeout_s: float = 30.0) -> bool:
         record = read_record(place)
         if record is None or postmaster(record.data) is None:
             return False
+        write_record(place, replace(record, pid=0))
         if not shut_down(record.data, timeout_s=until - time.monotonic()):
             raise _late(place, f"it had not ended after {timeout_s:.0f} s")
         return True
@@ -129,7 +169,7 @@ def _verified(place: Path) -> tuple[Server, Identity] | None:
     """The quick way: no lock, no new process, one connection."""
     record = read_record(place)
     found = postmaster(record.data) if record else None
-    if not record or not found or not found.port:
+    if not record or not found or not _is_settled(place, record, found):
         return None
     try:
         return _met(place, record, found)
@@ -139,6 +179,7 @@ def _verified(place: Path) -> tuple[Server, Identity] | None:
 
 def _revived(place: Path, until: float) -> Server:
     """The thorough way, under the lock: from whatever state an earlier process left behind."""
+    tighten(place)
     record = read_record(place) or _new_cluster(place, until)
     account = account_for(place, record.data)
     if not (record.data / "PG_VERSION").exists():
@@ -153,8 +194,32 @@ def _revived(place: Path, until: float) -> Server:
         server = _answering(place, record, until)
     if server is None:
         raise Unavailable(f"The server of {place} ended while starting. {log_tail(place)}")
-    write_record(server, record.data)
-    return server
+    is_started = server.pid != record.pid
+    record = replace(record, port=server.port, password=server.password, next_password="", pid=server.pid)
+    if is_started:
+        record = _with_new_password(server, record)
+    write_record(place, record, version=server.version)
+    return replace(server, password=record.password)
+
+
+def _with_new_password(server: Server, record: Record) -> Record:
+    """Give a server that has just started a password that nobody knows from its earlier life.
+
+    Both are written down before it changes, with no postmaster: others wait until one of them holds.
+    """
+    new = secrets.token_urlsafe(24)
+    both = replace(record, next_password=new)
+    write_record(server.home, replace(both, pid=STARTING))
+    try:
+        with _connection(server, "postgres") as connection:
+            # Hashed here, so that the server's log can never hold it.
+            scram = connection.pgconn.encrypt_password(new.encode(), server.user.encode(), b"scram-sha-256").decode()
+            change = SQL(_SQL["set_password"]).format(user=Identifier(server.user), password=Literal(scram))
+            connection.execute(change)
+    except psycopg.Error as error:
+        logger.warning("the embedded server of %s keeps its password: %s", server.home, str(error).strip())
+        return both
+    return replace(record, password=new)
 
 
 def _new_cluster(place: Path, until: float) -> Record:
@@ -199,10 +264,12 @@ def _initialise(place: Path, data: Path, *, password: str, account: Account | No
 def _start(place: Path, record: Record, account: Account | None, until: float) -> None:
     """Start a server on the port last used, or else on another; a start that another process won is as good."""
     pg_ctl = program("pg_ctl", account=account)
+    folder = record.data if _may_hold_socket(record.data) else ""
     for attempt in range(PORT_ATTEMPTS):
         port = _free_port(0 if attempt else record.port)
         seconds = max(1, int(until - time.monotonic()))
-        command = [pg_ctl, "start", "-s", "-w", "-t", str(seconds), "-D", str(record.data), "-o", f"-p {port}"]
+        options = f'-p {port} -k "{folder}"'
+        command = [pg_ctl, "start", "-s", "-w", "-t", str(seconds), "-D", str(record.data), "-o", options]
         try:
             _logged(place, record.data, command, account=account, until=until + 1)
         except Unavailable as error:
@@ -212,6 +279,12 @@ def _start(place: Path, record: Record, account: Account | None, until: float) -
                 raise
         else:
             return
+
+
+def _may_hold_socket(data: Path) -> bool:
+    """Tell whether the data directory, which nobody else can enter, may hold the socket: a comma would end its name."""
+    path = os.fsencode(data / ".s.PGSQL.65535")
+    return hasattr(socket, "AF_UNIX") and len(path) <= SOCKET_BYTES and b"," not in path
 
 
 def _logged(place: Path, data: Path, command: list[str], *, account: Account | None, until: float) -> None:
@@ -250,7 +323,7 @@ def _answering(place: Path, record: Record, until: float) -> Server | None:
                 return _completed(place, record, found)
         except psycopg.OperationalError as error:
             reason = str(error).strip()
-            if "password authentication failed" in reason:
+            if REFUSED in reason:
                 raise Unavailable(
                     f"The server of {place} refuses the password in server.json; restore that file."
                 ) from error
@@ -270,23 +343,37 @@ def _completed(place: Path, record: Record, found: Postmaster) -> Server:
 
 def _met(place: Path, record: Record, found: Postmaster) -> tuple[Server, Identity]:
     """Connect and compare: raises `psycopg.OperationalError` unless the answer comes from our data directory."""
-    server = Server(place, HOST, found.port or 0, record.user, record.password, "", found.pid)
-    with _connection(server, "postgres") as connection, connection.cursor(row_factory=class_row(Identity)) as cursor:
+    server = _server(place, record, found)
+    try:
+        opened = _connection(server, "postgres")
+    except psycopg.OperationalError as error:
+        if not record.next_password or REFUSED not in str(error):
+            raise
+        server = replace(server, password=record.next_password)
+        opened = _connection(server, "postgres")
+    with opened as connection, connection.cursor(row_factory=class_row(Identity)) as cursor:
         identity = cursor.execute(_SQL["identity"]).fetchone()
     if identity is None or Path(identity.data_directory).resolve() != record.data:
         raise psycopg.OperationalError(f"port {found.port} belongs to another server")
-    return Server(place, HOST, server.port, record.user, record.password, identity.version, found.pid), identity
+    return replace(server, version=identity.version), identity
+
+
+def _server(place: Path, record: Record, found: Postmaster) -> Server:
+    """Return where a live postmaster is reached: at its socket, which nobody else can take, wherever it has one."""
+    host = str(found.socket_folder or HOST)
+    return Server(place, host, found.port or 0, record.user, record.password, "", found.pid)
 
 
 def _connection(server: Server, database: str) -> psycopg.Connection:
     # Named here, these outrank the PG* variables a user may have set for other servers.
     return psycopg.connect(
         server.dsn(database),
+        password=server.password,  # the file may not have it yet
         autocommit=True,
         connect_timeout=CONNECT_S,
         sslmode="disable",
         gssencmode="disable",
-        options="",
+        options="-c default_transaction_read_only=off",
     )
 
 

@@ -21,7 +21,8 @@ class RecallVerbs(Verbs):
         """Return what answers `query` best, best first, with the parts of each score, and remember that it was asked.
 
         What was encoded in the same frame counts 1.3 times, what was encoded under the same censors up to 1.2 times;
-        neither hides anything. Raises `InvalidInput`, `DeadlineExceeded` or `Unavailable`.
+        neither hides anything. A server that takes no writes, such as a standby, answers too, and remembers nothing.
+        Raises `InvalidInput`, `DeadlineExceeded` or `Unavailable`.
         """
         deadline = self.agent.deadline(deadline_s)
         return recalling.ask(self.agent, query, details, deadline)

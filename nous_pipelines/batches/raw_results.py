@@ -32,7 +32,7 @@ def results_path(root: Path, row: BatchRow) -> Path:
     """Return the file of one batch, in a folder that is there; raise `Unavailable` when it can't be made."""
     folder = agent_folder(root, row.agent_id)
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
         raise Unavailable(f"{folder} can't be made ({error}); mend it, or set NOUS_HOME to another folder") from error
     return folder / f"{row.id}{ENDING}"

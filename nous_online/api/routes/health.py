@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import time
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from fastapi import APIRouter, Request
 from fastapi.responses import Response
 
 from nous_online.api import metrics
-from nous_online.api.readiness import Look
+from nous_online.api.access import bearer_of, door_of
+from nous_online.api.problems import Failure
+from nous_online.api.readiness import LOOK_S, Look
+from nous_online.errors import NousError
 from nous_online.policy import ApiPolicy
 
 router = APIRouter(tags=["server"])
+UNTOLD = "not in order; the log of the server says why, and so does this to an administrator's key"
 
 
 @dataclass(frozen=True)
@@ -73,13 +78,26 @@ async def health() -> Health:
     responses={503: {"model": Readiness, "description": "Something is in the way; the checks say what."}},
 )
 async def ready(request: Request, response: Response) -> Readiness:
-    """Look at the database, its schema and the embedder, and say what is wrong."""
+    """Look at the database, its schema and the embedder; what is wrong with them is told to administrators alone."""
     found = await request.app.state.readiness.looked()
+    if not await is_administrator(request):
+        found = tuple(replace(look, message="in order" if look.is_ok else UNTOLD) for look in found)
     is_ready = all(look.is_ok for look in found)
     if not is_ready:
         response.status_code = 503
         response.headers["Retry-After"] = str(ApiPolicy.retry_after_s)
     return Readiness(is_ready, found)
+
+
+async def is_administrator(request: Request) -> bool:
+    """Tell whether an administrator asks; a caller without a good key is told less, and not refused."""
+    door = door_of(request)
+    if not door.requires_keys or not bearer_of(request):
+        return not door.requires_keys
+    try:
+        return (await door.let_in(request, ends_at=time.monotonic() + LOOK_S)).is_admin
+    except (Failure, NousError):
+        return False
 
 
 @router.get(
