@@ -69,26 +69,15 @@ def sample(parsed: Any, prefix: str, pumps: list[tuple[str, str]]) -> str:
     """Return a text that fits a parsed pattern, and note each repetition in it with what stands before it."""
     text = ""
     for operation, argument in parsed:
-        match str(operation):
-            case "LITERAL":
-                text += chr(argument)
-            case "NOT_LITERAL" | "ANY":
-                text += "b" if argument == ord("a") else "a"
-            case "IN":
-                text += members(argument)[0]
-            case "MAX_REPEAT" | "MIN_REPEAT" | "POSSESSIVE_REPEAT":
-                text += repeated(argument, prefix + text, pumps)
-            case "SUBPATTERN":
-                text += sample(argument[3], prefix + text, pumps)
-            case "ATOMIC_GROUP":
-                text += sample(argument, prefix + text, pumps)
-            case "BRANCH":
-                text += [sample(branch, prefix + text, pumps) for branch in argument[1]][0]
-            case "ASSERT" | "ASSERT_NOT":
-                looked = sample(argument[1], prefix + text, pumps)
-                text += looked if str(operation) == "ASSERT" and argument[0] < 0 else ""
-            case _:
-                continue
+        name, before = str(operation), prefix + text
+        if name in OF_ONE:
+            text += OF_ONE[name](argument)
+        elif name.endswith("REPEAT"):
+            text += repeated(argument, before, pumps)
+        elif name in INSIDE:
+            found = [sample(inner, before, pumps) for inner in INSIDE[name](argument)][0]  # noqa: RUF015 — all of them note theirs
+            is_told = not name.startswith("ASSERT") or (name == "ASSERT" and argument[0] < 0)
+            text += found if is_told else ""
     return text
 
 
@@ -126,6 +115,22 @@ def written(item: Any) -> str:
         return f"\\{letter.upper() if 'NOT' in str(argument) else letter}"
     ends = argument if isinstance(argument, tuple) else (argument,)
     return "-".join(re.escape(chr(code)) for code in ends)
+
+
+OF_ONE: dict[str, Callable[[Any], str]] = {
+    "LITERAL": chr,
+    "NOT_LITERAL": lambda code: "b" if code == ord("a") else "a",
+    "ANY": lambda _: "a",
+    "IN": lambda items: members(items)[0],
+}
+INSIDE: dict[str, Callable[[Any], Sequence[Any]]] = {
+    "SUBPATTERN": lambda argument: [argument[3]],
+    "ATOMIC_GROUP": lambda argument: [argument],
+    "BRANCH": lambda argument: argument[1],
+    "ASSERT": lambda argument: [argument[1]],
+    "ASSERT_NOT": lambda argument: [argument[1]],
+}
+"""The patterns inside an operation; of several the first is told."""
 
 
 def texts(length: int) -> Iterator[tuple[str, str]]:

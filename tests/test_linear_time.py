@@ -30,7 +30,7 @@ MOST_S = 0.4
 """For the longer text: fifty microseconds a character, a minute for a megabyte."""
 MOST_GROWTH = 8.0
 """Four times the text: linear time grows by 4, quadratic by 16."""
-LIMIT_S = 2.0
+LIMIT_S = 1.0
 ELSEWHERE = {
     "nous_online/writing/phrases.py alternatives",  # makes the patterns of closed lists, all of them kept in modules
     "nous_pipelines/redaction.py __init__",  # holds the name of an agent, which only a run that erases it knows
@@ -104,7 +104,7 @@ def test_every_pattern_takes_linear_time_on_hostile_text() -> None:
 
 @pytest.mark.parametrize(
     "pattern",
-    [r"[.!?]+[\"']{0,4}\s+", r"\s*\n\s*", r"\s+$", r"(?:a|a)+b", r"a@*\w", r"^(\w+\s?)*:", r"(\w+) in <name>"],
+    [r"[.!?]+[\"']{0,4}\s+", r"\s*\n\s*", r"\s+$", r"(?:a|a)+b", r"[\w@]+/", r"^(\w+\s?)*:", r"(\w+) in <name>"],
 )
 def test_the_clock_finds_a_pattern_that_takes_longer(pattern: str) -> None:
     assert slowness(re.compile(pattern)) is not None
