@@ -165,7 +165,7 @@ def filled(heart: Heart, url: str) -> dict[str, UUID]:
     heart.open_thread("why?", session_id="loaded")
     heart.load_context(fact_ids=[ids["fact"]], session_id="loaded")
     heart.work()
-    heart.record_episode(DETAIL, title="What is left to be worked on")
+    ids["closed"] = heart.record_episode(DETAIL, title="What is left to be worked on").id
     with psycopg.connect(url, autocommit=True) as owner:
         a, b = sorted((ids["fact"], ids["new"]))
         stored = owner.execute(

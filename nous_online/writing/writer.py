@@ -12,6 +12,7 @@ from typing import Any, ParamSpec, Protocol, TypeVar
 
 from nous_online.embedding import Embedder, Vectors
 from nous_online.errors import InvalidInput
+from nous_online.pairs.unseen import is_blank
 from nous_online.policy import WritingPolicy
 from nous_online.writing.cautions import cautions
 from nous_online.writing.credentials import holds_credential, without_credentials
@@ -155,7 +156,7 @@ class OfflineWriter:
         A sentence that holds what looks like a credential is left out of everything. `InvalidInput` is raised when
         there is no detail, `Unavailable` when the embedder can't be reached.
         """
-        if not episode.detail.strip():
+        if is_blank(episode.detail):
             raise InvalidInput("the episode has no detail to write from; store its transcript, or leave it unwritten")
         sentences, headings = self.call(read_aloud, episode)
         vectors = self._embedder.embed_documents([each.text[: POLICY.embedded_characters] for each in sentences])
