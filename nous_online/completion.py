@@ -29,11 +29,12 @@ from nous_online.domain import Episode, NewFact
 from nous_online.embedding import Vectors
 from nous_online.episode_changes import united
 from nous_online.episodes import get_episode, text_to_embed, vector_values
-from nous_online.errors import Conflict, InvalidInput, NousError, Unavailable
+from nous_online.errors import Conflict, DeadlineExceeded, InvalidInput, NousError, Unavailable
 from nous_online.kinds import EPISODE, PROCEDURE
 from nous_online.origin import OriginDetails
 from nous_online.outbox import emit
 from nous_online.policy import DEFAULT_SESSION, CompletionPolicy
+from nous_online.retries import Unwritten, set_aside
 from nous_online.statements import statements
 
 if TYPE_CHECKING:
@@ -54,6 +55,8 @@ class Task:
     episode_id: UUID
     attempt_count: int
     draft: dict[str, Any] | None
+    failure_count: int = 0
+    """Attempts that were no outages, this one included."""
 
 
 @dataclass(frozen=True)
@@ -98,19 +101,41 @@ def take(agent: Agent, deadline: Deadline) -> Task | None:
 
 
 def attempt(agent: Agent, task: Task, deadline: Deadline) -> bool:
-    """Complete one episode, or put it off with the reason; return whether it is complete."""
+    """Complete one episode, or put it off with the reason; return whether it is complete.
+
+    One that failed too often is set aside: for its own sake, or because no attempt at it was ever heard of again.
+    """
+    if task.failure_count > POLICY.most_failures:
+        give_up(agent, task, POLICY.most_failures, "whoever tried was ended by it", deadline)
+        return False
     try:
         return complete(agent, task, deadline)
     except NousError as error:
         logger.warning("episode %s of agent %r was not completed: %s", task.episode_id, agent.id, error)
-        put_off(agent, task, str(error), deadline)
+        is_outage = isinstance(error, Unavailable | Conflict)
+        if not is_outage and task.failure_count >= POLICY.most_failures:
+            give_up(agent, task, task.failure_count, str(error), deadline)
+        else:
+            put_off(agent, task, str(error), deadline, is_outage=is_outage)
         return False
 
 
-def put_off(agent: Agent, task: Task, error: str, deadline: Deadline) -> None:
+def give_up(agent: Agent, task: Task, failure_count: int, reason: str, deadline: Deadline) -> None:
+    """Set an episode aside, and say so in the log."""
+    logger.error("episode %s of agent %r is set aside; `nous retry` queues it again", task.episode_id, agent.id)
+    set_aside(agent, task.episode_id, failure_count=failure_count, reason=reason, deadline=deadline)
+
+
+def put_off(agent: Agent, task: Task, error: str, deadline: Deadline, *, is_outage: bool) -> None:
     """Let an episode rest after a failure, twice as long after each."""
     wait_s = min(POLICY.first_wait_s * 2 ** (min(task.attempt_count, 20) - 1), POLICY.longest_wait_s)
-    row = {"agent_id": agent.id, "episode_id": task.episode_id, "wait_s": wait_s, "error": error}
+    row = {
+        "agent_id": agent.id,
+        "episode_id": task.episode_id,
+        "wait_s": wait_s,
+        "error": error,
+        "is_outage": is_outage,
+    }
     with agent.transaction(deadline) as connection:
         connection.execute(SQL["put_off"], row)
 
@@ -166,7 +191,10 @@ def lifted(kept: dict[str, Any]) -> Draft:
 
 
 def written(agent: Agent, episode: Episode, deadline: Deadline) -> dict[str, Any]:
-    """Return the draft the writer makes of an episode, as JSON; raise `Unavailable` when it fails or is late."""
+    """Return the draft the writer makes of an episode, as JSON.
+
+    Raises `Unwritten` when the writer fails at it or is late, and what the writer raises when it can't be reached.
+    """
     from nous_online.writing.writer import Draft, Told
 
     told = Told(
@@ -180,10 +208,12 @@ def written(agent: Agent, episode: Episode, deadline: Deadline) -> dict[str, Any
     try:
         made = within(deadline.remaining() * POLICY.writer_share, lambda: agent.writer.write(told), name="writer")
         return checked_draft(made, Draft).as_json()
+    except DeadlineExceeded as error:
+        raise Unwritten(str(error)) from error
     except NousError:
         raise
     except Exception as error:  # a writer may be anybody's code, and none may lose an episode
-        raise Unavailable(f"the writer failed: {error!r}; it is asked again later") from error
+        raise Unwritten(f"the writer failed: {error!r}") from error
 
 
 def checked_draft(made: object, form: type[Draft]) -> Draft:

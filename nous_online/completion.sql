@@ -15,7 +15,7 @@ set due_at = now() + make_interval(secs => least(%(lease_s)s * 2 ^ least(c.attem
     attempt_count = c.attempt_count + 1
 from due
 where c.agent_id = due.agent_id and c.episode_id = due.episode_id
-returning c.episode_id, c.attempt_count, c.draft
+returning c.episode_id, c.attempt_count, c.draft, c.attempt_count - c.outage_count as failure_count
 
 -- name: keep_draft
 -- The first draft of what was told wins, so that whoever continues carries out the same one. The lease begins anew.
@@ -27,7 +27,8 @@ returning draft
 
 -- name: put_off
 update heart.completions
-set due_at = now() + make_interval(secs => %(wait_s)s), last_error = %(error)s
+set due_at = now() + make_interval(secs => %(wait_s)s), last_error = %(error)s,
+    outage_count = outage_count + %(is_outage)s::boolean::integer
 where agent_id = %(agent_id)s and episode_id = %(episode_id)s and finished_at is null
 
 -- name: finish

@@ -31,9 +31,9 @@ from nous_online.store import Request
 from nous_online.validation import (
     checked_choice,
     checked_id,
-    checked_moment,
     checked_names,
     checked_optional,
+    checked_said,
     checked_share,
     checked_text,
 )
@@ -129,7 +129,7 @@ def new_decision(title: object, details: DecisionDetails, *, now: datetime) -> N
         "tags": checked_names("tags", details.get("tags")) or [],
         "session_id": checked_optional("session_id", details.get("session_id"), max_characters=100),
         "episode_id": None if episode_id is None else checked_id("episode_id", episode_id),
-        "decided_at": checked_moment("decided_at", details.get("decided_at")),
+        "decided_at": checked_said("decided_at", details.get("decided_at"), now=now),
     }
     key = checked_optional("idempotency_key", details.get("idempotency_key"), max_characters=200)
     new: dict[str, Any] = {**told, "decided_at": told["decided_at"] or now}
@@ -146,7 +146,7 @@ def new_resolution(status: object, outcome: object, at: object, *, now: datetime
     return Resolution(
         status=checked_choice("status", status, RESOLUTIONS),
         outcome=checked_optional("outcome", outcome, max_characters=MAX_REASON_CHARACTERS),
-        at=checked_moment("at", at) or now,
+        at=checked_said("at", at, now=now) or now,
     )
 
 

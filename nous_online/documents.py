@@ -21,6 +21,7 @@ from nous_online.deadline import Deadline
 from nous_online.domain import DOCUMENT, Fact, NewFact
 from nous_online.errors import Stale
 from nous_online.kinds import FACT
+from nous_online.pairs.unseen import is_blank
 from nous_online.statements import statements
 from nous_online.store import Embedded
 from nous_online.verbs import Verbs, across_moves
@@ -143,7 +144,7 @@ def ask(connection: Connection, block: str, parameters: Mapping[str, object]) ->
 def new_version(edit: Edit, place: str, *, now: datetime) -> NewFact:
     """Return the fact that will hold a text; it is dated when it is written."""
     text = edit.text or ""
-    is_empty = not text.strip()
+    is_empty = is_blank(text)
     is_renamed = edit.read is not None and edit.read.name != edit.name
     new = facts.new_fact(
         edit.name if is_empty else text,

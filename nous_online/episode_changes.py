@@ -12,12 +12,13 @@ from nous_online.domain import SOURCE_KINDS, Episode
 from nous_online.errors import InvalidInput, Refused
 from nous_online.policy import MAX_DETAIL_BYTES
 from nous_online.validation import (
+    MAX_IDS,
     checked_choice,
     checked_flag,
     checked_id,
-    checked_moment,
     checked_names,
     checked_optional,
+    checked_said,
     checked_scope,
     checked_share,
     checked_text,
@@ -27,7 +28,6 @@ from nous_online.validation import (
 OUTCOMES = ("success", "failure", "partial", "ongoing")
 ARTIFACT_KINDS = ("commit", "pr", "adr", "file")
 MAX_LESSON_BYTES = 4 * 1024
-MAX_IDS = 1000  # decisions, procedures or artifacts named in one call
 LISTS = ("participants", "tags", "lessons_learned", "decision_ids", "procedures_activated")
 SCALARS = ("title", "summary", "outcome", "surprise_level", "frame_used", "encoded_censors")
 
@@ -169,10 +169,10 @@ def checked_change(details: Mapping[str, Any]) -> EpisodeChange:
 
 def checked_beginning(details: Mapping[str, Any], *, now: datetime) -> Beginning:
     """Check whose an episode is and since when; raise `InvalidInput` naming what to mend."""
-    ended_at = checked_moment("ended_at", details.get("ended_at"))
+    ended_at = checked_said("ended_at", details.get("ended_at"), now=now)
     return Beginning(
         session_id=checked_optional("session_id", details.get("session_id"), max_characters=100),
-        started_at=checked_moment("started_at", details.get("started_at")) or ended_at or now,
+        started_at=checked_said("started_at", details.get("started_at"), now=now) or ended_at or now,
         source=checked_optional("source", details.get("source"), max_characters=500),
         source_kind=checked_choice("source_kind", details.get("source_kind", "agent"), SOURCE_KINDS),
         trust=checked_trust(details.get("trust", 50)),
@@ -186,11 +186,8 @@ def checked_beginning(details: Mapping[str, Any], *, now: datetime) -> Beginning
 
 def checked_lessons(values: object) -> list[str]:
     """Return the lessons of an episode, each a sentence or a few."""
-    if values is None:
-        return []
-    if not isinstance(values, list):
-        raise InvalidInput(f"lessons_learned must be a list of texts, got {values!r}")
-    return [checked_text("a lesson", value, max_bytes=MAX_LESSON_BYTES) for value in cast("list[object]", values)]
+    entries = checked_entries("lessons_learned", values)
+    return [checked_text("a lesson", value, max_bytes=MAX_LESSON_BYTES) for value in entries]
 
 
 def checked_ids(name: str, values: object) -> tuple[UUID, ...]:
@@ -260,7 +257,7 @@ def united(before: Iterable[Any], more: Iterable[Any]) -> list[Any]:
 
 def checked_end(value: object, *, started_at: datetime, now: datetime) -> datetime:
     """Return when an episode ended: `now` unless told; raise `InvalidInput` when that is before it began."""
-    ended_at = checked_moment("ended_at", value) or max(now, started_at)
+    ended_at = checked_said("ended_at", value, now=now) or max(now, started_at)
     if ended_at < started_at:
         raise InvalidInput(f"ended_at {ended_at.isoformat()} lies before started_at {started_at.isoformat()}")
     return ended_at

@@ -35,7 +35,7 @@ from nous_online.outbox import emit
 from nous_online.policy import DEFAULT_SESSION, MAX_DETAIL_BYTES
 from nous_online.statements import statements
 from nous_online.store import Request
-from nous_online.validation import checked_moment, checked_text
+from nous_online.validation import checked_said, checked_text
 
 SQL = statements("nous_online", "episodes.sql")
 EMBEDDED_CHARACTERS = 2000  # of an episode without summary; the local embedder reads no further anyway
@@ -134,7 +134,7 @@ def new_episode(detail: object, details: EpisodeDetails, *, now: datetime) -> Ne
 
 def interval(details: EpisodeDetails, *, now: datetime) -> tuple[datetime, datetime]:
     """Return when an episode began and ended."""
-    began, ended = (checked_moment(name, details.get(name)) for name in ("started_at", "ended_at"))
+    began, ended = (checked_said(name, details.get(name), now=now) for name in ("started_at", "ended_at"))
     started_at, ended_at = began or ended or now, ended or began or now
     if ended_at < started_at:
         raise InvalidInput(f"ended_at {ended_at.isoformat()} lies before started_at {started_at.isoformat()}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any, TypedDict
 
 from nous_online.domain import SOURCE_KINDS
@@ -12,9 +12,9 @@ from nous_online.errors import InvalidInput
 from nous_online.validation import (
     checked_choice,
     checked_flag,
-    checked_moment,
     checked_names,
     checked_optional,
+    checked_said,
     checked_scope,
     checked_trust,
 )
@@ -63,7 +63,7 @@ def origin_of(details: OriginDetails) -> Origin:
         source_kind=checked_choice("source_kind", details.get("source_kind", "agent"), SOURCE_KINDS),
         trust=checked_trust(details.get("trust", 50)),
         is_pinned=checked_flag("is_pinned", details.get("is_pinned", False)),
-        learned_at=checked_moment("learned_at", details.get("learned_at")),
+        learned_at=checked_said("learned_at", details.get("learned_at"), now=datetime.now(UTC)),
         encoded_frame=checked_optional("encoded_frame", details.get("encoded_frame"), max_characters=100),
         encoded_censors=checked_names("encoded_censors", details.get("encoded_censors")),
         scope=checked_scope(details.get("scope", "private"), project_id=details.get("project_id")),

@@ -60,6 +60,10 @@ class WritingPolicy:
     """Factor for a sentence that names somebody, a number or a date: memories are asked for those."""
     same_fact_similarity: float = 0.90
     """At or above, with no guard against it, two sentences state one fact."""
+    reading_s: float = 12.0
+    """How long a child process may read one text, in seconds: a megabyte of ordinary talk takes one, of the worst text four."""
+    most_readers: int = 4
+    """Child processes that read texts at once; one of them stays when they are done."""
 
 
 @dataclass(frozen=True)
@@ -116,6 +120,8 @@ class CompletionPolicy:
     """Facts learned from one episode, whatever the writer offers (reactive lifecycle, section 3)."""
     episode_limit: int = 20
     """Episodes completed in one go, so that events are delivered in between."""
+    most_failures: int = 5
+    """Attempts that may fail at one episode, outages not counted, before it is set aside: about four minutes."""
 
 
 @dataclass(frozen=True)

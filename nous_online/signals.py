@@ -9,6 +9,7 @@ from pathlib import PurePosixPath
 from typing import TypedDict, cast
 
 from nous_online.errors import InvalidInput
+from nous_online.pairs.unseen import is_blank
 from nous_online.validation import checked_text
 
 MAX_NAME_BYTES = 4 * 1024
@@ -77,7 +78,7 @@ def checked_signals(details: SignalDetails | None) -> Signals:
 
 def checked_told(name: str, value: object, max_bytes: int) -> str | None:
     """Return one text without the blanks around it, or None where nothing was told."""
-    if value is None or (isinstance(value, str) and not value.strip()):
+    if value is None or (isinstance(value, str) and is_blank(value)):
         return None
     return checked_text(name, value, max_bytes=max_bytes).strip()
 

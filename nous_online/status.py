@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from uuid import UUID
 
 from psycopg import Connection
 
@@ -20,6 +21,10 @@ class Waiting:
     failed_episodes: int
     last_error: str | None
     events: Mapping[str, int]
+    set_aside: int = 0
+    """Closed episodes that failed too often and are tried no more, until `retry_episode` queues them again."""
+    set_aside_ids: tuple[UUID, ...] = ()
+    """The latest ten of them."""
 
 
 @dataclass(frozen=True)
@@ -45,5 +50,7 @@ def waiting_of(connection: Connection, agent_id: str) -> Waiting:
     """Count what an agent left to whoever works."""
     row = connection.execute(SQL["count_completions"], {"agent_id": agent_id}).fetchone()
     episodes, failed, last_error = row or (0, 0, None)
+    aside, aside_ids = connection.execute(SQL["count_set_aside"], {"agent_id": agent_id}).fetchone() or (0, [])
     events = dict(connection.execute(SQL["count_events"], {"agent_id": agent_id}).fetchall())
-    return Waiting(episodes, failed, last_error, {consumer: count for consumer, count in events.items() if count})
+    told = {consumer: count for consumer, count in events.items() if count}
+    return Waiting(episodes, failed, last_error, told, aside, tuple(aside_ids))

@@ -9,6 +9,12 @@ select count(*), count(*) filter (where last_error is not null),
        (array_agg(last_error order by due_at desc) filter (where last_error is not null))[1]
 from heart.completions where agent_id = %(agent_id)s and finished_at is null
 
+-- name: count_set_aside
+-- Closed and not complete, with a note: nobody tries them any more.
+select count(*), (coalesce(array_agg(id order by ended_at desc, id), '{}'))[1:10]
+from heart.episodes
+where agent_id = %(agent_id)s and state = 'closed' and completed_at is null and completion_note is not null
+
 -- name: count_events
 -- What each consumer has not been told yet; one that never came has no place in the queue, and nothing waits for it.
 select c.consumer, (

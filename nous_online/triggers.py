@@ -10,7 +10,7 @@ from nous_online.errors import InvalidInput
 WILDCARD, LINE, EDGE = "*", "\n", "\x00"  # no stored text holds a NUL, so it can mark where words begin and end
 SPACES = re.compile(r"[^\S\n]+")
 WHITE_SPACE = re.compile(r"\s+")
-LINE_ENDS = re.compile(r"\s*\n\s*")
+LINE_ENDS = re.compile(r" ?\n\s*+")  # in a text whose other white space is single
 WORD_EDGES = re.compile(r"\b")
 PIECES = re.compile(r"\\\*|\*|[^*\\]+|\\")
 

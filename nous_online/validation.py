@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
+from itertools import islice
 from numbers import Real
 from typing import cast
 from uuid import UUID
 
 from nous_online.domain import SCOPES
 from nous_online.errors import InvalidInput
+from nous_online.pairs.unseen import is_blank
 from nous_online.policy import MAX_RECALL_LIMIT
 
 SHOWN_CHARACTERS = 40
 MAX_NAMES = 100
+MAX_IDS = 1_000
+"""Memories, decisions or artifacts named in one call."""
+LARGEST_LEAD = timedelta(days=1)
+"""How far ahead of this clock something may have been said: time zones are taken for one another, clocks go wrong."""
 ADMINISTRATOR = "*"
 """What keys of the HTTP interface say instead of an agent when they are good for all."""
 
@@ -26,6 +32,8 @@ def checked_text(name: str, value: object, *, max_bytes: int) -> str:
         raise InvalidInput(f"{name} is empty; say what is to be remembered")
     if "\x00" in value:
         raise InvalidInput(f"{name} holds a NUL character at position {value.index(chr(0))}; remove it")
+    if is_blank(value):
+        raise InvalidInput(f"{name} holds only characters that nobody sees; say what is to be remembered")
     try:
         size = len(value.encode("utf-8"))
     except UnicodeEncodeError as error:
@@ -81,6 +89,17 @@ def checked_moment(name: str, value: object) -> datetime | None:
         raise InvalidInput(f"{name} {moment.isoformat()} lies outside the years 1 to 9999 of UTC") from error
 
 
+def checked_said(name: str, value: object, *, now: datetime) -> datetime | None:
+    """Return the moment something was said or happened, as `checked_moment` does; none that is more than a day ahead.
+
+    One fact of the year 2099 would go before all that is learned until then.
+    """
+    moment = checked_moment(name, value)
+    if moment is not None and moment > now + LARGEST_LEAD:
+        raise InvalidInput(f"{name} {moment.isoformat()} lies ahead: it is {now:%Y-%m-%d %H:%M} UTC now; mend the date")
+    return moment
+
+
 def checked_share(name: str, value: object) -> float:
     """Return a number between 0 and 1, to six decimals: what a `real` holds."""
     if isinstance(value, bool) or not isinstance(value, Real) or not 0 <= float(value) <= 1:
@@ -114,7 +133,10 @@ def checked_ids(name: str, values: object) -> list[UUID]:
     """Return ids of memories, each once, from a list of UUIDs or their texts."""
     if isinstance(values, str | bytes) or not isinstance(values, Iterable):
         raise InvalidInput(f"{name} must be a list of ids, got {values!r}")
-    return list(dict.fromkeys(checked_id(f"an entry of {name}", each) for each in cast("Iterable[object]", values)))
+    listed = list(islice(cast("Iterable[object]", values), MAX_IDS + 1))
+    if len(listed) > MAX_IDS:
+        raise InvalidInput(f"{name} has more than {MAX_IDS:,} entries, the limit")
+    return list(dict.fromkeys(checked_id(f"an entry of {name}", each) for each in listed))
 
 
 def checked_limit(value: object) -> int:

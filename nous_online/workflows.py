@@ -21,7 +21,7 @@ POLICY = WorkflowPolicy()
 STEP = "Step: "
 """How a line of an episode's detail opens that records a step: "Step: build | docker build -t app ."."""
 PARTED = " | "
-_STEP_LINE = re.compile(r"^Step: (?P<name>[^|\n]{1,80}?)(?: \| (?P<detail>[^\n]{1,400}))?[ \t]*$", re.MULTILINE)
+_STEP_LINE = re.compile(r"^Step: (?P<name>[^|\n]{1,80}?)(?: \| (?P<detail>[^\n]{1,400}+))?[ \t]*+$", re.MULTILINE)
 
 
 @dataclass(frozen=True)

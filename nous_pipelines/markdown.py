@@ -10,6 +10,7 @@ from nous_pipelines.costs import Cost, told_cost, told_usd
 from nous_pipelines.report import WORDS, Entry, NightReport, shown_similarity
 
 SHOWN_REASONS = 5
+TICKS = re.compile("`+")
 ACTIVE = re.compile(r"[\\`*_{}\[\]<>!#|~&]|^[-+=]|^\d+(?=[.)])")
 """What Markdown takes for more than itself: within a line, or where a line begins."""
 
@@ -81,7 +82,7 @@ def commands_line(commands: Iterable[str]) -> str:
 
 def fenced(code: str) -> str:
     """Return code between more backticks than stand anywhere in it (CommonMark 6.1)."""
-    fence = "`" * (1 + max((len(run) for run in re.findall("`+", code)), default=0))
+    fence = "`" * (1 + max((len(run) for run in TICKS.findall(code)), default=0))
     return f"{fence}{code}{fence}"
 
 

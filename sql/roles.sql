@@ -73,7 +73,7 @@ grant insert on heart.sightings to nous_app;
 grant insert, update (revoked_at) on heart.api_keys to nous_app;
 grant insert, update (cited_ids, ignored_ids) on heart.recalls to nous_app;
 grant insert, update on heart.outbox_cursors to nous_app, nous_night;  -- the place of whoever looks at fresh facts
-grant insert, update (due_at, attempt_count, draft, last_error, finished_at) on heart.completions to nous_app;
+grant insert, update (due_at, attempt_count, outage_count, draft, last_error, finished_at) on heart.completions to nous_app;
 grant insert, update (status, outcome, resolved_at, episode_id, row_version) on brain.decisions to nous_app;
 
 -- The night.

@@ -563,6 +563,7 @@ create table heart.completions (
     last_error    text,
     finished_at   timestamptz,
     created_at    timestamptz not null default now(),
+    outage_count  integer not null default 0,             -- of the attempts: failed for a reason outside of the episode
     primary key (agent_id, episode_id),
     foreign key (agent_id, episode_id) references heart.episodes (agent_id, id) on delete cascade
 );

@@ -6,6 +6,8 @@ from typing import Any
 
 import psycopg
 
+from nous_online.heart import Heart
+
 TALK = "Ada: the parcel is late.\nfact: Parcels to Oslo take nine days\nfact: Ada orders from Bergen"
 
 
@@ -24,3 +26,10 @@ def waiting(owner: psycopg.Connection) -> tuple[int, float, str | None] | None:
 
 def make_due(owner: psycopg.Connection) -> None:
     owner.execute("update heart.completions set due_at = now() where finished_at is null")
+
+
+def tries(heart: Heart, owner: psycopg.Connection, count: int) -> None:
+    """Have what waits tried so many times, as if it was due each time."""
+    for _ in range(count):
+        make_due(owner)
+        heart.work()

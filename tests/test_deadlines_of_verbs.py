@@ -61,6 +61,7 @@ CASES: dict[str, Case] = {
     "update_episode": lambda h, w, d: h.update_episode(w.ids["episode"], tags=["move"], deadline_s=d),
     "close_episode": lambda h, w, d: h.close_episode(w.ids["closing"], append=DETAIL, deadline_s=d),
     "record_episode": lambda h, w, d: h.record_episode(DETAIL, title="A move", deadline_s=d),
+    "retry_episode": lambda h, w, d: h.retry_episode(w.ids["closed"], deadline_s=d),
     "get_episode": lambda h, w, d: h.get_episode(w.ids["episode"], deadline_s=d),
     "full_text": lambda h, w, d: h.full_text(w.ids["episode"], deadline_s=d),
     "episode_artifacts": lambda h, w, d: h.episode_artifacts(w.ids["episode"], deadline_s=d),
@@ -172,7 +173,7 @@ def filled(heart: Heart, url: str) -> dict[str, UUID]:
     heart.open_thread("why?", session_id="loaded")
     heart.load_context(fact_ids=[ids["fact"]], session_id="loaded")
     heart.work()
-    heart.record_episode(DETAIL, title="What is left to be worked on")
+    ids["closed"] = heart.record_episode(DETAIL, title="What is left to be worked on").id
     with psycopg.connect(url, autocommit=True) as owner:
         a, b = sorted((ids["fact"], ids["new"]))
         stored = owner.execute(

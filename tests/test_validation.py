@@ -115,7 +115,7 @@ def test_a_detail_at_its_limit_is_stored(heart: Heart) -> None:
         {"confidence": 0},
         {"subject": "s" * 500},
         {"tags": ["t" * 400] * 100},
-        {"learned_at": "9999-12-31T23:59:59Z"},
+        {"valid_to": "9999-12-31T23:59:59Z"},
         {"learned_at": "0001-01-01T00:00:00Z"},
         {"encoded_censors": []},
         {"context": "ü" * (MAX_CONTEXT_BYTES // 2)},

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -180,7 +179,13 @@ async def on_http_error(request: Request, error: Exception) -> Response:
 
 def methods_of(paths: Mapping[str, Mapping[str, Any]], path: str) -> list[str]:
     """Return all methods a path knows; the framework would tell those of the first route alone."""
-    fitting = [template for template in paths if re.fullmatch(re.sub(r"\{\w+\}", "[^/]+", template), path)]
+    parts = path.split("/")
+    fitting = [
+        template
+        for template in paths
+        if len(named := template.split("/")) == len(parts)
+        and all(part != "" if name.startswith("{") else name == part for name, part in zip(named, parts, strict=True))
+    ]
     nearest = min(fitting, key=lambda template: template.count("{"), default=None)
     return [] if nearest is None else [method.upper() for method in paths[nearest]]
 

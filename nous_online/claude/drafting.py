@@ -27,6 +27,7 @@ from nous_online.writing.writer import CensorDraft, Draft, FactDraft
 
 logger = logging.getLogger(__name__)
 POLICY = WritingPolicy()
+WORD = re.compile(r"\w+")
 MOST_TITLE_WORDS = 14
 MOST_SUMMARY_WORDS = 180
 """150 are asked for."""
@@ -132,7 +133,7 @@ def kept_censor(caution: Caution, source: Source) -> CensorDraft | None:
 
 def slug(text: str, title: str, source: Source) -> str:
     """Return one to four words of the source joined by hyphens; those of the title where the text has others."""
-    words = re.findall(r"\w+", text.casefold())
+    words = WORD.findall(text.casefold())
     is_told = all(word in source.words for word in words) and is_sound(text)
     if 0 < len(words) <= INDEX_WORDS and is_told and len("-".join(words)) <= LONGEST_INDEX:
         return "-".join(words)

@@ -34,6 +34,8 @@ _QUOTES = str.maketrans({"‘": "'", "’": "'", "“": '"', "”": '"'})
 _DIGITS = re.compile(r"\d+(?:[.,:]\d+)*")
 _WORD = re.compile(r"[^\W\d_][\w'’]*")
 _OPENING = (":", ";", '"', "—", "–")
+_MARKS = re.compile(r"[.,:]")
+_VALUE = re.compile(r"\d{1,300}(?:\.\d+)?")
 _POSSESSIVE = re.compile(r"['’](?:s|S)?$")
 
 
@@ -105,8 +107,8 @@ def bare(word: str) -> str:
 def values_in(text: str) -> Iterator[float]:
     """Yield the values of all runs of digits: "4,200" is 4200, and each part of "9:30" counts."""
     for run in _DIGITS.findall(text):
-        parts = [run.replace(",", ""), *re.split("[.,:]", run)]
-        yield from (float(part) for part in parts if re.fullmatch(r"\d{1,300}(?:\.\d+)?", part))
+        parts = [run.replace(",", ""), *_MARKS.split(run)]
+        yield from (float(part) for part in parts if _VALUE.fullmatch(part))
 
 
 def is_quoted(quote: str, source: Source) -> bool:

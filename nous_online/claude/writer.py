@@ -17,6 +17,7 @@ from nous_online.claude.spending import Meter, Spent
 from nous_online.claude.write_prompt import PROMPT_VERSION, Answer, Record, read_answer, write_request
 from nous_online.embedding import Embedder
 from nous_online.settings import settings
+from nous_online.writing.child import CHILDREN
 from nous_online.writing.credentials import holds_credential, without_credentials
 from nous_online.writing.lexrank import most_telling
 from nous_online.writing.sentences import Sentence, sentences_of, told
@@ -96,7 +97,7 @@ class ClaudeWriter:
         return draft
 
     def _written(self, episode: Told) -> Draft:
-        record = record_of(episode)
+        record = self._offline.call(record_of, episode)
         if not record.transcript:
             return self._offline.write(episode)
         try:
@@ -170,7 +171,7 @@ def commissioned(writer: Writer | None, embedder: Embedder) -> Callable[[Meter],
     """
     if writer is not None:
         return lambda _meter: writer
-    chosen, offline, late = settings(), OfflineWriter(embedder), Late()
+    chosen, offline, late = settings(), OfflineWriter(embedder, call=CHILDREN.call), Late()
     if not chosen.asks_claude:
         return lambda _meter: offline
     claude = claude_of(chosen)

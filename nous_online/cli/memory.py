@@ -185,6 +185,9 @@ def waiting_lines(waiting: Waiting) -> list[str]:
         lines.append(
             f"{'':<10} {waiting.failed_episodes:,} failed and are tried again: {escaped(waiting.last_error or '')}"
         )
+    if waiting.set_aside:
+        ids = " ".join(map(str, waiting.set_aside_ids))
+        lines.append(f"{'set aside':<10} {waiting.set_aside:,} closed episodes that failed too often: {ids}")
     lines += [f"{'waiting':<10} {count:,} events for {escaped(consumer)}" for consumer, count in waiting.events.items()]
     return lines
 

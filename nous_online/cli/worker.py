@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import signal
 from typing import TYPE_CHECKING, Annotated
+from uuid import UUID
 
 import typer
 
+from nous_online.cli.memory import opened
 from nous_online.cli.output import (
     INTERRUPTED,
     AgentOption,
@@ -30,7 +32,8 @@ POLICY = WorkerPolicy()
 
 def register(app: typer.Typer) -> None:
     """Add this command."""
-    app.command("worker", rich_help_panel="Memories")(worker)
+    for command in (worker, retry):
+        app.command(rich_help_panel="Memories")(command)
 
 
 def worker(
@@ -67,6 +70,28 @@ def worker(
     if stop.signal == signal.SIGINT:
         show_error("interrupted; nothing was left half-done")
         raise typer.Exit(INTERRUPTED)
+
+
+def retry(
+    episode_id: Annotated[UUID, typer.Argument(metavar="ID", help="A closed episode, as `nous status` names it.")],
+    *,
+    agent: AgentOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Queue an episode that was set aside to be completed after all.
+
+    One is set aside when five attempts failed at it, as its completion note says. Its text stays as it is.
+
+    [bold]Examples[/bold]
+
+    [dim]$[/dim] nous retry 01a202e5-e0bd-7d8c-b5bd-9313b051deb4 && nous worker --once
+    """
+    with opened(agent) as heart:
+        episode = heart.retry_episode(episode_id)
+    if as_json:
+        show_json({"episode_id": episode.id})
+        return
+    show(f"episode {episode.id} is queued again")
 
 
 def looked(opened: Staff, *, only: str | None, stop: Stop, is_last: bool) -> Round:

@@ -31,6 +31,7 @@ _VALIDATES = re.compile(
 _ANSWERS = re.compile(
     r"(?:^|\.)(?:json|send|render|jsonify|encode|write|html|text|redirect|\w*Response)$", re.IGNORECASE
 )
+_ASSERTS = re.compile(r"assert|expect|raises|^t\.(Error|Fatal)")
 _PLAIN_TYPES = frozenset(
     """int str float bool bytes dict list tuple set None Any Optional Request Response NextFunction Context any string
     number boolean http ResponseWriter http.ResponseWriter http.Request""".split()  # noqa: SIM905
@@ -139,7 +140,7 @@ def testing_pattern(language: str, places: Sequence[Place]) -> NewPattern | None
 
 def assertions(shape: Shape) -> list[str]:
     """Return how a test asserts."""
-    calls = [call for call in shape.calls if re.search(r"assert|expect|raises|^t\.(Error|Fatal)", call)]
+    calls = [call for call in shape.calls if _ASSERTS.search(call)]
     return [*(["assert"] if shape.has_assert else []), *calls]
 
 

@@ -30,6 +30,7 @@ BROKEN_SHARE = 0.1
 """Share of a file that may lie in errors of syntax; of a file with more, nothing is believed."""
 LONGEST_NAME = 60
 MOST_NODES = 200_000
+_TEST_NAME = re.compile(r"test_|Test[A-Z_]")
 _ROUTE = re.compile(r"^(?:(?P<method>[A-Z]{3,7}) )?(?P<path>/[\w\-./{}:<>*$\[\]]{0,120})$")
 
 
@@ -207,7 +208,7 @@ def function_shape(node: Node) -> Shape | None:
     shape = read_shape(written(name)[:LONGEST_NAME], node)
     decorators = [child for child in node.parent.named_children if child.type == "decorator"] if node.parent else []
     routes = [route for each in decorators for call in each.named_children if (route := route_of(call))]
-    is_test = bool(re.match(r"test_|Test[A-Z_]", shape.name)) and not shape.name.startswith("TestMain")
+    is_test = bool(_TEST_NAME.match(shape.name)) and not shape.name.startswith("TestMain")
     return replace(shape, route=routes[0] if routes else None, is_test=is_test)
 
 

@@ -17,7 +17,7 @@ FOREIGN = frozenset(
 )
 _GENERATED_NAME = re.compile(r"(?:\.min\.|[._]pb2?[._]|[._]pb\.go$|_generated\.|\.generated\.|\.d\.ts$|bundle\.js$)")
 _GENERATED_MARK = re.compile(
-    rb"^\s*(?:#|//|/?\*)[^\n]{0,80}"
+    rb"^[^\S\n]*+(?:#|//|/?\*)[^\n]{0,80}"
     rb"(?:@generated|code generated [^\n]{0,60}do not edit|auto-?generated (?:file|by|code))",
     re.IGNORECASE | re.MULTILINE,
 )

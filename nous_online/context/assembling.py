@@ -25,6 +25,7 @@ from nous_online.deadline import Deadline
 from nous_online.embedding import Vectors
 from nous_online.kinds import KINDS
 from nous_online.origin import check_known
+from nous_online.pairs.unseen import is_blank
 from nous_online.policy import DEFAULT_SESSION, MAX_CONTENT_BYTES, MAX_RECALL_LIMIT, ContextPolicy
 from nous_online.prediction.predicting import Wanted, nearness_of, predicted_memories, see
 from nous_online.prediction.warm import vectors_of
@@ -102,7 +103,7 @@ def checked_request(agent: Agent, details: AssemblyDetails, deadline: Deadline) 
     """Check what was told, and fill in from the session what was not."""
     check_known(details, AssemblyDetails)
     query, told_at = details.get("query"), checked_moment("at", details.get("at"))
-    if isinstance(query, str) and not query.strip():
+    if isinstance(query, str) and is_blank(query):
         query = None
     signals = checked_signals(details.get("signals"))
     session_id = checked_optional("session_id", details.get("session_id"), max_characters=100)

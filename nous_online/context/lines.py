@@ -10,15 +10,11 @@ from typing import Any
 from uuid import UUID
 
 from nous_online.levels import levels_of
+from nous_online.pairs.unseen import visible
 from nous_online.recall import Detail
 from nous_online.tokens import tokens_of
 from nous_online.writing.fact_lines import says
 
-UNSEEN = re.compile(
-    "[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f\u00ad\u061c\u115f\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\u3164"
-    "\ufe00-\ufe0e\ufeff\uffa0\ufff9-\ufffb\ud800-\udfff\U000e0000-\U000e0fff]"
-)
-"""Characters that control or hide text; joiners stay, for scripts and emoji need them."""
 BULLET = "- "
 MARKS = {"procedure": "how to: ", "decision": "decided: "}
 """What says of a line that it is no statement."""
@@ -79,7 +75,7 @@ def cost_of(text: str) -> int:
 
 def one_line(text: str) -> str:
     """Return a text as a single line without characters that control or hide: no memory can fake a heading."""
-    return " ".join(UNSEEN.sub("", text).split())
+    return " ".join(visible(text).split())
 
 
 def plain(statement: str) -> str:

@@ -24,6 +24,7 @@ from nous_online.imports.stretches import (
     is_going_on,
     stretches,
 )
+from nous_online.pairs.unseen import is_blank
 
 CONVERSATIONS = "conversations*.json"
 LISTS = ("conversations",)
@@ -189,7 +190,7 @@ def dated(path: list[Fields], began_at: datetime | None) -> Iterator[Message]:
     for fields in path:
         said_at = imported_moment("create_time", fields.get("create_time")) or said_at
         speaker, text = spoken(fields)
-        if not text.strip():
+        if is_blank(text):
             continue
         if said_at is None:
             raise InvalidInput("neither the conversation nor its messages say when it was: `create_time` is missing")

@@ -34,6 +34,7 @@ MOST_OF_AN_INPUT, MOST_OF_AN_ERROR = 200, 300
 MAX_REFERENCE_CHARACTERS = 200
 BOOKKEEPING = ("<local-command-", "<command-name>", "<command-message>", "<bash-stdout>", "[Request interrupted")
 REMINDER = re.compile(r"<system-reminder>.*?(?:</system-reminder>|\Z)", re.DOTALL)
+COMMITS = re.compile(r"\bgit commit\b|\bgh pr create\b")
 COMMITTED = re.compile(r"^\[[\w./-]{1,100}(?: \(root-commit\))? ([0-9a-f]{7,40})\] ", re.MULTILINE)
 PULL_REQUEST = re.compile(r"https://[\w.-]{1,100}/[\w.-]{1,100}/[\w.-]{1,100}/pull/\d{1,9}\b")
 Fields = Mapping[str, Any]
@@ -163,7 +164,7 @@ def told_in(blocks: Sequence[object], *, cwd: object, session: Session) -> tuple
                 call = fields_of(fields_of(block).get("input"))
                 told += [f"[{name}: {shown}]" for shown in [shown_call(call, cwd)] if shown]
                 artifacts += edited(name, call, cwd)
-                if re.search(r"\bgit commit\b|\bgh pr create\b", str(call.get("command", ""))):
+                if COMMITS.search(str(call.get("command", ""))):
                     session.committing.add(str(fields_of(block).get("id")))
             case {"type": "tool_result"}:
                 result = fields_of(block)

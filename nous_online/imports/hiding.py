@@ -20,7 +20,7 @@ WORDS = (
     "sign in", "sign on", "signed", "-----", "@",
 )  # fmt: skip
 LONG = re.compile(r"[\w+/=.-]{14}|\d{3}-\d\d-\d{4}|\d{4}[\s-]\d{4}")
-SEED_PHRASE = re.compile(r"\s*[a-z]{3,8}(?:\s[a-z]{3,8}){11}")
+SEED_PHRASE = re.compile(r"[a-z]{3,8}(?:\s[a-z]{3,8}){11}")
 """Whatever is a credential has one of the words, a long run of characters, or is a row of plain words: most lines of a
 talk have none of these and need no closer look."""
 
@@ -42,5 +42,5 @@ def without_credentials(lines: Iterable[str], left_out: Counter[str]) -> Iterato
 def looks_secret(text: str) -> bool:
     """Tell whether a text looks as if it holds a credential."""
     lowered = text.lower()
-    may_be = any(word in lowered for word in WORDS) or LONG.search(text) or SEED_PHRASE.match(lowered)
+    may_be = any(word in lowered for word in WORDS) or LONG.search(text) or SEED_PHRASE.match(lowered.lstrip())
     return bool(may_be) and holds_credential(text)

@@ -22,11 +22,11 @@ from nous_online.writing.credentials import SHORT_ANSWER
 
 DATES = ("updated", "updated_at", "modified", "last_modified", "date", "created", "created_at")
 HEADING = re.compile(r"(#{1,6})\s+(.*)")
-BULLET = re.compile(r"(\s*)(?:[-*+]|\d{1,4}[.)])\s+(?:\[(?P<box>[ xX])\]\s+)?(?P<text>.*)")
-FENCE = re.compile(r"\s{0,12}(?:(?:[-*+]|\d{1,4}[.)])\s{1,12})?(`{3,}(?!`)(?!.*`)|~{3,})")
+BULLET = re.compile(r"\A(\s*+)(?:[-*+]|\d{1,4}[.)])\s+(?:\[(?P<box>[ xX])\]\s+)?(?P<text>.*)")
+FENCE = re.compile(r"\A\s{0,12}(?:(?:[-*+]|\d{1,4}[.)])\s{1,12})?(`{3,}+(?!.*`)|~{3,})")
 ENTRY = re.compile(r"([A-Za-z][\w -]{0,50}):\s*(.*)")
-WIKI_LINK = re.compile(r"!?\[\[([^\]|#]{0,200})(?:#[^\]|]{0,200})?(?:\|([^\]]{1,200}))?\]\]")
-LINK = re.compile(r"!?\[([^\]]{0,500})\]\([^)\s]{0,2000}(?:\s+\"[^\"]{0,200}\")?\)")
+WIKI_LINK = re.compile(r"!?\[\[([^\[\]|#]{0,200}+)(?:#[^\[\]|]{0,200}+)?(?:\|([^\[\]]{1,200}+))?\]\]")
+LINK = re.compile(r"!?\[([^\]]{0,500}+)\]\([^)\s]{0,2000}+(?:\s++\"[^\"]{0,200}+\")?\)")
 TAG = re.compile(r"(?<![\w#/&])#([A-Za-z][\w/-]{0,60})")
 EMPHASIS = re.compile(r"(?<![\w/*])(?!__[a-z][a-z\d_]{0,50}__)(\*\*|__|\*(?!\*))(?=\S)(.{1,500}?)(?<=\S)\1(?!\w|\.\w)")
 """Not in `src/__init__.py`, `__name__` or `*.py`: these are names."""

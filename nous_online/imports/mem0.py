@@ -13,6 +13,7 @@ from nous_online.imports.hiding import HIDDEN_FACTS, looks_secret
 from nous_online.imports.items import Item, Reading, canonical, fields_of, list_of, objects_of_lines
 from nous_online.imports.lines import opened
 from nous_online.imports.records import Record, id_text, imported_moment
+from nous_online.pairs.unseen import is_blank
 
 LISTS = ("results", "memories")
 Fields = Mapping[str, Any]
@@ -53,7 +54,7 @@ def memory_fields(memory: Fields) -> dict[str, Any]:
     Raises `InvalidInput` where it is none.
     """
     content = memory.get("memory") or memory.get("data") or memory.get("text")
-    if not isinstance(content, str) or not content.strip():
+    if not isinstance(content, str) or is_blank(content):
         raise InvalidInput("the memory has no text; it belongs under `memory`")
     said_at = imported_moment("updated_at", memory.get("updated_at")) or imported_moment(
         "created_at", memory.get("created_at")

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from nous_online.episode_changes import MAX_IDS
 from nous_online.imports.hiding import HIDDEN_TITLES, looks_secret, without_credentials
 from nous_online.imports.records import Record
+from nous_online.validation import MAX_IDS
 
 PAUSE = timedelta(hours=2)
 """A stretch that went on after less is one piece of work; one that is younger may still be going on."""

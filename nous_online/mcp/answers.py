@@ -12,6 +12,7 @@ from nous_online.checking import Activation
 from nous_online.context.answer import Context
 from nous_online.contradictions import Contradiction
 from nous_online.domain import Fact, Learned
+from nous_online.pairs.unseen import visible
 from nous_online.recall import Detail, Recalled
 from nous_online.recalling import Recall
 
@@ -33,7 +34,8 @@ def quoted(text: str) -> str:
 
 
 def shortened(text: str) -> str:
-    """Return a text, cut where it is longer than a model should have to read."""
+    """Return what a person sees of a text, cut where it is longer than a model should have to read."""
+    text = visible(text)
     if len(text) <= MOST_CHARACTERS:
         return text
     return f"{text[:MOST_CHARACTERS]} … [cut: {MOST_CHARACTERS:,} of {len(text):,} characters]"
@@ -82,7 +84,12 @@ def checked(activations: Sequence[Activation]) -> Answer:
     """Return what speaks against an action."""
     verdict = activations[0].severity if activations else "go"
     findings = [
-        {"severity": each.severity, "trigger": each.censor.trigger, "reason": each.reason, "id": str(each.censor.id)}
+        {
+            "severity": each.severity,
+            "trigger": shortened(each.censor.trigger),
+            "reason": shortened(each.reason),
+            "id": str(each.censor.id),
+        }
         for each in activations
     ]
     lines = [
@@ -94,11 +101,16 @@ def checked(activations: Sequence[Activation]) -> Answer:
 
 def working_memory(found: WorkingMemory) -> Answer:
     """Return what a session is about and what it holds."""
-    items = [{"id": str(item.id), "kind": item.kind, "text": item.text, "state": item.state} for item in found.items]
-    lines = [f"task: {quoted(found.task)}" if found.task else "no task yet"]
-    lines += [f"{item['kind']} {item['id']} ({item['state']}): {quoted(str(item['text']))}" for item in items]
-    lines += [f"open: {quoted(thread)}" for thread in found.open_threads]
-    values = {"task": found.task, "frame": found.frame, "items": items, "open_threads": list(found.open_threads)}
+    items = [
+        {"id": str(item.id), "kind": item.kind, "text": shortened(item.text or ""), "state": item.state}
+        for item in found.items
+    ]
+    task = shortened(found.task) if found.task else None
+    threads = [shortened(thread) for thread in found.open_threads]
+    lines = [f"task: {quoted(task)}" if task else "no task yet"]
+    lines += [f"{item['kind']} {item['id']} ({item['state']}): {quoted(item['text'])}" for item in items]
+    lines += [f"open: {quoted(thread)}" for thread in threads]
+    values = {"task": task, "frame": found.frame, "items": items, "open_threads": threads}
     return Answer("\n".join(lines), values)
 
 

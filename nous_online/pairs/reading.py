@@ -59,7 +59,7 @@ _CLOCK = re.compile(
     r"\b(\d{1,2})(?:[:.](\d{2}))?(?::\d{2})?\s?([ap])\.?m\b\.?|\b([01]?\d|2[0-3]):([0-5]\d)(?::[0-5]\d)?\b|\b(noon|midnight)\b",
     re.IGNORECASE,
 )
-_IDENTIFIER = re.compile(r"[\w@#][\w@#./:+=&?%~-]*[\w/]|[\w@#]", re.UNICODE)
+_IDENTIFIER = re.compile(r"(?P<token>[\w@#](?:[@#.:+=&?%~-]*+[\w/]++)*+)[@#.:+=&?%~-]*+")
 _NUMBER = re.compile(
     r"(?P<sign>(?<![\w.)-])-\s?)?(?P<money>[$€£¥])?\s?(?P<digits>\d{1,3}(?:,\d{3})+(?:\.\d+)?(?!\d)|\d+(?:\.\d+)*)"
     r"(?P<ordinal>(?:st|nd|rd|th)\b)?(?:\s?-?(?P<scale>k|bn|m|thousand|million|billion|trillion|hundred)\b)?"
@@ -73,6 +73,22 @@ _SPELLED = re.compile(
 )
 CURRENCIES = frozenset({"usd", "eur", "gbp", "jpy"})
 _ENDINGS = (("ingly", 8), ("edly", 7), ("ies", 5), ("ing", 6), ("ed", 5), ("es", 5), ("s", 4), ("ly", 6), ("e", 5))
+_CONTRACTIONS = tuple(
+    (re.compile(pattern), whole)
+    for pattern, whole in (
+        (r"\bwon't\b", "will not"),
+        (r"(?i)\bcan't\b", "can not"),
+        (r"\bcannot\b", "can not"),
+        (r"(?i)(?<=[a-z])n't\b|(?<=[a-z]) n't\b", " not"),
+        (r"(?i)\b(i|you|we|they)'(ve|re|m|ll|d)\b", r"\1"),
+        (r"(?<=\w)'s\b", ""),
+    )
+)
+_QUANTITY = re.compile(r"\A[\d.,]++-?([^\W\d_]++)(-[^\W\d_]++)*+")
+_FIGURE = re.compile(r"v?\d+(?:[.,:/-]\d+)*(?:st|nd|rd|th|s|%)?", re.IGNORECASE)
+_BEFORE_VERSION = re.compile(r"\b(?:v|version|release|[A-Z]\w*)\s?$")
+_ZEROES = re.compile(r"(?<!\.0)(?:\.0)++$")
+_ROMAN = re.compile(r"[IVX]{1,5}")
 _QUOTED = re.compile(r'"([^"]{1,120})"|(?<!\w)\'([^\']{2,120})\'(?!\w)')
 
 
@@ -207,11 +223,9 @@ def _accentless(word: str) -> str:
 
 def _opened(plain: str) -> str:
     """Open contractions so that "doesn't" and "does not" read the same."""
-    opened = re.sub(r"\b(ca)n't\b", r"can not", re.sub(r"\bwon't\b", "will not", plain), flags=re.IGNORECASE)
-    opened = re.sub(
-        r"(?<=[a-z])n't\b|(?<=[a-z]) n't\b", " not", re.sub(r"\bcannot\b", "can not", opened), flags=re.IGNORECASE
-    )
-    return re.sub(r"(?<=\w)'s\b", "", re.sub(r"\b(i|you|we|they)'(ve|re|m|ll|d)\b", r"\1", opened, flags=re.IGNORECASE))
+    for pattern, whole in _CONTRACTIONS:
+        plain = pattern.sub(whole, plain)
+    return plain
 
 
 def _take_dates(plain: str, marks: _Marks) -> tuple[tuple[Date, ...], str]:
@@ -266,7 +280,7 @@ def _take_identifiers(plain: str, marks: _Marks) -> tuple[frozenset[str], str]:
     found: set[str] = set()
 
     def keep(match: re.Match[str]) -> str:
-        token = match.group().rstrip("./:-")
+        token = match["token"].rstrip("./:-")
         if not is_identifier(token):
             return match.group()
         found.add(token.lower())
@@ -280,11 +294,11 @@ def is_identifier(token: str) -> bool:
     """Tell whether a token is a code, path, address or key rather than a word or a quantity."""
     if "_" in token.strip("_") or "@" in token.strip("@") or "://" in token:
         return True
-    if re.fullmatch(r"v?\d+(?:[.,:/-]\d+)*(?:st|nd|rd|th|s|%)?", token, re.IGNORECASE):
+    if _FIGURE.fullmatch(token):
         return False
     if not (any(c.isdigit() for c in token) and any(c.isalpha() for c in token)):
         return False
-    quantity = re.fullmatch(r"[\d.,]+-?([^\W\d_]+)(-[^\W\d_]+)*", token)
+    quantity = _QUANTITY.fullmatch(token)
     return not (quantity and (quantity[1].lower() in UNITS or quantity[1].lower() in SCALES or len(quantity[1]) > 2))
 
 
@@ -317,10 +331,8 @@ def _number(match: re.Match[str], *, before: str) -> Number:
         word, written = "m", ""
     dimension, factor = UNITS.get(word, (None, 1.0))
     scale = SCALES.get(written, 1.0)
-    versioned = "." in digits and (
-        digits.count(".") > 1 or bool(re.search(r"\b(?:v|version|release|[A-Z]\w*)\s?$", before))
-    )
-    version = re.sub(r"(?:\.0)+$", "", digits) if versioned else None
+    versioned = "." in digits and (digits.count(".") > 1 or bool(_BEFORE_VERSION.search(before)))
+    version = _ZEROES.sub("", digits) if versioned else None
     bare = float(".".join(digits.split(".")[:2])) * scale * (-1 if match["sign"] else 1)
     return Number(bare * factor, match["digits"], dimension, word if dimension else None, version, bare)
 
@@ -375,7 +387,7 @@ def _numerals(cased: tuple[str, ...]) -> frozenset[str]:
     return frozenset(
         second
         for first, second in pairwise(cased)
-        if re.fullmatch(r"[IVX]{1,5}", second) and first[0].isupper() and len(first) > 1
+        if _ROMAN.fullmatch(second) and first[0].isupper() and len(first) > 1
     )
 
 

@@ -11,6 +11,7 @@ from nous_online.pairs.reading import read
 from nous_online.pairs.slots import PLACING, Slot, filled_slot, is_number, is_state
 from nous_online.pairs.subjects import other_subjects
 
+PLACE = re.compile(r"\b(\w++) (?:in|at|to|from) <name>")
 Subjects = tuple[str | None, str | None]
 
 
@@ -36,7 +37,7 @@ def _may_be_nested(one: Slot, other: Slot, new: str) -> bool:
 
     Who lives somewhere lives in all that it lies in; only a statement that says so tells of a move.
     """
-    place = re.search(r"(\w+) (?:in|at|to|from) <name>", one.key)
+    place = PLACE.search(one.key)
     if place is None:
         return False
     wide = [bool(WIDE_PLACES & set(slot.value)) for slot in (one, other)]

@@ -27,6 +27,8 @@ ERROR_CLASS = re.compile(r"\b([A-Z]\w*(?:Error|Exception|Warning|Interrupt|Failu
 ERROR_CODE = re.compile(r"\b([A-Z]{1,5}-?\d{3,5})\b")
 QUOTED = re.compile(r"""(?:"[^"]*"|'[^']*'|`[^`]*`)""")
 NUMBER = re.compile(r"0x[0-9a-fA-F]+|\d+(?:[.:,]\d+)*")
+CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])")
+LETTERS = re.compile(r"[^\W\d_]+")
 SPACES = re.compile(r"\s+")
 
 
@@ -65,8 +67,7 @@ def file_atoms(path: str) -> Iterator[str]:
 
 def branch_words(branch: str) -> Iterator[str]:
     """Yield the stems of the words of a branch name, each once; numbers of tickets and short words say too little."""
-    split = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", branch)
-    words = (word.casefold() for word in re.findall(r"[^\W\d_]+", split))
+    words = (word.casefold() for word in LETTERS.findall(CAMEL.sub(" ", branch)))
     yield from dict.fromkeys(stem(word) for word in words if len(word) >= LEAST_WORD)
 
 

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from typing import Unpack
 from uuid import UUID
 
-from nous_online import cold_texts, episodes, telling
+from nous_online import cold_texts, episodes, retries, telling
 from nous_online.cold_texts import FullText
 from nous_online.domain import Episode
 from nous_online.episode_changes import (
@@ -86,6 +86,15 @@ class EpisodeVerbs(Verbs):
         beginning = checked_beginning(details, now=datetime.now(UTC))
         end = checked_moment("ended_at", details.get("ended_at") or details.get("started_at"))
         return telling.record(self.agent, beginning, change, end, deadline)
+
+    @across_moves
+    def retry_episode(self, episode_id: UUID, *, deadline_s: float | None = None) -> Episode:
+        """Queue a closed episode to be completed that was set aside after too many failures, as its note says.
+
+        Its text stayed as it was. Raises `NotFound`, and `Refused` for one that is complete, open or archived.
+        """
+        deadline = self.agent.deadline(deadline_s)
+        return retries.retry_episode(self.agent, checked_id("episode_id", episode_id), deadline)
 
     def get_episode(self, episode_id: UUID, *, deadline_s: float | None = None) -> Episode:
         """Return one episode in whatever state it is; raise `NotFound` when this agent has none of that id."""

@@ -11,7 +11,7 @@ from nous_online import fact_statements, facts, splits, store
 from nous_online.changes import get_memory
 from nous_online.domain import Fact, FactDetails, Learned, Statement
 from nous_online.kinds import FACT
-from nous_online.validation import checked_id, checked_moment, checked_optional
+from nous_online.validation import checked_id, checked_optional, checked_said
 from nous_online.verbs import Verbs, across_moves
 
 
@@ -58,11 +58,11 @@ class FactVerbs(Verbs):
 
         Raises `NotFound` when this agent has none of that id, and `Conflict` when it is no longer active.
         """
-        deadline = self.agent.deadline(deadline_s)
+        deadline, now = self.agent.deadline(deadline_s), datetime.now(UTC)
         return facts.confirm_known(
             self.agent,
             checked_id("fact_id", fact_id),
-            at=checked_moment("at", at) or datetime.now(UTC),
+            at=checked_said("at", at, now=now) or now,
             source=checked_optional("source", source, max_characters=500),
             deadline=deadline,
         )
@@ -87,7 +87,7 @@ class FactVerbs(Verbs):
             checked_id("old_id", old_id),
             checked_id("new_id", new_id),
             reason=checked_optional("reason", reason, max_characters=1000) or "the agent said what replaces it",
-            at=checked_moment("at", at),
+            at=checked_said("at", at, now=datetime.now(UTC)),
             deadline=deadline,
         )
 

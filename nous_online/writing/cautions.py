@@ -23,18 +23,18 @@ LEAST_TRIGGER, LEAST_WHEN_POINTING = 1, 3
 _ACTION = r"(?P<action>[^,.;!?]{3,160})"
 _FORBIDDEN = re.compile(
     r"(?<!\bI )(?<!\bto )\b(?:never|do not|don't|avoid|stop|refrain from|must(?:n't| not)|should(?:n't| not)(?: have)?"
-    r"|(?<=\bnot )to)\s+(?:ever\s+)?(?P<action>[^.;!?]{3,160})",
+    r"|(?<=\bnot )to)\s++(?:ever\s++)?(?P<action>[^.;!?]{3,160})",
     re.IGNORECASE,
 )
 _OMITTED = re.compile(
-    r"\b(?:to|never|not|don't)\s+(?P<action>[^,.;!?]{3,120}?\swithout\s[^\W\d_]+ing\b[^,.;!?]{0,80})",
+    r"\b(?:to|never|not|don't)\s++(?P<action>[^,.;!?]{3,120}?\swithout\s[^\W\d_]+ing\b[^,.;!?]{0,80})",
     re.IGNORECASE,
 )
-_TOO_EARLY = re.compile(r"\b(?:before|prior to)\s+(?P<action>[^\W\d_]+ing\b[^,.;!?]{2,160})", re.IGNORECASE)
+_TOO_EARLY = re.compile(r"\b(?:before|prior to)\s++(?P<action>[^\W\d_]+ing\b[^,.;!?]{2,160})", re.IGNORECASE)
 _POINTS_BACK = re.compile(r"\b(?:it|them|this|that|these|those|there|so)\b", re.IGNORECASE)
 _ENDS_ACTION = re.compile(
-    r"\s*(?:[,;:]|\s-\s|\b(?:because|since|as it|as this|as that|so that|otherwise|or else|unless|until|which|it will"
-    r"|it would|when it)\b).*$",
+    r"(?:[,;:]|\s-\s|\b(?:because|since|as it|as this|as that|so that|otherwise|or else|unless|until|which|it will"
+    r"|it would|when it)\b)(?s:.*+)",
     re.IGNORECASE,
 )
 _WRONG = alternatives(
@@ -45,12 +45,12 @@ _WRONG = alternatives(
     "did not work", "didn't work", "stuck", "exhausted", "ran out",
 )  # fmt: skip
 _REMEDY = alternatives("fixed", "solved", "resolved", "remedied", "worked around", "mended", "restored", "recovered")
-_CAUSE_FIRST = re.compile(rf"^(?:\w+ )?(?:when|after|because|since|once|as soon as|by)\s+{_ACTION},\s", re.IGNORECASE)
-_BECAUSE = re.compile(rf"\b(?:because(?: of)?|due to)\s+{_ACTION}", re.IGNORECASE)
-_AFTERWARDS = re.compile(rf"\b(?:after|when|by)\s+{_ACTION}", re.IGNORECASE)
+_CAUSE_FIRST = re.compile(rf"^(?:\w+ )?(?:when|after|because|since|once|as soon as|by)\s++{_ACTION},\s", re.IGNORECASE)
+_BECAUSE = re.compile(rf"\b(?:because(?: of)?|due to)\s++{_ACTION}", re.IGNORECASE)
+_AFTERWARDS = re.compile(rf"\b(?:after|when|by)\s++{_ACTION}", re.IGNORECASE)
 _CAUSED = re.compile(
-    r"^(?P<action>[^,.;!?]{3,160}?)\s+(?:caused?|led to|broke|breaks|resulted in|crashed|triggered|deleted|corrupted"
-    r"|overwrote)\b",
+    r"^(?P<action>[^,.;!?]{3,160}?)(?<!\s)\s++(?:caused?|led to|broke|breaks|resulted in|crashed|triggered|deleted"
+    r"|corrupted|overwrote)\b",
     re.IGNORECASE,
 )
 _WHO = re.compile(

@@ -1,7 +1,7 @@
 """Which sentences hold what looks like a credential: such a sentence is never lifted into another memory.
 
 It errs on the safe side: a sentence left out costs a line of a summary, one let through hands a key to every recall.
-Every pattern is bounded, so hostile text costs linear time.
+Hostile text costs linear time.
 """
 
 # ruff: noqa: RUF001 — full-width marks are what other scripts write
@@ -96,6 +96,7 @@ _ORDINARY = re.compile(
 )
 _COMMIT = re.compile(r"\b(?:commit|revision|rev)\s#?[\da-f]{6,40}\b", re.IGNORECASE)
 _NEW_CLAUSE = re.compile(r"\b(?:and|but|so|because|while|when|until|if|then|since)\b(?!\s(?:it|now)\b)", re.IGNORECASE)
+_APART = re.compile(r"[\s-]+")
 _WORDS_ONLY = re.compile(r"(?:\b[a-z]{3,8}\s{1,4}){11}[a-z]{3,8}\b")
 _PHRASE = re.compile(
     rf"{_OPENS}(?:passphrase|(?:seed|recovery|mnemonic|backup|secret)[\s_-](?:phrase|words)|password){_ENDS}"
@@ -175,7 +176,7 @@ def is_phrase(text: str) -> bool:
     phrases = [match.group() for match in _WORDS_ONLY.finditer(text)]
     named = [match["words"] for match in _PHRASE.finditer(text)]
     return any(JOINING.isdisjoint(phrase.split()) for phrase in phrases) or any(
-        not FUNCTION_WORDS & set(re.split(r"[\s-]+", words.casefold())) for words in named
+        not FUNCTION_WORDS & set(_APART.split(words.casefold())) for words in named
     )
 
 

@@ -1,7 +1,6 @@
 """Sentences of a transcript, with who said them: speaker lines, Markdown, lists, code, abbreviations, any script.
 
-Each sentence is verbatim but for its white space and the marks before it. Every pattern is bounded, so hostile text
-costs linear time.
+Each sentence is verbatim but for its white space and the marks before it. Hostile text costs linear time.
 """
 # ruff: noqa: RUF001 — typographic quotes and full-width stops are the subject
 
@@ -71,13 +70,13 @@ SOMETIMES_LAST = frozenset(
 
 _FENCE = re.compile(r"\s{0,8}(?:```|~~~)")
 _MARKER = re.compile(r"(?:#{1,6}|[-*+•–]|\d{1,3}[.)]|\[[ xX]\]|>)(?=\s|$)")
-_RULE = re.compile(r"[\s\-=_*~|:+#]{3,}$")
+_RULE = re.compile(r"\A[\s\-=_*~|:+#]{3,}+$")
 _HEAD = re.compile(
-    r"(?:[\[(]?\d[\d\-:/., TZ]{3,30}(?:[apAP][mM])?[\])]?\s*(?:[-–—]\s*)?)?(?:\*{2}|_{2})?"
+    r"\A(?:[\[(]?\d[\d\-:/., TZ]{3,30}(?:[apAP][mM])?[\])]?\s*+(?:[-–—]\s*+)?)?(?:\*{2}|_{2})?"
     r"(?P<name>[#@]?[^\W_][\w .'’#@/&-]{0,39}?)(?:\s\([^()]{1,30}\))?(?:\*{2}|_{2})?\s?"
     r"(?::(?:\*{2}|_{2})?(?:\s+|$)|：\s*)"
 )
-_BOUNDARY = re.compile(r"[.!?…]+[\"'”’)\]*_]{0,4}\s+|[。！？]+[」』”）]{0,2}\s*")
+_BOUNDARY = re.compile(r"(?<![.!?…])[.!?…]++[\"'”’)\]*_]{0,4}+\s++|[。！？]++[」』”）]{0,2}+\s*+")
 _LAST_WORD = re.compile(r"([^\W\d_](?:[^\W_]|\.(?=[^\W_])){0,15})\.[\"'”’)\]*_]{0,4}\s+$")
 _MARKUP = re.compile(r"""["']\s?[}\]]|[{\[]\s?["'{]|["']\s?:\s?["'{\[\d]|</?[a-z]+[ />]|^\s*\|""")
 

@@ -34,6 +34,7 @@ _JOINTS = frozenset(
     """because which that so but and when where while who since after before although though if unless until whereas
     or for to with from by about into""".split()  # noqa: SIM905
 )
+_WORD = re.compile(r"\w+")
 DANGLING = FUNCTION_WORDS | NEGATORS
 EDGE = " \t.,;:!?…。！？、-–—*_`\"'“”‘’()[]{}<>|/\\#"
 
@@ -146,6 +147,7 @@ def condensed(text: str) -> str:
 def index_word(title: str) -> str:
     """Return the words a title is about as one slug: "Moved billing to Postgres" gives "moved-billing-postgres"."""
     about = content_words(title)
-    words = [word for word in re.findall(r"\w+", title.casefold()) if word in about]
-    slug = "-".join(list(dict.fromkeys(words or re.findall(r"\w+", title.casefold())))[:INDEX_WORDS])
+    said = _WORD.findall(title.casefold())
+    words = [word for word in said if word in about]
+    slug = "-".join(list(dict.fromkeys(words or said))[:INDEX_WORDS])
     return slug[:LONGEST_INDEX].strip("-_") or "episode"

@@ -5,13 +5,14 @@ The offline writer invents nothing: what it returns stands in the transcript, wi
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime
-from typing import Any, Protocol
+from typing import Any, ParamSpec, Protocol, TypeVar
 
 from nous_online.embedding import Embedder, Vectors
 from nous_online.errors import InvalidInput
+from nous_online.pairs.unseen import is_blank
 from nous_online.policy import WritingPolicy
 from nous_online.writing.cautions import cautions
 from nous_online.writing.credentials import holds_credential, without_credentials
@@ -32,6 +33,9 @@ __all__ = [
     "levels_by_words",
     "summarise",
 ]
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 POLICY = WritingPolicy()
 SHORTEST_LIFTED = 3
@@ -121,17 +125,30 @@ class Writer(Protocol):
         ...
 
 
+class Call(Protocol):
+    """Whoever calls a function with its arguments and returns what it returns."""
+
+    def __call__(self, function: Callable[P, T], *arguments: P.args, **named: P.kwargs) -> T: ...
+
+
+def here(function: Callable[P, T], *arguments: P.args, **named: P.kwargs) -> T:
+    """Call a function in this process."""
+    return function(*arguments, **named)
+
+
 class OfflineWriter:
     """Whole sentences chosen by LexRank over the vectors of the memory's own embedder: no network of its own, no key.
 
-    At most 400 sentences are embedded, so that a transcript of a megabyte takes seconds.
+    At most 400 sentences are embedded, so that a transcript of a megabyte takes seconds. `call` calls a function that
+    reads the text, here or in a child process that can be ended; embedding stays here.
     """
 
     name = "offline:lexrank"
     prompt_version = "extract-1"
 
-    def __init__(self, embedder: Embedder) -> None:
+    def __init__(self, embedder: Embedder, *, call: Call = here) -> None:
         self._embedder = embedder
+        self.call = call
 
     def write(self, episode: Told) -> Draft:
         """Return title, summary, facts and cautions of an episode, all lifted from its detail and its lessons.
@@ -139,11 +156,11 @@ class OfflineWriter:
         A sentence that holds what looks like a credential is left out of everything. `InvalidInput` is raised when
         there is no detail, `Unavailable` when the embedder can't be reached.
         """
-        if not episode.detail.strip():
+        if is_blank(episode.detail):
             raise InvalidInput("the episode has no detail to write from; store its transcript, or leave it unwritten")
-        sentences, headings = read_aloud(episode)
+        sentences, headings = self.call(read_aloud, episode)
         vectors = self._embedder.embed_documents([each.text[: POLICY.embedded_characters] for each in sentences])
-        return drafted(episode, sentences, vectors, headings=headings)
+        return self.call(drafted, replace(episode, detail=""), sentences, vectors, headings, budget(episode.detail))
 
 
 def levels_by_words(episode: Told) -> Levels:
@@ -153,7 +170,8 @@ def levels_by_words(episode: Told) -> Levels:
     a twentieth of the time.
     """
     sentences, headings = read_aloud(episode)
-    return levels_of(episode, sentences, word_vectors(sentences), headings=headings)
+    vectors, words = word_vectors(sentences), budget(episode.detail)
+    return levels_of(episode, sentences, vectors, headings=headings, words=words)
 
 
 def read_aloud(episode: Told) -> tuple[list[Sentence], list[str]]:
@@ -175,11 +193,13 @@ def worth_weighing(sentences: Sequence[Sentence]) -> list[Sentence]:
     return [candidates[i] for i in most_telling(candidates, most)]
 
 
-def drafted(episode: Told, sentences: Sequence[Sentence], vectors: Vectors, *, headings: Sequence[str]) -> Draft:
-    """Put together what is lifted from the sentences of an episode."""
+def drafted(
+    episode: Told, sentences: Sequence[Sentence], vectors: Vectors, headings: Sequence[str], words: int
+) -> Draft:
+    """Put together what is lifted from the sentences of an episode, in a summary of at most `words` words."""
     saying = worth(sentences, vectors)
     return Draft(
-        **vars(levels_of(episode, sentences, vectors, headings=headings)),
+        **vars(levels_of(episode, sentences, vectors, headings=headings, words=words)),
         facts=tuple(map(fact_draft, durable(sentences, vectors, lexrank(vectors)))),
         censors=censor_drafts(episode, [sentences[i] for i in sorted(range(len(sentences)), key=lambda i: -saying[i])]),
         writer=OfflineWriter.name,
@@ -187,9 +207,11 @@ def drafted(episode: Told, sentences: Sequence[Sentence], vectors: Vectors, *, h
     )
 
 
-def levels_of(episode: Told, sentences: Sequence[Sentence], vectors: Vectors, *, headings: Sequence[str]) -> Levels:
+def levels_of(
+    episode: Told, sentences: Sequence[Sentence], vectors: Vectors, *, headings: Sequence[str], words: int
+) -> Levels:
     """Return title, summary, line and index word of an episode, from its sentences and their unit vectors."""
-    chosen = summarise(sentences, vectors, words=budget(episode.detail))
+    chosen = summarise(sentences, vectors, words=words)
     saying = worth(sentences, vectors)
     ranked = [sentences[i] for i in sorted(chosen, key=lambda i: (-lasting(sentences[i]), -saying[i]))]
     title = (episode.title or "").strip() or title_of(ranked, headings=headings) or UNTITLED

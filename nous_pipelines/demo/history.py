@@ -17,6 +17,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+DAY_OF_HISTORY = re.compile(r"<d(\d+)>")
 DAYS = 90
 MUCH_USED_CITATIONS = 4
 NEVER_USED_AGE_DAYS = 45
@@ -229,7 +230,7 @@ def with_dates(text: str, *, until: date) -> str:
         day = workday(first + timedelta(days=int(match[1])), first=date.min, last=date.max)
         return f"{day.day} {MONTHS[day.month - 1]}"
 
-    return re.sub(r"<d(\d+)>", spelled, text)
+    return DAY_OF_HISTORY.sub(spelled, text)
 
 
 def source_parts(source: str) -> tuple[str, str]:

@@ -16,9 +16,20 @@ import numpy as np
 from nous_online.embedding import Embedder
 from nous_online.pairs.sharing import shared_slot
 from nous_pipelines.training.examples import FOLDED, held_out_texts, rows
-from nous_pipelines.training.sentences import Scene, altered, drawn, filled_in, fresh_scene, noised, slots_of, told
+from nous_pipelines.training.sentences import (
+    SLOT,
+    Scene,
+    altered,
+    drawn,
+    filled_in,
+    fresh_scene,
+    noised,
+    slots_of,
+    told,
+)
 from nous_pipelines.training.templates import FACTS, SLOTS, VALUE_FIRST, VALUES
 
+THOUSANDS, LARGE = re.compile(r"\b(\d)(\d{3})\b"), re.compile(r"\b(\d{3,})\b")
 MOST_OF_A_SLOT = 12  # pairs of values of one DyKnow slot: a long chain of presidents is still one kind of sentence
 NEAR = 0.5  # cosine from which two facts of one store are worth telling apart
 MOST_NEAR = 3_000
@@ -133,7 +144,7 @@ def _fact_clashes(rng: random.Random) -> Iterator[Clash]:
 
 def _subject(wordings: tuple[str, ...]) -> str | None:
     """Return the slot a statement is about, when the others are one value of it."""
-    slots = list(dict.fromkeys(re.findall(r"{(\w+)}", wordings[0])))
+    slots = list(dict.fromkeys(SLOT.findall(wordings[0])))
     subject = slots[-1] if wordings[0] in VALUE_FIRST else slots[0]
     others = set(slots_of(wordings)) - {subject}
     return subject if len(others) == 1 or (len(others) > 1 and others <= DATE) else None
@@ -166,9 +177,7 @@ def _told_apart(
 
 def _sloppily(text: str, rng: random.Random) -> str:
     """Write the same otherwise: figures grouped or with decimals, another spelling of a name, no accents."""
-    figures = (
-        re.sub(r"\b(\d)(\d{3})\b", r"\1,\2", text) if rng.random() < 0.5 else re.sub(r"\b(\d{3,})\b", r"\1.0", text)
-    )
+    figures = THOUSANDS.sub(r"\1,\2", text) if rng.random() < 0.5 else LARGE.sub(r"\1.0", text)
     letters = [place for place, letter in enumerate(figures) if letter.islower() and place > 3]
     slip = rng.choice(letters)
     return rng.choice((figures, noised(figures, rng), figures[:slip] + figures[slip + 1 :]))

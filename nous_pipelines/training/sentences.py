@@ -20,6 +20,9 @@ from nous_pipelines.training.templates import (
     VALUES,
 )
 
+SLOT = re.compile(r"{(\w+)}")
+BEFORE_NOUN = re.compile(r"(?<=\b[Tt]he )(?=[a-z])|(?<=\ba )(?=[a-z])|(?<='s )(?=[a-z])")
+A_BEFORE_VOWEL = re.compile(r"\ba (?=[aeiou])")
 FACT_ROUNDS = 24  # draws of values per statement
 SCENE_ROUNDS = 2_500
 
@@ -77,7 +80,7 @@ def _restated(wordings: tuple[str, ...], filled: dict[str, str], rng: random.Ran
 
 
 def slots_of(wordings: tuple[str, ...]) -> list[str]:
-    return sorted(set(re.findall(r"{(\w+)}", " ".join(wordings))))
+    return sorted(set(SLOT.findall(" ".join(wordings))))
 
 
 def drawn(slots: list[str], rng: random.Random) -> dict[str, str]:
@@ -125,9 +128,7 @@ def _widened(one: str, other: str, filled: dict[str, str], rng: random.Random) -
 def _qualified(one: str, other: str, filled: dict[str, str], rng: random.Random) -> Iterator[Example]:
     """Add a word or a phrase that says more: "the former owner", "… and Bergen", "… for two years"."""
     plain, text = filled_in(one, filled), filled_in(rng.choice((one, one, other)), filled)
-    nouns = [
-        match.start() for match in re.finditer(r"(?<=\b[Tt]he )(?=[a-z])|(?<=\ba )(?=[a-z])|(?<='s )(?=[a-z])", text)
-    ]
+    nouns = [match.start() for match in BEFORE_NOUN.finditer(text)]
     if nouns:
         place = rng.choice(nouns)
         qualified = f"{text[:place]}{rng.choice(QUALIFIERS)} {text[place:]}"
@@ -233,7 +234,7 @@ def told(scene: Scene, rng: random.Random, *, is_denied: bool = False) -> str:
         who, f"{actor} who is {trait}" if relative else f"{trait} {actor}", doing, done, does, thing, spot, manner
     )
     said = rng.choice(_denied_constructions(parts) if is_denied else _constructions(parts))
-    said = re.sub(r"\ba (?=[aeiou])", "an ", " ".join(said.split()).rstrip(","))
+    said = A_BEFORE_VOWEL.sub("an ", " ".join(said.split()).rstrip(","))
     return said[0].upper() + said[1:] + rng.choice(("", "."))
 
 
