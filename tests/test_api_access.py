@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import re
+import socket
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -18,7 +20,7 @@ from fastapi import FastAPI, Request
 from postgres_homes import wait_for
 from starlette.testclient import TestClient
 
-from nous_online.api import keys
+from nous_online.api import connections, keys
 from nous_online.api.access import address_of
 from nous_online.api.application import Access
 from nous_online.api.limits import Limit
@@ -236,6 +238,42 @@ def test_only_a_proxy_that_was_named_may_say_who_calls(
         ]
 
     assert answers == [401, 401, last]
+
+
+WHOLE = b"GET /health HTTP/1.1\r\nHost: x\r\n\r\n"
+
+
+@pytest.mark.parametrize("sent", [[b""], [b"GET /health HTT"], [WHOLE[:-2]], [WHOLE, WHOLE[:-2]]])
+def test_a_connection_that_does_not_finish_its_headers_is_closed(
+    database_url: str, embedder: WordEmbedder, monkeypatch: pytest.MonkeyPatch, sent: list[bytes]
+) -> None:
+    monkeypatch.setattr(connections, "HEADERS_S", 0.3)
+    with served(app_over(database_url, embedder), proxy=None) as address:
+        host, _, port = address.removeprefix("http://").partition(":")
+        with socket.create_connection((host, int(port)), timeout=3) as slow:
+            for part in sent[:-1]:
+                slow.sendall(part)
+                assert b" 200 OK" in slow.recv(4096)
+            slow.sendall(sent[-1])
+            while slow.recv(4096):
+                pass
+
+        assert httpx.get(f"{address}/health").status_code == 200
+
+
+def test_a_call_that_takes_long_keeps_its_connection(
+    database_url: str, embedder: WordEmbedder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connections, "HEADERS_S", 0.2)
+    app = app_over(database_url, embedder)
+
+    @app.get("/slow")
+    async def slow() -> str:
+        await asyncio.sleep(0.6)
+        return "done"
+
+    with served(app, proxy=None) as address, httpx.Client(base_url=address) as client:
+        assert [client.get("/slow").json(), client.get("/slow").json()] == ["done", "done"]
 
 
 @pytest.mark.parametrize("text", ["*", "", "proxy.example", "10.0.0.0/99"])

@@ -107,6 +107,44 @@ def test_each_key_reaches_its_own_agent_and_an_administrators_the_one_that_is_se
     assert set(told[2]) == {"the kettle is red", "the kettle is old"}
 
 
+def test_a_session_can_be_used_and_ended_by_the_key_that_opened_it_alone(hearts, database):
+    mine, theirs, second = (key_of(database, agent) for agent in ("aria", "basil", "aria"))
+    answers: list[int] = []
+    accepted = {"Accept": "application/json, text/event-stream"}
+    details = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
+    opening = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": details}
+
+    async def story(url: str) -> None:
+        async with httpx2.AsyncClient(headers=accepted) as client:
+            opened = await client.post(url, json=opening, headers={"Authorization": f"Bearer {mine}"})
+            session = {"Mcp-Session-Id": opened.headers["mcp-session-id"]}
+            for key in (theirs, second, mine):
+                headers = {"Authorization": f"Bearer {key}", **session}
+                answers.append((await client.post(url, json=HELLO, headers=headers)).status_code)
+                if key != mine:
+                    answers.append((await client.delete(url, headers=headers)).status_code)
+
+    served(hearts, story)
+
+    assert answers == [404, 404, 404, 404, 200]
+
+
+def test_who_has_no_key_learns_nothing_of_a_database_that_is_away():
+    def away() -> Database:
+        raise Unavailable("db.internal:5432 refused; start it")
+
+    answers: list[tuple[int, str]] = []
+
+    async def story(url: str) -> None:
+        async with httpx2.AsyncClient() as client:
+            answer = await client.post(url, json=HELLO, headers={"Authorization": "Bearer x"})
+            answers.append((answer.status_code, answer.text))
+
+    served(Hearts(opened_by=away, embedder=WordEmbedder()), story)
+
+    assert answers == [(503, "keys can't be looked up now; the log of the server says why")]
+
+
 def test_without_a_good_key_nothing_is_answered(hearts, database, owner: psycopg.Connection):
     good = key_of(database, "aria")
     revoked = key_of(database, "aria")

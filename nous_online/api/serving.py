@@ -68,8 +68,11 @@ def configuration(app: ASGIApp, policy: ApiPolicy, *, host: str, port: int, prox
     It would believe any program of this machine that names another address as its own, and calls are counted by
     address: only `proxy` is believed.
     """
+    from nous_online.api.connections import Connection
+
     return dict(  # noqa: C408 (these are arguments)
         app=app,
+        http=Connection,
         host=host.strip("[]"),
         port=port,
         log_level="info",

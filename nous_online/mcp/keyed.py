@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from collections.abc import Generator
@@ -10,6 +11,8 @@ from dataclasses import replace
 from hashlib import sha256
 
 import anyio.to_thread
+from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
+from mcp.server.auth.provider import AccessToken
 from starlette.datastructures import Headers
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -26,6 +29,8 @@ from nous_online.settings import settings
 from nous_online.validation import ADMINISTRATOR
 
 HOLDER = "nous_holder"
+logger = logging.getLogger(__name__)
+UNKNOWN = "keys can't be looked up now; the log of the server says why"
 REFUSED = "send a valid key as `Authorization: Bearer nous_…`; `nous key create` makes one"
 
 
@@ -60,15 +65,15 @@ class Doors:
 
     def holder_of(self, text: str) -> str | None:
         """Return whose a key is, None for one that is wrong, expired or revoked; good ones are known for 5 s."""
-        digest = sha256(text.encode("utf-8", "surrogateescape")).digest()
-        holder, until = self._good.get(digest, (None, 0.0))
+        key = digest(text)
+        holder, until = self._good.get(key, (None, 0.0))
         if holder is not None and until > time.monotonic():
             return holder
         found = self._looked_up(text)
         with self._lock:
             self._good = {each: entry for each, entry in self._good.items() if entry[1] > time.monotonic()}
             if found is not None:
-                self._good[digest] = (found, time.monotonic() + ApiPolicy.key_memory_s)
+                self._good[key] = (found, time.monotonic() + ApiPolicy.key_memory_s)
         return found
 
     def _looked_up(self, text: str) -> str | None:
@@ -100,14 +105,23 @@ class Keyed:
         """Answer one request: 401 without a good key, 503 where none can be looked up now."""
         if scope["type"] != "http":
             return await self._app(scope, receive, send)
+        text = bearer_of(Headers(scope=scope))
         try:
-            scope[HOLDER] = await anyio.to_thread.run_sync(self._doors.holder_of, bearer_of(Headers(scope=scope)))
+            scope[HOLDER] = await anyio.to_thread.run_sync(self._doors.holder_of, text)
         except NousError as error:
-            return await PlainTextResponse(str(error), 503)(scope, receive, send)
+            logger.warning("a key can't be looked up: %s", error)
+            return await PlainTextResponse(UNKNOWN, 503)(scope, receive, send)
         if scope[HOLDER] is None:
             refusal = PlainTextResponse(REFUSED, 401, {"WWW-Authenticate": "Bearer"})
             return await refusal(scope, receive, send)
+        # The transport lets a session be used, listened to and ended by whoever opened it alone.
+        scope["user"] = AuthenticatedUser(AccessToken(token="", client_id=digest(text).hex(), scopes=[]))
         return await self._app(scope, receive, send)
+
+
+def digest(text: str) -> bytes:
+    """Return under what a key is remembered: nobody finds keys in a memory dump."""
+    return sha256(text.encode("utf-8", "surrogateescape")).digest()
 
 
 def bearer_of(headers: Headers) -> str:

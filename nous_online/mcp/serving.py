@@ -113,6 +113,8 @@ async def http(served: Served, listener: socket.socket) -> int | None:
     """Serve connections of this machine; requests of web pages are refused by their Host and Origin."""
     import uvicorn
 
+    from nous_online.api.connections import Connection
+
     class Server(uvicorn.Server):
         @contextmanager
         def capture_signals(self) -> Generator[None]:
@@ -120,6 +122,7 @@ async def http(served: Served, listener: socket.socket) -> int | None:
 
     quiet = uvicorn.Config(
         served.application,
+        http=Connection,
         log_config=None,
         access_log=False,
         log_level="warning",
