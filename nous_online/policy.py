@@ -61,7 +61,7 @@ class WritingPolicy:
     same_fact_similarity: float = 0.90
     """At or above, with no guard against it, two sentences state one fact."""
     reading_s: float = 12.0
-    """How long a child process may read one text, in seconds: a megabyte of ordinary talk takes one, of the worst text four."""
+    """How long a child process may read one text, in seconds: a megabyte of talk takes one, the worst text four."""
     most_readers: int = 4
     """Child processes that read texts at once; one of them stays when they are done."""
 

@@ -17,8 +17,9 @@ import pytest
 from conftest import WordEmbedder
 
 from nous_online.errors import DeadlineExceeded, InvalidInput, Unavailable
+from nous_online.heart import Heart
 from nous_online.writing import child
-from nous_online.writing.child import Children
+from nous_online.writing.child import CHILDREN, Children
 from nous_online.writing.writer import OfflineWriter, Told
 
 ENDLESS = (re.fullmatch, "(a|a)*b", "a" * 60)
@@ -180,3 +181,20 @@ def test_an_episode_is_written_alike_here_and_in_a_child(children: Children):
 def test_an_episode_without_detail_is_refused_as_ever(children: Children):
     with pytest.raises(InvalidInput, match="no detail"):
         OfflineWriter(WordEmbedder(), call=children.call).write(Told(" "))
+
+
+def test_a_heart_has_its_episodes_read_by_a_child(heart: Heart):
+    own = Heart.open(
+        "aria",
+        database=heart.agent.database,
+        embedder=WordEmbedder(),
+        judge=heart.agent.judge,
+        works_in_background=False,
+    )
+    episode = own.record_episode(TALK)
+    CHILDREN.end()
+
+    assert own.work(deadline_s=30).completed == 1
+
+    assert own.get_episode(episode.id).title
+    assert any("nous_online.writing" in " ".join(each.cmdline()) for each in psutil.Process().children())

@@ -76,14 +76,11 @@ _ENDINGS = (("ingly", 8), ("edly", 7), ("ies", 5), ("ing", 6), ("ed", 5), ("es",
 _CONTRACTIONS = tuple(
     (re.compile(pattern), whole)
     for pattern, whole in (
-        (r"\bwon't\b", "will not"),
-        (r"(?i)\bcan't\b", "can not"),
-        (r"\bcannot\b", "can not"),
-        (r"(?i)(?<=[a-z])n't\b|(?<=[a-z]) n't\b", " not"),
-        (r"(?i)\b(i|you|we|they)'(ve|re|m|ll|d)\b", r"\1"),
+        (r"\bwon't\b", "will not"), (r"(?i)\bcan't\b", "can not"), (r"\bcannot\b", "can not"),
+        (r"(?i)(?<=[a-z])n't\b|(?<=[a-z]) n't\b", " not"), (r"(?i)\b(i|you|we|they)'(ve|re|m|ll|d)\b", r"\1"),
         (r"(?<=\w)'s\b", ""),
     )
-)
+)  # fmt: skip
 _QUANTITY = re.compile(r"\A[\d.,]++-?([^\W\d_]++)(-[^\W\d_]++)*+")
 _FIGURE = re.compile(r"v?\d+(?:[.,:/-]\d+)*(?:st|nd|rd|th|s|%)?", re.IGNORECASE)
 _BEFORE_VERSION = re.compile(r"\b(?:v|version|release|[A-Z]\w*)\s?$")
