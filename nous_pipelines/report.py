@@ -81,6 +81,15 @@ class Changed:
 
 
 @dataclass(frozen=True)
+class Quoted:
+    """Words that were said for what a merge joins, and how many times."""
+
+    proposal_id: str
+    text: str
+    times: int
+
+
+@dataclass(frozen=True)
 class Entry:
     """One proposal in words: what it is about, why, what became of it, and how to take it back."""
 
@@ -94,6 +103,13 @@ class Entry:
     told: tuple[str, ...]
     """The texts of its targets; of a merge the canonical memory comes first."""
     changed: tuple[Changed, ...]
+    said: tuple[Quoted, ...] = ()
+    """Of a merge: every wording that was said for it, the oldest first."""
+
+    @property
+    def said_count(self) -> int:
+        """How many times it was said, in whatever words."""
+        return sum(each.times for each in self.said)
 
     @property
     def undo(self) -> str:

@@ -20,6 +20,19 @@ select p.id::text, p.agent_id, p.kind, p.targets::text[] as targets, p.changes, 
 from lifecycle.proposals p
 where p.agent_id = any(%(agent_ids)s) and p.id = any(%(ids)s)
 
+-- name: said
+-- What was said for the facts of some proposals and for those merged into them, and how often in which words.
+select w.proposal_id, s.content as text, count(*)::integer as times
+from (
+    select distinct u.agent_id, u.proposal_id, m.id
+    from unnest(%(agent_ids)s::text[], %(proposal_ids)s::text[], %(ids)s::uuid[]) u(agent_id, proposal_id, id)
+    cross join lateral heart.merged_into(u.agent_id, u.id) m(id)
+) w
+join heart.statements s on s.agent_id = w.agent_id and s.fact_id = w.id
+where s.taken_back_at is null
+group by w.proposal_id, s.content
+order by min(s.said_at), s.content
+
 -- name: told
 -- How memories read, and what of them a night may change, as it is now.
 with wanted as (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date
 from typing import Any, LiteralString, TypeVar
 from uuid import UUID
@@ -30,6 +30,7 @@ from nous_pipelines.report import (
     NightReport,
     Offender,
     Outline,
+    Quoted,
     Stopped,
     Waiting,
     chosen,
@@ -112,7 +113,7 @@ def night_report(
         agent_ids=tuple(agent_ids),
         active_by_agent=active,
         figures=figures_of(outlines),
-        entries=entries_of(decided, told),
+        entries=entries_of(decided, told, said_of(database, decided)),
         kept_apart=tuple(kept_apart(pair, told) for pair in apart),
         apart_by_verdict=apart_by_verdict,
         waiting=tuple(waiting_of(each, told) for each in waiting),
@@ -189,10 +190,28 @@ def told_of(database: Database, wanted: Iterable[tuple[str, str]]) -> dict[str, 
     return {each.id: each for each in rows_of(database, Told, SQL["told"], parameters)}
 
 
-def entries_of(decided: Iterable[Decided], told: Mapping[str, Told]) -> tuple[Entry, ...]:
+def said_of(database: Database, decided: Iterable[Decided]) -> dict[str, list[Quoted]]:
+    """Return what was said for the facts that are merged, by proposal."""
+    named = [
+        (each.agent_id, each.id, UUID(memory))
+        for each in decided
+        if each.kind in {"merge", "share"}
+        for memory in each.targets
+    ]
+    agents, proposals, memories = zip(*named, strict=True) if named else ((), (), ())
+    wanted = {"agent_ids": list(agents), "proposal_ids": list(proposals), "ids": list(memories)}
+    found: dict[str, list[Quoted]] = {}
+    for each in rows_of(database, Quoted, SQL["said"], wanted) if named else ():
+        found.setdefault(each.proposal_id, []).append(each)
+    return found
+
+
+def entries_of(
+    decided: Iterable[Decided], told: Mapping[str, Told], said: Mapping[str, Sequence[Quoted]]
+) -> tuple[Entry, ...]:
     """Put proposals in words."""
     texts = {memory: known.text for memory, known in told.items()}
-    return tuple(entry_of(each, told, texts) for each in decided)
+    return tuple(replace(entry_of(each, told, texts), said=tuple(said.get(each.id, ()))) for each in decided)
 
 
 def entry_of(proposal: Decided, told: Mapping[str, Told], texts: Mapping[str, str]) -> Entry:

@@ -25,6 +25,7 @@ from nous_pipelines.report import (
     NightReport,
     Offender,
     PolicyUsed,
+    Quoted,
     Stopped,
     Waiting,
 )
@@ -62,7 +63,9 @@ def entry(kind: str = "merge", *, state: str = "applied", number: int = 0, text:
     """Return one entry of a report."""
     changed = Changed("fact", "b", f"{text} again", "active", f"superseded by “{text}”")
     outcome = "changed since" if state == "stale" else None
-    return Entry(f"p{number}", "aria", kind, state, f"said twice {text}", outcome, (text, f"{text} again"), (changed,))
+    said = (Quoted(f"p{number}", text, 2), Quoted(f"p{number}", f"{text} o'clock", 1)) if kind == "merge" else ()
+    told = (text, f"{text} again")
+    return Entry(f"p{number}", "aria", kind, state, f"said twice {text}", outcome, told, (changed,), said)
 
 
 def report(*, text: str = "nine", **changes: object) -> NightReport:
@@ -99,7 +102,7 @@ def test_a_page_holds_every_section_with_its_texts():
 
     for part in (
         "The night of Monday, 1 June 2026", "30 memories merged into 30", "nine again", "said twice nine",
-        "nous undo --proposal p0", "changed since", "used nine", "number nine", "0.970", "6 pinned nine", "fine nine",
+        "said 3 times, in these words", "nine o'clock", "nous undo --proposal p0", "changed since", "used nine", "number nine", "0.970", "6 pinned nine", "fine nine",
         "rank_step = 0.1 (default 0.05)", "nine: probe_days = 5", "judge nine", "0.2500 USD", "up to 0.5000 USD",
         "1.2k",
         "nous undo --night 2026-06-01 --kind merge", "nous undo --night 2026-06-01 --agent NAME",
