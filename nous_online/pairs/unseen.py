@@ -18,3 +18,8 @@ def unseen(a: str, b: str) -> str | None:
     """Return why two texts can't be one that look alike: one holds what nobody sees; None when neither does."""
     apart = abs(len(_UNSEEN.findall(a)) - len(_UNSEEN.findall(b)))
     return f"{apart} characters nobody sees" if apart > FEW else None
+
+
+def seen_of(text: str) -> str:
+    """Return a text without the characters nobody sees."""
+    return _UNSEEN.sub("", text)
