@@ -119,7 +119,7 @@ def outcome_of(heart: Heart, row: dict[str, Any], learned: tuple[UUID, UUID]) ->
     joined_by = "learn" if first.id == second.id else "night" if "merged" in last else None
     is_replaced = joined_by is None and (first.superseded_by == second.id or first.contradiction_status == "open")
     is_open = "open" in {first.contradiction_status, second.contradiction_status}
-    kept = {statement.content for fact_id in set(learned) for statement in statements_of(heart, fact_id)}
+    kept = {statement.content for fact_id in set(learned) for statement in heart.statements(fact_id)}
     return Outcome(
         case=row,
         joined_by=joined_by,
@@ -128,11 +128,6 @@ def outcome_of(heart: Heart, row: dict[str, Any], learned: tuple[UUID, UUID]) ->
         lost=sum(row[name] not in kept for name in ("first", "second")),
         is_stale_first=stands_first(heart, row, learned),
     )
-
-
-def statements_of(heart: Heart, fact_id: UUID) -> Sequence[Any]:
-    """Return the statements a fact stands on; its own words alone where no others are kept."""
-    return heart.statements(fact_id) if hasattr(heart, "statements") else [heart.get(fact_id)]  # pyright: ignore
 
 
 def stands_first(heart: Heart, row: dict[str, Any], learned: tuple[UUID, UUID]) -> bool:

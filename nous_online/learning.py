@@ -27,14 +27,14 @@ class Decision:
     reason: str
     match: Neighbour | None = None
     others: tuple[Neighbour, ...] = ()
-    """Further values of the same slot that give way: what was imported without matching may hold several."""
+    """What else gives way to it: further values of the same slot, and what the caller says it replaces."""
     contradicted: tuple[Neighbour, ...] = ()
     """What can't be so together with the new one, though neither is known to be later: both stay, until decided."""
 
     @property
     def superseded(self) -> tuple[Neighbour, ...]:
-        """Every fact that gives way to the new one."""
-        return (self.match, *self.others) if self.action == "supersede" and self.match else ()
+        """Every fact that gives way to the one learned."""
+        return (self.match, *self.others) if self.action == "supersede" and self.match else self.others
 
 
 def questions(new: NewFact, neighbours: Sequence[Neighbour], policy: LearnPolicy) -> list[Neighbour]:
@@ -146,9 +146,13 @@ def may_confirm(new: NewFact, near: Neighbour, policy: LearnPolicy) -> bool:
 
 def is_clear_repeat(new: NewFact, near: Neighbour, policy: LearnPolicy) -> bool:
     """Tell whether the two say the same without asking anybody: near, and nothing differs that could matter."""
+    return near.similarity >= policy.confirm_similarity and is_repeat(new, near, policy)
+
+
+def is_repeat(new: NewFact, near: Neighbour, policy: LearnPolicy) -> bool:
+    """Tell whether a known fact may take up a new one, of which nothing differs that could matter."""
     pair = pair_of(new, near)
-    is_near = near.similarity >= policy.confirm_similarity and may_confirm(new, near, policy)
-    return is_near and not reasons_apart(pair) and is_harmless(pair)
+    return may_confirm(new, near, policy) and not reasons_apart(pair) and is_harmless(pair)
 
 
 def has_same_words(one: str, other: str) -> bool:

@@ -7,7 +7,7 @@ from conftest import WordEmbedder
 from drawn import embedded_facts
 from judged_pairs import Agreeing, phase
 
-from nous_pipelines.transforms.merging import OPEN
+from nous_pipelines.transforms.merging import KEYED, OPEN
 
 
 class Doubting(Agreeing):
@@ -42,13 +42,16 @@ def test_what_a_judge_that_answers_in_words_doubts_is_left_unmerged(name, confid
     assert found.left == ({} if merged else {"aria": {"the judge is not sure that they say the same": 1}})
 
 
-def test_a_fact_in_an_open_contradiction_is_not_merged_away():
+@pytest.mark.parametrize(
+    ("column", "value", "reason"), [("contradiction_status", "open", OPEN), ("key", "office/hours", KEYED)]
+)
+def test_a_fact_that_waits_for_a_person_or_for_the_next_value_of_its_key_is_not_merged_away(column, value, reason):
     table = embedded_facts(
-        """
-        id | content                      | learned_at | contradiction_status
-        ---|------------------------------|------------|---------------------
-        a  | the office opens at nine     | 2026-05-01 | none
-        b  | the office opens at nine now | 2026-05-09 | open
+        f"""
+        id | content                      | learned_at | {column}
+        ---|------------------------------|------------|---------
+        a  | the office opens at nine     | 2026-05-01 | {"none" if column != "key" else "-"}
+        b  | the office opens at nine now | 2026-05-09 | {value}
     """,
         WordEmbedder(),
     )
@@ -56,4 +59,4 @@ def test_a_fact_in_an_open_contradiction_is_not_merged_away():
     found = phase(table)
 
     assert found.proposals == []
-    assert found.left == {"aria": {OPEN: 1}}
+    assert found.left == {"aria": {reason: 1}}
