@@ -16,7 +16,8 @@ from nous_online.validation import checked_id
 
 MOST_NEAR = 5
 WORTH_SAYING = 0.4
-"""Cosine from which a near fact comes with how to replace it; of changes worded freely 19 in 20 lie above."""
+"""Cosine from which a near fact comes with how to replace it: of the changes of `wording` 89 in 100 lie above, of pairs
+that have nothing to do with each other one in 900."""
 SHOWN = 60
 """Characters of a near fact that a suggestion quotes."""
 
