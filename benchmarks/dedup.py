@@ -1,7 +1,7 @@
 """Which pairs the night would merge, against what people said of them: facts_pairs and WebNLG clusters.
 
-A pair is merged when its cosine is at least 0.92 (that nominates it), no guard fires and the offline judge says `same`.
-WebNLG texts go the whole way: the exact self-join, guards, judge, complete linkage.
+A pair is merged when its cosine is at least 0.92 (that nominates it), no guard fires and nothing but what is harmless
+differs. WebNLG texts go the whole way: the exact self-join, guards, rule, complete linkage.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from benchmarks import cases
 from nous_online.embedding import LocalMiniLM
 from nous_online.pairs.guards import differences
+from nous_online.pairs.harmless import may_be_same
 from nous_online.pairs.matching import load_model, pair_features
 from nous_pipelines.transforms.duplicates import clusters
 from nous_pipelines.transforms.self_join import similar_pairs
@@ -41,7 +42,9 @@ def run(data: Path, *, quick: bool) -> dict[str, Any]:
     metrics = {**of_pairs(pairs, embedder), **of_clusters(wordings, embedder)}
     peers = {name: value for name, value in metrics.items() if name.startswith("cosine_")}
     notes = [
-        f"{len(pairs)} pairs, {len(wordings)} wordings; merged = cosine ≥ {CANDIDATE_AT}, no guard, judge says same",
+        f"{len(pairs)} pairs, {len(wordings)} wordings; merged = cosine ≥ {CANDIDATE_AT}, no guard, nothing but what"
+        " is harmless differs",
+        "classifier_*: the same by the learned classifier in the place of that rule, as the nights merged before",
         "online_*: the same decision from cosine 0.85, where learn asks the judge",
         "webnlg_*: recall over all pairs of one triple; *_clustered_* after complete linkage, which may only split",
         "webnlg_same_triple_*: two clusters that hold the same subject and object under two names of one predicate "
@@ -55,14 +58,14 @@ def of_pairs(pairs: Sequence[Mapping[str, Any]], embedder: LocalMiniLM) -> Metri
     texts = [(row["a"], row["b"]) for row in pairs]
     similarity = cosines(texts, embedder)
     labels = np.array([row["label"] for row in pairs])
-    unguarded, same = stages(texts, similarity)
+    unguarded, harmless, same = stages(texts, similarity)
     nominated = similarity >= CANDIDATE_AT
     decisions = {
-        "": nominated & unguarded & same,
+        "": nominated & unguarded & harmless,
         "cosine_": nominated,
         "guards_": nominated & unguarded,
-        "classifier_": nominated & same,
-        "online_": unguarded & same,
+        "classifier_": nominated & unguarded & same,
+        "online_": unguarded & harmless,
     }
     return {
         name: value for prefix, merged in decisions.items() for name, value in rates(merged, labels, prefix).items()
@@ -93,15 +96,16 @@ def cosines(texts: Sequence[tuple[str, str]], embedder: LocalMiniLM) -> NDArray[
     return np.einsum("ij,ij->i", vectors[left], vectors[right]).astype(np.float64)
 
 
-def stages(texts: Sequence[tuple[str, str]], similarity: NDArray[np.float64]) -> tuple[Flags, Flags]:
-    """Return, for each pair at 0.85 or more, whether no guard fires and whether the classifier alone says same."""
+def stages(texts: Sequence[tuple[str, str]], similarity: NDArray[np.float64]) -> tuple[Flags, Flags, Flags]:
+    """Return, for each pair at 0.85 or more, if no guard fires, if it may be the same, if the classifier says so."""
     asked = np.flatnonzero(similarity >= ASKED_FROM).tolist()
-    unguarded, same = np.zeros(len(texts), dtype=bool), np.zeros(len(texts), dtype=bool)
+    unguarded, harmless, same = (np.zeros(len(texts), dtype=bool) for _ in range(3))
     model = load_model()
     rows = pair_features([(*texts[i], float(similarity[i])) for i in asked])
     same[asked] = model.probability(rows) >= model.merge_at
     unguarded[asked] = [not differences(*texts[i]) for i in asked]
-    return unguarded, same
+    harmless[asked] = [may_be_same(*texts[i]) for i in asked]
+    return unguarded, harmless, same
 
 
 def of_clusters(wordings: Sequence[Mapping[str, Any]], embedder: LocalMiniLM) -> Metrics:
@@ -110,12 +114,17 @@ def of_clusters(wordings: Sequence[Mapping[str, Any]], embedder: LocalMiniLM) ->
     near = similar_pairs(embedder.embed_documents(texts), threshold=CANDIDATE_AT)
     left, right = near.left.astype(np.int64), near.right.astype(np.int64)
     similarity = near.similarity.astype(np.float64)
-    unguarded, same = stages([(texts[i], texts[j]) for i, j in zip(left, right, strict=True)], similarity)
+    unguarded, harmless, same = stages([(texts[i], texts[j]) for i, j in zip(left, right, strict=True)], similarity)
     truth = np.unique([row["cluster"] for row in wordings], return_inverse=True)[1]
     ends = np.unique(["|".join(sorted((row["subject"], row["object"]))) for row in wordings], return_inverse=True)[1]
     nominated = np.ones(len(left), dtype=bool)
     found: Metrics = {}
-    stage_flags = {"": unguarded & same, "cosine_": nominated, "guards_": unguarded, "classifier_": same}
+    stage_flags = {
+        "": unguarded & harmless,
+        "cosine_": nominated,
+        "guards_": unguarded,
+        "classifier_": unguarded & same,
+    }
     for prefix, kept in stage_flags.items():
         table = pl.DataFrame({"left_id": left[kept], "right_id": right[kept], "similarity": similarity[kept]})
         found |= {f"{prefix}webnlg_{name}": value for name, value in agreement(table, truth, ends).items()}

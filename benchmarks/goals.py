@@ -94,6 +94,16 @@ GOALS: dict[str, dict[str, Goal]] = {
         "same_precision": at_least(0.95),
         "calibration_error": at_most(0.03),
     },
+    "wording": {
+        "lost_ratio": at_most(0),
+        "joined_ratio": at_most(0.01),
+        "night_joined_ratio": at_most(0.01),
+        "update_chatty_ratio": at_least(0.60),
+        "update_same_wording_ratio": at_least(0.85),
+        "same_joined_ratio": at_least(0.50),
+        "distinct_hurt_ratio": at_most(0.02),
+        "stale_first_ratio": at_most(0.10),
+    },
     "context": {
         "pmb_must_include_ratio": at_least(0.95),
         "pmb_superseded_shown": at_most(0),

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from nous_online.contradictions import Contradiction
     from nous_online.database import Database
     from nous_online.decisions import Decision
-    from nous_online.domain import Censor, Episode, Fact, Learned, Procedure, Statement
+    from nous_online.domain import Censor, Episode, Fact, Learned, Near, Procedure, Statement
     from nous_online.errors import NousError
     from nous_online.heart import Heart
     from nous_online.outbox import Event, Subscription
@@ -30,6 +30,7 @@ HOMES = {
     "Fact": "nous_online.domain",
     "Heart": "nous_online.heart",
     "Learned": "nous_online.domain",
+    "Near": "nous_online.domain",
     "NousError": "nous_online.errors",
     "Procedure": "nous_online.domain",
     "Recall": "nous_online.recalling",
@@ -50,6 +51,7 @@ __all__ = [
     "Fact",
     "Heart",
     "Learned",
+    "Near",
     "NousError",
     "Procedure",
     "Recall",

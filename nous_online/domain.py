@@ -39,6 +39,8 @@ class FactDetails(TypedDict, total=False):
     source_episode_id: UUID | str | None
     """The episode it was drawn from; the agent must have one of that id."""
     source_decision_id: UUID | str | None
+    key: str | None
+    """Which attribute of which thing it is a value of, such as `ana/home`: a later value replaces the earlier one."""
     idempotency_key: str | None
     """A retry with the same key and content returns the first answer and changes nothing."""
 
@@ -52,6 +54,7 @@ class Fact:
     content: str
     subject: str | None
     slot: str | None
+    key: str | None
     category: str | None
     tags: list[str]
     confidence: float
@@ -234,6 +237,19 @@ class Neighbour:
 
 
 @dataclass(frozen=True)
+class Near:
+    """An active fact near a new statement; `similarity` is their cosine, `verdict` what a judge made of the two."""
+
+    fact: Fact
+    similarity: float
+    verdict: str | None
+    """None where no judge was asked."""
+    reason: str | None
+    suggestion: str | None
+    """How to say that the new statement replaces it, where that may be so."""
+
+
+@dataclass(frozen=True)
 class Learned:
     """What learning did: `action`, the memory it led to, the fact it was compared with, and why."""
 
@@ -243,6 +259,8 @@ class Learned:
     match: Neighbour | None = None
     contradicts: tuple[Neighbour, ...] = ()
     """Facts that can't be so together with it; `contradictions` lists them until somebody decides."""
+    near: tuple[Near, ...] = ()
+    """Up to five other active facts near it, the nearest first: what it might replace without anybody noticing."""
 
 
 @dataclass(frozen=True)
@@ -269,6 +287,7 @@ class NewFact:
     project_id: str | None
     idempotency_key: str | None
     slot: str | None = None
+    key: str | None = None
     summary: str | None = None
     compressed: str | None = None
     index_word: str | None = None

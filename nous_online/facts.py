@@ -20,11 +20,12 @@ from nous_online.domain import DOCUMENT, SOURCE_KINDS, Fact, FactDetails, LearnA
 from nous_online.errors import Conflict, InvalidInput, NotFound, Stale
 from nous_online.fact_statements import wording_of
 from nous_online.kinds import FACT
-from nous_online.learning import Decision, decide, pair_of, questions, slot_of
+from nous_online.learning import Decision, holds_since, pair_of, questions, slot_of
 from nous_online.levels import stored_levels
 from nous_online.pairs.judging import Judgement, OfflineJudge, Verdict
 from nous_online.passages import passages, recall_vector
 from nous_online.policy import MAX_CONTENT_BYTES, MAX_CONTEXT_BYTES
+from nous_online.replacement import Named, check_active, decide_told, is_later, keyed, near_facts, told
 from nous_online.store import Embedded, Request
 from nous_online.validation import (
     checked_choice,
@@ -74,6 +75,7 @@ def new_fact(content: object, details: FactDetails, *, now: datetime) -> NewFact
         content=text,
         subject=subject,
         slot=slot_of(text, subject),
+        key=checked_optional("key", details.get("key"), max_characters=200),
         category=checked_category(details.get("category")),
         tags=checked_names("tags", details.get("tags")) or [],
         context=checked_text("context", context, max_bytes=MAX_CONTEXT_BYTES) if context else None,
@@ -127,15 +129,15 @@ def levelled(new: NewFact) -> NewFact:
     return replace(new, **stored_levels(vars(new)))
 
 
-def learn(agent: Agent, new: NewFact, deadline: Deadline) -> Learned:
-    """Confirm, supersede or store one fact, in one transaction."""
+def learn(agent: Agent, new: NewFact, deadline: Deadline, *, replaces: Sequence[Named] = ()) -> Learned:
+    """Confirm, supersede or store one fact, in one transaction; what it replaces gives way in the same one."""
     (ready,) = embedded(agent, [new], [None], deadline)
     judgements: dict[UUID, Judgement] = {}
     rounds_left = ROUNDS
     while True:
         rounds_left -= 1
         try:
-            outcome = look(agent, ready, judgements, deadline, is_last=not rounds_left)
+            outcome = look(agent, ready, judgements, deadline, replaces=replaces, is_last=not rounds_left)
         except Stale:  # somebody confirmed, undid or ruled on a neighbour in between: look again
             if not rounds_left:
                 raise
@@ -147,25 +149,39 @@ def learn(agent: Agent, new: NewFact, deadline: Deadline) -> Learned:
 
 
 def look(
-    agent: Agent, ready: Embedded, judgements: dict[UUID, Judgement], deadline: Deadline, *, is_last: bool
+    agent: Agent,
+    ready: Embedded,
+    judgements: dict[UUID, Judgement],
+    deadline: Deadline,
+    *,
+    replaces: Sequence[Named],
+    is_last: bool,
 ) -> Learned | list[Neighbour]:
     """Look at what is near and write what follows, in one transaction; return instead whom the judge has yet to see."""
     new = ready.fact
     seconds = deadline.remaining()
     with agent.database.transaction(agent.id, timeout_s=seconds, is_pipelined=True, keeps_space=True) as connection:
         request, near = store.look_around(
-            connection, agent.id, ready, space=agent.embedder.space, limit=agent.policy.neighbour_count
+            connection,
+            agent.id,
+            ready,
+            space=agent.embedder.space,
+            limit=agent.policy.neighbour_count,
+            replaces=[each.id for each in replaces],
         )
         if request is not None:
             return repeated(connection, agent, request, new)
-        open_questions = [n for n in questions(new, near, agent.policy) if n.fact.id not in judgements]
+        said = told(new, near, replaces, agent.id)
+        open_questions = [n for n in questions(new, said.rest, agent.policy) if n.fact.id not in judgements]
         if isinstance(agent.judge, OfflineJudge):  # it answers in less time than it takes to look around once more
             judgements.update(ask(agent, new, open_questions, deadline))
             open_questions = []
         if open_questions and not is_last:
             return open_questions
-        decision = decide(new, near, judgements, agent.policy)
-        return contradict(connection, agent, write(connection, agent, ready, decision), decision, judgements)
+        decision = decide_told(new, said, judgements, agent.policy)
+        learned = write(connection, agent, replace(ready, fact=keyed(new, decision)), decision)
+        learned = contradict(connection, agent, learned, decision, judgements)
+        return replace(learned, near=near_facts(near, learned.memory, decision, judgements))
 
 
 def ask(agent: Agent, new: NewFact, near: Sequence[Neighbour], deadline: Deadline) -> dict[UUID, Judgement]:
@@ -185,12 +201,12 @@ def write(connection: Connection, agent: Agent, ready: Embedded, decision: Decis
         memory = store.store_fact(
             connection, agent.id, ready, space=agent.embedder.space, actor="agent", reason=decision.reason
         )
-        for near in sorted(decision.superseded, key=lambda each: each.fact.id):
-            supersede(connection, agent, old=near.fact, by=memory, at=new.learned_at, reason=decision.reason)
-        if decision.action == "store_superseded" and match is not None:
-            memory = supersede(
-                connection, agent, old=memory, by=match.fact, at=match.fact.learned_at, reason=decision.reason
-            )
+    for near in sorted(decision.superseded, key=lambda each: each.fact.id):
+        moment = max(new.learned_at, near.fact.learned_at)
+        supersede(connection, agent, old=near.fact, by=memory, at=moment, reason=decision.reason)
+    if decision.action == "store_superseded" and match is not None:
+        heir = store.next_value(connection, agent.id, match.fact, learned_at=new.learned_at)
+        memory = supersede(connection, agent, old=memory, by=heir, at=heir.learned_at, reason=decision.reason)
     action = ACTIONS[decision.action]
     if new.idempotency_key:
         request = Request(new.idempotency_key, content_hash(new), memory.id, action)
@@ -219,7 +235,7 @@ def confirm(connection: Connection, agent: Agent, known: Fact, new: NewFact, rea
     Sources and tags unite, the highest trust and a pin stay. A statement that is trusted less makes the fact no newer:
     else an old value, repeated by anybody, would take the place of a later one. The frame and censors it was first
     encoded with stay as they are: they say in which situation it came to mind, and a repetition elsewhere must not
-    move it there.
+    move it there. A key of the statement is taken over by a fact that has none.
     """
     said_at = new.learned_at if new.trust >= known.trust else None
     confirmed_at = max(filter(None, (known.last_confirmed_at, known.learned_at, said_at)))
@@ -231,6 +247,8 @@ def confirm(connection: Connection, agent: Agent, known: Fact, new: NewFact, rea
         "tags": list(dict.fromkeys([*known.tags, *new.tags])),
         "sources": list(dict.fromkeys([*known.sources, *filter(None, [new.source])])),
     }
+    if new.key is not None and known.key is None:
+        values["key"] = new.key
     cause = Cause("agent", "confirmed", reason, effective_at=new.learned_at)
     wording = wording_of(known, new)
     return change_memory(connection, agent.id, version_of(FACT, known), values, cause=cause, noted=wording)
@@ -267,14 +285,6 @@ def supersede_known(
         check_successor(connection, agent, new, old_id)
         moment = at or max(old.learned_at, new.learned_at)
         return supersede(connection, agent, old=old, by=new, at=moment, reason=reason)
-
-
-def check_active(fact: Fact, act: str) -> None:
-    """Raise `Conflict` when a fact has left recall."""
-    if fact.state != "active":
-        successor = f" by {fact.superseded_by}" if fact.superseded_by else ""
-        message = f"fact {fact.id} is {fact.state}{successor} and can't be {act}; act on what replaced it, or undo that"
-        raise Conflict(message)
 
 
 def check_successor(connection: Connection, agent: Agent, new: Fact, old_id: UUID) -> None:
@@ -315,7 +325,7 @@ def content_hash(new: NewFact) -> str:
 
 
 def store_deferred(agent: Agent, news: Sequence[NewFact], deadline: Deadline) -> int:
-    """Store facts as they are and leave all matching to the night; return how many were new.
+    """Store facts as they are and leave all matching to the night, but for values of one key; return how many were new.
 
     Facts whose idempotency key is known are skipped, so that an interrupted import can simply be run again.
     """
@@ -325,9 +335,28 @@ def store_deferred(agent: Agent, news: Sequence[NewFact], deadline: Deadline) ->
         known = store.find_requests(connection, agent.id, [new.idempotency_key for new in news if new.idempotency_key])
         fresh = unrepeated(ready, known)
         reason = "imported; matching is left to the night"
-        store.store_facts(connection, agent.id, fresh, space=agent.embedder.space, actor="import", reason=reason)
+        free = [entry for entry in fresh if entry.fact.key is None]
+        store.store_facts(connection, agent.id, free, space=agent.embedder.space, actor="import", reason=reason)
+        for entry in sorted((each for each in fresh if each.fact.key), key=lambda each: holds_since(each.fact)):
+            store_value(connection, agent, entry)
         store.store_requests(connection, agent.id, "import", [r for entry in fresh if (r := request_of(entry))])
     return len(fresh)
+
+
+def store_value(connection: Connection, agent: Agent, entry: Embedded) -> None:
+    """Store an imported value of a key: the later one is active, and gives way to nothing it is trusted less than."""
+    new, space = entry.fact, agent.embedder.space
+    known = store.value_of_key(connection, agent.id, new)
+    stored = store.store_fact(connection, agent.id, entry, space=space, actor="import", reason="imported with its key")
+    if known is None:
+        return
+    if is_later(new, known) and not known.is_pinned and new.trust >= known.trust:
+        moment = max(new.learned_at, known.learned_at)
+        supersede(connection, agent, old=known, by=stored, at=moment, reason=f"a newer value of the key {new.key!r}")
+        return
+    heir = store.next_value(connection, agent.id, known, learned_at=new.learned_at)
+    reason = f"an older value of the key {new.key!r}, or one that is trusted less, than the one known"
+    supersede(connection, agent, old=stored, by=heir, at=max(heir.learned_at, new.learned_at), reason=reason)
 
 
 def unrepeated(entries: Sequence[Embedded], known: Mapping[str, Request]) -> list[Embedded]:

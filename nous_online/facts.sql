@@ -22,6 +22,7 @@ values (%(agent_id)s, %(idempotency_key)s, %(verb)s, %(content_hash)s, %(memory_
 -- name: nearest_facts
 -- Documents aside: they are asked for by their names, and give way to no statement.
 -- The nearest by vector, and by key whatever fills the same slot: another value may lie far from the one it replaces.
+-- Besides, in whatever state, what the caller says is replaced, and the active value of the caller's key.
 -- A small tenant is compared with all of its facts: the vector index holds everybody's, and loses some of many equal
 -- ones; the addition keeps it away. The casts are what the index is built on: half precision, in the width of the space.
 with size as materialized (
@@ -47,8 +48,18 @@ with size as materialized (
     where agent_id = %(agent_id)s and state = 'active' and slot = %(slot)s and embedding_space_id = {space_id} and scope = %(scope)s and {of_user} and {of_project} and category is distinct from 'document'
     order by learned_at desc, id
     limit %(limit)s
+), same_key as materialized (
+    select id, embedding <=> %(embedding)s as distance
+    from heart.facts
+    where agent_id = %(agent_id)s and state = 'active' and key = %(key)s and embedding_space_id = {space_id} and scope = %(scope)s and {of_user} and {of_project}
+), replaced as materialized (
+    select id, embedding <=> %(embedding)s as distance
+    from heart.facts
+    where agent_id = %(agent_id)s and id = any(%(replaces)s) and embedding_space_id = {space_id} and scope = %(scope)s and {of_user} and {of_project} and category is distinct from 'document'
 ), candidate as (
-    select id, min(distance) as distance from (select * from near union all select * from same_slot) found group by id
+    select id, min(distance) as distance
+    from (table near union all table same_slot union all table same_key union all table replaced) found
+    group by id
 )
 select {columns}, 1 - c.distance as similarity
 from candidate c
@@ -72,11 +83,11 @@ project_id is null
 -- A fact with the statement it stands on, its event and its announcement.
 with stored as (
     insert into heart.facts (
-        id, agent_id, content, context, subject, slot, summary, compressed, index_word, category, tags, confidence, source, source_kind, source_episode_id,
+        id, agent_id, content, context, subject, slot, key, summary, compressed, index_word, category, tags, confidence, source, source_kind, source_episode_id,
         source_decision_id, sources, trust, is_pinned, learned_at, valid_from, valid_to, encoded_frame, encoded_censors, scope, user_id,
         project_id, embedding, context_embedding, embedding_space_id)
     values (
-        coalesce(%(id)s, heart.new_id()), %(agent_id)s, %(content)s, %(context)s, %(subject)s, %(slot)s,
+        coalesce(%(id)s, heart.new_id()), %(agent_id)s, %(content)s, %(context)s, %(subject)s, %(slot)s, %(key)s,
         %(summary)s, %(compressed)s, %(index_word)s, %(category)s,
         %(tags)s, %(confidence)s, %(source)s, %(source_kind)s, %(source_episode_id)s, %(source_decision_id)s, %(sources)s, %(trust)s,
         %(is_pinned)s, %(learned_at)s, %(valid_from)s, %(valid_to)s, %(encoded_frame)s, %(encoded_censors)s, %(scope)s,
@@ -109,6 +120,29 @@ from stored
 -- The statement was there; from now on it is what this fact says.
     update heart.statements s set fact_id = stored.id, reason = 'first'
     from stored where s.agent_id = stored.agent_id and s.id = %(statement_id)s
+
+-- name: next_value
+-- The value a late-told older one gave way to: of all that led to the value known, the first learned after it.
+with recursive earlier as (
+    select %(known_id)s::uuid as id
+    union
+    select f.id
+    from earlier e
+    join heart.facts f on f.agent_id = %(agent_id)s and f.superseded_by = e.id and f.succession = 'replaced'
+)
+select {columns}
+from earlier e
+join heart.facts f on f.agent_id = %(agent_id)s and f.id = e.id
+where f.learned_at > %(learned_at)s or f.id = %(known_id)s
+order by f.learned_at, f.id
+limit 1
+
+-- name: value_of_key
+-- The active value of a key, for whom a fact is meant.
+select {columns}
+from heart.facts f
+where f.agent_id = %(agent_id)s and f.state = 'active' and f.key = %(key)s and f.scope = %(scope)s
+  and f.user_id is not distinct from %(user_id)s and f.project_id is not distinct from %(project_id)s
 
 -- name: has_splits
 select exists (select from lifecycle.events where agent_id = %(agent_id)s and after ? 'split_from')

@@ -11,7 +11,7 @@ from uuid import UUID
 
 from nous_online.domain import Fact, Neighbour, NewFact
 from nous_online.pairs.guards import added
-from nous_online.pairs.judging import SURE_FROM, Judgement, OfflineJudge, Pair, Statement, Verdict
+from nous_online.pairs.judging import SURE_FROM, Judgement, Pair, Statement, Verdict, is_harmless, reasons_apart
 from nous_online.pairs.slots import slot_key
 from nous_online.pairs.subjects import other_subjects, subject_words
 from nous_online.policy import LearnPolicy
@@ -27,14 +27,14 @@ class Decision:
     reason: str
     match: Neighbour | None = None
     others: tuple[Neighbour, ...] = ()
-    """Further values of the same slot that give way: what was imported without matching may hold several."""
+    """What else gives way to it: further values of the same slot, and what the caller says it replaces."""
     contradicted: tuple[Neighbour, ...] = ()
     """What can't be so together with the new one, though neither is known to be later: both stay, until decided."""
 
     @property
     def superseded(self) -> tuple[Neighbour, ...]:
-        """Every fact that gives way to the new one."""
-        return (self.match, *self.others) if self.action == "supersede" and self.match else ()
+        """Every fact that gives way to the one learned."""
+        return (self.match, *self.others) if self.action == "supersede" and self.match else self.others
 
 
 def questions(new: NewFact, neighbours: Sequence[Neighbour], policy: LearnPolicy) -> list[Neighbour]:
@@ -145,20 +145,14 @@ def may_confirm(new: NewFact, near: Neighbour, policy: LearnPolicy) -> bool:
 
 
 def is_clear_repeat(new: NewFact, near: Neighbour, policy: LearnPolicy) -> bool:
-    """Tell whether the two say the same without asking anybody: guards first, then the threshold.
-
-    The built-in classifier must agree: what is confirmed is not stored, and of the pairs in this band that differ by a
-    swapped word four in five pass the guards alone (measured on PAWS).
-    """
-    is_near = near.similarity >= policy.confirm_similarity and may_confirm(new, near, policy)
-    return is_near and is_certainly_same(pair_of(new, near), policy)
+    """Tell whether the two say the same without asking anybody: near, and nothing differs that could matter."""
+    return near.similarity >= policy.confirm_similarity and is_repeat(new, near, policy)
 
 
-def is_certainly_same(pair: Pair, policy: LearnPolicy) -> bool:
-    """Tell whether two texts on one subject are the same words, or surely the same to guards and classifier."""
-    if other_subjects(pair.a.subject, pair.b.subject):
-        return False
-    return has_same_words(pair.a.text, pair.b.text) or is_surely_same(OfflineJudge().judge([pair])[0], policy)
+def is_repeat(new: NewFact, near: Neighbour, policy: LearnPolicy) -> bool:
+    """Tell whether a known fact may take up a new one, of which nothing differs that could matter."""
+    pair = pair_of(new, near)
+    return may_confirm(new, near, policy) and not reasons_apart(pair) and is_harmless(pair)
 
 
 def has_same_words(one: str, other: str) -> bool:

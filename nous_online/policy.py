@@ -10,12 +10,11 @@ class LearnPolicy:
     """When learning confirms, asks or stores; cosines of the default embedding space."""
 
     confirm_similarity: float = 0.95
-    """At or above, with no guard against it, the same statement was learned again (reactive lifecycle, section 1)."""
+    """At or above, where nothing differs that could matter, nobody is asked (reactive lifecycle, section 1)."""
     check_similarity: float = 0.85
     """From here up to `confirm_similarity` a judge decides (reactive lifecycle, section 1)."""
     sure_from: float = 0.9
-    """Confidence from which `same` confirms: the wording said last is then kept nowhere. Below, both are stored and the
-    night decides, for a merge can be taken back (the built-in judge says `same` from 0.76 on)."""
+    """Confidence from which `same` confirms. Below, both stay and the night decides, whose merge can be undone."""
     subject_similarity: float = 0.80
     """Above, two subjects are the same thing spelled differently (reactive lifecycle, section 2)."""
     neighbour_count: int = 10

@@ -148,26 +148,34 @@ def store_requests(connection: Connection, agent_id: str, verb: str, requests: S
 
 
 def look_around(
-    connection: Connection, agent_id: str, new: Embedded, *, space: EmbeddingSpace, limit: int
+    connection: Connection,
+    agent_id: str,
+    new: Embedded,
+    *,
+    space: EmbeddingSpace,
+    limit: int,
+    replaces: Sequence[UUID] = (),
 ) -> tuple[Request | None, list[Neighbour]]:
     """Wait for other learners of this agent, then return what its key led to before and the facts it may touch.
 
-    Those are the active ones of the same scope nearest by cosine, and those of the same slot, but for facts from which
-    a person split off the same words. One round trip. Raises `Moved` when the agent's memories live in another space.
+    Those are the active ones of the same scope nearest by cosine, of the same slot, or of the same key, but for facts
+    from which a person split off the same words; and in any state those it `replaces`. One round trip. Raises `Moved`
+    when the agent's memories live in another space.
     """
     with connection.pipeline(), connection.cursor(row_factory=dict_row) as neighbours:
         home = ask_space(connection, agent_id)
         connection.execute(FACTS["lock_agent"], {"agent_id": agent_id})
         requests = sought(connection, agent_id, [new.fact.idempotency_key]) if new.fact.idempotency_key else None
         asked = connection.execute(FACTS["has_splits"], {"agent_id": agent_id})
-        neighbours.execute(nearest_to(new.fact, space), around(agent_id, new, limit))
+        neighbours.execute(nearest_to(new.fact, space), around(agent_id, new, limit, replaces))
         rows = neighbours.fetchall()
         has_splits = asked.fetchone() == (True,)
         require_space(home, agent_id, space)
         earlier = requests.fetchone() if requests else None
     near = [Neighbour(similarity=row.pop("similarity"), fact=Fact(**row)) for row in rows]
     apart = split_from(connection, agent_id, new.fact.content) if has_splits else frozenset[UUID]()
-    return earlier, [each for each in near if each.fact.id not in apart]
+    said = {*replaces, *(each.fact.id for each in near if new.fact.key and each.fact.key == new.fact.key)}
+    return earlier, [each for each in near if each.fact.id not in apart - said]
 
 
 def split_from(connection: Connection, agent_id: str, content: str) -> frozenset[UUID]:
@@ -182,18 +190,41 @@ def nearest_to(fact: NewFact, space: EmbeddingSpace) -> Composed:
     return composed("nearest_facts", space, "f", **whose)
 
 
-def around(agent_id: str, new: Embedded, limit: int) -> dict[str, Any]:
+def around(agent_id: str, new: Embedded, limit: int, replaces: Sequence[UUID]) -> dict[str, Any]:
     """Return the parameters of `nearest_facts`."""
     return {
         "agent_id": agent_id,
         "embedding": Vector(new.embedding),
         "slot": new.fact.slot,
+        "key": new.fact.key,
+        "replaces": list(replaces),
         "scope": new.fact.scope,
         "user_id": new.fact.user_id,
         "project_id": new.fact.project_id,
         "limit": limit,
         "exact_limit": EXACT_LIMIT,
     }
+
+
+def next_value(connection: Connection, agent_id: str, known: Fact, *, learned_at: datetime) -> Fact:
+    """Return the first value learned after a moment among those that led to the one known, which is the last."""
+    key = {"agent_id": agent_id, "known_id": known.id, "learned_at": learned_at}
+    with connection.cursor(row_factory=class_row(Fact)) as cursor:
+        found = cursor.execute(of_facts("next_value"), key).fetchone()
+    return found or known
+
+
+def value_of_key(connection: Connection, agent_id: str, new: NewFact) -> Fact | None:
+    """Return the active value of the key of a new fact, None where there is none yet."""
+    key = {"agent_id": agent_id, **{name: getattr(new, name) for name in ("key", "scope", "user_id", "project_id")}}
+    with connection.cursor(row_factory=class_row(Fact)) as cursor:
+        return cursor.execute(of_facts("value_of_key"), key).fetchone()
+
+
+@cache
+def of_facts(statement: str) -> Composed:
+    """Fill the columns of a fact into a statement that needs no vectors."""
+    return SQL(FACTS[statement]).format(columns=SQL(", ").join(Identifier("f", name) for name in FACT.columns))
 
 
 def store_fact(

@@ -187,8 +187,12 @@ def check_last(connection: Connection, agent_id: str, event: Event) -> None:
 
 
 def check_names(connection: Connection, agent_id: str, memory_ids: Sequence[UUID]) -> None:
-    """Raise `Refused` when one of some memories is a document whose name another one holds."""
+    """Raise `Refused` when one of some memories is a document whose name, or a value whose key, another one holds."""
     parameters = {"agent_id": agent_id, "ids": list(memory_ids)}
+    for fact_id, key, holder in connection.execute(BLOCKS["keys_held_twice"], parameters):
+        raise Refused(
+            f"fact {fact_id} would share the key {key!r} with {holder}; undo that first, or learn the value again"
+        )
     for (name,) in connection.execute(BLOCKS["documents_of_one_name"], parameters):
         raise Refused(f"document {name!r} was written anew since; remove or rename that one first, then undo this")
 

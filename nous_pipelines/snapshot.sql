@@ -2,7 +2,7 @@
 select id::text from migration.identity
 
 -- name: facts
-select f.id, f.agent_id, f.state, f.content, f.subject, f.slot, f.category, to_json(f.tags) as tags, f.confidence,
+select f.id, f.agent_id, f.state, f.content, f.subject, f.slot, f.key, f.category, to_json(f.tags) as tags, f.confidence,
        f.source, f.source_kind, f.source_episode_id, f.sources, f.trust, f.is_pinned, f.learned_at, f.last_confirmed_at,
        f.confirmation_count, f.superseded_by, f.superseded_at,
        case when f.superseded_by is not null then f.succession end as succession, f.valid_from, f.valid_to, f.archived_at,

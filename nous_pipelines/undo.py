@@ -17,7 +17,7 @@ from nous_online.changes import Alteration, Cause, Version, add_usage, change_me
 from nous_online.database import Database
 from nous_online.errors import NotFound, Refused, Unavailable
 from nous_online.kinds import KINDS
-from nous_online.undoing import Event, restore
+from nous_online.undoing import Event, check_names, restore
 from nous_pipelines.apply import CHUNK_TIMEOUT_S, undeadlocked
 from nous_pipelines.carrying_out import SQL, by_id, usage_delta
 from nous_pipelines.proposals import Change, Read
@@ -105,6 +105,7 @@ def undo_proposal(database: Database, proposal: AppliedProposal, *, reason: str)
         for event in events:
             cause = Cause("operator", "undone", reason, datetime.now(UTC), proposal_id=proposal.id, undoes=event.id)
             restore(connection, proposal.agent_id, event, cause=cause)
+        check_names(connection, proposal.agent_id, [event.memory_id for event in events])
         take_back(connection, proposal, reason=reason)
         connection.execute(SQL["decide_proposal"], {**key, "state": "undone", "outcome": reason})
 

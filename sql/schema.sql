@@ -151,6 +151,8 @@ create table heart.facts (
     written_xid          xid8 not null default pg_current_xact_id(),
     -- merged: the successor says the same, and what was said for this fact speaks for that one; replaced: it says otherwise
     succession           text check (succession in ('merged', 'replaced')),
+    -- which attribute of which thing it is a value of, as the caller says, such as ana/home
+    key                  text check (char_length(key) between 1 and 200),
     primary key (agent_id, id),
     foreign key (agent_id, superseded_by) references heart.facts (agent_id, id),
     foreign key (agent_id, source_episode_id) references heart.episodes (agent_id, id),
@@ -161,7 +163,11 @@ create table heart.facts (
     constraint not_its_own_successor check (superseded_by <> id),
     constraint archived_says_when check ((state = 'archived') = (archived_at is not null)),
     constraint valid_interval check (valid_to >= valid_from),
-    constraint vector_names_its_space check (embedding is null or embedding_space_id is not null)
+    constraint vector_names_its_space check (embedding is null or embedding_space_id is not null),
+    -- one value of a key is active; checked when a transaction ends, since the next is stored before the last gives way
+    constraint one_value_of_a_key exclude using btree (
+        agent_id with =, key with =, scope with =, (coalesce(user_id, '')) with =, (coalesce(project_id, '')) with =)
+        where (state = 'active' and key is not null) deferrable initially deferred
 ) with (fillfactor = 75);
 
 -- What was said, word for word: the evidence a fact rests on. A fact is what the agent believes; it can be merged, replaced

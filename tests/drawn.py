@@ -20,6 +20,7 @@ FACTS = {
     "content": pl.String,
     "subject": pl.String,
     "slot": pl.String,
+    "key": pl.String,
     "category": pl.String,
     "tags": pl.List(pl.String),
     "confidence": pl.Float64,

@@ -22,6 +22,7 @@ FACTS = {
     "last_confirmed_at": MOMENT,
     "valid_from": MOMENT,
     "valid_to": MOMENT,
+    "key": pl.String,
     "scope": pl.String,
     "user_id": pl.String,
     "project_id": pl.String,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from uuid import UUID
 
 import pytest
 from api_client import PROBLEM, app_over, client_of
@@ -32,6 +33,20 @@ def test_learning_answers_with_the_memory_and_why(client: TestClient, heart: Hea
     assert answer.status_code == 200, answer.text
     assert answer.json()["action"] == "stored"
     assert heart.get(answer.json()["memory"]["id"]).tags == ["process"]
+
+
+def test_learning_says_what_is_replaced_by_id_or_by_key(client: TestClient, heart: Heart) -> None:
+    old = client.post("/facts", json={"content": "Ada keeps a boat in the old harbour"}).json()["memory"]
+    new = client.post("/facts", json={"content": "Ada keeps a boat in the new harbour", "replaces": [old["id"]]}).json()
+    again = client.post("/facts", json={"content": "It is sold", "replaces": [old["id"]]})
+    unknown = client.post("/facts", json={"content": "It is sold", "replaces": [NOBODY]})
+    pinned = client.post("/facts", json={"content": "The load is nine", "key": "crane/load", "is_pinned": True}).json()
+    refused = client.post("/facts", json={"content": "It lifts twelve", "key": "crane/load"})
+
+    assert (new["action"], heart.get(old["id"]).superseded_by) == ("superseded", UUID(new["memory"]["id"]))
+    assert pinned["memory"]["key"] == "crane/load"
+    assert [answer.status_code for answer in (again, unknown, refused)] == [409, 404, 409]
+    assert pinned["memory"]["id"] in refused.json()["detail"]
 
 
 def test_a_retry_with_the_same_key_learns_once(client: TestClient, heart: Heart) -> None:

@@ -69,6 +69,19 @@ def test_learns_and_recalls(nous: Callable[..., Answer]):
     assert (learned.err, recalled.err.startswith("say what was used: nous feedback ")) == ("", True)
 
 
+def test_learning_shows_what_is_near_and_replaces_it_by_id_or_by_key(nous: Callable[..., Answer]):
+    old = nous("learn", "Ada lives in Rome", "--json").json["memory"]["id"]
+
+    near = nous("learn", "These days Ada lives with her sister in Paris")
+    replaced = nous("learn", "Ada has left Italy", "--replaces", old)
+    nous("learn", "The port is 1", "--key", "port")
+    keyed = nous("learn", "Use 2 for it", "--key", "port", "--json").json
+
+    assert f"--replaces {old}" in " ".join(near.out.split())
+    assert (replaced.code, replaced.out.split()[0]) == (0, "superseded")
+    assert (keyed["action"], keyed["memory"]["key"]) == ("superseded", "port")
+
+
 def test_prints_one_json_object_and_nothing_else(nous: Callable[..., Answer], tmp_path: Path):
     file = tmp_path / "history.jsonl"
     file.write_text('{"content": "Deploys need two approvals"}\nbad\n')

@@ -1,4 +1,4 @@
-"""What becomes of two facts that a judge calls the same without being sure of it."""
+"""What becomes of two facts that a judge calls the same without being sure of it, or while a person is to decide."""
 
 from dataclasses import replace
 
@@ -6,6 +6,8 @@ import pytest
 from conftest import WordEmbedder
 from drawn import embedded_facts
 from judged_pairs import Agreeing, phase
+
+from nous_pipelines.transforms.merging import KEYED, OPEN
 
 
 class Doubting(Agreeing):
@@ -38,3 +40,23 @@ def test_what_a_judge_that_answers_in_words_doubts_is_left_unmerged(name, confid
 
     assert [proposal.targets for proposal in found.proposals] == merged
     assert found.left == ({} if merged else {"aria": {"the judge is not sure that they say the same": 1}})
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "reason"), [("contradiction_status", "open", OPEN), ("key", "office/hours", KEYED)]
+)
+def test_a_fact_that_waits_for_a_person_or_for_the_next_value_of_its_key_is_not_merged_away(column, value, reason):
+    table = embedded_facts(
+        f"""
+        id | content                      | learned_at | {column}
+        ---|------------------------------|------------|---------
+        a  | the office opens at nine     | 2026-05-01 | {"none" if column != "key" else "-"}
+        b  | the office opens at nine now | 2026-05-09 | {value}
+    """,
+        WordEmbedder(),
+    )
+
+    found = phase(table)
+
+    assert found.proposals == []
+    assert found.left == {"aria": {reason: 1}}

@@ -47,6 +47,8 @@ def lived(heart: Heart, judge, database_url: str, tmp_path: Path) -> Heart:
     judge.verdicts |= dict.fromkeys((NINE, NINE[::-1]), Verdict.SAME)
     remember(heart, *NINE, "the boat is fast")
     heart.learn("The boat is fast now.", learned_at=MAY, encoded_frame="task", tags=["boats"])
+    heart.learn("The crane lifts nine tonnes", key="crane/load", learned_at=MAY)
+    heart.learn("Twelve tonnes hang from the crane", key="crane/load")
     night = Database(database_url, role="nous_night")
     plan = plan_of(night, tmp_path, judge)
     apply_plan(night, plan, run_id="a run")

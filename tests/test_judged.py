@@ -26,6 +26,7 @@ from nous_online.pairs.judging import (
     chances_of_conflict,
     chances_of_same,
     decide,
+    is_harmless,
     later,
     reasons_apart,
 )
@@ -294,7 +295,10 @@ def test_the_built_in_judge_gives_far_pairs_the_verdict_all_guards_would(texts, 
     denial = None if slot else denied(a.text, b.text)
     (same,) = chances_of_same([pair], [reasons])
     (conflict,) = chances_of_conflict([pair], [(slot, denial)], [same])
-    expected, _, _ = decide(Seen(similarity, reasons, slot, denial, same, conflict, later(pair)), load_model())
+    expected, _, _ = decide(
+        Seen(similarity, reasons, slot, denial, same, conflict, later(pair), not reasons and is_harmless(pair)),
+        load_model(),
+    )
 
     (judgement,) = OfflineJudge().judge([pair])
 

@@ -21,7 +21,7 @@ from nous_online.heart import Heart
 from nous_online.pairs.judging import Judgement, Pair, Verdict
 
 OLD = "The api team deploys every Friday"
-NEW = "Every Friday the api team deploys"
+NEW = "api team deploys every Friday."
 MAY = datetime(2026, 5, 1, tzinfo=UTC)
 JUNE = datetime(2026, 6, 1, tzinfo=UTC)
 

@@ -19,7 +19,7 @@ NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)
 EARLIER = NOW - timedelta(days=30)
 POLICY = LearnPolicy()
 SENTENCE = "The api team deploys every Friday"
-REWORDED = "Every Friday the api team deploys"
+REWORDED = "api team deploys every Friday."
 
 
 def said(content: str = REWORDED, **details: Any) -> NewFact:
@@ -136,11 +136,10 @@ def test_a_judge_that_is_not_sure_of_same_leaves_both_to_the_night(confidence: f
         ("The api restarts slowly under load", "The api restarts slowly under heavy load"),
     ],
 )
-def test_a_clear_repeat_is_one_the_built_in_judge_is_sure_of(old: str, new: str) -> None:
-    near = known(0.96, old)
+def test_another_word_in_a_long_statement_is_no_repeat_however_near(old: str, new: str) -> None:
+    near = known(0.99, old)
     (judgement,) = OfflineJudge().judge([pair_of(said(new), near)])
 
-    assert (judgement.verdict, judgement.confidence < POLICY.sure_from) == (Verdict.SAME, True)
     assert decide(said(new), [near], {near.fact.id: judgement}, POLICY).action == "store"
 
 

@@ -101,6 +101,21 @@ def test_a_fact_is_remembered_recalled_and_cited(heart, owner):
     assert owner.execute("select source_kind from heart.facts").fetchall() == [("user",)]
 
 
+def test_a_fact_says_what_it_replaces_by_id_or_by_key(heart):
+    door = door_to(heart)
+    old = values(call(door, "remember", content="Ada keeps a boat in the old harbour"))
+
+    new = call(door, "remember", content="Ada keeps a boat in the new harbour")
+    replaced = values(call(door, "remember", content="Ada keeps a boat in the new harbour", replaces=[old["id"]]))
+    call(door, "remember", content="The crane lifts nine tonnes", key="crane/load")
+    keyed = values(call(door, "remember", content="Twelve hang from it", key="crane/load"))
+
+    assert values(new)["near"] == [{"id": old["id"], "text": "Ada keeps a boat in the old harbour"}]
+    assert new.content[0].text.endswith("if it replaces one of these, remember it again with replaces")
+    assert (replaced["action"], heart.get(UUID(old["id"])).state) == ("confirmed", "superseded")
+    assert keyed["action"] == "superseded"
+
+
 def test_every_answer_fits_the_schema_its_tool_publishes(heart):
     door = door_to(heart)
     schemas = {tool.name: tool.returns for tool in TOOLS}

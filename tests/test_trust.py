@@ -116,12 +116,12 @@ def test_a_later_value_that_is_trusted_less_supersedes_nothing_and_is_not_lost(
 def test_a_repetition_that_is_trusted_less_stays_behind_the_wording_that_is_trusted_more(
     aria: Heart, run: Callable[[date], None], owner: psycopg.Connection
 ) -> None:
-    imported(aria, "Every Friday the api team deploys", trust=10, day=0)
+    imported(aria, "api team deploys every Friday.", trust=10, day=0)
     imported(aria, "The api team deploys every Friday", trust=60, day=1)
 
     run(NIGHT)
 
     assert standing(owner) == [
-        ("Every Friday the api team deploys", 10, "superseded", "none"),
+        ("api team deploys every Friday.", 10, "superseded", "none"),
         ("The api team deploys every Friday", 60, "active", "none"),
     ]

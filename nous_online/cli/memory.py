@@ -73,7 +73,14 @@ def learn(  # noqa: PLR0913 (one parameter for each option)
     learned_at: Annotated[
         str | None, typer.Option(metavar="ISO-8601", help="When it was said; now by default.")
     ] = None,
-    key: Annotated[str | None, typer.Option(help="An idempotency key, to make a retry safe.")] = None,
+    replaces: Annotated[
+        list[str] | None, typer.Option(metavar="ID", help="A fact that gives way to it; may be given several times.")
+    ] = None,
+    key: Annotated[
+        str | None,
+        typer.Option(help="What it is a value of, such as ana/home: a later value replaces it."),
+    ] = None,
+    idempotency_key: Annotated[str | None, typer.Option(help="Makes a retry safe.")] = None,
     agent: AgentOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -85,18 +92,22 @@ def learn(  # noqa: PLR0913 (one parameter for each option)
 
     [dim]$[/dim] nous learn "Deploys need two approvals" --frame decision --tag process --json
 
+    [dim]$[/dim] nous learn "Ana lives in Paris" --key ana/home
+
     [dim]$[/dim] git log -1 --format=%B | nous learn - --source "git log"
     """
     with opened(agent) as heart:
         learned = heart.learn(
             said(text), subject=subject, category=category, tags=tag, encoded_frame=frame, source=source,
-            confidence=confidence, learned_at=learned_at, idempotency_key=key,
+            confidence=confidence, learned_at=learned_at, replaces=replaces, key=key, idempotency_key=idempotency_key,
         )  # fmt: skip
     if as_json:
         show_json(learned)
         return
     show(f"[green]{learned.action}[/green]  {escaped(learned.memory.content)}")
     show(f"[dim]{learned.memory.id}  {escaped(learned.reason)}[/dim]")
+    for each in (near for near in learned.near if near.suggestion):
+        show(f"[dim]near  {escaped(each.fact.content)}  replace it: --replaces {each.fact.id}[/dim]")
 
 
 def recall(  # noqa: PLR0913 (one parameter for each option)

@@ -43,6 +43,8 @@ def remember(heart: Heart, visit: Visit, given: Given) -> Answer:
     """Learn one fact."""
     learned = heart.learn(
         given["content"],
+        replaces=given.get("replaces"),
+        key=given.get("key"),
         subject=given.get("subject"),
         tags=given.get("tags"),
         encoded_frame=given.get("frame"),

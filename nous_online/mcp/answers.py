@@ -19,6 +19,9 @@ from nous_online.recalling import Recall
 MOST_CHARACTERS = 8_000
 """Of one memory: an episode may hold a megabyte, and a model reads what it is given."""
 
+MOST_NEAR = 3
+"""Facts that a statement might replace: each costs the model that reads it some forty tokens."""
+
 
 @dataclass(frozen=True)
 class Answer:
@@ -42,12 +45,17 @@ def shortened(text: str) -> str:
 
 
 def learned(found: Learned) -> Answer:
-    """Return what became of a statement, and what it contradicts."""
+    """Return what became of a statement, what it contradicts, and what it might replace."""
     contradicted = [near.fact for near in found.contradicts]
+    near = [{"id": str(each.fact.id), "text": shortened(each.fact.content)} for each in found.near if each.suggestion]
+    near = near[:MOST_NEAR]
     lines = [f"{found.action} {found.memory.id}: {found.reason}"]
     lines += [f"contradicts {fact.id}: {quoted(fact.content)}" for fact in contradicted]
+    lines += [f"near {each['id']}: {quoted(each['text'])}" for each in near]
+    lines += ["if it replaces one of these, remember it again with replaces"] if near else []
     values = {"action": found.action, "id": str(found.memory.id), "reason": found.reason}
-    return Answer("\n".join(lines), {**values, "contradicts": [str(fact.id) for fact in contradicted]})
+    contradicts = [str(fact.id) for fact in contradicted]
+    return Answer("\n".join(lines), {**values, "contradicts": contradicts, "near": near})
 
 
 def recalled(found: Recall, detail: Detail) -> Answer:

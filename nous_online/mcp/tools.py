@@ -121,13 +121,15 @@ TOOLS = (
         "Keep one statement. A repeat confirms, a newer value replaces the older one.",
         {
             "content": told("one self-contained sentence"),
+            "replaces": told("ids of facts it replaces", list_of(TEXT)),
+            "key": told("such as ana/home: one value at a time"),
             "subject": TEXT,
             "said_by": one_of(*SOURCE_KINDS[:3]),
             "source": TEXT,
             "tags": list_of(TEXT),
             "frame": TEXT,
         },
-        holding(action=TEXT, id=TEXT, reason=TEXT, contradicts=list_of(TEXT)),
+        holding(action=TEXT, id=TEXT, reason=TEXT, contradicts=list_of(TEXT), near=list_of(SIDE)),
         required=("content",),
     ),
     Tool(

@@ -14,6 +14,7 @@ from typing import Literal, Protocol, TypeAlias
 from nous_online.pairs.conflicts import conflict_rows, may_conflict, shared_words, speak_of_one_thing, tell_likings
 from nous_online.pairs.denials import denied
 from nous_online.pairs.guards import differences
+from nous_online.pairs.harmless import may_be_same
 from nous_online.pairs.matching import LEAST_SIMILARITY, PairModel, load_model, pair_features
 from nous_online.pairs.sharing import shared_slot
 from nous_online.pairs.subjects import other_subjects
@@ -30,6 +31,8 @@ The built-in judge's confidence is the share of such verdicts that came true of 
 where it read one slot off both statements, which is all it calls an update (of `facts_pairs` 0.996 were one). One that
 answers in words and is sure says 0.9 or more, so what lies below is a judge's own doubt, of `same` as well.
 """
+HARMLESS_HELD = 0.99
+"""Confidence of `same`: of 110 pairs of `facts_pairs` that may be the same people called all 110 so."""
 NEGATION = "negation"  # the reason the guard of that name gives
 UNRELATED_BELOW = 0.1  # chance of `same` under which a pair without a shared slot is simply two statements
 
@@ -81,7 +84,10 @@ class Judgement:
 
 @dataclass(frozen=True)
 class Seen:
-    """What is known of a pair before its verdict: reasons apart, slot or denial read off it, and two raw chances."""
+    """What is known of a pair before its verdict: reasons apart, slot or denial read off it, and two raw chances.
+
+    `is_harmless` tells that nothing but what never changes what is said tells the two apart.
+    """
 
     similarity: float
     reasons: Sequence[str]
@@ -90,6 +96,7 @@ class Seen:
     same: float
     conflict: float
     later: Literal["a", "b"] | None
+    is_harmless: bool
 
 
 class Judge(Protocol):
@@ -107,9 +114,9 @@ class Judge(Protocol):
 
 
 class OfflineJudge:
-    """Guards, slots and denials, then two small calibrated classifiers: no network, no key, a millisecond a pair."""
+    """One rule for `same`; guards, slots, denials and a classifier for conflicts: no key, a millisecond a pair."""
 
-    prompt_version = "guards-6"
+    prompt_version = "guards-7"
 
     @property
     def name(self) -> str:
@@ -127,8 +134,17 @@ class OfflineJudge:
         same = chances_of_same(pairs, reasons)
         conflict = chances_of_conflict(pairs, touches, same)
         found = [
-            Seen(pair.similarity, why or _why(pair, clash), *touch, alike, clash, later(pair))
-            for pair, why, touch, alike, clash in zip(pairs, reasons, touches, same, conflict, strict=True)
+            Seen(
+                similarity=pair.similarity,
+                reasons=reasons[i] or _why(pair, conflict[i]),
+                slot=touches[i][0],
+                denial=touches[i][1],
+                same=same[i],
+                conflict=conflict[i],
+                later=later(pair),
+                is_harmless=not reasons[i] and is_harmless(pair),
+            )
+            for i, pair in enumerate(pairs)
         ]
         return [self._judged(pair, seen) for pair, seen in zip(pairs, found, strict=True)]
 
@@ -153,6 +169,14 @@ def reasons_apart(pair: Pair) -> tuple[str, ...]:
     """Return each reason why a pair can never be duplicates: other subjects, hidden text, what the guards find."""
     reasons = (other_subjects(pair.a.subject, pair.b.subject), unseen(pair.a.text, pair.b.text))
     return (*filter(None, reasons), *differences(pair.a.text, pair.b.text))
+
+
+def is_harmless(pair: Pair) -> bool:
+    """Tell whether two near statements differ in nothing that could change what is said: the only `same` of no judge.
+
+    Whatever widens `same` one day, a model that has learned it, is asked here.
+    """
+    return pair.similarity >= LEAST_SIMILARITY and may_be_same(pair.a.text, pair.b.text)
 
 
 def chances_of_same(pairs: Sequence[Pair], reasons: Sequence[Sequence[str]]) -> list[float]:
@@ -206,8 +230,8 @@ def later(pair: Pair) -> Literal["a", "b"] | None:
 
 def decide(seen: Seen, model: PairModel) -> tuple[Verdict, float, str]:
     """Turn what is seen of a pair into a verdict, the chance that it is right, and its reason."""
-    if not seen.reasons and seen.same >= model.merge_at:
-        return Verdict.SAME, model.same.held(seen.same), "same words in substance, and no guard fired"
+    if seen.is_harmless:
+        return Verdict.SAME, HARMLESS_HELD, "the same words, but for what never changes what is said"
     if seen.denial is not None:
         return Verdict.CONTRADICTS, model.denial_held, f"one says “{seen.denial}”, the other denies it"
     if seen.slot is not None:
@@ -228,7 +252,11 @@ def _likely(seen: Seen, model: PairModel) -> tuple[Verdict, float, str]:
     if seen.same < UNRELATED_BELOW:
         return Verdict.COMPATIBLE, 1 - clash, NOTHING_SHARED
     same = model.same.held(seen.same)
-    return Verdict.UNSURE, max(same, 1 - same), "close, but not close enough to merge"
+    return (
+        Verdict.UNSURE,
+        max(same, 1 - same),
+        "close, but in other words: only a judge that reads may call them the same",
+    )
 
 
 def _about_one_slot(seen: Seen, model: PairModel) -> tuple[Verdict, float, str]:

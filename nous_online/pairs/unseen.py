@@ -35,8 +35,12 @@ def visible(text: str) -> str:
 
 def is_blank(text: str) -> bool:
     """Tell whether nobody sees anything of a text: white space, what is hidden, and accents without a letter."""
-    rest = _UNSEEN.sub("", text)
     return all(
         char.isspace() or char in _BLANK_MARKS or unicodedata.category(char) in {"Cc", "Cf", "Mn", "Mc", "Me"}
-        for char in rest
+        for char in seen_of(text)
     )
+
+
+def seen_of(text: str) -> str:
+    """Return a text without the characters nobody sees."""
+    return _UNSEEN.sub("", text)

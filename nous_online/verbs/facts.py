@@ -11,6 +11,7 @@ from nous_online import fact_statements, facts, splits, store
 from nous_online.changes import get_memory
 from nous_online.domain import Fact, FactDetails, Learned, Statement
 from nous_online.kinds import FACT
+from nous_online.replacement import named_facts
 from nous_online.validation import checked_id, checked_optional, checked_said
 from nous_online.verbs import Verbs, across_moves
 
@@ -19,17 +20,27 @@ class FactVerbs(Verbs):
     """What an agent does with facts."""
 
     @across_moves
-    def learn(self, content: str, *, deadline_s: float | None = None, **details: Unpack[FactDetails]) -> Learned:
+    def learn(
+        self,
+        content: str,
+        *,
+        replaces: UUID | str | Fact | Sequence[UUID | str | Fact] | None = None,
+        deadline_s: float | None = None,
+        **details: Unpack[FactDetails],
+    ) -> Learned:
         """Learn one fact: confirm the one that says the same, supersede the one it updates, or store it.
 
-        Returns what was done and why. Raises `InvalidInput` for what can't be stored, `Conflict` when the
-        idempotency key was used for another content, `DeadlineExceeded` and `Unavailable` when the database or
-        embedder fails; then nothing was stored. A judge that fails never loses the fact: it is stored, and the
-        night looks at the pair again.
+        `replaces` names facts, by id or as they were read, that give way to this one; `key` says which attribute of
+        which thing it is a value of, so that the later value replaces the earlier. Returns what was done and why, with
+        what is `near`. Raises `InvalidInput` for what can't be stored; `NotFound` for a named fact that isn't there for
+        the same scope, user and project; `Conflict` when one is no longer active, was changed since it was read, or the
+        idempotency key was used for another content; `Refused` where it would replace what is pinned or trusted more;
+        `DeadlineExceeded` and `Unavailable` when the database or embedder fails; then nothing was stored. A judge that
+        fails never loses the fact: it is stored, and the night looks at the pair again.
         """
         deadline = self.agent.deadline(deadline_s)
         new = facts.new_fact(content, details, now=datetime.now(UTC))
-        learned = facts.learn(self.agent, new, deadline)
+        learned = facts.learn(self.agent, new, deadline, replaces=named_facts(replaces))
         if self.agent.subscriptions:
             self.agent.awake.set()
         return learned

@@ -12,7 +12,7 @@ from nous_pipelines.transforms.neighbours import PLACE, said_at
 from nous_pipelines.transforms.taken_back import parted
 
 STATED = ("learned_at", "last_confirmed_at", "valid_from", "valid_to")
-STANDING = ("trust", "is_pinned", "state", "is_rewound")
+STANDING = ("trust", "is_pinned", "key", "state", "is_rewound")
 OLD_AND_NEW = ("old_id", "new_id")
 NO, YES = pl.lit(False), pl.lit(True)  # noqa: FBT003 (polars)
 
@@ -126,6 +126,8 @@ def _doubt() -> pl.Expr:
         .then(pl.lit("the judge is not sure that the later one takes its place"))
         .when(pl.col("old_is_pinned"))
         .then(pl.lit("the earlier one is pinned"))
+        .when(pl.col("old_key").is_not_null())
+        .then(pl.lit("the earlier one has a key, and gives way to a later value of it alone"))
         .when(pl.col("new_trust") < pl.col("old_trust"))
         .then(pl.lit("the later one comes from a source that is trusted less"))
     )

@@ -32,7 +32,7 @@ JUDGED = {
 USED = [
     *("id", "agent_id", "content", "trust", "is_pinned", "learned_at", "last_confirmed_at", "confirmation_count"),
     *("tags", "source", "sources", "confidence", "retrieved_count", "cited_count", "ignored_count", "row_version"),
-    "contradiction_status",
+    *("contradiction_status", "key"),
 ]
 """The columns of a fact that a merge reads."""
 MEMBER = ["agent_id", "member_id"]
@@ -40,6 +40,7 @@ SIDES = ("left", "right")
 OWN_TIME = "each holds in its own time"
 OFFLINE = "offline:"
 DOUBTED = "the judge is not sure that they say the same"
+KEYED = "it has a key, and gives way to a later value of it alone"
 OPEN = "one of the two is in an open contradiction, which waits for a person"
 
 
@@ -172,12 +173,16 @@ def _holding(facts: pl.DataFrame) -> pl.DataFrame:
     """Return what keeps each fact (`MEMBER`) from giving way, null if nothing does."""
     is_open = pl.col("contradiction_status") == "open"
     reason = pl.when(is_open).then(pl.lit(OPEN)).when("is_pinned").then(pl.lit("pinned"))
+    reason = reason.when(pl.col("key").is_not_null()).then(pl.lit(KEYED))
     return facts.select("agent_id", member_id="id", holding=reason)
 
 
 def gives_way(row: dict[str, Any]) -> bool:
-    """Tell whether a fact may point to another that says the same: not while a person holds it or is to decide."""
-    return not row["is_pinned"] and row["contradiction_status"] != "open"
+    """Tell whether a fact may point to another that says the same: not while it is held, or waits for a decision.
+
+    A person holds what is pinned; whoever gave a fact a key says when another value takes its place.
+    """
+    return not row["is_pinned"] and row["key"] is None and row["contradiction_status"] != "open"
 
 
 def _evidence(judged: pl.DataFrame, members: pl.DataFrame) -> Mapping[tuple[str, str], list[dict[str, Any]]]:

@@ -17,6 +17,7 @@ from nous_pipelines.policy import NightPolicy
 from nous_pipelines.proposals import Change, Proposal, Read
 from nous_pipelines.transforms.duplicates import clusters
 from nous_pipelines.transforms.merging import (
+    KEYED,
     MEMBER,
     OPEN,
     OWN_TIME,
@@ -126,8 +127,10 @@ def _decided(
         yield _shared(equals, night=night), len(taken)
     held = stated - taken - {row["representative_id"] for row in free}
     pinned = {row["representative_id"] for row in rows if row["is_pinned"]} & held
+    with_key = {row["representative_id"] for row in rows if row["key"]} & held - pinned
     yield PINNED, len(pinned)
-    yield OPEN, len(held - pinned)
+    yield KEYED, len(with_key)
+    yield OPEN, len(held - pinned - with_key)
     yield UNEQUAL, len(stated - taken - held)
 
 
@@ -142,7 +145,9 @@ def _personal_to_each(
     if any(is_personal(row["content"], row["subject"]) for row in rows):
         return PERSONAL
     if len({row["user_id"] for row in free}) < policy.share_among_users:
-        return PINNED if any(row["is_pinned"] for row in rows) else OPEN
+        if any(row["is_pinned"] for row in rows):
+            return PINNED
+        return KEYED if any(row["key"] for row in rows) else OPEN
     return None
 
 

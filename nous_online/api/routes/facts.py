@@ -57,6 +57,14 @@ class FactBody(Origin):
 
     content: Text = Field(description="One statement.")
     subject: Line | None = Field(default=None, max_length=500, description="What it is about.")
+    key: Name | None = Field(
+        default=None,
+        max_length=200,
+        description="Which attribute of which thing it is a value of, such as `ana/home`: a later value replaces it.",
+    )
+    replaces: Ids | None = Field(
+        default=None, description="Facts of the same scope, user and project that give way to this one."
+    )
     category: Name | None = None
     tags: Tags | None = None
     context: Annotated[str, text_of(MAX_CONTEXT_BYTES), SENDABLE] | None = Field(
@@ -149,7 +157,10 @@ class FeedbackAnswer:
 
 @router.post("/facts", operation_id="learn", summary="Learn a fact")
 def learn(body: FactBody, call: HeartCall, idempotency_key: IdempotencyKey = None) -> Learned:
-    """Learn one fact: confirm the one that says the same, supersede the one it updates, or store it."""
+    """Learn one fact: confirm the one that says the same, supersede the one it updates, or store it.
+
+    `near` holds other facts near it. Where it takes the place of one of them, learn it again with its id in `replaces`.
+    """
     check_order(body)
     return call.heart.learn(
         body.content, deadline_s=call.left(), idempotency_key=idempotency_key, **body.told("content")
