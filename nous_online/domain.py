@@ -79,6 +79,8 @@ class Fact:
     project_id: str | None
     rank_weight: float
     row_version: int
+    is_forgotten: bool = False
+    """Somebody asked for it: archived, and out of questions about the past too."""
 
 
 @dataclass(frozen=True)
@@ -145,6 +147,7 @@ class Episode:
     project_id: str | None
     rank_weight: float
     row_version: int
+    is_forgotten: bool = False
 
 
 @dataclass(frozen=True)
@@ -186,6 +189,7 @@ class Procedure:
     project_id: str | None
     rank_weight: float
     row_version: int
+    is_forgotten: bool = False
 
     @property
     def effectiveness(self) -> float | None:
@@ -223,6 +227,10 @@ class Censor:
     project_id: str | None
     rank_weight: float
     row_version: int
+    is_forgotten: bool = False
+
+
+Memory = Fact | Episode | Procedure | Censor
 
 
 @dataclass(frozen=True)
@@ -243,6 +251,8 @@ class Learned:
     match: Neighbour | None = None
     contradicts: tuple[Neighbour, ...] = ()
     """Facts that can't be so together with it; `contradictions` lists them until somebody decides."""
+    forgotten: UUID | None = None
+    """A fact that said the same words and was forgotten: it stays forgotten, this is a new one."""
 
 
 @dataclass(frozen=True)

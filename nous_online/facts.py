@@ -152,7 +152,7 @@ def look(
     new = ready.fact
     seconds = deadline.remaining()
     with agent.database.transaction(agent.id, timeout_s=seconds, is_pipelined=True, keeps_space=True) as connection:
-        request, near = store.look_around(
+        request, near, forgotten = store.look_around(
             connection, agent.id, ready, space=agent.embedder.space, limit=agent.policy.neighbour_count
         )
         if request is not None:
@@ -164,7 +164,11 @@ def look(
         if open_questions and not is_last:
             return open_questions
         decision = decide(new, near, judgements, agent.policy)
-        return contradict(connection, agent, write(connection, agent, ready, decision), decision, judgements)
+        if forgotten is not None:
+            again = f"learned again: fact {forgotten} said so and was forgotten, and stays forgotten"
+            decision = replace(decision, reason=f"{again}; {decision.reason}")
+        learned = replace(write(connection, agent, ready, decision), forgotten=forgotten)
+        return contradict(connection, agent, learned, decision, judgements)
 
 
 def ask(agent: Agent, new: NewFact, near: Sequence[Neighbour], deadline: Deadline) -> dict[UUID, Judgement]:
