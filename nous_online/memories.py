@@ -11,6 +11,7 @@ from uuid import UUID
 from pgvector import Vector
 from psycopg import Connection
 from psycopg.errors import UniqueViolation
+from psycopg.sql import SQL
 
 from nous_online.agent import Agent
 from nous_online.changes import Cause, change_memory, get_memory, locked_memory, plain, version_of
@@ -28,6 +29,7 @@ from nous_online.undoing import check_names
 from nous_online.validation import checked_flag, checked_moment, checked_names, checked_optional, checked_share
 
 BLOCKS = statements("nous_online", "memories.sql")
+RECALL = statements("nous_online", "recall.sql")
 UPDATABLE: Mapping[str, tuple[str, ...]] = {
     "fact": ("tags", "subject", "category", "confidence", "valid_from", "valid_to", "is_pinned"),
     "episode": ("tags", "is_pinned"),
@@ -66,6 +68,21 @@ def kind_of(connection: Connection, agent_id: str, memory_id: UUID) -> Kind[Any]
     if row is None:
         raise NotFound(f"agent {agent_id!r} has no memory {memory_id}")
     return KINDS[row[0]]
+
+
+def check_forgettable(agent: Agent, memory_id: UUID, reach: Mapping[str, str | None], deadline: Deadline) -> None:
+    """Raise `NotFound` for a memory that whoever asks could not recall, `Refused` for one only a person may forget.
+
+    A model that was talked into it could else rid itself of what a person pinned, and of its own censors.
+    """
+    query = SQL(BLOCKS["kind_in_reach"]).format(in_reach=SQL(RECALL["in_reach"]))
+    with agent.transaction(deadline) as connection:
+        row = connection.execute(query, {"agent_id": agent.id, "id": memory_id, **reach}).fetchone()
+    if row is None:
+        raise NotFound(f"agent {agent.id!r} has no memory {memory_id} in reach of user and project {[*reach.values()]}")
+    if row[0] == "censor" or row[1]:
+        what = "a censor" if row[0] == "censor" else "pinned"
+        raise Refused(f"memory {memory_id} is {what}: a person forgets it, with `nous forget {memory_id}`")
 
 
 def forget(agent: Agent, memory_id: UUID, *, reason: str, deadline: Deadline) -> Forgotten:

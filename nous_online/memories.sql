@@ -1,6 +1,10 @@
 -- name: kind_of
 select kind from heart.memories where agent_id = %(agent_id)s and id = %(id)s
 
+-- name: kind_in_reach
+-- Of which kind a memory is, and whether it is pinned, if whoever asks could recall it.
+select f.kind, f.is_pinned from heart.memories f where f.agent_id = %(agent_id)s and f.id = %(id)s and {in_reach}
+
 -- name: gave_way_to
 -- Facts that gave way to one: what was merged into it, directly or by a detour, and what it replaced.
 select f.id, coalesce(m.id is not null, false) as is_merged
