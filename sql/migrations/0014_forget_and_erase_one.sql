@@ -18,6 +18,19 @@ $$ select trim(regexp_replace(lower(body), '[[:space:].,;:!?"''()]+', ' ', 'g'))
 insert into lifecycle.transitions (memory_kind, from_state, to_state) values
     ('fact', 'archived', 'quarantined'), ('episode', 'open', 'archived'), ('episode', 'archived', 'open');
 
+-- For whom a question was asked, so that the questions of one user can be erased.
+alter table heart.recalls add column user_id text;
+
+-- Erasing takes words out of what is told of others; the columns it may update are its grant.
+create or replace function lifecycle.refuse_change() returns trigger
+    language plpgsql as $$
+begin
+    if tg_op = 'UPDATE' and current_user = 'nous_purge' then
+        return null;
+    end if;
+    raise exception 'lifecycle.events is append-only: % refused', tg_op using errcode = 'insufficient_privilege';
+end $$;
+
 drop view heart.memories;
 create view heart.memories with (security_invoker = true) as
 select m.*, coalesce(u.retrieved_count, 0) as retrieved_count, coalesce(u.cited_count, 0) as cited_count,
