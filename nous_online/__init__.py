@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from nous_online.domain import Censor, Episode, Fact, Learned, Near, Procedure, Statement
     from nous_online.errors import NousError
     from nous_online.heart import Heart
+    from nous_online.memories import Forgotten
     from nous_online.outbox import Event, Subscription
     from nous_online.recall import Recalled
     from nous_online.recalling import Recall
@@ -28,6 +29,7 @@ HOMES = {
     "Episode": "nous_online.domain",
     "Event": "nous_online.outbox",
     "Fact": "nous_online.domain",
+    "Forgotten": "nous_online.memories",
     "Heart": "nous_online.heart",
     "Learned": "nous_online.domain",
     "Near": "nous_online.domain",
@@ -49,6 +51,7 @@ __all__ = [
     "Episode",
     "Event",
     "Fact",
+    "Forgotten",
     "Heart",
     "Learned",
     "Near",

@@ -6,9 +6,12 @@ on conflict (agent_id, memory_a, memory_b) do nothing
 returning id
 
 -- name: find_contradictions
+-- One of which a side was forgotten is no open question any more.
 select id, memory_a, memory_b, detected_at, status, resolution, resolved_at, note, judgement
-from heart.contradictions
+from heart.contradictions c
 where agent_id = %(agent_id)s and (%(status)s::text is null or status = %(status)s)
+  and not (coalesce(%(status)s::text = 'open', false) and exists (
+      select from heart.facts f where f.agent_id = c.agent_id and f.id in (c.memory_a, c.memory_b) and f.is_forgotten))
 order by detected_at, id
 
 -- name: contradictions_in_reach
@@ -20,7 +23,7 @@ where c.agent_id = %(agent_id)s and (%(status)s::text is null or c.status = %(st
   and not exists (
       select from heart.facts f
       where f.agent_id = c.agent_id and f.id in (c.memory_a, c.memory_b, %(merged_into)s::uuid)
-        and ({in_reach}) is not true)
+        and (({in_reach}) is not true or f.is_forgotten))
 order by c.detected_at, c.id
 limit %(limit)s
 

@@ -82,6 +82,8 @@ class Fact:
     project_id: str | None
     rank_weight: float
     row_version: int
+    is_forgotten: bool = False
+    """Somebody asked for it: archived, and out of questions about the past too."""
 
 
 @dataclass(frozen=True)
@@ -148,6 +150,7 @@ class Episode:
     project_id: str | None
     rank_weight: float
     row_version: int
+    is_forgotten: bool = False
 
 
 @dataclass(frozen=True)
@@ -189,6 +192,7 @@ class Procedure:
     project_id: str | None
     rank_weight: float
     row_version: int
+    is_forgotten: bool = False
 
     @property
     def effectiveness(self) -> float | None:
@@ -226,6 +230,10 @@ class Censor:
     project_id: str | None
     rank_weight: float
     row_version: int
+    is_forgotten: bool = False
+
+
+Memory = Fact | Episode | Procedure | Censor
 
 
 @dataclass(frozen=True)
@@ -261,6 +269,8 @@ class Learned:
     """Facts that can't be so together with it; `contradictions` lists them until somebody decides."""
     near: tuple[Near, ...] = ()
     """Up to five other active facts near it, the nearest first: what it might replace without anybody noticing."""
+    forgotten: UUID | None = None
+    """A fact that said the same words and was forgotten: it stays forgotten, this is a new one."""
 
 
 @dataclass(frozen=True)

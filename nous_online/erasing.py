@@ -6,9 +6,10 @@ import logging
 from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from graphlib import TopologicalSorter
 from importlib.metadata import entry_points
+from uuid import UUID
 
 from psycopg import Connection
 from psycopg.errors import LockNotAvailable
@@ -17,6 +18,17 @@ from psycopg.sql import SQL, Composed, Identifier
 
 from nous_online.database import Database, connected, translated
 from nous_online.errors import Conflict, NotFound
+from nous_online.part_erasure import (
+    TEXTS,
+    EmbedderOf,
+    Found,
+    Part,
+    count_part,
+    erase_part,
+    find_part,
+    quotations_of,
+    rewritings,
+)
 from nous_online.statements import statements
 
 logger = logging.getLogger(__name__)
@@ -36,6 +48,10 @@ class Erasure:
     quotations: frozenset[str]
     """The agent's texts and the ids of its memories and proposals: by them a copy is recognised."""
     is_dry_run: bool
+    ids: frozenset[str] | None = None
+    """Of the rows to be erased, where that is a part of the agent; None is all of it."""
+    is_scrubbed: bool = False
+    """Whether files are written anew, so that no dead row stays on the disk."""
 
 
 @dataclass(frozen=True)
@@ -46,6 +62,12 @@ class Erased:
     rows: Mapping[str, int]
     copies: Mapping[str, int] = field(default_factory=dict[str, int])
     is_dry_run: bool = False
+    with_it: tuple[UUID, ...] = ()
+    """Memories that were not named and go with those that were: merged into them, or drawn from an episode."""
+    reworded: tuple[UUID, ...] = ()
+    """Facts that stay on fewer statements, perhaps in other words."""
+    told_in: tuple[UUID, ...] = ()
+    """Episodes that stay and may still tell it: facts were drawn from them."""
 
     def __bool__(self) -> bool:
         return bool(self.rows or self.copies)
@@ -96,6 +118,64 @@ def erase_everywhere(
     return erased
 
 
+def erase_some(  # noqa: PLR0913 (those of `erase_everywhere`, and what embeds)
+    url: str,
+    agent_id: str,
+    part: Part,
+    *,
+    reason: str,
+    is_dry_run: bool = False,
+    erasers: Iterable[Eraser] | None = None,
+    embedder_of: EmbedderOf | None = None,
+) -> Erased:
+    """Erase memories of an agent, or everything of one user, from copies and tables, as `erase_everywhere` does.
+
+    With a fact go those that were merged into it, with an episode what was drawn from it. A fact that keeps statements
+    of others takes the words of the oldest of them. Raises `NotFound`, `Conflict`, and `Unsupported` where such a fact
+    can't be embedded here.
+    """
+    erasers = list(installed_erasers() if erasers is None else erasers)
+    with purging(url) as connection:
+        found = find_part(connection, agent_id, part)
+        rows = count_part(connection, agent_id, found)
+        erasure = erasure_of(connection, url, agent_id, found, is_dry_run=is_dry_run)
+        made = [] if is_dry_run else rewritings(connection, agent_id, found, embedder_of or default_embedder_of())
+    if is_dry_run:
+        return erased_part(agent_id, found, rows, erase_copies(erasure, erasers), is_dry_run=True)
+    with alone_with_copies(url):
+        copies = Counter(erase_copies(erasure, erasers))
+        with purging(url) as connection:
+            hold(connection, agent_id)
+            found = find_part(connection, agent_id, part)
+            erasure = erasure_of(connection, url, agent_id, found, is_dry_run=False)
+            rows = erase_part(connection, agent_id, found, made, erasure.quotations)
+        copies += Counter(erase_copies(erasure, erasers))
+    sweep(url, sorted({*rows, "heart.term_stats", *(table for table, _, _ in TEXTS)}))
+    logger.warning("a part of an agent was erased, %d rows: %s", sum(rows.values()), reason)
+    return erased_part(agent_id, found, rows, copies, is_dry_run=False)
+
+
+def erased_part(
+    agent_id: str, found: Found, rows: Mapping[str, int], copies: Mapping[str, int], *, is_dry_run: bool
+) -> Erased:
+    """Return what was erased of a part, and what a person may want to look at."""
+    named = {"with_it": tuple(found.drawn), "reworded": tuple(found.touched), "told_in": tuple(found.episodes)}
+    return replace(Erased(agent_id, rows, {**copies}, is_dry_run), **named)
+
+
+def erasure_of(connection: Connection, url: str, agent_id: str, found: Found, *, is_dry_run: bool) -> Erasure:
+    """Return what erasers of copies need to know of a part."""
+    ids = frozenset(map(str, (*found.ids, *found.statements, *found.recalls, *found.decisions)))
+    return Erasure(url, agent_id, quotations_of(connection, agent_id, found), is_dry_run, ids)
+
+
+def default_embedder_of() -> EmbedderOf:
+    """Return who finds the embedder of a space in the environment."""
+    from nous_online.heart import embedder_of
+
+    return embedder_of
+
+
 def erase_agent(url: str, agent_id: str, *, reason: str) -> Erased:
     """Delete every row of an agent in one transaction, leaving tombstones, and sweep the tables afterwards.
 
@@ -109,7 +189,7 @@ def erase_agent(url: str, agent_id: str, *, reason: str) -> Erased:
         rows = {table.name: deleted(connection, table, agent_id) for table in tables_in_order(connection)}
         rows[PLANS] = leave_plans(connection, agent_id)
     erased = Erased(agent_id, {name: count for name, count in sorted(rows.items()) if count})
-    sweep(url, erased)
+    sweep(url, erased.rows)
     if erased:
         logger.warning("an agent was erased, %d rows: %s", sum(erased.rows.values()), reason)
     return erased
@@ -221,14 +301,14 @@ def erase_copies(erasure: Erasure, erasers: Iterable[Eraser]) -> dict[str, int]:
     return {name: count for name, count in sorted(found.items()) if count}
 
 
-def sweep(url: str, erased: Erased) -> None:
+def sweep(url: str, tables: Iterable[str]) -> None:
     """Vacuum the tables rows were deleted from: their files hold the dead rows, the planner's statistics their values.
 
     Before PostgreSQL 18 the statistics of a table that became empty can't be cleared; they go when it is filled again.
     """
     with translated(ERASE_TIMEOUT_S), closing(connected(url)) as connection:
         can_forget = connection.execute(BLOCKS["can_forget_statistics"]).fetchone() == (True,)
-        for name in erased.rows:
+        for name in tables:
             schema, _, table = name.partition(".")
             if can_forget:
                 connection.execute(BLOCKS["forget_statistics"], {"schema": schema, "table": table})

@@ -161,7 +161,7 @@ def look(
     new = ready.fact
     seconds = deadline.remaining()
     with agent.database.transaction(agent.id, timeout_s=seconds, is_pipelined=True, keeps_space=True) as connection:
-        request, near = store.look_around(
+        request, near, forgotten = store.look_around(
             connection,
             agent.id,
             ready,
@@ -179,9 +179,12 @@ def look(
         if open_questions and not is_last:
             return open_questions
         decision = decide_told(new, said, judgements, agent.policy)
+        if forgotten is not None:
+            again = f"learned again: fact {forgotten} said so and was forgotten, and stays forgotten"
+            decision = replace(decision, reason=f"{again}; {decision.reason}")
         learned = write(connection, agent, replace(ready, fact=keyed(new, decision)), decision)
         learned = contradict(connection, agent, learned, decision, judgements)
-        return replace(learned, near=near_facts(near, learned.memory, decision, judgements))
+        return replace(learned, near=near_facts(near, learned.memory, decision, judgements), forgotten=forgotten)
 
 
 def ask(agent: Agent, new: NewFact, near: Sequence[Neighbour], deadline: Deadline) -> dict[UUID, Judgement]:

@@ -66,6 +66,17 @@ from candidate c
 join heart.facts f on f.agent_id = %(agent_id)s and f.id = c.id
 order by c.distance, f.id
 
+-- name: find_forgotten
+-- A fact of the same reach that somebody asked to forget, and one of whose statements says the same words; there are few.
+select f.id from heart.facts f
+where f.agent_id = %(agent_id)s and f.is_forgotten and f.scope = %(scope)s and f.user_id is not distinct from %(user_id)s
+  and f.project_id is not distinct from %(project_id)s
+  and exists (select from heart.merged_into(f.agent_id, f.id) m(id)
+              join heart.statements s on s.agent_id = f.agent_id and s.fact_id = m.id
+              where heart.folded(s.content) = heart.folded(%(content)s))
+order by f.archived_at desc, f.id
+limit 1
+
 -- name: of_user
 user_id = %(user_id)s
 

@@ -19,6 +19,7 @@ from nous_online.verbs.decisions import DecisionVerbs
 from nous_online.verbs.episodes import EpisodeVerbs
 from nous_online.verbs.facts import FactVerbs
 from nous_online.verbs.history import HistoryVerbs
+from nous_online.verbs.memories import MemoryVerbs
 from nous_online.verbs.prediction import PredictionVerbs
 from nous_online.verbs.procedures import ProcedureVerbs
 from nous_online.verbs.recalls import RecallVerbs
@@ -44,6 +45,7 @@ class Heart(
     DecisionVerbs,
     PredictionVerbs,
     HistoryVerbs,
+    MemoryVerbs,
 ):
     """The memory of one agent: what it learns, it can recall; what it recalls and uses, it keeps.
 

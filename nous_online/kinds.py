@@ -28,8 +28,8 @@ class Kind(Generic[M]):
 
 
 EVERYWHERE = frozenset((
-    "state", "tags", "summary", "compressed", "index_word", "source", "trust", "is_pinned", "archived_at", "scope",
-    "user_id", "project_id", "rank_weight",
+    "state", "tags", "summary", "compressed", "index_word", "source", "trust", "is_pinned", "archived_at",
+    "is_forgotten", "scope", "user_id", "project_id", "rank_weight",
 ))  # fmt: skip
 VECTORS = frozenset(("embedding", "context_embedding", "embedding_space_id"))
 

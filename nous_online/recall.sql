@@ -210,9 +210,9 @@ null::uuid as superseded_by, 'none'::text as contradiction_status, f.encoded_fra
 f.state = 'active' and coalesce(f.valid_from <= now(), true) and coalesce(f.valid_to > now(), true)
 
 -- name: facts_then
--- Learned by then, not superseded or archived until later, and valid at that moment.
+-- Learned by then, not superseded or archived until later, and valid at that moment. What was forgotten was never there.
 f.learned_at <= %(as_of)s and f.state <> 'quarantined'
-    and coalesce(f.superseded_at > %(as_of)s, true) and coalesce(f.archived_at > %(as_of)s, true)
+    and coalesce(f.superseded_at > %(as_of)s, true) and coalesce(f.archived_at > %(as_of)s, true) and not f.is_forgotten
     and coalesce(f.valid_from <= %(as_of)s, true) and coalesce(f.valid_to > %(as_of)s, true)
 
 -- name: episodes_now
@@ -220,14 +220,14 @@ f.state in ('open', 'closed')
 
 -- name: episodes_then
 -- What is told of an episode is told of its end.
-coalesce(f.ended_at, f.started_at) <= %(as_of)s and coalesce(f.archived_at > %(as_of)s, true)
+coalesce(f.ended_at, f.started_at) <= %(as_of)s and coalesce(f.archived_at > %(as_of)s, true) and not f.is_forgotten
 
 -- name: procedures_now
 f.state in ('active', 'review')
 
 -- name: procedures_then
 -- One that was told anew since is left out: its row says what holds today.
-f.learned_at <= %(as_of)s and coalesce(f.archived_at > %(as_of)s, true)
+f.learned_at <= %(as_of)s and coalesce(f.archived_at > %(as_of)s, true) and not f.is_forgotten
     and not exists (select from lifecycle.events e
                     where e.agent_id = f.agent_id and e.memory_id = f.id and e.action = 'revised'
                       and e.effective_at > %(as_of)s)
@@ -236,7 +236,7 @@ f.learned_at <= %(as_of)s and coalesce(f.archived_at > %(as_of)s, true)
 f.state = 'active' and coalesce(f.expires_at > now(), true)
 
 -- name: censors_then
-f.learned_at <= %(as_of)s and coalesce(f.archived_at > %(as_of)s, true) and coalesce(f.expires_at > %(as_of)s, true)
+f.learned_at <= %(as_of)s and coalesce(f.archived_at > %(as_of)s, true) and not f.is_forgotten and coalesce(f.expires_at > %(as_of)s, true)
 
 -- name: facts_recalled
 -- These and the next three are what the vector indexes hold.

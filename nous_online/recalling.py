@@ -119,6 +119,7 @@ def log(
         "active_censors": None if cue.active_censors is None else Jsonb(list(cue.active_censors)),
         "as_of": cue.as_of,
         "session_id": session_id,
+        "user_id": cue.user_id,
         "result_ids": [answer.id for answer in found.answers],
         "result_scores": [answer.score for answer in found.answers],
         "kinds": [answer.memory.kind for answer in found.answers],

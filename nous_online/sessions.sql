@@ -61,4 +61,4 @@ where w.agent_id = %(agent_id)s and w.session_id = %(session_id)s
 -- What is held, at its shortest text that still is a sentence.
 select id, kind, state, coalesce(case when kind <> 'fact' then compressed end, summary, full_text, index_word, '') as text,
        superseded_by
-from heart.memories where agent_id = %(agent_id)s and id = any(%(ids)s)
+from heart.memories where agent_id = %(agent_id)s and id = any(%(ids)s) and not is_forgotten

@@ -155,27 +155,30 @@ def look_around(
     space: EmbeddingSpace,
     limit: int,
     replaces: Sequence[UUID] = (),
-) -> tuple[Request | None, list[Neighbour]]:
+) -> tuple[Request | None, list[Neighbour], UUID | None]:
     """Wait for other learners of this agent, then return what its key led to before and the facts it may touch.
 
     Those are the active ones of the same scope nearest by cosine, of the same slot, or of the same key, but for facts
-    from which a person split off the same words; and in any state those it `replaces`. One round trip. Raises `Moved`
-    when the agent's memories live in another space.
+    from which a person split off the same words; and in any state those it `replaces`. The third answer is a fact of
+    the same words that was forgotten. One round trip. Raises `Moved` when the agent's memories live in another space.
     """
     with connection.pipeline(), connection.cursor(row_factory=dict_row) as neighbours:
         home = ask_space(connection, agent_id)
         connection.execute(FACTS["lock_agent"], {"agent_id": agent_id})
         requests = sought(connection, agent_id, [new.fact.idempotency_key]) if new.fact.idempotency_key else None
         asked = connection.execute(FACTS["has_splits"], {"agent_id": agent_id})
-        neighbours.execute(nearest_to(new.fact, space), around(agent_id, new, limit, replaces))
+        parameters = around(agent_id, new, limit, replaces)
+        forgotten = connection.execute(FACTS["find_forgotten"], parameters)
+        neighbours.execute(nearest_to(new.fact, space), parameters)
         rows = neighbours.fetchall()
         has_splits = asked.fetchone() == (True,)
         require_space(home, agent_id, space)
         earlier = requests.fetchone() if requests else None
+        gone = forgotten.fetchone()
     near = [Neighbour(similarity=row.pop("similarity"), fact=Fact(**row)) for row in rows]
     apart = split_from(connection, agent_id, new.fact.content) if has_splits else frozenset[UUID]()
     said = {*replaces, *(each.fact.id for each in near if new.fact.key and each.fact.key == new.fact.key)}
-    return earlier, [each for each in near if each.fact.id not in apart - said]
+    return earlier, [each for each in near if each.fact.id not in apart - said], gone[0] if gone else None
 
 
 def split_from(connection: Connection, agent_id: str, content: str) -> frozenset[UUID]:
@@ -195,6 +198,7 @@ def around(agent_id: str, new: Embedded, limit: int, replaces: Sequence[UUID]) -
     return {
         "agent_id": agent_id,
         "embedding": Vector(new.embedding),
+        "content": new.fact.content,
         "slot": new.fact.slot,
         "key": new.fact.key,
         "replaces": list(replaces),

@@ -25,6 +25,8 @@ from nous_online.statements import statements
 from nous_online.store import Embedded, Split, lock_agent, store_split
 
 BLOCKS = statements("nous_online", "undoing.sql")
+REDACTED = "redacted"
+"""What is done to a memory when something it rested on, or pointed to, is erased."""
 COUNTED = ("confirmation_count", "activation_count", "success_count", "failure_count", "false_positive_count")
 """Columns that are added to: taking back subtracts what was added, whatever was added since."""
 LATEST = ("last_confirmed_at", "last_activated_at")
@@ -211,9 +213,12 @@ def superseding(connection: Connection, agent_id: str, event: Event) -> list[Eve
 
 
 def standing(events: Sequence[Event]) -> list[Event]:
-    """Return the events that are no undoing and were not undone, as ordered; moves between spaces don't count."""
+    """Return the events that are no undoing and were not undone, as ordered.
+
+    Moves between spaces don't count, nor does what erasing something else changed: that can't be taken back.
+    """
     undone = {event.undoes for event in events}
-    changes = [event for event in events if event.undoes is None and event.action != REEMBEDDED]
+    changes = [event for event in events if event.undoes is None and event.action not in {REEMBEDDED, REDACTED}]
     return [event for event in changes if event.id not in undone]
 
 
@@ -308,7 +313,7 @@ def is_changed(name: str, after: Any, now: Any) -> bool:
 def restored(name: str, before: Any, after: Any, now: Any) -> Any:
     """Return what a column should hold once a change from `before` to `after` is taken back from `now`."""
     if name in COUNTED:
-        return now - (after - before)
+        return max(0, now - (after - before))  # what was erased since is counted no more
     if (length := length_before(before)) is not None:
         return now[:length]
     if name in LATEST and now != after:

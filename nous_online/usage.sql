@@ -4,10 +4,10 @@
 with logged as (
     insert into heart.recalls (
         id, agent_id, recalled_at, query, query_embedding, embedding_space_id, types, result_limit, frame,
-        active_censors, as_of, session_id, result_ids, result_scores)
+        active_censors, as_of, session_id, result_ids, result_scores, user_id)
     values (
         %(id)s, %(agent_id)s, %(recalled_at)s, %(query)s, %(query_embedding)s, %(space_id)s, %(types)s, %(limit)s,
-        %(frame)s, %(active_censors)s, %(as_of)s, %(session_id)s, %(result_ids)s, %(result_scores)s)
+        %(frame)s, %(active_censors)s, %(as_of)s, %(session_id)s, %(result_ids)s, %(result_scores)s, %(user_id)s)
 )
 insert into heart.usage (agent_id, memory_id, memory_kind, retrieved_count, last_used_at)
 select %(agent_id)s, memory_id, kind, 1, %(recalled_at)s

@@ -84,11 +84,30 @@ grant insert, update on heart.llm_requests to nous_night;
 grant insert on heart.judgements to nous_night;
 grant insert, update on heart.cold_texts to nous_night;
 
--- Erasing and purging: they delete what belongs to an agent, and add nothing but the hash that says so.
+-- Erasing and purging: they delete what belongs to an agent, and add the hash that says so.
 grant delete on all tables in schema heart, brain, lifecycle to nous_purge;
 revoke delete on heart.embedding_spaces, heart.memories, lifecycle.transitions, lifecycle.tombstones from nous_purge;
 grant update (agent_ids, policy, counts, checks) on lifecycle.plans to nous_purge;
 grant insert on lifecycle.tombstones to nous_purge;
+
+-- Erasing one memory or user: what remains of others says nothing of it, and a fact that loses the statement it stood on
+-- takes the words of the next. Each such version has its event.
+grant insert on lifecycle.events, heart.postings to nous_purge;
+grant update (reason, before, after) on lifecycle.events to nous_purge;
+grant update (targets, read_set, changes, reason, evidence, outcome) on lifecycle.proposals to nous_purge;
+grant update (
+    content, context, subject, slot, summary, compressed, index_word, source, source_kind, source_episode_id, source_decision_id,
+    sources, learned_at, last_confirmed_at, confirmation_count, encoded_frame, state, archived_at, superseded_by, superseded_at,
+    succession, embedding, context_embedding, embedding_space_id) on heart.facts to nous_purge;
+grant update (result_ids, result_scores, cited_ids, ignored_ids, query) on heart.recalls to nous_purge;
+grant update (items, open_threads, task) on heart.working_memory to nous_purge;
+grant update (note, judgement) on heart.contradictions to nous_purge;
+grant update (draft, last_error) on heart.completions to nous_purge;
+grant update (error) on heart.llm_requests to nous_purge;
+grant update (last_error) on heart.outbox_cursors to nous_purge;
+grant update (payload) on heart.outbox to nous_purge;
+grant update (episode_id) on brain.decisions to nous_purge;
+grant update (evidence) on heart.links to nous_purge;
 
 do $$
 declare

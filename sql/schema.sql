@@ -89,10 +89,12 @@ create table heart.episodes (
     created_at           timestamptz not null default now(),
     written_xid          xid8 not null default pg_current_xact_id(),  -- the watermark: a late commit can't hide behind a clock
     session_id           text check (char_length(session_id) <= 100),
+    is_forgotten         boolean not null default false,
     primary key (agent_id, id),
     constraint ends_after_it_starts check (ended_at >= started_at),
     constraint closed_has_an_end check (state <> 'closed' or ended_at is not null),
     constraint archived_says_when check ((state = 'archived') = (archived_at is not null)),
+    constraint forgotten_is_archived check (not is_forgotten or state = 'archived'),
     constraint vector_names_its_space check (embedding is null or embedding_space_id is not null)
 ) with (fillfactor = 75);
 
@@ -153,6 +155,7 @@ create table heart.facts (
     succession           text check (succession in ('merged', 'replaced')),
     -- which attribute of which thing it is a value of, as the caller says, such as ana/home
     key                  text check (char_length(key) between 1 and 200),
+    is_forgotten         boolean not null default false,  -- a person asked for it: no question of the past finds it either
     primary key (agent_id, id),
     foreign key (agent_id, superseded_by) references heart.facts (agent_id, id),
     foreign key (agent_id, source_episode_id) references heart.episodes (agent_id, id),
@@ -162,6 +165,7 @@ create table heart.facts (
     constraint succession_says_how check ((superseded_by is null) = (succession is null)),
     constraint not_its_own_successor check (superseded_by <> id),
     constraint archived_says_when check ((state = 'archived') = (archived_at is not null)),
+    constraint forgotten_is_archived check (not is_forgotten or state = 'archived'),
     constraint valid_interval check (valid_to >= valid_from),
     constraint vector_names_its_space check (embedding is null or embedding_space_id is not null),
     -- one value of a key is active; checked when a transaction ends, since the next is stored before the last gives way
@@ -246,8 +250,10 @@ create table heart.procedures (
     row_version          bigint not null default 1,
     created_at           timestamptz not null default now(),
     written_xid          xid8 not null default pg_current_xact_id(),
+    is_forgotten         boolean not null default false,
     primary key (agent_id, id),
     constraint archived_says_when check ((state = 'archived') = (archived_at is not null)),
+    constraint forgotten_is_archived check (not is_forgotten or state = 'archived'),
     constraint vector_names_its_space check (embedding is null or embedding_space_id is not null)
 ) with (fillfactor = 75);
 create unique index procedures_name on heart.procedures (agent_id, name) where state <> 'archived';
@@ -290,9 +296,11 @@ create table heart.censors (
     row_version          bigint not null default 1,
     created_at           timestamptz not null default now(),
     written_xid          xid8 not null default pg_current_xact_id(),
+    is_forgotten         boolean not null default false,
     primary key (agent_id, id),
     foreign key (agent_id, learned_from_episode_id) references heart.episodes (agent_id, id),
     constraint archived_says_when check ((state = 'archived') = (archived_at is not null)),
+    constraint forgotten_is_archived check (not is_forgotten or state = 'archived'),
     constraint vector_names_its_space check (embedding is null or embedding_space_id is not null)
 ) with (fillfactor = 75);
 
@@ -387,6 +395,7 @@ create table heart.recalls (
     cited_ids          uuid[] not null default '{}',
     ignored_ids        uuid[] not null default '{}',
     created_at         timestamptz not null default now(),
+    user_id            text,                             -- for whom it was asked, so that their questions can be erased
     primary key (agent_id, id)
 );
 create index recalls_by_day on heart.recalls (agent_id, recalled_at);
@@ -655,9 +664,10 @@ insert into lifecycle.transitions (memory_kind, from_state, to_state) values
     ('fact', 'superseded', 'active'), ('fact', 'superseded', 'superseded'), ('fact', 'superseded', 'archived'),
     ('fact', 'archived', 'active'), ('fact', 'archived', 'superseded'), ('fact', 'archived', 'archived'),
     ('fact', 'quarantined', 'active'), ('fact', 'quarantined', 'quarantined'), ('fact', 'quarantined', 'archived'),
+    ('fact', 'archived', 'quarantined'),
     ('episode', 'new', 'open'), ('episode', 'new', 'closed'), ('episode', 'open', 'open'), ('episode', 'open', 'closed'),
     ('episode', 'closed', 'closed'), ('episode', 'closed', 'archived'), ('episode', 'archived', 'closed'),
-    ('episode', 'archived', 'archived'),
+    ('episode', 'archived', 'archived'), ('episode', 'open', 'archived'), ('episode', 'archived', 'open'),
     ('procedure', 'new', 'active'), ('procedure', 'active', 'active'), ('procedure', 'active', 'review'),
     ('procedure', 'active', 'archived'), ('procedure', 'review', 'active'), ('procedure', 'review', 'review'),
     ('procedure', 'review', 'archived'), ('procedure', 'archived', 'active'), ('procedure', 'archived', 'review'),
@@ -789,9 +799,13 @@ create function heart.merged_into(agent text, fact uuid) returns setof uuid
     select id from merged
 $$;
 
+-- Erasing takes words out of what is told of others; the columns it may update are its grant.
 create function lifecycle.refuse_change() returns trigger
     language plpgsql as $$
 begin
+    if tg_op = 'UPDATE' and current_user = 'nous_purge' then
+        return null;
+    end if;
     raise exception 'lifecycle.events is append-only: % refused', tg_op using errcode = 'insufficient_privilege';
 end $$;
 
@@ -814,6 +828,10 @@ create function heart.surrounding(m heart.censors) returns text language sql imm
 
 create function heart.lexemes(body text) returns tsvector
     language sql immutable as $$ select to_tsvector('pg_catalog.english', left(body, 200000)) $$;
+
+-- Two texts that are equal here say the same words: case, spacing and the marks around words aside.
+create function heart.folded(body text) returns text language sql immutable as
+$$ select trim(regexp_replace(lower(body), '[[:space:].,;:!?"''()]+', ' ', 'g')) $$;
 
 -- Keeps postings and word counts true to the text, whoever writes it.
 create function heart.index_words() returns trigger
@@ -879,6 +897,7 @@ create index facts_slot on heart.facts (agent_id, slot) where state = 'active' a
 create index facts_successor on heart.facts (agent_id, superseded_by) where superseded_by is not null;
 create index facts_learned on heart.facts (agent_id, learned_at);
 create index facts_episode on heart.facts (agent_id, source_episode_id) where source_episode_id is not null;
+create index facts_forgotten on heart.facts (agent_id) where is_forgotten;
 -- What a context shows at once.
 create index facts_pinned on heart.facts (agent_id) where is_pinned;
 create index facts_category on heart.facts (agent_id, category, learned_at) where category is not null;
@@ -924,22 +943,22 @@ select m.*, coalesce(u.retrieved_count, 0) as retrieved_count, coalesce(u.cited_
 from (
     select id, agent_id, 'fact' as kind, state, content as full_text, summary, compressed, index_word, tags,
            learned_at, valid_from, valid_to, superseded_by, encoded_frame, encoded_censors, trust, is_pinned,
-           scope, user_id, project_id, rank_weight, row_version
+           scope, user_id, project_id, rank_weight, row_version, is_forgotten
     from heart.facts
     union all
     select id, agent_id, 'episode', state, coalesce(detail, summary, compressed, index_word), summary, compressed, index_word, tags,
            started_at, started_at, ended_at, null, frame_used, encoded_censors, trust, is_pinned,
-           scope, user_id, project_id, rank_weight, row_version
+           scope, user_id, project_id, rank_weight, row_version, is_forgotten
     from heart.episodes
     union all
     select id, agent_id, 'procedure', state, name, summary, compressed, index_word, tags,
            learned_at, null, null, null, encoded_frame, encoded_censors, trust, is_pinned,
-           scope, user_id, project_id, rank_weight, row_version
+           scope, user_id, project_id, rank_weight, row_version, is_forgotten
     from heart.procedures
     union all
     select id, agent_id, 'censor', state, trigger || ': ' || reason, summary, compressed, index_word, '{}'::text[],
            learned_at, null, expires_at, null, encoded_frame, encoded_censors, trust, is_pinned,
-           scope, user_id, project_id, rank_weight, row_version
+           scope, user_id, project_id, rank_weight, row_version, is_forgotten
     from heart.censors
 ) m
 left join heart.usage u on u.agent_id = m.agent_id and u.memory_id = m.id;

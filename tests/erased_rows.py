@@ -1,7 +1,8 @@
-"""Rows for an agent to be erased, put where no verb would put them."""
+"""Rows for an agent to be erased, put where no verb would put them, and a look for what is left of them."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 
 import psycopg
@@ -19,3 +20,25 @@ def insert(owner: psycopg.Connection, agent_id: str, rows: Mapping[str, Mapping[
         )
         owner.execute(statement, [agent_id, *values.values()])
     owner.execute("set session_replication_role = default")
+
+
+def dump(owner: psycopg.Connection) -> dict[str, str]:
+    """Every row of every table of every schema of ours as text, and what the planner remembers of their values."""
+    found = owner.execute("""
+        select n.nspname, c.relname from pg_class c join pg_namespace n on n.oid = c.relnamespace
+        where n.nspname in ('heart', 'brain', 'lifecycle', 'migration') and c.relkind in ('r', 'p', 'm')
+    """).fetchall()
+    texts = {
+        f"{schema}.{table}": json.dumps(
+            owner.execute(SQL("select to_jsonb(t) from {} t").format(Identifier(schema, table))).fetchall()
+        )
+        for schema, table in found
+    }
+    statistics = owner.execute(
+        "select coalesce(jsonb_agg(to_jsonb(s)), '[]') from pg_stats s where schemaname <> 'pg_catalog'"
+    )
+    return {**texts, "pg_stats": json.dumps(statistics.fetchone())}
+
+
+def mentions(texts: Mapping[str, str], *words: str) -> set[tuple[str, str]]:
+    return {(name, word) for name, text in texts.items() for word in words if word in text.casefold()}

@@ -216,3 +216,32 @@ def test_what_is_not_there_is_a_404_problem(client: TestClient, method: str, pat
 
     assert (answer.status_code, answer.headers["content-type"]) == (404, PROBLEM)
     assert (answer.json()["status"], answer.json()["title"]) == (404, "Not found")
+
+
+def test_a_memory_is_forgotten_restored_pinned_and_corrected_by_its_id(client: TestClient, heart: Heart) -> None:
+    fact = heart.learn("It is 4711").memory
+    place = f"/memories/{fact.id}"
+
+    forgotten = client.post(f"{place}/forget", json={"reason": "the lock was changed"})
+    gone = heart.get(fact.id)
+    restored = client.post(f"{place}/restore", json={})
+    pinned = client.post(f"{place}/pin", json={"reason": "keep it"})
+    unpinned = client.post(f"{place}/unpin", json={})
+    corrected = client.patch(place, json={"subject": "gate code", "tags": ["home"], "category": None})
+
+    assert (forgotten.status_code, forgotten.json()["merged"]) == (200, []), forgotten.text
+    assert gone.is_forgotten
+    assert restored.json()["memory"]["state"] == "active"
+    assert [each.json()["memory"]["is_pinned"] for each in (pinned, unpinned)] == [True, False]
+    assert (corrected.json()["memory"]["subject"], heart.get(fact.id).tags) == ("gate code", ["home"])
+
+
+def test_what_can_not_be_done_to_a_memory_is_told_as_a_problem(client: TestClient, heart: Heart) -> None:
+    place = f"/memories/{heart.learn('It is 4711').memory.id}"
+
+    unknown = client.post(f"/memories/{NOBODY}/forget", json={"reason": "x"})
+    without_reason = client.post(f"{place}/forget", json={})
+    text = client.patch(place, json={"content": "It is 4712"})
+    nothing = client.patch(place, json={})
+
+    assert [each.status_code for each in (unknown, without_reason, text, nothing)] == [404, 422, 422, 422]

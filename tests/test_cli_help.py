@@ -17,7 +17,7 @@ from nous_online.cli import application
 COMMANDS = {" ".join(words): command for words, command in leaves()}
 EXPECTED = """
     up down doctor learn recall context predict feedback history show split contradictions resolve import status check
-    erase worker night diff undo report cost purge policy batches reembed dev demo mcp
+    forget restore pin unpin update erase worker night diff undo report cost purge policy batches reembed dev demo mcp
 """
 WITHOUT_RESULT = {"demo", "mcp", "api"}
 """Commands that show or serve, and end with nothing to be read by a machine."""

@@ -6,7 +6,7 @@ import hashlib
 import json
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from uuid import UUID
 
@@ -14,7 +14,7 @@ import psycopg
 import pytest
 from click.testing import Result
 from conftest import ScriptedJudge, WordEmbedder
-from erased_rows import insert
+from erased_rows import dump, insert, mentions
 from psycopg.sql import SQL, Composed, Identifier
 from typer.testing import CliRunner
 
@@ -92,28 +92,6 @@ def ben(database: Database, embedder: WordEmbedder, judge: ScriptedJudge) -> Hea
 def tables(owner: psycopg.Connection) -> list[AgentTable]:
     with owner.transaction():
         return erasing.tables_in_order(owner)
-
-
-def dump(owner: psycopg.Connection) -> dict[str, str]:
-    """Every row of every table of every schema of ours as text, and what the planner remembers of their values."""
-    found = owner.execute("""
-        select n.nspname, c.relname from pg_class c join pg_namespace n on n.oid = c.relnamespace
-        where n.nspname in ('heart', 'brain', 'lifecycle', 'migration') and c.relkind in ('r', 'p', 'm')
-    """).fetchall()
-    texts = {
-        f"{schema}.{table}": json.dumps(
-            owner.execute(SQL("select to_jsonb(t) from {} t").format(Identifier(schema, table))).fetchall()
-        )
-        for schema, table in found
-    }
-    statistics = owner.execute(
-        "select coalesce(jsonb_agg(to_jsonb(s)), '[]') from pg_stats s where schemaname <> 'pg_catalog'"
-    )
-    return {**texts, "pg_stats": json.dumps(statistics.fetchone())}
-
-
-def mentions(texts: Mapping[str, str], *words: str) -> set[tuple[str, str]]:
-    return {(name, word) for name, text in texts.items() for word in words if word in text.casefold()}
 
 
 def rows_of(owner: psycopg.Connection, agent_id: str) -> dict[str, int]:

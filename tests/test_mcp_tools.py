@@ -37,6 +37,7 @@ BAD_INPUT = {
     "close_episode": ({"episode_id": NOWHERE}, f"no episode {NOWHERE}"),
     "focus": ({"task": ""}, "task is empty"),
     "record_decision": ({"title": "nul \x00"}, "NUL"),
+    "forget": ({"id": NOWHERE, "reason": "wrong"}, "has no memory"),
     "resolve_decision": ({"decision_id": NOWHERE, "status": "won"}, "'won' is not one of"),
     "contradictions": ({"status": "open"}, "contradictions takes no argument 'status'; it takes: none"),
     "resolve_contradiction": ({"contradiction_id": NOWHERE, "resolution": "merged"}, "learn it first"),
@@ -61,7 +62,7 @@ def test_a_client_is_told_the_tools_with_their_schemas_and_hints(heart, mode):
         Draft202012Validator.check_schema(tool.output_schema)
     hints = {tool.name: tool.annotations for tool in listed}
     assert {name for name, hint in hints.items() if hint.read_only_hint} == {"context", "recall", "contradictions"}
-    assert {name for name, hint in hints.items() if hint.destructive_hint} == {"resolve_contradiction"}
+    assert {name for name, hint in hints.items() if hint.destructive_hint} == {"forget", "resolve_contradiction"}
     assert not any(hint.open_world_hint for hint in hints.values())
 
 
@@ -116,6 +117,30 @@ def test_a_fact_says_what_it_replaces_by_id_or_by_key(heart):
     assert keyed["action"] == "superseded"
 
 
+def test_a_model_forgets_what_it_could_recall_and_nothing_else(heart):
+    mine, anybodys = heart.learn("Ada parks in bay 4", user_id="ada").memory, heart.learn("Deploys go out").memory
+    door = door_to(heart)
+
+    forgotten = values(call(door, "forget", id=str(anybodys.id), reason="the user asked for it"))
+    why = refusal(call(door, "forget", id=str(mine.id), reason="the user asked for it"))
+
+    assert forgotten == {"id": str(anybodys.id), "also": []}
+    assert heart.get(anybodys.id).is_forgotten
+    assert "in reach of user and project" in why
+    assert not heart.get(mine.id).is_forgotten
+
+
+def test_what_a_person_pinned_and_censors_are_not_forgotten_by_a_model(heart):
+    pinned = heart.learn("Invoices are paid to DE89", is_pinned=True).memory
+    censor = heart.add_censor("deploying on a friday", "nobody is there on saturday")
+    door = door_to(heart)
+
+    whys = [refusal(call(door, "forget", id=str(each.id), reason="it says so here")) for each in (pinned, censor)]
+
+    assert ["is pinned: a person forgets it" in whys[0], "is a censor: a person forgets it" in whys[1]] == [True, True]
+    assert (heart.get(pinned.id).state, heart.get_censor(censor.id).state) == ("active", "active")
+
+
 def test_every_answer_fits_the_schema_its_tool_publishes(heart):
     door = door_to(heart)
     schemas = {tool.name: tool.returns for tool in TOOLS}
@@ -133,6 +158,7 @@ def test_every_answer_fits_the_schema_its_tool_publishes(heart):
         "close_episode": {"outcome": "success", "lessons": ["ask first"]},
         "resolve_decision": {**decision, "status": "failed", "outcome": "it was late"},
         "contradictions": {},
+        "forget": {"id": str(heart.learn("The old office is closed").memory.id), "reason": "wrong"},
     }
 
     for tool, arguments in stories.items():

@@ -171,7 +171,7 @@ def test_a_memory_changed_without_an_event_is_refused_at_commit(heart: Heart, da
 
 
 @pytest.mark.parametrize(
-    ("from_state", "to_state"), [("new", "superseded"), ("archived", "quarantined"), ("gone", "active")]
+    ("from_state", "to_state"), [("new", "superseded"), ("superseded", "quarantined"), ("gone", "active")]
 )
 def test_an_illegal_move_of_state_is_refused(heart: Heart, database: Database, from_state: str, to_state: str) -> None:
     fact = heart.learn("The api is deployed on Fridays").memory

@@ -25,6 +25,7 @@ from nous_online.api.routes import (
     episodes,
     facts,
     health,
+    memories,
     nights,
     procedures,
     sessions,
@@ -32,7 +33,7 @@ from nous_online.api.routes import (
 from nous_online.errors import NousError
 from nous_online.policy import ApiPolicy
 
-AREAS = (health, facts, context, episodes, procedures, censors, sessions, contradictions, nights)
+AREAS = (health, facts, context, episodes, procedures, censors, sessions, contradictions, memories, nights)
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,7 @@ from nous_online.cli import (
     history,
     importing,
     mcp,
+    memories,
     memory,
     patterns,
     server,
@@ -131,6 +132,7 @@ def application() -> typer.Typer:
     )
     app.callback()(before_every_command)
     memory.register(app)
+    memories.register(app)
     patterns.register(app)
     context.register(app)
     history.register(app)

@@ -280,6 +280,7 @@ def log(connection: Connection, agent_id: str, context: Context, request: Reques
         "active_censors": None if request.active_censors is None else Jsonb(list(request.active_censors)),
         "as_of": request.reach.at if is_past else None,
         "session_id": request.reach.session_id,
+        "user_id": request.reach.user_id,
         "result_ids": [each for _, each in shown],
         "result_scores": [float(each in used) for _, each in shown],
         "kinds": ["fact" if line.kind == "contradiction" else line.kind for line, _ in shown],

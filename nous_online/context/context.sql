@@ -134,10 +134,10 @@ where agent_id = %(agent_id)s and memory_id = any(%(ids)s::uuid[])
 with logged as (
     insert into heart.recalls (
         id, agent_id, recalled_at, query, types, result_limit, frame, active_censors, as_of, session_id, result_ids,
-        result_scores)
+        result_scores, user_id)
     values (
         %(id)s, %(agent_id)s, %(at)s, %(query)s, %(types)s, %(limit)s, %(frame)s, %(active_censors)s, %(as_of)s,
-        %(session_id)s, %(result_ids)s, %(result_scores)s)
+        %(session_id)s, %(result_ids)s, %(result_scores)s, %(user_id)s)
 )
 insert into heart.usage (agent_id, memory_id, memory_kind, retrieved_count, last_used_at)
 select %(agent_id)s, memory_id, kind, retrieved, case when retrieved > 0 then %(at)s end

@@ -1,13 +1,13 @@
 -- name: facts
 select coalesce(subject, 'Other') as heading,
        content || ' (' || to_char(learned_at, 'YYYY-MM-DD') || case when state = 'active' then '' else ', ' || state end || ')' as line
-from heart.facts where agent_id = %(agent_id)s
+from heart.facts where agent_id = %(agent_id)s and not is_forgotten
 order by subject nulls last, learned_at, id
 
 -- name: episodes
 select to_char(started_at, 'YYYY-MM-DD') || ' ' || coalesce(title, 'Untitled') as heading,
        coalesce(summary, compressed, detail, index_word, '') as line
-from heart.episodes where agent_id = %(agent_id)s
+from heart.episodes where agent_id = %(agent_id)s and not is_forgotten
 order by started_at, id
 
 -- name: procedures

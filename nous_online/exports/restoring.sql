@@ -1,6 +1,8 @@
 -- name: was_erased
+-- The whole of it: of what was erased alone, hashes stay that are not empty.
 select exists (
-    select from lifecycle.tombstones where agent_hash = encode(sha256(convert_to(%(agent_id)s, 'UTF8')), 'hex'))
+    select from lifecycle.tombstones
+    where agent_hash = encode(sha256(convert_to(%(agent_id)s, 'UTF8')), 'hex') and content_hash = '')
 
 -- name: has_rows
 select exists (select from {table} where agent_id = %(agent_id)s)

@@ -16,6 +16,7 @@ from nous_online.heart import Heart
 from nous_online.kinds import FACT
 from nous_online.mcp import answers
 from nous_online.mcp.answers import Answer
+from nous_online.memories import check_forgettable
 from nous_online.signals import SignalDetails
 from nous_online.validation import checked_id
 
@@ -69,6 +70,16 @@ def recall(heart: Heart, visit: Visit, given: Given) -> Answer:
         **visit.reach,
     )
     return answers.recalled(found, detail)
+
+
+def forget(heart: Heart, visit: Visit, given: Given) -> Answer:
+    """Forget a memory that the visitor could recall; what a person pinned, and censors, only a person forgets."""
+    memory_id = checked_id("id", given["id"])
+    check_forgettable(heart.agent, memory_id, visit.reach, heart.agent.deadline(None))
+    gone = heart.forget(memory_id, reason=given["reason"])
+    also = [str(each) for each in (*gone.merged, *gone.replaced)]
+    lines = [f"forgotten {memory_id}", *(f"stays forgotten with it: {each}" for each in also)]
+    return Answer("\n".join(lines), {"id": str(memory_id), "also": also})
 
 
 def feedback(heart: Heart, visit: Visit, given: Given) -> Answer:

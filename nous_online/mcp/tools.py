@@ -133,6 +133,15 @@ TOOLS = (
         required=("content",),
     ),
     Tool(
+        acts.forget,
+        "Drop a memory; a person can restore it.",
+        {"id": TEXT, "reason": TEXT},
+        holding(id=TEXT, also=list_of(TEXT)),
+        required=("id", "reason"),
+        is_destructive=True,
+        is_idempotent=True,
+    ),
+    Tool(
         acts.feedback,
         "Say which memories of a recall or context helped: they rank higher.",
         {"recall_id": TEXT, "used": told("ids", list_of(TEXT)), "useless": told("ids", list_of(TEXT))},

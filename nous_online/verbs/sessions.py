@@ -86,7 +86,7 @@ class SessionVerbs(Verbs):
     ) -> WorkingMemory:
         """Return what a session holds, the most relevant first, each as short as it still makes sense.
 
-        A memory that was superseded or archived meanwhile says so in its `state`; one that was erased is gone.
+        A memory that was superseded or archived meanwhile says so in its `state`; a forgotten or erased one is gone.
         """
         deadline = self.agent.deadline(deadline_s)
         return sessions.get(self.agent, sessions.checked_session(session_id), deadline)

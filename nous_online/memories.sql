@@ -1,0 +1,30 @@
+-- name: kind_of
+select kind from heart.memories where agent_id = %(agent_id)s and id = %(id)s
+
+-- name: kind_in_reach
+-- Of which kind a memory is, and whether it is pinned, if whoever asks could recall it.
+select f.kind, f.is_pinned from heart.memories f where f.agent_id = %(agent_id)s and f.id = %(id)s and {in_reach}
+
+-- name: gave_way_to
+-- Facts that gave way to one: what was merged into it, directly or by a detour, and what it replaced.
+select f.id, coalesce(m.id is not null, false) as is_merged
+from heart.facts f
+left join heart.merged_into(%(agent_id)s, %(id)s) m(id) on m.id = f.id
+where f.agent_id = %(agent_id)s and f.id <> %(id)s and (f.superseded_by = %(id)s or m.id is not null)
+order by f.id
+
+-- name: state_before_archive
+-- From where a memory left for the archive, the last time it did.
+select from_state from lifecycle.events
+where agent_id = %(agent_id)s and memory_id = %(id)s and to_state = 'archived' and from_state <> 'archived'
+order by version_after desc
+limit 1
+
+-- name: context_of
+select context from heart.facts where agent_id = %(agent_id)s and id = %(id)s
+
+-- name: queue_again
+-- An episode that was archived before it was completed falls due when it is back.
+insert into heart.completions (agent_id, episode_id) values (%(agent_id)s, %(id)s)
+on conflict (agent_id, episode_id) do update
+set due_at = now(), attempt_count = 0, finished_at = null, last_error = null
