@@ -22,13 +22,13 @@ from benchmarks.recall_cases import Question, Store, beam, locomo
 from nous_online import postgres
 from nous_online.context.answer import Context
 from nous_online.context.lines import cost_of, one_line
-from nous_online.context.packing import HEADING_TOKENS
+from nous_online.context.packing import heading_tokens
 from nous_online.database import Database
 from nous_online.embedding import Embedder
 from nous_online.heart import Heart
 from nous_online.policy import MAX_RECALL_LIMIT
 from nous_online.statements import statements
-from nous_online.tokens import COUNTING, tokens_of
+from nous_online.tokens import counting, tokens_of
 
 SQL = statements("benchmarks", "context.sql")
 BUDGETS = {"8k": 8_000, "4k": 4_000, "2k": 2_000}
@@ -151,7 +151,7 @@ def rankings(heart: Heart, store: Store, texts: Sequence[str]) -> dict[str, Rank
 
 def filled(store: Store, texts: Sequence[str], order: Sequence[int], budget: int) -> set[str]:
     """Return the turns that fit into a budget under a heading, in an order, each as it is; the first misfit ends it."""
-    left = budget - HEADING_TOKENS
+    left = budget - heading_tokens()
     shown: set[str] = set()
     for place in order:
         left -= cost_of(one_line(texts[place]))
@@ -228,7 +228,7 @@ def notes(asked: Sequence[Asked], *, quick: bool) -> list[str]:
     return [
         f"questions with evidence: {', '.join(f'{name} {count}' for name, count in counts.items())}; each turn is one"
         " memory as in the benchmark `recall`; a context is made for the question alone, without signals",
-        f"tokens are {COUNTING}, which is about twice the truth for English; peers fill the same budget with turns in"
+        f"tokens are those of {counting()}; peers fill the same budget with turns in"
         " full under one heading: as recalled (topk), by BM25, or the latest first (recency)",
         "evidence counts as shown at any level but the index; full_: in full",
         "pmb: beliefs of a domain are private to their user and project, aliases are tags, resolved questions have"

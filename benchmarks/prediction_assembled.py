@@ -56,6 +56,7 @@ def fact(item: str, *, lexical: float = 0.0) -> Found:
         tags=[],
         confidence=None,
         learned_at=NOON,
+        said_at=NOON,
         valid_from=None,
         valid_to=None,
         superseded_by=None,

@@ -13,9 +13,9 @@ from typing import Any
 from nous_online.errors import InvalidInput
 from nous_online.pairs.lexicon import NEGATORS
 from nous_online.procedure_details import BANDS, hint_of, step_name
-from nous_online.tokens import tokens_of
 from nous_online.writing.fact_lines import (
     LONGEST_SCOPE,
+    byte_count,
     fact_line,
     key_of,
     shortest_sentence,
@@ -146,9 +146,9 @@ def decision_levels(row: Mapping[str, Any]) -> Levels:
 
 def descending(full: str, summary: str, compressed: str, names: Iterable[str | None]) -> Levels:
     """Return levels of which none is longer than the one before it; the index is the first name that fits."""
-    shorter = summary if tokens_of(summary) <= tokens_of(full) else full
+    shorter = summary if byte_count(summary) <= byte_count(full) else full
     line = _SPACES.sub(" ", compressed).strip()
-    line = line if line and tokens_of(line) <= tokens_of(shorter) else shorter
+    line = line if line and byte_count(line) <= byte_count(shorter) else shorter
     return Levels(full, shorter, line, index_of(line, names))
 
 
@@ -156,7 +156,7 @@ def index_of(line: str, names: Iterable[str | None]) -> str:
     """Return a word or a phrase of at most 50 characters, no longer than `line`, to find a memory under."""
     told = (" ".join(name.split()) for name in names if name)
     for name in (*told, index_word(line)):
-        if name and len(name) <= LONGEST_INDEX and tokens_of(name) <= tokens_of(line):
+        if name and len(name) <= LONGEST_INDEX and byte_count(name) <= byte_count(line):
             return name
     return cut(line)
 

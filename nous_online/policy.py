@@ -200,7 +200,7 @@ class ApiPolicy:
 
 @dataclass(frozen=True)
 class ContextPolicy:
-    """How much an agent is shown of its memories, and of what; budgets in tokens, counted from above."""
+    """How much an agent is shown of its memories, and of what; budgets in the tokens `NOUS_TOKENIZER` names."""
 
     budget: int = 8_000
     """Where neither a budget nor a known frame is told (living memory, token efficiency strategy)."""

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from datetime import datetime
 from functools import cache
-from typing import Any, Literal, LiteralString, TypeAlias, cast
+from typing import Any, Literal, LiteralString, Protocol, cast
 from uuid import UUID
 
 from pgvector import Vector
@@ -20,10 +20,18 @@ from nous_online.embedding import EmbeddingSpace, Vectors
 from nous_online.errors import InvalidInput, Unsupported
 from nous_online.kinds import KINDS
 from nous_online.levels import levels_of
-from nous_online.ranking import RecallPolicy, ScoreParts, Situation, rank
+from nous_online.ranking import (
+    Candidate,
+    Comparable,
+    RecallPolicy,
+    ScoreParts,
+    Situation,
+    confidence,
+    later_first,
+    rank,
+)
 from nous_online.statements import statements
 from nous_online.store import ask_space, require_space
-from nous_online.validation import checked_limit
 
 BLOCKS = statements("nous_online", "recall.sql")
 PARAMETER = re.compile(r"%\((\w+)\)s")
@@ -45,6 +53,8 @@ class Cue:
     embedding: Vectors
     types: Sequence[str] = tuple(KINDS)
     limit: int = 10
+    min_score: float = 0.0
+    """Answers that score less are left out."""
     detail: Detail = "full"
     frame: str | None = None
     active_censors: Sequence[str] | None = None
@@ -70,6 +80,8 @@ class Found:
     confidence: float | None
     learned_at: datetime
     """For an episode, when it started."""
+    said_at: datetime
+    """When it was said last: a fact that was confirmed, then; for an episode, when it started."""
     valid_from: datetime | None
     valid_to: datetime | None
     """When an episode ended or a censor expires, too."""
@@ -99,8 +111,16 @@ class Found:
         return detail if told or self.kind != "episode" else "full"
 
 
-Row: TypeAlias = Found
-"""A candidate as the driver returns it, a tuple with the names of `Found`: making it one is for the answers alone."""
+class Row(Candidate, Comparable, Protocol):
+    """A candidate as the driver returns it: a tuple of the fields of `Found`, and what it is to the others."""
+
+
+FIELDS = len(fields(Found))
+
+
+def memory_of(row: Row) -> Found:
+    """Return the memory of a candidate: made for the answers alone."""
+    return Found(*cast("tuple[Any, ...]", row)[:FIELDS])
 
 
 @dataclass(frozen=True)
@@ -111,6 +131,10 @@ class Recalled:
     parts: ScoreParts
     detail: Detail = "full"
     """The level that was asked for."""
+    put_before: UUID | None = None
+    """The earlier fact about the same thing that scored higher, and that it was put before."""
+    contradicted_by: tuple[UUID, ...] = ()
+    """The facts it contradicts, undecided, as far as they can be recalled."""
 
     @property
     def id(self) -> UUID:
@@ -136,6 +160,8 @@ class Answers:
 
     recall_id: UUID
     answers: list[Recalled]
+    confidence: float = 0.0
+    """The chance that the best of what was found is an answer."""
     can_be_logged: bool = True
     """Whether the server takes writes: a standby, or one that is read-only for now, answers all the same."""
 
@@ -160,9 +186,14 @@ def recall(connection: Connection, agent_id: str, cue: Cue, *, space: EmbeddingS
         found += search(connection, agent_id, cue, missed, space=space, policy=policy)
         home = ask_space(connection, agent_id)
     require_space(home, agent_id, space)
-    best = rank(found, Situation(cue.query, cue.frame, cue.active_censors), policy, limit=cue.limit)
-    answers = [Recalled(Found(*cast("tuple[Any, ...]", row)), parts, cue.detail) for row, parts in best]
-    return Answers(recall_id, with_details(connection, agent_id, answers), can_be_logged)
+    ranked = rank(found, Situation(cue.query, cue.frame, cue.active_censors), policy, limit=len(found))
+    answers = [
+        Recalled(memory_of(row), parts, cue.detail, put_before, tuple(row.contradicted_by or ()))
+        for row, parts, put_before in later_first(ranked, policy)[: cue.limit]
+        if parts.score >= cue.min_score
+    ]
+    chance = confidence(ranked[0][1], policy) if ranked else 0.0
+    return Answers(recall_id, with_details(connection, agent_id, answers), chance, can_be_logged)
 
 
 def prepare(connection: Connection, agent_id: str, cue: Cue, policy: RecallPolicy) -> Cursor[tuple[Any, ...]]:
@@ -215,19 +246,18 @@ def search(
 
 
 def check(cue: Cue) -> None:
-    """Raise `InvalidInput` when a cue asks for what does not exist."""
+    """Raise `InvalidInput` when a cue asks for kinds that do not exist."""
     unknown = sorted(set(cue.types) - set(KINDS))
     if unknown or not cue.types:
         raise InvalidInput(
             f"can't recall memories of type {unknown[0] if unknown else None!r}; known: {', '.join(KINDS)}"
         )
-    checked_limit(cue.limit)
 
 
 def candidate_count(cue: Cue, policy: RecallPolicy) -> int:
     """Return how many memories each nominator puts forward: of few sizes, since each is a statement of its own."""
     count = policy.candidate_count
-    while count < 2 * cue.limit:
+    while count < max(cue.limit, min(2 * cue.limit, policy.spare_up_to)):
         count *= 2
     return count
 
@@ -257,6 +287,7 @@ def search_statement(
         "dimensions": Constant(space.dimensions),
         "space_id": Constant(space.id),
         "in_reach": SQL(BLOCKS["in_reach"]),
+        "fact_visible": SQL(BLOCKS[f"facts_{'then' if is_past else 'now'}"]),
         "kinds": Constant(list(kinds)),
     }
     parts = [parts_of_kind(kind, common, is_past=is_past) for kind in kinds]

@@ -87,11 +87,39 @@ with size as materialized (
     ) frequency
     group by c.id
 )
-select c.id, kind, content, subject, category, tags, confidence, learned_at, valid_from, valid_to, superseded_by,
-       contradiction_status, encoded_frame, summary, compressed, index_word, state, source, source_kind, trust, is_pinned,
-       encoded_censors, rank_weight, dense, coalesce(m.lexical, 0) as lexical
-from candidate c
-left join matched m on m.id = c.id
+, scored as materialized (
+    select c.*, coalesce(m.lexical, 0) as lexical from candidate c left join matched m on m.id = c.id
+), top as materialized (
+    select f.id, f.embedding, f.slot, f.context_embedding is null as is_plain,
+           coalesce(f.valid_from, best.said_at) as holds_from, f.contradiction_status = 'open' as is_contested
+    from (select id, said_at from scored where kind = 'fact' order by dense + lexical desc, id limit {compared_count}) best
+    join heart.facts f on f.agent_id = %(agent_id)s and f.id = best.id
+    where f.embedding_space_id = {space_id}
+)
+-- Of the best facts: which earlier ones each resembles, and which it answers the same question as.
+select c.id, kind, content, subject, category, tags, confidence, learned_at, said_at, valid_from, valid_to,
+       superseded_by, contradiction_status, encoded_frame, summary, compressed, index_word, state, source, source_kind,
+       trust, is_pinned, encoded_censors, rank_weight, dense, lexical,
+       earlier.near_ids, earlier.same_ids, contradicting.ids as contradicted_by
+from scored c
+left join lateral (
+    select array_agg(o.id) filter (where 1 - (t.embedding <=> o.embedding)
+                                         >= case when t.is_plain and o.is_plain then {near_cosine}::float8
+                                                 else {near_cosine_in_talk}::float8 end) as near_ids,
+           array_agg(o.id) filter (where t.slot = o.slot or t.is_contested and o.is_contested and exists (
+               select from heart.contradictions k
+               where k.agent_id = %(agent_id)s and k.status = 'open'
+                 and k.memory_a = least(t.id, o.id) and k.memory_b = greatest(t.id, o.id))) as same_ids
+    from top t join top o on o.holds_from < t.holds_from
+    where t.id = c.id
+) earlier on true
+left join lateral (
+    select array_agg(f.id order by f.id) as ids
+    from heart.contradictions k
+    join heart.facts f on f.agent_id = %(agent_id)s and f.id in (k.memory_a, k.memory_b) and f.id <> c.id
+    where c.contradiction_status = 'open' and k.agent_id = %(agent_id)s and k.status = 'open'
+      and c.id in (k.memory_a, k.memory_b) and {fact_visible} and {in_reach}
+) contradicting on true
 
 -- name: size_of_kind
 -- How many memories of a kind there are and how long they are. Up to a limit, which grows with the table as an index
@@ -176,13 +204,15 @@ case when f.embedding_space_id = {space_id}
      then 1 - (coalesce(f.context_embedding, f.embedding) <=> %(embedding)s) else 0 end as dense
 
 -- name: facts_shown
-f.content, f.subject, f.category, f.tags, f.confidence, f.learned_at, f.valid_from, f.valid_to, f.superseded_by,
+f.content, f.subject, f.category, f.tags, f.confidence, f.learned_at,
+case when f.last_confirmed_at <= coalesce(%(as_of)s::timestamptz, 'infinity') then f.last_confirmed_at
+     else f.learned_at end as said_at, f.valid_from, f.valid_to, f.superseded_by,
 f.contradiction_status, f.encoded_frame
 
 -- name: episodes_shown
 -- The detail may be a whole transcript: it is read for the answers alone, by `read_details`.
 concat_ws(E'\n', f.title, coalesce(f.summary, f.compressed, f.index_word)) as content, f.title as subject,
-f.outcome as category, f.tags, null::real as confidence, f.started_at as learned_at, f.started_at as valid_from,
+f.outcome as category, f.tags, null::real as confidence, f.started_at as learned_at, f.started_at as said_at, f.started_at as valid_from,
 f.ended_at as valid_to, null::uuid as superseded_by, 'none'::text as contradiction_status, f.frame_used as encoded_frame
 
 -- name: procedures_shown
@@ -198,12 +228,12 @@ concat_ws(E'\n', f.name, f.trigger,
            from jsonb_array_elements(case jsonb_typeof(f.steps) when 'array' then f.steps else '[]' end)
                 with ordinality listed(step, place)),
           f.template #>> '{{}}') as content,
-f.name as subject, f.domain as category, f.tags, null::real as confidence, f.learned_at, null::timestamptz as valid_from,
-null::timestamptz as valid_to, null::uuid as superseded_by, 'none'::text as contradiction_status, f.encoded_frame
+f.name as subject, f.domain as category, f.tags, null::real as confidence, f.learned_at, f.learned_at as said_at,
+null::timestamptz as valid_from, null::timestamptz as valid_to, null::uuid as superseded_by, 'none'::text as contradiction_status, f.encoded_frame
 
 -- name: censors_shown
 f.trigger || ': ' || f.reason as content, null::text as subject, f.severity as category, '{{}}'::text[] as tags,
-null::real as confidence, f.learned_at, null::timestamptz as valid_from, f.expires_at as valid_to,
+null::real as confidence, f.learned_at, f.learned_at as said_at, null::timestamptz as valid_from, f.expires_at as valid_to,
 null::uuid as superseded_by, 'none'::text as contradiction_status, f.encoded_frame
 
 -- name: facts_now

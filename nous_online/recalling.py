@@ -20,9 +20,18 @@ from nous_online.policy import MAX_CONTENT_BYTES
 from nous_online.ranking import RecallPolicy
 from nous_online.recall import DETAILS, Answers, Cue, Detail, Recalled, check, recall
 from nous_online.statements import statements
-from nous_online.validation import checked_choice, checked_moment, checked_names, checked_optional, checked_text
+from nous_online.validation import (
+    checked_choice,
+    checked_limit,
+    checked_moment,
+    checked_names,
+    checked_optional,
+    checked_share,
+    checked_text,
+)
 
 SQL = statements("nous_online", "usage.sql")
+LIKELY = 0.5
 Feedback = Literal["cited", "ignored"]
 
 
@@ -32,6 +41,8 @@ class RecallDetails(TypedDict, total=False):
     types: Sequence[str] | None
     """Kinds of memory to look among; all that can be recalled, unless named."""
     limit: int
+    min_score: float | None
+    """Leave out answers that score less, 0 to 1; without it `limit` alone ends the list."""
     detail: Detail
     """How much of each answer its `text` holds: full, summary, compressed or index."""
     frame: str | None
@@ -53,6 +64,13 @@ class Recall(Sequence[Recalled]):
     id: UUID
     query: str
     answers: tuple[Recalled, ...]
+    confidence: float = 0.0
+    """The chance that the best one found is an answer, 0 to 1; calibrated for the local embedding model, on facts."""
+
+    @property
+    def is_confident(self) -> bool:
+        """Whether an answer is more likely to have been found than not."""
+        return self.confidence >= LIKELY
 
     def __len__(self) -> int:
         return len(self.answers)
@@ -86,7 +104,8 @@ def ask(agent: Agent, query: object, details: RecallDetails, deadline: Deadline)
         query=text,
         embedding=vector,
         types=tuple(checked_names("types", details.get("types")) or KINDS),
-        limit=details.get("limit", 10),
+        limit=checked_limit(details.get("limit", 10)),
+        min_score=checked_share("min_score", details.get("min_score") or 0.0),
         detail=checked_detail(details.get("detail", "full")),
         frame=checked_optional("frame", details.get("frame"), max_characters=100),
         active_censors=checked_names("active_censors", details.get("active_censors")),
@@ -99,7 +118,7 @@ def ask(agent: Agent, query: object, details: RecallDetails, deadline: Deadline)
         found = recall(connection, agent.id, cue, space=agent.embedder.space, policy=RecallPolicy())
         if found.can_be_logged:
             log(connection, agent, cue, found, at=at, session_id=session_id)
-    return Recall(found.recall_id, text, tuple(found.answers))
+    return Recall(found.recall_id, text, tuple(found.answers), found.confidence)
 
 
 def log(

@@ -34,6 +34,8 @@ class Settings(BaseSettings):
     embedding_model: str = "text-embedding-3-small"
     embedding_dimensions: int = 1536
     embedding_api_key: SecretStr = SecretStr("")
+    tokenizer: Literal["claude", "openai"] = "claude"
+    """Whose tokens budgets are counted in: Claude's since Opus 4.7, or OpenAI's o200k."""
     judge: Literal["auto", "offline", "claude"] = "auto"
     """Who decides about pairs and condenses episodes; by itself Claude does where there is a key for it."""
     judge_model: str = "claude-haiku-5-5"

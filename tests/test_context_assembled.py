@@ -101,7 +101,7 @@ def test_two_facts_of_which_one_alone_is_long_contradict_each_other_in_one_line(
     long = "The database is Postgres, " + ", ".join(f"with table {number} on disk {number}" for number in range(100))
     contradiction(heart, judge, long, "The database is Mongo")
 
-    context = heart.assemble_context(query="which database?", budget=2_000)
+    context = heart.assemble_context(query="which database?", budget=1_000)
 
     (line,) = [line for line in context.lines if line.kind == "contradiction"]
     assert line.text.startswith("unresolved: The database is Postgres")
@@ -109,8 +109,8 @@ def test_two_facts_of_which_one_alone_is_long_contradict_each_other_in_one_line(
 
 
 def test_what_is_pinned_is_shown_whole_and_the_opening_of_a_long_answer_too(heart):
-    pin = "Answer Ana in German, " + ", ".join(f"spell word {number} as term {number}" for number in range(38))
-    runbook = "The quota runbook: " + ", ".join(f"then quota {number} of the runbook restarts" for number in range(65))
+    pin = "Answer Ana in German, " + ", ".join(f"spell word {number} as term {number}" for number in range(75))
+    runbook = "The quota runbook: " + ", ".join(f"then quota {number} of the runbook restarts" for number in range(150))
     heart.learn(pin, subject="house style", is_pinned=True)
     heart.learn(runbook, subject="quota runbook")
     for number in range(40):
@@ -237,7 +237,7 @@ def test_what_is_not_shown_is_pointed_at_and_counted(heart):
     for number in range(60):
         heart.learn(f"Service {number} stores its data in database number {number}", subject=f"service {number}")
 
-    context = heart.assemble_context(query="where does a service store its data?", budget=500)
+    context = heart.assemble_context(query="where does a service store its data?", budget=250)
 
     assert context.text.splitlines()[-2] == "# Ask me about"
     assert context.left_out["relevant"] > 0

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from nous_online.context.answer import TIERS
 from nous_online.context.lines import Entry, one_line
-from nous_online.context.packing import HEADING_TOKENS, arranged, cost, lines_of, packed, rendered, unseen
+from nous_online.context.packing import arranged, cost, heading_tokens, lines_of, packed, rendered, unseen
 from nous_online.context.shares import rooms
 from nous_online.policy import ContextPolicy
 from nous_online.tokens import tokens_of
@@ -73,7 +73,7 @@ def test_the_same_entries_are_packed_the_same_way(wanted, budget):
 
 
 def test_the_first_are_told_in_full_and_the_others_in_short():
-    wanted = [entry(number, "long " * 10, "short") for number in range(100)]
+    wanted = [entry(number, "long " * 20, "short") for number in range(100)]
 
     levels = [each.level for each in packed(wanted, 1_000)]
 
@@ -86,7 +86,7 @@ def test_the_first_are_told_in_full_and_the_others_in_short():
 def test_with_room_for_all_nothing_is_shortened():
     wanted = [entry(number, "long " * 10, "short") for number in range(10)]
 
-    placed = packed(wanted, HEADING_TOKENS + sum(each.first_cost for each in wanted))
+    placed = packed(wanted, heading_tokens() + sum(each.first_cost for each in wanted))
 
     assert [each.level for each in placed] == [0] * 10
 
@@ -104,7 +104,7 @@ def test_an_entry_too_long_for_the_room_makes_way_for_shorter_ones():
 
 
 def test_what_a_tier_leaves_flows_down():
-    background = [entry(number, "background line") for number in range(100)]
+    background = [entry(number, "background line") for number in range(300)]
     shares = rooms(1_000, frame=None, policy=POLICY)
 
     placed = arranged({"background": background}, point_at([]), rooms=shares)
@@ -113,7 +113,7 @@ def test_what_a_tier_leaves_flows_down():
 
 
 def test_what_the_last_tier_leaves_flows_back_to_what_matters():
-    relevant = [entry(number, "relevant line") for number in range(100)]
+    relevant = [entry(number, "relevant line") for number in range(300)]
     shares = rooms(1_000, frame=None, policy=POLICY)
 
     placed = arranged({"relevant": relevant}, lambda shown: [], rooms=shares)
@@ -136,9 +136,9 @@ def test_a_full_tier_leaves_the_others_their_share():
 
 
 def test_what_is_pinned_borrows_from_the_lower_tiers():
-    pin = entry(1_000, "pinned " * 400, is_pinned=True)
+    pin = entry(1_000, "pinned " * 1_200, is_pinned=True)
     crowd = {
-        tier: [entry(place * 100 + number, f"{tier} line " * 9) for number in range(90)]
+        tier: [entry(place * 100 + number, f"{tier} line " * 20) for number in range(90)]
         for place, tier in enumerate(TIERS[:-1])
     }
     wanted = {**crowd, "critical": [*crowd["critical"], pin]}

@@ -11,8 +11,7 @@ from nous_online.errors import InvalidInput
 from nous_online.levels import Levels, levels_of, stored_levels
 from nous_online.pairs.guards import added, differences
 from nous_online.pairs.reading import read
-from nous_online.tokens import tokens_of
-from nous_online.writing.fact_lines import fact_line, shortest_sentence, with_subject
+from nous_online.writing.fact_lines import byte_count, fact_line, shortest_sentence, with_subject
 
 TIMEOUT = "The timeout of the gateway is 30 seconds."
 THINGS = st.sampled_from(["The gateway", "Ana Petrov", "Our staging cluster", "the billing job", "Project A", "API v2"])
@@ -42,7 +41,7 @@ def fact(content: str, **more) -> Levels:
 
 
 def ordered(levels: Levels) -> bool:
-    sizes = [tokens_of(text) for text in vars(levels).values()]
+    sizes = [byte_count(text) for text in vars(levels).values()]
     return sizes == sorted(sizes, reverse=True)
 
 

@@ -8,7 +8,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nous_online.ranking import RecallPolicy, Situation, censor_boost, frame_boost, names, rank, score_parts
+from nous_online.ranking import (
+    RecallPolicy,
+    Situation,
+    censor_boost,
+    frame_boost,
+    later_first,
+    names,
+    rank,
+    score_parts,
+)
 
 POLICY = RecallPolicy()
 ASKED = Situation("how do we deploy?")
@@ -26,6 +35,9 @@ class Memory:
     encoded_frame: str | None = None
     encoded_censors: Sequence[str] | None = None
     rank_weight: float = 1.0
+    near_ids: Sequence[UUID] | None = None
+    same_ids: Sequence[UUID] | None = None
+    contradicted_by: Sequence[UUID] | None = None
 
 
 def order(*memories: Memory, situation: Situation = ASKED, limit: int = 10) -> list[int]:
@@ -159,3 +171,42 @@ def test_a_frame_never_filters():
     ]
 
     assert sorted(order(*memories, situation=Situation("deploy?", "decision"))) == [1, 2, 3]
+
+
+def later_order(*memories: Memory, situation: Situation = ASKED) -> list[int]:
+    ranked = rank(memories, situation, POLICY, limit=len(memories))
+    return [memory.id.int for memory, _, _ in later_first(ranked, POLICY)]
+
+
+@pytest.mark.parametrize(
+    ("relevance", "evidence", "order"),
+    [
+        (0.46, {"near_ids": [ONE]}, [2, 1, 3]),
+        (0.44, {"near_ids": [ONE]}, [1, 2, 3]),
+        (0.26, {"same_ids": [ONE]}, [2, 1, 3]),
+        (0.24, {"same_ids": [ONE]}, [1, 3, 2]),
+        (0.24, {"same_ids": [ONE], "contradicted_by": [ONE]}, [2, 1, 3]),
+        (0.46, {}, [1, 2, 3]),
+    ],
+)
+def test_the_later_of_two_facts_about_one_thing_comes_first_if_it_answers_about_as_well(relevance, evidence, order):
+    earlier = Memory(ONE)
+    later = Memory(UUID(int=2), dense=relevance, lexical=relevance, **evidence)
+    other = Memory(UUID(int=3), dense=0.25, lexical=0.25)
+
+    assert later_order(earlier, later, other) == order
+
+
+def test_of_three_values_the_latest_comes_first():
+    two, three = UUID(int=2), UUID(int=3)
+    values = Memory(ONE), Memory(two, dense=0.49, near_ids=[ONE]), Memory(three, dense=0.48, near_ids=[ONE, two])
+
+    assert later_order(*values) == [3, 2, 1]
+
+
+def test_a_later_fact_of_another_frame_stays_behind_and_much_use_keeps_no_old_one_in_front():
+    earlier = Memory(ONE, encoded_frame="decision")
+    later = Memory(UUID(int=2), encoded_frame="debug", same_ids=[ONE])
+
+    assert later_order(earlier, later, situation=Situation("how?", frame="decision")) == [1, 2]
+    assert later_order(replace(earlier, rank_weight=2.0), later) == [2, 1]

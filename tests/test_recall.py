@@ -217,10 +217,10 @@ def test_every_answer_keeps_the_parts_of_its_score(heart):
     assert (answer.memory.dense, answer.memory.lexical) == (parts.dense, parts.lexical)
 
 
-@pytest.mark.parametrize("changes", [{"types": ("dream",)}, {"types": ()}, {"limit": 0}, {"limit": 201}])
+@pytest.mark.parametrize("changes", [{"types": ["dream"]}, {"limit": 0}, {"limit": 201}])
 def test_an_impossible_question_is_refused(heart, changes):
     with pytest.raises(InvalidInput):
-        asked(heart, "anything", **changes)
+        heart.recall("anything", **changes)
 
 
 def test_the_scan_settings_exist_and_last_no_longer_than_the_transaction(database):
@@ -284,7 +284,7 @@ def test_limits_of_all_sizes_are_served_by_few_statements():
 
     counts = {candidate_count(Cue("q", vector, limit=limit), policy) for limit in range(1, 201)}
 
-    assert counts == {20, 40, 80, 160, 320, 640}
+    assert counts == {20, 40, 80, 160, 320}
     assert all(candidate_count(Cue("q", vector, limit=limit), policy) >= 2 * limit for limit in range(1, 201))
 
 

@@ -102,14 +102,14 @@ def test_what_an_answer_is_about_and_its_category_are_told(full: Heart):
 def test_an_answer_is_shown_at_the_level_asked_for_or_the_next_more_detailed_one(
     full: Heart, owner: psycopg.Connection
 ):
-    write_unseen(owner, "update heart.facts set compressed = 'opens at six', index_word = 'harbour-hours'")
+    write_unseen(owner, "update heart.facts set compressed = 'opens at six', index_word = 'port-hours'")
 
     texts = {
         detail: {each.memory.kind: each.text for each in full.recall(HARBOUR, detail=detail)}
         for detail in ("full", "summary", "compressed", "index")
     }
 
-    assert texts["index"]["fact"] == "harbour-hours"
+    assert texts["index"]["fact"] == "port-hours"
     assert texts["compressed"]["fact"] == "opens at six"
     assert texts["summary"]["fact"] == texts["full"]["fact"] == "The heliotrope harbour opens at six"
     assert texts["summary"]["episode"] == "The heliotrope harbour stayed closed."

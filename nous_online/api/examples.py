@@ -20,7 +20,7 @@ VALUES: Mapping[str, Any] = {
     "content": "Deploys go through blue/green since May",
     "context": "## Critical\n- Deploys go through blue/green since May",
     "core_tools": ["pytest", "docker"],
-    "counting": "estimated",
+    "counting": "Claude since Opus 4.7, reconstructed",
     "counts": {"merges": 2, "retired": 3, "archived": 1},
     "deduped": 23,
     "compressed": 156,

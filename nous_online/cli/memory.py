@@ -117,6 +117,7 @@ def recall(  # noqa: PLR0913 (one parameter for each option)
     ],
     *,
     limit: Annotated[int, typer.Option(help="How many memories at most.")] = 10,
+    min_score: Annotated[float | None, typer.Option(help="Leave out what scores less, 0 to 1.")] = None,
     kind: Annotated[
         list[Kind] | None,
         typer.Option("--type", metavar="|".join(Kind), help="Look among these only; may be given several times."),
@@ -139,17 +140,21 @@ def recall(  # noqa: PLR0913 (one parameter for each option)
     """
     with opened(agent) as heart:
         found = heart.recall(
-            said(query), limit=limit, types=kind, detail=detail, frame=frame, as_of=as_of, user_id=user,
-            project_id=project,
+            said(query), limit=limit, min_score=min_score, types=kind, detail=detail, frame=frame, as_of=as_of,
+            user_id=user, project_id=project,
         )  # fmt: skip
     if as_json:
-        show_json({"recall_id": found.id, "memories": [recalled_json(each) for each in found]})
+        memories = [recalled_json(each) for each in found]
+        show_json({"recall_id": found.id, "is_confident": found.is_confident, "memories": memories})
         return
     if not found:
         show("nothing was found")
+    elif not found.is_confident:
+        show_note("perhaps none of these answers the question")
     for place, each in enumerate(found, start=1):
         show(f"[bold]{place:>2}[/bold]  [cyan]{each.score:.3f}[/cyan]  {escaped(each.text)}")
-        show(f"            [dim]{each.id}  learned {each.memory.learned_at:%Y-%m-%d}[/dim]")
+        contested = f"  contradicted by {', '.join(map(str, each.contradicted_by))}" if each.contradicted_by else ""
+        show(f"            [dim]{each.id}  said {each.memory.said_at:%Y-%m-%d}{contested}[/dim]")
     if found:
         show_note(f"say what was used: nous feedback {found.id} --cite ID")
 
@@ -204,5 +209,6 @@ def waiting_lines(waiting: Waiting) -> list[str]:
 
 
 def recalled_json(recalled: Any) -> dict[str, Any]:
-    """Return one answer of a recall for machines: the memory, its score and the parts of it."""
-    return {"score": recalled.score, "memory": recalled.memory, "parts": recalled.parts}
+    """Return one answer of a recall for machines: the memory, its score and the parts of it, what contradicts it."""
+    told = {"score": recalled.score, "memory": recalled.memory, "parts": recalled.parts}
+    return {**told, "put_before": recalled.put_before, "contradicted_by": recalled.contradicted_by}

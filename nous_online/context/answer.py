@@ -40,7 +40,7 @@ class Context:
     token_count: int
     """Of the whole text, counted as `counting` says; never above `budget`."""
     counting: str
-    """How tokens were counted: an estimate from above."""
+    """Whose tokens they are: the tokenizer that `NOUS_TOKENIZER` names."""
     tokens: Mapping[Tier, int]
     """Tokens of each tier, its heading included."""
     lines: tuple[ContextLine, ...]

@@ -32,7 +32,7 @@ from nous_online.prediction.warm import vectors_of
 from nous_online.ranking import RecallPolicy
 from nous_online.recall import Cue, recall
 from nous_online.signals import SignalDetails, Signals, checked_signals, file_words
-from nous_online.tokens import COUNTING, tokens_of
+from nous_online.tokens import counting, tokens_of
 from nous_online.validation import checked_moment, checked_names, checked_optional, checked_text
 
 POLICY = ContextPolicy()
@@ -44,7 +44,7 @@ class AssemblyDetails(TypedDict, total=False):
     """Everything `assemble_context` may be told."""
 
     budget: int | None
-    """Tokens, counted from above; that of the frame, or 8,000, unless told."""
+    """Tokens of the tokenizer that `NOUS_TOKENIZER` names; the budget of the frame, or 8,000, unless told."""
     frame: str | None
     """The cognitive frame; the activity of the signals, or the frame of the session, unless told."""
     query: str | None
@@ -249,7 +249,7 @@ def context_of(
         text=text,
         budget=request.budget,
         token_count=tokens_of(text),
-        counting=COUNTING,
+        counting=counting(),
         tokens={tier: tokens_of(texts.get(tier, "")) for tier in TIERS},
         lines=lines,
         left_out=left_out,

@@ -17,14 +17,13 @@ HEADINGS: Mapping[Tier, str] = {
     "background": "# Background",
     "index": "# Ask me about",
 }
-HEADING_TOKENS = max(tokens_of(f"{heading}\n") for heading in HEADINGS.values())
 FULL_SHARE = 0.75
 """Each half of the public conversations shows as much of the answers with 0.67 to 0.8 as with any other share, and more
 of the evidence than in full alone."""
 MOST_LENT = 0.5
 """Share of each lower tier that what is pinned may borrow, so that a question still gets its answer."""
 MOST_MISFITS = 8
-LEAST_LINE = 8
+LEAST_LINE = 4
 """Tokens below which no line is looked for."""
 Shown = frozenset[UUID]
 Levels = Mapping[tuple[UUID, ...], int]
@@ -50,6 +49,11 @@ class Placed:
         return self.entry.costs[self.level] if self.level else self.entry.first_cost
 
 
+def heading_tokens() -> int:
+    """Return the tokens that the heading of any tier may have."""
+    return max(tokens_of(f"{heading}\n") for heading in HEADINGS.values())
+
+
 def packed(entries: Sequence[Entry], room: int, *, due: Levels = NOTHING) -> list[Placed]:
     """Return as many entries as find room, in their order, the first ones told in full.
 
@@ -57,7 +61,7 @@ def packed(entries: Sequence[Entry], room: int, *, due: Levels = NOTHING) -> lis
     quarter takes short lines of more, so that a few long texts don't hide all the rest; what is then left tells some of
     those in more detail.
     """
-    left = room - HEADING_TOKENS
+    left = room - heading_tokens()
     if sum(entry.first_cost for entry in entries) <= left:
         return [Placed(entry, 0) for entry in entries]
     levels = {place: due[each.memory_ids] for place, each in enumerate(entries) if each.memory_ids in due}
@@ -75,7 +79,7 @@ def spent(entries: Sequence[Entry], levels: Mapping[int, int]) -> int:
 def due_levels(entries: Sequence[Entry], room: int) -> Levels:
     """Return the level of each pinned entry: each has a line, and the first are told in full, within three quarters."""
     pinned = [entry for entry in entries if entry.is_pinned]
-    left = int((room - HEADING_TOKENS) * FULL_SHARE)
+    left = int((room - heading_tokens()) * FULL_SHARE)
     if sum(entry.first_cost for entry in pinned) <= left:
         return {entry.memory_ids: 0 for entry in pinned}
     levels = in_short(pinned, {}, left)
@@ -123,7 +127,7 @@ def in_short(entries: Sequence[Entry], told: Mapping[int, int], room: int) -> di
 
 def cost(placed: Sequence[Placed]) -> int:
     """Return the tokens of a tier, its heading included; nothing for an empty one."""
-    return HEADING_TOKENS + sum(each.tokens for each in placed) if placed else 0
+    return heading_tokens() + sum(each.tokens for each in placed) if placed else 0
 
 
 def ids(placed: Sequence[Placed]) -> Shown:
@@ -173,7 +177,9 @@ def arranged(
 
 def lent(rooms: Mapping[Tier, int], critical: Sequence[Entry]) -> Mapping[Tier, int]:
     """Return the rooms after what is pinned has borrowed from the lower tiers, of each half at the most."""
-    needed = HEADING_TOKENS + math.ceil(sum(entry.first_cost for entry in critical if entry.is_pinned) / FULL_SHARE) + 1
+    needed = (
+        heading_tokens() + math.ceil(sum(entry.first_cost for entry in critical if entry.is_pinned) / FULL_SHARE) + 1
+    )
     lower = sum(rooms[tier] for tier in TIERS[1:])
     share = min(max(needed - rooms["critical"], 0) / max(lower, 1), MOST_LENT)
     loans: dict[Tier, int] = {tier: -math.ceil(rooms[tier] * share) for tier in TIERS[1:]}

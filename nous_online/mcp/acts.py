@@ -62,6 +62,7 @@ def recall(heart: Heart, visit: Visit, given: Given) -> Answer:
     found = heart.recall(
         given["query"],
         limit=given.get("limit", 5),
+        min_score=given.get("min_score"),
         types=given.get("kinds"),
         detail=detail,
         frame=given.get("frame"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -62,11 +62,18 @@ def recalled(found: Recall, detail: Detail) -> Answer:
     """Return the answers of a recall, best first."""
     memories = [recalled_values(each, detail) for each in found]
     lines = [
-        f"{place}. {each['kind']} {each['id']} ({each['said_at'][:10]}): {quoted(each['text'])}"
+        f"{place}. {each['kind']} {each['id']} ({each['said_at'][:10]}{contested(each)}): {quoted(each['text'])}"
         for place, each in enumerate(memories, start=1)
     ]
     title = f"recall {found.id}" if memories else f"recall {found.id}: nothing was found"
-    return Answer("\n".join([title, *lines]), {"recall_id": str(found.id), "memories": memories})
+    doubt = [] if found.is_confident or not memories else ["perhaps none of these answers the question"]
+    values = {"recall_id": str(found.id), "memories": memories, "is_confident": found.is_confident}
+    return Answer("\n".join([title, *doubt, *lines]), values)
+
+
+def contested(each: Mapping[str, Any]) -> str:
+    """Return the mark of a memory that others contradict."""
+    return f", contradicted by {', '.join(each['contradicted_by'])}" if each["contradicted_by"] else ""
 
 
 def recalled_values(each: Recalled, detail: Detail) -> dict[str, Any]:
@@ -77,7 +84,8 @@ def recalled_values(each: Recalled, detail: Detail) -> dict[str, Any]:
         "kind": memory.kind,
         "text": shortened(memory.level(memory.shown(detail)) or memory.content),
         "score": round(each.score, 3),
-        "said_at": memory.learned_at.isoformat(timespec="seconds"),
+        "said_at": memory.said_at.isoformat(timespec="seconds"),
+        "contradicted_by": [str(other) for other in each.contradicted_by],
     }
 
 

@@ -29,6 +29,7 @@ INSTRUCTIONS = (
 TEXT: Schema = {"type": "string"}
 WHOLE: Schema = {"type": "integer"}
 NUMBER: Schema = {"type": "number"}
+FLAG: Schema = {"type": "boolean"}
 MAYBE_TEXT: Schema = {"type": ["string", "null"]}
 
 
@@ -78,7 +79,7 @@ class Tool:
 
 
 EPISODE = holding(episode_id=TEXT)
-MEMORY = holding(id=TEXT, kind=TEXT, text=TEXT, score=NUMBER, said_at=TEXT)
+MEMORY = holding(id=TEXT, kind=TEXT, text=TEXT, score=NUMBER, said_at=TEXT, contradicted_by=list_of(TEXT))
 HELD = holding(
     task=MAYBE_TEXT, frame=MAYBE_TEXT, items=list_of(holding(id=TEXT, kind=TEXT, text=TEXT, state=TEXT)),
     open_threads=list_of(TEXT),
@@ -107,12 +108,13 @@ TOOLS = (
         {
             "query": TEXT,
             "limit": WHOLE,
+            "min_score": NUMBER,
             "kinds": list_of(one_of(*KINDS)),
             "detail": one_of(*DETAILS),
             "frame": TEXT,
             "as_of": told("ISO 8601: what was believed then"),
         },
-        holding(recall_id=TEXT, memories=list_of(MEMORY)),
+        holding(recall_id=TEXT, memories=list_of(MEMORY), is_confident=FLAG),
         required=("query",),
         is_read_only=True,
     ),

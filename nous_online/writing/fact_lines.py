@@ -15,7 +15,6 @@ from nous_online.pairs.guards import added, differences
 from nous_online.pairs.lexicon import FUNCTION_WORDS, NEGATORS, UNITS
 from nous_online.pairs.reading import folded_letters, read_words, stem
 from nous_online.pairs.subjects import ARTICLES, subject_words
-from nous_online.tokens import tokens_of
 from nous_online.writing.phrases import NO_SUBJECT, UNANCHORED, VERBS, alternatives
 from nous_online.writing.sentences import split, straight, unmarked
 
@@ -71,10 +70,15 @@ def shortest_sentence(text: str) -> str:
     return next((each for each in wordings if keeps(_unopened(plain), each)), text)
 
 
+def byte_count(text: str) -> int:
+    """Return the bytes of a text in UTF-8: which of two wordings is the shorter one is the same for every model."""
+    return len(text.encode("utf-8", "surrogatepass"))
+
+
 def keeps(text: str, shorter: str) -> bool:
     """Tell whether a shorter wording states every number, date, name and identifier of a text, denies what it denies,
     and is no longer."""
-    if not shorter.strip() or tokens_of(shorter) > tokens_of(text):
+    if not shorter.strip() or byte_count(shorter) > byte_count(text):
         return False
     return shorter == text or not (added(shorter, text) or differences(text, shorter))
 
@@ -150,7 +154,7 @@ def terse_line(text: str) -> str:
 def shortest_kept(statement: str, wordings: Iterable[str], *, whole: str) -> str:
     """Return the first wording that is no longer than `statement` and keeps what `whole` states; else `statement`."""
     return next(
-        (each for each in wordings if tokens_of(each) <= tokens_of(statement) and keeps(whole, each)), statement
+        (each for each in wordings if byte_count(each) <= byte_count(statement) and keeps(whole, each)), statement
     )
 
 

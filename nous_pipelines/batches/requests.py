@@ -12,7 +12,7 @@ from nous_online.claude.pair_prompt import MAX_TOKENS, is_askable, pair_request
 from nous_online.claude.prices import cost_of
 from nous_online.claude.replies import Request, Usage
 from nous_online.claude.verdicts import CANARIES, swapped
-from nous_online.tokens import tokens_of
+from nous_online.tokens import claude_tokens
 from nous_pipelines.batches.outcomes import Fate
 from nous_pipelines.batches.questions import Question, Tried
 
@@ -167,7 +167,7 @@ def estimate(request: Request) -> float:
     """
     fixed_tokens, _ = fixed(request["model"])
     usage = Usage(
-        input_tokens=tokens_of(asked(request)), output_tokens=request["max_tokens"], cache_write_tokens=fixed_tokens
+        input_tokens=claude_tokens(asked(request)), output_tokens=request["max_tokens"], cache_write_tokens=fixed_tokens
     )
     return cost_of(request["model"], usage, is_batch=True)
 
@@ -188,4 +188,4 @@ def fixed(model: str) -> tuple[int, int]:
     """Return tokens and bytes of what every request about a pair says, which is counted once."""
     same = {**pair_request(CANARIES[0].pair, model=model), "messages": []}
     text = json.dumps(same)
-    return tokens_of(text), len(text)
+    return claude_tokens(text), len(text)

@@ -89,6 +89,7 @@ class RecallBody(Body):
         default=None, description="Kinds of memory to look among; all, unless named."
     )
     limit: Annotated[int, counted(1, MAX_RECALL_LIMIT), WHOLE] = 10
+    min_score: Share | None = Field(default=None, description="Leave out answers that score less.")
     detail: Detail = Field(default="full", description="How much of each memory `text` holds.")
     frame: Name | None = Field(default=None, description="The cognitive frame the agent is in.")
     active_censors: Tags | None = None
@@ -136,6 +137,10 @@ class Remembered:
     score: float
     parts: ScoreParts
     memory: Found
+    put_before: UUID | None
+    """The earlier fact about the same thing that it was put before."""
+    contradicted_by: tuple[UUID, ...]
+    """Facts that contradict it, undecided."""
 
 
 @dataclass(frozen=True)
@@ -145,6 +150,10 @@ class RecallAnswer:
     recall_id: UUID
     """Takes the feedback."""
     memories: list[Remembered]
+    confidence: float
+    """The chance that the best one found is an answer, 0 to 1."""
+    is_confident: bool
+    """Whether an answer is more likely to have been found than not."""
 
 
 @dataclass(frozen=True)
@@ -203,8 +212,20 @@ def recall(body: RecallBody, call: HeartCall) -> RecallAnswer:
 
 def shown(found: Recall) -> RecallAnswer:
     """Return a recall as it is sent."""
-    memories = [Remembered(each.id, each.memory.kind, each.text, each.score, each.parts, each.memory) for each in found]
-    return RecallAnswer(found.id, memories)
+    memories = [
+        Remembered(
+            each.id,
+            each.memory.kind,
+            each.text,
+            each.score,
+            each.parts,
+            each.memory,
+            each.put_before,
+            each.contradicted_by,
+        )
+        for each in found
+    ]
+    return RecallAnswer(found.id, memories, found.confidence, found.is_confident)
 
 
 @router.post("/recalls/{recall_id:uuid}/feedback", operation_id="give_feedback", summary="Say what was used")
