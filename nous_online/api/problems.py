@@ -16,6 +16,7 @@ from starlette.exceptions import HTTPException
 from nous_online.errors import (
     Conflict,
     DeadlineExceeded,
+    Forbidden,
     InvalidInput,
     Moved,
     NotFound,
@@ -98,6 +99,7 @@ OF_ERROR: Mapping[type[NousError], Kind] = {
     Unavailable: UNAVAILABLE,
     InvalidInput: INVALID,
     NotFound: NOT_FOUND,
+    Forbidden: FORBIDDEN,
     Refused: REFUSED,
     Conflict: CONFLICT,
     Unsupported: UNSUPPORTED,

@@ -122,7 +122,7 @@ TOOLS = (
         {
             "content": told("one self-contained sentence"),
             "subject": TEXT,
-            "said_by": one_of(*SOURCE_KINDS[:3]),
+            "said_by": one_of(*SOURCE_KINDS[:4]),
             "source": TEXT,
             "tags": list_of(TEXT),
             "frame": TEXT,
@@ -196,7 +196,7 @@ TOOLS = (
     ),
     Tool(
         acts.resolve_contradiction,
-        "Decide a contradiction; the loser can be restored.",
+        "Decide a contradiction; against what is trusted more this only proposes.",
         {
             "contradiction_id": TEXT,
             "resolution": one_of(*RESOLUTIONS),
