@@ -17,6 +17,7 @@ from nous_online.embedding import Embedder, EmbeddingSpace, Vectors, checked_vec
 from nous_online.errors import InvalidInput, Moved, NousError, Unavailable
 from nous_online.pairs.judging import Judge, Judgement, Pair
 from nous_online.policy import LearnPolicy
+from nous_online.rights import UNLIMITED, Rights
 from nous_online.store import ask_space, register_agent, require_space
 
 if TYPE_CHECKING:
@@ -56,6 +57,8 @@ class Agent:
     writer: Writer
     policy: LearnPolicy
     deadline_s: float
+    rights: Rights = UNLIMITED
+    """How far whoever calls is believed."""
     at_work: RLock = field(default_factory=RLock, compare=False)
     """Held by the thread of this process that completes episodes and delivers events: the others wait for it."""
     awake: Bell = field(default_factory=Bell, compare=False)

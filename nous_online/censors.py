@@ -24,6 +24,7 @@ from nous_online.origin import Origin, OriginDetails, check_known, origin_of
 from nous_online.outbox import emit
 from nous_online.pairs.guards import differences
 from nous_online.policy import CensorPolicy
+from nous_online.rights import UNLIMITED, Rights
 from nous_online.statements import statements
 from nous_online.store import lock_agent
 from nous_online.triggers import checked_literal, normal
@@ -74,7 +75,7 @@ class NewCensor:
     origin: Origin
 
 
-def new_censor(trigger: object, reason: object, details: CensorDetails) -> NewCensor:
+def new_censor(trigger: object, reason: object, details: CensorDetails, rights: Rights = UNLIMITED) -> NewCensor:
     """Check everything a caller said about a censor; raise `InvalidInput` naming what to mend."""
     check_known(details, CensorDetails)
     text = checked_text("trigger", trigger, max_bytes=POLICY.trigger_bytes).strip()
@@ -90,7 +91,7 @@ def new_censor(trigger: object, reason: object, details: CensorDetails) -> NewCe
         learned_from_decision_id=optional_id("learned_from_decision_id", details.get("learned_from_decision_id")),
         learned_from_episode_id=optional_id("learned_from_episode_id", details.get("learned_from_episode_id")),
         expires_at=checked_moment("expires_at", details.get("expires_at")),
-        origin=origin_of(details),
+        origin=origin_of(details, rights),
     )
 
 

@@ -17,8 +17,9 @@ from nous_online.agent import Agent
 from nous_online.changes import Cause, Note, change_memory, locked_memories, version_of
 from nous_online.deadline import Deadline
 from nous_online.domain import Fact
-from nous_online.errors import Conflict, InvalidInput, NotFound
+from nous_online.errors import Conflict, Forbidden, InvalidInput, NotFound, Refused
 from nous_online.kinds import FACT
+from nous_online.rights import Rights
 from nous_online.statements import statements
 
 BLOCKS = statements("nous_online", "contradictions.sql")
@@ -42,6 +43,10 @@ class Contradiction:
     resolved_at: datetime | None
     note: str | None
     judgement: Mapping[str, Any] | None
+    proposed: Mapping[str, Any] | None = None
+    """How somebody who may not decide it would: `resolution`, `merged_into`, `note`, `by` whom and `at` what time.
+
+    An operator decides so, or rejects it."""
 
 
 @dataclass(frozen=True)
@@ -111,22 +116,77 @@ def open_between(
 def resolve(agent: Agent, contradiction_id: UUID, ruling: Ruling, *, at: datetime, deadline: Deadline) -> Contradiction:
     """End a contradiction as ruled: the loser is superseded by the winner, or both by what merges them.
 
-    Ruling the same again returns the same answer; another ruling raises `Conflict`, as does a winner that has left
-    recall; a loser that has left it already stays as it is. Raises `NotFound` for an unknown contradiction or fact.
+    Where the caller may not decide it, the ruling is kept as a proposal, and the contradiction comes back open. Ruling
+    the same again returns the same answer; another ruling raises `Conflict`, as does a winner that has left recall; a
+    loser that has left it already stays as it is. Raises `NotFound` for an unknown contradiction or fact.
     """
-    key = {"agent_id": agent.id, "id": contradiction_id}
     with agent.transaction(deadline) as connection:
-        with connection.cursor(row_factory=class_row(Contradiction)) as cursor:
-            found = cursor.execute(BLOCKS["lock_contradiction"], key).fetchone()
-        if found is None:
-            raise NotFound(f"agent {agent.id!r} has no contradiction {contradiction_id}")
+        found = locked(connection, agent.id, contradiction_id)
         if found.status == "resolved":
             return repeated(found, ruling)
-        row = {**key, "resolution": ruling.resolution, "at": at, "note": ruling.note}
-        with connection.cursor(row_factory=class_row(Contradiction)) as cursor:
-            (resolved,) = cursor.execute(BLOCKS["resolve_contradiction"], row).fetchall()
-        carry_out(connection, agent.id, found, ruling, at=at)
+        wanted = [found.memory_a, found.memory_b, *filter(None, [ruling.merged_into])]
+        facts = {fact.id: fact for fact in locked_memories(connection, agent.id, FACT, wanted)}
+        if ruling.merged_into not in {None, *facts}:
+            raise NotFound(f"agent {agent.id!r} has no fact {ruling.merged_into} to merge into")
+        if not may_decide(agent.rights, found, ruling, facts):
+            return propose(connection, agent, found, ruling, at=at)
+        row = {"resolution": ruling.resolution, "at": at, "note": ruling.note}
+        resolved = changed(connection, agent.id, "resolve_contradiction", found, row)
+        carry_out(connection, agent.id, found, ruling, facts, at=at)
     return resolved
+
+
+def may_decide(rights: Rights, found: Contradiction, ruling: Ruling, facts: Mapping[UUID, Fact]) -> bool:
+    """Tell whether a caller may rule so: below operator, nothing that is pinned or trusted more gives way.
+
+    That both are valid takes the doubt off the one that is trusted less, so that needs two that stand alike.
+    """
+    a, b = facts[found.memory_a], facts[found.memory_b]
+    if ruling.resolution == "both_valid":
+        return rights.may_retire(a, b) and rights.may_retire(b, a)
+    return all(rights.may_retire(facts[loser], facts[winner]) for loser, winner in losers(found, ruling).items())
+
+
+def propose(
+    connection: Connection, agent: Agent, found: Contradiction, ruling: Ruling, *, at: datetime
+) -> Contradiction:
+    """Keep a ruling that an operator is to confirm, in the place of an earlier one; nothing else changes."""
+    into = None if ruling.merged_into is None else str(ruling.merged_into)
+    told = {"resolution": ruling.resolution, "merged_into": into, "note": ruling.note}
+    row = {"proposed": Jsonb({**told, "by": agent.rights.holder, "at": at.isoformat()})}
+    return changed(connection, agent.id, "propose_ruling", found, row)
+
+
+def reject(agent: Agent, contradiction_id: UUID, *, deadline: Deadline) -> Contradiction:
+    """Forget the ruling that was proposed; the contradiction stays open.
+
+    Raises `Forbidden` below operator, `NotFound` for an unknown contradiction, `Refused` where nothing is proposed.
+    """
+    if not agent.rights.is_operator:
+        raise Forbidden(f"only an operator rejects how a contradiction is to be decided, not {agent.rights.holder}")
+    with agent.transaction(deadline) as connection:
+        found = locked(connection, agent.id, contradiction_id)
+        if found.proposed is None or found.status == "resolved":
+            raise Refused(f"nobody proposed how to decide contradiction {found.id}, or it is resolved already")
+        return changed(connection, agent.id, "propose_ruling", found, {"proposed": None})
+
+
+def locked(connection: Connection, agent_id: str, contradiction_id: UUID) -> Contradiction:
+    """Lock a contradiction until the transaction ends and return it; raise `NotFound` where there is none."""
+    key = {"agent_id": agent_id, "id": contradiction_id}
+    with connection.cursor(row_factory=class_row(Contradiction)) as cursor:
+        found = cursor.execute(BLOCKS["lock_contradiction"], key).fetchone()
+    if found is None:
+        raise NotFound(f"agent {agent_id!r} has no contradiction {contradiction_id}")
+    return found
+
+
+def changed(
+    connection: Connection, agent_id: str, block: str, found: Contradiction, values: Mapping[str, Any]
+) -> Contradiction:
+    """Return a contradiction as a statement left it."""
+    with connection.cursor(row_factory=class_row(Contradiction)) as cursor:
+        return cursor.execute(BLOCKS[block], {"agent_id": agent_id, "id": found.id, **values}).fetchall()[0]
 
 
 def repeated(found: Contradiction, ruling: Ruling) -> Contradiction:
@@ -139,14 +199,18 @@ def repeated(found: Contradiction, ruling: Ruling) -> Contradiction:
     return found
 
 
-def carry_out(connection: Connection, agent_id: str, found: Contradiction, ruling: Ruling, *, at: datetime) -> None:
+def carry_out(
+    connection: Connection,
+    agent_id: str,
+    found: Contradiction,
+    ruling: Ruling,
+    facts: dict[UUID, Fact],
+    *,
+    at: datetime,
+) -> None:
     """Retire the losers and clear the marks of both facts."""
-    wanted = [found.memory_a, found.memory_b, *filter(None, [ruling.merged_into])]
-    facts = {fact.id: fact for fact in locked_memories(connection, agent_id, FACT, wanted)}
     reason = f"contradiction resolved: {ruling.resolution}" + (f" ({ruling.note})" if ruling.note else "")
     for loser, winner in losers(found, ruling).items():
-        if winner not in facts:
-            raise NotFound(f"agent {agent_id!r} has no fact {winner} to merge into")
         how = "merged" if ruling.resolution == "merged" else "replaced"
         cause = Cause("agent", "superseded", reason, at)
         if how == "merged" and facts[loser].state == "active":

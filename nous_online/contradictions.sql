@@ -7,7 +7,7 @@ returning id
 
 -- name: find_contradictions
 -- One of which a side was forgotten is no open question any more.
-select id, memory_a, memory_b, detected_at, status, resolution, resolved_at, note, judgement
+select id, memory_a, memory_b, detected_at, status, resolution, resolved_at, note, judgement, proposed
 from heart.contradictions c
 where agent_id = %(agent_id)s and (%(status)s::text is null or status = %(status)s)
   and not (coalesce(%(status)s::text = 'open', false) and exists (
@@ -16,7 +16,7 @@ order by detected_at, id
 
 -- name: contradictions_in_reach
 -- Those of facts that the visitor could recall, both of them, and the one they are to be merged into if there is one.
-select c.id, c.memory_a, c.memory_b, c.detected_at, c.status, c.resolution, c.resolved_at, c.note, c.judgement
+select c.id, c.memory_a, c.memory_b, c.detected_at, c.status, c.resolution, c.resolved_at, c.note, c.judgement, c.proposed
 from heart.contradictions c
 where c.agent_id = %(agent_id)s and (%(status)s::text is null or c.status = %(status)s)
   and (%(id)s::uuid is null or c.id = %(id)s)
@@ -28,7 +28,7 @@ order by c.detected_at, c.id
 limit %(limit)s
 
 -- name: lock_contradiction
-select id, memory_a, memory_b, detected_at, status, resolution, resolved_at, note, judgement
+select id, memory_a, memory_b, detected_at, status, resolution, resolved_at, note, judgement, proposed
 from heart.contradictions
 where agent_id = %(agent_id)s and id = %(id)s
 for update
@@ -37,7 +37,14 @@ for update
 update heart.contradictions
 set status = 'resolved', resolution = %(resolution)s, resolved_at = %(at)s, note = %(note)s, row_version = row_version + 1
 where agent_id = %(agent_id)s and id = %(id)s
-returning id, memory_a, memory_b, detected_at, status, resolution, resolved_at, note, judgement
+returning id, memory_a, memory_b, detected_at, status, resolution, resolved_at, note, judgement, proposed
+
+-- name: propose_ruling
+-- Keep how somebody who may not decide it would; null takes that back.
+update heart.contradictions
+set proposed = %(proposed)s, row_version = row_version + 1
+where agent_id = %(agent_id)s and id = %(id)s
+returning id, memory_a, memory_b, detected_at, status, resolution, resolved_at, note, judgement, proposed
 
 -- name: has_open_contradiction
 select exists (

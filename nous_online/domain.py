@@ -8,7 +8,7 @@ from typing import Any, Literal, TypedDict
 from uuid import UUID
 
 LearnAction = Literal["stored", "confirmed", "superseded"]
-SOURCE_KINDS = ("user", "agent", "tool", "episode", "import")
+SOURCE_KINDS = ("user", "agent", "tool", "web", "episode", "import", "operator")
 SCOPES = ("private", "project", "system")
 DOCUMENT = "document"
 """The category of a named text: it is found by its name, so learning and nights compare nothing with it."""
@@ -25,7 +25,9 @@ class FactDetails(TypedDict, total=False):
     confidence: float
     source: str | None
     source_kind: str
-    trust: int
+    """Who or what said it: `agent` unless told."""
+    trust: int | None
+    """From 0 to 100; unless told, that of its source kind (`LearnPolicy.source_trust`)."""
     is_pinned: bool
     learned_at: datetime | str | None
     """When it was said; now, unless an older history is being learned."""

@@ -8,21 +8,19 @@ from datetime import datetime
 from typing import Any, TypedDict, cast
 from uuid import UUID
 
-from nous_online.domain import SOURCE_KINDS, Episode
+from nous_online.domain import Episode
 from nous_online.errors import InvalidInput, Refused
 from nous_online.policy import MAX_DETAIL_BYTES
+from nous_online.rights import UNLIMITED, Rights
 from nous_online.validation import (
     MAX_IDS,
     checked_choice,
-    checked_flag,
     checked_id,
     checked_names,
     checked_optional,
     checked_said,
-    checked_scope,
     checked_share,
     checked_text,
-    checked_trust,
 )
 
 OUTCOMES = ("success", "failure", "partial", "ongoing")
@@ -65,7 +63,8 @@ class BeginningDetails(TypedDict, total=False):
     started_at: datetime | str | None
     source: str | None
     source_kind: str
-    trust: int
+    trust: int | None
+    """From 0 to 100; unless told, that of its source kind (`LearnPolicy.source_trust`)."""
     is_pinned: bool
     scope: str
     user_id: str | None
@@ -167,17 +166,17 @@ def checked_change(details: Mapping[str, Any]) -> EpisodeChange:
     )
 
 
-def checked_beginning(details: Mapping[str, Any], *, now: datetime) -> Beginning:
-    """Check whose an episode is and since when; raise `InvalidInput` naming what to mend."""
-    ended_at = checked_said("ended_at", details.get("ended_at"), now=now)
+def checked_beginning(details: Mapping[str, Any], *, now: datetime, rights: Rights = UNLIMITED) -> Beginning:
+    """Check whose an episode is and since when; raise `InvalidInput`, and `Forbidden` for more than a caller may."""
+    ended_at, standing = checked_said("ended_at", details.get("ended_at"), now=now), rights.standing(details)
     return Beginning(
         session_id=checked_optional("session_id", details.get("session_id"), max_characters=100),
         started_at=checked_said("started_at", details.get("started_at"), now=now) or ended_at or now,
         source=checked_optional("source", details.get("source"), max_characters=500),
-        source_kind=checked_choice("source_kind", details.get("source_kind", "agent"), SOURCE_KINDS),
-        trust=checked_trust(details.get("trust", 50)),
-        is_pinned=checked_flag("is_pinned", details.get("is_pinned", False)),
-        scope=checked_scope(details.get("scope", "private"), project_id=details.get("project_id")),
+        source_kind=standing.source_kind,
+        trust=standing.trust,
+        is_pinned=standing.is_pinned,
+        scope=standing.scope,
         user_id=checked_optional("user_id", details.get("user_id"), max_characters=100),
         project_id=checked_optional("project_id", details.get("project_id"), max_characters=100),
         idempotency_key=checked_optional("idempotency_key", details.get("idempotency_key"), max_characters=200),

@@ -59,7 +59,7 @@ class EpisodeDetails(TypedDict, total=False):
     session_id: str | None
     source: str | None
     source_kind: str
-    trust: int
+    trust: int | None
     is_pinned: bool
     scope: str
     user_id: str | None

@@ -63,7 +63,7 @@ with prose as (
     union select request from heart.llm_requests where agent_id = %(agent_id)s
     union select payload from heart.outbox where agent_id = %(agent_id)s
     union select sources from heart.facts where agent_id = %(agent_id)s
-    union select judgement from heart.contradictions where agent_id = %(agent_id)s
+    union select jsonb_build_array(judgement, proposed) from heart.contradictions where agent_id = %(agent_id)s
     union select changes from lifecycle.proposals where agent_id = %(agent_id)s
     union select value from lifecycle.events e cross join lateral (
               select * from jsonb_each(e.before) union all select * from jsonb_each(e.after)) image(column_name, value)

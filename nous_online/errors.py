@@ -57,3 +57,7 @@ class Moved(Conflict):
 
 class Refused(NousError):
     """A rule forbids the change; the message says which rule and what would have to change first."""
+
+
+class Forbidden(Refused):
+    """The caller's key may not do this; the message names the limit, and a key that may has to be used."""

@@ -16,8 +16,8 @@ from nous_online.agent import Agent
 from nous_online.changes import Cause, change_memory, get_memory, locked_memories, locked_memory, version_of
 from nous_online.contradictions import open_between
 from nous_online.deadline import Deadline
-from nous_online.domain import DOCUMENT, SOURCE_KINDS, Fact, FactDetails, LearnAction, Learned, Neighbour, NewFact
-from nous_online.errors import Conflict, InvalidInput, NotFound, Stale
+from nous_online.domain import DOCUMENT, Fact, FactDetails, LearnAction, Learned, Neighbour, NewFact
+from nous_online.errors import Conflict, Forbidden, InvalidInput, NotFound, Stale
 from nous_online.fact_statements import wording_of
 from nous_online.kinds import FACT
 from nous_online.learning import Decision, holds_since, pair_of, questions, slot_of
@@ -26,19 +26,16 @@ from nous_online.pairs.judging import Judgement, OfflineJudge, Verdict
 from nous_online.passages import passages, recall_vector
 from nous_online.policy import MAX_CONTENT_BYTES, MAX_CONTEXT_BYTES
 from nous_online.replacement import Named, check_active, decide_told, is_later, keyed, near_facts, told
+from nous_online.rights import UNLIMITED, Rights
 from nous_online.store import Embedded, Request
 from nous_online.validation import (
-    checked_choice,
-    checked_flag,
     checked_id,
     checked_moment,
     checked_names,
     checked_optional,
     checked_said,
-    checked_scope,
     checked_share,
     checked_text,
-    checked_trust,
 )
 
 IMPORTED = UUID("6f1d2f0e-3c7b-5d0a-9a65-6e6f75730001")  # the namespace of ids made from import keys
@@ -60,8 +57,8 @@ ACTIONS: dict[str, LearnAction] = {
 }
 
 
-def new_fact(content: object, details: FactDetails, *, now: datetime) -> NewFact:
-    """Check everything a caller said about a fact; raise `InvalidInput` naming what to mend."""
+def new_fact(content: object, details: FactDetails, *, now: datetime, rights: Rights = UNLIMITED) -> NewFact:
+    """Check everything a caller said about a fact; raise `InvalidInput`, and `Forbidden` for more than it may claim."""
     unknown = set(details) - set(FactDetails.__annotations__)
     if unknown:
         raise InvalidInput(f"unknown detail {sorted(unknown)[0]!r}; known: {', '.join(FactDetails.__annotations__)}")
@@ -71,6 +68,7 @@ def new_fact(content: object, details: FactDetails, *, now: datetime) -> NewFact
     valid_from, valid_to = (checked_moment(name, details.get(name)) for name in ("valid_from", "valid_to"))
     if valid_from and valid_to and valid_to < valid_from:
         raise InvalidInput(f"valid_to {valid_to.isoformat()} lies before valid_from {valid_from.isoformat()}")
+    standing = rights.standing(details)
     return NewFact(
         content=text,
         subject=subject,
@@ -81,15 +79,15 @@ def new_fact(content: object, details: FactDetails, *, now: datetime) -> NewFact
         context=checked_text("context", context, max_bytes=MAX_CONTEXT_BYTES) if context else None,
         confidence=checked_share("confidence", details.get("confidence", 1.0)),
         source=checked_optional("source", details.get("source"), max_characters=500),
-        source_kind=checked_choice("source_kind", details.get("source_kind", "agent"), SOURCE_KINDS),
-        trust=checked_trust(details.get("trust", 50)),
-        is_pinned=checked_flag("is_pinned", details.get("is_pinned", False)),
+        source_kind=standing.source_kind,
+        trust=standing.trust,
+        is_pinned=standing.is_pinned,
         learned_at=checked_said("learned_at", details.get("learned_at"), now=now) or now,
         valid_from=valid_from,
         valid_to=valid_to,
         encoded_frame=checked_optional("encoded_frame", details.get("encoded_frame"), max_characters=100),
         encoded_censors=checked_names("encoded_censors", details.get("encoded_censors")),
-        scope=checked_scope(details.get("scope", "private"), project_id=details.get("project_id")),
+        scope=standing.scope,
         user_id=checked_optional("user_id", details.get("user_id"), max_characters=100),
         project_id=checked_optional("project_id", details.get("project_id"), max_characters=100),
         source_episode_id=checked_reference("source_episode_id", details.get("source_episode_id")),
@@ -263,7 +261,8 @@ def confirm_known(agent: Agent, fact_id: UUID, *, at: datetime, source: str | No
         known = locked_memory(connection, agent.id, FACT, fact_id)
         check_active(known, "confirmed")
         whose: FactDetails = {"scope": known.scope, "user_id": known.user_id, "project_id": known.project_id}
-        details: FactDetails = {**whose, "subject": known.subject, "source": source, "trust": known.trust}
+        details: FactDetails = {**whose, "subject": known.subject, "source": source}
+        details["trust"] = min(known.trust, agent.rights.max_trust)
         return confirm(connection, agent, known, new_fact(known.content, details, now=at), "confirmed by its id")
 
 
@@ -285,9 +284,17 @@ def supersede_known(
                 raise NotFound(f"agent {agent.id!r} has no fact {fact_id}")
         old, new = known[old_id], known[new_id]
         check_active(old, "superseded")
+        check_may_retire(agent, old, new)
         check_successor(connection, agent, new, old_id)
         moment = at or max(old.learned_at, new.learned_at)
         return supersede(connection, agent, old=old, by=new, at=moment, reason=reason)
+
+
+def check_may_retire(agent: Agent, old: Fact, new: Fact) -> None:
+    """Raise `Forbidden` when what is pinned or trusted more would give way on the word of a caller below operator."""
+    if not agent.rights.may_retire(old, new):
+        message = f"fact {old.id} is pinned, or trusted more than fact {new.id} ({old.trust} > {new.trust})"
+        raise Forbidden(f"{message}, so only an operator puts that one in its place")
 
 
 def check_successor(connection: Connection, agent: Agent, new: Fact, old_id: UUID) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import weakref
+from dataclasses import replace
 from typing import TYPE_CHECKING, Self
 
 from nous_online.agent import Agent, register
@@ -10,6 +11,7 @@ from nous_online.database import Database, open_url
 from nous_online.embedding import Embedder, EmbeddingSpace, LocalMiniLM, OpenAICompatible
 from nous_online.pairs.judging import Judge
 from nous_online.policy import LearnPolicy
+from nous_online.rights import Rights
 from nous_online.settings import settings
 from nous_online.validation import checked_agent
 from nous_online.verbs import across_moves
@@ -94,7 +96,7 @@ class Heart(
 
         name = checked_agent(agent_id)
         offered = [each for each in (embedder, next_embedder) if each is not None]
-        embedder = embedder or default_embedder()
+        embedder, chosen = embedder or default_embedder(), policy or LearnPolicy()
         judge_for, writer_for = appointed(judge), commissioned(writer, embedder)
         place = database or Database(open_url())
         meter = meter_of(place, name)
@@ -105,7 +107,8 @@ class Heart(
                 embedder=embedder,
                 judge=judge_for(meter),
                 writer=writer_for(meter),
-                policy=policy or LearnPolicy(),
+                policy=chosen,
+                rights=Rights(source_trust=chosen.source_trust),
                 deadline_s=settings().deadline_s if deadline_s is None else deadline_s,
                 embedder_of=among(offered) if offered else embedder_of,
             ),
@@ -134,6 +137,13 @@ class Heart(
         """
         return work(self.agent, self.agent.deadline(deadline_s))
 
+    def limited_to(self, rights: Rights) -> LimitedHeart:
+        """Return this memory as a caller may use it who is believed no further than `rights` say.
+
+        What it claims beyond them is refused with `Forbidden`; the trust of its sources is that of this heart's policy.
+        """
+        return LimitedHeart(self, replace(rights, source_trust=self.agent.rights.source_trust))
+
     def close(self) -> None:
         """End the thread that works and give back the connections opened here; what is due is left to others.
 
@@ -149,6 +159,23 @@ class Heart(
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+class LimitedHeart(Heart):
+    """A heart as one caller may use it; closing it leaves the heart it belongs to open."""
+
+    def __init__(self, whole: Heart, rights: Rights) -> None:
+        self._whole, self._rights = whole, rights
+        self._owns_database, self._rest = False, None
+
+    @property
+    def agent(self) -> Agent:  # pyright: ignore[reportIncompatibleVariableOverride] (it follows the whole heart's moves)
+        """The agent of the whole heart, believed as far as the caller is."""
+        return replace(self._whole.agent, rights=self._rights)
+
+    @agent.setter
+    def agent(self, agent: Agent) -> None:
+        self._whole.agent = replace(agent, rights=self._whole.agent.rights)
 
 
 def default_embedder() -> Embedder:

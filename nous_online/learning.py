@@ -62,6 +62,7 @@ def decide(
     decision = Decision("store", "nothing known says the same")
     if updated:
         decision = in_succession([succession(new, near, judgements[near.fact.id].reason) for near in updated])
+        denied += [near for near in updated if is_held_back(new, near)]
     return replace(decision, contradicted=() if decision.action == "store_superseded" else tuple(denied))
 
 
@@ -72,7 +73,7 @@ def in_succession(decisions: Sequence[Decision | None]) -> Decision:
         if decision.action == "store_superseded":
             return decision
     if not made:
-        return Decision("store", "what it updates is trusted more, so both stay")
+        return Decision("store", "what it updates is trusted more, or pinned, so both stay")
     return replace(made[0], others=tuple(other.match for other in made[1:] if other.match))
 
 
@@ -87,16 +88,27 @@ def is_conflict(judgement: Judgement | None) -> bool:
 
 
 def succession(new: NewFact, near: Neighbour, reason: str) -> Decision | None:
-    """Return which of two values of one slot gives way, the earlier; None if it is trusted more or the later is over.
+    """Return which of two values of one slot gives way, the earlier; None if it stands firmer or the later is over.
 
     What is over never takes the place of what still holds: both stay, each in its time.
     """
     is_over, was_over = (is_past(value, new.learned_at) for value in (new, near.fact))
     if holds_since(new) >= holds_since(near.fact):
-        is_ruling = new.trust >= near.fact.trust and (was_over or not is_over)
+        is_ruling = not stands_firmer(near.fact, new) and (was_over or not is_over)
         return Decision("supersede", f"a newer value: {reason}", near) if is_ruling else None
-    is_outranked = near.fact.trust >= new.trust and (is_over or not was_over)
-    return Decision("store_superseded", f"an older value than the one known: {reason}", near) if is_outranked else None
+    is_outdated = not stands_firmer(new, near.fact) and (is_over or not was_over)
+    return Decision("store_superseded", f"an older value than the one known: {reason}", near) if is_outdated else None
+
+
+def stands_firmer(one: NewFact | Fact, other: NewFact | Fact) -> bool:
+    """Tell whether one fact gives way to another for no later date: it is trusted more, or it alone is pinned."""
+    return one.trust > other.trust or (one.is_pinned and not other.is_pinned)
+
+
+def is_held_back(new: NewFact, near: Neighbour) -> bool:
+    """Tell whether, of two values of one slot, the earlier would give way if it stood no firmer than the later."""
+    as_firm = replace(near, fact=replace(near.fact, trust=new.trust, is_pinned=new.is_pinned))
+    return succession(new, near, "") is None and succession(new, as_firm, "") is not None
 
 
 def holds_since(fact: NewFact | Fact) -> datetime:

@@ -7,17 +7,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, TypedDict
 
-from nous_online.domain import SOURCE_KINDS
 from nous_online.errors import InvalidInput
-from nous_online.validation import (
-    checked_choice,
-    checked_flag,
-    checked_names,
-    checked_optional,
-    checked_said,
-    checked_scope,
-    checked_trust,
-)
+from nous_online.rights import UNLIMITED, Rights
+from nous_online.validation import checked_names, checked_optional, checked_said
 
 
 class OriginDetails(TypedDict, total=False):
@@ -25,7 +17,8 @@ class OriginDetails(TypedDict, total=False):
 
     source: str | None
     source_kind: str
-    trust: int
+    trust: int | None
+    """From 0 to 100; unless told, that of its source kind (`LearnPolicy.source_trust`)."""
     is_pinned: bool
     learned_at: datetime | str | None
     """When it was said; now, unless an older history is being learned."""
@@ -56,17 +49,18 @@ class Origin:
         return {**vars(self), "learned_at": (self.learned_at or now).isoformat()}
 
 
-def origin_of(details: OriginDetails) -> Origin:
-    """Check the origin a caller told; raise `InvalidInput` naming what to mend."""
+def origin_of(details: OriginDetails, rights: Rights = UNLIMITED) -> Origin:
+    """Check the origin a caller told; raise `InvalidInput` naming what to mend, `Forbidden` for more than it may."""
+    standing = rights.standing(details)
     return Origin(
         source=checked_optional("source", details.get("source"), max_characters=500),
-        source_kind=checked_choice("source_kind", details.get("source_kind", "agent"), SOURCE_KINDS),
-        trust=checked_trust(details.get("trust", 50)),
-        is_pinned=checked_flag("is_pinned", details.get("is_pinned", False)),
+        source_kind=standing.source_kind,
+        trust=standing.trust,
+        is_pinned=standing.is_pinned,
         learned_at=checked_said("learned_at", details.get("learned_at"), now=datetime.now(UTC)),
         encoded_frame=checked_optional("encoded_frame", details.get("encoded_frame"), max_characters=100),
         encoded_censors=checked_names("encoded_censors", details.get("encoded_censors")),
-        scope=checked_scope(details.get("scope", "private"), project_id=details.get("project_id")),
+        scope=standing.scope,
         user_id=checked_optional("user_id", details.get("user_id"), max_characters=100),
         project_id=checked_optional("project_id", details.get("project_id"), max_characters=100),
     )

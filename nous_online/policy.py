@@ -17,6 +17,19 @@ class LearnPolicy:
     """Confidence from which `same` confirms. Below, both stay and the night decides, whose merge can be undone."""
     subject_similarity: float = 0.80
     """Above, two subjects are the same thing spelled differently (reactive lifecycle, section 2)."""
+    source_trust: tuple[tuple[str, int], ...] = (
+        ("web", 20),
+        ("tool", 30),
+        ("agent", 50),
+        ("episode", 50),
+        ("import", 50),
+        ("user", 60),
+        ("operator", 80),
+    )
+    """How far each kind of source is trusted where nobody says, from 0 to 100: pages and tools may repeat what anybody
+    planted, so they stand below the agent, and it below the user it works for. 20 is what docs/threats.md always gave
+    to what was read rather than told, 50 what every memory had before trust followed its source. What is drawn from an
+    episode is trusted as the episode is."""
     neighbour_count: int = 10
     """How many of the nearest facts are looked at; the seeds ask for 5 duplicates and 10 of the same subject."""
 

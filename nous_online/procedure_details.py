@@ -12,6 +12,7 @@ from uuid import UUID
 from nous_online.errors import InvalidInput
 from nous_online.origin import Origin, OriginDetails, check_known, origin_of
 from nous_online.policy import MAX_CONTENT_BYTES
+from nous_online.rights import UNLIMITED, Rights
 from nous_online.validation import MAX_NAMES, checked_choice, checked_id, checked_names, checked_optional, checked_text
 
 PROCEDURE_KINDS = ("k_line", "workflow", "pattern")
@@ -77,7 +78,7 @@ def text_to_embed(name: str, content: Mapping[str, Any]) -> str:
     return "\n".join(filter(None, (name, content["trigger"], *told, *steps)))
 
 
-def new_procedure(name: object, details: ProcedureDetails) -> NewProcedure:
+def new_procedure(name: object, details: ProcedureDetails, rights: Rights = UNLIMITED) -> NewProcedure:
     """Check everything a caller said about a procedure; raise `InvalidInput` naming what to mend."""
     check_known(details, ProcedureDetails)
     title = " ".join(checked_text("name", name, max_bytes=2000).split())
@@ -100,7 +101,7 @@ def new_procedure(name: object, details: ProcedureDetails) -> NewProcedure:
         "tags": checked_names("tags", details.get("tags")) or [],
     }
     key = checked_optional("idempotency_key", details.get("idempotency_key"), max_characters=200)
-    return NewProcedure(title, kind, content, origin_of(details), key)
+    return NewProcedure(title, kind, content, origin_of(details, rights), key)
 
 
 def check_substance(

@@ -107,6 +107,8 @@ def kept(
     """Store what is worth keeping of a session, in its current episode if it has one; None when that is nothing."""
     now = datetime.now(UTC)
     known = roomy(current, told(session, parting.lessons))
+    if current is not None:
+        agent.rights.check_may_change(current)
     change = parting.change(session, known)
     if known is not None:
         return episodes.close(connection, agent, known.id, change, ended_at=max(now, known.started_at), vector=vector)
@@ -116,7 +118,9 @@ def kept(
     if change.append is None:
         return None
     began = {"session_id": session.session_id, "started_at": min(session.created_at, now)}
-    beginning = checked_beginning({**parting.reach, **began, "source": f"session:{session.session_id}"}, now=now)
+    beginning = checked_beginning(
+        {**parting.reach, **began, "source": f"session:{session.session_id}"}, now=now, rights=agent.rights
+    )
     return episodes.record(connection, agent, beginning, change, end=now, vector=vector)
 
 

@@ -22,13 +22,15 @@ from nous_online.undoing import history, lent
 def split(agent: Agent, statement_id: UUID, *, reason: str, deadline: Deadline) -> Fact:
     """Make a statement a fact of its own and return that; the fact it leaves loses a confirmation.
 
-    The first statement of a fact that was merged into another brings that fact back. Raises `NotFound`, and `Refused`
-    where a fact would be left without its words, or where the merge the statement came by has to be taken apart first.
+    The first statement of a fact that was merged into another brings that fact back. Raises `NotFound`, `Forbidden` for
+    a fact trusted more than the caller may claim, and `Refused` where a fact would be left without its words, or where
+    the merge the statement came by has to be taken apart first.
     """
     with agent.transaction(deadline) as connection:
         said = get_statement(connection, agent.id, statement_id)
         known = get_memory(connection, agent.id, FACT, said.fact_id)
     check(said, known)
+    agent.rights.check_may_change(known)
     if is_founding(said):
         with agent.transaction(deadline) as connection:
             store.lock_agent(connection, agent.id)
@@ -78,6 +80,7 @@ def taken_out(connection: Connection, agent: Agent, said: Statement, *, reason: 
     if merged.superseded_by is None:
         raise Conflict(f"fact {merged.id} was brought back meanwhile")
     (keeper,) = locked_memories(connection, agent.id, FACT, [merged.superseded_by])
+    agent.rights.check_may_change(keeper)
     if keeper.succession == "merged":
         first = next(each.id for each in statements_of(connection, agent.id, keeper.id) if is_founding(each))
         raise Refused(

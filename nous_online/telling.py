@@ -105,6 +105,7 @@ def update(agent: Agent, episode_id: UUID, change: EpisodeChange, key: str | Non
     call = Call("update_episode", key, {**asdict(change), "episode_id": episode_id})
     if (answered := call.answered(agent, deadline)) is not None:
         return answered
+    check_may_change(agent, episode_id, deadline)
     vector = None
     if change.title or change.summary:
         known = episodes.get_episode(agent, episode_id, deadline)
@@ -116,6 +117,12 @@ def update(agent: Agent, episode_id: UUID, change: EpisodeChange, key: str | Non
         )
 
 
+def check_may_change(agent: Agent, episode_id: UUID, deadline: Deadline) -> None:
+    """Raise `Forbidden` for an episode trusted more than the caller: what is drawn from it is trusted as it is."""
+    if not agent.rights.is_operator:
+        agent.rights.check_may_change(episodes.get_episode(agent, episode_id, deadline))
+
+
 def close(
     agent: Agent, episode_id: UUID, change: EpisodeChange, end: datetime | str | None, deadline: Deadline
 ) -> Episode:
@@ -123,6 +130,7 @@ def close(
     known = episodes.get_episode(agent, episode_id, deadline)
     if known.state != "open":
         return known
+    agent.rights.check_may_change(known)
     ended_at = checked_end(end, started_at=known.started_at, now=datetime.now(UTC))
     vector = vector_of(agent, known, change, deadline)
     with agent.space_transaction(deadline) as connection:

@@ -80,6 +80,8 @@ def undo_last(agent: Agent, memory_id: UUID, *, reason: str, deadline: Deadline)
         with transaction(deadline) as connection:
             lock_agent(connection, agent.id)
             event = last_change(connection, agent.id, memory_id)
+            if not agent.rights.is_operator:
+                agent.rights.check_may_change(get_memory(connection, agent.id, KINDS[event.memory_kind], memory_id))
             said = statement_of(connection, agent.id, event)
             if said is None or said.reason != "reworded" or said.id in ready:
                 take_back(connection, agent, event, said, ready, reason=reason)

@@ -63,14 +63,14 @@ grant insert, update on heart.corpus_stats to nous_app, nous_night;
 grant insert, update on heart.usage to nous_app, nous_night;
 grant insert on heart.outbox to nous_app, nous_night;
 grant insert on lifecycle.events to nous_app, nous_night;
-grant insert, update (status, resolution, resolved_at, note, row_version) on heart.contradictions to nous_app, nous_night;
+grant insert, update (status, resolution, resolved_at, note, proposed, row_version) on heart.contradictions to nous_app, nous_night;
 
 -- The agent's own calls. What was said is added and never rewritten; of which fact it speaks may change.
 grant insert, update (fact_id, reason, taken_back_at) on heart.statements to nous_app;
 grant insert on heart.agents, heart.episode_artifacts, heart.requests, heart.llm_requests to nous_app;
 grant insert, update, delete on heart.working_memory to nous_app;
 grant insert on heart.sightings to nous_app;
-grant insert, update (revoked_at) on heart.api_keys to nous_app;
+grant insert, update (revoked_at, last_used_at) on heart.api_keys to nous_app;
 grant insert, update (cited_ids, ignored_ids) on heart.recalls to nous_app;
 grant insert, update on heart.outbox_cursors to nous_app, nous_night;  -- the place of whoever looks at fresh facts
 grant insert, update (due_at, attempt_count, outage_count, draft, last_error, finished_at) on heart.completions to nous_app;

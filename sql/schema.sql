@@ -72,7 +72,7 @@ create table heart.episodes (
     surprise_level       real check (surprise_level between 0 and 1),
     lessons_learned      text[] not null default '{}',
     source               text,
-    source_kind          text not null default 'agent' check (source_kind in ('user', 'agent', 'tool', 'episode', 'import')),
+    source_kind          text not null default 'agent' check (source_kind in ('user', 'agent', 'tool', 'web', 'episode', 'import', 'operator')),
     trust                smallint not null default 50 check (trust between 0 and 100),
     is_pinned            boolean not null default false,
     scope                text not null default 'private' check (scope in ('private', 'project', 'system')),
@@ -122,7 +122,7 @@ create table heart.facts (
     compressed           text,
     index_word           text,
     source               text,
-    source_kind          text not null default 'agent' check (source_kind in ('user', 'agent', 'tool', 'episode', 'import')),
+    source_kind          text not null default 'agent' check (source_kind in ('user', 'agent', 'tool', 'web', 'episode', 'import', 'operator')),
     source_episode_id    uuid,
     source_decision_id   uuid,
     sources              jsonb not null default '[]',     -- every source of everything merged into it
@@ -185,7 +185,7 @@ create table heart.statements (
     said_at      timestamptz not null,
     recorded_at  timestamptz not null default now(),
     source       text,
-    source_kind  text not null default 'agent' check (source_kind in ('user', 'agent', 'tool', 'episode', 'import')),
+    source_kind  text not null default 'agent' check (source_kind in ('user', 'agent', 'tool', 'web', 'episode', 'import', 'operator')),
     trust        smallint not null default 50 check (trust between 0 and 100),
     user_id      text,
     project_id   text,
@@ -231,7 +231,7 @@ create table heart.procedures (
     tags                 text[] not null default '{}',
     review_reason        text,
     source               text,
-    source_kind          text not null default 'agent' check (source_kind in ('user', 'agent', 'tool', 'episode', 'import')),
+    source_kind          text not null default 'agent' check (source_kind in ('user', 'agent', 'tool', 'web', 'episode', 'import', 'operator')),
     trust                smallint not null default 50 check (trust between 0 and 100),
     is_pinned            boolean not null default false,
     learned_at           timestamptz not null default now(),
@@ -276,7 +276,7 @@ create table heart.censors (
     compressed           text,
     index_word           text,
     source               text,
-    source_kind          text not null default 'agent' check (source_kind in ('user', 'agent', 'tool', 'episode', 'import')),
+    source_kind          text not null default 'agent' check (source_kind in ('user', 'agent', 'tool', 'web', 'episode', 'import', 'operator')),
     trust                smallint not null default 50 check (trust between 0 and 100),
     is_pinned            boolean not null default false,
     learned_at           timestamptz not null default now(),
@@ -318,6 +318,7 @@ create table heart.working_memory (
     updated_at   timestamptz not null default now(),
     task_embedding vector,
     embedding_space_id text references heart.embedding_spaces,
+    active_censors jsonb check (jsonb_typeof(active_censors) = 'array'),  -- names, as facts are encoded with them
     primary key (agent_id, session_id)
 );
 
@@ -422,6 +423,10 @@ create table heart.api_keys (
     created_at    timestamptz not null default now(),
     expires_at    timestamptz,
     revoked_at    timestamptz,
+    max_trust     smallint not null default 60 check (max_trust between 0 and 100),  -- the most its holder may claim
+    may_pin       boolean not null default false,          -- and whether it may keep something for the whole system
+    is_read_only  boolean not null default false,
+    last_used_at  timestamptz,                             -- to the hour
     primary key (agent_id, id)
 );
 
@@ -452,6 +457,7 @@ create table heart.contradictions (
     note        text,
     judgement   jsonb,
     row_version bigint not null default 1,
+    proposed    jsonb check (jsonb_typeof(proposed) = 'object'),  -- how somebody who may not decide it would, and why
     primary key (agent_id, id),
     foreign key (agent_id, memory_a) references heart.facts (agent_id, id),
     foreign key (agent_id, memory_b) references heart.facts (agent_id, id),

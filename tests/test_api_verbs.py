@@ -80,8 +80,8 @@ def test_what_a_recall_did_not_return_is_not_found(client: TestClient) -> None:
     assert client.post(f"/recalls/{NOBODY}/feedback", json={}).status_code == 404
 
 
-def test_a_context_keeps_to_its_budget_and_names_its_tiers(client: TestClient) -> None:
-    client.post("/facts", json={"content": "Deploys need two approvals", "is_pinned": True})
+def test_a_context_keeps_to_its_budget_and_names_its_tiers(client: TestClient, heart: Heart) -> None:
+    heart.learn("Deploys need two approvals", is_pinned=True)
     signals = {"current_file": "src/auth/login.ts", "recent_errors": ["TypeError"], "activity": "debugging"}
 
     found = client.post("/context/assemble", json={"budget": 2000, "query": "deploys", "signals": signals}).json()

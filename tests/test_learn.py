@@ -183,7 +183,9 @@ def test_what_is_trusted_less_supersedes_nothing(database: Database) -> None:
 
     assert learned.action == "stored"
     assert "trusted more" in learned.reason
-    assert heart.get(trusted.id) == trusted
+    kept = heart.get(trusted.id)
+    assert (kept.state, kept.content, kept.trust, kept.contradiction_status) == ("active", OLD, 90, "open")
+    assert [near.fact.id for near in learned.contradicts] == [trusted.id]
 
 
 def test_facts_of_different_scopes_are_never_matched(database: Database) -> None:

@@ -154,6 +154,26 @@ def test_facts_that_were_there_stand_on_the_statement_they_were_learned_from(emp
         ]
 
 
+def test_keys_and_facts_that_were_there_keep_what_they_were_and_may_what_their_holders_may(
+    empty_database: NewDatabase,
+) -> None:
+    with psycopg.connect(empty_database(), autocommit=True) as connection:
+        migrate(connection, known=[migration for migration in known_migrations() if migration.number < 18])
+        connection.execute("insert into heart.embedding_spaces values ('drawn', 'drawn', '', 8)")
+        connection.execute("insert into heart.agents (id, embedding_space_id) values ('aria', 'drawn')")
+        for holder in ("aria", "*"):
+            insert(connection, holder, {"heart.api_keys": {"id": "0" * 11 + "1", "secret_sha256": "0" * 64}})
+        insert(connection, "aria", {"heart.procedures": {"name": "Deploy", "source_kind": "tool", "trust": 50}})
+
+        migrate(connection)
+
+        keys = connection.execute(
+            "select agent_id, max_trust, may_pin, is_read_only, last_used_at from heart.api_keys order by agent_id"
+        ).fetchall()
+        assert keys == [("*", 100, True, False, None), ("aria", 60, False, False, None)]
+        assert connection.execute("select source_kind, trust from heart.procedures").fetchall() == [("tool", 50)]
+
+
 def test_a_prepared_database_is_recognised_with_one_look(database_url: str) -> None:
     with psycopg.connect(database_url, autocommit=True) as connection:
         assert is_current(connection)

@@ -24,6 +24,7 @@ from nous_online.api.turns import Turns
 from nous_online.errors import DeadlineExceeded, NousError
 from nous_online.heart import Heart
 from nous_online.policy import ApiPolicy
+from nous_online.rights import WITHOUT_KEY, Rights
 from nous_online.settings import settings
 from nous_online.validation import ADMINISTRATOR
 
@@ -36,6 +37,8 @@ MOST_REMEMBERED = 10_000
 MOST_LOOKED_UP = 4
 """Keys looked up at once that are new here, and as many that were good before: who guesses gets in nobody's way."""
 DEADLINE_S = min(settings().deadline_s, ApiPolicy.longest_deadline_s)
+READING = ("recall", "assemble_context", "predict")
+"""What a key that may only read may call besides every GET."""
 REFUSED_KEY = "send a valid key as `Authorization: Bearer nous_…`; `nous key create` makes one"
 
 DeadlineHeader = Annotated[
@@ -60,10 +63,11 @@ AgentHeader = Annotated[
 
 @dataclass(frozen=True)
 class Caller:
-    """Who calls: an agent, or an administrator, and under which name calls are counted."""
+    """Who calls: an agent, or an administrator, under which name calls are counted, and how far it is believed."""
 
     agent_id: str
     counted_as: str
+    rights: Rights
 
     @property
     def is_admin(self) -> bool:
@@ -107,7 +111,7 @@ class Door:
         if known is not None:
             return known
         if not self.requires_keys:
-            caller = Caller(ADMINISTRATOR, address_of(request))
+            caller = Caller(ADMINISTRATOR, address_of(request), WITHOUT_KEY)
         else:
             text = bearer_of(request)
             limiter = self._looking_up_known if digest(text) in self._good else self._looking_up_new
@@ -132,18 +136,18 @@ class Door:
         try:
             database = self.hearts.database(seconds=seconds_until(ends_at))
             with database.transaction(key.agent_id, timeout_s=seconds_until(ends_at)) as connection:
-                is_good = keys.is_good(connection, key)
+                record = keys.found(connection, key)
         except DeadlineExceeded:
             raise
         except NousError as error:
             logger.warning("a key can't be looked up: %s", error)
             raise Failure(UNAVAILABLE, "keys can't be looked up now; the log of the server says why") from error
-        if parsed is None or not is_good:
+        if parsed is None or record is None:
             with self._lock:
                 self._good.pop(digest(text), None)
             self._strangers.count(address)
             raise Failure(KEY_REFUSED, REFUSED_KEY)
-        caller = Caller(key.agent_id, f"{key.agent_id}/{key.id}")
+        caller = Caller(key.agent_id, f"{key.agent_id}/{key.id}", record.rights)
         with self._lock:
             self._good[digest(text)] = (caller, time.monotonic() + self.policy.key_memory_s)
             while len(self._good) > MOST_REMEMBERED:
@@ -189,6 +193,12 @@ def agent_of(named: str | None, caller: Caller) -> str:
     return caller.agent_id
 
 
+def check_may_call(request: Request, caller: Caller) -> None:
+    """Raise `Failure` 403 where a key that may only read would write."""
+    if not caller.rights.may_write and request.method != "GET" and request.scope["route"].operation_id not in READING:
+        raise Failure(FORBIDDEN, f"{caller.rights.holder} may only read; use one that may write")
+
+
 def door_of(request: Request) -> Door:
     """Return the door of the application that serves a request."""
     return request.app.state.door
@@ -199,12 +209,14 @@ async def heart_call(
 ) -> AsyncGenerator[Call]:
     """Let a caller in and, when it is its agent's turn, yield the heart of that, opened if need be."""
     door, ends_at = door_of(request), request.state.arrived_at + (DEADLINE_S if seconds is None else float(seconds))
-    agent_id = agent_of(named, await door.let_in(request, ends_at=ends_at))
+    caller = await door.let_in(request, ends_at=ends_at)
+    check_may_call(request, caller)
+    agent_id = agent_of(named, caller)
     async with door.turns.turn(agent_id, seconds=seconds_until(ends_at)):
         heart = door.hearts.known(agent_id)
         if heart is None:
             heart = await run_in_threadpool(door.hearts.of, agent_id, seconds=seconds_until(ends_at))
-        yield Call(heart, ends_at)
+        yield Call(heart.limited_to(caller.rights), ends_at)
 
 
 @dataclass(frozen=True)
@@ -221,6 +233,7 @@ async def night_call(request: Request, named: AgentHeader = None) -> AsyncGenera
     door = door_of(request)
     ends_at = request.state.arrived_at + door.policy.night_deadline_s
     caller = await door.let_in(request, ends_at=ends_at)
+    check_may_call(request, caller)
     agent_id = None if caller.is_admin and named is None else agent_of(named, caller)
     async with door.turns.turn(agent_id or ADMINISTRATOR, seconds=seconds_until(ends_at)):
         yield NightCall(agent_id, caller.is_admin, seconds_until(ends_at))

@@ -101,7 +101,7 @@ Trust = Annotated[int, Field(ge=0, le=100), WHOLE]
 Moment = Annotated[datetime, PlainValidator(moment), WithJsonSchema({"type": "string", "format": "date-time"})]
 Id = Annotated[UUID, PlainValidator(known_id), WithJsonSchema({"type": "string", "format": "uuid"})]
 Ids = Annotated[list[Id], Field(max_length=MOST_IDS)]
-SourceKind = Literal["user", "agent", "tool", "episode", "import"]
+SourceKind = Literal["user", "agent", "tool", "web", "episode", "import", "operator"]
 Scope = Literal["private", "project", "system"]
 Outcome = Literal["success", "failure", "partial", "ongoing"]
 Severity = Literal["warn", "block", "absolute"]
@@ -129,8 +129,12 @@ class Told(Reach):
 
     source: Line | None = Field(default=None, max_length=500, description="Where it comes from.")
     source_kind: SourceKind = "agent"
-    trust: Trust = Field(default=50, description="From 0, anybody's web page, to 100, the operator.")
-    is_pinned: Flag = Field(default=False, description="No night archives it.")
+    trust: Trust | None = Field(
+        default=None,
+        description="From 0, anybody's web page, to 100, the operator; that of its `source_kind` unless told, and no "
+        "more than the key may claim.",
+    )
+    is_pinned: Flag = Field(default=False, description="No night archives it; for keys that may pin.")
     encoded_censors: Tags | None = Field(default=None, description="The censors that were active then.")
 
 

@@ -13,9 +13,10 @@ from datetime import UTC, datetime
 from psycopg import Connection
 from psycopg.rows import class_row
 
-from nous_online.errors import InvalidInput, NotFound, NousError
+from nous_online.errors import InvalidInput, NotFound, NousError, Refused
+from nous_online.rights import UNLIMITED, USER_TRUST, Rights
 from nous_online.statements import statements
-from nous_online.validation import ADMINISTRATOR, checked_agent, checked_moment
+from nous_online.validation import ADMINISTRATOR, checked_agent, checked_moment, checked_trust
 
 SQL = statements("nous_online.api", "keys.sql")
 WRITTEN = re.compile(r"nous_([A-Za-z0-9_-]{2,540})_([0-9a-f]{12})_([A-Za-z0-9_-]{43})", re.ASCII)
@@ -57,6 +58,23 @@ class KeyRecord:
     created_at: datetime
     expires_at: datetime | None
     revoked_at: datetime | None
+    max_trust: int
+    """The most its holder may claim for what it says."""
+    may_pin: bool
+    is_read_only: bool
+    last_used_at: datetime | None
+    """To the hour; None for one that was never used."""
+
+    @property
+    def rights(self) -> Rights:
+        """How far whoever holds it is believed."""
+        return Rights(
+            max_trust=self.max_trust,
+            may_pin=self.may_pin,
+            may_write=not self.is_read_only,
+            is_operator=self.agent_id == ADMINISTRATOR,
+            holder=f"key {self.id}",
+        )
 
 
 def drawn(agent_id: str) -> Key:
@@ -104,9 +122,26 @@ def checked_name(value: str) -> str:
     return value
 
 
-def store(connection: Connection, key: Key, *, name: str = "", expires_at: object = None) -> KeyRecord:
-    """Keep a new key, without its secret."""
+def store(  # noqa: PLR0913 (one parameter for each thing that is settled when a key is made)
+    connection: Connection,
+    key: Key,
+    *,
+    name: str = "",
+    expires_at: object = None,
+    max_trust: int | None = None,
+    may_pin: bool = False,
+    is_read_only: bool = False,
+) -> KeyRecord:
+    """Keep a new key, without its secret.
+
+    Unless told, an agent's may claim what a user may, an administrator's all; an administrator's may pin in any case.
+    """
+    is_admin = key.agent_id == ADMINISTRATOR
+    usual = UNLIMITED.max_trust if is_admin else USER_TRUST
     row = {
+        "max_trust": usual if max_trust is None else checked_trust(max_trust),
+        "may_pin": may_pin or is_admin,
+        "is_read_only": is_read_only,
         "agent_id": key.agent_id,
         "id": key.id,
         "secret_sha256": key.sha256,
@@ -117,10 +152,18 @@ def store(connection: Connection, key: Key, *, name: str = "", expires_at: objec
         return cursor.execute(SQL["store_key"], row).fetchall()[0]
 
 
-def is_good(connection: Connection, key: Key) -> bool:
-    """Tell whether a key is known, not revoked and not expired; the secret is compared in constant time."""
-    row = connection.execute(SQL["find_secret"], {"agent_id": key.agent_id, "id": key.id}).fetchone()
-    return hmac.compare_digest(row[0] if row else DECOY.sha256, key.sha256) and row is not None
+def found(connection: Connection, key: Key) -> KeyRecord | None:
+    """Return what is known of a key, None unless it is known, not revoked and not expired.
+
+    The secret is compared in constant time. That it was used is noted once an hour.
+    """
+    named = {"agent_id": key.agent_id, "id": key.id}
+    row = connection.execute(SQL["find_key"], named).fetchone()
+    if not hmac.compare_digest(row[0] if row else DECOY.sha256, key.sha256) or row is None:
+        return None
+    if row[1]:
+        connection.execute(SQL["note_use"], named)
+    return KeyRecord(*row[2:])
 
 
 def listed(connection: Connection, agent_id: str) -> list[KeyRecord]:
@@ -136,3 +179,24 @@ def revoke(connection: Connection, agent_id: str, key_id: str) -> KeyRecord:
     if found is None:
         raise NotFound(f"agent {agent_id!r} has no key {key_id!r}; `nous key list` names them")
     return found
+
+
+def rotate(connection: Connection, agent_id: str, key_id: str) -> tuple[Key, KeyRecord]:
+    """Put a new key in the place of a good one, of the same name, rights and end; the old one is worthless from now on.
+
+    Raises `NotFound` for an unknown key and `Refused` for one that is revoked.
+    """
+    known = next((each for each in listed(connection, agent_id) if each.id == key_id), None)
+    if known is not None and known.revoked_at is not None:
+        raise Refused(f"key {key_id!r} was revoked at {known.revoked_at}; make a new one with `nous key create`")
+    old, new = revoke(connection, agent_id, key_id), drawn(agent_id)
+    record = store(
+        connection,
+        new,
+        name=old.name,
+        expires_at=old.expires_at,
+        max_trust=old.max_trust,
+        may_pin=old.may_pin,
+        is_read_only=old.is_read_only,
+    )
+    return new, record

@@ -15,6 +15,7 @@ from starlette.exceptions import HTTPException
 from nous_online.errors import (
     Conflict,
     DeadlineExceeded,
+    Forbidden,
     InvalidInput,
     Moved,
     NotFound,
@@ -97,6 +98,7 @@ OF_ERROR: Mapping[type[NousError], Kind] = {
     Unavailable: UNAVAILABLE,
     InvalidInput: INVALID,
     NotFound: NOT_FOUND,
+    Forbidden: FORBIDDEN,
     Refused: REFUSED,
     Conflict: CONFLICT,
     Unsupported: UNSUPPORTED,

@@ -14,7 +14,7 @@ from nous_online.policy import ApiPolicy
 if TYPE_CHECKING:
     from psycopg import Connection
 
-    from nous_online.api.keys import KeyRecord
+    from nous_online.api.keys import Key, KeyRecord
 
 HOST, PORT = "127.0.0.1", 8420
 PANEL = "Doors (need the extra `api`)"
@@ -66,19 +66,33 @@ def api(
 
 
 @key.command("create")
-def create(
+def create(  # noqa: PLR0913 (one parameter for each option)
     *,
     name: Annotated[str, typer.Option(help="What it is for, such as the name of a machine.")] = "",
     expires: Annotated[str | None, typer.Option(metavar="ISO-8601", help="Until when; for good by default.")] = None,
+    max_trust: Annotated[
+        int | None,
+        typer.Option(min=0, max=100, help="The most its holder may claim for what it says; 60, a user's, by default."),
+    ] = None,
+    may_pin: Annotated[
+        bool, typer.Option("--may-pin", help="It may pin memories, and keep them for the whole system.", metavar="")
+    ] = False,
+    read_only: Annotated[
+        bool, typer.Option("--read-only", help="It may read, and change nothing.", metavar="")
+    ] = False,
     admin: AdminOption = False,
     agent: AgentOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Make a key for an agent and show it, this once: only a hash of it is kept.
 
+    An agent that reads web pages, mail or what tools answer gets one with --max-trust 50: it can't pass for its user.
+
     [bold]Examples[/bold]
 
     [dim]$[/dim] nous key create --agent aria --name laptop
+
+    [dim]$[/dim] nous key create --agent aria --name crawler --max-trust 20
 
     [dim]$[/dim] nous key create --admin --expires 2027-01-01T00:00:00Z --json | jq -r .key
     """
@@ -86,7 +100,20 @@ def create(
 
     new = keys.drawn(holder(agent, is_admin=admin))
     with keyring(new.agent_id) as connection:
-        record = keys.store(connection, new, name=name, expires_at=expires)
+        record = keys.store(
+            connection,
+            new,
+            name=name,
+            expires_at=expires,
+            max_trust=max_trust,
+            may_pin=may_pin,
+            is_read_only=read_only,
+        )
+    show_new(new, record, as_json=as_json)
+
+
+def show_new(new: Key, record: KeyRecord, *, as_json: bool) -> None:
+    """Show a key that was just made, this once."""
     if as_json:
         show_json({"key": new.text, **vars(record)})
         return
@@ -117,9 +144,10 @@ def list_all(*, admin: AdminOption = False, agent: AgentOption = None, as_json: 
     if not found:
         show_note("no keys yet; make one: nous key create")
         return
-    table = Table("id", "name", "made", "good until", box=None, header_style="bold")
+    table = Table("id", "name", "made", "last used", "good until", "may", box=None, header_style="bold")
     for each in found:
-        table.add_row(each.id, escaped(each.name), f"{each.created_at:%Y-%m-%d}", until(each))
+        used = f"{each.last_used_at:%Y-%m-%d %H:00}" if each.last_used_at else "never"
+        table.add_row(each.id, escaped(each.name), f"{each.created_at:%Y-%m-%d}", used, until(each), may(each))
     show(table)
 
 
@@ -146,6 +174,30 @@ def revoke(
         show_json(record)
     else:
         show(f"[green]revoked[/green]  {escaped(record.id)} {escaped(record.name)}")
+
+
+@key.command("rotate")
+def rotate(
+    key_id: Annotated[str, typer.Argument(metavar="ID", help="Which key, as `nous key list` names it.")],
+    *,
+    admin: AdminOption = False,
+    agent: AgentOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Put a new key in the place of one, with its name, rights and end, and show it, this once.
+
+    The old one is worthless from then on; a server that used it just now notices within five seconds.
+
+    [bold]Examples[/bold]
+
+    [dim]$[/dim] nous key rotate 4f3d51d0a2b7 --agent aria
+    """
+    from nous_online.api import keys
+
+    wanted = holder(agent, is_admin=admin)
+    with keyring(wanted) as connection:
+        new, record = keys.rotate(connection, wanted, key_id)
+    show_new(new, record, as_json=as_json)
 
 
 def holder(agent: str | None, *, is_admin: bool) -> str:
@@ -177,6 +229,13 @@ def whose(record: KeyRecord) -> str:
     from nous_online.validation import ADMINISTRATOR
 
     return "an administrator's key" if record.agent_id == ADMINISTRATOR else f"a key of agent {record.agent_id!r}"
+
+
+def may(record: KeyRecord) -> str:
+    """Return in words what the holder of a key may do."""
+    if record.is_read_only:
+        return "read"
+    return f"claim trust {record.max_trust}{', pin' if record.may_pin else ''}"
 
 
 def until(record: KeyRecord) -> str:

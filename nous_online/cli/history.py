@@ -10,6 +10,7 @@ import typer
 
 from nous_online.cli.memory import opened
 from nous_online.cli.output import AgentOption, JsonOption, escaped, show, show_json, show_note
+from nous_online.errors import InvalidInput
 
 if TYPE_CHECKING:
     from nous_online.contradictions import Contradiction
@@ -82,39 +83,64 @@ def contradictions(
         show(f"[bold]{each['id']}[/bold]  {escaped(each['resolution'] or each['status'])}")
         show(f"  a  {escaped(each['a'])}")
         show(f"  b  {escaped(each['b'])}")
+        if each["proposed"] and each["status"] == "open":
+            show(f"  [yellow]proposed[/yellow]  {escaped(in_words(each['proposed']))}")
     if not told:
         show_note("nothing contradicts itself")
     elif status == "open":
-        show_note("decide one: nous resolve ID a_wins|b_wins|both_valid --note WHY")
+        show_note(
+            "decide one: nous resolve ID a_wins|b_wins|both_valid --note WHY; without a word it rules as proposed"
+        )
 
 
-def resolve(
+def resolve(  # noqa: PLR0913 (one parameter for each option)
     contradiction_id: Annotated[
         UUID, typer.Argument(metavar="ID", help="A contradiction, as `nous contradictions` names it.")
     ],
-    resolution: Annotated[Ruled, typer.Argument(help="Who is right; `merged` needs --into.")],
+    resolution: Annotated[Ruled | None, typer.Argument(help="Who is right; `merged` needs --into.")] = None,
     *,
     note: Annotated[str | None, typer.Option(help="Why; kept with it.")] = None,
     into: Annotated[
         UUID | None, typer.Option(metavar="ID", help="With `merged`: the fact that takes the place of both.")
     ] = None,
+    reject: Annotated[
+        bool, typer.Option("--reject", help="Forget what was proposed; it stays open.", metavar="")
+    ] = False,
     agent: AgentOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Decide a contradiction. The loser is superseded and stays in the store.
+
+    An agent's key may not decide against what is pinned or trusted more: it proposes, `nous contradictions` shows that,
+    and this decides, so or otherwise, or rejects it.
 
     [bold]Examples[/bold]
 
     [dim]$[/dim] nous resolve $ID b_wins --note "the contract was renewed"
 
     [dim]$[/dim] nous resolve $ID merged --into $FACT
+
+    [dim]$[/dim] nous resolve $ID --reject
     """
+    if reject == bool(resolution or note or into):
+        raise InvalidInput("say a_wins, b_wins, both_valid or merged, or --reject alone, which decides nothing")
     with opened(agent) as heart:
-        resolved = heart.resolve_contradiction(contradiction_id, resolution, note=note, merged_into=into)
+        if resolution is None:
+            ruled = heart.reject_ruling(contradiction_id)
+        else:
+            ruled = heart.resolve_contradiction(contradiction_id, resolution, note=note, merged_into=into)
     if as_json:
-        show_json(resolved)
+        show_json(ruled)
         return
-    show(f"[green]resolved[/green]  {resolved.resolution}  [dim]{resolved.id}[/dim]")
+    done = "[green]rejected[/green]  still open" if reject else f"[green]resolved[/green]  {ruled.resolution}"
+    show(f"{done}  [dim]{ruled.id}[/dim]")
+
+
+def in_words(proposed: dict[str, Any]) -> str:
+    """Return how somebody would decide a contradiction, who and why."""
+    into = f" into {proposed['merged_into']}" if proposed["merged_into"] else ""
+    why = f": {proposed['note']}" if proposed["note"] else ""
+    return f"{proposed['resolution']}{into} by {proposed['by']}{why}"
 
 
 def with_texts(heart: Heart, each: Contradiction) -> dict[str, Any]:

@@ -78,6 +78,7 @@ def store_pattern(heart: Heart, new: NewPattern, *, project_id: str | None) -> P
         tags=["code", new.language],
         source=f"source in {new.module or 'the project'}",
         source_kind="tool",
+        trust=heart.agent.rights.trust_of("agent"),  # what Nous reads off syntax trees itself, no tool's word
         project_id=project_id,
     )
 

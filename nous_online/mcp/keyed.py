@@ -19,6 +19,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from nous_online.api import keys
 from nous_online.api.hearts import Hearts
+from nous_online.api.keys import KeyRecord
 from nous_online.errors import NousError
 from nous_online.heart import Heart
 from nous_online.mcp.acts import Visit
@@ -46,15 +47,15 @@ class Doors:
         self._agent_id = agent_id
         self._lock = threading.Lock()
         self._threshold = Threshold()
-        self._good: dict[bytes, tuple[str, float]] = {}
+        self._good: dict[bytes, tuple[KeyRecord, float]] = {}
 
     @contextmanager
     def place(self, asked: Asked) -> Generator[tuple[Heart, Visit]]:
         """Yield the memory of whoever holds the key of a request."""
         scope: Scope = getattr(asked.request, "scope")  # noqa: B009 (typed by the transport, not here)
         session_id = session_of(Headers(scope=scope), self._visit.session_id)
-        with self.entered(scope[HOLDER]) as heart:
-            yield heart, replace(self._visit, session_id=session_id)
+        with self.entered(scope[HOLDER].agent_id) as heart:
+            yield heart.limited_to(scope[HOLDER].rights), replace(self._visit, session_id=session_id)
 
     @contextmanager
     def entered(self, holder: str) -> Generator[Heart]:
@@ -63,8 +64,8 @@ class Doors:
         with self._threshold.crossed():
             yield self._hearts.of(agent_id, seconds=settings().deadline_s)
 
-    def holder_of(self, text: str) -> str | None:
-        """Return whose a key is, None for one that is wrong, expired or revoked; good ones are known for 5 s."""
+    def holder_of(self, text: str) -> KeyRecord | None:
+        """Return what is known of a key, None for one that is wrong, expired or revoked; a good one is kept for 5 s."""
         key = digest(text)
         holder, until = self._good.get(key, (None, 0.0))
         if holder is not None and until > time.monotonic():
@@ -76,13 +77,13 @@ class Doors:
                 self._good[key] = (found, time.monotonic() + ApiPolicy.key_memory_s)
         return found
 
-    def _looked_up(self, text: str) -> str | None:
+    def _looked_up(self, text: str) -> KeyRecord | None:
         """Look a key up under the rights of the agent it names; what is no key is looked up too, to take as long."""
         parsed, seconds = keys.parsed(text), settings().deadline_s
         key = parsed or keys.DECOY
         with self._hearts.database(seconds=seconds).transaction(key.agent_id, timeout_s=seconds) as connection:
-            is_good = keys.is_good(connection, key)
-        return key.agent_id if parsed is not None and is_good else None
+            record = keys.found(connection, key)
+        return None if parsed is None else record
 
     def warm_up(self) -> None:
         """Open the memory served by default before anybody calls, if that is possible now."""

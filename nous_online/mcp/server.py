@@ -12,7 +12,7 @@ import anyio.to_thread
 from mcp import MCPError, types
 from mcp.server import Server, ServerRequestContext
 
-from nous_online.errors import NousError
+from nous_online.errors import Forbidden, NousError
 from nous_online.heart import Heart
 from nous_online.mcp.acts import Visit, context
 from nous_online.mcp.arguments import checked_arguments
@@ -82,6 +82,8 @@ def called(place: Place, asked: Asked, name: str, sent: Mapping[str, Any] | None
     try:
         given = checked_arguments(tool, sent)
         with place(asked) as (heart, visit):
+            if not (tool.is_read_only or heart.agent.rights.may_write):
+                raise Forbidden(f"{heart.agent.rights.holder} may only read; {name} needs one that may write")
             answer = tool.act(heart, visit, given)
     except NousError as error:
         return failed(str(error))

@@ -22,6 +22,7 @@ from nous_online.mcp.acts import Visit
 from nous_online.mcp.door import Door, session_of
 from nous_online.mcp.keyed import Doors, Keyed
 from nous_online.mcp.server import Asked, Place, server_of
+from nous_online.rights import WITHOUT_KEY
 
 HOST = "127.0.0.1"
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
@@ -37,7 +38,7 @@ def place_of(door: Door) -> Place:
         headers = getattr(asked.request, "headers", {})
         visit = replace(door.visit, session_id=session_of(headers, door.visit.session_id))
         with door.entered() as heart:
-            yield heart, visit
+            yield heart.limited_to(WITHOUT_KEY), visit
 
     return place
 

@@ -126,7 +126,7 @@ TOOLS = (
             "replaces": told("ids of facts it replaces", list_of(TEXT)),
             "key": told("such as ana/home: one value at a time"),
             "subject": TEXT,
-            "said_by": one_of(*SOURCE_KINDS[:3]),
+            "said_by": one_of(*SOURCE_KINDS[:4]),
             "source": TEXT,
             "tags": list_of(TEXT),
             "frame": TEXT,
@@ -209,7 +209,7 @@ TOOLS = (
     ),
     Tool(
         acts.resolve_contradiction,
-        "Decide a contradiction; the loser can be restored.",
+        "Decide a contradiction; against what is trusted more this only proposes.",
         {
             "contradiction_id": TEXT,
             "resolution": one_of(*RESOLUTIONS),

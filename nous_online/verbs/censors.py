@@ -31,7 +31,7 @@ class CensorVerbs(Verbs):
         is. Raises `InvalidInput`, `DeadlineExceeded` or `Unavailable`; then nothing was stored.
         """
         agent, deadline = self.agent, self.agent.deadline(deadline_s)
-        new = censors.new_censor(trigger, reason, details)
+        new = censors.new_censor(trigger, reason, details, self.agent.rights)
         (vector,) = agent.embed([new.trigger], deadline)
         cause = Cause("agent", "learned", "taught by hand", effective_at=new.origin.learned_at or datetime.now(UTC))
         with agent.space_transaction(deadline) as connection:

@@ -36,7 +36,8 @@ class EpisodeVerbs(Verbs):
         """
         deadline = self.agent.deadline(deadline_s)
         change = checked_change({**known_details(details, StartDetails), "title": title})
-        return telling.start(self.agent, checked_beginning(details, now=datetime.now(UTC)), change, deadline)
+        beginning = checked_beginning(details, now=datetime.now(UTC), rights=self.agent.rights)
+        return telling.start(self.agent, beginning, change, deadline)
 
     @across_moves
     def update_episode(
@@ -83,7 +84,7 @@ class EpisodeVerbs(Verbs):
         """
         deadline = self.agent.deadline(deadline_s)
         change = checked_change({**known_details(details, RecordDetails), "append": detail})
-        beginning = checked_beginning(details, now=datetime.now(UTC))
+        beginning = checked_beginning(details, now=datetime.now(UTC), rights=self.agent.rights)
         end = checked_moment("ended_at", details.get("ended_at") or details.get("started_at"))
         return telling.record(self.agent, beginning, change, end, deadline)
 

@@ -39,7 +39,7 @@ class FactVerbs(Verbs):
         fails never loses the fact: it is stored, and the night looks at the pair again.
         """
         deadline = self.agent.deadline(deadline_s)
-        new = facts.new_fact(content, details, now=datetime.now(UTC))
+        new = facts.new_fact(content, details, now=datetime.now(UTC), rights=self.agent.rights)
         learned = facts.learn(self.agent, new, deadline, replaces=named_facts(replaces))
         if self.agent.subscriptions:
             self.agent.awake.set()
@@ -54,7 +54,8 @@ class FactVerbs(Verbs):
         """
         deadline = self.agent.deadline(deadline_s)
         now = datetime.now(UTC)
-        news = [facts.new_fact(content, details, now=now) for content, details in entries]
+        rights = self.agent.rights
+        news = [facts.new_fact(content, details, now=now, rights=rights) for content, details in entries]
         return facts.store_deferred(self.agent, news, deadline)
 
     def confirm_fact(

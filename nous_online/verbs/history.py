@@ -58,7 +58,8 @@ class HistoryVerbs(Verbs):
         """Decide a contradiction: `a_wins`, `b_wins`, `both_valid`, or `merged` into a fact learned for it.
 
         The loser is superseded, stays in the store, and `undo` brings it back. Ruling the same twice changes nothing;
-        another ruling raises `Conflict`.
+        another ruling raises `Conflict`. A caller below operator only proposes, in `proposed`, what goes against a fact
+        that is pinned or trusted more: the contradiction comes back open, for a person to decide.
         """
         deadline = self.agent.deadline(deadline_s)
         why = None if note is None else checked_text("note", note, max_bytes=MAX_REASON_BYTES)
@@ -67,3 +68,11 @@ class HistoryVerbs(Verbs):
         found = checked_id("contradiction_id", contradiction_id)
         moment = checked_moment("at", at) or datetime.now(UTC)
         return contradictions.resolve(self.agent, found, ruling, at=moment, deadline=deadline)
+
+    def reject_ruling(self, contradiction_id: UUID, *, deadline_s: float | None = None) -> Contradiction:
+        """Forget how somebody proposed to decide a contradiction, which stays open; for operators.
+
+        Raises `Forbidden` for others, `NotFound`, and `Refused` where nothing is proposed.
+        """
+        deadline = self.agent.deadline(deadline_s)
+        return contradictions.reject(self.agent, checked_id("contradiction_id", contradiction_id), deadline=deadline)

@@ -40,7 +40,9 @@ class ProcedureVerbs(Verbs):
         of how it is done, `Refused` when the name belongs to one of another kind, another scope or more trust,
         `NotFound` for a related procedure that is not there, and `Conflict` for a key used for another content.
         """
-        return procedures.keep(self.agent, new_procedure(name, details), self.agent.deadline(deadline_s))
+        return procedures.keep(
+            self.agent, new_procedure(name, details, self.agent.rights), self.agent.deadline(deadline_s)
+        )
 
     def activate_procedure(
         self,
