@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from drawn_actions import DrawnPair, drawn_pairs
+from unseen_actions import UNSEEN
 
 from nous_online.checking import parts_of
 from nous_online.deeds import closeness
@@ -74,3 +75,11 @@ def test_the_drawn_table_is_balanced_and_half_of_it_held_out() -> None:
     assert sum(pair.fires for pair in pairs) == 132
     assert sum(pair.is_held_out for pair in pairs) == 132
     assert len({(pair.trigger, pair.action) for pair in pairs}) == 264
+
+
+def test_the_unseen_table_names_each_pair_once() -> None:
+    pairs = drawn_pairs(UNSEEN)
+
+    assert len({pair.trigger for pair in pairs}) == 60
+    assert (sum(pair.fires for pair in pairs), len(pairs)) == (120, 241)
+    assert len({(pair.trigger, pair.action) for pair in pairs}) == 241
