@@ -22,9 +22,12 @@ from nous_online.statements import statements
 from nous_online.store import lock_agent
 
 BLOCKS = statements("nous_online", "undoing.sql")
-COUNTED = ("confirmation_count", "activation_count", "success_count", "failure_count", "false_positive_count")
+COUNTED = (
+    "confirmation_count", "activation_count", "success_count", "failure_count", "false_positive_count",
+    "forgiven_count",
+)  # fmt: skip
 """Columns that are added to: taking back subtracts what was added, whatever was added since."""
-LATEST = ("last_confirmed_at", "last_activated_at")
+LATEST = ("last_confirmed_at", "last_activated_at", "last_activation")
 """Columns that only move forward: a later value stays."""
 
 

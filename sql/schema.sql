@@ -253,6 +253,10 @@ create table heart.censors (
     created_at           timestamptz not null default now(),
     written_xid          xid8 not null default pg_current_xact_id(),
     primary key (agent_id, id),
+    forgiven_count       integer not null default 0 check (forgiven_count >= 0),  -- activations that do not count towards a block
+    is_escalated         boolean not null default false,  -- its activations made it a block, not a person
+    exceptions           jsonb not null default '[]' check (jsonb_typeof(exceptions) = 'array'),  -- false alarms: what it lets pass
+    last_activation      jsonb check (jsonb_typeof(last_activation) = 'object'),  -- id, action and match; those before are in its events
     foreign key (agent_id, learned_from_episode_id) references heart.episodes (agent_id, id),
     constraint archived_says_when check ((state = 'archived') = (archived_at is not null)),
     constraint vector_names_its_space check (embedding is null or embedding_space_id is not null)
