@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from nous_online.attention import WorkingMemory
-    from nous_online.checking import Activation
+    from nous_online.checking import Activation, CensorCheck
     from nous_online.contradictions import Contradiction
     from nous_online.database import Database
     from nous_online.decisions import Decision
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 # Names are fetched when they are first used, so that `import nous_online` costs nothing.
 HOMES = {
     "Activation": "nous_online.checking",
+    "CensorCheck": "nous_online.checking",
     "Censor": "nous_online.domain",
     "Contradiction": "nous_online.contradictions",
     "Database": "nous_online.database",
@@ -45,6 +46,7 @@ HOMES = {
 __all__ = [
     "Activation",
     "Censor",
+    "CensorCheck",
     "Contradiction",
     "Database",
     "Decision",

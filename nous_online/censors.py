@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cache
-from typing import Any, LiteralString, TypedDict
-from uuid import UUID
+from typing import Any, Literal, LiteralString, TypedDict
+from uuid import UUID, uuid4
 
 from pgvector import Vector
 from psycopg import Connection
@@ -18,7 +18,7 @@ from nous_online.agent import Agent
 from nous_online.changes import Cause, add_memory, change_memory, locked_memories, locked_memory, version_of
 from nous_online.domain import Censor
 from nous_online.embedding import Vectors
-from nous_online.errors import InvalidInput
+from nous_online.errors import Conflict, InvalidInput, NotFound
 from nous_online.kinds import CENSOR
 from nous_online.origin import Origin, OriginDetails, check_known, origin_of
 from nous_online.outbox import emit
@@ -33,6 +33,8 @@ from nous_online.validation import checked_choice, checked_flag, checked_id, che
 BLOCKS = statements("nous_online", "censors.sql")
 POLICY = CensorPolicy()
 SEVERITIES = ("warn", "block", "absolute")
+REPORTERS = ("agent", "user")
+Match = Literal["literal", "near", "meaning"]
 COMPARED = 5  # how many of the nearest censors are asked whether they say the same
 
 
@@ -73,6 +75,25 @@ class NewCensor:
     learned_from_episode_id: UUID | None
     expires_at: datetime | None
     origin: Origin
+
+
+@dataclass(frozen=True)
+class Firing:
+    """That a censor is to count as fired: how, by what, and under which id it can be reported."""
+
+    match: Match | None = None
+    """None where a guardrail of the agent's named the censor."""
+    action: str | None = None
+    id: UUID = field(default_factory=uuid4)
+
+
+@dataclass(frozen=True)
+class Report:
+    """That a censor fired falsely: which activation, or which action, and who says so."""
+
+    activation_id: UUID | None
+    action: str | None
+    source_kind: str
 
 
 def new_censor(trigger: object, reason: object, details: CensorDetails, rights: Rights = UNLIMITED) -> NewCensor:
@@ -211,7 +232,7 @@ def stricter(known: Censor, new: NewCensor) -> dict[str, Any]:
 def activate(
     connection: Connection,
     agent_id: str,
-    censor_ids: Sequence[UUID],
+    firings: Mapping[UUID, Firing],
     *,
     at: datetime,
     cause: Cause,
@@ -221,47 +242,110 @@ def activate(
 
     The activation that reaches the threshold is the first that blocks. Archived ones are left out.
     """
-    found = locked_memories(connection, agent_id, CENSOR, censor_ids)
-    fired = [counted(connection, agent_id, each, at=at, cause=cause) for each in found if each.state == "active"]
+    found = locked_memories(connection, agent_id, CENSOR, list(firings))
+    fired = [
+        counted(connection, agent_id, each, firings[each.id], at=at, cause=cause)
+        for each in found
+        if each.state == "active"
+    ]
     with connection.pipeline():
         for censor in fired:
-            announce(connection, agent_id, censor, session_id=session_id)
+            payload = {
+                "censor_id": str(censor.id),
+                "activation_id": str(firings[censor.id].id),
+                "severity": severity_of(censor, firings[censor.id].match),
+                "was_blocked": severity_of(censor, firings[censor.id].match) != "warn",
+                "session_id": session_id,
+            }
+            emit(connection, agent_id, "censor_activated", memory_id=censor.id, payload=payload)
     return fired
 
 
-def counted(connection: Connection, agent_id: str, censor: Censor, *, at: datetime, cause: Cause) -> Censor:
-    """Count one activation of a locked censor."""
-    count = censor.activation_count + 1
+def severity_of(censor: Censor, match: Match | None) -> str:
+    """Return how firmly a censor speaks against an action; one matched by meaning alone only warns."""
+    return "warn" if match == "meaning" else censor.severity
+
+
+def counted(
+    connection: Connection, agent_id: str, censor: Censor, firing: Firing, *, at: datetime, cause: Cause
+) -> Censor:
+    """Count one activation of a locked censor; one by meaning alone does not count towards a block."""
+    count, forgiven = censor.activation_count + 1, censor.forgiven_count + (firing.match == "meaning")
+    action = firing.action and firing.action[: POLICY.most_action_characters]
     values: dict[str, Any] = {
         "activation_count": count,
+        "forgiven_count": forgiven,
         "last_activated_at": max(filter(None, (censor.last_activated_at, at))).isoformat(),
+        "last_activation": {"id": str(firing.id), "match": firing.match, "action": action},
     }
-    if censor.severity == "warn" and count >= censor.escalation_threshold:
-        values["severity"] = "block"
+    if censor.severity == "warn" and count - forgiven >= censor.escalation_threshold:
+        values |= {"severity": "block", "is_escalated": True}
     return change_memory(connection, agent_id, version_of(CENSOR, censor), values, cause=cause)
 
 
-def announce(connection: Connection, agent_id: str, censor: Censor, *, session_id: str | None) -> None:
-    """Tell others that a censor fired, and whether it blocked."""
-    payload = {
-        "censor_id": str(censor.id),
-        "severity": censor.severity,
-        "was_blocked": censor.severity != "warn",
-        "session_id": session_id,
-    }
-    emit(connection, agent_id, "censor_activated", memory_id=censor.id, payload=payload)
+def report_false_positive(
+    connection: Connection, agent_id: str, censor_id: UUID, report: Report, *, cause: Cause
+) -> Censor:
+    """Keep that a censor should not have fired: an exception at once, and one activation less towards a block.
 
-
-def report_false_positive(connection: Connection, agent_id: str, censor_id: UUID, *, cause: Cause) -> Censor:
-    """Count that a censor fired where it should not have; raise `NotFound` when there is none of that id."""
+    Without an activation id it is the latest of that action, or the latest at all, that nobody reported yet. An action
+    that set nothing off becomes an exception and counts nothing. Raises `NotFound` when there is no such censor or
+    activation, `Conflict` when that activation was reported before.
+    """
     found = locked_memory(connection, agent_id, CENSOR, censor_id)
-    values = {"false_positive_count": found.false_positive_count + 1}
+    activation = reported_activation(connection, agent_id, found, report)
+    exception = {
+        "action": activation["action"] if activation else report.action,
+        "activation_id": activation and activation["id"],
+        "source_kind": report.source_kind,
+        "reported_at": cause.effective_at.isoformat(),
+    }
+    values: dict[str, Any] = {"exceptions": [*found.exceptions, exception][-POLICY.most_exceptions :]}
+    if activation:
+        values["false_positive_count"] = found.false_positive_count + 1
+    if activation and activation["match"] != "meaning":  # those never counted towards a block
+        values["forgiven_count"] = min(found.forgiven_count + 1, found.activation_count)
+        if found.is_escalated and found.activation_count - values["forgiven_count"] < found.escalation_threshold:
+            values |= {"severity": "warn", "is_escalated": False}
     return change_memory(connection, agent_id, version_of(CENSOR, found), values, cause=cause)
 
 
+def reported_activation(connection: Connection, agent_id: str, censor: Censor, report: Report) -> dict[str, Any] | None:
+    """Return the activation a report is about; None for an action that set nothing off."""
+    activation_id, action = report.activation_id, report.action
+    parameters = {
+        "agent_id": agent_id,
+        "censor_id": censor.id,
+        "activation_id": activation_id and str(activation_id),
+        "limit": 1 if activation_id else POLICY.most_exceptions + 1,
+    }
+    known: list[dict[str, Any]] = [row[0] for row in connection.execute(BLOCKS["activations_of"], parameters)]
+    reported = {each["activation_id"] for each in censor.exceptions}
+    if action is not None:
+        known = [each for each in known if each["action"] is not None and normal(each["action"]) == normal(action)]
+    left = [each for each in known if each["id"] not in reported]
+    if left:
+        return left[0]
+    if known:
+        raise Conflict(f"activation {known[0]['id']} of censor {censor.id} was reported as a false alarm before")
+    if activation_id is not None:
+        raise NotFound(f"censor {censor.id} has no activation {activation_id}; check_censors returns the ids")
+    if action is None:
+        raise NotFound(f"censor {censor.id} has not fired yet; name the action it should let pass: action=…")
+    return None
+
+
 def update(connection: Connection, agent_id: str, censor_id: UUID, values: dict[str, Any], *, cause: Cause) -> Censor:
-    """Set columns of a censor by hand; what it says already is left alone."""
+    """Set columns of a censor by hand; what it says already is left alone.
+
+    A severity set by hand is a person's again, and one that is lowered holds until new activations reach the threshold.
+    """
     found = locked_memory(connection, agent_id, CENSOR, censor_id)
+    severity = values.get("severity", found.severity)
+    if SEVERITIES.index(severity) < SEVERITIES.index(found.severity):
+        values = {**values, "forgiven_count": found.activation_count}
+    if "severity" in values:
+        values = {**values, "is_escalated": False}
     return set_values(connection, agent_id, found, values, cause=cause)
 
 

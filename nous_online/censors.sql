@@ -11,7 +11,8 @@ limit %(limit)s
 -- name: find_suspects
 -- One round trip, every active censor of the agent: those that must occur as written, and those near in meaning to
 -- a part of the action. No vector index: it would answer approximately, and a thousand cosines take a millisecond.
-select f.id, f.trigger, f.is_literal, part.number::integer as part, 1 - (f.embedding <=> part.embedding) as similarity
+select f.id, f.trigger, f.is_literal, f.severity, f.trust, f.exceptions, part.number::integer as part,
+       1 - (f.embedding <=> part.embedding) as similarity
 from heart.censors f
 cross join unnest(%(embeddings)s::vector[]) with ordinality part(embedding, number)
 where f.agent_id = %(agent_id)s and f.state = 'active' and coalesce(f.expires_at > %(at)s, true) and {in_reach}
@@ -32,3 +33,12 @@ select {columns} from heart.censors where agent_id = %(agent_id)s and id = any(%
 select {columns} from heart.censors
 where agent_id = %(agent_id)s and state = %(state)s
 order by array_position(array['absolute', 'block', 'warn'], severity), activation_count desc, learned_at, id
+
+-- name: activations_of
+-- The activations of a censor, the latest first, each as its event keeps it; those of before 0016 say nothing of themselves.
+select after -> 'last_activation'
+from lifecycle.events
+where agent_id = %(agent_id)s and memory_id = %(censor_id)s and after ? 'last_activation'
+  and (%(activation_id)s::text is null or after -> 'last_activation' ->> 'id' = %(activation_id)s)
+order by version_after desc
+limit %(limit)s

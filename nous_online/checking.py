@@ -1,12 +1,12 @@
-"""Checking an action against the censors of an agent: as written, and in meaning."""
+"""Checking an action against the censors of an agent: as written, nearly so, and in meaning."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import Any, Literal, TypedDict
+from typing import Any, TypedDict
 from uuid import UUID
 
 from pgvector import Vector
@@ -15,20 +15,26 @@ from psycopg.rows import class_row
 
 from nous_online import censors
 from nous_online.agent import Agent
+from nous_online.censors import Match
 from nous_online.changes import Cause
+from nous_online.clauses import variants
 from nous_online.deadline import Deadline
-from nous_online.deeds import closeness
 from nous_online.domain import Censor
 from nous_online.embedding import Vectors
 from nous_online.origin import check_known
 from nous_online.policy import MAX_CONTENT_BYTES, CensorPolicy
 from nous_online.store import ask_space, require_space
-from nous_online.triggers import Wording
+from nous_online.trigger_match import compare_words, likelihood, shares_act
+from nous_online.triggers import Wording, normal
 from nous_online.validation import checked_flag, checked_moment, checked_optional, checked_text
 
 PART_ENDS = re.compile(r"\n+|&&|\|\||;(?=\s)|(?<=[.!?])\s+")
-LITERAL_CLOSENESS = 3.0  # above what meaning alone reaches: what occurs as written is certain
-Matched = Literal["literal", "meaning"]
+LITERAL_CLOSENESS = 2.0  # above what likelihood reaches: what occurs as written is certain
+NARROWEST = 0.2
+"""More than an action ever gains by a clause of a trigger: what stays unlikely with it is not embedded."""
+MOST_KEPT = 20_000  # vectors, 1.5 kB each
+KEPT: dict[tuple[str, str], Vectors] = {}
+"""Vectors of triggers with a clause left out, and of exceptions, by embedding space and text."""
 
 
 class CheckDetails(TypedDict, total=False):
@@ -49,14 +55,52 @@ class CheckDetails(TypedDict, total=False):
 class Activation:
     """A censor an action set off, and how: the severity is the one that holds for this very action."""
 
+    id: UUID | None
+    """By which it is reported as a false alarm; None where the check only looked."""
     censor: Censor
     severity: str
+    """How firmly it speaks against this action: never more than a warning for a match by meaning alone."""
+    match: Match
+    """`literal`: as written; `near`: same act, same object, nothing against it; `meaning`: perhaps."""
     reason: str
-    matched: Matched
+    message: str
+    """What to tell whoever is about to act."""
     similarity: float | None
     """The cosine of the trigger and the part of the action; None for a trigger that occurs as written."""
     part: str
     """What of the action set it off."""
+
+
+@dataclass(frozen=True)
+class CensorCheck:
+    """What speaks against an action, the firmest first; it can be iterated over.
+
+    As a condition it is refused with `TypeError`: an empty list used to mean "allowed", so either answer would mislead.
+    """
+
+    activations: tuple[Activation, ...]
+
+    @property
+    def is_allowed(self) -> bool:
+        """Whether nothing more than warns."""
+        return self.severity in {None, "warn"}
+
+    @property
+    def severity(self) -> str | None:
+        """The firmest severity, None where nothing speaks against the action."""
+        return self.activations[0].severity if self.activations else None
+
+    def __bool__(self) -> bool:
+        raise TypeError("a check is neither true nor false: ask check.is_allowed, or check.activations")
+
+    def __len__(self) -> int:
+        return len(self.activations)
+
+    def __iter__(self) -> Iterator[Activation]:
+        return iter(self.activations)
+
+    def __getitem__(self, place: int) -> Activation:
+        return self.activations[place]
 
 
 @dataclass(frozen=True)
@@ -80,15 +124,18 @@ class Suspect:
     id: UUID
     trigger: str
     is_literal: bool
+    severity: str
+    trust: int
+    exceptions: list[dict[str, Any]]
     part: int
     similarity: float
 
 
 @dataclass(frozen=True)
-class Match:
+class Found:
     """How a censor was set off."""
 
-    matched: Matched
+    match: Match
     similarity: float | None
     part: str
     closeness: float
@@ -123,17 +170,56 @@ def parts_of(action: str, *, most: int) -> tuple[str, ...]:
 
 def check(
     agent: Agent, action: object, details: CheckDetails, deadline: Deadline, *, policy: CensorPolicy = censors.POLICY
-) -> list[Activation]:
-    """Return the censors an action sets off, the firmest first, counted in the same transaction."""
+) -> CensorCheck:
+    """Return the censors an action sets off, the firmest first, counted in one transaction."""
     asked = question(action, details, now=datetime.now(UTC), policy=policy)
     vectors = agent.embed(asked.parts, deadline)
     with agent.transaction(deadline) as connection:
         suspects = find_suspects(connection, agent, asked, vectors, policy=policy)
         require_space(ask_space(connection, agent.id), agent.id, agent.embedder.space)
-        matches = set_off(asked, suspects, deadline, policy=policy)
-        fired = recorded(connection, agent.id, asked, list(matches)) if matches else []
-    activations = [activation(censor, matches[censor.id]) for censor in fired]
-    return sorted(activations, key=lambda each: firmness(each, matches[each.censor.id], asked.frame), reverse=True)
+    others = kept_vectors(agent, worth_embedding(asked, suspects, deadline, policy=policy), deadline)
+    found = set_off(asked, suspects, vectors, others, policy=policy)
+    deadline.remaining()
+    if not found:
+        return CensorCheck(())
+    firings = {censor_id: censors.Firing(each.match, each.part) for censor_id, each in found.items()}
+    with agent.transaction(deadline) as connection:
+        fired = recorded(connection, agent.id, asked, firings)
+    activations = [activation(each, found[each.id], firings[each.id], asked) for each in fired]
+    activations.sort(key=lambda each: firmness(each, found[each.censor.id], asked.frame), reverse=True)
+    return CensorCheck(tuple(activations))
+
+
+def worth_embedding(
+    asked: Question, suspects: Iterable[Suspect], deadline: Deadline, *, policy: CensorPolicy
+) -> list[str]:
+    """Return the texts whose vectors decide: variants of triggers that may fire, and their exceptions."""
+    texts: list[str] = []
+    for suspect in suspects:
+        if suspect.is_literal:
+            continue
+        deadline.remaining()
+        part = asked.parts[suspect.part - 1]
+        if suspect.similarity < policy.unlike_similarity and not shares_act(suspect.trigger, part):
+            continue
+        words = compare_words(suspect.trigger, part)
+        if likelihood(replace(words, similarity=suspect.similarity, narrowness=NARROWEST)) >= policy.firing_likelihood:
+            texts += [*variants(suspect.trigger), *(each["action"] for each in suspect.exceptions if each["action"])]
+    return list(dict.fromkeys(texts))
+
+
+def kept_vectors(agent: Agent, texts: Sequence[str], deadline: Deadline) -> dict[str, Vectors]:
+    """Return the vectors of texts that come again with every check, each embedded once a process."""
+    space = agent.embedder.space.id
+    missing = [text for text in texts if (space, text) not in KEPT]
+    found = {text: KEPT[space, text] for text in texts if text not in missing}
+    if missing:
+        if len(KEPT) + len(missing) > MOST_KEPT:
+            KEPT.clear()
+        new = dict(zip(missing, agent.embed(missing, deadline), strict=True))
+        KEPT.update({(space, text): vector for text, vector in new.items()})
+        found |= new
+    return found
 
 
 def find_suspects(
@@ -154,42 +240,108 @@ def find_suspects(
 
 
 def set_off(
-    asked: Question, suspects: Iterable[Suspect], deadline: Deadline, *, policy: CensorPolicy
-) -> dict[UUID, Match]:
-    """Return how each censor that fires was set off, by its closest part; raise `DeadlineExceeded` in time."""
+    asked: Question,
+    suspects: Iterable[Suspect],
+    vectors: Vectors,
+    others: Mapping[str, Vectors],
+    *,
+    policy: CensorPolicy,
+) -> dict[UUID, Found]:
+    """Return how each censor that fires was set off, by its closest part; exceptions of a censor set it off no more."""
     wording = Wording(asked.action)
-    found: dict[UUID, Match] = {}
+    found: dict[UUID, Found] = {}
     for suspect in suspects:
-        deadline.remaining()
-        match = matched(asked, suspect, wording, policy=policy)
-        if match and (suspect.id not in found or match.closeness > found[suspect.id].closeness):
-            found[suspect.id] = match
+        vector = vectors[suspect.part - 1]
+        each = match_of(asked, suspect, wording, vector, others, policy=policy)
+        if each is None or (suspect.id in found and each.closeness <= found[suspect.id].closeness):
+            continue
+        if not is_excepted(asked, suspect, each, vector, others, policy=policy):
+            found[suspect.id] = each
     return found
 
 
-def matched(asked: Question, suspect: Suspect, wording: Wording, *, policy: CensorPolicy) -> Match | None:
+def match_of(
+    asked: Question,
+    suspect: Suspect,
+    wording: Wording,
+    vector: Vectors,
+    others: Mapping[str, Vectors],
+    *,
+    policy: CensorPolicy,
+) -> Found | None:
     """Return how one suspect is set off, None when it is not."""
-    if suspect.is_literal:
-        return Match("literal", None, asked.action, LITERAL_CLOSENESS) if wording.holds(suspect.trigger) else None
     part = asked.parts[suspect.part - 1]
-    close = closeness(suspect.trigger, part, suspect.similarity, policy=policy)
-    return Match("meaning", suspect.similarity, part, close) if close >= policy.firing_closeness else None
+    if suspect.is_literal:
+        return Found("literal", None, asked.action, LITERAL_CLOSENESS) if wording.holds(suspect.trigger) else None
+    if suspect.similarity < policy.unlike_similarity and not shares_act(suspect.trigger, part):
+        return None
+    words = compare_words(suspect.trigger, part)
+    if wording.holds_all_of(suspect.trigger) and not (words.contradicts or words.only_looks):
+        return Found("near", suspect.similarity, part, 1.0)
+    gains = [suspect.similarity - float(vector @ others[text]) for text in variants(suspect.trigger) if text in others]
+    compared = replace(words, similarity=suspect.similarity, narrowness=min(gains, default=0.0))
+    likely = likelihood(compared)
+    if likely < (policy.firing_likelihood if compared.least_said else policy.unsaid_likelihood):
+        return None
+    return Found("near" if compared.is_near else "meaning", suspect.similarity, part, likely)
 
 
-def recorded(connection: Connection, agent_id: str, asked: Question, censor_ids: Sequence[UUID]) -> list[Censor]:
+def is_excepted(
+    asked: Question,
+    suspect: Suspect,
+    found: Found,
+    vector: Vectors,
+    others: Mapping[str, Vectors],
+    *,
+    policy: CensorPolicy,
+) -> bool:
+    """Tell whether this action, or one like it, was reported as a false alarm of this censor.
+
+    An agent's own reports don't open what blocks where the censor is absolute, or trusted more than the agent: nobody
+    talks their own guard away. Like is what lies near and says no more of the trigger than the reported action does.
+    """
+    is_guarded = found.match != "meaning" and (suspect.severity == "absolute" or suspect.trust > policy.agent_trust)
+    said = {normal(found.part), normal(asked.action)}
+    for each in suspect.exceptions:
+        action: str | None = each["action"]
+        if action is None or (is_guarded and each["source_kind"] != "user"):
+            continue
+        if normal(action) in said:
+            return True
+        if found.match == "literal" or action not in others:
+            continue
+        now, then = compare_words(suspect.trigger, found.part), compare_words(suspect.trigger, action)
+        says_more = now.coverage > then.coverage or now.is_near > then.is_near
+        if float(vector @ others[action]) >= policy.like_similarity and not says_more:
+            return True
+    return False
+
+
+def recorded(
+    connection: Connection, agent_id: str, asked: Question, firings: Mapping[UUID, censors.Firing]
+) -> list[Censor]:
     """Count the censors that fired, unless the caller only looks, and return them as they are then."""
     if not asked.is_recorded:
-        return censors.read_censors(connection, agent_id, censor_ids)
+        return censors.read_censors(connection, agent_id, list(firings))
     cause = Cause("agent", "activated", "an action set it off", effective_at=asked.at)
-    return censors.activate(connection, agent_id, censor_ids, at=asked.at, cause=cause, session_id=asked.session_id)
+    return censors.activate(connection, agent_id, firings, at=asked.at, cause=cause, session_id=asked.session_id)
 
 
-def activation(censor: Censor, match: Match) -> Activation:
+def activation(censor: Censor, found: Found, firing: censors.Firing, asked: Question) -> Activation:
     """Return what is told of one censor that fired."""
-    return Activation(censor, censor.severity, censor.reason, match.matched, match.similarity, match.part)
+    return Activation(
+        id=firing.id if asked.is_recorded else None,
+        censor=censor,
+        severity=censors.severity_of(censor, found.match),
+        match=found.match,
+        reason=censor.reason,
+        message=f"did you mean {censor.trigger!r}? {censor.reason}" if found.match == "meaning" else censor.reason,
+        similarity=found.similarity,
+        part=found.part,
+    )
 
 
-def firmness(each: Activation, match: Match, frame: str | None) -> tuple[Any, ...]:
+def firmness(each: Activation, found: Found, frame: str | None) -> tuple[Any, ...]:
     """Return by what activations are ordered: severity, same frame, then how close the action came."""
     is_same_frame = frame is not None and each.censor.encoded_frame == frame
-    return (censors.SEVERITIES.index(each.severity), is_same_frame, match.closeness, each.censor.id)
+    return (censors.SEVERITIES.index(each.severity), is_same_frame, found.closeness, each.censor.id)

@@ -1,4 +1,4 @@
-"""How close an action comes to what a trigger warns of: guards first, then cosine, the verb and the other words.
+"""What an action does, in roots and groups of words for one deed, and the guards that know it does something else.
 
 Cosine alone cannot tell: "git pull origin main" lies as near to "pushing directly to main branch" as "git push origin
 main" does, and "ask before deleting" nearer to "deleting without asking" than any deletion.
@@ -14,7 +14,6 @@ from functools import lru_cache
 
 from nous_online.pairs.lexicon import FUNCTION_WORDS, OPPOSITES, RIVALS
 from nous_online.pairs.reading import stem
-from nous_online.policy import CensorPolicy
 
 MOST_CHARACTERS = 2000  # of one part; what follows is data more often than deed
 DENYING_REACH = 2  # how many content words after a "not" it bears on
@@ -35,6 +34,7 @@ PHRASES = (
 """Wordings of more than one word, and the words that mean the same."""
 
 
+@lru_cache(maxsize=65_536)
 def root(word: str) -> str:
     """Return what "calling" and "call", "giving" and "give" have in common."""
     cut = stem(word).rstrip("e")
@@ -107,10 +107,76 @@ internet web online url public
 directory folder path
 picture photo image
 car vehicle truck van
+shout yell scream
+rent lease hire
+hire employ recruit
+dismiss sack fire
+give hand administer inject prescribe serve feed supply pass let
+take swallow drink eat consume
+use apply
+put place store keep lay
+leave forget
+pay settle
+call phone telephone dial
+contact call phone email write message text
+write compose
+sign initial
+accept agree approve
+deduct claim subtract
+record tape film
+lift carry
+drive steer ride operate
+travel go fly ride take
+close lock shut
+open unlock
+cut trim prune
+fry cook heat roast bake
+mix combine blend pour
+connect plug attach wire
+load fill
+quote cite
+climb ascend
+negotiate bargain
+promise offer
+discuss talk speak
+reject decline refuse
+replace swap exchange
+upgrade update
+schedule arrange plan set
+let allow permit
+move transfer
+migrate migration
+meeting call appointment
+phone call telephone
+flight plane
+invoice bill
+stock share
+flat apartment
+shop store
+fridge refrigerator
+lawn grass
+child kid pupil student
+boy girl child minor
+alcohol beer wine
+medicine medication drug pill tablet
+doctor physician
+contract agreement lease
+holiday vacation leave
+salary wage pay
+candidate applicant
+colleague coworker
+lawyer attorney counsel
+money cash euro dollar
+noon midday
+partner companion
 weekend saturday sunday
 people person user human
 """.strip().splitlines()
 )
+MEANINGS = {
+    word: frozenset({word, *(f"deed {number}" for number, group in enumerate(DEEDS) if word in group)})
+    for word in frozenset[str]().union(*DEEDS)
+}
 OPPOSED = frozenset(
     pair
     for line in """
@@ -161,7 +227,7 @@ LIGHT = roots("running using doing making performing executing")
 LACKS = frozenset("without lacking missing".split())
 DENIALS = frozenset(
     """not no never nobody none nothing without cannot skip skipping skipped false missing yet wait later unapproved
-    unverified untested unreviewed instead although""".split()
+    unverified untested unreviewed instead although alone""".split()
 )
 """Words with which an action says that something is missing."""
 DENYING = roots("not never no cannot nobody refuse")
@@ -184,14 +250,19 @@ class Deed:
     is_denying: bool
 
 
-@lru_cache(maxsize=4096)
-def read_deed(text: str) -> Deed:
-    """Take a trigger or a part of an action apart."""
+def spoken_words(text: str) -> list[str]:
+    """Return the words of a trigger or an action in lower case, other words for the same replaced by one."""
     plain = CAMEL.sub(" ", text.replace("_", " ")).lower()
     for phrase, said in PHRASES:
         plain = phrase.sub(said, plain)
     found: list[str] = WORD.findall(plain)
-    spoken = [ALIASES.get(word, word) for word in found]
+    return [ALIASES.get(word, word) for word in found]
+
+
+@lru_cache(maxsize=4096)
+def read_deed(text: str) -> Deed:
+    """Take a trigger or a part of an action apart."""
+    spoken = spoken_words(text)
     place = next((number for number, word in enumerate(spoken) if word in LACKS), len(spoken))
     head = verb(spoken[:place])
     words = tuple(root(word) for word in spoken if word not in FUNCTION_WORDS or word in DENIALS)
@@ -218,27 +289,7 @@ def verb(words: list[str]) -> str | None:
 
 def meanings(words: Iterable[str]) -> frozenset[str]:
     """Return the roots and, for those that name a deed, the numbers of all groups they belong to."""
-    found = set(words)
-    return frozenset(found | {f"deed {number}" for number, group in enumerate(DEEDS) if group & found})
-
-
-def closeness(trigger: str, action: str, similarity: float, *, policy: CensorPolicy) -> float:
-    """Return how close an action comes to what a trigger warns of; 0 where it would fire and a guard says otherwise.
-
-    It is the cosine, plus a share for doing what the trigger's verb says, plus a share for how many of the trigger's
-    other words it says, in these words or others for the same deed. From `policy.firing_closeness` the censor fires.
-    """
-    warned, deed = (read_deed(text[:MOST_CHARACTERS]) for text in (trigger, action))
-    does_the_same = not warned.head_meanings.isdisjoint(deed.meanings)
-    said = sum(not deed.meanings.isdisjoint(each) for each in warned.objects)
-    coverage = said / len(warned.objects) if warned.objects else 0.0
-    close = similarity + policy.verb_weight * does_the_same + policy.coverage_weight * coverage
-    return close if close < policy.firing_closeness or not is_other(warned, deed) else 0.0
-
-
-def is_other(warned: Deed, deed: Deed) -> bool:
-    """Tell whether a guard knows that an action is something else than what a trigger warns of."""
-    return is_opposed(warned, deed) or only_looks(warned, deed) or makes_good(warned, deed) or denies(warned, deed)
+    return frozenset[str]().union(*(MEANINGS.get(word) or {word} for word in words))
 
 
 def is_opposed(warned: Deed, deed: Deed) -> bool:

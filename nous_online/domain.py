@@ -231,6 +231,12 @@ class Censor:
     user_id: str | None
     project_id: str | None
     rank_weight: float
+    forgiven_count: int
+    """Activations that do not count towards a block: by meaning alone, reported as false, or before a lowering."""
+    is_escalated: bool
+    """Its activations made it a block, not a person."""
+    exceptions: list[dict[str, Any]]
+    """Actions reported as false alarms, the latest last: `action`, `activation_id`, `source_kind`, `reported_at`."""
     row_version: int
     is_forgotten: bool = False
 

@@ -63,6 +63,7 @@ with prose as (
     union select request from heart.llm_requests where agent_id = %(agent_id)s
     union select payload from heart.outbox where agent_id = %(agent_id)s
     union select sources from heart.facts where agent_id = %(agent_id)s
+    union select unnest(array[exceptions, last_activation]) from heart.censors where agent_id = %(agent_id)s
     union select jsonb_build_array(judgement, proposed) from heart.contradictions where agent_id = %(agent_id)s
     union select changes from lifecycle.proposals where agent_id = %(agent_id)s
     union select value from lifecycle.events e cross join lateral (
@@ -70,7 +71,8 @@ with prose as (
           where e.agent_id = %(agent_id)s
             and column_name in (
                 'content', 'context', 'title', 'detail', 'summary', 'compressed', 'name', 'subject', 'trigger', 'reason', 'template',
-                'steps', 'goals', 'core_patterns', 'core_concepts', 'implementation_notes', 'lessons_learned', 'completion_note')
+                'steps', 'goals', 'core_patterns', 'core_concepts', 'implementation_notes', 'lessons_learned', 'completion_note',
+                'exceptions', 'last_activation')
 ), anybodys as (
     select agent_id, label as text from heart.facts cross join unnest(tags || subject) label
     union select agent_id, subject from heart.statements

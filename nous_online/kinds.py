@@ -49,6 +49,7 @@ PROCEDURE = Kind("procedure", "procedures", Procedure, EVERYWHERE | VECTORS | {
 })  # fmt: skip
 CENSOR = Kind("censor", "censors", Censor, (EVERYWHERE - {"tags"}) | VECTORS | {
     "severity", "activation_count", "false_positive_count", "escalation_threshold", "last_activated_at", "expires_at",
+    "forgiven_count", "is_escalated", "exceptions", "last_activation",
 })  # fmt: skip
 
 KINDS: dict[str, Kind[Any]] = {kind.name: kind for kind in (FACT, EPISODE, PROCEDURE, CENSOR)}

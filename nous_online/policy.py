@@ -163,12 +163,20 @@ class CensorPolicy:
     """At or above, with no guard against it, two triggers say the same: the similarity at which facts are confirmed."""
     similarity_floor: float = 0.15
     """Cosine below which an action is not looked at closer; 2 % of the drawn actions that should fire lie there."""
-    verb_weight: float = 0.70
-    """What doing the same as the trigger's verb counts, in cosine."""
-    coverage_weight: float = 0.75
-    """What saying all of the trigger's other words counts, in cosine."""
-    firing_closeness: float = 1.10
-    """From here on an action is taken for what the trigger warns of."""
+    unlike_similarity: float = 0.30
+    """Cosine below which an action that does not say the trigger's verb cannot fire, whatever else it says."""
+    firing_likelihood: float = 0.5
+    """From here on an action is taken for what the trigger warns of, if it says something of each clause …"""
+    unsaid_likelihood: float = 0.65
+    """… and from here on if it says nothing of one: another object of the same act is not what the trigger warns of."""
+    like_similarity: float = 0.85
+    """Cosine from which an action is like one that was reported as a false alarm."""
+    agent_trust: int = 50
+    """What an agent's own memories are trusted unless told otherwise: its reports count for no more."""
+    most_exceptions: int = 100
+    """False alarms a censor remembers, the latest; one with more is too wide, and a night retires it."""
+    most_action_characters: int = 2000
+    """How much of an action an activation keeps."""
     most_parts: int = 12
     """How many of the things a long action does are embedded one by one; each costs about 5 ms."""
     trigger_bytes: int = 4 * 1024

@@ -83,12 +83,16 @@ def count_guardrail(connection: Connection, agent: Agent, event: Event, vectors:
     asked = guarded_action(event)
     if asked is not None:
         suspects = checking.find_suspects(connection, agent, asked, vectors, policy=censors.POLICY)
-        matches = checking.set_off(asked, suspects, Deadline(POLICY.immediate_s), policy=censors.POLICY)
-        checking.recorded(connection, agent.id, asked, list(matches))
+        found = checking.set_off(
+            asked, suspects, vectors, {}, policy=censors.POLICY
+        )  # nothing is embedded in a transaction
+        firings = {censor_id: censors.Firing(each.match, each.part) for censor_id, each in found.items()}
+        checking.recorded(connection, agent.id, asked, firings)
         return
     censor_ids = guarding_ids(event)
     cause = Cause("agent", "activated", "a guardrail was triggered", effective_at=event.created_at)
-    if not censors.activate(connection, agent.id, censor_ids, at=event.created_at, cause=cause):
+    firings = {censor_id: censors.Firing() for censor_id in censor_ids}
+    if not censors.activate(connection, agent.id, firings, at=event.created_at, cause=cause):
         named = ", ".join(map(str, censor_ids))
         raise NotFound(f"event {event.id} (guardrail_triggered) names {named}: no active censor is among them")
 

@@ -55,6 +55,10 @@ class Wording:
             start = end + 1  # past the line's end: a piece may be empty, and is found anywhere
         return False
 
+    def holds_all_of(self, trigger: str) -> bool:
+        """Tell whether a trigger in words occurs word for word, `*` as an asterisk."""
+        return edged(normal(trigger)) in self.flat
+
 
 @lru_cache(maxsize=4096)
 def pattern(trigger: str) -> tuple[str, ...]:

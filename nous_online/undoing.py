@@ -27,9 +27,12 @@ from nous_online.store import Embedded, Split, lock_agent, store_split
 BLOCKS = statements("nous_online", "undoing.sql")
 REDACTED = "redacted"
 """What is done to a memory when something it rested on, or pointed to, is erased."""
-COUNTED = ("confirmation_count", "activation_count", "success_count", "failure_count", "false_positive_count")
+COUNTED = (
+    "confirmation_count", "activation_count", "success_count", "failure_count", "false_positive_count",
+    "forgiven_count",
+)  # fmt: skip
 """Columns that are added to: taking back subtracts what was added, whatever was added since."""
-LATEST = ("last_confirmed_at", "last_activated_at")
+LATEST = ("last_confirmed_at", "last_activated_at", "last_activation")
 """Columns that only move forward: a later value stays."""
 
 

@@ -298,6 +298,10 @@ create table heart.censors (
     written_xid          xid8 not null default pg_current_xact_id(),
     is_forgotten         boolean not null default false,
     primary key (agent_id, id),
+    forgiven_count       integer not null default 0 check (forgiven_count >= 0),  -- activations that do not count towards a block
+    is_escalated         boolean not null default false,  -- its activations made it a block, not a person
+    exceptions           jsonb not null default '[]' check (jsonb_typeof(exceptions) = 'array'),  -- false alarms: what it lets pass
+    last_activation      jsonb check (jsonb_typeof(last_activation) = 'object'),  -- id, action and match; those before are in its events
     foreign key (agent_id, learned_from_episode_id) references heart.episodes (agent_id, id),
     constraint archived_says_when check ((state = 'archived') = (archived_at is not null)),
     constraint forgotten_is_archived check (not is_forgotten or state = 'archived'),

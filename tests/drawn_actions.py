@@ -329,11 +329,11 @@ class DrawnPair:
     is_held_out: bool
 
 
-def drawn_pairs() -> list[DrawnPair]:
-    """Return all pairs; every second trigger is held out."""
+def drawn_pairs(table: str = DRAWN) -> list[DrawnPair]:
+    """Return all pairs of a table; every second trigger is held out."""
     pairs: list[DrawnPair] = []
     trigger, number = "", -1
-    for line in filter(None, DRAWN.splitlines()):
+    for line in filter(None, table.splitlines()):
         if line.startswith("  "):
             sign, action = line.strip().split(" ", 1)
             pairs.append(DrawnPair(trigger, action, fires=sign == "+", is_held_out=number % 2 == 1))

@@ -49,6 +49,7 @@ CENSOR = {
     "severity": pl.String,
     "activation_count": pl.Int32,
     "false_positive_count": pl.Int32,
+    "trust": pl.Int16,
     "expires_at": MOMENT,
 }
 USES = {
@@ -67,6 +68,7 @@ USUAL = {
     "is_rewound": False,
     "row_version": 1,
     "rank_weight": 1.0,
+    "trust": 50,
     "learned_at": datetime(2026, 5, 1, tzinfo=UTC),
 }
 UNUSED = {"retrieved_count": 0, "cited_count": 0, "ignored_count": 0}

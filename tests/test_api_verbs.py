@@ -130,9 +130,15 @@ def test_censors_are_added_checked_and_reported(client: TestClient) -> None:
 
     blocked = client.post("/censors/check", json={"action": "git push origin main"}).json()
     allowed = client.post("/censors/check", json={"action": "read the paper"}).json()
-    wrong = client.post(f"/censors/{censor['id']}/false-positive", json={"note": "a sandbox"}).json()
+    wrong = client.post(
+        f"/censors/{censor['id']}/false-positive",
+        json={"note": "a sandbox", "activation_id": blocked["activations"][0]["id"]},
+    ).json()
+    again = client.post(f"/censors/{censor['id']}/false-positive", json={})
+    passed = client.post("/censors/check", json={"action": "git push origin main"}).json()
 
-    assert blocked["is_blocked"]
+    assert (blocked["is_blocked"], blocked["is_allowed"], blocked["severity"]) == (True, False, "block")
+    assert (again.status_code, passed["activations"]) == (409, [])
     assert (allowed["is_blocked"], allowed["activations"]) == (False, [])
     assert wrong["false_positive_count"] == 1
     assert [each["id"] for each in client.get("/censors").json()["censors"]] == [censor["id"]]

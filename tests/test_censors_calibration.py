@@ -1,76 +1,99 @@
-"""What the drawn table of triggers and actions shows of firing, on the local model: the figures of decision 0009."""
+"""What three tables of triggers and actions show of firing, on the local model: the figures of decision 0009."""
 
 from __future__ import annotations
 
-import pytest
-from drawn_actions import DrawnPair, drawn_pairs
+from datetime import UTC, datetime
+from uuid import UUID
 
-from nous_online.checking import parts_of
-from nous_online.deeds import closeness
+import pytest
+from drawn_actions import DRAWN, drawn_pairs
+from seen_actions import SEEN
+from unseen_actions import UNSEEN
+
+from nous_online.checking import CheckDetails, Suspect, match_of, question
+from nous_online.clauses import variants
 from nous_online.embedding import LocalMiniLM, Vectors
 from nous_online.policy import CensorPolicy
+from nous_online.triggers import Wording
 
 POLICY = CensorPolicy()
+TABLES = {"drawn": DRAWN, "seen": SEEN, "unseen": UNSEEN}
 
 
-@pytest.fixture(scope="module")
-def vectors() -> dict[str, Vectors]:
-    """The vector of every trigger and of every part of an action."""
-    pairs = drawn_pairs()
-    parts = {part for pair in pairs for part in parts_of(pair.action, most=POLICY.most_parts)}
-    texts = sorted({pair.trigger for pair in pairs} | parts)
-    return dict(zip(texts, LocalMiniLM().embed_documents(texts), strict=True))
+class Texts(dict[str, Vectors]):
+    """The vector of every text that is asked for, embedded once."""
+
+    def __missing__(self, text: str) -> Vectors:
+        self[text] = LocalMiniLM().embed_query(text)
+        return self[text]
 
 
-def fires(trigger: str, action: str, vectors: dict[str, Vectors]) -> bool:
-    """Tell whether an action sets off a trigger, as a check finds it."""
-    similarities = {part: float(vectors[trigger] @ vectors[part]) for part in parts_of(action, most=POLICY.most_parts)}
-    return any(
-        similarity >= POLICY.similarity_floor
-        and closeness(trigger, part, similarity, policy=POLICY) >= POLICY.firing_closeness
-        for part, similarity in similarities.items()
-    )
+TEXTS = Texts()
 
 
-def share(pairs: list[DrawnPair], vectors: dict[str, Vectors]) -> float:
-    """Return how many of the pairs fire, as a share."""
-    return sum(fires(pair.trigger, pair.action, vectors) for pair in pairs) / len(pairs)
+def match(trigger: str, action: str) -> str | None:
+    """Return how an action sets off a trigger, as a check finds it."""
+    asked = question(action, CheckDetails(), now=datetime(2026, 5, 1, tzinfo=UTC), policy=POLICY)
+    others = {text: TEXTS[text] for text in variants(trigger)}
+    found: set[str] = set()
+    for number, part in enumerate(asked.parts, 1):
+        similarity = float(TEXTS[trigger] @ TEXTS[part])
+        suspect = Suspect(UUID(int=1), trigger, False, "block", 50, [], number, similarity)  # noqa: FBT003
+        if similarity >= POLICY.similarity_floor:
+            each = match_of(asked, suspect, Wording(action), TEXTS[part], others, policy=POLICY)
+            found |= {each.match} if each else set()
+    return min(found, key=["near", "meaning"].index, default=None)
 
 
 @pytest.mark.parametrize(
-    ("is_held_out", "hit_rate", "false_alarm_rate", "stranger_rate"),
-    [(False, 0.697, 0.106, 0.0047), (True, 0.697, 0.227, 0.0025)],
+    ("table", "precision", "recall", "near_precision"),
+    [("drawn", 0.892, 0.500, 1.0), ("seen", 0.798, 0.771, 0.968), ("unseen", 0.758, 0.625, 0.967)],
 )
 def test_firing_on_the_local_model_is_as_good_as_published(
-    vectors: dict[str, Vectors],
-    *,
-    is_held_out: bool,
-    hit_rate: float,
-    false_alarm_rate: float,
-    stranger_rate: float,
+    table: str, precision: float, recall: float, near_precision: float
 ) -> None:
-    half = [pair for pair in drawn_pairs() if pair.is_held_out == is_held_out]
-    triggers = {pair.trigger for pair in half}
-    strangers = [(trigger, pair.action) for pair in half for trigger in triggers if trigger != pair.trigger]
+    pairs = drawn_pairs(TABLES[table])
+    matches = [(match(pair.trigger, pair.action), pair.fires) for pair in pairs]
 
-    fired_strangers = sum(fires(trigger, action, vectors) for trigger, action in strangers) / len(strangers)
+    fired = [fires for found, fires in matches if found]
+    near = [fires for found, fires in matches if found == "near"]
 
-    assert share([pair for pair in half if pair.fires], vectors) >= hit_rate - 0.02
-    assert share([pair for pair in half if not pair.fires], vectors) <= false_alarm_rate + 0.02
-    assert fired_strangers <= stranger_rate + 0.001
-
-
-def test_the_example_of_the_local_model_holds(vectors: dict[str, Vectors]) -> None:
-    trigger = "pushing directly to main branch"
-
-    assert fires(trigger, "git push origin main", vectors)
-    assert not fires(trigger, "git pull origin main", vectors)
+    assert sum(fired) / len(fired) >= precision - 0.01
+    assert sum(fired) / sum(pair.fires for pair in pairs) >= recall - 0.01
+    assert sum(near) / len(near) >= near_precision - 0.01
 
 
-def test_the_drawn_table_is_balanced_and_half_of_it_held_out() -> None:
-    pairs = drawn_pairs()
+def test_an_action_of_another_trigger_hardly_ever_fires() -> None:
+    pairs = drawn_pairs(UNSEEN)
+    triggers = sorted({pair.trigger for pair in pairs})
+    strangers = [(trigger, pair.action) for pair in pairs for trigger in triggers[::4] if trigger != pair.trigger]
 
-    assert len(pairs) == 264
-    assert sum(pair.fires for pair in pairs) == 132
-    assert sum(pair.is_held_out for pair in pairs) == 132
-    assert len({(pair.trigger, pair.action) for pair in pairs}) == 264
+    fired = [match(trigger, action) for trigger, action in strangers]
+
+    assert len(strangers) > 3000
+    assert sum(found is not None for found in fired) / len(strangers) <= 0.006
+    assert fired.count("near") == 0
+
+
+@pytest.mark.parametrize(
+    ("trigger", "action", "expected"),
+    [
+        ("pushing directly to main branch", "git push origin main", "near"),
+        ("pushing directly to main branch", "git push origin feature/login", None),
+        ("pushing directly to main branch", "git pull origin main", None),
+        ("pushing directly to main branch", "pushing directly to main branch", "near"),
+        ("booking flights before 8 am", "book the 7:15 flight", "near"),
+        ("booking flights before 8 am", "book the 10:30 flight", None),
+        ("booking flights before 8 am", "booking flights before 8 am", "near"),
+        ("calling Mr Petrov on weekends", "call Mr Petrov on Tuesday", None),
+        ("running npm install with sudo", "npm run build", None),
+    ],
+)
+def test_another_object_of_the_same_act_is_no_match(trigger: str, action: str, expected: str | None) -> None:
+    assert match(trigger, action) == expected
+
+
+def test_the_tables_name_each_pair_once() -> None:
+    for table, size in (("drawn", 264), ("seen", 244), ("unseen", 241)):
+        pairs = drawn_pairs(TABLES[table])
+        assert len({(pair.trigger, pair.action) for pair in pairs}) == len(pairs) == size

@@ -47,7 +47,7 @@ def test_machines_get_one_json_object(nous: Callable[..., Any]) -> None:
     assert (added["severity"], added["escalation_threshold"]) == ("warn", 2)
     assert [check["is_blocked"] for check in checks] == [False, True]
     (activation,) = checks[1]["activations"]
-    assert (activation["matched"], activation["censor"]["id"]) == ("literal", added["id"])
+    assert (activation["match"], activation["censor"]["id"]) == ("literal", added["id"])
     assert [(each["severity"], each["activation_count"]) for each in listed["censors"]] == [("block", 2)]
 
 

@@ -4,18 +4,25 @@ from __future__ import annotations
 
 import re
 import time
+from dataclasses import replace
 
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from nous_online.checking import parts_of
-from nous_online.deeds import closeness
+from nous_online.conditions import conditions
 from nous_online.errors import InvalidInput
 from nous_online.policy import CensorPolicy
+from nous_online.trigger_match import Comparison, compare_words, likelihood
 from nous_online.triggers import Wording, checked_literal
 
 POLICY = CensorPolicy()
+
+
+def compared(trigger: str, action: str, similarity: float) -> Comparison:
+    """Compare at a given cosine, as if every clause of the trigger had narrowed it a little."""
+    return replace(compare_words(trigger, action), similarity=similarity, narrowness=0.05)
 
 
 @pytest.mark.parametrize(
@@ -93,7 +100,7 @@ def test_a_hostile_action_is_read_in_linear_time(character: str) -> None:
     began = time.process_time()
 
     for part in parts_of(action, most=POLICY.most_parts):
-        closeness("pushing directly to main branch", part, 0.5, policy=POLICY)
+        compared("pushing directly to main branch", part, 0.5)
 
     assert time.process_time() - began < 1.0
 
@@ -112,7 +119,7 @@ def test_a_hostile_action_is_read_in_linear_time(character: str) -> None:
     ],
 )
 def test_a_guard_keeps_still_however_near_the_vectors_are(trigger: str, action: str) -> None:
-    assert closeness(trigger, action, 0.99, policy=POLICY) < POLICY.firing_closeness
+    assert likelihood(compared(trigger, action, 0.8)) < POLICY.firing_likelihood
 
 
 @pytest.mark.parametrize(
@@ -127,11 +134,61 @@ def test_a_guard_keeps_still_however_near_the_vectors_are(trigger: str, action: 
     ],
 )
 def test_other_words_for_the_same_deed_fire_at_a_middling_cosine(trigger: str, action: str) -> None:
-    assert closeness(trigger, action, 0.45, policy=POLICY) >= POLICY.firing_closeness
+    assert likelihood(compared(trigger, action, 0.5)) >= POLICY.firing_likelihood
 
 
 def test_nearness_alone_does_not_fire() -> None:
-    assert closeness("leaving the stove on", "the weather in spring", 0.9, policy=POLICY) < POLICY.firing_closeness
+    assert likelihood(compared("leaving the stove on", "the weather in spring", 0.6)) < POLICY.firing_likelihood
+
+
+@pytest.mark.parametrize(
+    ("trigger", "action", "is_near"),
+    [
+        ("pushing directly to main branch", "git push origin main", True),
+        ("pushing directly to main branch", "git push origin feature/login", False),
+        ("pushing directly to main branch", "git pull origin main", False),
+        ("deploying on Fridays", "deploy the API on Friday", True),
+        ("deploying on Fridays", "deploy the API", False),
+        ("deploying on Fridays", "deploy the API on Thursday", False),
+        ("deleting data without a backup", "delete the data, there is no backup", True),
+        ("deleting data without a backup", "delete the data", False),
+        ("paying invoices above 500 euros", "pay the invoice of 640 euros", True),
+        ("paying invoices above 500 euros", "pay the invoice of 64 euros", False),
+        ("deleting the production database", "drop the production database", True),
+        ("deleting the production database", "drop the staging database", False),
+        ("deleting the production database", "never drop the production database", False),
+    ],
+)
+def test_near_is_the_same_act_on_the_same_object_under_the_same_condition(
+    trigger: str, action: str, *, is_near: bool
+) -> None:
+    assert compare_words(trigger, action).is_near == is_near
+
+
+@pytest.mark.parametrize(
+    ("trigger", "action", "met"),
+    [
+        ("deploying on weekends", "deploy on Sunday", (True,)),
+        ("deploying on weekends", "deploy on Tuesday", (False,)),
+        ("deploying on weekends", "deploy it", (None,)),
+        ("pruning the hedge in summer", "prune the hedge in July", (True,)),
+        ("booking trains before 8 am", "book the train at 7:40", (True,)),
+        ("booking trains before 8 am", "book the train at 8:40", (False,)),
+        ("playing music after 10 pm", "play music at half past ten in the evening", (True,)),
+        ("calling outside office hours", "call at 21:30", (True,)),
+        ("calling outside office hours", "call at 11 in the morning", (False,)),
+        ("sending files larger than 20 MB", "send the 45 MB file", (True,)),
+        ("discounts above 20 percent", "a discount of 10%", (False,)),
+        ("waiting less than a day", "wait two hours", ()),
+        ("orders of more than 50 pieces", "order 80 pieces", (True,)),
+        ("spending more than 2000 euros", "spend EUR 12000", (True,)),
+        ("changing permissions to 777", "chmod 640 config.ini", (False,)),
+    ],
+)
+def test_what_a_trigger_says_of_time_and_amount_is_computed(
+    trigger: str, action: str, met: tuple[bool | None, ...]
+) -> None:
+    assert conditions(trigger, action) == met
 
 
 def test_a_long_action_is_cut_into_what_it_does_and_both_ends_are_kept() -> None:

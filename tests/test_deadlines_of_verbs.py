@@ -74,7 +74,7 @@ CASES: dict[str, Case] = {
     "related_procedures": lambda h, w, d: h.related_procedures(w.ids["procedure"], deadline_s=d),
     "add_censor": lambda h, w, d: h.add_censor("deploy on Friday", "nobody is there", deadline_s=d),
     "check_censors": lambda h, w, d: h.check_censors("drop the table", deadline_s=d),
-    "report_false_positive": lambda h, w, d: h.report_false_positive(w.ids["censor"], deadline_s=d),
+    "report_false_positive": lambda h, w, d: h.report_false_positive(w.ids["censor"], action="drop it", deadline_s=d),
     "update_censor": lambda h, w, d: h.update_censor(w.ids["censor"], severity="block", deadline_s=d),
     "get_censor": lambda h, w, d: h.get_censor(w.ids["censor"], deadline_s=d),
     "list_censors": lambda h, w, d: h.list_censors(deadline_s=d),

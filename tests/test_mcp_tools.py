@@ -32,6 +32,7 @@ BAD_INPUT = {
     "remember": ({"content": "   "}, "content is empty"),
     "feedback": ({"recall_id": "no id", "used": [NOWHERE]}, "recall_id must be the UUID"),
     "check_action": ({"action": ["rm"]}, "action: ['rm'] is not of type 'string'"),
+    "report_false_alarm": ({"id": NOWHERE, "activation_id": NOWHERE}, f"no censor {NOWHERE}"),
     "start_episode": ({"title": "x" * 5000}, "title"),
     "note": ({"text": "tried it"}, "no episode is open in this session; call start_episode"),
     "close_episode": ({"episode_id": NOWHERE}, f"no episode {NOWHERE}"),

@@ -131,9 +131,9 @@ def fails(heart: Heart) -> None:
 
 def cries_wolf(heart: Heart) -> None:
     """Set off a censor for nothing, all of one day."""
-    censor = heart.add_censor("drop table", "it is gone then", learned_at=at(7))
+    censor = heart.add_censor("drop table", "it is gone then", is_literal=True, learned_at=at(7))
     for hour in range(10, 15):
-        heart.check_censors("drop table users", at=at(7, hour))
+        heart.check_censors(f"drop table users_{hour}", at=at(7, hour))
         heart.report_false_positive(censor.id, at=at(7, hour))
 
 

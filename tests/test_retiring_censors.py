@@ -61,6 +61,7 @@ def test_one_that_ran_out_retires_whether_it_was_right_or_not():
         ("is_pinned", "yes", "pinned"),
         ("is_rewound", "yes", "changed after the end of the night"),
         ("severity", "absolute", "absolute: only a person retires it"),
+        ("trust", "70", "trusted more than the agent that reports: only a person retires it"),
     ],
 )
 def test_a_censor_that_was_mostly_wrong_stays_for_a_reason(column, value, reason):

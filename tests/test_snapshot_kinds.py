@@ -170,7 +170,7 @@ def test_a_procedure_and_a_censor_are_as_they_were(heart, night_database, tmp_pa
     heart.record_procedure_failure(procedure.id, at=MAY_1)
     heart.record_procedure_failure(procedure.id, at=JUNE_5)
     heart.store_procedure("Deploy", goals=["ship"], template={"characters": "more"}, domain="ops")
-    heart.report_false_positive(censor.id, at=JUNE_5)
+    heart.report_false_positive(censor.id, action="drop table scratch", at=JUNE_5)
 
     taken = snapshot_of(night_database, tmp_path)
 

@@ -96,9 +96,9 @@ def test_superseded_facts_past_their_grace_and_unused_ones_are_archived_and_come
 
 
 def test_a_censor_that_cries_wolf_retires_and_a_procedure_that_fails_is_reviewed(heart, run, owner):
-    censor = heart.add_censor("deploy on friday", "nobody is there")
-    for _ in range(3):
-        heart.check_censors("deploy on friday")
+    censor = heart.add_censor("deploy", "nobody is there", is_literal=True)
+    for number in range(3):
+        heart.check_censors(f"deploy release {number}")
         heart.report_false_positive(censor.id)
     procedure = heart.store_procedure("deploy", core_tools=["git"])
     for _ in range(5):

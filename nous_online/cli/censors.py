@@ -1,4 +1,4 @@
-"""Commands about censors: check an action, add a censor, list them."""
+"""Commands about censors: check an action, add a censor, list them, report a false alarm."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import typer
 from nous_online.cli.input import said
 from nous_online.cli.memory import FrameOption, ProjectOption, UserOption, opened
 from nous_online.cli.output import AgentOption, JsonOption, escaped, show, show_json, show_note
+from nous_online.validation import checked_id
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -45,7 +46,8 @@ def check(  # noqa: PLR0913 (one parameter for each option)
     """Check an action against the agent's censors, the firmest first.
 
     The exit code is 0 when nothing speaks against it or something only warns, and 1 when something blocks it or the
-    check itself failed. Each censor that fires is counted; a warning that fired often enough blocks.
+    check itself failed. What is alike in meaning alone only warns. Each censor that fires is counted; a warning that
+    fired often enough blocks.
 
     [bold]Examples[/bold]
 
@@ -54,19 +56,24 @@ def check(  # noqa: PLR0913 (one parameter for each option)
     [dim]$[/dim] nous check "$COMMAND" --agent aria && eval "$COMMAND"
     """
     with opened(agent) as heart:
-        activations = heart.check_censors(
+        checked = heart.check_censors(
             said(action), frame=frame, session_id=session, is_recorded=not look_only, user_id=user, project_id=project
         )
-    is_blocked = any(each.severity != "warn" for each in activations)
     if as_json:
-        show_json({"is_blocked": is_blocked, "activations": activations})
+        show_json({"is_blocked": not checked.is_allowed, "activations": checked.activations})
     else:
         rows = [
-            (each.severity, each.censor.trigger, each.reason, f"{each.matched}{likeness(each.similarity)}")
-            for each in activations
+            (
+                each.severity,
+                each.censor.trigger,
+                each.message,
+                f"{each.match}{likeness(each.similarity)}",
+                str(each.id or ""),
+            )
+            for each in checked
         ]
-        show_rows(("severity", "trigger", "reason", "matched"), rows, nothing="nothing speaks against it")
-    if is_blocked:
+        show_rows(("severity", "trigger", "reason", "matched", "activation"), rows, nothing="nothing speaks against it")
+    if not checked.is_allowed:
         raise typer.Exit(1)
 
 
@@ -126,6 +133,39 @@ def list_all(*, agent: AgentOption = None, as_json: JsonOption = False) -> None:
         return
     rows = [(each.severity, each.trigger, each.reason, counts(each)) for each in found]
     show_rows(("severity", "trigger", "reason", "fired"), rows, nothing="no censors yet; add one: nous censor add")
+
+
+@censor.command("report")
+def report(
+    censor_id: Annotated[str, typer.Argument(metavar="CENSOR", help="The id of the censor.")],
+    *,
+    activation: Annotated[
+        str | None, typer.Option(metavar="ID", help="Which activation; the latest by default.")
+    ] = None,
+    action: Annotated[str | None, typer.Option(help="Or the action it should let pass.")] = None,
+    note: Annotated[str | None, typer.Option(help="Why it was wrong.")] = None,
+    agent: AgentOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Say that a censor was wrong: that action, and its like, set it off no more.
+
+    You speak as a person here, so it also opens what blocks where a censor is absolute or trusted more than the agent.
+
+    [bold]Examples[/bold]
+
+    [dim]$[/dim] nous censor report 0199… --note "the repository is a sandbox"
+
+    [dim]$[/dim] nous censor report 0199… --action "git push origin gh-pages"
+    """
+    with opened(agent) as heart:
+        reported = heart.report_false_positive(
+            checked_id("censor", censor_id), activation_id=activation, action=action, note=note, source_kind="user"
+        )
+    if as_json:
+        show_json(reported)
+        return
+    show(f"[{COLOURS[reported.severity]}]{reported.severity}[/]  {escaped(reported.trigger)}")
+    show(f"[dim]lets pass: {escaped(str(reported.exceptions[-1]['action']))}[/dim]")
 
 
 def counts(each: Censor) -> str:

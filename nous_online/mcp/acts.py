@@ -158,6 +158,15 @@ def check_action(heart: Heart, visit: Visit, given: Given) -> Answer:
     return answers.checked(found)
 
 
+def report_false_alarm(heart: Heart, visit: Visit, given: Given) -> Answer:
+    """Report an activation as a false alarm; raise `NotFound` for a censor that is out of reach."""
+    censor = heart.get_censor(checked_id("id", given["id"]))
+    if censor.scope != "system" and not {censor.user_id, censor.project_id} <= {None, visit.user_id, visit.project_id}:
+        raise NotFound(f"no censor {censor.id} in reach")
+    heart.report_false_positive(censor.id, activation_id=given["activation_id"])
+    return Answer(f"censor {censor.id} lets that pass from now on", {"id": str(censor.id)})
+
+
 def focus(heart: Heart, visit: Visit, given: Given) -> Answer:
     """Say what the session is about now, or show what it holds."""
     if given.get("task") is None:

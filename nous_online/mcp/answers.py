@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from nous_online.attention import WorkingMemory
-from nous_online.checking import Activation
+from nous_online.checking import CensorCheck
 from nous_online.context.answer import Context
 from nous_online.contradictions import Contradiction
 from nous_online.domain import Fact, Learned
@@ -96,17 +96,18 @@ def context(found: Context) -> Answer:
     return Answer(f"{title}\n{found.text}", values)
 
 
-def checked(activations: Sequence[Activation]) -> Answer:
+def checked(found: CensorCheck) -> Answer:
     """Return what speaks against an action."""
-    verdict = activations[0].severity if activations else "go"
+    verdict = found.severity or "go"
     findings = [
         {
             "severity": each.severity,
             "trigger": shortened(each.censor.trigger),
-            "reason": shortened(each.reason),
+            "reason": shortened(each.message),
             "id": str(each.censor.id),
+            "activation_id": str(each.id),
         }
-        for each in activations
+        for each in found
     ]
     lines = [
         f"{each['severity']} {each['id']}: {quoted(each['trigger'])}; {quoted(each['reason'])}" for each in findings

@@ -85,7 +85,7 @@ HELD = holding(
     open_threads=list_of(TEXT),
 )  # fmt: skip
 SIDE = holding(id=TEXT, text=TEXT)
-FINDING = holding(id=TEXT, severity=TEXT, trigger=TEXT, reason=TEXT)
+FINDING = holding(id=TEXT, activation_id=TEXT, severity=TEXT, trigger=TEXT, reason=TEXT)
 
 TOOLS = (
     Tool(
@@ -157,6 +157,13 @@ TOOLS = (
         {"action": told("a command, or in words"), "frame": TEXT},
         holding(verdict=one_of("go", "warn", "block", "absolute"), findings=list_of(FINDING)),
         required=("action",),
+    ),
+    Tool(
+        acts.report_false_alarm,
+        "A finding was wrong.",
+        {"id": TEXT, "activation_id": TEXT},
+        holding(id=TEXT),
+        required=("id", "activation_id"),
     ),
     Tool(
         acts.start_episode,

@@ -9,10 +9,11 @@ from uuid import UUID
 from nous_online import censors, checking
 from nous_online.censors import CensorChanges, CensorDetails
 from nous_online.changes import Cause, get_memory
-from nous_online.checking import Activation, CheckDetails
+from nous_online.checking import CensorCheck, CheckDetails
 from nous_online.domain import Censor
 from nous_online.kinds import CENSOR
-from nous_online.validation import checked_choice, checked_id, checked_moment, checked_optional
+from nous_online.policy import MAX_CONTENT_BYTES
+from nous_online.validation import checked_choice, checked_id, checked_moment, checked_optional, checked_text
 from nous_online.verbs import Verbs, across_moves
 
 NOTE_CHARACTERS = 1000
@@ -40,36 +41,51 @@ class CensorVerbs(Verbs):
     @across_moves
     def check_censors(
         self, action: str, *, deadline_s: float | None = None, **details: Unpack[CheckDetails]
-    ) -> list[Activation]:
-        """Return what speaks against an action about to be done, the firmest first; nothing means go ahead.
+    ) -> CensorCheck:
+        """Return what speaks against an action about to be done, the firmest first: `is_allowed` means go ahead.
 
-        Each censor that fires is counted, and a warning that reaches its threshold blocks from this very action on.
+        What a trigger means, but does not say, is at most a warning that asks "did you mean"; literal and near matches
+        speak as firmly as their censor. Each that fires is counted, and a warning that reaches its threshold by literal
+        or near matches blocks from this very action on.
+
         Raises `InvalidInput`, `DeadlineExceeded` or `Unavailable`: a check that failed is no permission.
 
-        All but embedding the action takes one round trip, a second when something fires. To measure it without the
+        All but embedding takes one round trip, a second when something fires. To measure it without the
         embedding, open the Heart with an embedder that looks its vectors up.
         """
         deadline = self.agent.deadline(deadline_s)
-        activations = checking.check(self.agent, action, details, deadline)
-        if activations and details.get("is_recorded", True):
+        checked = checking.check(self.agent, action, details, deadline)
+        if checked.activations and details.get("is_recorded", True):
             self.agent.awake.set()
-        return activations
+        return checked
 
-    def report_false_positive(
+    def report_false_positive(  # noqa: PLR0913 (one parameter for each thing a report may say)
         self,
         censor_id: UUID,
         *,
+        activation_id: UUID | str | None = None,
+        action: str | None = None,
         note: str | None = None,
+        source_kind: str = "agent",
         at: datetime | str | None = None,
         deadline_s: float | None = None,
     ) -> Censor:
-        """Say that a censor fired where it should not have; nights retire those of which most say so."""
+        """Say that a censor fired where it should not have: that action, and its like, set it off no more.
+
+        It is the activation with this id; else the latest of this action, or the latest at all, that nobody reported.
+        It counts no longer towards a block, and nights retire a censor of which most activations were reported. An
+        action that set nothing off becomes an exception and counts nothing. An agent's reports do not open what blocks
+        where the censor is absolute or trusted more than 50: those are for a person, `source_kind="user"`. Raises
+        `Conflict` for an activation that was reported before, `NotFound` where there is none to report.
+        """
         said = checked_optional("note", note, max_characters=NOTE_CHARACTERS) or "it fired where it should not have"
         cause = Cause("agent", "reported", said, effective_at=checked_moment("at", at) or datetime.now(UTC))
+        text = None if action is None else checked_text("action", action, max_bytes=MAX_CONTENT_BYTES)
+        reporter = checked_choice("source_kind", source_kind, censors.REPORTERS)
+        report = censors.Report(censors.optional_id("activation_id", activation_id), text, reporter)
+        found = checked_id("censor_id", censor_id)
         with self.agent.transaction(self.agent.deadline(deadline_s)) as connection:
-            return censors.report_false_positive(
-                connection, self.agent.id, checked_id("censor_id", censor_id), cause=cause
-            )
+            return censors.report_false_positive(connection, self.agent.id, found, report, cause=cause)
 
     def update_censor(
         self,
@@ -80,6 +96,8 @@ class CensorVerbs(Verbs):
         **changes: Unpack[CensorChanges],
     ) -> Censor:
         """Change how firmly or how long a censor speaks, by hand; the only way down, and to `absolute` and back.
+
+        A severity that is lowered holds until new activations reach the threshold.
 
         Trigger and reason stay what was said: to say something else, let it expire and add another. Raises
         `InvalidInput`, or `NotFound` when there is none of that id.

@@ -1,4 +1,4 @@
-"""Censors that cry wolf: judgements → censor_proposals."""
+"""Censors that were mostly wrong: judgements → censor_proposals."""
 
 import dagster as dg
 

@@ -1,4 +1,4 @@
-"""Censors that cry wolf, and those that have run out: the night retires them, all but the absolute."""
+"""Censors that were mostly wrong, and those that ran out: the night retires them; absolute and trusted ones stay."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 
 import polars as pl
 
+from nous_online.policy import CensorPolicy
 from nous_pipelines.nights import end_of
 from nous_pipelines.phases import Phase
 from nous_pipelines.policy import NightPolicy
@@ -54,6 +55,8 @@ def _stays(policy: NightPolicy) -> pl.Expr:
         .then(pl.lit("a person brought it back"))
         .when("is_over")
         .then(None)
+        .when(pl.col("trust") > CensorPolicy.agent_trust)
+        .then(pl.lit("trusted more than the agent that reports: only a person retires it"))
         .when(pl.col("activation_count") < policy.censor_activations)
         .then(pl.lit(f"fired fewer than {policy.censor_activations} times"))
         .when(pl.col("false_positive_count") <= limit)

@@ -80,10 +80,12 @@ class CheckBody(Body):
 
 
 class FalsePositiveBody(Body):
-    """Why a censor should not have fired."""
+    """Which activation of a censor was wrong, and why."""
 
     model_config = ConfigDict(json_schema_extra={"example": {"note": "the repository is a sandbox"}})
 
+    activation_id: Id | None = Field(default=None, description="The latest that nobody reported unless told.")
+    action: Text | None = Field(default=None, description="Or the action it should let pass.")
     note: Line | None = None
 
 
@@ -91,10 +93,14 @@ class FalsePositiveBody(Body):
 class CheckAnswer:
     """What speaks against an action."""
 
+    is_allowed: bool
+    """Whether nothing more than warns."""
     is_blocked: bool
     """Whether something more than warns."""
+    severity: str | None
+    """The firmest, null where nothing speaks against it."""
     activations: list[Activation]
-    """The firmest first; none means go ahead."""
+    """The firmest first."""
 
 
 @dataclass(frozen=True)
@@ -120,10 +126,13 @@ def list_all(call: HeartCall) -> CensorList:
 def check(body: CheckBody, call: HeartCall) -> CheckAnswer:
     """Return what speaks against an action about to be done; a check that failed is no permission."""
     found = call.heart.check_censors(body.action, deadline_s=call.left(), **body.told("action"))
-    return CheckAnswer(any(each.severity != "warn" for each in found), found)
+    return CheckAnswer(found.is_allowed, not found.is_allowed, found.severity, list(found))
 
 
 @router.post("/{censor_id:uuid}/false-positive", operation_id="report_false_positive", summary="Report a false alarm")
 def report_false_positive(censor_id: UUID, body: FalsePositiveBody, call: HeartCall) -> Censor:
-    """Say that a censor fired where it should not have; nights retire those of which most say so."""
-    return call.heart.report_false_positive(censor_id, note=body.note, deadline_s=call.left())
+    """Say that a censor fired where it should not have: that action, and its like, set it off no more.
+
+    Reports here are an agent's: they do not open what blocks where the censor is absolute or trusted more than 50.
+    """
+    return call.heart.report_false_positive(censor_id, deadline_s=call.left(), **body.told())
