@@ -6,6 +6,7 @@ import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
+from types import MappingProxyType
 from typing import Any, LiteralString, TypeVar
 from uuid import UUID
 
@@ -207,7 +208,7 @@ def said_of(database: Database, decided: Iterable[Decided]) -> dict[str, list[Qu
 
 
 def entries_of(
-    decided: Iterable[Decided], told: Mapping[str, Told], said: Mapping[str, Sequence[Quoted]]
+    decided: Iterable[Decided], told: Mapping[str, Told], said: Mapping[str, Sequence[Quoted]] = MappingProxyType({})
 ) -> tuple[Entry, ...]:
     """Put proposals in words."""
     texts = {memory: known.text for memory, known in told.items()}

@@ -54,6 +54,8 @@ CASES: dict[str, Case] = {
     "count": lambda h, w, d: h.count(deadline_s=d),
     "confirm_fact": lambda h, w, d: h.confirm_fact(w.ids["fact"], deadline_s=d),
     "supersede_fact": lambda h, w, d: h.supersede_fact(w.ids["old"], w.ids["new"], deadline_s=d),
+    "statements": lambda h, w, d: h.statements(w.ids["fact"], deadline_s=d),
+    "split": lambda h, w, d: h.split(w.ids["statement"], deadline_s=d),
     "recall": lambda h, w, d: h.recall("where is the tea?", deadline_s=d),
     "cite": lambda h, w, d: h.cite(w.recall.id, [w.recall[0].id], deadline_s=d),
     "ignore": lambda h, w, d: h.ignore(w.recall.id, [w.recall[1].id], deadline_s=d),
@@ -163,6 +165,8 @@ def filled(heart: Heart, url: str) -> dict[str, UUID]:
         ("undone", "Tea is cold now"),
     )
     ids = {name: heart.learn(text).memory.id for name, text in facts}
+    heart.confirm_fact(ids["fact"])
+    ids["statement"] = heart.statements(ids["fact"])[1].id
     for name in ("episode", "closing"):
         ids[name] = heart.start_episode(f"The {name} move").id
     ids["procedure"] = heart.store_procedure("Move a database", core_tools=["rsync"]).id

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from uuid import UUID
 
 import pytest
 from drawn import NIGHT
@@ -162,3 +163,15 @@ def test_no_text_of_a_memory_commands_the_terminal(capsys, shown, monkeypatch):
 
 def test_an_agents_name_cannot_end_the_code_it_stands_in():
     assert commands_line(["nous undo --agent 'a`b``c'"]) == "```nous undo --agent 'a`b``c'```"
+
+
+def test_a_merge_tells_every_wording_that_was_said_for_it(heart, night_database, tmp_path):
+    night = reported_night(heart, night_database, tmp_path)
+    heart.confirm_fact(UUID(night.ids[AGAIN]))
+    night.merge(NINE, AGAIN)
+    night.plan()
+
+    (entry,) = night.report().of_kind("merge")
+
+    assert [(each.text, each.times) for each in entry.said] == [(NINE, 1), (AGAIN, 2)]
+    assert entry.said_count == 3
