@@ -23,7 +23,7 @@ from nous_pipelines.failpoints import reach
 from nous_pipelines.nights import end_of
 
 BLOCKS = statements("nous_pipelines", "snapshot.sql")
-FORMAT = 3
+FORMAT = 4
 """Raised whenever a table or a column is added: an older snapshot is made again before a night runs over it."""
 LISTS = (
     "tags", "sources", "encoded_censors", "types", "result_ids", "cited_ids", "ignored_ids", "targets", "participants",
