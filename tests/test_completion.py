@@ -19,6 +19,7 @@ from nous_online.kinds import PROCEDURE
 from nous_online.worker import Worked
 
 MAY = datetime(2026, 5, 1, 9, tzinfo=UTC)
+NOW = datetime.now(UTC)
 HOUR = timedelta(hours=1)
 
 
@@ -168,7 +169,7 @@ def test_imported_episodes_are_completed_in_the_order_they_ended(
     heart: Heart, writer: ScriptedWriter, owner: psycopg.Connection
 ):
     told = [
-        new_episode(f"fact: {text}", {"ended_at": f"{moment}T09:00:00Z"}, now=MAY)
+        new_episode(f"fact: {text}", {"ended_at": f"{moment}T09:00:00Z"}, now=NOW)
         for text, moment in (("The office is in Faro.", "2026-05-03"), ("The office is in Porto.", "2026-05-02"))
     ]
     store_deferred(heart.agent, told, heart.agent.deadline(None))
@@ -183,7 +184,7 @@ def test_imported_episodes_are_completed_in_the_order_they_ended(
 
 
 def test_an_episode_that_just_closed_does_not_wait_for_an_imported_past(heart: Heart, writer: ScriptedWriter):
-    told = [new_episode("fact: The office is in Faro.", {"ended_at": "2026-05-03T09:00:00Z"}, now=MAY)]
+    told = [new_episode("fact: The office is in Faro.", {"ended_at": "2026-05-03T09:00:00Z"}, now=NOW)]
     store_deferred(heart.agent, told, heart.agent.deadline(None))
     heart.record_episode("fact: The kettle is new.")
 

@@ -221,7 +221,7 @@ def test_an_export_that_fails_leaves_the_one_before(heart: Heart, tmp_path: Path
     def fail(_: int) -> None:
         raise KeyboardInterrupt
 
-    remember(heart, *(f"more of fact {number}" for number in range(300)))
+    remember(heart, *(f"more of fact {number}" for number in range(190)))
     with pytest.raises(KeyboardInterrupt):
         export_agent(heart.agent.database, "aria", path, on_rows=fail)
 
