@@ -59,8 +59,11 @@ def test_a_server_that_can_not_start_again_is_told_with_its_reason_and_found_onc
     heart.agent.database.close()
 
 
-def test_a_server_that_was_stopped_stays_stopped_however_often_it_is_called(home: Path) -> None:
+@pytest.mark.parametrize("had_died", [False, True])
+def test_a_server_that_was_stopped_stays_stopped_however_often_it_is_called(home: Path, *, had_died: bool) -> None:
     heart = opened(home)
+    if had_died:
+        (server := postgres.running(home)) and kill(server.pid)
     postgres.stop(home)
 
     with pytest.raises(Unavailable, match="was stopped; start it: `nous up`"):

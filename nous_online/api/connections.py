@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from uvicorn.protocols.http.h11_impl import H11Protocol
+if TYPE_CHECKING:
+    from uvicorn.protocols.http.h11_impl import H11Protocol as Protocol
+else:  # the quicker of the two that is installed; they name what is needed here alike
+    from uvicorn.protocols.http.auto import AutoHTTPProtocol as Protocol
 
 HEADERS_S = 5.0
 """From the start of a connection, or of its next request; as long as uvicorn keeps an idle one."""
 
 
-class Connection(H11Protocol):
+class Connection(Protocol):
     """A connection that may not wait for the rest of its headers: a thousand of those would be all that can be open."""
 
     _headers_due: asyncio.TimerHandle | None = None

@@ -157,9 +157,11 @@ def stop(home: Path | None = None, *, timeout_s: float = 30.0) -> bool:
         return False
     with locked(place, timeout_s=timeout_s):
         record = read_record(place)
-        if record is None or postmaster(record.data) is None:
+        if record is None:
             return False
-        write_record(place, replace(record, pid=0))
+        write_record(place, replace(record, pid=0))  # whoever has it open leaves it down, even if it had died by itself
+        if postmaster(record.data) is None:
+            return False
         if not shut_down(record.data, timeout_s=until - time.monotonic()):
             raise _late(place, f"it had not ended after {timeout_s:.0f} s")
         return True
