@@ -32,10 +32,12 @@ def assembled(
     facts = {each.memory: fact(each.memory) for each in best}
     known = Known(
         answered=[Answered(FILE, opened, answers)],
-        predicted=[Predicted(facts[each.memory].id, "fact", each.confidence, each.reasons) for each in best],
+        predicted=[
+            Predicted(facts[each.memory].id, "fact", each.confidence, each.reasons, each.is_bearing) for each in best
+        ],
         named=[Linked(memory, None) for memory in facts.values()],
     )
-    return frozenset(each.shown[1] for each in packed(relevant(known, policy=POLICY), room))
+    return frozenset(each.entry.first[1] for each in packed(relevant(known, policy=POLICY), room) if not each.level)
 
 
 def recalled(near: Mapping[str, Nearness], opened: str) -> list[Recalled]:

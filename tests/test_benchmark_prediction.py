@@ -73,7 +73,7 @@ def test_peers_choose_as_their_names_say():
 
 
 def test_a_tier_holds_as_many_lines_as_its_tokens_pay_for():
-    items = ["src/auth/login.py"] * 200
+    items = ["src/auth/login.py"] * 400
 
     size = fitting(items)
 

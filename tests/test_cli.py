@@ -93,7 +93,7 @@ def test_prints_one_json_object_and_nothing_else(nous: Callable[..., Answer], tm
 
     assert (learned["action"], learned["memory"]["encoded_frame"]) == ("stored", "task")
     assert [each["memory"]["content"] for each in recalled["memories"]] == ["Ada prefers tea"]
-    assert set(recalled["memories"][0]) == {"score", "memory", "parts"}
+    assert set(recalled["memories"][0]) == {"score", "memory", "parts", "put_before", "contradicted_by"}
     assert (imported["stored"], imported["bad"][0]["number"]) == (1, 2)
     assert status["memories"] == {"fact": {"active": 2}}
     assert (status["agent"], status["recalls"], status["waiting"]["episodes"]) == ("default", 1, 0)

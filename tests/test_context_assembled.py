@@ -1,11 +1,12 @@
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime, timedelta
 from itertools import permutations
 
 import pytest
 
-from nous_online.context.answer import TIERS, Context
+from nous_online.context.answer import TIERS, Context, ContextLine
 from nous_online.embedding import Vectors
 from nous_online.errors import DeadlineExceeded, InvalidInput, NotFound, Unavailable
 from nous_online.heart import Heart
@@ -15,16 +16,25 @@ NOW = datetime.now(UTC)
 FILE = "src/auth/login.py"
 
 
+DAY = re.compile(r"(\d{4}-\d\d-\d\d to )?\d{4}-\d\d-\d\d ")
+
+
+def undated(line: ContextLine) -> str:
+    """Return a line without the date it begins with, which every memory has."""
+    found = DAY.match(line.text)
+    return line.text[found.end() :] if found else line.text
+
+
 def texts(context: Context, tier: str) -> list[str]:
-    return [line.text for line in context.lines if line.tier == tier]
+    return [undated(line) for line in context.lines if line.tier == tier]
 
 
 def shown(context: Context) -> str:
-    return "\n".join(line.text for line in context.lines)
+    return "\n".join(map(undated, context.lines))
 
 
 def reason_of(context: Context, text: str) -> str:
-    (reason,) = [line.reason for line in context.lines if line.text == text]
+    (reason,) = [line.reason for line in context.lines if undated(line) == text]
     return reason
 
 
@@ -63,7 +73,7 @@ def test_each_memory_stands_in_the_tier_where_it_belongs_with_the_reason(heart):
     assert reason_of(context, "Deploys go through blue and green") == "pinned"
     assert reason_of(context, "decided: Sessions for login: Tokens grew too large.").endswith("pending, for this file")
     assert "for the question" in reason_of(context, "Payments go through Stripe webhooks")
-    assert context.text.startswith("# Critical\n- ")
+    assert context.text.startswith(f"# Critical\n- {NOW:%Y-%m-%d} ")
 
 
 def test_an_open_contradiction_is_one_line_with_both_statements(heart, judge):
@@ -72,7 +82,8 @@ def test_an_open_contradiction_is_one_line_with_both_statements(heart, judge):
     context = heart.assemble_context(query="which database?")
 
     (line,) = [line for line in context.lines if line.kind == "contradiction"]
-    assert line.text == "unresolved: The database is Postgres / The database is Mongo"
+    today = f"{NOW:%Y-%m-%d}"
+    assert line.text == f"unresolved: The database is Mongo ({today}) / The database is Postgres ({today})"
     assert set(line.memory_ids) == {one.id, other.id}
     assert line.reason.startswith("they contradict each other, since ")
     assert context.text.count("The database is Postgres") == 1
@@ -84,17 +95,8 @@ def test_the_oldest_of_many_contradictions_is_shown_where_it_is_asked_about(hear
 
     context = heart.assemble_context(query="server 0")
 
-    assert texts(context, "critical")[0] == "unresolved: Server 0 is red / Server 0 is blue"
-
-
-@pytest.mark.parametrize("budget", [120, 1_000])
-def test_a_fact_of_an_open_contradiction_that_stands_alone_is_in_doubt(heart, judge, budget):
-    contradiction(heart, judge, "The database is Postgres", "The database is Mongo", "The database is Oracle")
-
-    context = heart.assemble_context(query="which database?", budget=budget)
-
-    assert "in doubt: The database is " in context.text
-    assert "\n- The database is " not in context.text
+    today = f"{NOW:%Y-%m-%d}"
+    assert texts(context, "critical")[0] == f"unresolved: Server 0 is blue ({today}) / Server 0 is red ({today})"
 
 
 def test_two_facts_of_which_one_alone_is_long_contradict_each_other_in_one_line(heart, judge):
@@ -104,12 +106,12 @@ def test_two_facts_of_which_one_alone_is_long_contradict_each_other_in_one_line(
     context = heart.assemble_context(query="which database?", budget=1_000)
 
     (line,) = [line for line in context.lines if line.kind == "contradiction"]
-    assert line.text.startswith("unresolved: The database is Postgres")
-    assert line.text.partition(" … / ")[2].endswith("Mongo")
+    assert line.text.startswith("unresolved: database: Mongo (")
+    assert " … (" in line.text.partition(" / The database is Postgres")[2]
 
 
 def test_what_is_pinned_is_shown_whole_and_the_opening_of_a_long_answer_too(heart):
-    pin = "Answer Ana in German, " + ", ".join(f"spell word {number} as term {number}" for number in range(75))
+    pin = "Answer Ana in German, " + ", ".join(f"spell word {number} as term {number}" for number in range(70))
     runbook = "The quota runbook: " + ", ".join(f"then quota {number} of the runbook restarts" for number in range(150))
     heart.learn(pin, subject="house style", is_pinned=True)
     heart.learn(runbook, subject="quota runbook")

@@ -24,10 +24,8 @@ def relevant(context) -> list:
     return [each for line in context.lines if line.tier == "relevant" for each in line.memory_ids]
 
 
-def test_a_file_alone_brings_whatever_was_used_before_as_far_as_it_fits(heart, used):
-    shown = relevant(heart.assemble_context(signals=FILE))
-
-    assert set(shown) == {each.id for each in used}
+def test_a_file_alone_brings_what_is_near_to_it_and_nothing_that_was_merely_used_once(heart, used):
+    assert relevant(heart.assemble_context(signals=FILE)) == [used[30].id]
 
 
 def test_what_is_near_to_the_file_comes_first_of_what_was_used_as_often(heart, used):
@@ -53,11 +51,11 @@ def test_what_was_never_used_is_not_called_likely_for_being_near(heart):
     assert all(line.reason.startswith("recalled") for line in context.lines if line.tier == "relevant")
 
 
-def test_what_only_fills_a_context_does_not_count_as_used(heart, used, owner):
-    counting = "select sum(retrieved_count) from heart.usage where agent_id = %s and memory_id <> %s"
-    before = owner.execute(counting, [heart.agent.id, used[30].id]).fetchone()
+def test_what_was_used_often_is_shown_beside_a_file_and_what_was_used_seldom_is_not(heart):
+    often, seldom = (heart.learn(text).memory for text in ("Oil the gate", "Feed the cat"))
+    for day in range(10):
+        at = datetime.now(UTC) - timedelta(days=10 - day)
+        recall = heart.recall("oil gate feed cat", session_id=f"s{day}", at=at)
+        heart.cite(recall.id, [(often if day % 4 else seldom).id], at=at)
 
-    context = heart.assemble_context(signals=FILE)
-
-    assert len(relevant(context)) == len(used)
-    assert owner.execute(counting, [heart.agent.id, used[30].id]).fetchone() == before
+    assert relevant(heart.assemble_context(signals=FILE)) == [often.id]

@@ -82,7 +82,7 @@ def test_an_argument_nobody_knows_and_a_tool_nobody_knows_are_named(heart):
     door = door_to(heart)
 
     assert refusal(call(door, "recall", qery="x")) == (
-        "recall takes no argument 'qery'; it takes: query, limit, kinds, detail, frame, as_of"
+        "recall takes no argument 'qery'; it takes: query, limit, min_score, kinds, detail, frame, as_of"
     )
     assert refusal(call(door, "forget_everything")).startswith("there is no tool 'forget_everything'; there are: ")
 

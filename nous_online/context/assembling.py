@@ -18,7 +18,7 @@ from nous_online.context.answer import TIERS, Context, ContextLine, Tier
 from nous_online.context.gathering import BLOCKS, Asking, read_named, use_counts, with_contradictions
 from nous_online.context.known import ERROR, FILE, QUESTION, TASK, Answered, Known, Reach
 from nous_online.context.lines import Entry
-from nous_online.context.nominating import pointers, topics_of, wanted
+from nous_online.context.nominating import answering, pointers, topics_of, wanted
 from nous_online.context.packing import Placed, Shown, arranged, lines_of, rendered
 from nous_online.context.shares import checked_budget, rooms
 from nous_online.deadline import Deadline
@@ -26,7 +26,7 @@ from nous_online.embedding import Vectors
 from nous_online.kinds import KINDS
 from nous_online.origin import check_known
 from nous_online.pairs.unseen import is_blank
-from nous_online.policy import DEFAULT_SESSION, MAX_CONTENT_BYTES, MAX_RECALL_LIMIT, ContextPolicy
+from nous_online.policy import DEFAULT_SESSION, MAX_CONTENT_BYTES, ContextPolicy
 from nous_online.prediction.predicting import Wanted, nearness_of, predicted_memories, see
 from nous_online.prediction.warm import vectors_of
 from nous_online.ranking import RecallPolicy
@@ -160,7 +160,7 @@ def gathered(connection: Connection, agent: Agent, request: Request, vectors: Ve
     near = nearness_of(answer for each in answered for answer in each.answers)
     predicted = predicted_memories(connection, agent.id, request.signals, foreseen(request), near)
     held = held_items(request.session.items) if request.session else []
-    best = [answer.id for each in answered[:1] for answer in each.answers[:LINKED_FROM]]
+    best = [answer.id for each in answered[:1] for answer in answering(each, POLICY)[:LINKED_FROM]]
     ids = [each.memory_id for each in predicted] + [item.id for item in held if item.kind != NOTE]
     known = Known(
         standing=asking.answers(),
@@ -188,7 +188,7 @@ def answered_for(
     """Recall for one cue; the first that was told gets as many answers as the budget may have room for."""
     reach = request.reach
     is_main = (cue, text) == request.cues[0]
-    room = min(max(request.budget // POLICY.tokens_an_answer, POLICY.answers_beside), MAX_RECALL_LIMIT)
+    room = min(max(request.budget // POLICY.tokens_an_answer, POLICY.answers_beside), POLICY.most_answers)
     asked = Cue(
         query=searched(cue, text),
         embedding=vector,

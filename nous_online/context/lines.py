@@ -49,13 +49,15 @@ class Entry:
     """Borrows from lower tiers where its own has no room for it."""
     topic: str = ""
     """What the index calls it where it is not shown."""
+    date: str = ""
+    """When it was said last, or from when to when it holds: stands in front of the line."""
     shorter: Callable[[], Sequence[Level]] = field(default=no_shorter, compare=False, repr=False)
     """The levels below the first, longest first; worked out only where there is no room for that one."""
 
     @cached_property
     def first_cost(self) -> int:
         """Tokens of the line at its most detailed level, its bullet and its end included."""
-        return cost_of(self.first[1])
+        return cost_of(self.dated(self.first[1]))
 
     @cached_property
     def levels(self) -> tuple[Level, ...]:
@@ -65,7 +67,11 @@ class Entry:
     @cached_property
     def costs(self) -> tuple[int, ...]:
         """Tokens of the line at each level."""
-        return tuple(cost_of(text) for _, text in self.levels)
+        return tuple(cost_of(self.dated(text)) for _, text in self.levels)
+
+    def dated(self, text: str) -> str:
+        """Return the text of a line with its date in front."""
+        return f"{self.date} {text}" if self.date else text
 
 
 def cost_of(text: str) -> int:
@@ -101,6 +107,7 @@ def entry_of(kind: str, row: Mapping[str, Any], reason: str, *, value: float = 1
         value,
         is_pinned=row.get("is_pinned", False),
         topic=topic_of(row),
+        date=date_of(row),
         shorter=lambda: told(shorter_levels(kind, row)),
     )
 
@@ -116,7 +123,15 @@ def marked(entry: Entry, mark: str) -> Entry:
 def hint_of(row: Mapping[str, Any], reason: str) -> Entry:
     """Return a procedure as the one line that reminds of it."""
     hint: Level = ("compressed", MARKS["procedure"] + one_line(levels_of("procedure", row).compressed))
-    return Entry("procedure", (row["id"],), hint, reason, topic=topic_of(row))
+    return Entry("procedure", (row["id"],), hint, reason, topic=topic_of(row), date=date_of(row))
+
+
+def date_of(row: Mapping[str, Any]) -> str:
+    """Return the day a memory was said last or a decision was taken, or from which day to which a fact holds."""
+    moment = row.get("said_at") or row.get("decided_at") or row.get("learned_at")
+    if row.get("kind") == "fact" and row.get("valid_to"):
+        return f"{row.get('valid_from') or moment:%Y-%m-%d} to {row['valid_to']:%Y-%m-%d}"
+    return f"{moment:%Y-%m-%d}" if moment else ""
 
 
 def longest(kind: str, row: Mapping[str, Any]) -> Level:
@@ -150,15 +165,14 @@ def known_levels(kind: str, row: Mapping[str, Any]) -> tuple[Level, ...]:
         return tuple((level, text) for level, text in stored if text)
     known = levels_of(kind, row)
     if kind == "episode":
-        return (("compressed", f"{row['learned_at']:%Y-%m-%d} {known.compressed}"),)
+        return (("compressed", known.compressed),)
     return (("summary", known.summary), ("compressed", known.compressed))
 
 
 def episode_text(row: Mapping[str, Any], summary: str) -> str:
-    """Return an episode with its day and its title."""
+    """Return an episode with its title."""
     title = row.get("subject") or ""
-    named = summary if not title or summary.startswith(title) else f"{title}: {summary}"
-    return f"{row['learned_at']:%Y-%m-%d} {named}"
+    return summary if not title or summary.startswith(title) else f"{title}: {summary}"
 
 
 def topic_of(row: Mapping[str, Any]) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
-from itertools import chain, zip_longest
+from itertools import chain, islice, zip_longest
 from typing import Any
 from uuid import UUID
 
@@ -15,6 +15,7 @@ from nous_online.context.known import ERROR, FILE, Answered, Contradicting, Know
 from nous_online.context.lines import (
     Entry,
     Level,
+    date_of,
     entry_of,
     hint_of,
     longest,
@@ -50,7 +51,10 @@ def wanted(known: Known, *, policy: ContextPolicy, at: datetime) -> dict[Tier, l
 def critical(known: Known, *, policy: ContextPolicy) -> Iterator[Entry]:
     """Yield contradictions, what is pinned or forbidden, decisions, errors with their fixes, and open questions."""
     memories = known.standing.memories
-    yield from (contradiction(each) for each in known.standing.contradictions[: policy.contradictions])
+    concerned = concerning(known, policy)
+    pairs = known.standing.contradictions
+    own = (each for each in pairs if concerned is None or not concerned.isdisjoint(each.ids))
+    yield from (contradiction(each) for each in islice(own, policy.contradictions))
     yield from (entry_of(each.kind, vars(each), "pinned") for each in memories.get("pinned", ()) if not is_open(each))
     yield from decided(known.standing.decisions, is_current=True)
     yield from fixed(known.answered, policy=policy)
@@ -64,17 +68,35 @@ def critical(known: Known, *, policy: ContextPolicy) -> Iterator[Entry]:
     yield from (entry_of("fact", vars(each), "an open question", mark=OPEN_MARK) for each in chain(pinned, trusted))
 
 
+def concerning(known: Known, policy: ContextPolicy) -> frozenset[UUID] | None:
+    """Return the memories that bear on what was told: what answers it, is held in the session, pinned or likely.
+
+    None where nothing was told: then every contradiction matters as much.
+    """
+    if not known.answered and not known.held:
+        return None
+    answers = (answer.id for each in known.answered for answer in answering(each, policy))
+    pinned = (each.id for each in known.standing.memories.get("pinned", ()))
+    return frozenset(
+        chain(answers, pinned, (item.id for item in known.held), (each.memory_id for each in known.predicted))
+    )
+
+
 def is_open(memory: Found) -> bool:
     """Tell whether a fact is a question nobody has answered yet."""
     return memory.kind == "fact" and memory.category == "open_question"
 
 
 def contradiction(pair: Contradicting) -> Entry:
-    """Return two facts that contradict each other as one line, at every level of the one that has more of them."""
-    rows = [vars(each) for each in pair.facts]
+    """Return two facts that contradict each other as one line, the later one first, each with its date.
+
+    The line has every level of the one that has more of them.
+    """
+    rows = sorted(map(vars, pair.facts), key=lambda row: (row["said_at"], row["id"]), reverse=True)
+    days = [date_of(row) for row in rows]
 
     def both(one: Level, other: Level) -> Level:
-        return one[0], f"unresolved: {one_line(one[1])} / {one_line(other[1])}"
+        return one[0], f"unresolved: {one_line(one[1])} ({days[0]}) / {one_line(other[1])} ({days[1]})"
 
     def shorter() -> list[Level]:
         one, other = ([longest("fact", row), *shorter_levels("fact", row)] for row in rows)
@@ -147,8 +169,19 @@ def relevant(known: Known, *, policy: ContextPolicy) -> list[Entry]:
     signs: dict[UUID, list[Entry]] = {}
     for entry in chain(of_answers(known.answered, policy), of_predictions(known, policy), of_session(known)):
         signs.setdefault(entry.memory_ids[0], []).append(entry)
-    united = [together(entries) for entries in signs.values()]
-    return sorted(united, key=lambda entry: (-entry.value, entry.memory_ids))
+    united = sorted(map(together, signs.values()), key=lambda entry: (-entry.value, entry.memory_ids))
+    answers = (answer for each in known.answered for answer in each.answers)
+    return later_first(united, {answer.id: answer.put_before for answer in answers if answer.put_before})
+
+
+def later_first(entries: Sequence[Entry], put_before: Mapping[UUID, UUID]) -> list[Entry]:
+    """Return entries with each that a recall put before an earlier one in front of that one."""
+    ordered = list(entries)
+    for later, earlier in put_before.items():
+        places = {entry.memory_ids[0]: place for place, entry in enumerate(ordered)}
+        if earlier in places and later in places and places[earlier] < places[later]:
+            ordered.insert(places[earlier], ordered.pop(places[later]))
+    return ordered
 
 
 def together(entries: Sequence[Entry]) -> Entry:
@@ -162,11 +195,16 @@ def together(entries: Sequence[Entry]) -> Entry:
 
 
 def of_answers(answered: Iterable[Answered], policy: ContextPolicy) -> Iterator[Entry]:
-    """Yield what was recalled and is not much worse than the best answer."""
-    for each in answered:
-        best = max((answer.score for answer in each.answers), default=0.0)
-        least = max(policy.least_score, policy.least_share * best)
-        yield from (recalled(answer, each) for answer in each.answers if answer.score >= least)
+    """Yield what was recalled and is relevant."""
+    yield from (recalled(answer, each) for each in answered for answer in answering(each, policy))
+
+
+def answering(answered: Answered, policy: ContextPolicy) -> list[Recalled]:
+    """Return the answers that are relevant to what was told, best first."""
+    best = max((answer.score for answer in answered.answers), default=0.0)
+    floor = policy.least_fix_score if answered.cue == ERROR else policy.least_score
+    least = max(floor, policy.least_share * best)
+    return [answer for answer in answered.answers if answer.score >= least]
 
 
 def recalled(answer: Recalled, of: Answered) -> Entry:
@@ -193,7 +231,7 @@ def of_predictions(known: Known, policy: ContextPolicy) -> Iterator[Entry]:
     standing = {each.id for name, own in known.standing.memories.items() if name != "latest" for each in own}
     memories = {each.memory.id: each.memory for each in known.named if each.memory.id not in standing}
     for each in known.predicted:
-        if each.memory_id in memories:
+        if each.memory_id in memories and (each.is_bearing or each.confidence >= policy.least_confidence):
             reason = "; ".join(each.reasons) or "likely to be wanted"
             memory = memories[each.memory_id]
             entry = entry_of(memory.kind, vars(memory), reason, value=min(each.confidence, MOST_SURE))
@@ -206,7 +244,8 @@ def of_session(known: Known) -> Iterator[Entry]:
     for item in known.held:
         value = min(max(item.relevance, 0.0), MOST_SURE)
         if item.kind == NOTE and item.text:
-            yield Entry(NOTE, (item.id,), ("full", f"note: {one_line(item.text)}"), "a note of this session", value)
+            note: Level = ("full", f"note: {one_line(item.text)}")
+            yield Entry(NOTE, (item.id,), note, "a note of this session", value, date=f"{item.loaded_at:%Y-%m-%d}")
         elif item.id in memories:
             memory = memories[item.id]
             yield entry_of(memory.kind, vars(memory), "held in this session", value=value)

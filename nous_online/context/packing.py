@@ -42,7 +42,8 @@ class Placed:
 
     @property
     def shown(self) -> Level:
-        return self.entry.levels[self.level] if self.level else self.entry.first
+        level, text = self.entry.levels[self.level] if self.level else self.entry.first
+        return level, self.entry.dated(text)
 
     @property
     def tokens(self) -> int:

@@ -65,10 +65,10 @@ def recalled(found: Recall, detail: Detail) -> Answer:
         f"{place}. {each['kind']} {each['id']} ({each['said_at'][:10]}{contested(each)}): {quoted(each['text'])}"
         for place, each in enumerate(memories, start=1)
     ]
-    title = f"recall {found.id}" if memories else f"recall {found.id}: nothing was found"
-    doubt = [] if found.is_confident or not memories else ["perhaps none of these answers the question"]
+    doubt = "" if found.is_confident else ": perhaps none of these answers the question"
+    title = f"recall {found.id}{doubt if memories else ': nothing was found'}"
     values = {"recall_id": str(found.id), "memories": memories, "is_confident": found.is_confident}
-    return Answer("\n".join([title, *doubt, *lines]), values)
+    return Answer("\n".join([title, *lines]), values)
 
 
 def contested(each: Mapping[str, Any]) -> str:

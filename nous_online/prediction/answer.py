@@ -16,6 +16,8 @@ class Predicted:
     """The chance that it is used in this session, calibrated on sessions that were not learned from."""
     reasons: tuple[str, ...]
     """Such as "used in 7 of the last 9 sessions with src/auth/login.py open"."""
+    is_bearing: bool = True
+    """Something of what is being done speaks for it, not only how often it is used."""
 
 
 @dataclass(frozen=True)

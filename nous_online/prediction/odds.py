@@ -75,6 +75,8 @@ class Likely(Generic[M]):
     memory: M
     confidence: float
     reasons: tuple[str, ...]
+    is_bearing: bool
+    """Something of what is being done speaks for it, not only how often it is used."""
 
 
 class Ranking(Generic[M]):
@@ -103,7 +105,7 @@ class Ranking(Generic[M]):
 
     def at(self, place: int) -> Likely[M]:
         """Return one memory with what speaks for it."""
-        return Likely(self.memories[place], round(self.chance(place), 4), self._told.reasons(place))
+        return Likely(self.memories[place], round(self.chance(place), 4), *self._told.reasons(place))
 
 
 def likely(
@@ -198,8 +200,11 @@ class Told(Generic[M]):
         self._sessions = used(cited, np.ones(len(past.ages)))
         self._found = np.bincount(past.use_memory, minlength=len(past.memories))
 
-    def reasons(self, memory: int) -> tuple[str, ...]:
-        """Return the signals under which a memory was cited most often, at most three, and whether it is near."""
+    def reasons(self, memory: int) -> tuple[tuple[str, ...], bool]:
+        """Return the signals under which a memory was cited most often, at most three, and whether it is near.
+
+        The second value says whether any of that bears on what is being done: the clock does not.
+        """
         counts = self._counts[:, memory] if self._places else np.zeros(0)
         best = np.argsort(-counts / (self._sizes + PRIOR_SESSIONS), kind="stable")[:MOST_REASONS].tolist()
         said = [self._of_signal(place, int(counts[place])) for place in best if counts[place]]
@@ -209,7 +214,11 @@ class Told(Generic[M]):
             said.append(f"found in {self._found[memory]:.0f} earlier sessions, and not ignored")
         near = self._near.get(self._past.memories[memory], Nearness())
         is_near = not said or WEIGHTS["words"] * near.words + WEIGHTS["meaning"] * near.meaning >= NEAR_ENOUGH
-        return (*said, "near in words or meaning to what is being done") if is_near else tuple(said)
+        is_bearing = is_near or any(counts[place] for place in best if not self._is_clock(place))
+        return (*said, "near in words or meaning to what is being done") if is_near else tuple(said), is_bearing
+
+    def _is_clock(self, place: int) -> bool:
+        return kind_of(self._atoms[self._places[place]]) in CLOCK
 
     def _of_signal(self, place: int, count: int) -> str:
         """Return in how many sessions with one signal a memory was cited."""

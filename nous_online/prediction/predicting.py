@@ -107,7 +107,7 @@ def standing(connection: Connection, agent_id: str, ranking: Ranking[bytes], wan
                 out_of_reach += ranking.chance(place)
             elif memory_id not in kept and len(kept) < wanted.limit:
                 each = ranking.at(place)
-                kept[memory_id] = Predicted(memory_id, kind, each.confidence, each.reasons)
+                kept[memory_id] = Predicted(memory_id, kind, each.confidence, each.reasons, each.is_bearing)
         if len(kept) == wanted.limit:
             break
     return Outlook(tuple(kept.values()), ranking.expected - out_of_reach)
