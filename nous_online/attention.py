@@ -49,11 +49,31 @@ class Session:
     capacity: int
     episode_id: UUID | None
     created_at: datetime
+    active_censors: list[str] | None = None
 
     @property
     def notes(self) -> list[Item]:
         """Every note of the session, held or set aside, in the order they were taken."""
         return sorted((item for item in self.items if item.kind == NOTE), key=lambda item: item.loaded_at)
+
+
+@dataclass(frozen=True)
+class Focus:
+    """What a session is about, and in which situation: checked; None leaves each as it is."""
+
+    task: str | None = None
+    frame: str | None = None
+    active_censors: list[str] | None = None
+    capacity: int | None = None
+
+    def of(self, session: Session) -> Session:
+        """Return a session in this situation."""
+        return replace(
+            session,
+            frame=self.frame or session.frame,
+            active_censors=session.active_censors if self.active_censors is None else self.active_censors,
+            capacity=self.capacity or session.capacity,
+        )
 
 
 @dataclass(frozen=True)
@@ -83,6 +103,8 @@ class WorkingMemory:
     episode_id: UUID | None
     evicted: tuple[Held, ...] = ()
     """What this call pushed out; memories stay where they are, notes are kept for the session's episode."""
+    active_censors: list[str] | None = None
+    """What is said and asked in the session is so under these censors, unless told otherwise; as with `frame`."""
 
 
 def held_items(items: Sequence[Item]) -> list[Item]:

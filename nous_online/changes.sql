@@ -62,7 +62,7 @@ select {columns} from changed
         id, agent_id, fact_id, content, subject, said_at, source, source_kind, trust, user_id, project_id, scope, session_id,
         episode_id, decision_id, frame, reason)
     select s.id, changed.agent_id, changed.id, s.content, s.subject, s.said_at, s.source, s.source_kind, s.trust, s.user_id,
-           s.project_id, s.scope, e.session_id, s.episode_id, s.decision_id, s.frame, s.reason
+           s.project_id, s.scope, coalesce(s.session_id, e.session_id), s.episode_id, s.decision_id, s.frame, s.reason
     from changed join wanted w using (id) cross join jsonb_populate_record(null::heart.statements, w.statement) s
     left join heart.episodes e on e.agent_id = changed.agent_id and e.id = s.episode_id
 )

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import Any, TypedDict
+from typing import Any, TypedDict, cast
 from uuid import UUID
 
 from pgvector import Vector
@@ -23,6 +23,7 @@ from nous_online.domain import Censor
 from nous_online.embedding import Vectors
 from nous_online.origin import check_known
 from nous_online.policy import MAX_CONTENT_BYTES, CensorPolicy
+from nous_online.sessions import situated
 from nous_online.store import ask_space, require_space
 from nous_online.trigger_match import compare_words, likelihood, shares_act
 from nous_online.triggers import Wording, normal
@@ -172,7 +173,8 @@ def check(
     agent: Agent, action: object, details: CheckDetails, deadline: Deadline, *, policy: CensorPolicy = censors.POLICY
 ) -> CensorCheck:
     """Return the censors an action sets off, the firmest first, counted in one transaction."""
-    asked = question(action, details, now=datetime.now(UTC), policy=policy)
+    told = cast("CheckDetails", situated(agent, details, CheckDetails, deadline))
+    asked = question(action, told, now=datetime.now(UTC), policy=policy)
     vectors = agent.embed(asked.parts, deadline)
     with agent.transaction(deadline) as connection:
         suspects = find_suspects(connection, agent, asked, vectors, policy=policy)

@@ -33,8 +33,14 @@ class FactDetails(TypedDict, total=False):
     """When it was said; now, unless an older history is being learned."""
     valid_from: datetime | str | None
     valid_to: datetime | str | None
+    frame: str | None
+    """The cognitive frame the agent is in; that of its session unless told. `encoded_frame` is the same."""
+    active_censors: list[str] | None
+    """The censors that are active; those of the session unless told. `encoded_censors` is the same."""
     encoded_frame: str | None
     encoded_censors: list[str] | None
+    session_id: str | None
+    """The session it is said in: it is kept with the statement, and lends frame and censors."""
     scope: str
     user_id: str | None
     project_id: str | None
@@ -311,4 +317,5 @@ class NewFact:
     index_word: str | None = None
     source_episode_id: UUID | None = None
     source_decision_id: UUID | None = None
+    session_id: str | None = None
     sources: list[str] = field(default_factory=list)

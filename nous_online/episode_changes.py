@@ -14,7 +14,9 @@ from nous_online.policy import MAX_DETAIL_BYTES
 from nous_online.rights import UNLIMITED, Rights
 from nous_online.validation import (
     MAX_IDS,
+    checked_active_censors,
     checked_choice,
+    checked_frame,
     checked_id,
     checked_names,
     checked_optional,
@@ -46,6 +48,10 @@ class ChangeDetails(TypedDict, total=False):
     """Pairs of a kind (`commit`, `pr`, `adr`, `file`) and what names it, at most 200 characters."""
     outcome: str | None
     surprise_level: float | None
+    frame: str | None
+    """The cognitive frame the agent is in; `frame_used` is the same."""
+    active_censors: list[str] | None
+    """The censors that are active; `encoded_censors` is the same."""
     frame_used: str | None
     encoded_censors: list[str] | None
 
@@ -80,6 +86,10 @@ class StartDetails(BeginningDetails, total=False):
     decision_ids: Sequence[UUID] | None
     procedures_activated: Sequence[UUID] | None
     artifacts: Sequence[tuple[str, str]] | None
+    frame: str | None
+    """The cognitive frame the agent is in; `frame_used` is the same."""
+    active_censors: list[str] | None
+    """The censors that are active; `encoded_censors` is the same."""
     frame_used: str | None
     encoded_censors: list[str] | None
 
@@ -155,8 +165,8 @@ def checked_change(details: Mapping[str, Any]) -> EpisodeChange:
         summary=checked_optional("summary", details.get("summary"), max_characters=20_000),
         outcome=None if outcome is None else checked_choice("outcome", outcome, OUTCOMES),
         surprise_level=None if surprise is None else checked_share("surprise_level", surprise),
-        frame_used=checked_optional("frame_used", details.get("frame_used"), max_characters=100),
-        encoded_censors=checked_names("encoded_censors", details.get("encoded_censors")),
+        frame_used=checked_frame(details),
+        encoded_censors=checked_active_censors(details),
         participants=tuple(checked_names("participants", details.get("participants")) or ()),
         tags=tuple(checked_names("tags", details.get("tags")) or ()),
         lessons_learned=tuple(checked_lessons(details.get("lessons_learned"))),

@@ -50,6 +50,8 @@ class EpisodeDetails(TypedDict, total=False):
     ended_at: datetime | str | None
     participants: list[str] | None
     tags: list[str] | None
+    frame: str | None
+    active_censors: list[str] | None
     frame_used: str | None
     encoded_censors: list[str] | None
     outcome: str | None

@@ -21,7 +21,8 @@ BLOCKS = statements("nous_online", "fact_statements.sql")
 def wording_of(known: Fact, new: NewFact) -> Wording:
     """Return the statement by which `new` confirms a known fact."""
     said = {name: getattr(new, name) for name in ("content", "subject", "source", "source_kind", "trust", "scope")}
-    whose = {"user_id": new.user_id, "project_id": new.project_id, "frame": new.encoded_frame}
+    whose = {"user_id": new.user_id, "project_id": new.project_id, "session_id": new.session_id}
+    said["frame"] = new.encoded_frame
     drawn_from = {"episode_id": new.source_episode_id, "decision_id": new.source_decision_id}
     reason = "repeat" if folded(new.content) == folded(known.content) else "reworded"
     moments = {"id": uuid4(), "said_at": new.learned_at, "reason": reason}

@@ -29,6 +29,8 @@ from nous_online.replacement import Named, check_active, decide_told, is_later, 
 from nous_online.rights import UNLIMITED, Rights
 from nous_online.store import Embedded, Request
 from nous_online.validation import (
+    checked_active_censors,
+    checked_frame,
     checked_id,
     checked_moment,
     checked_names,
@@ -85,8 +87,9 @@ def new_fact(content: object, details: FactDetails, *, now: datetime, rights: Ri
         learned_at=checked_said("learned_at", details.get("learned_at"), now=now) or now,
         valid_from=valid_from,
         valid_to=valid_to,
-        encoded_frame=checked_optional("encoded_frame", details.get("encoded_frame"), max_characters=100),
-        encoded_censors=checked_names("encoded_censors", details.get("encoded_censors")),
+        encoded_frame=checked_frame(details),
+        encoded_censors=checked_active_censors(details),
+        session_id=checked_optional("session_id", details.get("session_id"), max_characters=100),
         scope=standing.scope,
         user_id=checked_optional("user_id", details.get("user_id"), max_characters=100),
         project_id=checked_optional("project_id", details.get("project_id"), max_characters=100),

@@ -124,7 +124,7 @@ from stored
         agent_id, fact_id, content, subject, said_at, source, source_kind, trust, user_id, project_id, scope, session_id,
         episode_id, decision_id, frame, reason)
     select s.agent_id, s.id, s.content, s.subject, s.learned_at, s.source, s.source_kind, s.trust, s.user_id, s.project_id,
-           s.scope, e.session_id, s.source_episode_id, s.source_decision_id, s.encoded_frame, %(stated_as)s
+           s.scope, coalesce(%(session_id)s::text, e.session_id), s.source_episode_id, s.source_decision_id, s.encoded_frame, %(stated_as)s
     from stored s left join heart.episodes e on e.agent_id = s.agent_id and e.id = s.source_episode_id
 
 -- name: moved_statement

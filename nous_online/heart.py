@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import weakref
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Self
+from functools import cache, wraps
+from inspect import Parameter, signature
+from typing import TYPE_CHECKING, Any, Self, get_args, get_type_hints
 
 from nous_online.agent import Agent, register
+from nous_online.attention import WorkingMemory
 from nous_online.database import Database, open_url
 from nous_online.embedding import Embedder, EmbeddingSpace, LocalMiniLM, OpenAICompatible
 from nous_online.pairs.judging import Judge
 from nous_online.policy import LearnPolicy
 from nous_online.rights import Rights
 from nous_online.settings import settings
-from nous_online.validation import checked_agent
+from nous_online.validation import ACTIVE_CENSORS, FRAME, checked_agent
 from nous_online.verbs import across_moves
 from nous_online.verbs.censors import CensorVerbs
 from nous_online.verbs.context import ContextVerbs
@@ -30,8 +34,6 @@ from nous_online.verbs.workflows import WorkflowVerbs
 from nous_online.worker import Background, Worked, has_work, work
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
     from nous_online.writing.writer import Writer
 
 
@@ -144,6 +146,29 @@ class Heart(
         """
         return LimitedHeart(self, replace(rights, source_trust=self.agent.rights.source_trust))
 
+    def session(  # noqa: PLR0913 (one parameter for each thing verbs are told over and over)
+        self,
+        session_id: str,
+        *,
+        task: str | None = None,
+        frame: str | None = None,
+        active_censors: Sequence[str] | None = None,
+        user_id: str | None = None,
+        project_id: str | None = None,
+        source: str | None = None,
+        capacity: int | None = None,
+        end: bool = False,
+    ) -> HeartSession:
+        """Return this memory as one session uses it: each verb is told these where it takes them.
+
+        Used in a `with` block it focuses the session, begun if need be, and with `end` ends it after the block, unless
+        that raised. Frame and censors are those the session goes by already, unless told.
+        """
+        focused = {"task": task, "frame": frame, "active_censors": active_censors, "capacity": capacity}
+        told = {"frame": frame, "active_censors": active_censors, "source": source}
+        whose = {"session_id": session_id, "user_id": user_id, "project_id": project_id}
+        return HeartSession(self, {**whose, **told}, focused, ends=end)
+
     def close(self) -> None:
         """End the thread that works and give back the connections opened here; what is due is left to others.
 
@@ -176,6 +201,64 @@ class LimitedHeart(Heart):
     @agent.setter
     def agent(self, agent: Agent) -> None:
         self._whole.agent = replace(agent, rights=self._whole.agent.rights)
+
+
+class HeartSession(LimitedHeart):
+    """A heart as one session uses it: what verbs are told over and over is told once; a verb's own arguments win."""
+
+    def __init__(
+        self, whole: Heart, defaults: Mapping[str, Any], focused: Mapping[str, Any], *, ends: bool = False
+    ) -> None:
+        super().__init__(whole, whole.agent.rights)
+        self._defaults = {name: value for name, value in defaults.items() if value is not None}
+        self._focused, self._ends = focused, ends
+
+    def __enter__(self) -> Self:
+        self.focus(**self._focused)
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        if self._ends and raised[0] is None:
+            self.end_session()
+
+    def tell(self, verb: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
+        """Call a verb with what the session goes by, as far as it takes that and nothing else is said."""
+        given = {*signature(verb).bind_partial(self, *arguments).arguments, *named}
+        for names in (FRAME, ACTIVE_CENSORS):
+            if any(named.get(name) is not None for name in names):
+                given.add(names[0])
+        mine = {name: value for name, value in self._defaults.items() if name in takes(verb) and name not in given}
+        answer = verb(self, *arguments, **mine, **named)
+        if isinstance(answer, WorkingMemory) and answer.session_id == self._defaults["session_id"]:
+            in_force = {"frame": answer.frame, "active_censors": answer.active_censors}
+            self._defaults |= {name: value for name, value in in_force.items() if value is not None}
+        return answer
+
+
+def in_session(verb: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a verb as a session has it."""
+
+    @wraps(verb)
+    def told(self: HeartSession, *arguments: Any, **named: Any) -> Any:
+        return self.tell(verb, *arguments, **named)
+
+    return told
+
+
+@cache
+def takes(verb: Callable[..., Any]) -> frozenset[str]:
+    """Return the names of everything a verb may be told, those of its details among them."""
+    hints, names = get_type_hints(verb), set[str]()
+    for name, parameter in signature(verb).parameters.items():
+        details = get_args(hints[name]) if parameter.kind is Parameter.VAR_KEYWORD else ()
+        names |= set(details[0].__annotations__) if details else {name}
+    return frozenset(names)
+
+
+for _group in Heart.__bases__:
+    for _name, _verb in vars(_group).items():
+        if not _name.startswith("_"):
+            setattr(HeartSession, _name, in_session(_verb))
 
 
 def default_embedder() -> Embedder:

@@ -9,7 +9,7 @@ from typing import Any, TypedDict
 
 from nous_online.errors import InvalidInput
 from nous_online.rights import UNLIMITED, Rights
-from nous_online.validation import checked_names, checked_optional, checked_said
+from nous_online.validation import checked_active_censors, checked_frame, checked_optional, checked_said
 
 
 class OriginDetails(TypedDict, total=False):
@@ -22,6 +22,10 @@ class OriginDetails(TypedDict, total=False):
     is_pinned: bool
     learned_at: datetime | str | None
     """When it was said; now, unless an older history is being learned."""
+    frame: str | None
+    """The cognitive frame the agent is in; `encoded_frame` is the same."""
+    active_censors: list[str] | None
+    """The censors that are active; `encoded_censors` is the same."""
     encoded_frame: str | None
     encoded_censors: list[str] | None
     scope: str
@@ -58,8 +62,8 @@ def origin_of(details: OriginDetails, rights: Rights = UNLIMITED) -> Origin:
         trust=standing.trust,
         is_pinned=standing.is_pinned,
         learned_at=checked_said("learned_at", details.get("learned_at"), now=datetime.now(UTC)),
-        encoded_frame=checked_optional("encoded_frame", details.get("encoded_frame"), max_characters=100),
-        encoded_censors=checked_names("encoded_censors", details.get("encoded_censors")),
+        encoded_frame=checked_frame(details),
+        encoded_censors=checked_active_censors(details),
         scope=standing.scope,
         user_id=checked_optional("user_id", details.get("user_id"), max_characters=100),
         project_id=checked_optional("project_id", details.get("project_id"), max_characters=100),

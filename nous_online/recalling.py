@@ -19,6 +19,7 @@ from nous_online.kinds import KINDS
 from nous_online.policy import MAX_CONTENT_BYTES
 from nous_online.ranking import RecallPolicy
 from nous_online.recall import DETAILS, Answers, Cue, Detail, Recalled, check, recall
+from nous_online.sessions import situated
 from nous_online.statements import statements
 from nous_online.validation import (
     checked_choice,
@@ -97,6 +98,7 @@ def ask(agent: Agent, query: object, details: RecallDetails, deadline: Deadline)
     if unknown:
         raise InvalidInput(f"unknown detail {sorted(unknown)[0]!r}; known: {', '.join(RecallDetails.__annotations__)}")
     text = checked_text("query", query, max_bytes=MAX_CONTENT_BYTES)
+    details = cast("RecallDetails", situated(agent, details, RecallDetails, deadline))
     at = checked_moment("at", details.get("at")) or datetime.now(UTC)
     session_id = checked_optional("session_id", details.get("session_id"), max_characters=100)
     (vector,) = agent.embed([text], deadline)

@@ -16,6 +16,7 @@ from psycopg.types.json import Jsonb
 from nous_online.agent import Agent
 from nous_online.attention import (
     NOTE,
+    Focus,
     Held,
     Item,
     Session,
@@ -34,7 +35,15 @@ from nous_online.errors import Conflict, InvalidInput, NotFound
 from nous_online.origin import check_known
 from nous_online.policy import DEFAULT_SESSION, SessionPolicy
 from nous_online.statements import statements
-from nous_online.validation import checked_id, checked_optional, checked_share, checked_text
+from nous_online.validation import (
+    ACTIVE_CENSORS,
+    FRAME,
+    checked_id,
+    checked_optional,
+    checked_share,
+    checked_text,
+    told_as,
+)
 
 SQL = statements("nous_online", "sessions.sql")
 POLICY = SessionPolicy()
@@ -122,30 +131,46 @@ def checked_list(name: str, values: object) -> Sequence[object]:
 # --- what a session is about, and what it holds ---
 
 
-def focus(
-    agent: Agent, session_id: str, task: str, *, frame: str | None, capacity: int | None, deadline: Deadline
-) -> WorkingMemory:
-    """Give a session its task, weigh everything it holds anew, and let go of what is too much."""
+def focus(agent: Agent, session_id: str, wanted: Focus, deadline: Deadline) -> WorkingMemory:
+    """Give a session its situation and, where one is told, its task: it is weighed anew, and lets go of the least."""
+    if wanted.task is None:
+        with agent.transaction(deadline) as connection:
+            session = within_bounds(wanted.of(locked(connection, agent.id, session_id)))
+            connection.execute(SQL["situate_session"], situation_row(agent.id, session))
+            return settled(connection, agent.id, session)
     with agent.transaction(deadline) as connection:
         known = read(connection, agent.id, session_id)
     notes = known.notes if known else []
-    vector, *note_vectors = agent.embed([task, *(note.text or "" for note in notes)], deadline)
+    vector, *note_vectors = agent.embed([wanted.task, *(note.text or "" for note in notes)], deadline)
     with agent.space_transaction(deadline) as connection:
-        session = refocused(locked(connection, agent.id, session_id), task, note_id=uuid4(), at=datetime.now(UTC))
-        session = within_bounds(replace(session, frame=frame or session.frame, capacity=capacity or session.capacity))
-        row = {
-            **key(agent.id, session_id),
-            "task": task,
-            "vector": Vector(vector),
-            "space_id": agent.embedder.space.id,
-            "frame": session.frame,
-            "capacity": session.capacity,
-        }
-        connection.execute(SQL["focus_session"], row)
+        session = locked(connection, agent.id, session_id)
+        session = refocused(session, wanted.task, note_id=uuid4(), at=datetime.now(UTC))
+        session = within_bounds(wanted.of(session))
+        told = {"task": wanted.task, "vector": Vector(vector), "space_id": agent.embedder.space.id}
+        connection.execute(SQL["focus_session"], {**situation_row(agent.id, session), **told})
         vectors = {note.id: each for note, each in zip(notes, note_vectors, strict=True)}
         relevance = weigh(connection, agent, session_id, [item.id for item in session.items], vectors)
         items = weighed(session.items, relevance)
         return settled(connection, agent.id, replace(session, items=tuple(items)))
+
+
+def situation_row(agent_id: str, session: Session) -> dict[str, Any]:
+    """Return the columns that say in which situation a session goes on, with its key."""
+    censors = None if session.active_censors is None else Jsonb(session.active_censors)
+    named = key(agent_id, session.session_id)
+    return {**named, "frame": session.frame, "active_censors": censors, "capacity": session.capacity}
+
+
+def situated(agent: Agent, details: Mapping[str, Any], known: type, deadline: Deadline) -> dict[str, Any]:
+    """Return details with the frame and censors of the session they name, where none are told and `known` has them."""
+    told, session_id = dict(details), checked_optional("session_id", details.get("session_id"), max_characters=100)
+    wanted = [each for each in (FRAME, ACTIVE_CENSORS) if each[0] in known.__annotations__]
+    missing = [each[0] for each in wanted if told_as(told, each)[1] is None]
+    if session_id is None or not missing:
+        return told
+    with agent.transaction(deadline) as connection, connection.cursor(row_factory=dict_row) as cursor:
+        row = cursor.execute(SQL["read_situation"], key(agent.id, session_id)).fetchone() or {}
+    return told | {name: row[name] for name in missing if row.get(name) is not None}
 
 
 def load_context(agent: Agent, session_id: str, wanted: Load, deadline: Deadline) -> WorkingMemory:
@@ -330,6 +355,7 @@ def view(connection: Connection, agent_id: str, session: Session, gone: Sequence
         capacity=session.capacity,
         episode_id=session.episode_id,
         evicted=seen(gone, memories),
+        active_censors=session.active_censors,
     )
 
 

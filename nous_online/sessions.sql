@@ -3,19 +3,28 @@ insert into heart.working_memory (agent_id, session_id, capacity) values (%(agen
 on conflict (agent_id, session_id) do nothing
 
 -- name: read_session
-select session_id, task, frame, items, open_threads, capacity, episode_id, created_at
+select session_id, task, frame, items, open_threads, capacity, episode_id, created_at, active_censors
 from heart.working_memory where agent_id = %(agent_id)s and session_id = %(session_id)s
 
 -- name: lock_session
 -- Who loads at the same time queues up here, so that no list is written back that lacks what another has added.
-select session_id, task, frame, items, open_threads, capacity, episode_id, created_at
+select session_id, task, frame, items, open_threads, capacity, episode_id, created_at, active_censors
 from heart.working_memory where agent_id = %(agent_id)s and session_id = %(session_id)s for update
 
 -- name: focus_session
 update heart.working_memory
 set task = %(task)s, task_embedding = %(vector)s, embedding_space_id = %(space_id)s, frame = %(frame)s,
-    capacity = %(capacity)s
+    capacity = %(capacity)s, active_censors = %(active_censors)s
 where agent_id = %(agent_id)s and session_id = %(session_id)s
+
+-- name: situate_session
+-- In which frame and under which censors a session goes on, without another task.
+update heart.working_memory
+set frame = %(frame)s, active_censors = %(active_censors)s, capacity = %(capacity)s
+where agent_id = %(agent_id)s and session_id = %(session_id)s
+
+-- name: read_situation
+select frame, active_censors from heart.working_memory where agent_id = %(agent_id)s and session_id = %(session_id)s
 
 -- name: store_session
 update heart.working_memory

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from itertools import islice
 from numbers import Real
@@ -20,6 +20,9 @@ MAX_IDS = 1_000
 """Memories, decisions or artifacts named in one call."""
 LARGEST_LEAD = timedelta(days=1)
 """How far ahead of this clock something may have been said: time zones are taken for one another, clocks go wrong."""
+FRAME = ("frame", "encoded_frame", "frame_used")
+ACTIVE_CENSORS = ("active_censors", "encoded_censors")
+"""One idea each: the name it has, and those it had."""
 ADMINISTRATOR = "*"
 """What keys of the HTTP interface say instead of an agent when they are good for all."""
 
@@ -69,6 +72,26 @@ def checked_names(name: str, values: object) -> list[str] | None:
     if len(names) > MAX_NAMES:
         raise InvalidInput(f"{name} has {len(names):,} entries, the limit is {MAX_NAMES}")
     return [checked_text(f"an entry of {name}", each, max_bytes=400) for each in names]
+
+
+def checked_frame(details: Mapping[str, object]) -> str | None:
+    """Return the cognitive frame that was told, by whichever of its names; raise `InvalidInput` for two frames."""
+    name, value = told_as(details, FRAME)
+    return checked_optional(name, value, max_characters=100)
+
+
+def checked_active_censors(details: Mapping[str, object]) -> list[str] | None:
+    """Return the censors that were told to be active, by whichever name; raise `InvalidInput` for two lists."""
+    return checked_names(*told_as(details, ACTIVE_CENSORS))
+
+
+def told_as(details: Mapping[str, object], names: Sequence[str]) -> tuple[str, object]:
+    """Return the name by which something was told, and its value; raise `InvalidInput` where two names differ."""
+    told = [(name, details[name]) for name in names if details.get(name) is not None]
+    for name, value in told[1:]:
+        if value != told[0][1]:
+            raise InvalidInput(f"{told[0][0]} is {told[0][1]!r}, and {name}, its other name, {value!r}; say it once")
+    return told[0] if told else (names[0], None)
 
 
 def checked_moment(name: str, value: object) -> datetime | None:

@@ -32,7 +32,7 @@ logger = logging.getLogger(__name__)
 AGENT = r"^[A-Za-z0-9][A-Za-z0-9._@:/+-]{0,99}$"
 """Names that can stand in a header; a key of its own can name any other agent."""
 SECONDS = r"^([1-9]|[1-5][0-9])(\.[0-9]{1,3})?$"
-AGENT_HEADER, DEADLINE_HEADER = "X-Nous-Agent", "X-Nous-Deadline"
+AGENT_HEADER, DEADLINE_HEADER, SESSION_HEADER = "X-Nous-Agent", "X-Nous-Deadline", "X-Nous-Session"
 MOST_REMEMBERED = 10_000
 MOST_LOOKED_UP = 4
 """Keys looked up at once that are new here, and as many that were good before: who guesses gets in nobody's way."""
@@ -57,6 +57,17 @@ AgentHeader = Annotated[
         pattern=AGENT,
         description="For an administrator: the agent to act for; NOUS_AGENT unless given.",
         examples=["aria"],
+    ),
+]
+SessionHeader = Annotated[
+    str | None,
+    Header(
+        alias=SESSION_HEADER,
+        min_length=1,
+        max_length=100,
+        pattern=r"^[!-~]+$",
+        description="The session the call belongs to, unless the body names one: its frame and censors count.",
+        examples=["pr-918"],
     ),
 ]
 
@@ -205,7 +216,7 @@ def door_of(request: Request) -> Door:
 
 
 async def heart_call(
-    request: Request, named: AgentHeader = None, seconds: DeadlineHeader = None
+    request: Request, named: AgentHeader = None, seconds: DeadlineHeader = None, session: SessionHeader = None
 ) -> AsyncGenerator[Call]:
     """Let a caller in and, when it is its agent's turn, yield the heart of that, opened if need be."""
     door, ends_at = door_of(request), request.state.arrived_at + (DEADLINE_S if seconds is None else float(seconds))
@@ -216,7 +227,8 @@ async def heart_call(
         heart = door.hearts.known(agent_id)
         if heart is None:
             heart = await run_in_threadpool(door.hearts.of, agent_id, seconds=seconds_until(ends_at))
-        yield Call(heart.limited_to(caller.rights), ends_at)
+        limited = heart.limited_to(caller.rights)
+        yield Call(limited if session is None else limited.session(session), ends_at)
 
 
 @dataclass(frozen=True)

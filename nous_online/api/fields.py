@@ -8,6 +8,7 @@ from uuid import UUID
 
 from pydantic import (
     AfterValidator,
+    AliasChoices,
     BaseModel,
     BeforeValidator,
     ConfigDict,
@@ -19,7 +20,7 @@ from pydantic import (
 
 from nous_online.domain import SCOPES
 from nous_online.policy import MAX_CONTENT_BYTES
-from nous_online.validation import MAX_NAMES
+from nous_online.validation import ACTIVE_CENSORS, FRAME, MAX_NAMES
 
 # Not blank, and without NUL, which PostgreSQL can't hold.
 NOT_BLANK = r"^[^\x00]*[^\s\x00][^\x00]*$"
@@ -101,6 +102,21 @@ Trust = Annotated[int, Field(ge=0, le=100), WHOLE]
 Moment = Annotated[datetime, PlainValidator(moment), WithJsonSchema({"type": "string", "format": "date-time"})]
 Id = Annotated[UUID, PlainValidator(known_id), WithJsonSchema({"type": "string", "format": "uuid"})]
 Ids = Annotated[list[Id], Field(max_length=MOST_IDS)]
+Frame = Annotated[
+    Name | None,
+    Field(
+        validation_alias=AliasChoices(*FRAME),
+        description="The cognitive frame the agent is in; that of its session unless told. "
+        f"Taken as {' and '.join(FRAME[1:])} too.",
+    ),
+]
+ActiveCensors = Annotated[
+    Tags | None,
+    Field(
+        validation_alias=AliasChoices(*ACTIVE_CENSORS),
+        description=f"The censors that are active; those of the session unless told. Taken as {ACTIVE_CENSORS[1]} too.",
+    ),
+]
 SourceKind = Literal["user", "agent", "tool", "web", "episode", "import", "operator"]
 Scope = Literal["private", "project", "system"]
 Outcome = Literal["success", "failure", "partial", "ongoing"]
@@ -135,13 +151,13 @@ class Told(Reach):
         "more than the key may claim.",
     )
     is_pinned: Flag = Field(default=False, description="No night archives it; for keys that may pin.")
-    encoded_censors: Tags | None = Field(default=None, description="The censors that were active then.")
+    active_censors: ActiveCensors = None
 
 
 class Origin(Told):
     """The same of what was learned at one moment, in one frame."""
 
-    encoded_frame: Name | None = Field(default=None, description="The cognitive frame it was learned in.")
+    frame: Frame = None
     learned_at: Moment | None = Field(default=None, description="When it was said; now, unless it is an older history.")
 
 

@@ -98,7 +98,7 @@ def learn(  # noqa: PLR0913 (one parameter for each option)
     """
     with opened(agent) as heart:
         learned = heart.learn(
-            said(text), subject=subject, category=category, tags=tag, encoded_frame=frame, source=source,
+            said(text), subject=subject, category=category, tags=tag, frame=frame, source=source,
             confidence=confidence, learned_at=learned_at, replaces=replaces, key=key, idempotency_key=idempotency_key,
         )  # fmt: skip
     if as_json:

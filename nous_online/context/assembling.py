@@ -125,7 +125,8 @@ def checked_request(agent: Agent, details: AssemblyDetails, deadline: Deadline) 
             file=signals.current_file,
             task=signals.task or (session.task if session else None),
         ),
-        active_censors=checked_names("active_censors", details.get("active_censors")),
+        active_censors=checked_names("active_censors", details.get("active_censors"))
+        or (session.active_censors if session else None),
         session=session,
     )
 

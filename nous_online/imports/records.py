@@ -22,7 +22,8 @@ CONTENT_FIELDS = ("content", "fact", "text", "memory")
 MOMENT_FIELDS = ("learned_at", "time", "date", "created_at", "timestamp")
 ID_FIELDS = ("id", "store", "serial")
 SHARED_FIELDS = (
-    "subject", "key", "category", "tags", "source", "source_kind", "confidence", "encoded_frame", "encoded_censors",
+    "subject", "key", "category", "tags", "source", "source_kind", "confidence",
+    "frame", "active_censors", "encoded_frame", "encoded_censors",
     "context", "scope", "user_id", "project_id", "is_pinned", "trust",
 )  # fmt: skip
 RECALL_FIELDS = ("query", "at", "frame", "cited", "ignored")

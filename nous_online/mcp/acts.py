@@ -48,7 +48,8 @@ def remember(heart: Heart, visit: Visit, given: Given) -> Answer:
         key=given.get("key"),
         subject=given.get("subject"),
         tags=given.get("tags"),
-        encoded_frame=given.get("frame"),
+        frame=given.get("frame"),
+        session_id=visit.session_id,
         source=given.get("source"),
         source_kind=given.get("said_by", "agent"),
         **visit.reach,
@@ -118,7 +119,7 @@ def signals_of(given: Given) -> SignalDetails | None:
 def start_episode(heart: Heart, visit: Visit, given: Given) -> Answer:
     """Begin an episode of this session."""
     episode = heart.start_episode(
-        given.get("title"), session_id=visit.session_id, frame_used=given.get("frame"), **visit.reach
+        given.get("title"), session_id=visit.session_id, frame=given.get("frame"), **visit.reach
     )
     return Answer(f"episode {episode.id} began", {"episode_id": str(episode.id)})
 
@@ -169,9 +170,9 @@ def report_false_alarm(heart: Heart, visit: Visit, given: Given) -> Answer:
 
 def focus(heart: Heart, visit: Visit, given: Given) -> Answer:
     """Say what the session is about now, or show what it holds."""
-    if given.get("task") is None:
+    if not given:
         return answers.working_memory(heart.get_working_memory(visit.session_id))
-    held = heart.focus(given["task"], session_id=visit.session_id, frame=given.get("frame"))
+    held = heart.focus(session_id=visit.session_id, **given)
     return answers.working_memory(held)
 
 

@@ -187,8 +187,8 @@ TOOLS = (
     ),
     Tool(
         acts.focus,
-        "Set this session's task; without one, show its working memory.",
-        {"task": TEXT, "frame": TEXT},
+        "Set this session's task, or the frame and censors its calls go by; without any, show its working memory.",
+        {"task": TEXT, "frame": TEXT, "active_censors": list_of(TEXT)},
         HELD,
         is_idempotent=True,
     ),

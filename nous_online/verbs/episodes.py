@@ -19,6 +19,7 @@ from nous_online.episode_changes import (
     checked_change,
     known_details,
 )
+from nous_online.sessions import situated
 from nous_online.validation import checked_id, checked_moment, checked_optional
 from nous_online.verbs import Verbs, across_moves
 
@@ -35,8 +36,9 @@ class EpisodeVerbs(Verbs):
         `NotFound` for a procedure that is not there, and `Conflict` when the key was used for another title.
         """
         deadline = self.agent.deadline(deadline_s)
-        change = checked_change({**known_details(details, StartDetails), "title": title})
-        beginning = checked_beginning(details, now=datetime.now(UTC), rights=self.agent.rights)
+        told = situated(self.agent, known_details(details, StartDetails), StartDetails, deadline)
+        change = checked_change({**told, "title": title})
+        beginning = checked_beginning(told, now=datetime.now(UTC), rights=self.agent.rights)
         return telling.start(self.agent, beginning, change, deadline)
 
     @across_moves
@@ -83,8 +85,9 @@ class EpisodeVerbs(Verbs):
         `NotFound` for a procedure that is not there, and `Conflict` when the key was used for another content.
         """
         deadline = self.agent.deadline(deadline_s)
-        change = checked_change({**known_details(details, RecordDetails), "append": detail})
-        beginning = checked_beginning(details, now=datetime.now(UTC), rights=self.agent.rights)
+        told = situated(self.agent, known_details(details, RecordDetails), RecordDetails, deadline)
+        change = checked_change({**told, "append": detail})
+        beginning = checked_beginning(told, now=datetime.now(UTC), rights=self.agent.rights)
         end = checked_moment("ended_at", details.get("ended_at") or details.get("started_at"))
         return telling.record(self.agent, beginning, change, end, deadline)
 

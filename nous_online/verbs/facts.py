@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import Unpack
+from typing import Unpack, cast
 from uuid import UUID
 
-from nous_online import fact_statements, facts, splits, store
+from nous_online import fact_statements, facts, sessions, splits, store
 from nous_online.changes import get_memory
 from nous_online.domain import Fact, FactDetails, Learned, Statement
 from nous_online.kinds import FACT
@@ -39,7 +39,8 @@ class FactVerbs(Verbs):
         fails never loses the fact: it is stored, and the night looks at the pair again.
         """
         deadline = self.agent.deadline(deadline_s)
-        new = facts.new_fact(content, details, now=datetime.now(UTC), rights=self.agent.rights)
+        told = cast("FactDetails", sessions.situated(self.agent, details, FactDetails, deadline))
+        new = facts.new_fact(content, told, now=datetime.now(UTC), rights=self.agent.rights)
         learned = facts.learn(self.agent, new, deadline, replaces=named_facts(replaces))
         if self.agent.subscriptions:
             self.agent.awake.set()

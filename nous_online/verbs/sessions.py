@@ -8,11 +8,11 @@ from typing import Unpack
 from uuid import UUID
 
 from nous_online import session_ends, sessions
-from nous_online.attention import WorkingMemory
+from nous_online.attention import Focus, WorkingMemory
 from nous_online.policy import DEFAULT_SESSION
 from nous_online.session_ends import PartingDetails, SessionEnd
 from nous_online.sessions import ContextDetails
-from nous_online.validation import checked_id, checked_optional, checked_text
+from nous_online.validation import checked_id, checked_names, checked_optional, checked_text
 from nous_online.verbs import Verbs, across_moves
 
 
@@ -25,26 +25,28 @@ class SessionVerbs(Verbs):
     @across_moves
     def focus(
         self,
-        task: str,
+        task: str | None = None,
         *,
         session_id: str = DEFAULT_SESSION,
         frame: str | None = None,
+        active_censors: Sequence[str] | None = None,
         capacity: int | None = None,
         deadline_s: float | None = None,
     ) -> WorkingMemory:
         """Say what a session is about now: what it holds is weighed anew, and the least relevant goes.
 
-        Begins the session where there is none. Frame and capacity (20 items at first) stay as they are unless told.
+        Begins the session where there is none. What is left out stays as it is: the task, the frame and the censors
+        that are active, and the capacity (20 items at first). Frame and censors count for every verb that is told this
+        `session_id` and no others.
         """
         deadline = self.agent.deadline(deadline_s)
-        return sessions.focus(
-            self.agent,
-            sessions.checked_session(session_id),
-            checked_text("task", task, max_bytes=sessions.MAX_TASK_BYTES),
+        wanted = Focus(
+            task=None if task is None else checked_text("task", task, max_bytes=sessions.MAX_TASK_BYTES),
             frame=checked_optional("frame", frame, max_characters=100),
+            active_censors=checked_names("active_censors", active_censors),
             capacity=sessions.checked_capacity(capacity),
-            deadline=deadline,
         )
+        return sessions.focus(self.agent, sessions.checked_session(session_id), wanted, deadline)
 
     def load_context(
         self, *, session_id: str = DEFAULT_SESSION, deadline_s: float | None = None, **details: Unpack[ContextDetails]

@@ -14,7 +14,9 @@ from nous_online.api.fields import (
     PROJECT_NEEDS_ID,
     SENDABLE,
     WHOLE,
+    ActiveCensors,
     Body,
+    Frame,
     Ids,
     Line,
     Lines,
@@ -72,7 +74,7 @@ class StartBody(Told, Noted):
     title: Title | None = None
     session_id: Name | None = None
     started_at: Moment | None = None
-    frame_used: Name | None = None
+    frame: Frame = None
 
 
 class Outcomes(Noted):
@@ -83,13 +85,13 @@ class Outcomes(Noted):
     lessons_learned: Lines | None = None
     outcome: Outcome | None = None
     surprise_level: Share | None = None
-    frame_used: Name | None = None
+    frame: Frame = None
 
 
 class Growing(Outcomes):
     """What makes an episode grow."""
 
-    encoded_censors: Tags | None = None
+    active_censors: ActiveCensors = None
     append: Detail | None = Field(default=None, description="A new line of the detail.")
 
 

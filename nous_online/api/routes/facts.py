@@ -49,7 +49,7 @@ class FactBody(Origin):
                 "content": "Deploys go through blue/green since May",
                 "subject": "deploys",
                 "tags": ["process"],
-                "encoded_frame": "decision",
+                "frame": "decision",
                 "source": "chat with Ada",
             },
         }
@@ -75,6 +75,7 @@ class FactBody(Origin):
     valid_to: Moment | None = Field(default=None, description="Not before `valid_from`.")
     source_episode_id: Id | None = Field(default=None, description="The episode it was drawn from.")
     source_decision_id: Id | None = None
+    session_id: Name | None = Field(default=None, description="The session it is said in; lends frame and censors.")
 
 
 class RecallBody(Body):

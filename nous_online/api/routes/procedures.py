@@ -82,7 +82,7 @@ class ActivateBody(Body):
 
     model_config = ConfigDict(json_schema_extra={"example": {"session_id": "s-1"}})
 
-    session_id: Name = DEFAULT_SESSION
+    session_id: Name = Field(default=DEFAULT_SESSION, description="That of the header `X-Nous-Session` unless told.")
 
 
 class OutcomeBody(Body):
@@ -112,7 +112,7 @@ def get(procedure_id: UUID, call: HeartCall) -> Procedure:
 @router.post("/{procedure_id:uuid}/activate", operation_id="activate_procedure", summary="Put a procedure to use")
 def activate(procedure_id: UUID, body: ActivateBody, call: HeartCall) -> Procedure:
     """Load a procedure into a session's working memory, and count it."""
-    return call.heart.activate_procedure(procedure_id, session_id=body.session_id, deadline_s=call.left())
+    return call.heart.activate_procedure(procedure_id, deadline_s=call.left(), **body.told())
 
 
 @router.post("/{procedure_id:uuid}/outcome", operation_id="record_procedure_outcome", summary="Say how it went")

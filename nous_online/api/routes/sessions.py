@@ -21,6 +21,7 @@ from nous_online.api.fields import (
     Outcome,
     Reach,
     Share,
+    Tags,
     counted,
     text_of,
 )
@@ -47,8 +48,13 @@ class FocusBody(Body):
         json_schema_extra={"example": {"task": "migrate the staging database", "frame": "task", "capacity": 20}}
     )
 
-    task: Annotated[str, text_of(MAX_TASK_BYTES), SENDABLE]
+    task: Annotated[str, text_of(MAX_TASK_BYTES), SENDABLE] | None = Field(
+        default=None, description="What it is about; stays as it is unless told, and so does the rest."
+    )
     frame: Name | None = None
+    active_censors: Tags | None = Field(
+        default=None, description="With the frame, what calls of this session go by that tell none."
+    )
     capacity: Annotated[int, counted(1, SessionPolicy.max_capacity), WHOLE] | None = Field(
         default=None, description="How many items it holds; 20 at first."
     )
@@ -86,9 +92,7 @@ class EndBody(Reach):
 @router.put("/focus", operation_id="focus", summary="Say what a session is about")
 def focus(session_id: SessionId, body: FocusBody, call: HeartCall) -> WorkingMemory:
     """Give a session its task: what it holds is weighed anew, and the least relevant goes."""
-    return call.heart.focus(
-        body.task, session_id=session_id, frame=body.frame, capacity=body.capacity, deadline_s=call.left()
-    )
+    return call.heart.focus(session_id=session_id, deadline_s=call.left(), **body.told())
 
 
 @router.post("/load", operation_id="load_context", summary="Take memories into working memory")
