@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Literal
 from uuid import UUID
 
 from psycopg import Connection
 from psycopg.rows import class_row
-from psycopg.sql import SQL
+from psycopg.sql import SQL, Composed
 from psycopg.types.json import Jsonb
 
 from nous_online.agent import Agent
@@ -42,17 +42,28 @@ class Contradiction:
     resolved_at: datetime | None
     note: str | None
     judgement: Mapping[str, Any] | None
+    a: Mapping[str, Any]
+    """What `memory_a` says: its `id`, `content` and `learned_at`."""
+    b: Mapping[str, Any]
 
 
 @dataclass(frozen=True)
 class Ruling:
     """How a contradiction ends: who wins, why, and, when both were merged, the fact that takes their place."""
 
-    resolution: Resolution
+    resolution: Resolution | None
     note: str | None = None
     merged_into: UUID | None = None
+    keep: UUID | None = None
+    """The fact that wins, instead of a resolution."""
 
     def __post_init__(self) -> None:
+        if (self.resolution is None) == (self.keep is None):
+            raise InvalidInput(
+                f"tell either a resolution ({', '.join(RESOLUTIONS)}) or keep, the id of the fact that wins"
+            )
+        if self.keep is not None and self.merged_into is None:
+            return
         if self.resolution not in RESOLUTIONS:
             raise InvalidInput(f"resolution must be one of {', '.join(RESOLUTIONS)}; got {self.resolution!r}")
         if (self.resolution == "merged") != (self.merged_into is not None):
@@ -65,7 +76,12 @@ class Ruling:
 def find(connection: Connection, agent_id: str, *, status: str | None) -> list[Contradiction]:
     """Return the contradictions of an agent in one status, or in any, the oldest first."""
     with connection.cursor(row_factory=class_row(Contradiction)) as cursor:
-        return cursor.execute(BLOCKS["find_contradictions"], {"agent_id": agent_id, "status": status}).fetchall()
+        return cursor.execute(with_sides("find_contradictions"), {"agent_id": agent_id, "status": status}).fetchall()
+
+
+def with_sides(statement: str) -> Composed:
+    """Return a statement that answers with contradictions, and with what both sides say."""
+    return SQL(BLOCKS[statement]).format(sides=SQL(BLOCKS["sides"]), in_reach=SQL(RECALL["in_reach"]))
 
 
 def find_in_reach(connection: Connection, agent_id: str, reach: Reach, *, limit: int) -> list[Contradiction]:
@@ -84,7 +100,7 @@ def check_reach(
 
 def sought(connection: Connection, agent_id: str, reach: Reach, **wanted: Any) -> list[Contradiction]:
     """Return the contradictions in reach that are as wanted, the oldest first."""
-    query = SQL(BLOCKS["contradictions_in_reach"]).format(in_reach=SQL(RECALL["in_reach"]))
+    query = with_sides("contradictions_in_reach")
     usual = {"status": None, "id": None, "merged_into": None, "limit": None}
     with connection.cursor(row_factory=class_row(Contradiction)) as cursor:
         return cursor.execute(query, {**usual, **wanted, **reach, "agent_id": agent_id}).fetchall()
@@ -117,16 +133,27 @@ def resolve(agent: Agent, contradiction_id: UUID, ruling: Ruling, *, at: datetim
     key = {"agent_id": agent.id, "id": contradiction_id}
     with agent.transaction(deadline) as connection:
         with connection.cursor(row_factory=class_row(Contradiction)) as cursor:
-            found = cursor.execute(BLOCKS["lock_contradiction"], key).fetchone()
+            found = cursor.execute(with_sides("lock_contradiction"), key).fetchone()
         if found is None:
             raise NotFound(f"agent {agent.id!r} has no contradiction {contradiction_id}")
+        if ruling.keep is not None:
+            ruling = replace(ruling, resolution=winner_of(found, ruling.keep), keep=None)
         if found.status == "resolved":
             return repeated(found, ruling)
         row = {**key, "resolution": ruling.resolution, "at": at, "note": ruling.note}
         with connection.cursor(row_factory=class_row(Contradiction)) as cursor:
-            (resolved,) = cursor.execute(BLOCKS["resolve_contradiction"], row).fetchall()
+            (resolved,) = cursor.execute(with_sides("resolve_contradiction"), row).fetchall()
         carry_out(connection, agent.id, found, ruling, at=at)
     return resolved
+
+
+def winner_of(found: Contradiction, keep: UUID) -> Resolution:
+    """Return which side a fact is; raise `InvalidInput` when it is neither."""
+    if keep not in {found.memory_a, found.memory_b}:
+        raise InvalidInput(
+            f"contradiction {found.id} is between facts {found.memory_a} and {found.memory_b}; keep names {keep}"
+        )
+    return "a_wins" if keep == found.memory_a else "b_wins"
 
 
 def repeated(found: Contradiction, ruling: Ruling) -> Contradiction:
@@ -162,7 +189,7 @@ def losers(found: Contradiction, ruling: Ruling) -> dict[UUID, UUID]:
     a, b = found.memory_a, found.memory_b
     if ruling.merged_into is not None:
         return {each: ruling.merged_into for each in (a, b) if each != ruling.merged_into}
-    return {"a_wins": {b: a}, "b_wins": {a: b}}.get(ruling.resolution, {})
+    return {"a_wins": {b: a}, "b_wins": {a: b}}.get(str(ruling.resolution), {})
 
 
 def retire(connection: Connection, agent_id: str, loser: Fact, winner: Fact, *, at: datetime, reason: str) -> Fact:

@@ -5,15 +5,22 @@ values (%(agent_id)s, least(%(one)s::uuid, %(other)s::uuid), greatest(%(one)s::u
 on conflict (agent_id, memory_a, memory_b) do nothing
 returning id
 
+-- name: sides
+-- What both facts of a contradiction say, and since when.
+(select to_jsonb(f) from (select id, content, learned_at from heart.facts
+                          where agent_id = c.agent_id and id = c.memory_a) f) as a,
+(select to_jsonb(f) from (select id, content, learned_at from heart.facts
+                          where agent_id = c.agent_id and id = c.memory_b) f) as b
+
 -- name: find_contradictions
-select id, memory_a, memory_b, detected_at, status, resolution, resolved_at, note, judgement
-from heart.contradictions
+select c.id, c.memory_a, c.memory_b, c.detected_at, c.status, c.resolution, c.resolved_at, c.note, c.judgement, {sides}
+from heart.contradictions c
 where agent_id = %(agent_id)s and (%(status)s::text is null or status = %(status)s)
 order by detected_at, id
 
 -- name: contradictions_in_reach
 -- Those of facts that the visitor could recall, both of them, and the one they are to be merged into if there is one.
-select c.id, c.memory_a, c.memory_b, c.detected_at, c.status, c.resolution, c.resolved_at, c.note, c.judgement
+select c.id, c.memory_a, c.memory_b, c.detected_at, c.status, c.resolution, c.resolved_at, c.note, c.judgement, {sides}
 from heart.contradictions c
 where c.agent_id = %(agent_id)s and (%(status)s::text is null or c.status = %(status)s)
   and (%(id)s::uuid is null or c.id = %(id)s)
@@ -25,16 +32,16 @@ order by c.detected_at, c.id
 limit %(limit)s
 
 -- name: lock_contradiction
-select id, memory_a, memory_b, detected_at, status, resolution, resolved_at, note, judgement
-from heart.contradictions
+select c.id, c.memory_a, c.memory_b, c.detected_at, c.status, c.resolution, c.resolved_at, c.note, c.judgement, {sides}
+from heart.contradictions c
 where agent_id = %(agent_id)s and id = %(id)s
-for update
+for update of c
 
 -- name: resolve_contradiction
-update heart.contradictions
+update heart.contradictions c
 set status = 'resolved', resolution = %(resolution)s, resolved_at = %(at)s, note = %(note)s, row_version = row_version + 1
 where agent_id = %(agent_id)s and id = %(id)s
-returning id, memory_a, memory_b, detected_at, status, resolution, resolved_at, note, judgement
+returning c.id, c.memory_a, c.memory_b, c.detected_at, c.status, c.resolution, c.resolved_at, c.note, c.judgement, {sides}
 
 -- name: has_open_contradiction
 select exists (

@@ -88,7 +88,7 @@ with stored as (
     select agent_id, 'fact', id, 'learned', 'new', state, 0, row_version, %(actor)s, %(reason)s, learned_at from stored
 ), announced as (
     insert into heart.outbox (agent_id, name, memory_id, payload)
-    select agent_id, 'fact_learned', id, jsonb_build_object('subject', subject) from stored
+    select agent_id, 'fact_learned', id, jsonb_build_object('subject', subject, 'content', content) from stored
 )
 select {columns}
 from stored

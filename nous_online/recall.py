@@ -16,6 +16,7 @@ from psycopg.rows import namedtuple_row
 from psycopg.sql import SQL, Composable, Composed, Identifier
 from psycopg.sql import Literal as Constant
 
+from nous_online.domain import shortened
 from nous_online.embedding import EmbeddingSpace, Vectors
 from nous_online.errors import InvalidInput, Unsupported
 from nous_online.kinds import KINDS
@@ -111,6 +112,11 @@ class Recalled:
     parts: ScoreParts
     detail: Detail = "full"
     """The level that was asked for."""
+
+    def __repr__(self) -> str:
+        memory = self.memory
+        when = f"{str(memory.id)[:8]} {memory.learned_at:%Y-%m-%d}"
+        return f"<{memory.kind} {self.score:.2f} {when}: {shortened(memory.content)!r}>"
 
     @property
     def id(self) -> UUID:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from numbers import Real
 from typing import cast
 from uuid import UUID
@@ -63,10 +64,20 @@ def checked_names(name: str, values: object) -> list[str] | None:
     return [checked_text(f"an entry of {name}", each, max_bytes=400) for each in names]
 
 
+PLAIN_DATE = re.compile(r"\d{4}-\d\d-\d\d")
+
+
 def checked_moment(name: str, value: object) -> datetime | None:
-    """Return a moment with its time zone, read from a datetime or an ISO 8601 text; None stays None."""
+    """Return a moment with its time zone, read from a datetime or an ISO 8601 text; None stays None.
+
+    A plain date, as a `date` or as "2026-10-01", is midnight UTC at its beginning.
+    """
     if value is None:
         return None
+    if isinstance(value, str) and PLAIN_DATE.fullmatch(value):
+        value += "T00:00:00Z"
+    elif isinstance(value, date) and not isinstance(value, datetime):
+        return datetime(value.year, value.month, value.day, tzinfo=UTC)
     try:
         moment = datetime.fromisoformat(value) if isinstance(value, str) else value
     except ValueError as error:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
-from typing import Unpack
+from typing import Any, Unpack
 from uuid import UUID
 
 from nous_online import facts, store
 from nous_online.changes import get_memory
 from nous_online.domain import Fact, FactDetails, Learned
-from nous_online.kinds import FACT
+from nous_online.errors import NotFound
+from nous_online.kinds import FACT, KINDS
 from nous_online.validation import checked_id, checked_moment, checked_optional
 from nous_online.verbs import Verbs, across_moves
 
@@ -91,10 +93,22 @@ class FactVerbs(Verbs):
             deadline=deadline,
         )
 
-    def get(self, fact_id: UUID, *, deadline_s: float | None = None) -> Fact:
+    def get_fact(self, fact_id: UUID, *, deadline_s: float | None = None) -> Fact:
         """Return one fact in whatever state it is; raise `NotFound` when this agent has none of that id."""
         with self.agent.transaction(self.agent.deadline(deadline_s)) as connection:
             return get_memory(connection, self.agent.id, FACT, checked_id("fact_id", fact_id))
+
+    def get(self, memory_id: UUID, *, deadline_s: float | None = None) -> Any:
+        """Return one memory of any kind in whatever state it is: a `Fact`, `Episode`, `Procedure` or `Censor`.
+
+        Raises `NotFound` when this agent has none of that id.
+        """
+        wanted = checked_id("memory_id", memory_id)
+        with self.agent.transaction(self.agent.deadline(deadline_s)) as connection:
+            for kind in KINDS.values():
+                with suppress(NotFound):
+                    return get_memory(connection, self.agent.id, kind, wanted)
+        raise NotFound(f"agent {self.agent.id!r} has no memory {wanted}")
 
     def count(self, *, deadline_s: float | None = None) -> dict[str, int]:
         """Return how many facts the agent has in each state."""
