@@ -10,7 +10,7 @@ from uuid import UUID
 
 from psycopg import Connection
 from psycopg.rows import class_row
-from psycopg.sql import SQL
+from psycopg.sql import SQL, Composed
 from psycopg.types.json import Jsonb
 
 from nous_online.agent import Agent
@@ -43,6 +43,9 @@ class Contradiction:
     resolved_at: datetime | None
     note: str | None
     judgement: Mapping[str, Any] | None
+    a: Mapping[str, Any]
+    """What `memory_a` says: its `id`, `content` and `learned_at`."""
+    b: Mapping[str, Any]
     proposed: Mapping[str, Any] | None = None
     """How somebody who may not decide it would: `resolution`, `merged_into`, `note`, `by` whom and `at` what time.
 
@@ -53,11 +56,19 @@ class Contradiction:
 class Ruling:
     """How a contradiction ends: who wins, why, and, when both were merged, the fact that takes their place."""
 
-    resolution: Resolution
+    resolution: Resolution | None
     note: str | None = None
     merged_into: UUID | None = None
+    keep: UUID | None = None
+    """The fact that wins, instead of a resolution."""
 
     def __post_init__(self) -> None:
+        if (self.resolution is None) == (self.keep is None):
+            raise InvalidInput(
+                f"tell either a resolution ({', '.join(RESOLUTIONS)}) or keep, the id of the fact that wins"
+            )
+        if self.keep is not None and self.merged_into is None:
+            return
         if self.resolution not in RESOLUTIONS:
             raise InvalidInput(f"resolution must be one of {', '.join(RESOLUTIONS)}; got {self.resolution!r}")
         if (self.resolution == "merged") != (self.merged_into is not None):
@@ -70,7 +81,12 @@ class Ruling:
 def find(connection: Connection, agent_id: str, *, status: str | None) -> list[Contradiction]:
     """Return the contradictions of an agent in one status, or in any, the oldest first."""
     with connection.cursor(row_factory=class_row(Contradiction)) as cursor:
-        return cursor.execute(BLOCKS["find_contradictions"], {"agent_id": agent_id, "status": status}).fetchall()
+        return cursor.execute(with_sides("find_contradictions"), {"agent_id": agent_id, "status": status}).fetchall()
+
+
+def with_sides(statement: str) -> Composed:
+    """Return a statement that answers with contradictions, and with what both sides say."""
+    return SQL(BLOCKS[statement]).format(sides=SQL(BLOCKS["sides"]), in_reach=SQL(RECALL["in_reach"]))
 
 
 def find_in_reach(connection: Connection, agent_id: str, reach: Reach, *, limit: int) -> list[Contradiction]:
@@ -89,7 +105,7 @@ def check_reach(
 
 def sought(connection: Connection, agent_id: str, reach: Reach, **wanted: Any) -> list[Contradiction]:
     """Return the contradictions in reach that are as wanted, the oldest first."""
-    query = SQL(BLOCKS["contradictions_in_reach"]).format(in_reach=SQL(RECALL["in_reach"]))
+    query = with_sides("contradictions_in_reach")
     usual = {"status": None, "id": None, "merged_into": None, "limit": None}
     with connection.cursor(row_factory=class_row(Contradiction)) as cursor:
         return cursor.execute(query, {**usual, **wanted, **reach, "agent_id": agent_id}).fetchall()
@@ -122,6 +138,8 @@ def resolve(agent: Agent, contradiction_id: UUID, ruling: Ruling, *, at: datetim
     """
     with agent.transaction(deadline) as connection:
         found = locked(connection, agent.id, contradiction_id)
+        if ruling.keep is not None:
+            ruling = replace(ruling, resolution=winner_of(found, ruling.keep), keep=None)
         if found.status == "resolved":
             return repeated(found, ruling)
         wanted = [found.memory_a, found.memory_b, *filter(None, [ruling.merged_into])]
@@ -175,7 +193,7 @@ def locked(connection: Connection, agent_id: str, contradiction_id: UUID) -> Con
     """Lock a contradiction until the transaction ends and return it; raise `NotFound` where there is none."""
     key = {"agent_id": agent_id, "id": contradiction_id}
     with connection.cursor(row_factory=class_row(Contradiction)) as cursor:
-        found = cursor.execute(BLOCKS["lock_contradiction"], key).fetchone()
+        found = cursor.execute(with_sides("lock_contradiction"), key).fetchone()
     if found is None:
         raise NotFound(f"agent {agent_id!r} has no contradiction {contradiction_id}")
     return found
@@ -186,7 +204,16 @@ def changed(
 ) -> Contradiction:
     """Return a contradiction as a statement left it."""
     with connection.cursor(row_factory=class_row(Contradiction)) as cursor:
-        return cursor.execute(BLOCKS[block], {"agent_id": agent_id, "id": found.id, **values}).fetchall()[0]
+        return cursor.execute(with_sides(block), {"agent_id": agent_id, "id": found.id, **values}).fetchall()[0]
+
+
+def winner_of(found: Contradiction, keep: UUID) -> Resolution:
+    """Return which side a fact is; raise `InvalidInput` when it is neither."""
+    if keep not in {found.memory_a, found.memory_b}:
+        raise InvalidInput(
+            f"contradiction {found.id} is between facts {found.memory_a} and {found.memory_b}; keep names {keep}"
+        )
+    return "a_wins" if keep == found.memory_a else "b_wins"
 
 
 def repeated(found: Contradiction, ruling: Ruling) -> Contradiction:
@@ -230,7 +257,7 @@ def losers(found: Contradiction, ruling: Ruling) -> dict[UUID, UUID]:
     a, b = found.memory_a, found.memory_b
     if ruling.merged_into is not None:
         return {each: ruling.merged_into for each in (a, b) if each != ruling.merged_into}
-    return {"a_wins": {b: a}, "b_wins": {a: b}}.get(ruling.resolution, {})
+    return {"a_wins": {b: a}, "b_wins": {a: b}}.get(str(ruling.resolution), {})
 
 
 def retire(connection: Connection, agent_id: str, loser: Fact, winner: Fact, *, succession: str, cause: Cause) -> Fact:

@@ -5,9 +5,17 @@ values (%(agent_id)s, least(%(one)s::uuid, %(other)s::uuid), greatest(%(one)s::u
 on conflict (agent_id, memory_a, memory_b) do nothing
 returning id
 
+-- name: sides
+-- What both facts of a contradiction say, and since when.
+(select to_jsonb(f) from (select id, content, learned_at from heart.facts
+                          where agent_id = c.agent_id and id = c.memory_a) f) as a,
+(select to_jsonb(f) from (select id, content, learned_at from heart.facts
+                          where agent_id = c.agent_id and id = c.memory_b) f) as b
+
 -- name: find_contradictions
 -- One of which a side was forgotten is no open question any more.
-select id, memory_a, memory_b, detected_at, status, resolution, resolved_at, note, judgement, proposed
+select c.id, c.memory_a, c.memory_b, c.detected_at, c.status, c.resolution, c.resolved_at, c.note, c.judgement, c.proposed,
+       {sides}
 from heart.contradictions c
 where agent_id = %(agent_id)s and (%(status)s::text is null or status = %(status)s)
   and not (coalesce(%(status)s::text = 'open', false) and exists (
@@ -16,7 +24,8 @@ order by detected_at, id
 
 -- name: contradictions_in_reach
 -- Those of facts that the visitor could recall, both of them, and the one they are to be merged into if there is one.
-select c.id, c.memory_a, c.memory_b, c.detected_at, c.status, c.resolution, c.resolved_at, c.note, c.judgement, c.proposed
+select c.id, c.memory_a, c.memory_b, c.detected_at, c.status, c.resolution, c.resolved_at, c.note, c.judgement, c.proposed,
+       {sides}
 from heart.contradictions c
 where c.agent_id = %(agent_id)s and (%(status)s::text is null or c.status = %(status)s)
   and (%(id)s::uuid is null or c.id = %(id)s)
@@ -28,23 +37,26 @@ order by c.detected_at, c.id
 limit %(limit)s
 
 -- name: lock_contradiction
-select id, memory_a, memory_b, detected_at, status, resolution, resolved_at, note, judgement, proposed
-from heart.contradictions
+select c.id, c.memory_a, c.memory_b, c.detected_at, c.status, c.resolution, c.resolved_at, c.note, c.judgement, c.proposed,
+       {sides}
+from heart.contradictions c
 where agent_id = %(agent_id)s and id = %(id)s
-for update
+for update of c
 
 -- name: resolve_contradiction
-update heart.contradictions
+update heart.contradictions c
 set status = 'resolved', resolution = %(resolution)s, resolved_at = %(at)s, note = %(note)s, row_version = row_version + 1
 where agent_id = %(agent_id)s and id = %(id)s
-returning id, memory_a, memory_b, detected_at, status, resolution, resolved_at, note, judgement, proposed
+returning c.id, c.memory_a, c.memory_b, c.detected_at, c.status, c.resolution, c.resolved_at, c.note, c.judgement, c.proposed,
+       {sides}
 
 -- name: propose_ruling
 -- Keep how somebody who may not decide it would; null takes that back.
-update heart.contradictions
+update heart.contradictions c
 set proposed = %(proposed)s, row_version = row_version + 1
 where agent_id = %(agent_id)s and id = %(id)s
-returning id, memory_a, memory_b, detected_at, status, resolution, resolved_at, note, judgement, proposed
+returning c.id, c.memory_a, c.memory_b, c.detected_at, c.status, c.resolution, c.resolved_at, c.note, c.judgement, c.proposed,
+       {sides}
 
 -- name: has_open_contradiction
 select exists (

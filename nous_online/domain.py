@@ -53,9 +53,20 @@ class FactDetails(TypedDict, total=False):
     """A retry with the same key and content returns the first answer and changes nothing."""
 
 
+SHOWN_CHARACTERS = 60
+
+
+def shortened(text: str) -> str:
+    """Return what is shown of a text where one line is enough."""
+    return text if len(text) <= SHOWN_CHARACTERS else f"{text[: SHOWN_CHARACTERS - 1]}…"
+
+
 @dataclass(frozen=True)
 class Fact:
     """A statement the agent learned, with what became of it."""
+
+    def __repr__(self) -> str:
+        return f"<fact {str(self.id)[:8]} {self.state} {self.learned_at:%Y-%m-%d}: {shortened(self.content)!r}>"
 
     id: UUID
     state: str

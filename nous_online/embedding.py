@@ -95,6 +95,11 @@ class LocalMiniLM:
     def __init__(self, *, threads: int = 0) -> None:
         self._threads = threads
 
+    def load(self) -> None:
+        """Read weights and tokenizer now, about half a second, so that no call's deadline pays for it."""
+        tokenizer()
+        session(self._threads)
+
     def embed_documents(self, texts: Sequence[str]) -> Vectors:
         """Return unit rows for `texts`; similar lengths share a batch, since padding is paid by the longest."""
         rows = np.zeros((len(texts), self.space.dimensions), dtype=np.float32)

@@ -114,7 +114,7 @@ with stored as (
 ), stated as ({statement}
 ), announced as (
     insert into heart.outbox (agent_id, name, memory_id, payload)
-    select agent_id, 'fact_learned', id, jsonb_build_object('subject', subject) from stored
+    select agent_id, 'fact_learned', id, jsonb_build_object('subject', subject, 'content', content) from stored
 )
 select {columns}
 from stored

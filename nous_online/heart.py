@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import cache, wraps
 from inspect import Parameter, signature
@@ -13,6 +14,7 @@ from nous_online.agent import Agent, register
 from nous_online.attention import WorkingMemory
 from nous_online.database import Database, open_url
 from nous_online.embedding import Embedder, EmbeddingSpace, LocalMiniLM, OpenAICompatible
+from nous_online.errors import Unavailable
 from nous_online.pairs.judging import Judge
 from nous_online.policy import LearnPolicy
 from nous_online.rights import Rights
@@ -89,6 +91,7 @@ class Heart(
         Without `embedder` it is the one of the space the agent's memories live in, as far as the environment can
         offer it; a new agent gets the one the environment names. With one, `next_embedder` is that of the space the
         agent is being moved to. The heart goes over to the other by itself when the agent has been re-embedded.
+        The local embedding model is loaded here, not in the first call that embeds.
         Raises `Unavailable` when it can't be reached, `Unsupported` when it is too old, and `InvalidInput` when
         the agent's memories live in another embedding space than these offer, or the key for Claude is no key.
         """
@@ -123,6 +126,9 @@ class Heart(
         """Make the agent known, and begin with what an earlier process left to be done."""
         try:
             self.agent = register(self.agent)
+            if isinstance(self.agent.embedder, LocalMiniLM):
+                with suppress(Unavailable):  # what needs no vector works without; what does will say so
+                    self.agent.embedder.load()
             if self._rest is not None and has_work(self.agent, self.agent.deadline(None)):
                 self.agent.awake.set()
         except BaseException:

@@ -83,10 +83,11 @@ def new_procedure(name: object, details: ProcedureDetails, rights: Rights = UNLI
     check_known(details, ProcedureDetails)
     title = " ".join(checked_text("name", name, max_bytes=2000).split())
     checked_optional("name", title, max_characters=500)
-    kind = checked_choice("kind", details.get("kind", "k_line"), PROCEDURE_KINDS)
     steps = checked_steps(details.get("steps"))
     template = checked_template(details.get("template"))
     bands = {band: checked_lines(band, details.get(band)) for band in BANDS}
+    usual = "workflow" if steps and not any(bands.values()) else "k_line"
+    kind = checked_choice("kind", details.get("kind", usual), PROCEDURE_KINDS)
     check_substance(title, kind, bands=bands, steps=steps, template=template)
     content = {
         **bands,

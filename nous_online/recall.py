@@ -16,6 +16,7 @@ from psycopg.rows import namedtuple_row
 from psycopg.sql import SQL, Composable, Composed, Identifier
 from psycopg.sql import Literal as Constant
 
+from nous_online.domain import shortened
 from nous_online.embedding import EmbeddingSpace, Vectors
 from nous_online.errors import InvalidInput, Unsupported
 from nous_online.kinds import KINDS
@@ -135,6 +136,11 @@ class Recalled:
     """The earlier fact about the same thing that scored higher, and that it was put before."""
     contradicted_by: tuple[UUID, ...] = ()
     """The facts it contradicts, undecided, as far as they can be recalled."""
+
+    def __repr__(self) -> str:
+        memory = self.memory
+        when = f"{str(memory.id)[:8]} {memory.learned_at:%Y-%m-%d}"
+        return f"<{memory.kind} {self.score:.2f} {when}: {shortened(memory.content)!r}>"
 
     @property
     def id(self) -> UUID:

@@ -39,7 +39,8 @@ Feedback = Literal["cited", "ignored"]
 class RecallDetails(TypedDict, total=False):
     """Everything `recall` may be told besides its question."""
 
-    types: Sequence[str] | None
+    types: Sequence[str] | str | None
+    """`fact`, `episode`, `procedure`, `censor`, or several of them; all unless told."""
     """Kinds of memory to look among; all that can be recalled, unless named."""
     limit: int
     min_score: float | None
@@ -101,11 +102,12 @@ def ask(agent: Agent, query: object, details: RecallDetails, deadline: Deadline)
     details = cast("RecallDetails", situated(agent, details, RecallDetails, deadline))
     at = checked_moment("at", details.get("at")) or datetime.now(UTC)
     session_id = checked_optional("session_id", details.get("session_id"), max_characters=100)
+    types = details.get("types")
     (vector,) = agent.embed([text], deadline)
     cue = Cue(
         query=text,
         embedding=vector,
-        types=tuple(checked_names("types", details.get("types")) or KINDS),
+        types=tuple(checked_names("types", [types] if isinstance(types, str) else types) or KINDS),
         limit=checked_limit(details.get("limit", 10)),
         min_score=checked_share("min_score", details.get("min_score") or 0.0),
         detail=checked_detail(details.get("detail", "full")),

@@ -126,9 +126,15 @@ def check_may_change(agent: Agent, episode_id: UUID, deadline: Deadline) -> None
 def close(
     agent: Agent, episode_id: UUID, change: EpisodeChange, end: datetime | str | None, deadline: Deadline
 ) -> Episode:
-    """Close an episode, and leave its completion to whoever works; closing it again returns it as it is."""
+    """Close an episode, and leave its completion to whoever works; closing it again returns it as it is.
+
+    Raises `Conflict` when it was closed with another outcome.
+    """
     known = episodes.get_episode(agent, episode_id, deadline)
     if known.state != "open":
+        if change.outcome not in {None, known.outcome}:
+            message = f"episode {episode_id} was closed as {known.outcome!r}; update_episode(outcome=…) changes that"
+            raise Conflict(message)
         return known
     agent.rights.check_may_change(known)
     ended_at = checked_end(end, started_at=known.started_at, now=datetime.now(UTC))

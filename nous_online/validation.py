@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from itertools import islice
 from numbers import Real
 from typing import cast
@@ -94,10 +95,20 @@ def told_as(details: Mapping[str, object], names: Sequence[str]) -> tuple[str, o
     return told[0] if told else (names[0], None)
 
 
+PLAIN_DATE = re.compile(r"\d{4}-\d\d-\d\d")
+
+
 def checked_moment(name: str, value: object) -> datetime | None:
-    """Return a moment with its time zone, read from a datetime or an ISO 8601 text; None stays None."""
+    """Return a moment with its time zone, read from a datetime or an ISO 8601 text; None stays None.
+
+    A plain date, as a `date` or as "2026-10-01", is midnight UTC at its beginning.
+    """
     if value is None:
         return None
+    if isinstance(value, str) and PLAIN_DATE.fullmatch(value):
+        value += "T00:00:00Z"
+    elif isinstance(value, date) and not isinstance(value, datetime):
+        return datetime(value.year, value.month, value.day, tzinfo=UTC)
     try:
         moment = datetime.fromisoformat(value) if isinstance(value, str) else value
     except ValueError as error:

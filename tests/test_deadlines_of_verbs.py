@@ -51,6 +51,7 @@ CASES: dict[str, Case] = {
     "learn": lambda h, w, d: h.learn("Deploys go through blue and green", deadline_s=d),
     "learn_deferred": lambda h, w, d: h.learn_deferred([("Deploys take an hour", {})], deadline_s=d),
     "get": lambda h, w, d: h.get(w.ids["fact"], deadline_s=d),
+    "get_fact": lambda h, w, d: h.get_fact(w.ids["fact"], deadline_s=d),
     "count": lambda h, w, d: h.count(deadline_s=d),
     "confirm_fact": lambda h, w, d: h.confirm_fact(w.ids["fact"], deadline_s=d),
     "supersede_fact": lambda h, w, d: h.supersede_fact(w.ids["old"], w.ids["new"], deadline_s=d),

@@ -94,7 +94,7 @@ def test_a_hint_is_one_line_and_derived_unless_told(name: str, details: Any, hin
         ("deploy", {"kind": "workflow", "goals": ["ship"]}, "has no steps"),
         ("endpoint", {"kind": "pattern", "steps": ["a"]}, "has no template"),
         ("nothing", {}, "at least one"),
-        ("nothing", {"steps": ["a"]}, "at least one"),
+        ("nothing", {"kind": "k_line", "steps": ["a"]}, "at least one"),
         ("deploy", {"kind": "recipe", "goals": ["x"]}, "k_line, workflow, pattern"),
         ("deploy", {"kind": "workflow", "steps": "test"}, "steps must be a list"),
         ("deploy", {"kind": "workflow", "steps": [{"title": "test"}]}, "a step must be a name"),

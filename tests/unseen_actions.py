@@ -1,6 +1,7 @@
-"""Sixty triggers from twelve trades with actions that should (+) and should not (-) set them off: never tuned on.
+"""Sixty triggers, twelve trades: actions that should (+) and should not (-) set them off; no weight is fitted here.
 
-They were written before the matcher they measure. No number and no word of the matcher may be chosen by looking here.
+They were written before the matcher they measure, but their figures were seen while one threshold was settled (decision
+0009): an upper bound. No further number and no word of the matcher may be chosen by looking here.
 """
 
 UNSEEN = """

@@ -14,7 +14,6 @@ from nous_online.errors import InvalidInput
 
 if TYPE_CHECKING:
     from nous_online.contradictions import Contradiction
-    from nous_online.heart import Heart
     from nous_online.undoing import Event
 
 PANEL = "Memories"
@@ -75,7 +74,7 @@ def contradictions(
     """
     with opened(agent) as heart:
         found = heart.contradictions(status=None if status == "any" else status)
-        told = [with_texts(heart, each) for each in found]
+        told = [with_texts(each) for each in found]
     if as_json:
         show_json({"contradictions": told})
         return
@@ -143,7 +142,6 @@ def in_words(proposed: dict[str, Any]) -> str:
     return f"{proposed['resolution']}{into} by {proposed['by']}{why}"
 
 
-def with_texts(heart: Heart, each: Contradiction) -> dict[str, Any]:
+def with_texts(each: Contradiction) -> dict[str, Any]:
     """Return a contradiction's columns, and under `a` and `b` what its two sides say."""
-    a, b = (heart.get(memory_id).content for memory_id in (each.memory_a, each.memory_b))
-    return {**asdict(each), "a": a, "b": b}
+    return {**asdict(each), "a": each.a["content"], "b": each.b["content"]}

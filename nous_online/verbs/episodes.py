@@ -67,8 +67,8 @@ class EpisodeVerbs(Verbs):
     ) -> Episode:
         """End an episode; within 30 s it gets a title, a summary and up to five facts, whoever is running.
 
-        Closing one that is over returns it as it is and does nothing, whatever else is told: `update_episode` says
-        more of it. Raises `NotFound`, and `InvalidInput` for an end before the beginning.
+        Closing one that is over returns it as it is and does nothing: `update_episode` says more of it. Raises
+        `NotFound`, `Conflict` when it was closed with another outcome, `InvalidInput` for an end before the beginning.
         """
         deadline = self.agent.deadline(deadline_s)
         change = checked_change(known_details(details, EndDetails))

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
-from typing import Unpack, cast
+from typing import Any, Unpack, cast
 from uuid import UUID
 
 from nous_online import fact_statements, facts, sessions, splits, store
 from nous_online.changes import get_memory
 from nous_online.domain import Fact, FactDetails, Learned, Statement
-from nous_online.kinds import FACT
+from nous_online.errors import NotFound
+from nous_online.kinds import FACT, KINDS
 from nous_online.replacement import named_facts
 from nous_online.validation import checked_id, checked_optional, checked_said
 from nous_online.verbs import Verbs, across_moves
@@ -104,7 +106,7 @@ class FactVerbs(Verbs):
             deadline=deadline,
         )
 
-    def get(self, fact_id: UUID, *, deadline_s: float | None = None) -> Fact:
+    def get_fact(self, fact_id: UUID, *, deadline_s: float | None = None) -> Fact:
         """Return one fact in whatever state it is; raise `NotFound` when this agent has none of that id."""
         with self.agent.transaction(self.agent.deadline(deadline_s)) as connection:
             return get_memory(connection, self.agent.id, FACT, checked_id("fact_id", fact_id))
@@ -132,6 +134,18 @@ class FactVerbs(Verbs):
             reason=checked_optional("reason", reason, max_characters=1000) or "a person said they are not the same",
             deadline=self.agent.deadline(deadline_s),
         )
+
+    def get(self, memory_id: UUID, *, deadline_s: float | None = None) -> Any:
+        """Return one memory of any kind in whatever state it is: a `Fact`, `Episode`, `Procedure` or `Censor`.
+
+        Raises `NotFound` when this agent has none of that id.
+        """
+        wanted = checked_id("memory_id", memory_id)
+        with self.agent.transaction(self.agent.deadline(deadline_s)) as connection:
+            for kind in KINDS.values():
+                with suppress(NotFound):
+                    return get_memory(connection, self.agent.id, kind, wanted)
+        raise NotFound(f"agent {self.agent.id!r} has no memory {wanted}")
 
     def count(self, *, deadline_s: float | None = None) -> dict[str, int]:
         """Return how many facts the agent has in each state."""

@@ -45,11 +45,12 @@ class HistoryVerbs(Verbs):
         with self.agent.transaction(self.agent.deadline(deadline_s)) as connection:
             return contradictions.find(connection, self.agent.id, status=status)
 
-    def resolve_contradiction(
+    def resolve_contradiction(  # noqa: PLR0913 (one parameter for each thing a ruling may say)
         self,
         contradiction_id: UUID,
-        resolution: Resolution,
+        resolution: Resolution | None = None,
         *,
+        keep: UUID | None = None,
         note: str | None = None,
         merged_into: UUID | None = None,
         at: datetime | str | None = None,
@@ -57,6 +58,7 @@ class HistoryVerbs(Verbs):
     ) -> Contradiction:
         """Decide a contradiction: `a_wins`, `b_wins`, `both_valid`, or `merged` into a fact learned for it.
 
+        `keep` names the fact that wins instead; `contradiction.a` and `.b` tell what both say.
         The loser is superseded, stays in the store, and `undo` brings it back. Ruling the same twice changes nothing;
         another ruling raises `Conflict`. A caller below operator only proposes, in `proposed`, what goes against a fact
         that is pinned or trusted more: the contradiction comes back open, for a person to decide.
@@ -64,7 +66,7 @@ class HistoryVerbs(Verbs):
         deadline = self.agent.deadline(deadline_s)
         why = None if note is None else checked_text("note", note, max_bytes=MAX_REASON_BYTES)
         into = None if merged_into is None else checked_id("merged_into", merged_into)
-        ruling = Ruling(resolution, why, into)
+        ruling = Ruling(resolution, why, into, None if keep is None else checked_id("keep", keep))
         found = checked_id("contradiction_id", contradiction_id)
         moment = checked_moment("at", at) or datetime.now(UTC)
         return contradictions.resolve(self.agent, found, ruling, at=moment, deadline=deadline)
