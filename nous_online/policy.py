@@ -268,7 +268,7 @@ class ContextPolicy:
     """Score of a recall from which an answer is a fix of an error, and below which it is not shown for one."""
     least_trust: int = 40
     """Trust below which nothing becomes critical unless it is pinned: 20 is for what was read rather than told."""
-    predicted: int = 120
+    predicted: int = 200
     """A few more than the relevant tier of the usual budget has lines for."""
     pinned: int = 100
     contradictions: int = 20

@@ -89,7 +89,7 @@ def test_what_is_assembled_is_what_the_tier_has_room_for_the_likeliest_first():
     atoms = atoms_of(Signals(current_file="docs/a.md"), at=at)
     past = diary.past_for(Session("next", [(at, ["docs/a.md"])]), atoms, at=at)
 
-    shown = [assembled(past, atoms, {}, "docs/a.md", room=room) for room in (35, 3_000)]
+    shown = [assembled(past, atoms, {}, "docs/a.md", room=room) for room in (50, 3_000)]
 
     assert shown == [{"docs/a.md", "src/b.py"}, {"docs/a.md", "src/b.py", "src/c.py"}]
 
