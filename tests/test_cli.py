@@ -200,7 +200,7 @@ def test_doctor_finds_everything_in_order(nous: Callable[..., Answer]):
     assert answer.code == 0
     assert answer.json["is_ok"]
     assert [check["name"] for check in answer.json["checks"]] == [
-        "python", "embedder", "disk", "server", "schema", "roles", "isolation",
+        "python", "embedder", "disk", "home", "server", "schema", "roles", "isolation",
     ]  # fmt: skip
 
 
