@@ -102,7 +102,8 @@ def test_a_page_holds_every_section_with_its_texts():
 
     for part in (
         "The night of Monday, 1 June 2026", "30 memories merged into 30", "nine again", "said twice nine",
-        "said 3 times, in these words", "nine o'clock", "nous undo --proposal p0", "changed since", "used nine", "number nine", "0.970", "6 pinned nine", "fine nine",
+        "said 3 times, in these words", "nine o'clock", "nous undo --proposal p0", "changed since",
+        "used nine", "number nine", "0.970", "6 pinned nine", "fine nine",
         "rank_step = 0.1 (default 0.05)", "nine: probe_days = 5", "judge nine", "0.2500 USD", "up to 0.5000 USD",
         "1.2k",
         "nous undo --night 2026-06-01 --kind merge", "nous undo --night 2026-06-01 --agent NAME",

@@ -86,17 +86,6 @@ def test_every_kind_of_change_is_told_in_words(night):
     assert moves(report, "link") == [(SHORT, f"linked to “{TEN}” (related, 0.83)")]
 
 
-def test_a_merge_tells_every_wording_that_was_said_for_it(night, heart):
-    heart.confirm_fact(UUID(night.ids[AGAIN]))
-    night.merge(NINE, AGAIN)
-    night.plan()
-
-    (entry,) = night.report().of_kind("merge")
-
-    assert [(each.text, each.times) for each in entry.said] == [(NINE, 1), (AGAIN, 2)]
-    assert entry.said_count == 3
-
-
 @pytest.mark.parametrize(
     ("kind", "columns", "move"),
     [

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 from uuid import UUID
 
@@ -11,6 +13,8 @@ from nous_online.cli.output import AgentOption, JsonOption, escaped, plain, show
 from nous_online.errors import InvalidInput
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from nous_online.erasing import Erased
 
 
@@ -28,6 +32,10 @@ def erase(  # noqa: PLR0913 (one parameter for each option)
         list[UUID] | None, typer.Option(metavar="ID", help="One memory only; may be given several times.")
     ] = None,
     user: Annotated[str | None, typer.Option(metavar="NAME", help="Everything of one of the agent's users.")] = None,
+    export: Annotated[
+        list[Path] | None,
+        typer.Option(metavar="FILE", help="An export to erase it from too; may be given several times."),
+    ] = None,
     scrub: Annotated[
         bool, typer.Option("--scrub", help="Write tables and log anew, so that no deleted row stays on the disk.")
     ] = False,
@@ -58,33 +66,47 @@ def erase(  # noqa: PLR0913 (one parameter for each option)
 
     [dim]$[/dim] nous erase --memory $ID --scrub
 
-    [dim]$[/dim] nous erase aria --user ada
+    [dim]$[/dim] nous erase aria --user ada --export aria.jsonl.gz
     """
     from nous_online.database import open_url
-    from nous_online.erasing import Part, erase_everywhere, erase_some
     from nous_online.scrub import scrub as write_anew
 
     name, url = agent_named(agent, named, is_part=bool(memory or user)), open_url()
-    part = Part(tuple(memory or ()), user) if memory or user else None
-
-    def erased(*, is_dry_run: bool) -> Erased:
-        if part is None:
-            return erase_everywhere(url, name, reason=reason, is_dry_run=is_dry_run)
-        return erase_some(url, name, part, reason=reason, is_dry_run=is_dry_run)
-
+    run = partial(erase_named, url, name, memory or [], user, exports=export or [], reason=reason)
     if not dry_run and not yes:
         if as_json:
             raise InvalidInput("erasing can't be taken back: say --yes with --json, or --dry-run to see what would go")
-        show_erased(erased(is_dry_run=True))
-        what = "all" if part is None else f"user {user!r}" if user else f"{len(part.memory_ids)} memories"
+        show_erased(run(is_dry_run=True))
+        what = f"{len(memory)} memories" if memory else f"user {user!r}" if user else "all"
         typer.confirm(f"Erase {what} of agent {name!r} for good?", abort=True, err=True)
     with waiting("erasing …"):
-        done = erased(is_dry_run=dry_run)
+        done = run(is_dry_run=dry_run)
         left = write_anew(url) if scrub and not dry_run else ()
     if as_json:
         show_json({**plain(done), "is_scrubbed": scrub and not dry_run and not left, "left": left})
     else:
         show_erased(done, left=left, is_scrubbed=scrub)
+
+
+def erase_named(  # noqa: PLR0913 (what the options say)
+    url: str,
+    agent_id: str,
+    memory_ids: Sequence[UUID],
+    user_id: str | None,
+    *,
+    exports: Sequence[Path],
+    reason: str,
+    is_dry_run: bool,
+) -> Erased:
+    """Erase an agent, or the part that is named, from the store, from copies and from exports; or count it."""
+    from nous_online.erasing import Part, erase_everywhere, erase_some, installed_erasers
+    from nous_online.exports.erase_export import erase_exports
+
+    erasers = [*installed_erasers(), partial(erase_exports, paths=exports)]
+    if not memory_ids and user_id is None:
+        return erase_everywhere(url, agent_id, reason=reason, is_dry_run=is_dry_run, erasers=erasers)
+    part = Part(tuple(memory_ids), user_id)
+    return erase_some(url, agent_id, part, reason=reason, is_dry_run=is_dry_run, erasers=erasers)
 
 
 def agent_named(agent: str | None, named: str | None, *, is_part: bool) -> str:
