@@ -50,8 +50,6 @@ class Erasure:
     is_dry_run: bool
     ids: frozenset[str] | None = None
     """Of the rows to be erased, where that is a part of the agent; None is all of it."""
-    is_scrubbed: bool = False
-    """Whether files are written anew, so that no dead row stays on the disk."""
 
 
 @dataclass(frozen=True)

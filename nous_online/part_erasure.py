@@ -296,3 +296,14 @@ def unquoted(value: Any, replace: Callable[[str], str]) -> Any:
     if isinstance(value, list):
         return [unquoted(each, replace) for each in cast("list[Any]", value)]
     return value
+
+
+def erase_buried(connection: Connection, agent_id: str, embedder_of: EmbedderOf) -> int:
+    """Erase again, in a transaction of `nous_purge`, what came back after it was erased here; return how many."""
+    ids = tuple(row[0] for row in connection.execute(BLOCKS["buried"], {"agent_id": agent_id}))
+    if not ids:
+        return 0
+    found = find_part(connection, agent_id, Part(ids))
+    made = rewritings(connection, agent_id, found, embedder_of)
+    erase_part(connection, agent_id, found, made, quotations_of(connection, agent_id, found))
+    return len(found.ids)

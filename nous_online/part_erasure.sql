@@ -367,3 +367,11 @@ memory_a = any(%(ids)s) or memory_b = any(%(ids)s)
 
 -- name: by_pair
 pair_hash = any(%(pairs)s)
+
+-- name: buried
+-- Memories that came back, with an export or a backup, after they had been erased here.
+select m.id from heart.memories m
+join lifecycle.tombstones t on t.agent_hash = encode(sha256(convert_to(%(agent_id)s, 'UTF8')), 'hex')
+ and t.content_hash = encode(sha256(convert_to(%(agent_id)s || E'\n' || m.kind || E'\n' || coalesce(m.full_text, ''), 'UTF8')), 'hex')
+where m.agent_id = %(agent_id)s
+order by m.id

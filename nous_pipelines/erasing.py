@@ -1,4 +1,4 @@
-"""Erasing an agent from what the nights left: snapshots, plans and logs on disk, and what Dagster's records quote."""
+"""Erasing an agent, or a part of it, from what nights left: snapshots, plans and logs, Dagster's records."""
 
 from __future__ import annotations
 
@@ -32,6 +32,10 @@ BLOCKS = statements("nous_pipelines", "erasing.sql")
 PAGE = 500
 NEW = ".erased"
 WORDS = ("content", "reason", "query", "subject", "id")
+QUOTING = ("reason", "query", "note", "outcome", "evidence")
+"""Columns in which a row may quote what another says; the others hold a memory's own words."""
+SHOWN = ("result_ids", "targets")
+"""Lists of ids that make a row about each of them."""
 DAGSTER_TEXTS = (
     ("event_logs", "event"),
     ("asset_keys", "last_materialization"),
@@ -52,8 +56,9 @@ def erase_nights(erasure: Erasure) -> Counter[str]:
     found = Counter[str]()
     try:
         folders = list(night_folders(erasure.url))
-        quoted = {text for folder in folders for text in quoted_in(folder, erasure.agent_id)}
-        redaction = Redaction(erasure.agent_id, erasure.quotations | quoted)
+        searched = folders if erasure.ids is None else []
+        quoted = {text for folder in searched for text in quoted_in(folder, erasure.agent_id)}
+        redaction = Redaction(erasure.agent_id, erasure.quotations | quoted, ids=erasure.ids)
         for folder in folders:
             found += erase_folder(folder, redaction, erasure)
         for log in log_files():
@@ -135,6 +140,8 @@ def erased_file(path: Path, redaction: Redaction, erasure: Erasure) -> pl.DataFr
     """Return what a file holds without the agent; None when it holds nothing of it."""
     if path.suffix == ".parquet":
         table = pl.read_parquet(path, memory_map=False)
+        if erasure.ids is not None:
+            return without_part(table, redaction, erasure)
         kept = table.filter(pl.col("agent_id") != erasure.agent_id) if "agent_id" in table.columns else table
         return kept if len(kept) < len(table) else None
     if path.suffix in {".json", ".md"}:
@@ -142,6 +149,28 @@ def erased_file(path: Path, redaction: Redaction, erasure: Erasure) -> pl.DataFr
         new = erased_json(text, redaction) if path.suffix == ".json" else redaction.text(text)
         return new if new != text else None
     return None
+
+
+def without_part(table: pl.DataFrame, redaction: Redaction, erasure: Erasure) -> pl.DataFrame | None:
+    """Return a table without the rows about a part of an agent, and without what the others quote of it; None if equal.
+
+    A row that names one of its ids is about it; in a list of ids that row's own column says, the id alone goes.
+    """
+    ids = pl.Series(sorted(erasure.ids or ()), dtype=pl.String)
+    own = pl.col("agent_id") == erasure.agent_id if "agent_id" in table.columns else pl.lit(value=True)
+    texts = [name for name, dtype in table.schema.items() if dtype == pl.String]
+    lists = [name for name, dtype in table.schema.items() if dtype == pl.List(pl.String)]
+    probes = [pl.col(name).list.set_intersection(ids.implode()).list.len() > 0 for name in lists if name in SHOWN]
+    is_about = pl.any_horizontal(*(pl.col(name).is_in(ids.implode()) for name in texts), *probes, pl.lit(value=False))
+    kept = table.filter(~(own & is_about).fill_null(value=False))
+    kept = kept.with_columns(
+        pl.col(name).list.eval(pl.element().filter(~pl.element().is_in(ids.implode()))) for name in lists
+    )
+    for name in set(texts) & set(QUOTING):
+        said = kept[name].drop_nulls().unique()
+        changed = {text: new for text in said if (new := redaction.text(text)) != text}
+        kept = kept.with_columns(pl.col(name).replace(changed)) if changed else kept
+    return None if kept.equals(table) else kept
 
 
 def erased_json(text: str, redaction: Redaction) -> str:

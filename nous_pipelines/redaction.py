@@ -18,14 +18,21 @@ MAPS_BY_AGENT = frozenset({"eligible", "proposed", "left", "agents"})
 LONG = 12
 """From this many characters on a quotation is found anywhere; a shorter one must stand between word boundaries."""
 SHORTEST = 3
+NEVER = r"(?!)"
+"""A pattern that fits nothing."""
 
 
 class Redaction:
-    """What of one agent is not to be read any more: its name where names stand, and what is quoted of it."""
+    """What of one agent is not to be read any more: its name where names stand, and what is quoted of it.
 
-    def __init__(self, agent_id: str, quotations: Collection[str]) -> None:
-        name = f"(?:{'|'.join(re.escape(form) for form in forms(agent_id))})"
+    With `ids` it is a part of the agent: the name stays, and what is about one of the ids goes.
+    """
+
+    def __init__(self, agent_id: str, quotations: Collection[str], *, ids: Collection[str] | None = None) -> None:
+        name = f"(?:{'|'.join(re.escape(form) for form in forms(agent_id))})" if ids is None else NEVER
         self._agent_id = agent_id
+        self._part = None if ids is None else frozenset(ids)
+        quotations = {*quotations, *(ids or ())}
         self._in_list = re.compile(rf"(?<![^,\s]){name}(?![^,\s])")
         self._in_prose = re.compile(rf"((?:^|\n)(?:[-#]+ )?|['\"“`/>]|[|:;,] |agent ){name}(?=$|['\"”`:;,<]|\s)")
         self._ids = {quoted for quoted in quotations if is_id(quoted)}
@@ -36,8 +43,13 @@ class Redaction:
                 self._by_start[quoted[: LONG if len(quoted) >= LONG else SHORTEST]].append(quoted)
 
     def is_about_agent(self, value: Any) -> bool:
-        """Tell whether a JSON object is the agent's alone."""
-        return isinstance(value, Mapping) and value.get("agent_id") == self._agent_id
+        """Tell whether a JSON object is the agent's alone, or about the part of it that goes."""
+        if not isinstance(value, Mapping):
+            return False
+        if self._part is None:
+            return value.get("agent_id") == self._agent_id
+        named = [each if isinstance(each, list) else [each] for each in value.values()]
+        return any(isinstance(each, str) and each in self._part for names in named for each in names)
 
     def value(self, value: Any, *, key: str = "") -> Any:
         """Return a JSON value without the objects of the agent in its lists, and with its name and words erased."""
@@ -47,7 +59,7 @@ class Redaction:
             return {
                 self.text(name): self.value(inner, key=name)
                 for name, inner in value.items()
-                if key not in MAPS_BY_AGENT or name != self._agent_id
+                if key not in MAPS_BY_AGENT or name != self._agent_id or self._part is not None
             }
         if isinstance(value, list):
             return [self.value(inner, key=key) for inner in value if not self.is_about_agent(inner)]

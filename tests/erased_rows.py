@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from pathlib import Path
 
+import polars as pl
 import psycopg
 from psycopg.sql import SQL, Identifier
 
@@ -42,3 +44,25 @@ def dump(owner: psycopg.Connection) -> dict[str, str]:
 
 def mentions(texts: Mapping[str, str], *words: str) -> set[tuple[str, str]]:
     return {(name, word) for name, text in texts.items() for word in words if word in text.casefold()}
+
+
+def recorded(records: psycopg.Connection) -> dict[str, str]:
+    """Every row of Dagster's database as text."""
+    names = records.execute(
+        "select relname from pg_class where relkind = 'r' and relnamespace = 'public'::regnamespace"
+    )
+    return {
+        name: json.dumps(records.execute(SQL("select to_jsonb(t) from {} t").format(Identifier(name))).fetchall())
+        for (name,) in names.fetchall()
+    }
+
+
+def written(home: Path) -> dict[str, str]:
+    """Every file under the home as text, tables row by row."""
+    return {
+        str(path.relative_to(home)): json.dumps(pl.read_parquet(path, memory_map=False).to_dicts(), default=str)
+        if path.suffix == ".parquet"
+        else path.read_bytes().decode("utf-8", "replace")
+        for path in home.rglob("*")
+        if path.is_file()
+    }

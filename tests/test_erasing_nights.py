@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import shutil
 import threading
@@ -11,11 +10,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from uuid import uuid4
 
-import polars as pl
 import psycopg
 import pytest
 from conftest import ScriptedJudge, WordEmbedder
 from dagster import AssetKey, DagsterInstance, build_init_resource_context
+from erased_rows import dump, recorded, written
 from night_runs import NIGHT, everything, options, remember
 from psycopg.conninfo import conninfo_to_dict
 from psycopg.sql import SQL, Identifier
@@ -23,7 +22,7 @@ from psycopg.types.json import Jsonb
 
 from nous_online import erasing, postgres
 from nous_online.database import Database
-from nous_online.erasing import Erased, erase_everywhere
+from nous_online.erasing import Erased, Part, erase_everywhere, erase_some
 from nous_online.errors import Conflict, NotFound, Unavailable
 from nous_online.heart import Heart
 from nous_online.settings import settings
@@ -123,28 +122,6 @@ def records(home: Path, database_url: str) -> Iterator[psycopg.Connection]:
 
 def erase(database_url: str, *, is_dry_run: bool = False) -> Erased:
     return erase_everywhere(database_url, NAME, reason="asked for", erasers=[erase_nights], is_dry_run=is_dry_run)
-
-
-def recorded(records: psycopg.Connection) -> dict[str, str]:
-    """Every row of Dagster's database as text."""
-    names = records.execute(
-        "select relname from pg_class where relkind = 'r' and relnamespace = 'public'::regnamespace"
-    )
-    return {
-        name: json.dumps(records.execute(SQL("select to_jsonb(t) from {} t").format(Identifier(name))).fetchall())
-        for (name,) in names.fetchall()
-    }
-
-
-def written(home: Path) -> dict[str, str]:
-    """Every file under the home as text, tables row by row."""
-    return {
-        str(path.relative_to(home)): json.dumps(pl.read_parquet(path, memory_map=False).to_dicts(), default=str)
-        if path.suffix == ".parquet"
-        else path.read_bytes().decode("utf-8", "replace")
-        for path in home.rglob("*")
-        if path.is_file()
-    }
 
 
 def mentions(texts: dict[str, str]) -> set[tuple[str, str]]:
@@ -356,3 +333,65 @@ def test_a_damaged_file_stops_the_erasing_before_the_rows_are_gone(
         erase(database_url)
 
     assert everything(owner) == before
+
+
+# --- a part of an agent ---
+
+
+def erase_fact(database_url: str, owner: psycopg.Connection, content: str) -> Erased:
+    rows = owner.execute("select id from heart.facts where content = %s", [content]).fetchall()
+    part = Part(tuple(row[0] for row in rows))
+    return erase_some(
+        database_url, NAME, part, reason="asked for", erasers=[erase_nights], embedder_of=lambda _: WordEmbedder()
+    )
+
+
+def test_nothing_of_an_erased_memory_is_left_in_rows_files_and_records_and_the_others_stay(
+    ran: DagsterInstance, records: psycopg.Connection, home: Path, database_url: str, owner: psycopg.Connection
+) -> None:
+    """Both wordings about the zinfandel, which a night merged; what is known of kumquats stays."""
+    merged = owner.execute("select count(*) from heart.facts where succession = 'merged' and agent_id = %s", [NAME])
+    assert merged.fetchone() != (0,)
+    ids = [row[0] for row in owner.execute("select id::text from heart.facts where content ~ 'zinfandel'").fetchall()]
+    before = {**recorded(records), **written(home)}
+
+    erased = erase_fact(database_url, owner, "The zinfandel is in the cellar.")
+    if owner.execute("select from heart.facts where content ~ 'zinfandel'").fetchone():
+        erase_fact(database_url, owner, "The zinfandel is in the cellar")
+
+    after = {**recorded(records), **written(home)}
+    assert {word for _, word in mentions(before)} == set(SECRETS)
+    assert {name for name, word in mentions(after) if word == "zinfandel"} == set()
+    assert [name for name, text in after.items() if any(each in text for each in ids)] == []
+    assert {word for _, word in mentions(after)} == set(SECRETS) - {"zinfandel"}
+    assert mentions(dump(owner)) == {each for each in mentions(dump(owner)) if each[1] != "zinfandel"}
+    assert erased.copies["files of nights"] > 5
+
+
+def test_snapshots_without_an_erased_memory_are_whole_and_their_night_runs_again_without_a_change(
+    ran: DagsterInstance, home: Path, database_url: str, owner: psycopg.Connection
+) -> None:
+    erase_fact(database_url, owner, "Kumquats are fed to 3 ocelots.")
+    before = everything(owner)
+
+    folders = [folder for folder in night_folders(database_url) if open_snapshot(folder)]
+    again = run_night(NIGHT, options(database_url, home), instance=ran)
+
+    assert len(folders) == 3
+    assert again.is_success, again.failures
+    assert everything(owner) == before
+
+
+def test_everything_of_a_user_leaves_files_and_records(
+    ran: DagsterInstance, records: psycopg.Connection, home: Path, database_url: str, owner: psycopg.Connection
+) -> None:
+    """All memories of the agent are made those of one user."""
+    owner.execute("set session_replication_role = replica")
+    for table in ("facts", "statements"):
+        owner.execute(SQL("update heart.{} set user_id = 'ada' where agent_id = %s").format(Identifier(table)), [NAME])
+    part = Part(user_id="ada")
+
+    erase_some(database_url, NAME, part, reason="x", erasers=[erase_nights], embedder_of=lambda _: WordEmbedder())
+
+    after = {**recorded(records), **written(home), **dump(owner)}
+    assert {word for _, word in mentions(after)} == {NAME}

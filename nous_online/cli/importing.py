@@ -130,6 +130,7 @@ def restore(file: Path, agent: str | None, *, as_json: bool) -> None:
         return
     show(
         f"[green]restored[/green]  {escaped(restored.agent_id)} as of {restored.exported_at}: {counted(restored.rows)}"
+        + (f"; {restored.erased} had been erased here and were erased again" if restored.erased else "")
     )
 
 

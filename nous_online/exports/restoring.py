@@ -19,11 +19,13 @@ from psycopg.types.json import Jsonb
 from nous_online import store
 from nous_online.database import Database, register_space
 from nous_online.embedding import EmbeddingSpace
+from nous_online.erasing import default_embedder_of
 from nous_online.errors import InvalidInput, Refused
 from nous_online.exports.exporting import BLOCKS as ROLES
 from nous_online.exports.exporting import PACKED, named
 from nous_online.exports.tables import FORMAT, TABLES, Table
 from nous_online.imports.records import parsed_object
+from nous_online.part_erasure import erase_buried
 from nous_online.statements import statements
 from nous_online.validation import checked_agent
 
@@ -55,6 +57,8 @@ class Restored:
     agent_id: str
     exported_at: str
     rows: Mapping[str, int]
+    erased: int = 0
+    """How many of its memories had been erased here on request, and were erased again."""
 
 
 def restore_agent(
@@ -62,8 +66,9 @@ def restore_agent(
 ) -> Restored:
     """Store everything an export holds, for its agent or under another name, and return how much it was.
 
-    Raises `InvalidInput` when the file is no export, cut off, changed since or of a newer version, and `Refused` when
-    the agent has memories already or was erased here; nothing was stored then.
+    Of what was erased here on request nothing comes back. Raises `InvalidInput` when the file is no export, cut off,
+    changed since or of a newer version, and `Refused` when the agent has memories already or was erased here; nothing
+    was stored then.
     """
     header, rows, merged = checked(path)
     agent_id = checked_agent(agent_id or header.agent_id)
@@ -82,8 +87,12 @@ def restore_agent(
         if header.format < FORMAT:
             connection.execute(ROLES["act_as_app"])
             connection.execute(BLOCKS["store_first_statements"], {"agent_id": agent_id})
+        for block in ("check_rows", "check_later"):
+            connection.execute(BLOCKS[block])
+        connection.execute(ROLES["act_as_purge"])
+        erased = erase_buried(connection, agent_id, default_embedder_of())
         connection.execute(ROLES["act_as_night"])
-    return Restored(agent_id, header.exported_at, rows)
+    return Restored(agent_id, header.exported_at, rows, erased)
 
 
 def checked(path: Path) -> tuple[Header, Mapping[str, int], frozenset[str]]:

@@ -25,6 +25,13 @@ insert into {table} ({columns}) select {columns} from jsonb_populate_recordset(n
 insert into {table} ({columns}) select {columns} from jsonb_populate_recordset(null::{table}, %(rows)s)
 on conflict (hash) do nothing
 
+-- name: check_rows
+-- What was stored is checked while it is all there: some of it goes again.
+set constraints all immediate
+
+-- name: check_later
+set constraints all deferred
+
 -- name: find_event
 select id from lifecycle.events
 where agent_id = %(agent_id)s and memory_id = %(memory_id)s and version_after = %(version_after)s

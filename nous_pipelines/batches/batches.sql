@@ -96,6 +96,15 @@ where is_batch and purpose = 'judge' and agent_id = %(agent_id)s and state = 'fa
   and not request ? 'is_deleted' and created_at > %(since)s
 order by created_at, id
 
+-- name: about
+-- Batches that ask about one of some memories.
+select id, agent_id, night, model, prompt_version, state, batch_id, custom_ids, request, raw_sha256, request_count,
+       failed_count, estimated_usd::float8, cost_usd::float8, error, created_at
+from heart.llm_requests
+where is_batch and purpose = 'judge' and agent_id = %(agent_id)s
+  and exists (select from unnest(%(ids)s::text[]) id where strpos(request::text, id) > 0)
+order by created_at, id
+
 -- name: recent
 -- The latest batches, and every open one.
 select id, agent_id, night, model, prompt_version, state, batch_id, custom_ids, request, raw_sha256, request_count,

@@ -1,10 +1,11 @@
-"""Erasing an agent from its batches: what was saved of them here, and what the API still holds."""
+"""Erasing an agent, or a part of it, from its batches: what was saved of them here, and what the API still holds."""
 
 from __future__ import annotations
 
 import shutil
 import time
 from collections import Counter
+from collections.abc import Sequence
 from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
@@ -17,8 +18,8 @@ from nous_online.erasing import Erasure
 from nous_online.errors import InvalidInput, Unavailable, Unsupported
 from nous_online.settings import settings
 from nous_pipelines.batches.collecting import KEPT_FOR
-from nous_pipelines.batches.raw_results import agent_folder, results_root
-from nous_pipelines.batches.rows import BatchRow, given_up, set_state, unfinished
+from nous_pipelines.batches.raw_results import agent_folder, results_path, results_root
+from nous_pipelines.batches.rows import BatchRow, about, given_up, set_state, unfinished
 
 DEADLINE_S = 10.0  # for each answer about a batch, and for it to end
 PAUSE_S = 0.5
@@ -30,9 +31,14 @@ def erase_batches(erasure: Erasure, home: Path) -> Counter[str]:
     A batch that can't be reached is named with what is left of it; raises `Unavailable` when a file can't be removed.
     """
     with closing(Database(erasure.url, role="nous_night", max_connections=1)) as database:
-        found = remove_results(agent_folder(results_root(home, database), erasure.agent_id), erasure)
-        since = datetime.now(UTC) - KEPT_FOR
+        root, since = results_root(home, database), datetime.now(UTC) - KEPT_FOR
         rows = [*unfinished(database, [erasure.agent_id]), *given_up(database, erasure.agent_id, since=since)]
+        if erasure.ids is None:
+            found = remove_results(agent_folder(root, erasure.agent_id), erasure)
+        else:
+            asking = about(database, erasure.agent_id, sorted(erasure.ids))
+            found = remove_files([results_path(root, row) for row in asking], erasure)
+            rows = [row for row in rows if row.id in {each.id for each in asking}]
         for row in rows:
             found[erased_remotely(database, row, is_dry_run=erasure.is_dry_run)] += 1
     return found
@@ -49,6 +55,17 @@ def remove_results(folder: Path, erasure: Erasure) -> Counter[str]:
     return +Counter({"results of batches": len(saved)})
 
 
+def remove_files(paths: Sequence[Path], erasure: Erasure) -> Counter[str]:
+    """Remove the results of some batches and return how many there were."""
+    saved = [path for path in paths if path.is_file()]
+    for path in saved if not erasure.is_dry_run else ():
+        try:
+            path.unlink()
+        except OSError as error:
+            raise Unavailable(f"{path} can't be removed ({error}); remove it, then erase again") from error
+    return +Counter({"results of batches": len(saved)})
+
+
 def erased_remotely(database: Database, row: BatchRow, *, is_dry_run: bool) -> str:
     """Cancel and delete one batch where the API keeps it, and return what became of it in words."""
     if row.batch_id is None:
@@ -62,7 +79,7 @@ def erased_remotely(database: Database, row: BatchRow, *, is_dry_run: bool) -> s
     if not is_deleted:
         return f"batch {row.batch_id} was cancelled but had not ended: delete it, or the API keeps it for 29 days"
     if row.is_open:
-        set_state(database, "set_failed", row.id, error="its agent was erased")
+        set_state(database, "set_failed", row.id, error="what it asks about was erased")
     set_state(database, "set_deleted", row.id)
     return "batches deleted from the API"
 

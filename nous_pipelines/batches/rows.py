@@ -195,6 +195,11 @@ def given_up(database: Database, agent_id: str, *, since: datetime) -> list[Batc
     return rows_of(database, "given_up", {"agent_id": agent_id, "since": since})
 
 
+def about(database: Database, agent_id: str, ids: Sequence[str]) -> list[BatchRow]:
+    """Return the batches of an agent that ask about one of some memories, the oldest first."""
+    return rows_of(database, "about", {"agent_id": agent_id, "ids": list(ids)})
+
+
 def recent(database: Database, agent_ids: Sequence[str] = (), *, limit: int) -> list[BatchRow]:
     """Return every open batch, then the latest others, `limit` in all unless more are open."""
     return rows_of(database, "recent", {"agent_ids": list(agent_ids), "limit": limit})
