@@ -51,6 +51,7 @@ UNDECIDED = Judgement(
     model="none",
     prompt_version="none",
 )
+HELD = replace(UNDECIDED, confidence=1.0, reason="another value of its key, which is trusted more, or pinned")
 ACTIONS: dict[str, LearnAction] = {
     "store": "stored",
     "store_superseded": "stored",
@@ -223,7 +224,7 @@ def contradict(
 ) -> Learned:
     """Record what a fact just stored contradicts; both stay active, and say so."""
     for near in decision.contradicted:
-        judgement = judgements[near.fact.id]
+        judgement = judgements.get(near.fact.id, HELD)
         cause = Cause("agent", "contradicted", judgement.reason, effective_at=learned.memory.learned_at)
         verdict = {name: getattr(judgement, name) for name in ("model", "prompt_version", "confidence", "reason")}
         open_between(connection, agent.id, learned.memory, near.fact, judgement=verdict, cause=cause)

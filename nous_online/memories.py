@@ -91,6 +91,7 @@ def forget(agent: Agent, memory_id: UUID, *, reason: str, deadline: Deadline) ->
         lock_agent(connection, agent.id)
         kind = kind_of(connection, agent.id, memory_id)
         memory = locked_memory(connection, agent.id, kind, memory_id)
+        agent.rights.check_may_change(memory)
         now = datetime.now(UTC)
         values: dict[str, Any] = {"is_forgotten": True}
         if memory.state != "archived":
@@ -112,6 +113,7 @@ def restore(agent: Agent, memory_id: UUID, *, reason: str, deadline: Deadline) -
         memory = locked_memory(connection, agent.id, kind, memory_id)
         if memory.state != "archived":
             return memory
+        agent.rights.check_may_change(memory)
         row = connection.execute(BLOCKS["state_before_archive"], key).fetchone()
         state = row[0] if row else "active"
         if state == "superseded" and memory.superseded_by is None:  # what had replaced it was erased since
@@ -150,6 +152,9 @@ def update(agent: Agent, memory_id: UUID, changes: MemoryChanges, *, reason: str
         fresh = {name: value for name, value in wanted.items() if value != getattr(memory, name)}
         if not fresh:
             return memory
+        agent.rights.check_may_change(memory)
+        if fresh.get("is_pinned"):
+            agent.rights.check_may_pin()
         values = plain(fresh) | vectors
         if isinstance(memory, Fact):
             values |= dependent_values(memory, fresh)

@@ -132,6 +132,8 @@ class Comparable(Protocol):
     @property
     def id(self) -> UUID: ...
     @property
+    def trust(self) -> int: ...
+    @property
     def near_ids(self) -> Sequence[UUID] | None:
         """Earlier facts that resemble it."""
         ...
@@ -155,16 +157,19 @@ def later_first(
 ) -> list[tuple[R, ScoreParts, UUID | None]]:
     """Return ranked candidates with the later of two facts about one thing in front, and whom each was put before.
 
-    A later one takes the place of the first earlier one that resembles it, if it answers about as well; the others keep
-    their order.
+    A later one takes the place of the first earlier one that resembles it, if it answers about as well and is trusted
+    no less; of two that contradict each other, the one that is trusted more comes first. The others keep their order.
     """
     placed: list[tuple[R, ScoreParts, UUID | None]] = []
     for candidate, parts in ranked:
         shares = dict.fromkeys(candidate.near_ids or (), policy.near_score)
         for each in candidate.same_ids or ():
             shares[each] = 0.0 if each in (candidate.contradicted_by or ()) else policy.same_score
-        for place, (other, its, _) in enumerate(placed if shares else ()):
-            if other.id in shares and answers_as_well(parts, its, shares[other.id]):
+        rivals = candidate.contradicted_by or ()
+        for place, (other, its, _) in enumerate(placed if shares or rivals else ()):
+            is_later = other.id in shares and answers_as_well(parts, its, shares[other.id])
+            is_firmer = other.id in rivals and candidate.trust > other.trust
+            if (is_later and candidate.trust >= other.trust) or is_firmer:
                 placed.insert(place, (candidate, parts, other.id))
                 break
         else:

@@ -9,7 +9,7 @@ from uuid import UUID
 
 from nous_online.domain import Fact, Near, Neighbour, NewFact
 from nous_online.errors import Conflict, NotFound, Refused
-from nous_online.learning import Decision, decide, holds_since, is_past, is_repeat
+from nous_online.learning import Decision, decide, holds_since, is_past, is_repeat, stands_firmer
 from nous_online.pairs.judging import Judgement, Verdict
 from nous_online.policy import LearnPolicy
 from nous_online.validation import checked_id
@@ -81,9 +81,16 @@ def check_active(fact: Fact, act: str) -> None:
 def decide_told(new: NewFact, said: Told, judgements: Mapping[UUID, Judgement], policy: LearnPolicy) -> Decision:
     """Return what to do with `new`: first what the caller said, then what is found of the rest.
 
-    Raises `Refused` where it would replace what is pinned or trusted more.
+    Two values of one key of which the earlier stands firmer contradict each other; the new one goes without the key.
+    Raises `Refused` where it would replace, by its id, what is pinned or trusted more.
     """
     replaced = said.replaced
+    if said.holder is not None and not is_repeat(new, said.holder, policy) and is_held_by_trust(new, said.holder.fact):
+        check_replaceable(new, replaced)
+        decision = decide(new, said.rest, judgements, policy)
+        return replace(
+            decision, others=(*decision.others, *replaced), contradicted=(*decision.contradicted, said.holder)
+        )
     if said.holder is not None:
         if not is_later(new, said.holder.fact):
             check_replaceable(new, replaced)
@@ -111,6 +118,11 @@ def is_later(new: NewFact, known: Fact) -> bool:
     return holds_since(new) >= holds_since(known) and (was_over or not is_over)
 
 
+def is_held_by_trust(new: NewFact, holder: Fact) -> bool:
+    """Tell whether, of two values of a key, the earlier is trusted more than the later, or it alone is pinned."""
+    return stands_firmer(holder, new) if is_later(new, holder) else stands_firmer(new, holder)
+
+
 def check_replaceable(new: NewFact, replaced: Sequence[Neighbour]) -> None:
     """Raise `Refused` for the first fact that is pinned, or trusted more than the new one."""
     for fact in (each.fact for each in replaced):
@@ -122,7 +134,12 @@ def check_replaceable(new: NewFact, replaced: Sequence[Neighbour]) -> None:
 
 
 def keyed(new: NewFact, decision: Decision) -> NewFact:
-    """Return a new fact under the key of what it replaces, unless it has one of its own or they differ in theirs."""
+    """Return a new fact under the key of what it replaces, unless it has one of its own or they differ in theirs.
+
+    Beside a value of its own key, which it contradicts, it has none.
+    """
+    if new.key is not None and any(each.fact.key == new.key for each in decision.contradicted):
+        return replace(new, key=None)
     keys = {each.fact.key for each in decision.superseded if each.fact.key}
     return replace(new, key=keys.pop()) if new.key is None and len(keys) == 1 else new
 

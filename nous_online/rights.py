@@ -68,11 +68,16 @@ class Rights:
             raise self._forbidden(f"trust {trust} is more than {self.max_trust}, the most that", "may claim")
         if kind == "operator" and not self.is_operator:
             raise self._forbidden("source_kind 'operator' is not what", "may claim")
-        if is_pinned and not self.may_pin:
-            raise self._forbidden("a memory can't be pinned by", "")
+        if is_pinned:
+            self.check_may_pin()
         if scope == "system" and not self.may_pin:
             raise self._forbidden("scope 'system' is not for", "to give")
         return Standing(kind, trust, is_pinned, scope)
+
+    def check_may_pin(self) -> None:
+        """Raise `Forbidden` for a caller that may not pin."""
+        if not self.may_pin:
+            raise self._forbidden("a memory can't be pinned by", "")
 
     def check_may_change(self, memory: Trusted) -> None:
         """Raise `Forbidden` for a memory trusted more than this caller may claim, or pinned if it may not pin."""

@@ -35,6 +35,7 @@ class Memory:
     encoded_frame: str | None = None
     encoded_censors: Sequence[str] | None = None
     rank_weight: float = 1.0
+    trust: int = 50
     near_ids: Sequence[UUID] | None = None
     same_ids: Sequence[UUID] | None = None
     contradicted_by: Sequence[UUID] | None = None
@@ -195,6 +196,15 @@ def test_the_later_of_two_facts_about_one_thing_comes_first_if_it_answers_about_
     other = Memory(UUID(int=3), dense=0.25, lexical=0.25)
 
     assert later_order(earlier, later, other) == order
+
+
+def test_what_is_trusted_less_stays_behind_what_it_resembles_or_contradicts_however_late_and_relevant_it_is():
+    two = UUID(int=2)
+    known = Memory(ONE, trust=60, contradicted_by=[two])
+
+    assert later_order(known, Memory(two, dense=0.49, trust=20, near_ids=[ONE])) == [1, 2]
+    assert later_order(known, Memory(two, dense=0.9, trust=20, same_ids=[ONE], contradicted_by=[ONE])) == [1, 2]
+    assert later_order(replace(known, contradicted_by=None), Memory(two, dense=0.9, trust=20)) == [2, 1]
 
 
 def test_of_three_values_the_latest_comes_first():

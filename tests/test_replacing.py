@@ -104,17 +104,30 @@ def test_a_fact_that_changed_since_it_was_read_is_not_replaced(heart: Heart) -> 
 @pytest.mark.parametrize(
     ("known", "reason"), [({"is_pinned": True}, "is pinned"), ({"trust": 90}, r"is trusted more \(90\)")]
 )
-@pytest.mark.parametrize("way", ["replaces", "key"])
 def test_what_is_pinned_or_trusted_more_is_not_replaced_silently(
-    heart: Heart, way: str, known: dict[str, Any], reason: str
+    heart: Heart, known: dict[str, Any], reason: str
 ) -> None:
-    key = {"key": "ana/home"} if way == "key" else {}
-    old = heart.learn(ROME, learned_at=on(1), **known, **key).memory
+    old = heart.learn(ROME, learned_at=on(1), **known).memory
 
     with pytest.raises(Refused, match=f"fact {old.id} {reason}"):
-        heart.learn(PARIS, replaces=old.id if way == "replaces" else None, **key)
+        heart.learn(PARIS, replaces=old.id)
 
     assert heart.count() == {"active": 1}
+
+
+@pytest.mark.parametrize(("known", "day"), [({"is_pinned": True}, 3), ({"trust": 90}, 3), ({"trust": 20}, 1)])
+def test_a_value_of_a_key_that_stands_less_firm_takes_no_place_and_contradicts(
+    heart: Heart, known: dict[str, Any], day: int
+) -> None:
+    old = heart.learn(ROME, key="ana/home", learned_at=on(2), **known).memory
+
+    told = heart.learn(PARIS, key="ana/home", learned_at=on(day))
+
+    assert (told.action, told.memory.key, told.memory.contradiction_status) == ("stored", None, "open")
+    assert [near.fact.id for near in told.contradicts] == [old.id]
+    assert (heart.get(old.id).key, heart.get(old.id).state) == ("ana/home", "active")
+    (found,) = heart.contradictions()
+    assert "another value of its key" in str(found.judgement)
 
 
 @pytest.mark.parametrize("replaces", ["no id", 7, ["no id"]])

@@ -216,6 +216,11 @@ def test_nobody_changes_what_is_trusted_more_than_it_may_claim(aria: Heart) -> N
         lambda: caller.close_episode(episode.id, summary="Nothing was found"),
         lambda: caller.undo(honest.id, reason="it is wrong"),
         lambda: caller.undo(pinned.id, reason="it is wrong"),
+        lambda: caller.forget(honest.id, reason="it is wrong"),
+        lambda: caller.forget(pinned.id, reason="it is wrong"),
+        lambda: caller.unpin(pinned.id),
+        lambda: caller.pin(other.id),
+        lambda: caller.update(honest.id, subject="nothing"),
         lambda: caller.supersede_fact(honest.id, other.id),
         lambda: caller.supersede_fact(pinned.id, other.id),
     ]

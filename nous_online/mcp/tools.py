@@ -187,8 +187,8 @@ TOOLS = (
     ),
     Tool(
         acts.focus,
-        "Set this session's task, or the frame and censors its calls go by; without any, show its working memory.",
-        {"task": TEXT, "frame": TEXT, "active_censors": list_of(TEXT)},
+        "Set this session's task; without one, show its working memory.",
+        {"task": TEXT, "frame": TEXT},
         HELD,
         is_idempotent=True,
     ),
@@ -216,7 +216,7 @@ TOOLS = (
     ),
     Tool(
         acts.resolve_contradiction,
-        "Decide a contradiction; against what is trusted more this only proposes.",
+        "Decide a contradiction.",
         {
             "contradiction_id": TEXT,
             "resolution": one_of(*RESOLUTIONS),

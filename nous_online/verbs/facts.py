@@ -36,7 +36,7 @@ class FactVerbs(Verbs):
         which thing it is a value of, so that the later value replaces the earlier. Returns what was done and why, with
         what is `near`. Raises `InvalidInput` for what can't be stored; `NotFound` for a named fact that isn't there for
         the same scope, user and project; `Conflict` when one is no longer active, was changed since it was read, or the
-        idempotency key was used for another content; `Refused` where it would replace what is pinned or trusted more;
+        idempotency key was used for another content; `Refused` where `replaces` names what is pinned or trusted more;
         `DeadlineExceeded` and `Unavailable` when the database or embedder fails; then nothing was stored. A judge that
         fails never loses the fact: it is stored, and the night looks at the pair again.
         """

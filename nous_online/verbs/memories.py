@@ -23,7 +23,8 @@ class MemoryVerbs(Verbs):
         However often it was confirmed. Its row, statements and history stay, so `restore` and `undo` bring it back. No
         night does, and learning the same words again stores a new fact that names the forgotten one. Forgetting twice
         changes nothing. Facts that were merged into it, or that it had replaced, stay out of recall too: the answer
-        names them. What must leave the disk is erased instead: `nous erase --memory`. Raises `NotFound`.
+        names them. What must leave the disk is erased instead: `nous erase --memory`. Raises `NotFound`, and
+        `Forbidden` for what is trusted more than the caller may claim, or pinned if it may not pin.
         """
         why = checked_text("reason", reason, max_bytes=MAX_REASON_BYTES)
         deadline = self.agent.deadline(deadline_s)
