@@ -33,6 +33,7 @@ PARTS_OF_DAY: dict[str, Span] = {
     "night": (1260, 1439),
 }
 OFFICE_HOURS: Span = (540, 1020)
+WORD = re.compile(r"[A-Za-z]+")
 LATER_HALF = re.compile(r"\b(?:afternoon|evening|tonight|night)\b")
 AMBIGUOUS_MONTHS = {"may", "march"}
 SPOKEN_HOUR = re.compile(
@@ -71,14 +72,14 @@ def conditions(trigger: str, action: str) -> tuple[bool | None, ...]:
 
 def weekdays(text: str) -> frozenset[int]:
     """Return the weekdays a lower-case text names, Monday as 0."""
-    words = re.findall(r"[a-z]+", text)
+    words = WORD.findall(text)
     return frozenset[int]().union(*(WEEKDAYS.get(word.removesuffix("s"), frozenset()) for word in words))
 
 
 def months(text: str) -> frozenset[int]:
     """Return the months a text names, January as 1; "may" and "march" count where they are capitalised."""
     found: set[int] = set()
-    for word in re.findall(r"[A-Za-z]+", text):
+    for word in WORD.findall(text):
         name = word.lower()
         if name in SEASONS:
             found |= SEASONS[name]
@@ -97,7 +98,8 @@ def hours(text: str) -> list[Span]:
         if hour <= 24:  # noqa: PLR2004 (hours of a day)
             minute = hour * 60 + 30 * (match[1] == "half past") + (later if hour < 12 else 0)  # noqa: PLR2004
             found.append((minute, minute))
-    return found or [span for name, span in PARTS_OF_DAY.items() if re.search(rf"\b{name}s?\b", low)]
+    said = {word.removesuffix("s") for word in WORD.findall(low)}
+    return found or [span for name, span in PARTS_OF_DAY.items() if name in said]
 
 
 def is_in(span: Span, wanted: Span, trigger: str) -> bool:

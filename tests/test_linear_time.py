@@ -33,6 +33,8 @@ MOST_GROWTH = 8.0
 LIMIT_S = 1.0
 ELSEWHERE = {
     "nous_online/writing/phrases.py alternatives",  # makes the patterns of closed lists, all of them kept in modules
+    "nous_online/part_erasure.py unquoting",  # holds the quotations of what is erased, which only that run knows
+    "nous_online/tokens.py pieces_of_claude",  # sets of characters that are read from the table of the tokenizer
     "nous_pipelines/redaction.py __init__",  # holds the name of an agent, which only a run that erases it knows
 }
 USES = frozenset({"compile", "search", "match", "fullmatch", "split", "findall", "finditer", "sub", "subn", "template"})
