@@ -30,11 +30,12 @@ STRIPPED = re.compile("[\x01-\x08\x0b-\x1f\x7f-\x9f\ue000-\uf8ff]")
 """Characters that cost nothing."""
 SPACES = re.compile("[\x00\u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f]")
 """Characters that are read as a space."""
-SEAM = re.compile(f"{CLOSE} ({CAPITAL}?{OPEN})")
-"""The one space between two things that close and open costs nothing."""
+SEAM = "\ufdd2"
+"""The one space between two things that close and open: it costs nothing."""
+ENDINGS = ("'s", "'t", "'d", "'m", "'ll", "'re", "'ve")
+"""Short endings, which their apostrophe opens."""
 MOST_KEPT, MOST_STRETCHES = 8_192, 100_000
 """Counts that are kept, of texts and of words: lines come back in every context."""
-STRETCH = re.compile(f"{CAPITAL}?{OPEN}?[^{OPEN}{CLOSE}{CAPITAL}]+{CLOSE}?")
 SUFFIX = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)?"
 O200K = "|".join(
     (
@@ -58,9 +59,12 @@ class Pieces:
     known: frozenset[str]
     prefixes: frozenset[bytes]
     """Bytes that begin a character and cost one token together; any other byte of a character costs one."""
-    word: re.Pattern[str]
     after_space: re.Pattern[str]
     before_space: re.Pattern[str]
+    seam: re.Pattern[str]
+    stretch: re.Pattern[str]
+    """A word, a short ending with its apostrophe, or what stands between words."""
+    word: re.Pattern[str]
 
 
 def tokens_of(text: str) -> int:
@@ -84,10 +88,8 @@ def claude_tokens(text: str) -> int:
         text = MARKERS.sub(NO_MARKER, SPACES.sub(" ", text))
     text = STRIPPED.sub("", text.replace("\x00", " "))
     pieces = pieces_of_claude()
-    marked = pieces.after_space.sub(OPEN, text)
-    marked = pieces.before_space.sub(CLOSE, marked)
-    marked = pieces.word.sub(marked_word, marked)
-    return sum(map(stretch_cost, STRETCH.findall(SEAM.sub(rf"{CLOSE}\1", marked))))
+    marked = pieces.before_space.sub(CLOSE, pieces.after_space.sub(OPEN, text))
+    return sum(map(stretch_cost, pieces.stretch.findall(pieces.seam.sub(SEAM, marked))))
 
 
 @lru_cache(maxsize=MOST_KEPT)
@@ -101,24 +103,25 @@ def well_formed(text: str) -> str:
     return text.encode("utf-8", "replace").decode()
 
 
-def marked_word(found: re.Match[str]) -> str:
-    """Return a word with its marks; what an apostrophe binds to the word before it does not open."""
-    word = found[0]
+@lru_cache(maxsize=MOST_STRETCHES)
+def stretch_cost(stretch: str) -> int:
+    """Return the tokens of a word, of a short ending, or of what stands between words: pieces never reach across."""
+    pieces = pieces_of_claude()
+    if pieces.word.match(stretch):
+        stretch = marked_word(stretch)
+    elif stretch in ENDINGS:
+        stretch += CLOSE
+    else:
+        stretch = stretch.replace(SEAM, "")
+    return fewest(stretch, pieces.known, pieces.longest, character_cost)
+
+
+def marked_word(word: str) -> str:
+    """Return a word with its marks: where it opens and closes, and whether it begins with its only capital."""
     lowered = word.lower()
-    if found.lastindex:
-        return f"{word}{CLOSE}"
     if word[0] != lowered[0] and word[1:] == lowered[1:] and len(word) == len(lowered):
         return f"{CAPITAL}{OPEN}{lowered}{CLOSE}"
     return f"{OPEN}{word}{CLOSE}"
-
-
-@lru_cache(maxsize=MOST_STRETCHES)
-def stretch_cost(stretch: str) -> int:
-    """Return the tokens of a word, of a run of punctuation or of spaces between them: pieces never reach across."""
-    pieces = pieces_of_claude()
-    if stretch in pieces.known:
-        return 1
-    return fewest(stretch, pieces.known, pieces.longest, character_cost)
 
 
 @cache
@@ -146,13 +149,16 @@ def pieces_of_claude() -> Pieces:
     """Return the table, read once."""
     table = json.loads(files("nous_online").joinpath("model/claude_tokens.json").read_text("utf-8"))
     word, punctuation = f"[{table['words']}]", f"[{table['punctuation']}]"
+    ending = f"(?<!{punctuation})(?:{'|'.join(ENDINGS)})(?!{word})"
     return Pieces(
         longest=max(map(len, table["pieces"])),
         known=frozenset(table["pieces"]),
         prefixes=frozenset(map(bytes.fromhex, table["prefixes"])),
-        word=re.compile(rf"(?<!{punctuation}')(?<=')(s|t|d|m|ll|re|ve)(?!{word})|{word}+"),
         after_space=re.compile(f"(?<= )(?!'{word})(?={punctuation})"),
         before_space=re.compile(f"(?<={punctuation})(?= (?! ))"),
+        seam=re.compile(f"(?<=[{table['words']}{CLOSE}]) (?=[{table['words']}{OPEN}])"),
+        stretch=re.compile(rf"{ending}|{word}+|(?:(?!{ending})[^{table['words']}])+"),
+        word=re.compile(word),
     )
 
 
