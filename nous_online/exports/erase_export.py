@@ -84,9 +84,9 @@ def without_part(
         new = standing_fact(row, new, said.get(row["id"], []))
     for quoting, column, kind in TEXTS:
         if quoting == table and new.get(column) is not None:
-            new[column] = replace(new[column]) if kind == "text" else unquoted(new[column], replace)
+            new[column] = replace(str(new[column])) if kind == "text" else unquoted(new[column], replace)
     after = cast("Row", row.get("after") or {})
-    if table == "lifecycle.events" and after.get("superseded_by") in ids:
+    if table == "lifecycle.events" and str(after.get("superseded_by")) in ids:
         new["reason"] = ERASED
     return new
 
