@@ -100,7 +100,7 @@ with said as (
     union select signal from heart.sightings where agent_id = %(agent_id)s and session_id = any(%(sessions)s)
     union select note from heart.contradictions
           where agent_id = %(agent_id)s and (memory_a = any(%(ids)s) or memory_b = any(%(ids)s))
-    union select judgement ->> 'reason' from heart.contradictions
+    union select unnest(array[judgement ->> 'reason', proposed ->> 'note']) from heart.contradictions
           where agent_id = %(agent_id)s and (memory_a = any(%(ids)s) or memory_b = any(%(ids)s))
     union select reason from heart.judgements where agent_id = %(agent_id)s and pair_hash = any(%(pairs)s)
     union select reason from lifecycle.events

@@ -101,7 +101,8 @@ grant update (
     succession, embedding, context_embedding, embedding_space_id) on heart.facts to nous_purge;
 grant update (result_ids, result_scores, cited_ids, ignored_ids, query) on heart.recalls to nous_purge;
 grant update (items, open_threads, task) on heart.working_memory to nous_purge;
-grant update (note, judgement) on heart.contradictions to nous_purge;
+grant update (note, judgement, proposed) on heart.contradictions to nous_purge;
+grant update (exceptions, last_activation) on heart.censors to nous_purge;
 grant update (draft, last_error) on heart.completions to nous_purge;
 grant update (error) on heart.llm_requests to nous_purge;
 grant update (last_error) on heart.outbox_cursors to nous_purge;
