@@ -67,13 +67,24 @@ join heart.facts f on f.agent_id = %(agent_id)s and f.id = c.id
 order by c.distance, f.id
 
 -- name: find_forgotten
--- A fact of the same reach that somebody asked to forget, and one of whose statements says the same words; there are few.
-select f.id from heart.facts f
-where f.agent_id = %(agent_id)s and f.is_forgotten and f.scope = %(scope)s and f.user_id is not distinct from %(user_id)s
+-- A fact of the same reach that somebody asked to forget, and one of whose statements says the same words.
+with recursive line as (
+    select s.fact_id as id from heart.statements s
+    where s.agent_id = %(agent_id)s
+      and hashtextextended(heart.folded(s.content), 0) = hashtextextended(heart.folded(%(content)s), 0)
+      and heart.folded(s.content) = heart.folded(%(content)s)
+    union
+    select f.superseded_by from line cross join lateral (
+        select superseded_by from heart.facts
+        where agent_id = %(agent_id)s and id = line.id and succession = 'merged' offset 0
+    ) f
+)
+select f.id from line cross join lateral (
+    select id, is_forgotten, scope, user_id, project_id, archived_at from heart.facts
+    where agent_id = %(agent_id)s and id = line.id offset 0
+) f
+where f.is_forgotten and f.scope = %(scope)s and f.user_id is not distinct from %(user_id)s
   and f.project_id is not distinct from %(project_id)s
-  and exists (select from heart.merged_into(f.agent_id, f.id) m(id)
-              join heart.statements s on s.agent_id = f.agent_id and s.fact_id = m.id
-              where heart.folded(s.content) = heart.folded(%(content)s))
 order by f.archived_at desc, f.id
 limit 1
 
@@ -155,8 +166,10 @@ from heart.facts f
 where f.agent_id = %(agent_id)s and f.state = 'active' and f.key = %(key)s and f.scope = %(scope)s
   and f.user_id is not distinct from %(user_id)s and f.project_id is not distinct from %(project_id)s
 
--- name: has_splits
-select exists (select from lifecycle.events where agent_id = %(agent_id)s and after ? 'split_from')
+-- name: has_splits_and_forgotten
+-- Asked at each learning, and mostly answered with no: the two searches that follow are planned for nobody else.
+select exists (select from lifecycle.events where agent_id = %(agent_id)s and after ? 'split_from'),
+       exists (select from heart.facts where agent_id = %(agent_id)s and is_forgotten)
 
 -- name: split_off
 -- What was split off from which facts, now that some of those were merged into others. Of each split one row is looked up at

@@ -160,23 +160,23 @@ def look_around(
 
     Those are the active ones of the same scope nearest by cosine, of the same slot, or of the same key, but for facts
     from which a person split off the same words; and in any state those it `replaces`. The third answer is a fact of
-    the same words that was forgotten. One round trip. Raises `Moved` when the agent's memories live in another space.
+    the same words that was forgotten. One round trip, and another where something was split off or forgotten. Raises
+    `Moved` when the agent's memories live in another space.
     """
     with connection.pipeline(), connection.cursor(row_factory=dict_row) as neighbours:
         home = ask_space(connection, agent_id)
         connection.execute(FACTS["lock_agent"], {"agent_id": agent_id})
         requests = sought(connection, agent_id, [new.fact.idempotency_key]) if new.fact.idempotency_key else None
-        asked = connection.execute(FACTS["has_splits"], {"agent_id": agent_id})
+        asked = connection.execute(FACTS["has_splits_and_forgotten"], {"agent_id": agent_id})
         parameters = around(agent_id, new, limit, replaces)
-        forgotten = connection.execute(FACTS["find_forgotten"], parameters)
         neighbours.execute(nearest_to(new.fact, space), parameters)
         rows = neighbours.fetchall()
-        has_splits = asked.fetchone() == (True,)
+        has_splits, has_forgotten = asked.fetchone() or (False, False)
         require_space(home, agent_id, space)
         earlier = requests.fetchone() if requests else None
-        gone = forgotten.fetchone()
     near = [Neighbour(similarity=row.pop("similarity"), fact=Fact(**row)) for row in rows]
     apart = split_from(connection, agent_id, new.fact.content) if has_splits else frozenset[UUID]()
+    gone = connection.execute(FACTS["find_forgotten"], parameters).fetchone() if has_forgotten else None
     said = {*replaces, *(each.fact.id for each in near if new.fact.key and each.fact.key == new.fact.key)}
     return earlier, [each for each in near if each.fact.id not in apart - said], gone[0] if gone else None
 

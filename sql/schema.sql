@@ -913,6 +913,8 @@ create index facts_pinned on heart.facts (agent_id) where is_pinned;
 create index facts_category on heart.facts (agent_id, category, learned_at) where category is not null;
 create index episodes_started on heart.episodes (agent_id, started_at);
 create index statements_fact on heart.statements (agent_id, fact_id);
+-- Whether words that are learned were said for a fact that was forgotten.
+create index statements_words on heart.statements (agent_id, hashtextextended(heart.folded(content), 0));
 create index facts_frame on heart.facts (agent_id, encoded_frame) where encoded_frame is not null;
 create index episodes_agent on heart.episodes (agent_id, state);
 create index episodes_open on heart.episodes (agent_id, started_at) where state = 'open';

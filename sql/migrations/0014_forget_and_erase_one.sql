@@ -14,6 +14,8 @@ create index facts_forgotten on heart.facts (agent_id) where is_forgotten;
 create function heart.folded(body text) returns text language sql immutable as
 $$ select trim(regexp_replace(lower(body), '[[:space:].,;:!?"''()]+', ' ', 'g')) $$;
 
+create index statements_words on heart.statements (agent_id, hashtextextended(heart.folded(content), 0));
+
 -- Anything can be forgotten, and is brought back to the state it was in.
 insert into lifecycle.transitions (memory_kind, from_state, to_state) values
     ('fact', 'archived', 'quarantined'), ('episode', 'open', 'archived'), ('episode', 'archived', 'open');
