@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -58,6 +59,10 @@ STATE = {
 """Every table a night may change, with the columns that say when or by which run a row was written."""
 
 
+DRAWN_ID = re.compile(r'("activation_id": |"last_activation": \{[^{}]*?"id": )"[0-9a-f-]{36}"')
+"""What an activation of a censor is reported by: drawn at each check."""
+
+
 @dataclass
 class Life:
     """One way of arriving at the last night: a database, the files of its nights and Dagster's records."""
@@ -86,7 +91,7 @@ class Life:
 
 def rows_of(owner: psycopg.Connection, name: str, without: tuple[str, ...]) -> Iterator[str]:
     query = SQL("select (to_jsonb(t) - %s::text[])::text from {} t").format(Identifier(*name.split(".")))
-    return (text for (text,) in owner.execute(query, [list(without)]))
+    return (DRAWN_ID.sub(r"\1", text) for (text,) in owner.execute(query, [list(without)]))
 
 
 def at(day: int, hour: int = 9) -> datetime:
