@@ -51,14 +51,14 @@ class RecallPolicy:
     """… and for those learned with what was said around them: turns of a talk resemble each other anyway."""
     near_score: float = 0.9
     """Share of the earlier fact's relevance that the later one needs. With 0.8, 4 percent of 160 questions about
-    look-alikes (Ana's extension, Ben's extension) get another one's value first, with 0.9 none; docs/decisions/0020."""
+    look-alikes (Ana's extension, Ben's extension) get another one's value first, with 0.9 none; docs/decisions/0022."""
     same_score: float = 0.5
     """The same where both fill one slot; of two that contradict each other, undecided, the later always comes first."""
     confident_cosine: float = 13.9
     confident_words: float = 4.5
     confident_offset: float = -8.4
     """Logistic regression of whether the best answer is one, on its cosine and its lexical share: questions of LoCoMo,
-    LongMemEval and worded pairs, asked where the answer is and where it is not; docs/decisions/0020."""
+    LongMemEval and worded pairs, asked where the answer is and where it is not; docs/decisions/0022."""
     censor_boost: float = 0.2
     """For the same censors being active, in proportion to their overlap (frame-tagged encoding)."""
 
