@@ -19,6 +19,11 @@ def python_module(module: str, *arguments: str) -> list[str]:
     return [sys.executable, "-P", "-m", module, *arguments]
 
 
+def python_program(program: str, *arguments: str) -> list[str]:
+    """Return how to run a program given as text, as little exposed to the current folder as a module."""
+    return [sys.executable, "-P", "-c", program, *arguments]
+
+
 def child_environment(**more: str) -> dict[str, str]:
     """Return the environment of a child: ours and `more`, with every path as it is meant from our current folder.
 

@@ -31,9 +31,9 @@ UNSAID = frozenset(
     midnight""".split()
 ) | frozenset({*MONTHS, *SEASONS, *WEEKDAYS, *(f"{day}s" for day in WEEKDAYS)})
 """What a clause may say without being another clause for it, and what the conditions compare."""
-LONG_ADVERB = re.compile(r"\w{4,}ly")
+LONG_ADVERB = re.compile(r"\A\w{4,200}ly")
 SEGMENT = re.compile(
-    r"\s+(?=(?:to|in|on|at|for|from|by|with|without|while|during|before|after|into|onto|over|above|below|under|via|behind"
+    r"(?<!\s)\s++(?=(?:to|in|on|at|for|from|by|with|without|while|during|before|after|into|onto|over|above|below|under|via|behind"
     r"|of|against|between|when|until|than|as|about|through|outside|inside|near|more|less|larger|older)\b)"
 )
 

@@ -11,7 +11,7 @@ from nous_online.errors import Unavailable
 
 FORM = "postgresql://user:password@host:port/database"
 BAD_ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})|%00")
-HOST_AND_PORT = re.compile(r"(\[[^\]]*\]|[^:\[\]]*)(:[0-9]*)?")
+HOST_AND_PORT = re.compile(r"\A(\[[^\]]*+\]|[^:\[\]]*)(:[0-9]*)?")
 
 
 def require_readable(url: str) -> None:

@@ -248,7 +248,13 @@ def erase_part(
         }
         key = {"agent_id": agent_id, "id": each.fact_id, "values": Jsonb(dict(each.values))}
         connection.execute(SQL(BLOCKS["rewrite_fact"]).format(**given), key)
-    for block in ("drop_events_of_statements", "leave_recalls", "leave_working_memory", "leave_decisions"):
+    for block in (
+        "drop_events_of_statements",
+        "leave_recalls",
+        "leave_working_memory",
+        "leave_decisions",
+        "leave_announcements",
+    ):
         connection.execute(BLOCKS[block], parameters)
     rows = {
         table: connection.execute(of_part("delete_of_part", table, condition), parameters).rowcount

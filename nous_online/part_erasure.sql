@@ -308,6 +308,11 @@ delete from heart.term_stats s
 where s.agent_id = %(agent_id)s
   and not exists (select from heart.postings p where p.agent_id = s.agent_id and p.lexeme = s.lexeme)
 
+-- name: leave_announcements
+-- What was announced of facts that stay may be in words that go.
+update heart.outbox set payload = payload - 'content'
+where agent_id = %(agent_id)s and memory_id = any(%(touched)s)
+
 -- name: find_quoting
 select ctid::text, {column}::text from {table}
 where {agent} and exists (select from unnest(%(quoted)s::text[]) q where strpos({column}::text, q) > 0)

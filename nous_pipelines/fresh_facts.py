@@ -177,7 +177,8 @@ def near(
         "nearest_facts", space, "f", has_user=fact.user_id is not None, has_project=fact.project_id is not None
     )
     parameters = {
-        **{name: getattr(fact, name) for name in ("slot", "scope", "user_id", "project_id")},
+        **{name: getattr(fact, name) for name in ("slot", "key", "scope", "user_id", "project_id")},
+        "replaces": [],
         "agent_id": agent_id,
         "embedding": place["embedding"],
         "limit": limit + 1,  # it is among its own neighbours

@@ -40,7 +40,7 @@ def told(client: anthropic.Anthropic, request: pair_prompt.Request) -> str:
 @pytest.mark.parametrize(
     ("a", "b", "verdict"),
     [
-        ("Deploys go through blue/green since May", "Since May, deploys go through blue/green", Verdict.SAME),
+        ("Deploys go through blue/green since May", "Deploys go through blue/green since May.", Verdict.SAME),
         ("Backups are kept for 30 days", "Backups are kept for 90 days", Verdict.UPDATES),
         ("Ada prefers short answers", "The office is in Bonn", Verdict.COMPATIBLE),
     ],

@@ -71,9 +71,9 @@ def test_a_judge_that_says_same_of_everything_is_stopped_and_the_report_says_why
 def test_merges_that_would_hide_what_was_used_wait_whatever_the_judge_says(heart, run, owner, monkeypatch):
     used = "The Lima office is led by Mina."
     remember(heart, used, "Mina likes Lima tea", "Mina flew to Lima")
-    remember(heart, *(office for office in OFFICES if office != used), trust=90)  # what is merged goes into these
     asked = heart.recall("Lima Mina office", limit=1, at=datetime(2026, 6, 1, 12, tzinfo=UTC))
     heart.cite(asked.id, [asked[0].id], at=datetime(2026, 6, 1, 13, tzinfo=UTC))
+    remember(heart, *(office for office in OFFICES if office != used), trust=90)  # what is merged goes into these
     before = everything(owner)
     monkeypatch.setattr("nous_pipelines.resources.OfflineJudge", Gullible)
 

@@ -31,7 +31,7 @@ from nous_online.writing.writer import Draft, OfflineWriter, Told
 DEADLINE_S = 0.1
 TOLERANCE_S = 0.75  # for the grace in which the server may still answer, and for a busy machine
 SHORT_S, SLOW_S = 0.5, 1.5  # a deadline that is enough without a slow model, and how slow that is
-NOT_VERBS = {"open", "close"}
+NOT_VERBS = {"open", "close", "limited_to", "session"}
 DETAIL = "The billing database moved to cluster seven. Mara approved it. The old cluster is switched off in June."
 
 
@@ -108,6 +108,7 @@ CASES: dict[str, Case] = {
     "history": lambda h, w, d: h.history(w.ids["fact"], deadline_s=d),
     "undo": lambda h, w, d: h.undo(w.ids["undone"], reason="a slip", deadline_s=d),
     "contradictions": lambda h, w, d: h.contradictions(deadline_s=d),
+    "reject_ruling": lambda h, w, d: h.reject_ruling(w.ids["proposed"], deadline_s=d),
     "resolve_contradiction": lambda h, w, d: h.resolve_contradiction(w.ids["rival"], "both_valid", deadline_s=d),
 }
 EACH_SORT = (
@@ -190,8 +191,16 @@ def filled(heart: Heart, url: str) -> dict[str, UUID]:
             "insert into heart.contradictions (agent_id, memory_a, memory_b) values ('aria', %s, %s) returning id",
             [a, b],
         ).fetchone()
+        c, d = sorted((ids["old"], ids["undone"]))
+        proposed = owner.execute(
+            "insert into heart.contradictions (agent_id, memory_a, memory_b, proposed) values ('aria', %s, %s, "
+            """'{"resolution": "a_wins", "merged_into": null, "note": null, "by": "a key", "at": "2026-05-01"}')"""
+            " returning id",
+            [c, d],
+        ).fetchone()
     assert stored is not None
-    return {**ids, "rival": stored[0]}
+    assert proposed is not None
+    return {**ids, "rival": stored[0], "proposed": proposed[0]}
 
 
 @contextmanager

@@ -181,7 +181,7 @@ def test_decisions_of_another_agent_are_not_there(heart: Heart, database: Databa
         {"title": ""},
         {"title": "x" * 3000},
         {"confidence": 1.5},
-        {"decided_at": "2026-05-01"},
+        {"decided_at": "on Friday"},
         {"files": "a.py"},
         {"why": "because"},
         {"episode_id": "abc"},

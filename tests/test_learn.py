@@ -308,7 +308,7 @@ def test_each_learned_fact_is_announced_once(database: Database, owner: psycopg.
 
     announced = owner.execute("select agent_id, name, memory_id, payload from heart.outbox").fetchall()
 
-    assert announced == [("aria", "fact_learned", fact.id, {"subject": "deploys"})]
+    assert announced == [("aria", "fact_learned", fact.id, {"content": OLD, "subject": "deploys"})]
 
 
 def test_a_fact_of_another_agent_is_not_found(database: Database) -> None:

@@ -109,7 +109,7 @@ def test_an_owner_who_is_no_superuser_is_told_what_is_left_to_do(
             owner.execute(f"alter table {table} owner to plain")  # type: ignore[arg-type]
         owner.execute("grant usage on schema heart, brain, lifecycle, migration to plain")
         parts = psycopg.conninfo.conninfo_to_dict(database_url)
-        left = scrub(f"postgresql://plain:plain@{parts['host']}:{parts['port']}/{parts['dbname']}")
+        left = scrub(psycopg.conninfo.make_conninfo(**{**parts, "user": "plain", "password": "plain", "passfile": ""}))
     finally:
         owner.execute("reassign owned by plain to current_user")
         owner.execute("drop owned by plain")

@@ -21,7 +21,8 @@ MAY_1, JUNE_1, JUNE_5, JUNE_9, LATER = (
     datetime(2026, month, day, 12, tzinfo=UTC) for month, day in ((5, 1), (6, 1), (6, 5), (6, 9), (6, 18))
 )
 COLUMNS = {
-    "facts": """id agent_id state content subject slot category tags confidence source source_kind source_episode_id
+    "facts": """id agent_id state content subject slot key category tags confidence source source_kind
+        source_episode_id
         sources trust is_pinned learned_at last_confirmed_at confirmation_count superseded_by superseded_at succession
         valid_from valid_to archived_at contradiction_status encoded_frame encoded_censors scope user_id project_id
         rank_weight embedding_space_id row_version is_rewound retrieved_count cited_count ignored_count last_used_at

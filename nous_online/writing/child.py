@@ -9,7 +9,6 @@ import atexit
 import os
 import signal
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable
@@ -19,6 +18,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any, Literal, ParamSpec, TypeVar
 
+from nous_online.children import python_program
 from nous_online.errors import DeadlineExceeded, Unavailable
 from nous_online.policy import WritingPolicy
 
@@ -44,7 +44,7 @@ class Child:
         self._connection, there = Pipe()
         try:
             self._process = subprocess.Popen(  # noqa: S603 (the command is ours)
-                [sys.executable, "-P", "-c", PROGRAM, str(PACKAGES), str(there.fileno())],
+                python_program(PROGRAM, str(PACKAGES), str(there.fileno())),
                 pass_fds=[there.fileno()],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
@@ -141,7 +141,7 @@ class Children:
         except OSError as error:
             with self._lock:
                 self._busy -= 1
-            message = f"no process that reads texts can be started with {sys.executable!r}: {error}"
+            message = f"no process that reads texts can be started: {error}"
             raise Unavailable(message) from error
 
     def _give_back(self, child: Child, *, is_broken: bool = False) -> int:
