@@ -127,7 +127,7 @@ def check_replaceable(new: NewFact, replaced: Sequence[Neighbour]) -> None:
     """Raise `Refused` for the first fact that is pinned, or trusted more than the new one."""
     for fact in (each.fact for each in replaced):
         if fact.is_pinned:
-            raise Refused(f"fact {fact.id} is pinned and is not replaced; undo its pin, or supersede it by its id")
+            raise Refused(f"fact {fact.id} is pinned and can't be replaced; unpin it first, or supersede it by its id")
         if fact.trust > new.trust:
             message = f"fact {fact.id} is trusted more ({fact.trust}) than what would replace it ({new.trust})"
             raise Refused(f"{message}; learn it with at least the same trust, or supersede the fact by its id")

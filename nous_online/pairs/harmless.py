@@ -53,7 +53,7 @@ ENGLISH = (frozenset(NUMBER_WORDS) - {"zero", "four", "six", "ten", "eleven"}) |
 
 
 def may_be_same(a: str, b: str) -> bool:
-    """Tell whether two texts differ in nothing but what never changes what is said; the order of words always may.
+    """Tell whether two texts have the same words in the same order, but for differences that never change the meaning.
 
     In any language: case, spacing, the punctuation around words, a label in front such as "Reminder:", the spelling of
     a unit or an hour. In English besides: articles, contractions, `please` and its like, a number in words, the number
