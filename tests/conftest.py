@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import re
 import uuid
 from collections.abc import Iterator, Sequence
@@ -52,6 +53,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         is_heavy = any(word in item.name for word in ("local_model", "megabyte", "hostile_text"))
         if needs_server or is_heavy or item.path.name.startswith(STARTS_PROCESSES):
             item.add_marker(pytest.mark.integration)
+
+
+@pytest.fixture(autouse=True)
+def umask_of_its_own() -> Iterator[None]:
+    """Give every test the usual umask: an entry point called by an earlier test has made this process private."""
+    before = os.umask(0o022)
+    yield
+    os.umask(before)
 
 
 class WordEmbedder:
