@@ -1,7 +1,7 @@
 """How much each memory is used, against how much its agent uses memories at all, and the rank weight that earns.
 
-Being cited lifts, being shown lifts a little, being ignored lowers; all of it fades. What takes the place of another
-memory inherits its use.
+Being cited lifts, being ignored lowers, and both fade. Being shown does neither: recall showed it, nobody used it. What
+takes the place of another memory inherits its use.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from nous_pipelines.transforms.taken_back import taken_back
 
 HALF_LIVES_DAYS = (1, 14, 90)
 """Yesterday, this fortnight, this quarter: each is blind to what the others see."""
-CITED, SHOWN, IGNORED = 1.0, 0.1, 0.5
-"""What one use of each sort is worth: cited is what counts, shown proves little, ignored may have been chance."""
+CITED, IGNORED = 1.0, 0.5
+"""What one use of each sort is worth: cited is what counts, ignored may have been chance."""
 WINDOW_DAYS = 365
 """For how long the snapshot remembers on which day a memory was used."""
 LATELY_DAYS = 30
@@ -83,9 +83,8 @@ def usage_score(uses: pl.DataFrame, *, at: datetime) -> pl.DataFrame:
 
 
 def lift_of_day() -> pl.Expr:
-    """What a day's citations, and what was shown and left at that, are worth."""
-    shown = (pl.col("retrieved") - pl.col("cited") - pl.col("ignored")).clip(0)
-    return CITED * repeated(pl.col("cited")) + SHOWN * repeated(shown)
+    """What a day's citations are worth."""
+    return CITED * repeated(pl.col("cited"))
 
 
 def drop_of_day() -> pl.Expr:
@@ -157,9 +156,9 @@ def usage_ranks_of(
 ) -> pl.DataFrame:
     """Return each memory that is used or bears a weight, with its score and the weight that asks for: shape `RANKS`.
 
-    `pace` is what a memory of this agent that is used at all is used per day, over the days since the first use
-    (`YOUNG_DAYS` to `WINDOW_DAYS`); `relative` = (lift - drop) / pace, so that an agent that recalls 10,000 times a day
-    and one that recalls five times are measured alike. By agent and id.
+    `pace` is what a memory of this agent that is cited or ignored at all is worth per day, over the days since the
+    first use (`YOUNG_DAYS` to `WINDOW_DAYS`); `relative` = (lift - drop) / pace, so that an agent that recalls 10,000
+    times a day and one that recalls five times are measured alike. By agent and id.
     """
     known = inherited_uses(uses, facts, night=night)
     at = end_of(night)
@@ -196,10 +195,10 @@ def probes(uses: pl.DataFrame, *, policy: NightPolicy, night: date) -> pl.DataFr
 
 
 def paces(uses: pl.DataFrame, scored: pl.DataFrame, *, night: date) -> pl.DataFrame:
-    """Return what a memory in use is worth per day, for each agent: agent_id, pace."""
+    """Return what a memory that is cited or ignored is worth per day, for each agent: agent_id, pace."""
     days = ((pl.lit(night) - pl.col("day").min()).dt.total_days() + 1).clip(YOUNG_DAYS)
     worth = uses.group_by("agent_id").agg(worth=(lift_of_day() + drop_of_day()).sum() / days)
-    used = scored.group_by("agent_id").agg(used=pl.len())
+    used = scored.filter(pl.col("lift") + pl.col("drop") > 0).group_by("agent_id").agg(used=pl.len())
     return worth.join(used, on="agent_id").select("agent_id", pace=pl.col("worth") / pl.col("used"))
 
 
