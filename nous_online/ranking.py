@@ -6,9 +6,12 @@ import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from functools import lru_cache
 from typing import Protocol, TypeVar
 from uuid import UUID
+
+from nous_online.periods import Period
 
 WORD = re.compile(r"\w+")
 
@@ -25,6 +28,8 @@ class RecallPolicy:
     """What a word said around a memory counts beside a word of the memory itself (BM25F)."""
     candidate_count: int = 20
     """How many memories each nominator (words, vectors) puts forward at least, and twice as many as are asked for."""
+    dated_count: int = 80
+    """The same where the question names a time, which may lift what is found further down."""
     spare_up_to: int = 160
     """From here on no more than are asked for: reading twice as many again takes longer than a context may."""
     scan_breadth: int = 64
@@ -43,6 +48,8 @@ class RecallPolicy:
     """For a memory whose subject the question names."""
     frame_boost: float = 0.3
     """For a memory encoded in the frame of the recall (frame-tagged encoding)."""
+    time_boost: float = 0.4
+    """For a memory of a time the question names: said, begun, ended or valid then; docs/decisions/0026."""
     compared_count: int = 20
     """So many of the best facts are compared with each other, to put the later of two about one thing first."""
     near_cosine: float = 0.6
@@ -70,11 +77,13 @@ class Situation:
     query: str
     frame: str | None = None
     active_censors: Sequence[str] | None = None
+    periods: Sequence[Period] = ()
+    """The days, months and years the question names."""
 
 
 @dataclass(frozen=True)
 class ScoreParts:
-    """Why a memory stands where it stands: `score = relevance · frame_boost · censor_boost · rank_weight`."""
+    """Why a memory stands where it stands: its score is the product of relevance, boosts and rank weight."""
 
     dense: float
     """Cosine of question and memory."""
@@ -83,6 +92,8 @@ class ScoreParts:
     relevance: float
     frame_boost: float
     censor_boost: float
+    time_boost: float
+    """1.4 for a memory of a time the question names."""
     rank_weight: float
     score: float
 
@@ -106,6 +117,14 @@ class Candidate(Protocol):
     def encoded_censors(self) -> Sequence[str] | None: ...
     @property
     def rank_weight(self) -> float: ...
+    @property
+    def learned_at(self) -> datetime: ...
+    @property
+    def said_at(self) -> datetime: ...
+    @property
+    def valid_from(self) -> datetime | None: ...
+    @property
+    def valid_to(self) -> datetime | None: ...
 
 
 C = TypeVar("C", bound=Candidate)
@@ -183,6 +202,7 @@ def answers_as_well(later: ScoreParts, earlier: ScoreParts, share: float) -> boo
         later.relevance >= share * earlier.relevance
         and later.frame_boost >= earlier.frame_boost
         and later.censor_boost >= earlier.censor_boost
+        and later.time_boost >= earlier.time_boost
     )
 
 
@@ -191,14 +211,16 @@ def score_parts(candidate: Candidate, situation: Situation, policy: RecallPolicy
     relevance = relevance_of(candidate, situation, policy)
     frame = frame_boost(candidate.encoded_frame, situation.frame, policy)
     censors = censor_boost(candidate.encoded_censors, situation.active_censors, policy)
+    time = 1 + policy.time_boost if is_of(situation.periods, candidate) else 1.0
     return ScoreParts(
         dense=candidate.dense,
         lexical=candidate.lexical,
         relevance=relevance,
         frame_boost=frame,
         censor_boost=censors,
+        time_boost=time,
         rank_weight=candidate.rank_weight,
-        score=relevance * frame * censors * candidate.rank_weight,
+        score=relevance * frame * censors * time * candidate.rank_weight,
     )
 
 
@@ -227,6 +249,19 @@ def censor_boost(encoded: Sequence[str] | None, active: Sequence[str] | None, po
         return 1.0
     then, now = set(encoded), set(active)
     return 1 + policy.censor_boost * len(then & now) / len(then | now)
+
+
+def is_of(periods: Sequence[Period], memory: Candidate) -> bool:
+    """Tell whether a memory was said, begun or ended in one of the periods, or is known to hold when it begins."""
+    if not periods:
+        return False
+    begun, ended = memory.valid_from, memory.valid_to
+    moments = [moment for moment in (memory.learned_at, memory.said_at, begun, ended) if moment]
+    return any(
+        any(period.start <= moment < period.end for moment in moments)
+        or (begun is not None and ended is not None and begun <= period.start < ended)
+        for period in periods
+    )
 
 
 def names(query: str, subject: str | None) -> bool:

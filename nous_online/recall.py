@@ -21,6 +21,7 @@ from nous_online.embedding import EmbeddingSpace, Vectors
 from nous_online.errors import InvalidInput, Unsupported
 from nous_online.kinds import KINDS
 from nous_online.levels import levels_of
+from nous_online.periods import Period
 from nous_online.ranking import (
     Candidate,
     Comparable,
@@ -63,6 +64,8 @@ class Cue:
     """Ask for what was believed at that moment instead of now."""
     user_id: str | None = None
     project_id: str | None = None
+    periods: tuple[Period, ...] = ()
+    """The days, months and years the question names; what was said in the first of them is looked at in any case."""
 
 
 @dataclass(frozen=True)
@@ -192,7 +195,7 @@ def recall(connection: Connection, agent_id: str, cue: Cue, *, space: EmbeddingS
         found += search(connection, agent_id, cue, missed, space=space, policy=policy)
         home = ask_space(connection, agent_id)
     require_space(home, agent_id, space)
-    ranked = rank(found, Situation(cue.query, cue.frame, cue.active_censors), policy, limit=len(found))
+    ranked = rank(found, Situation(cue.query, cue.frame, cue.active_censors, cue.periods), policy, limit=len(found))
     answers = [
         Recalled(memory_of(row), parts, cue.detail, put_before, tuple(row.contradicted_by or ()))
         for row, parts, put_before in later_first(ranked, policy)[: cue.limit]
@@ -243,7 +246,7 @@ def search(
     if not kinds:
         return []
     statement, names = search_statement(
-        kinds, space, policy, candidate_count(cue, policy), is_past=cue.as_of is not None
+        kinds, space, policy, candidate_count(cue, policy), is_past=cue.as_of is not None, is_dated=bool(cue.periods)
     )
     wanted = search_parameters(agent_id, cue)
     cursor = RawCursor(connection, row_factory=namedtuple_row)
@@ -263,7 +266,8 @@ def check(cue: Cue) -> None:
 def candidate_count(cue: Cue, policy: RecallPolicy) -> int:
     """Return how many memories each nominator puts forward: of few sizes, since each is a statement of its own."""
     count = policy.candidate_count
-    while count < max(cue.limit, min(2 * cue.limit, policy.spare_up_to)):
+    least = policy.dated_count if cue.periods else 0
+    while count < max(cue.limit, least, min(2 * cue.limit, policy.spare_up_to)):
         count *= 2
     return count
 
@@ -279,7 +283,13 @@ def with_details(connection: Connection, agent_id: str, answers: list[Recalled])
 
 @cache
 def search_statement(
-    kinds: tuple[str, ...], space: EmbeddingSpace, policy: RecallPolicy, candidates: int, *, is_past: bool
+    kinds: tuple[str, ...],
+    space: EmbeddingSpace,
+    policy: RecallPolicy,
+    candidates: int,
+    *,
+    is_past: bool,
+    is_dated: bool,
 ) -> tuple[bytes, tuple[str, ...]]:
     """Return the search among `kinds` with its constants filled in, and the names of its numbered parameters.
 
@@ -296,7 +306,7 @@ def search_statement(
         "fact_visible": SQL(BLOCKS[f"facts_{'then' if is_past else 'now'}"]),
         "kinds": Constant(list(kinds)),
     }
-    parts = [parts_of_kind(kind, common, is_past=is_past) for kind in kinds]
+    parts = [parts_of_kind(kind, common, is_past=is_past, is_dated=is_dated) for kind in kinds]
     composed = SQL(BLOCKS["search"]).format(
         **common,
         sizes=united("size_of_kind", parts, "\n    union all\n"),
@@ -307,7 +317,9 @@ def search_statement(
     return text.encode(), tuple(numbers)
 
 
-def parts_of_kind(kind: str, common: Mapping[str, Composable], *, is_past: bool) -> dict[str, Composable]:
+def parts_of_kind(
+    kind: str, common: Mapping[str, Composable], *, is_past: bool, is_dated: bool
+) -> dict[str, Composable]:
     """Return what the search for one kind is made of: its table, what is visible of it, and what is shown."""
     table = KINDS[kind].table
     visible = SQL(BLOCKS[f"{table}_{'then' if is_past else 'now'}"])
@@ -320,9 +332,14 @@ def parts_of_kind(kind: str, common: Mapping[str, Composable], *, is_past: bool)
         "indexed": SQL(" and ").join((SQL(BLOCKS[f"{table}_recalled"]), visible)) if is_past else visible,
         "is_retired": SQL(BLOCKS[f"{table}_retired"]),
         "shown": SQL(BLOCKS[f"{table}_shown"]).format(),
+        "said_at": Identifier("started_at" if kind == "episode" else "learned_at"),
     }
     parts["columns"] = SQL(BLOCKS["columns_of_kind"]).format(**parts)
-    return {**parts, "retired": SQL(BLOCKS["retired_of_kind"]).format(**parts) if is_past else SQL("")}
+    others = {"retired": is_past, "dated": is_dated}
+    return {
+        **parts,
+        **{name: SQL(BLOCKS[f"{name}_of_kind"]).format(**parts) if used else SQL("") for name, used in others.items()},
+    }
 
 
 def united(block: str, parts: Sequence[Mapping[str, Composable]], joint: LiteralString) -> Composed:
@@ -339,6 +356,8 @@ def search_parameters(agent_id: str, cue: Cue) -> dict[str, Any]:
         "as_of": cue.as_of,
         "user_id": cue.user_id,
         "project_id": cue.project_id,
+        "period_start": cue.periods[0].start if cue.periods else None,
+        "period_end": cue.periods[0].end if cue.periods else None,
     }
 
 

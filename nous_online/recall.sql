@@ -181,7 +181,23 @@ union all
    and f.context_embedding is not null and (select has_context and not is_small from size where kind = {kind})
  order by f.context_embedding::halfvec({dimensions}) <=> %(embedding)s::halfvec({dimensions})
  limit {candidate_count})
+{dated}
 {retired}
+
+-- name: dated_of_kind
+-- What was said in the time the question names, the latest so many, is compared one by one.
+union all
+(select {columns}
+ from (select f.id
+       from {table} f
+       where f.agent_id = %(agent_id)s and f.{said_at} >= %(period_start)s and f.{said_at} < %(period_end)s
+         and f.embedding_space_id = {space_id} and {visible} and {in_reach}
+       order by f.{said_at} desc
+       limit {postings_limit}) of_then
+ join {table} f on f.agent_id = %(agent_id)s and f.id = of_then.id
+ cross join (select * from size where kind = {kind}) size
+ order by dense desc, f.id
+ limit {candidate_count})
 
 -- name: retired_of_kind
 -- What was recalled then and is not today has left the vector indexes: it is compared one by one.

@@ -16,6 +16,7 @@ from nous_online.agent import Agent
 from nous_online.deadline import Deadline
 from nous_online.errors import InvalidInput, NotFound
 from nous_online.kinds import KINDS
+from nous_online.periods import periods_in
 from nous_online.policy import MAX_CONTENT_BYTES
 from nous_online.ranking import RecallPolicy
 from nous_online.recall import DETAILS, Answers, Cue, Detail, Recalled, check, recall
@@ -102,6 +103,7 @@ def ask(agent: Agent, query: object, details: RecallDetails, deadline: Deadline)
     details = cast("RecallDetails", situated(agent, details, RecallDetails, deadline))
     at = checked_moment("at", details.get("at")) or datetime.now(UTC)
     session_id = checked_optional("session_id", details.get("session_id"), max_characters=100)
+    as_of = checked_moment("as_of", details.get("as_of"))
     types = details.get("types")
     (vector,) = agent.embed([text], deadline)
     cue = Cue(
@@ -113,9 +115,10 @@ def ask(agent: Agent, query: object, details: RecallDetails, deadline: Deadline)
         detail=checked_detail(details.get("detail", "full")),
         frame=checked_optional("frame", details.get("frame"), max_characters=100),
         active_censors=checked_names("active_censors", details.get("active_censors")),
-        as_of=checked_moment("as_of", details.get("as_of")),
+        as_of=as_of,
         user_id=checked_optional("user_id", details.get("user_id"), max_characters=100),
         project_id=checked_optional("project_id", details.get("project_id"), max_characters=100),
+        periods=periods_in(text, at=as_of or at),
     )
     check(cue)
     with agent.database.transaction(agent.id, timeout_s=deadline.remaining(), is_pipelined=True) as connection:

@@ -2,12 +2,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from nous_online.periods import Period
 from nous_online.ranking import (
     RecallPolicy,
     Situation,
@@ -23,6 +25,8 @@ POLICY = RecallPolicy()
 ASKED = Situation("how do we deploy?")
 SHARE = st.floats(0, 1)
 ONE = UUID(int=1)
+MARCH = datetime(2026, 3, 1, tzinfo=UTC)
+IN_MARCH = Situation("how do we deploy?", periods=(Period(MARCH, MARCH + timedelta(days=31)),))
 
 
 @dataclass(frozen=True)
@@ -35,6 +39,10 @@ class Memory:
     encoded_frame: str | None = None
     encoded_censors: Sequence[str] | None = None
     rank_weight: float = 1.0
+    learned_at: datetime = MARCH - timedelta(days=300)
+    said_at: datetime = MARCH - timedelta(days=300)
+    valid_from: datetime | None = None
+    valid_to: datetime | None = None
     trust: int = 50
     near_ids: Sequence[UUID] | None = None
     same_ids: Sequence[UUID] | None = None
@@ -81,7 +89,26 @@ def test_a_score_is_the_product_of_its_parts():
 
     assert parts.relevance == pytest.approx(0.4)
     assert parts.score == pytest.approx(0.4 * 1.3 * 1.1 * 0.5)
-    assert parts.score == parts.relevance * parts.frame_boost * parts.censor_boost * parts.rank_weight
+    boosts = parts.frame_boost * parts.censor_boost * parts.time_boost
+    assert parts.score == pytest.approx(parts.relevance * boosts * parts.rank_weight)
+
+
+@pytest.mark.parametrize(
+    ("field", "day", "boost"),
+    [("learned_at", 0, 1.4), ("said_at", 30, 1.4), ("valid_from", 5, 1.4), ("valid_to", 5, 1.4), ("learned_at", 31, 1)],
+)
+def test_a_memory_of_the_time_the_question_names_is_boosted(field, day, boost):
+    memory = replace(Memory(), **{field: MARCH + timedelta(days=day)})
+
+    assert score_parts(memory, IN_MARCH, POLICY).time_boost == pytest.approx(boost)
+    assert score_parts(memory, ASKED, POLICY).time_boost == 1
+
+
+def test_what_held_through_the_named_time_is_of_it_and_what_has_no_end_is_not():
+    held = Memory(valid_from=MARCH - timedelta(days=9), valid_to=MARCH + timedelta(days=99))
+
+    assert score_parts(held, IN_MARCH, POLICY).time_boost > 1
+    assert score_parts(replace(held, valid_to=None), IN_MARCH, POLICY).time_boost == 1
 
 
 def test_a_strong_match_of_another_frame_still_beats_a_weak_one_of_the_same_frame():
@@ -205,6 +232,14 @@ def test_what_is_trusted_less_stays_behind_what_it_resembles_or_contradicts_howe
     assert later_order(known, Memory(two, dense=0.49, trust=20, near_ids=[ONE])) == [1, 2]
     assert later_order(known, Memory(two, dense=0.9, trust=20, same_ids=[ONE], contradicted_by=[ONE])) == [1, 2]
     assert later_order(replace(known, contradicted_by=None), Memory(two, dense=0.9, trust=20)) == [2, 1]
+
+
+def test_a_later_fact_stays_behind_the_one_of_the_time_the_question_names():
+    earlier = Memory(ONE, said_at=MARCH)
+    later = Memory(UUID(int=2), dense=0.49, near_ids=[ONE])
+
+    assert later_order(earlier, later, situation=IN_MARCH) == [1, 2]
+    assert later_order(earlier, later) == [2, 1]
 
 
 def test_of_three_values_the_latest_comes_first():

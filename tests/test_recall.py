@@ -15,6 +15,7 @@ from nous_online.database import Database, register_space
 from nous_online.embedding import EmbeddingSpace, unit_rows
 from nous_online.errors import InvalidInput, Unsupported
 from nous_online.heart import Heart
+from nous_online.periods import periods_in
 from nous_online.ranking import RecallPolicy
 from nous_online.recall import SCAN, Cue, Recalled, candidate_count, check_scan, recall, refresh_statistics
 
@@ -205,6 +206,33 @@ def test_a_memory_of_the_same_frame_moves_up(heart):
 
     assert first.content == "The harbour opens at seven"
     assert first.parts.frame_boost == pytest.approx(1.3)
+
+
+def test_a_question_that_names_a_day_lifts_what_was_said_then_however_far_down_it_is(heart):
+    rows = [(f"The harbour crane {name} failed", JUNE) for name in ("Alba", "Brio", "Cora", "Dora")]
+    rows += [("The harbour crane failed near the pier", MAY)]
+    heart.learn_deferred([(text, {"learned_at": at}) for text, at in rows])
+    narrow = RecallPolicy(candidate_count=1, dated_count=1)
+
+    def first(question: str) -> Recalled:
+        cue = Cue(question, heart.agent.embedder.embed_query(question), limit=1, periods=periods_in(question, at=JULY))
+        with heart.agent.database.transaction(heart.agent.id) as connection:
+            space = heart.agent.embedder.space
+            (answer,) = recall(connection, heart.agent.id, cue, space=space, policy=narrow).answers
+        return answer
+
+    assert first("which harbour crane failed?").memory.learned_at == JUNE
+    dated = first("which harbour crane failed on 1 May?")
+    assert (dated.memory.learned_at, dated.parts.time_boost) == (MAY, pytest.approx(1.4))
+
+
+def test_words_like_yesterday_are_relative_to_the_moment_that_is_asked_about(heart):
+    heart.learn("The harbour opens at six", learned_at=MAY)
+
+    (answer,) = heart.recall("what opened yesterday?", as_of=MAY + timedelta(days=1))
+    (later,) = heart.recall("what opened yesterday?", at=JULY)
+
+    assert (answer.parts.time_boost, later.parts.time_boost) == (pytest.approx(1.4), 1)
 
 
 def test_every_answer_keeps_the_parts_of_its_score(heart):

@@ -26,6 +26,7 @@ from nous_online.embedding import Vectors
 from nous_online.kinds import KINDS
 from nous_online.origin import check_known
 from nous_online.pairs.unseen import is_blank
+from nous_online.periods import periods_in
 from nous_online.policy import DEFAULT_SESSION, MAX_CONTENT_BYTES, ContextPolicy
 from nous_online.prediction.predicting import Wanted, nearness_of, predicted_memories, see
 from nous_online.prediction.warm import vectors_of
@@ -200,6 +201,7 @@ def answered_for(
         as_of=reach.at if reach.is_past else None,
         user_id=reach.user_id,
         project_id=reach.project_id,
+        periods=periods_in(text, at=reach.at) if cue in (QUESTION, TASK) else (),
     )
     found = recall(connection, agent.id, asked, space=agent.embedder.space, policy=RecallPolicy())
     return Answered(cue, text, found.answers)
