@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
 from itertools import groupby
 from pathlib import Path
@@ -31,11 +31,12 @@ Scores = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Trace:
-    """What was touched when, in order: items by number, moments in seconds, and where each commit begins and ends."""
+    """What was touched when, in order: items by number, moments in seconds, commits, and names."""
 
     items: NDArray[np.int64]
     moments: NDArray[np.int64]
     commits: list[tuple[int, int]]
+    names: list[str]
 
     @property
     def size(self) -> int:
@@ -51,7 +52,7 @@ class Trace:
         """Return the first commits, up to so many touches."""
         commits = [(begin, end) for begin, end in self.commits if end <= touches] or self.commits[:1]
         end = commits[-1][1]
-        return Trace(self.items[:end], self.moments[:end], commits)
+        return Trace(self.items[:end], self.moments[:end], commits, self.names)
 
 
 @dataclass
@@ -131,13 +132,19 @@ def run(*, data: Path, quick: bool) -> dict[str, Any]:
     hits = sum((hits_of(trace) for trace in replayed), Counter[tuple[str, int]]())
     again = sum(len(trace.items) - trace.size for trace in replayed)
     rates = {name: {kept: hits[name, kept] / max(again, 1) for kept in KEPT} for name in (OWN, *PEERS)}
-    ours = counted(nights_of(trace, NightPolicy(), every=NIGHTS_APART[quick]) for trace in traces)
-    book = counted(nights_of(trace, BY_THE_BOOK, every=NIGHTS_APART[quick]) for trace in traces)
+    every = NIGHTS_APART[quick]
+    ours = nights_of(traces, NightPolicy(), every=every)
+    alone = counted(nights_of([trace], NightPolicy(), every=every) for trace in traces)
+    book = nights_of(traces, BY_THE_BOOK, every=every)
     items = sum(trace.size for trace in traces)
     peers = {f"{name}_hit_{kept}": rates[name][kept] for name in PEERS for kept in KEPT}
     return {
         "metrics": {**hit_metrics(rates), **archive_metrics(ours, items)},
-        "peers": {**peers, **{f"by_the_book_{name}": value for name, value in archive_metrics(book, items).items()}},
+        "peers": {
+            **peers,
+            **{f"alone_{name}": value for name, value in archive_metrics(alone, items).items()},
+            **{f"by_the_book_{name}": value for name, value in archive_metrics(book, items).items()},
+        },
         "notes": notes(replayed, again, ours, quick=quick),
     }
 
@@ -155,6 +162,7 @@ def read(rows: list[dict[str, Any]]) -> Iterator[Trace]:
             np.array(items, np.int64),
             np.array([row["t"] for row in touches], np.int64),
             list(zip([0, *ends[:-1]], ends, strict=True)),
+            list(numbers),
         )
 
 
@@ -212,26 +220,47 @@ def counted(parts: Iterator[Forgotten]) -> Forgotten:
     )
 
 
-def nights_of(trace: Trace, policy: NightPolicy, *, every: int) -> Forgotten:
-    """Live through every so many nights: an item is learned when first touched, used at each further touch."""
-    learned, returned = first_touches(trace)
-    archived = np.full(trace.size, -1, np.int64)
+def nights_of(traces: Sequence[Trace], policy: NightPolicy, *, every: int) -> Forgotten:
+    """Live through every so many nights of a store whose agents the traces are.
+
+    An item is learned when first touched, used at each further touch.
+    """
+    touched = [first_touches(trace) for trace in traces]
+    gone = [np.full(trace.size, -1, np.int64) for trace in traces]
     idle = 0
-    first, last = int(trace.days[0]), int(trace.days[-1])
-    for day in range(first + policy.unused_after_days, last, every):
-        facts, uses = known_on(trace, learned, archived, day)
+    begins = min(int(trace.days[0]) for trace in traces) + policy.unused_after_days
+    for day in range(begins, max(int(trace.days[-1]) for trace in traces), every):
+        known = [
+            known_on(trace, learned, archived, day, name=str(place))
+            for place, (trace, (learned, _), archived) in enumerate(zip(traces, touched, gone, strict=True))
+            if trace.days[0] <= day < trace.days[-1]
+        ]
+        if not known:
+            continue
         phase = forgetting_phase_of(
-            {"facts": facts, "uses": uses, **{name: pl.DataFrame(schema=schema) for name, schema in NONE_OF.items()}},
+            {
+                "facts": pl.concat(facts for facts, _ in known),
+                "uses": pl.concat(uses for _, uses in known),
+                **{name: pl.DataFrame(schema=schema) for name, schema in NONE_OF.items()},
+            },
             policy=policy,
             night=date(1970, 1, 1) + timedelta(days=day),
         )
-        leaving = [int(proposal.targets[0]) for proposal in phase.proposals]
-        archived[leaving] = day
+        for proposal in phase.proposals:
+            gone[int(proposal.agent_id)][int(proposal.targets[0])] = day
         idle += sum(phase.eligible.values()) * every
-    gone = archived >= 0
-    wrongly = gone & (returned > archived) & (returned <= archived + AGAIN_DAYS)
-    followed = gone & ((archived + AGAIN_DAYS <= last) | wrongly)
-    return Forgotten(int(followed.sum()), int(wrongly.sum()), idle)
+    found = counted(
+        forgotten(archived, returned, last=int(trace.days[-1]))
+        for trace, (_, returned), archived in zip(traces, touched, gone, strict=True)
+    )
+    return replace(found, idle_nights=idle)
+
+
+def forgotten(archived: NDArray[np.int64], returned: NDArray[np.int64], *, last: int) -> Forgotten:
+    """Return how many items of a trace were archived and followed for 90 days, and how many of them came back."""
+    wrongly = (archived >= 0) & (returned > archived) & (returned <= archived + AGAIN_DAYS)
+    followed = (archived >= 0) & ((archived + AGAIN_DAYS <= last) | wrongly)
+    return Forgotten(int(followed.sum()), int(wrongly.sum()), 0)
 
 
 def first_touches(trace: Trace) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -244,7 +273,7 @@ def first_touches(trace: Trace) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
 
 
 def known_on(
-    trace: Trace, learned: NDArray[np.int64], archived: NDArray[np.int64], day: int
+    trace: Trace, learned: NDArray[np.int64], archived: NDArray[np.int64], day: int, *, name: str
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Return the items as facts, and their uses, as a snapshot has them at the end of a day.
 
@@ -259,22 +288,24 @@ def known_on(
     facts = pl.DataFrame(
         {
             "id": known,
+            "content": [trace.names[item] for item in known.tolist()],
             "learned_at": trace.moments[learned[known]],
             "retrieved_count": used[known],
             "state": np.where(gone[known], "archived", "active"),
             "archived_at": np.where(gone[known], (archived[known] + 1) * DAY_S, -1),
         }
     ).select(
-        **{**STILL, "id": pl.col("id").cast(pl.String), "learned_at": moment("learned_at")},
+        **{**STILL, "agent_id": pl.lit(name), "id": pl.col("id").cast(pl.String), "learned_at": moment("learned_at")},
         retrieved_count="retrieved_count",
         cited_count="retrieved_count",
         state="state",
+        content="content",
         archived_at=pl.when(pl.col("archived_at") >= 0).then(moment("archived_at")),
     )
     lately = is_use & (trace.days[:seen] > day - WINDOW_DAYS)
     uses = pl.DataFrame({"id": trace.items[:seen][lately], "day": trace.days[:seen][lately].astype(np.int32)})
     return facts.select(FACT_COLUMNS), uses.group_by("id", "day").agg(retrieved=pl.len().cast(pl.Int64)).select(
-        agent_id=pl.lit("trace"),
+        agent_id=pl.lit(name),
         memory_id=pl.col("id").cast(pl.String),
         day=pl.col("day").cast(pl.Date),
         retrieved="retrieved",
@@ -285,7 +316,6 @@ def known_on(
 
 NO_MOMENT = pl.lit(None, pl.Datetime("us", "UTC"))
 STILL: Mapping[str, pl.Expr] = {
-    "agent_id": pl.lit("trace"),
     "is_pinned": pl.lit(value=False),
     "is_rewound": pl.lit(value=False),
     "row_version": pl.lit(1, pl.Int64),
@@ -336,6 +366,7 @@ def notes(traces: list[Trace], again: int, ours: Forgotten, *, quick: bool) -> l
         f" again within them ({ours.wrongly} of {ours.archived}); also as a share of all items, and of the nights on"
         " which an item lay idle past the age; an item is learned when first touched; nights"
         f" {NIGHTS_APART[quick]} days apart",
+        "the repositories are the agents of one store; alone: each in a store of its own",
         "by_the_book: archived at 90 days without use, whatever came back before",
         *(
             [f"quick: hits over the first {QUICK_TOUCHES:,} touches of each repository, nights over all"]

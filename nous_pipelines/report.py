@@ -18,6 +18,9 @@ SHOWN = 20
 """Entries of one kind and state that a report shows; all of them are counted, and `nous diff` has them all."""
 NAMED_AGENTS = 5
 """For how many agents a report names the commands, one for each; for more it names those of single proposals alone."""
+FORGETTING = "forgetting_proposals"
+SHOWN_REASONS = 3
+"""Reasons why memories past their age stay that the first line of a report names."""
 IN_FORCE = ("proposed", "applied")
 NOT_IN_FORCE = ("stale", "refused", "undone")
 
@@ -325,7 +328,19 @@ class NightReport:
         pairs = "pair of look-alikes" if counts["kept_apart"] == 1 else "pairs of look-alikes"
         apart = f"; {counts['kept_apart']} {pairs} kept apart" if counts["kept_apart"] else ""
         would = "this would be done: " if self.is_merely_planned else ""
-        return f"{would}{', '.join(done)}{apart}; {counts['active_before']} → {counts['active_after']} active facts"
+        active = f"{counts['active_before']} → {counts['active_after']} active facts"
+        return f"{would}{', '.join(done)}{apart}{self.past_their_age}; {active}"
+
+    @property
+    def past_their_age(self) -> str:
+        """How many memories could be forgotten by their age and stay, and what most of them wait for."""
+        left = Counter[str]()
+        for each in self.accounts:
+            left.update(each.left if each.phase == FORGETTING else {})
+        if not left:
+            return ""
+        reasons = ", ".join(f"{count} ({reason})" for reason, count in left.most_common(SHOWN_REASONS))
+        return f"; {left.total()} memories past their age stay: {reasons}"
 
 
 def figures_of(outlines: Sequence[Outline]) -> dict[str, dict[str, dict[str, int]]]:

@@ -66,7 +66,7 @@ def test_an_item_archived_and_touched_again_within_ninety_days_is_counted_as_wro
     busy = [(day, "busy") for day in range(1, 400)]
     touches = sorted([*busy, (1, "soon"), (150, "soon"), (1, "late"), (300, "late"), (1, "never")], key=lambda t: t[0])
 
-    found = nights_of(trace(*touches), BY_THE_BOOK, every=1)
+    found = nights_of([trace(*touches)], BY_THE_BOOK, every=1)
 
     assert (found.archived, found.wrongly) == (3, 1)
 
@@ -74,7 +74,7 @@ def test_an_item_archived_and_touched_again_within_ninety_days_is_counted_as_wro
 def test_the_default_policy_waits_where_a_trace_is_too_small_to_tell():
     busy = [(day, "busy") for day in range(1, 400)]
 
-    found = nights_of(trace((1, "never"), *busy), NightPolicy(), every=7)
+    found = nights_of([trace((1, "never"), *busy)], NightPolicy(), every=7)
 
     assert (found.archived, found.wrongly) == (0, 0)
 

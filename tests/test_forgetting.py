@@ -11,7 +11,7 @@ from drawn_uses import NIGHT, NONE_UNDONE, days_before, facts, procedures, undon
 from nous_online.errors import InvalidInput
 from nous_pipelines.policy import NightPolicy
 from nous_pipelines.proposals import Change, Read
-from nous_pipelines.transforms.forgetting import forgetting_phase_of
+from nous_pipelines.transforms.forgetting import AWAITS_EVIDENCE, forgetting_phase_of, lives_of, returns_of
 
 AT_ONCE = NightPolicy(unused_return_share=1)
 """Archives at `unused_after_days` by the letter, whatever came back in the past."""
@@ -24,17 +24,18 @@ def asked(*rows):
     return uses("\n".join(["memory_id | days_ago", "---|---", *(rows or ASKED)]))
 
 
-def phase(known=None, *, learned=None, used=None, taken_back=NONE_UNDONE, contradictions=None, policy=AT_ONCE):
+def phase(known=None, *, learned=None, used=None, contradictions=None, policy=AT_ONCE, **others):
     return forgetting_phase_of(
         {
             "facts": facts() if known is None else known,
             "procedures": procedures() if learned is None else learned,
             "uses": asked() if used is None else used,
             "contradictions": pl.DataFrame(schema=CONTRADICTIONS) if contradictions is None else contradictions,
-            "undone": taken_back,
+            "undone": others.pop("taken_back", NONE_UNDONE),
         },
         policy=policy,
         night=NIGHT,
+        **others,
     )
 
 
@@ -253,7 +254,7 @@ def many(count, *, days, retrieved=0, prefix="m"):
     return facts("\n".join(["id | learned_at | retrieved_count", "---|---|---", *rows]))
 
 
-TOO_EARLY = "memories of this agent still come to use at this age, or are too few to tell"
+TOO_EARLY = AWAITS_EVIDENCE
 
 
 def test_memories_leave_once_those_of_their_age_have_stopped_coming_back():
@@ -304,6 +305,59 @@ def test_each_agent_waits_by_its_own_past():
 
     assert found.proposed == {"aria": 300}
     assert found.left == {"ben": {TOO_EARLY: 5}}
+
+
+def worded(*texts, source_kind="agent", prefix="w", **columns):
+    return many(len(texts), days=100, prefix=prefix).with_columns(
+        content=pl.Series(texts), source_kind=pl.lit(source_kind), **columns
+    )
+
+
+JOBS = [f"Job geo-sync run {1000 + n} finished with exit code 0" for n in range(60)]
+PLAIN = [f"The {name} team meets on Monday" for name in "abcdefghij"]
+
+
+def test_an_ordinary_agent_forgets_chatter_and_keeps_statements_and_what_a_person_said():
+    noise = [worded(*JOBS, prefix="job"), worded("All 141 tests pass.", prefix="state")]
+    kept = [worded(*PLAIN), worded(*PLAIN, source_kind="user", prefix="said")]
+
+    found = phase(pl.concat([*noise, *kept]), policy=NightPolicy())
+
+    assert {each.targets[0].rstrip("0123456789") for each in found.proposals} == {"job", "state"}
+    assert found.left == {"aria": {TOO_EARLY: 10, "a person said it": 10}}
+    (of_a_job,) = {each.reason.partition("; ")[2] for each in found.proposals if "job" in each.targets[0]}
+    assert of_a_job == "it is one of a series that differs in its numbers alone, none of which was cited"
+
+
+def test_a_series_stays_of_which_one_was_cited_or_two_came_back():
+    cited = pl.when(pl.col("id") == "w0").then(1).otherwise(0)
+    back = many(2, days=100, retrieved=1, prefix="back").with_columns(content=pl.Series(JOBS[:2]))
+
+    of_cited = phase(worded(*JOBS, cited_count=cited), policy=NightPolicy())
+    of_back = phase(
+        pl.concat([worded(*JOBS), back]), used=asked(*ASKED, "back0 | 20", "back1 | 20"), policy=NightPolicy()
+    )
+
+    assert (of_cited.proposals, of_back.proposals) == ([], [])
+
+
+def test_the_values_one_thing_has_had_are_no_series():
+    gone = {"state": pl.lit("superseded"), "superseded_by": pl.lit("now0"), "superseded_at": pl.lit(days_before(10))}
+    values = worded(*(f"The limit is {n} a minute" for n in range(9)), **gone)
+    now = worded("The limit is 9 a minute", prefix="now")
+
+    assert leaving(pl.concat([values, now], how="vertical_relaxed"), policy=NightPolicy()) == []
+
+
+def test_what_many_other_agents_never_asked_for_again_an_agent_of_few_memories_forgets_too():
+    agents = [f"agent{n}" for n in range(30)]
+    quiet = [many(300, days=100, prefix=f"{each}-").with_columns(agent_id=pl.lit(each)) for each in agents]
+    few = many(5, days=100)
+    used = pl.concat([asked().with_columns(agent_id=pl.lit(each)) for each in ("aria", *agents)])
+    tables = {"facts": pl.concat([few, *quiet]), "procedures": procedures(), "uses": used}
+    others = returns_of(lives_of(tables), policy=NightPolicy(), night=NIGHT)
+
+    assert leaving(few, policy=NightPolicy(), others=others) == [f"m{n}" for n in range(5)]
 
 
 def test_everything_looked_at_is_accounted_for_in_whatever_order_it_comes():

@@ -97,6 +97,14 @@ def report(*, text: str = "nine", **changes: object) -> NightReport:
     return NightReport(**{**values, **changes})
 
 
+def test_the_first_line_says_how_many_memories_past_their_age_stay_and_why():
+    left = {"a person said it": 87, "such memories still come to use": 83}
+
+    first = report(accounts=(Account("forgetting_proposals", 175, 5, left),)).summary
+
+    assert "; 170 memories past their age stay: 87 (a person said it), 83 (such memories still come to use); " in first
+
+
 def test_a_page_holds_every_section_with_its_texts():
     outline = Outline(page_of(report()))
 

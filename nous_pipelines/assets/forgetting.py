@@ -1,11 +1,13 @@
 """What leaves an agent's reach: judgements → forgetting_proposals."""
 
 import dagster as dg
+import polars as pl
 
 from nous_pipelines.assets.facts import judgements
 from nous_pipelines.assets.nights import kept, night_asset, night_of
+from nous_pipelines.chunks import Chunk
 from nous_pipelines.resources import NightRun
-from nous_pipelines.transforms.forgetting import COLUMNS, forgetting_phase_of
+from nous_pipelines.transforms.forgetting import COLUMNS, forgetting_phase_of, lives_of, returns_of
 
 
 @night_asset(
@@ -14,13 +16,13 @@ from nous_pipelines.transforms.forgetting import COLUMNS, forgetting_phase_of
     description="Facts superseded for longer than the grace and memories nobody used: archived, and restorable.",
 )
 def forgetting_proposals(context: dg.AssetExecutionContext, night_run: NightRun) -> dg.MaterializeResult:
-    night = night_of(context)
-    parts = [
-        forgetting_phase_of(
-            {name: chunk.table(name, columns=columns) for name, columns in COLUMNS.items()},
-            policy=chunk.policy,
-            night=night,
-        )
-        for chunk in night_run.chunks(night)
-    ]
+    night, chunks = night_of(context), night_run.chunks(night_of(context))
+    returns = [returns_of(lives_of(tables_of(each)), policy=each.policy, night=night) for each in chunks[1:] and chunks]
+    others = pl.concat(returns) if returns else None
+    parts = [forgetting_phase_of(tables_of(chunk), policy=chunk.policy, night=night, others=others) for chunk in chunks]
     return kept(night_run.files(night), "forgetting_proposals", parts)
+
+
+def tables_of(chunk: Chunk) -> dict[str, pl.DataFrame]:
+    """Read what forgetting needs of a chunk."""
+    return {name: chunk.table(name, columns=columns) for name, columns in COLUMNS.items()}

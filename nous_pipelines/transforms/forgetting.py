@@ -2,8 +2,9 @@
 
 Nothing is deleted: what is archived can be restored. Censors, open episodes and closed ones stay; age condenses those.
 
-"Unused" is weighed, not counted: where nobody asked, it says nothing, and how long to wait is read off the agent's own
-last year. Real traces of use differ by a factor of ten in how many things return after 90 idle days.
+"Unused" is weighed, not counted: where nobody asked, it says nothing, and how long to wait is read off the last year of
+memories of the same kind, source and form: the agent's own, then those of the other agents of the night, then what is
+usual. Real traces of use differ by a factor of ten in how many things return after 90 idle days.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ WAITS = tuple(2 ** (power / 2) for power in range(9))
 FACT_COLUMNS = (
     *KEY, "state", "is_pinned", "is_rewound", "row_version", "learned_at", "last_confirmed_at", "superseded_by",
     "superseded_at", "archived_at", "contradiction_status", "source_kind", "retrieved_count", "cited_count",
-    "last_used_at",
+    "last_used_at", "content",
 )  # fmt: skip
 PROCEDURE_COLUMNS = (
     *KEY, "state", "is_pinned", "is_rewound", "row_version", "learned_at", "archived_at", "related_procedures",
@@ -41,20 +42,53 @@ COLUMNS = {
 }
 """What is read of each table; None: all of it."""
 NO = pl.lit(value=False)
+AWAITS_EVIDENCE = "such memories still come to use at this age, or are too few to tell; see unused_return_share"
+GROUP = ["kind", "source_kind", "form"]
+"""Memories alike in these come back alike, and lend each other their evidence."""
+LEAST_SERIES = 5
+"""So many facts that differ in their numbers alone are a series: the lines of a job, not statements of somebody."""
+PASSING = (
+    r"(?i)\b(?:right now|at the moment|just now|in progress|exit code|"
+    r"\d+ (?:\w+ ){0,2}(?:tests?|checks?) (?:\w+ )?(?:pass|fail|succeed)(?:es|ed|ing)?)\b"
+)
+"""What holds for a minute, as agents write it; in other words or languages it is a statement until it is a series."""
+USUAL_IDLE_DAYS = {"statement": 800.0, "passing": 18_000.0, "series": 18_000.0}
+"""Idle days of one return, where nothing else is known. A statement: one in nine came back within 90 days on traces of
+real use. The others: half of what `unused_return_share` allows, so that they leave unless two of them came back."""
+
+FORMS_IN_WORDS = {
+    "statement": "",
+    "passing": "; it tells what held at that moment",
+    "series": "; it is one of a series that differs in its numbers alone, none of which was cited",
+}
 
 
-def forgetting_phase_of(tables: Mapping[str, pl.DataFrame], *, policy: NightPolicy, night: date) -> Phase:
+def forgetting_phase_of(
+    tables: Mapping[str, pl.DataFrame], *, policy: NightPolicy, night: date, others: pl.DataFrame | None = None
+) -> Phase:
     """Return an archive proposal for each memory that leaves, and for the others past their age why they stay.
 
     `tables` are those of the snapshot: facts, procedures, contradictions, undone, and `uses`: what happened per memory
-    and day in the last `WINDOW_DAYS`.
+    and day in the last `WINDOW_DAYS`. `others` is what `returns_of` gave for all agents of the night; these alone,
+    unless told.
     """
     taken = taken_back(tables["undone"], "archive")
     facts = stated(in_contradiction(tables["facts"], tables["contradictions"]))
+    lives = lives_of(tables)
+    returns = returns_of(lives, policy=policy, night=night)
+    waits = waiting_days(lives, returns, returns if others is None else others, policy=policy)
+    asked = asked_days(tables["uses"], policy=policy, night=night)
     due = pl.concat(
         [
             past_grace(facts, taken, policy=policy, night=night),
-            unused(facts, tables["procedures"], tables["uses"], taken, policy=policy, night=night),
+            unused(lives, policy=policy, night=night)
+            .join(facts.select(*KEY, "is_open", "is_stated"), on=KEY, how="left")
+            .join(asked, on="agent_id", how="left")
+            .join(waits, on=["agent_id", *GROUP], how="left")
+            .join(needed(facts, tables["procedures"], policy=policy, night=night), on=KEY, how="left")
+            .join(taken, on=KEY, how="left")
+            .with_columns(pl.col("asked_days").fill_null(0))
+            .with_columns(stays=_stays(policy)),
         ],
         how="diagonal_relaxed",
     ).sort(KEY)
@@ -111,30 +145,37 @@ def past_grace(facts: pl.DataFrame, taken: pl.DataFrame, *, policy: NightPolicy,
     )
 
 
-def unused(
-    facts: pl.DataFrame,
-    procedures: pl.DataFrame,
-    uses: pl.DataFrame,
-    taken: pl.DataFrame,
-    *,
-    policy: NightPolicy,
-    night: date,
-) -> pl.DataFrame:
-    """Return the active facts and procedures past `unused_after_days` without any use, with why each `stays`."""
-    memories = pl.concat([lives_of_facts(facts), lives_of_procedures(procedures)], how="diagonal_relaxed")
-    lives = memories.join(first_days(memories, uses), on=KEY, how="left")
-    asked = asked_days(uses, policy=policy, night=night)
-    waits = waiting_days(lives, policy=policy, night=night)
-    is_active = (pl.col("state") == "active") & ~pl.col("is_used")
+def unused(lives: pl.DataFrame, *, policy: NightPolicy, night: date) -> pl.DataFrame:
+    """Return the active facts and procedures past `unused_after_days` without any use, with their `idle_days`."""
+    is_due = (pl.col("state") == "active") & ~pl.col("is_used") & (age_days(night) >= policy.unused_after_days)
+    return lives.filter(is_due).with_columns(idle_days=age_days(night))
+
+
+def lives_of(tables: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
+    """Return what of each fact and procedure says whether and how long it went unused, and what it is alike to."""
+    parts = [lives_of_facts(tables["facts"]), lives_of_procedures(tables["procedures"])]
+    memories = pl.concat(parts, how="diagonal_relaxed")
+    return memories.join(first_days(memories, tables["uses"]), on=KEY, how="left")
+
+
+def form() -> pl.Expr:
+    """Return the form of a fact: `series`, `passing` or `statement`.
+
+    A series is told by its wording without what has a digit in it, whatever the language; what was superseded is no
+    part of it, since the values of one thing are no series. Where one of the same wording was ever cited, all of them
+    are statements.
+    """
+    wording = pl.col("content").str.to_lowercase().str.replace_all(r"[a-z_]*\d[a-z\d_]*", "0").hash()
+    alike = (pl.col("state") != "superseded").sum().over("agent_id", wording)
+    cited = pl.col("cited_count").sum().over("agent_id", wording)
     return (
-        lives.filter(is_active & (age_days(night) >= policy.unused_after_days))
-        .with_columns(idle_days=age_days(night))
-        .join(asked, on="agent_id", how="left")
-        .join(waits, on="agent_id", how="left")
-        .join(needed(facts, procedures, policy=policy, night=night), on=KEY, how="left")
-        .join(taken, on=KEY, how="left")
-        .with_columns(pl.col("asked_days").fill_null(0))
-        .with_columns(stays=_stays(policy))
+        pl.when(cited > 0)
+        .then(pl.lit("statement"))
+        .when(pl.col("content").str.contains(r"\d") & (alike >= LEAST_SERIES))
+        .then(pl.lit("series"))
+        .when(pl.col("content").str.contains(PASSING))
+        .then(pl.lit("passing"))
+        .otherwise(pl.lit("statement"))
     )
 
 
@@ -148,12 +189,12 @@ def lives_of_facts(facts: pl.DataFrame) -> pl.DataFrame:
         "row_version",
         "learned_at",
         "retrieved_count",
-        "is_open",
-        "is_stated",
+        "source_kind",
         confirmed_at="last_confirmed_at",
         since=pl.max_horizontal("learned_at", "last_confirmed_at"),
         left_at=pl.min_horizontal("superseded_at", "archived_at"),
         kind=pl.lit("fact"),
+        form=form(),
         is_used=(pl.col("retrieved_count") + pl.col("cited_count")) > 0,
     )
 
@@ -172,9 +213,9 @@ def lives_of_procedures(procedures: pl.DataFrame) -> pl.DataFrame:
         since="learned_at",
         left_at="archived_at",
         kind=pl.lit("procedure"),
+        source_kind=pl.lit("agent"),
+        form=pl.lit("statement"),
         is_used=pl.sum_horizontal(counts) > 0,
-        is_open=NO,
-        is_stated=NO,
     )
 
 
@@ -200,27 +241,18 @@ def asked_days(uses: pl.DataFrame, *, policy: NightPolicy, night: date) -> pl.Da
     return uses.filter(is_late).group_by("agent_id").agg(asked_days=pl.col("day").n_unique())
 
 
-def waiting_days(lives: pl.DataFrame, *, policy: NightPolicy, night: date) -> pl.DataFrame:
-    """Return for each agent the age at which its unused memories rarely come back: agent_id, wait_days, return_share.
+def returns_of(lives: pl.DataFrame, *, policy: NightPolicy, night: date) -> pl.DataFrame:
+    """Return how many memories of each agent and group came to use, and over how many idle days, at each age tried.
 
-    Of the memories that went unused through the second half of an age, during the last `WINDOW_DAYS`, so many came to
-    use per day; over `unused_after_days` that is the share to expect, with one return more than were seen (rule of
-    succession). The smallest age of `WAITS` at which it is at most `unused_return_share`; no row where there is none.
+    Columns: agent_id, `GROUP`, wait_days, returns, idle. Counted are those that lay unused through the second half of
+    the age, during the last `WINDOW_DAYS`.
     """
     ages = [round(policy.unused_after_days * factor) for factor in WAITS]
-    if policy.unused_return_share >= 1:
-        return lives.select("agent_id", wait_days=pl.lit(ages[0]), return_share=pl.lit(1.0)).unique()
-    measured = pl.concat([returns_at(lives, age, policy=policy, night=night) for age in ages])
-    return (
-        measured.filter(pl.col("return_share") <= policy.unused_return_share)
-        .sort("agent_id", "wait_days")
-        .group_by("agent_id", maintain_order=True)
-        .first()
-    )
+    return pl.concat([returns_at(lives, age, night=night) for age in ages])
 
 
-def returns_at(lives: pl.DataFrame, age: int, *, policy: NightPolicy, night: date) -> pl.DataFrame:
-    """Return the share of an agent's memories unused at `age` that should come to use within `unused_after_days`."""
+def returns_at(lives: pl.DataFrame, age: int, *, night: date) -> pl.DataFrame:
+    """Return the same at one age."""
     learned = pl.col("learned_at").dt.date()
     came_back = pl.min_horizontal("first_day", pl.col("confirmed_at").dt.date())
     begins = pl.max_horizontal(learned + timedelta(days=age // 2), pl.lit(night - timedelta(days=WINDOW_DAYS)))
@@ -230,11 +262,42 @@ def returns_at(lives: pl.DataFrame, age: int, *, policy: NightPolicy, night: dat
         lives.filter(~pl.col("is_used") | pl.col("first_day").is_not_null())
         .with_columns(idle=(ends - begins).dt.total_days(), is_return=is_return)
         .filter(pl.col("idle") > 0)
-        .group_by("agent_id")
-        .agg(
-            wait_days=pl.lit(age),
-            return_share=(pl.col("is_return").sum() + 1) * policy.unused_after_days / pl.col("idle").sum(),
-        )
+        .group_by("agent_id", *GROUP)
+        .agg(wait_days=pl.lit(age, pl.Int64), returns=pl.col("is_return").sum(), idle=pl.col("idle").sum())
+    )
+
+
+def waiting_days(
+    lives: pl.DataFrame, returns: pl.DataFrame, others: pl.DataFrame, *, policy: NightPolicy
+) -> pl.DataFrame:
+    """Return for each agent and group the age at which its unused memories rarely come back.
+
+    Columns: agent_id, `GROUP`, wait_days, return_share. It is the smallest age of `WAITS` at which the share to come
+    to use within `unused_after_days` is at most `unused_return_share`; no row where there is none. An agent's rate is
+    the mean of a Gamma distribution of shape 1: one return more than were seen, over the idle days seen and those of
+    one return elsewhere. Elsewhere is the mean of the other agents' rates and the usual one, each counted once: agents
+    differ by a factor of ten, so that many days of one other agent say less than a few of many.
+    """
+    ages = [round(policy.unused_after_days * factor) for factor in WAITS]
+    groups = lives.select("agent_id", *GROUP).unique()
+    if policy.unused_return_share >= 1:
+        return groups.with_columns(wait_days=pl.lit(ages[0], pl.Int64), return_share=pl.lit(1.0))
+    place = [*GROUP, "wait_days"]
+    usual = 1 / pl.col("form").replace_strict(USUAL_IDLE_DAYS, return_dtype=pl.Float64)
+    rate = (pl.col("returns") + 1) / (pl.col("idle") + 1 / usual)
+    every = others.with_columns(rate=rate).group_by(place).agg(rates=pl.col("rate").sum(), agents=pl.len())
+    elsewhere = (usual + pl.col("rates") - pl.col("own_rate")) / (1 + pl.col("agents") - pl.col("own_rate").sign())
+    share = (pl.col("returns") + 1) / (pl.col("idle") + 1 / elsewhere) * policy.unused_after_days
+    return (
+        groups.join(pl.DataFrame({"wait_days": ages}), how="cross")
+        .join(returns.with_columns(own_rate=rate), on=["agent_id", *place], how="left")
+        .join(every, on=place, how="left")
+        .with_columns(pl.col("returns", "idle", "own_rate", "rates", "agents").fill_null(0))
+        .select("agent_id", *place, return_share=share)
+        .filter(pl.col("return_share") <= policy.unused_return_share)
+        .sort("agent_id", *place)
+        .group_by("agent_id", *GROUP, maintain_order=True)
+        .first()
     )
 
 
@@ -270,14 +333,14 @@ def _stays(policy: NightPolicy) -> pl.Expr:
         .then(pl.lit("a person brought it back"))
         .when("is_open")
         .then(pl.lit("in an open contradiction"))
-        .when("is_stated")
+        .when(pl.col("is_stated") & (pl.col("form") == "statement"))
         .then(pl.lit("a person said it"))
         .when(pl.col("needed").is_not_null())
         .then("needed")
         .when(pl.col("asked_days") < policy.unused_asked_days)
         .then(pl.lit(f"hardly anything was recalled in the last {policy.unused_after_days} days"))
         .when((pl.col("idle_days") < pl.col("wait_days")).fill_null(value=True))
-        .then(pl.lit("memories of this agent still come to use at this age, or are too few to tell"))
+        .then(pl.lit(AWAITS_EVIDENCE))
     )
 
 
@@ -306,7 +369,7 @@ def reason_of(row: Mapping[str, Any], *, night: date) -> str:
     verb = "learned" if row["since"] == row["learned_at"] else "last confirmed"
     idle = f"{verb} on {row['since']:%d %b %Y} and not used in the {row['idle_days']} days since"
     asked = {0: "no day", 1: "1 day"}.get(row["asked_days"], f"{row['asked_days']} days")
-    return f"{idle}, while something was recalled on {asked}"
+    return f"{idle}, while something was recalled on {asked}{FORMS_IN_WORDS[row['form']]}"
 
 
 def evidence_of(row: Mapping[str, Any]) -> dict[str, Any]:
@@ -314,4 +377,5 @@ def evidence_of(row: Mapping[str, Any]) -> dict[str, Any]:
     if row["superseded_by"] is not None:
         return {"superseded_by": row["superseded_by"], "superseded_at": row["superseded_at"].isoformat()}
     figures = {name: row[name] for name in ("idle_days", "asked_days", "wait_days")}
+    figures |= {name: row[name] for name in GROUP}
     return {**figures, "return_share": round(row["return_share"], 6)}
