@@ -248,6 +248,8 @@ class ContextPolicy:
     """How long a failure is recent, in seconds (living memory, context assembly algorithm)."""
     tokens_an_answer: int = 60
     """So many answers are recalled for the question or the task that each could have as many tokens of the budget …"""
+    least_answers: int = 100
+    """… but never fewer, since short facts leave room in a small budget: about what the usual budget costs …"""
     most_answers: int = 400
     """… and never more: the bound on what a large budget costs."""
     answers_beside: int = 10
@@ -256,10 +258,8 @@ class ContextPolicy:
     errors: int = 2
     """Errors that are looked up, the latest; each is a search of its own."""
     least_score: float = 0.15
-    """Score below which an answer is only pointed at: 2 percent of the evidence of LongMemEval and of 475 questions
-    about worded pairs score less, and 82 and 55 percent of what else is found …"""
-    least_share: float = 0.3
-    """… and share of the best one's score below which it is: the same 2 percent, and 78 and 67 of the others."""
+    """Score below which an answer is only pointed at, however much room there is: 2 percent of the evidence of
+    LongMemEval and of 475 questions about worded pairs score less, and 82 and 55 percent of what else is found."""
     least_confidence: float = 0.35
     """Chance of being used below which nothing that was merely predicted is shown beside what answers a question or a
     task: as likely is what was found before and never cited. Where a file or a branch is all that was told, less will

@@ -398,3 +398,14 @@ def test_a_broken_embedder_is_a_clear_error_and_not_needed_without_a_question(da
 def test_a_context_ends_by_its_deadline(heart):
     with pytest.raises(DeadlineExceeded):
         heart.assemble_context(query="anything", deadline_s=0.000_001)
+
+
+def test_an_answer_far_below_the_best_one_is_shown_while_there_is_room(heart):
+    heart.learn("Payments reach us through Stripe webhooks")
+    heart.learn("The bus will reach us at nine")
+
+    best, weak = heart.recall("Do payments reach us through Stripe webhooks?")
+    context = heart.assemble_context(query="Do payments reach us through Stripe webhooks?")
+
+    assert 0.15 <= weak.score < 0.3 * best.score
+    assert texts(context, "relevant") == [best.content, weak.content]

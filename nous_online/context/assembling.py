@@ -190,7 +190,7 @@ def answered_for(
     """Recall for one cue; the first that was told gets as many answers as the budget may have room for."""
     reach = request.reach
     is_main = (cue, text) == request.cues[0]
-    room = min(max(request.budget // POLICY.tokens_an_answer, POLICY.answers_beside), POLICY.most_answers)
+    room = min(max(request.budget // POLICY.tokens_an_answer, POLICY.least_answers), POLICY.most_answers)
     asked = Cue(
         query=searched(cue, text),
         embedding=vector,

@@ -201,9 +201,7 @@ def of_answers(answered: Iterable[Answered], policy: ContextPolicy) -> Iterator[
 
 def answering(answered: Answered, policy: ContextPolicy) -> list[Recalled]:
     """Return the answers that are relevant to what was told, best first."""
-    best = max((answer.score for answer in answered.answers), default=0.0)
-    floor = policy.least_fix_score if answered.cue == ERROR else policy.least_score
-    least = max(floor, policy.least_share * best)
+    least = policy.least_fix_score if answered.cue == ERROR else policy.least_score
     return [answer for answer in answered.answers if answer.score >= least]
 
 
