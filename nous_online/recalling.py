@@ -54,7 +54,8 @@ class RecallDetails(TypedDict, total=False):
     as_of: datetime | str | None
     """Ask for what was believed at that moment."""
     at: datetime | str | None
-    """When the question was asked; now, unless an older history is being replayed."""
+    """When the question was asked; now, unless an older history is being replayed. A word such as "yesterday" in the
+    question is relative to it, or to `as_of` where that is told."""
     session_id: str | None
     user_id: str | None
     project_id: str | None

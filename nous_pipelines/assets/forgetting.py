@@ -17,8 +17,9 @@ from nous_pipelines.transforms.forgetting import COLUMNS, forgetting_phase_of, l
 )
 def forgetting_proposals(context: dg.AssetExecutionContext, night_run: NightRun) -> dg.MaterializeResult:
     night, chunks = night_of(context), night_run.chunks(night_of(context))
-    returns = [returns_of(lives_of(tables_of(each)), policy=each.policy, night=night) for each in chunks[1:] and chunks]
-    others = pl.concat(returns) if returns else None
+    others = None  # those of the only chunk, unless there are several
+    if len(chunks) > 1:
+        others = pl.concat(returns_of(lives_of(tables_of(each)), policy=each.policy, night=night) for each in chunks)
     parts = [forgetting_phase_of(tables_of(chunk), policy=chunk.policy, night=night, others=others) for chunk in chunks]
     return kept(night_run.files(night), "forgetting_proposals", parts)
 
