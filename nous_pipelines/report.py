@@ -340,7 +340,8 @@ class NightReport:
         if not left:
             return ""
         reasons = ", ".join(f"{count} ({reason})" for reason, count in left.most_common(SHOWN_REASONS))
-        return f"; {left.total()} memories past their age stay: {reasons}"
+        stays = "memory past its age stays" if left.total() == 1 else "memories past their age stay"
+        return f"; {left.total()} {stays}: {reasons}"
 
 
 def figures_of(outlines: Sequence[Outline]) -> dict[str, dict[str, dict[str, int]]]:
