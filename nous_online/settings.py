@@ -9,8 +9,10 @@ from pathlib import Path
 from typing import Literal, Self
 from urllib.parse import urlsplit
 
-from pydantic import Field, SecretStr, model_validator
+from pydantic import Field, SecretStr, ValidationError, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from nous_online.errors import InvalidInput
 
 
 class Settings(BaseSettings):
@@ -80,7 +82,7 @@ class Settings(BaseSettings):
     def asks_model(self) -> bool:
         """Whether a language model judges and writes, rather than the offline judge and writer.
 
-        A key of Anthropic that merely lies in the environment says so only where the package for it is installed.
+        A key of Anthropic's that merely lies in the environment says so only where the package for it is installed.
         """
         if self.judge == "auto" and self.llm is None:
             return bool(self.anthropic_api_key.get_secret_value()) and find_spec("anthropic") is not None
@@ -99,5 +101,9 @@ class Settings(BaseSettings):
 
 @cache
 def settings() -> Settings:
-    """Return the settings of this process."""
-    return Settings()
+    """Return the settings of this process; raise `InvalidInput`, naming the variable, where one can't be used."""
+    try:
+        return Settings()
+    except ValidationError as error:
+        wrong = [f"{'.'.join(map(str, each['loc'])).upper()}: {each['msg']}" for each in error.errors()]
+    raise InvalidInput(f"the environment can't be used; {'; '.join(f'NOUS_{each}' for each in wrong)}")

@@ -122,14 +122,13 @@ def test_what_is_missing_is_asked_again_as_often_as_it_may_help(
     assert [judgement.verdict for judgement in found.judgements.values()] == kept
 
 
-def test_of_a_question_about_several_pairs_those_that_would_retire_are_asked_about_again_together():
+def test_of_a_question_about_several_pairs_those_that_would_retire_are_asked_about_again():
     verdicts = ("same", "compatible", "updates", "unsure")
     answers = {n: Answer(Verdict(each), 0.9, None, "b", "why") for n, each in enumerate(verdicts, start=1)}
-    asked = Asked("x", [["a", "b", "c", "d", "gone"]], [])
     question = Outcome(Fate.ANSWERED, answers=answers)
     believed = Straight({each: question.about(n) for n, each in enumerate(("a", "b", "c", "d", "gone"), start=1)})
 
-    assert to_confirm(asked, dict.fromkeys("abcd", PAIR), believed) == [["a", "c"]]
+    assert to_confirm(dict.fromkeys("bcd", PAIR), believed) == ["c"]
     assert share_of(Usage(1000, 100), 5) == Usage(200, 20)
     assert believed.by_hash["gone"].fate is Fate.MALFORMED
 

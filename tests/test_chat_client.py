@@ -14,9 +14,9 @@ from nous_online.claude.chat import Chat, completion_of, reply_of
 from nous_online.claude.client import model_client
 from nous_online.claude.pair_prompt import Answer, pairs_request, read_answers
 from nous_online.claude.replies import Failure, LLMError, Reply, Usage
-from nous_online.errors import InvalidInput
+from nous_online.errors import InvalidInput, Unsupported
 from nous_online.pairs.judging import Pair, Statement
-from nous_online.settings import Settings
+from nous_online.settings import Settings, settings
 from nous_pipelines.demo.anthropic_server import Play
 
 MODEL, KEY = "qwen3", "sk-of-this-test"
@@ -173,8 +173,25 @@ def test_claude_is_named_the_same_way(monkeypatch: pytest.MonkeyPatch):
     assert chosen.anthropic_api_key.get_secret_value() == KEY
 
 
+def test_without_its_package_a_model_by_name_is_refused_and_a_key_alone_changes_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    for module in ("nous_online.claude.client", "nous_online.settings"):
+        monkeypatch.setattr(f"{module}.find_spec", lambda _name: None)
+    monkeypatch.setenv("ANTHROPIC_API_KEY", KEY)
+    by_key_alone = Settings().asks_model
+    monkeypatch.setenv("NOUS_LLM", f"openai:{MODEL}")
+    monkeypatch.setenv("NOUS_LLM_URL", "http://127.0.0.1:9/v1")
+
+    assert (by_key_alone, Settings().asks_model) == (False, True)
+    with pytest.raises(Unsupported, match=r"pip install 'nous-pipelines\[openai\]'"):
+        model_client(Settings())
+
+
 def test_a_model_without_a_provider_is_no_setting(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("NOUS_LLM", "gpt-6")
 
-    with pytest.raises(ValueError, match="llm"):
-        Settings()
+    settings.cache_clear()
+    with pytest.raises(InvalidInput, match=r"NOUS_LLM: String should match pattern '\^\(anthropic\|openai\)"):
+        settings()
+    settings.cache_clear()

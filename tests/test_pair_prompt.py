@@ -83,19 +83,6 @@ def test_a_request_says_nothing_of_trust_and_similarity() -> None:
     assert not [number for number in ("17", "93", "0.87") if number in sent]
 
 
-def test_a_swapped_question_shows_what_is_shared_first_and_the_list_backwards() -> None:
-    others = [Statement(f"The pool has {count} connections") for count in (10, 20, 30)]
-    pairs = [Pair(FIFTY, other, 0.9) for other in others]
-
-    _, shown = parts(pairs_request(pairs, model=HAIKU))
-
-    assert list(shown) == ["a", "b"]
-    assert shown["a"]["text"] == FIFTY.text
-    assert [(each["number"], each["text"]) for each in shown["b"]] == [
-        (number, other.text) for number, other in [*enumerate(others, start=1)][::-1]
-    ]
-
-
 def test_what_shares_its_newer_statement_is_asked_together_as_far_as_there_is_room() -> None:
     olds = [Statement(f"The pool has {count} connections") for count in range(25)]
     document = Pair(Statement("x" * LONGEST_PAIR), FIFTY, 0.9)

@@ -20,6 +20,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import cache
 from importlib import import_module
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar, cast
 from urllib.parse import urlsplit
 
@@ -94,7 +95,7 @@ class Line(Generic[SDK]):
 class Client(ABC, Generic[SDK]):
     """One account at one address, spoken to through its maker's package; safe to share between threads.
 
-    The package is loaded by `open` or by the first call.
+    The package is loaded by `open` or by the first call. Raises `Unsupported` where it is not installed.
     """
 
     package: ClassVar[str]
@@ -105,6 +106,10 @@ class Client(ABC, Generic[SDK]):
     """Whether an answer that names no time to come back speaks of a limit of the account, rather than of the rate."""
 
     def __init__(self, key: str, url: str) -> None:
+        if find_spec(self.package) is None:
+            extra = "claude" if self.package == "anthropic" else self.package
+            message = f"{self.name} is asked through the package {self.package!r}"
+            raise Unsupported(f"{message}; run: pip install 'nous-pipelines[{extra}]', or set NOUS_JUDGE=offline")
         self.key, self.url = key, url
         self._lock = threading.Lock()
         self._idle: list[Line[SDK]] = []
@@ -129,18 +134,21 @@ class Client(ABC, Generic[SDK]):
         return f"{self.host} {hashlib.sha256(self.key.encode()).hexdigest()[:8]}"
 
     def open(self) -> None:
-        """Load the package; raise `Unsupported` where it is not installed."""
-        self._load()
+        """Load the package, and what every connection trusts."""
+        import_module(self.package)
+        # At DEBUG both packages write whole requests into the log, memories and all.
+        logger = logging.getLogger(self.package)
+        logger.setLevel(max(logger.level, logging.INFO))
         trusted()
         self.is_open = True
 
     def open_soon(self) -> None:
-        """Load the package in a thread of its own; what goes wrong the first call will say."""
+        """Load the package in a thread of its own, unless somebody uses it already."""
         module = sys.modules.get(self.package)
         if module is not None and not getattr(module.__spec__, "_initializing", False):
-            self._try_to_open()  # somebody uses it already, so that it takes no time
+            self.open()
         elif not self.is_open:
-            threading.Thread(target=self._try_to_open, name="nous-llm", daemon=True).start()
+            threading.Thread(target=self.open, name="nous-llm", daemon=True).start()
 
     def call(
         self, work: Callable[[SDK, float], T], *, deadline_s: float, attempts: int = ATTEMPTS, allow_more: str = ""
@@ -166,9 +174,8 @@ class Client(ABC, Generic[SDK]):
         except LLMError:
             self._give_back(lines)
             raise
-        except (Unavailable, Unsupported) as error:  # too many late calls already, or no package
-            kind = Failure.TRANSIENT if isinstance(error, Unavailable) else Failure.PERMANENT
-            raise LLMError(str(error), kind) from error
+        except Unavailable as error:  # too many late calls already
+            raise LLMError(str(error), Failure.TRANSIENT) from error
         else:
             self._give_back(lines)
             return found
@@ -213,21 +220,6 @@ class Client(ABC, Generic[SDK]):
             self._idle += kept
         for line in lines[len(kept) :]:
             line.close()
-
-    def _try_to_open(self) -> None:
-        with suppress(Unsupported):
-            self.open()
-
-    def _load(self) -> None:
-        try:
-            import_module(self.package)
-        except ImportError as error:
-            extra = "claude" if self.package == "anthropic" else self.package
-            message = f"the package {self.package!r} is missing; install nous-pipelines[{extra}]"
-            raise Unsupported(message) from error
-        # At DEBUG both packages write whole requests into the log, memories and all.
-        logger = logging.getLogger(self.package)
-        logger.setLevel(max(logger.level, logging.INFO))
 
 
 class Claude(Client["anthropic.Anthropic"]):

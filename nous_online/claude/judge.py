@@ -144,10 +144,24 @@ class ModelJudge:
     def in_both_orders(
         self, questions: Sequence[Sequence[Pair]], sitting: Sitting, *, max_tokens: int = MAX_TOKENS
     ) -> list[list[Outcomes]]:
-        """Return what came of each pair of each question, and of those swapped that would retire a memory."""
-        settle = partial(self._settled, sitting=sitting, max_tokens=max_tokens)
-        with ThreadPoolExecutor(self.at_once, thread_name_prefix="nous-judge") as pool:
-            return list(pool.map(settle, questions))
+        """Return what came of each pair of each question, and of those swapped that would retire a memory.
+
+        Each of those is asked about alone: no third text has a say in both answers.
+        """
+        straight = self.outcomes(questions, sitting, max_tokens=max_tokens)
+        retiring = [
+            (number, place)
+            for number, found in enumerate(straight)
+            for place, each in enumerate(found)
+            if isinstance(each, Given) and needs_confirmation(each.answer)
+        ]
+        turned = [[swapped(questions[number][place])] for number, place in retiring]
+        again = self.outcomes(turned, sitting, max_tokens=max_tokens)
+        back = {key: outcome for key, (outcome,) in zip(retiring, again, strict=True)}
+        return [
+            [(outcome, back.get((number, place))) for place, outcome in enumerate(found)]
+            for number, found in enumerate(straight)
+        ]
 
     def _asked(self, questions: Sequence[Sequence[Pair]]) -> list[list[Outcomes]]:
         """Ask, unless that was in vain lately; raise `Unavailable` when no pair got an answer."""
@@ -163,13 +177,6 @@ class ModelJudge:
         if is_vain:
             raise Unavailable(f"{self.model} judged none of {len(failures)} pairs: {failures[0]}")
         return found
-
-    def _settled(self, pairs: Sequence[Pair], sitting: Sitting, max_tokens: int) -> list[Outcomes]:
-        straight = self._answered(pairs, sitting, max_tokens)
-        asked = [i for i, each in enumerate(straight) if isinstance(each, Given) and needs_confirmation(each.answer)]
-        back = self._answered([swapped(pairs[i]) for i in asked], sitting, max_tokens) if asked else []
-        by_place = dict(zip(asked, back, strict=True))
-        return [(outcome, by_place.get(i)) for i, outcome in enumerate(straight)]
 
     def _answered(self, pairs: Sequence[Pair], sitting: Sitting, max_tokens: int) -> list[Outcome]:
         """Return the answer about each pair in one order, the fallback's after a refusal, or why there is none."""

@@ -249,7 +249,7 @@ class Collector:
             before = tried(connection, row.agent_id)
         asked = Asked(row.prefix, row.questions, row.canaries)
         straight = straight_of(asked, outcomes)
-        back = self.confirmed(row, asked, pairs, straight)
+        back = self.confirmed(row, pairs, straight)
         opinions = opinions_of(asked, pairs, straight, back, model=row.model, tried=before)
         with self.database.transaction(timeout_s=TIMEOUT_S) as connection:
             is_first = import_verdicts(connection, row, opinions.judgements, imported(row, outcomes, opinions))
@@ -264,20 +264,13 @@ class Collector:
             return done + Collected(troubles=(str(error),))
         return done
 
-    def confirmed(
-        self, row: BatchRow, asked: Asked, pairs: Mapping[str, Pair], straight: Straight
-    ) -> dict[str, OfPair]:
+    def confirmed(self, row: BatchRow, pairs: Mapping[str, Pair], straight: Straight) -> dict[str, OfPair]:
         """Return what was answered about the swapped pairs that would retire a memory, by hash."""
-        questions = to_confirm(asked, pairs, straight)
+        hashes = to_confirm(pairs, straight)
         meter = meter_of(self.database, row.agent_id, row.night)
         judge = ModelJudge(self.claude, meter, row.model, row.model, self.left_s(), at_once=AT_ONCE)
-        turned = [[swapped(pairs[each]) for each in question] for question in questions]
-        found = judge.outcomes(turned, Sitting(self.ends_at - LEAST_S))
-        return {
-            pair_hash: of_pair(outcome)
-            for question, outcomes in zip(questions, found, strict=True)
-            for pair_hash, outcome in zip(question, outcomes, strict=True)
-        }
+        found = judge.outcomes([[swapped(pairs[each])] for each in hashes], Sitting(self.ends_at - LEAST_S))
+        return {pair_hash: of_pair(outcome) for pair_hash, (outcome,) in zip(hashes, found, strict=True)}
 
     def delete(self, row: BatchRow) -> None:
         """Delete what the API keeps of a batch whose verdicts are at home."""

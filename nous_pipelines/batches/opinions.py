@@ -76,18 +76,10 @@ def straight_of(asked: Asked, outcomes: Outcomes) -> Straight:
     return Straight(found, shares)
 
 
-def to_confirm(asked: Asked, pairs: Mapping[str, Pair], straight: Straight) -> list[list[str]]:
-    """Return the pairs whose answer would retire a memory, question by question: they are asked about swapped."""
-    return [
-        retiring
-        for question in asked.questions
-        if (retiring := [each for each in question if each in pairs and would_retire(straight.by_hash.get(each))])
-    ]
-
-
-def would_retire(found: OfPair | None) -> bool:
-    """Tell whether an answer counts only when the swapped pair is answered alike."""
-    return found is not None and found.answer is not None and needs_confirmation(found.answer)
+def to_confirm(pairs: Mapping[str, Pair], straight: Straight) -> list[str]:
+    """Return the pairs whose answer would retire a memory: each is asked about once more, swapped and alone."""
+    found = straight.by_hash.items()
+    return [each for each, said in found if each in pairs and said.answer and needs_confirmation(said.answer)]
 
 
 def opinions_of(

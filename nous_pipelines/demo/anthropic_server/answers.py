@@ -49,10 +49,7 @@ def pairs_in(request: Request) -> list[ShownPair]:
     asked = next((each for each in objects_in(request) if {"a", "b"} <= set(each)), None)
     if asked is None:
         return []
-    a, b = asked["a"], asked["b"]
-    if isinstance(a, list):
-        return [ShownPair(each["number"], each, b) for each in a]
-    return [ShownPair(each["number"], a, each) for each in b]
+    return [ShownPair(each["number"], each, asked["b"]) for each in asked["a"]]
 
 
 def verdict_on(pair: ShownPair) -> dict[str, Any]:
