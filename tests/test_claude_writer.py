@@ -10,6 +10,7 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
+import anthropic  # noqa: F401 (what is loaded already is open at once)
 import pytest
 from conftest import WordEmbedder
 

@@ -27,7 +27,7 @@ from urllib.parse import urlsplit
 from nous_online.claude.failures import failure_of, late, may_pass_soon, pause_after
 from nous_online.claude.reading import reply_of, said
 from nous_online.claude.replies import Failure, LLMError, Reply, Request
-from nous_online.deadline import Deadline, within
+from nous_online.deadline import WORKERS, Deadline, within
 from nous_online.errors import DeadlineExceeded, InvalidInput, Unavailable, Unsupported
 
 if TYPE_CHECKING:
@@ -148,7 +148,8 @@ class Client(ABC, Generic[SDK]):
         if module is not None and not getattr(module.__spec__, "_initializing", False):
             self.open()
         elif not self.is_open:
-            threading.Thread(target=self.open, name="nous-llm", daemon=True).start()
+            with suppress(Unavailable):  # too much late work goes on: the first call opens it
+                WORKERS.take(self.name).give(self.open)
 
     def call(
         self, work: Callable[[SDK, float], T], *, deadline_s: float, attempts: int = ATTEMPTS, allow_more: str = ""
