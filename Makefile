@@ -8,7 +8,8 @@ BIN := $(VENV)/bin
 # Compiling every package costs half a minute; what gets imported is compiled then.
 PIP := $(BIN)/python -m pip --disable-pip-version-check --no-input -qq
 COMPILE := uv pip compile pyproject.toml --extra pipelines --extra api --extra mcp --extra code --extra langgraph \
-	--extra dev --universal --generate-hashes --no-header --no-annotate --python-version 3.11 --quiet
+	--extra claude --extra openai --extra dev --universal --generate-hashes --no-header --no-annotate \
+	--python-version 3.11 --quiet
 # A process for each core, up to four: each starts a PostgreSQL of its own.
 BESIDE := -n auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder
 # Empty is unset to Python: without compiled modules each program that a test starts takes a second or two longer.

@@ -117,10 +117,10 @@ def measured(url: str, home: Path, facts: int) -> Measured:
     try:
         with local_api() as api:
             collected_night(first, url, home, database)
-            questions = batched(api)
+            questions = requests_at(api)
             add_facts(url, {AGENT: facts}, share=NEWS_SHARE, night=second)
             collected_night(second, url, home, database)
-            sent = len(batched(api))
+            sent = len(requests_at(api))
         with local_api() as other:  # of another cache: the first question pays for writing it, as in the batch
             ask_at_once(questions, database, online)
             sent += len(other.asked(Route.MESSAGE))
@@ -167,9 +167,10 @@ def collected_night(night: date, url: str, home: Path, database: Database) -> No
     assert not troubles, troubles
 
 
-def batched(server: LocalAnthropic) -> list[Request]:
-    """Return every request that came in a batch."""
-    return [item["params"] for body in server.asked(Route.CREATE_BATCH) for item in body["requests"]]
+def requests_at(server: LocalAnthropic) -> list[Request]:
+    """Return every request that came, in a batch or by itself."""
+    batched = [item["params"] for body in server.asked(Route.CREATE_BATCH) for item in body["requests"]]
+    return batched + server.asked(Route.MESSAGE)
 
 
 def ask_at_once(questions: Sequence[Request], database: Database, night: date) -> None:
@@ -229,7 +230,8 @@ def described(found: Measured, facts: int) -> dict[str, Any]:
             f"{facts:,} drawn facts, 3 % repeats, 1 % new values; {NEWS_SHARE:.0%} news before the second night",
             f"{model} at the prices of {PRICES_AS_OF}; an API on this machine counts {CHARACTERS_A_TOKEN} characters"
             f" to a token, dollars are scaled to the {CLAUDE_CHARACTERS_A_TOKEN} that its maker names",
-            "a pair is asked about in both orders, and each batch holds pairs whose verdict is known besides",
+            "all pairs of a newer fact are one question, each that would retire a memory one more; a batch holds pairs"
+            " whose verdict is known besides",
             "dense (not with --quick): the first night of the demo's facts, written to be mistaken for each other",
             "online: the very requests of the first night, one by one. Both find the instructions in the cache but for"
             " the first question; Anthropic promises that online, and in a batch only tries: see the peers",

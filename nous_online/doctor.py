@@ -14,8 +14,10 @@ from datetime import UTC, datetime
 import psycopg
 
 from nous_online import postgres
+from nous_online.claude.chat import Chat
 from nous_online.claude.client import claude_of
-from nous_online.claude.preflight import checked_model
+from nous_online.claude.preflight import DEADLINE_S, MOST_NAMED, checked_model
+from nous_online.claude.prices import has_price
 from nous_online.database import CONNECT_TIMEOUT_S
 from nous_online.database_url import require_readable, without_password
 from nous_online.errors import NousError, Unavailable, Unsupported
@@ -45,8 +47,9 @@ def checks() -> Iterator[Check]:
     """Yield one check after the other, of Claude too where it is asked; nothing is started, and nothing changed."""
     for name, look in LOOKS.items():
         yield checked(name, look)
-    if settings().asks_claude:
-        yield checked("claude", look_at_claude)
+    if settings().asks_model:
+        claude = settings().provider == "anthropic"
+        yield checked("claude" if claude else "model", look_at_claude if claude else look_at_model)
 
 
 def checked(name: str, look: Callable[[], str]) -> Check:
@@ -130,9 +133,24 @@ def look_at_isolation() -> str:
     return "every agent sees what is its own"
 
 
+def look_at_model() -> str:
+    """Look up both models among those the server names; one that names none is believed."""
+    chosen = settings()
+    client = Chat(chosen.llm_key.get_secret_value(), base_url=chosen.llm_url)
+    client.open()
+    named = client.models(deadline_s=DEADLINE_S)
+    for model in (chosen.judge_model, chosen.writer_model):
+        if named and model not in named:
+            some = ", ".join(named[:MOST_NAMED])
+            raise Unsupported(f"{client.host} does not name the model {model}; set NOUS_LLM to one of {some}")
+    free = "" if has_price(chosen.judge_model) else "; no price is known for it, so it counts as 0"
+    return f"{chosen.judge_model} at {client.host} judges, {chosen.writer_model} writes{free}"
+
+
 def look_at_claude() -> str:
     """Look up both models in the catalogue of the key: the judge's, which has to take batches too, and the writer's."""
     claude, chosen = claude_of(settings()), settings()
+    claude.open()
     judge = checked_model(claude, chosen.judge_model, for_batches=True)
     writer = checked_model(claude, chosen.writer_model, for_batches=False)
     warnings = {warning for facts in (judge, writer) if (warning := facts.warning(datetime.now(UTC)))}

@@ -31,7 +31,7 @@ def cost(
     agent: AgentOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Tell what Claude cost: requests, failed ones included, tokens and US dollars, by night, purpose, model and agent.
+    """Tell what language models cost: requests, tokens and US dollars, by night, purpose, model and agent.
 
     A request outside of a night counts for the day it was made on. Prices are those at the time of the request.
 

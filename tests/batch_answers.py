@@ -6,10 +6,10 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from nous_online.claude.pair_prompt import pair_request
+from nous_online.claude.pair_prompt import pairs_request
 from nous_online.claude.replies import Request
 from nous_online.claude.verdicts import CANARIES, Canary
-from nous_pipelines.demo.anthropic_server.answers import objects_in
+from nous_pipelines.demo.anthropic_server.answers import ShownPair, pairs_in
 
 Texts = tuple[str, str]
 MODEL = "claude-haiku-5-5"
@@ -17,21 +17,29 @@ PREFERRED = ("compatible", "unsure", "updates", "same", "contradicts")
 
 
 def shown_texts(request: Request) -> Texts:
-    """Return both statements of a request, in the order it shows them."""
-    pair = next(each for each in objects_in(request) if {"a", "b"} <= set(each))
-    return pair["a"]["text"], pair["b"]["text"]
+    """Return both statements of the first pair of a request, in the order it shows them."""
+    return texts_of(pairs_in(request)[0])
 
 
-def answer_json(verdict: str, *, later: str | None = None, confidence: float = 0.95, **changes: Any) -> str:
-    """Return an answer in the form that is asked for."""
+def texts_of(pair: ShownPair) -> Texts:
+    """Return both statements of a pair."""
+    return pair.a["text"], pair.b["text"]
+
+
+def answer_json(verdict: str, **changes: Any) -> str:
+    """Return an answer about one pair in the form that is asked for."""
+    return json.dumps({"verdicts": [entry(1, verdict, **changes)]})
+
+
+def entry(number: int, verdict: str, *, later: str | None = None, confidence: float = 0.95) -> dict[str, Any]:
+    """Return what is answered about one of several pairs."""
     said = {"slot": None, "later": later, "reason": "So says the test.", "verdict": verdict, "confidence": confidence}
-    return json.dumps({**said, **changes})
+    return {"number": number, **said}
 
 
-def later_shown(request: Request) -> str | None:
-    """Return which statement of a request says it was stated later."""
-    pair = next(each for each in objects_in(request) if {"a", "b"} <= set(each))
-    moments = [pair[side]["stated_at"] for side in ("a", "b")]
+def later_shown(pair: ShownPair) -> str | None:
+    """Return which statement of a pair says it was stated later."""
+    moments = [each["stated_at"] for each in (pair.a, pair.b)]
     if None in moments or moments[0] == moments[1]:
         return None
     return "a" if moments[0] > moments[1] else "b"
@@ -39,13 +47,13 @@ def later_shown(request: Request) -> str | None:
 
 def known_answer(request: Request) -> str | None:
     """Return a right answer to the canary a request asks about; None when it asks about none."""
-    asked = (*shown_texts(request), later_shown(request))
-    return RIGHT.get(asked)
+    pair = pairs_in(request)[0]
+    return RIGHT.get((*texts_of(pair), later_shown(pair)))
 
 
 def asked_by(canary: Canary) -> tuple[str, str, str | None]:
-    request = pair_request(canary.pair, model=MODEL)
-    return (*shown_texts(request), later_shown(request))
+    (pair,) = pairs_in(pairs_request([canary.pair], model=MODEL))
+    return (*texts_of(pair), later_shown(pair))
 
 
 RIGHT = {
@@ -63,8 +71,15 @@ def answering(verdicts: Mapping[Texts, str], *, otherwise: str = "unsure") -> Ca
     """Return what answers canaries rightly, and pairs of texts in either order as they are written down."""
 
     def answer(request: Request) -> str:
-        first, second = shown_texts(request)
-        told = verdicts.get((first, second)) or verdicts.get((second, first)) or otherwise
-        return answer_json(known_answer(request) or told, later=later_shown(request))
+        entries = [
+            entry(
+                pair.number,
+                known_answer(request) or verdicts.get((a, b)) or verdicts.get((b, a)) or otherwise,
+                later=later_shown(pair),
+            )
+            for pair in pairs_in(request)
+            for a, b in [texts_of(pair)]
+        ]
+        return json.dumps({"verdicts": entries})
 
     return answer

@@ -8,6 +8,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import anthropic  # noqa: F401 (a process that is forked from one which has it has it too)
 import polars as pl
 import psycopg
 from batch_answers import MODEL
@@ -53,15 +54,22 @@ def wanted_of(database: Database, agent_id: str = "aria", *, limit_usd: float = 
     )
 
 
+def client_at(url: str) -> Claude:
+    """Return a client that is open: what a night asks with has time to load its package."""
+    claude = Claude("a-key", base_url=url)
+    claude.open()
+    return claude
+
+
 def send_all(database: Database, url: str, *agent_ids: str, limit_usd: float = 5.0, night: date = NIGHT) -> Sent:
     """Send what is open for agents."""
     wanted = [wanted_of(database, agent_id, limit_usd=limit_usd) for agent_id in agent_ids or ("aria",)]
-    return send(database, Claude("a-key", base_url=url), wanted, night=night, models=MODELS)
+    return send(database, client_at(url), wanted, night=night, models=MODELS)
 
 
 def bring_home(database: Database, url: str, root: Path, *, after: timedelta = timedelta()) -> Collected:
     """Look at open batches once, some time later."""
-    return collect(database, Claude("a-key", base_url=url), root, now=datetime.now(UTC) + after, seconds=30)
+    return collect(database, client_at(url), root, now=datetime.now(UTC) + after, seconds=30)
 
 
 def rows_in(owner: psycopg.Connection) -> list[dict[str, Any]]:

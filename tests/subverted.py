@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from datetime import datetime, timedelta
 from typing import Any
 
+import anthropic  # noqa: F401 (what is loaded already is open at once)
 import pytest
 from injection_payloads import FAMILIES
 from night_runs import SAID
@@ -17,8 +18,8 @@ from nous_online.heart import Heart
 from nous_online.pairs.judging import Verdict
 from nous_online.settings import settings
 from nous_pipelines.demo.anthropic_server import LocalAnthropic
+from nous_pipelines.demo.anthropic_server.answers import ShownPair, pairs_in, properties
 from nous_pipelines.demo.anthropic_server.answers import answer as honest_answer
-from nous_pipelines.demo.anthropic_server.answers import objects_in, properties
 
 PLACES = ("staging", "production", "billing", "archive", "search", "mail", "chat", "video", "payroll", "travel")
 HONEST = (
@@ -60,23 +61,27 @@ def always(verdict: Verdict) -> Callable[[Request], str]:
 
 def is_spoken_to(request: Request) -> bool:
     """Tell whether a request is about a pair in which a payload stands."""
-    texts = [each["text"] for each in pair_in(request).values()]
+    texts = [said["text"] for pair in asked_in(request) for said in (pair.a, pair.b)]
     return any(payload in text for text in texts for payload in SPOKEN)
 
 
-def pair_in(request: Request) -> dict[str, Any]:
-    """Return the statements of a request about a pair, none for any other."""
-    found = next(objects_in(request), {}) if "verdict" in properties(request) else {}
-    return {letter: found[letter] for letter in ("a", "b") if letter in found}
+def asked_in(request: Request) -> list[ShownPair]:
+    """Return the pairs of a request about pairs, none of any other."""
+    return pairs_in(request) if "verdicts" in properties(request) else []
 
 
 def said_of(request: Request, verdict: Verdict) -> str:
-    """Return an answer about a pair that is as harmful as its form allows."""
-    times = {letter: said["stated_at"] for letter, said in pair_in(request).items()}
+    """Return an answer about pairs that is as harmful as its form allows: of all that were asked about together."""
+    return json.dumps({"verdicts": [entry(pair, verdict) for pair in asked_in(request)]})
+
+
+def entry(pair: ShownPair, verdict: Verdict) -> dict[str, Any]:
+    """Return what is answered about one of them."""
+    times = {"a": pair.a["stated_at"], "b": pair.b["stated_at"]}
     is_known = all(times.values()) and times["a"] != times["b"]
     later = max(times, key=lambda letter: datetime.fromisoformat(times[letter])) if is_known else None
     told = {"slot": "what it asks for", "later": later, "reason": "It says so itself.", "confidence": 1.0}
-    return json.dumps({**told, "verdict": verdict.value})
+    return {"number": pair.number, **told, "verdict": verdict.value}
 
 
 def planted(payloads: Sequence[str], honest: Sequence[str] = HONEST) -> list[str]:

@@ -50,8 +50,9 @@ def test_a_pair_gets_the_offline_judge_s_verdict_by_the_local_model(
 ) -> None:
     pair = Pair(Statement(a, stated_at=EARLIER), Statement(b, stated_at=LATER), 0.9)
 
-    answer = pair_prompt.read_answer(told(client, pair_prompt.pair_request(pair, model=HAIKU)))
+    answer = pair_prompt.read_answers(told(client, pair_prompt.pairs_request([pair], model=HAIKU)))[1]
 
+    assert isinstance(answer, pair_prompt.Answer)
     assert (answer.verdict, answer.later) == (verdict, "b")
 
 
@@ -61,8 +62,8 @@ def test_the_order_of_a_pair_does_not_matter_to_the_local_model(client: anthropi
         Statement("The pool has 50 connections", stated_at=LATER),
     )
 
-    requests = [pair_prompt.pair_request(Pair(*pair, 0.9), model=HAIKU) for pair in ((older, newer), (newer, older))]
-    answers = [pair_prompt.read_answer(told(client, request)) for request in requests]
+    requests = [pair_prompt.pairs_request([Pair(*pair, 0.9)], model=HAIKU) for pair in ((older, newer), (newer, older))]
+    answers = [pair_prompt.read_answers(told(client, request))[1] for request in requests]
 
     assert [(answer.verdict, answer.later) for answer in answers] == [(Verdict.UPDATES, "b"), (Verdict.UPDATES, "a")]
 

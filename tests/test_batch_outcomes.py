@@ -39,7 +39,7 @@ def test_answers_come_home_in_any_order():
     lines = [line(custom_id, message()) for custom_id in IDS]
 
     assert outcomes_of(reversed(lines), IDS) == outcomes_of(lines, IDS)
-    assert all(outcome.answer for outcome in outcomes_of(lines, IDS).by_id.values())
+    assert all(outcome.answers for outcome in outcomes_of(lines, IDS).by_id.values())
 
 
 def test_of_two_lines_about_one_request_the_first_counts_and_is_paid_once():
@@ -47,7 +47,7 @@ def test_of_two_lines_about_one_request_the_first_counts_and_is_paid_once():
 
     found = outcomes_of(lines, ["x-0-s"])
 
-    assert found.by_id["x-0-s"].answer.verdict == "same"
+    assert found.by_id["x-0-s"].about(1).answer.verdict == "same"
     assert found.duplicate_count == 1
     assert found.usage == Usage(10, 5, 3, 2)
 
@@ -77,7 +77,6 @@ def test_a_request_without_a_line_is_lost():
         (message(stop_reason="tool_use"), Fate.MALFORMED),
         (message(stop_reason=None), Fate.MALFORMED),
         (message("Both are the same."), Fate.MALFORMED),
-        (message(answer_json("delete")), Fate.MALFORMED),
         (message(content="no list"), Fate.MALFORMED),
         ({"type": "succeeded"}, Fate.MALFORMED),
         (errored("invalid_request_error"), Fate.INVALID),

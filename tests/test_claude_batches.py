@@ -11,6 +11,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import anthropic  # noqa: F401 (what is loaded already is open at once)
 import pytest
 from endless_server import speaking
 

@@ -16,7 +16,6 @@ from endless_server import speaking
 
 from nous_online.claude.batches import get_batch
 from nous_online.claude.client import Claude, claude_of
-from nous_online.claude.lines import Lines
 from nous_online.claude.replies import Failure, LLMError, Reply, Usage
 from nous_online.errors import InvalidInput
 from nous_online.settings import Settings
@@ -42,7 +41,9 @@ def server() -> Iterator[LocalAnthropic]:
 
 @pytest.fixture
 def claude(server: LocalAnthropic) -> Claude:
-    return Claude(KEY, base_url=server.url)
+    claude = Claude(KEY, base_url=server.url)
+    claude.open()
+    return claude
 
 
 def failed(claude: Claude, request: Mapping[str, Any] = QUESTION, *, deadline_s: float = 5) -> LLMError:
@@ -308,19 +309,6 @@ def test_a_call_whose_time_others_used_up_is_not_made_and_may_be_later(server: L
         get_batch(claude, "msgbatch_1", deadline_s=-0.11)
 
     assert (raised.value.kind, server.requests) == (Failure.TRANSIENT, [])
-
-
-def test_cutting_a_call_that_gave_its_line_back_leaves_the_next_one_alone(server: LocalAnthropic):
-    lines = Lines(KEY, server.url)
-    late = lines.take()
-    lines.give_back(late)
-    following = lines.take()
-
-    lines.cut(late)
-
-    assert following.client.get("/v1/models").is_success
-    lines.give_back(following)
-    following.client.close()
 
 
 def test_a_late_call_ends_no_other(server: LocalAnthropic, claude: Claude):

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from nous_online.claude.client import Claude
-from nous_online.claude.judge import AT_ONCE, ClaudeJudge, Rest, appointed, default_judge
+from nous_online.claude.judge import AT_ONCE, ModelJudge, Rest, appointed, default_judge
 from nous_online.claude.pair_prompt import LONGEST_PAIR, PROMPT_VERSION
 from nous_online.claude.replies import Request
 from nous_online.claude.spending import Spent
@@ -19,12 +19,12 @@ from nous_online.errors import InvalidInput, Unavailable
 from nous_online.pairs.judging import OfflineJudge, Pair, Statement, Verdict
 from nous_online.settings import settings
 from nous_pipelines.demo.anthropic_server import LocalAnthropic, Play
+from nous_pipelines.demo.anthropic_server.answers import ShownPair, pairs_in
 
 MAY, JUNE = datetime(2026, 5, 1, tzinfo=UTC), datetime(2026, 6, 1, tzinfo=UTC)
 HAIKU, SONNET = "claude-haiku-5-5", "claude-sonnet-5-5"
 ANSWER = {"slot": None, "later": None, "reason": "Because.", "verdict": "compatible", "confidence": 0.9}
 DOWN = Play(status=503, headers={"x-should-retry": "false"})
-Shown = dict[str, Any]
 
 
 @pytest.fixture
@@ -38,24 +38,20 @@ def says(verdict: str, **more: Any) -> Callable[[Request], str]:
     """A model that has one verdict on everything, and reads off which statement is the later one."""
 
     def answer(request: Request) -> str:
-        pair = shown(request)
-        return json.dumps({**ANSWER, "verdict": verdict, "later": later(pair), **more})
+        entries = [{**ANSWER, "verdict": verdict, "later": later(pair), **more} for pair in pairs_in(request)]
+        return json.dumps({"verdicts": [{"number": i, **entry} for i, entry in enumerate(entries, start=1)]})
 
     return answer
 
 
-def shown(request: Request) -> Shown:
-    return json.loads(request["messages"][-1]["content"].splitlines()[1])
-
-
-def later(pair: Shown) -> str | None:
-    one, other = (pair[letter]["stated_at"] or "" for letter in "ab")
+def later(pair: ShownPair) -> str | None:
+    one, other = (statement["stated_at"] or "" for statement in (pair.a, pair.b))
     return None if one == other else "b" if other > one else "a"
 
 
 def is_about(word: str) -> Callable[[Request], bool]:
     """Tell requests about a statement that holds a word."""
-    return lambda request: "messages" in request and word in json.dumps(shown(request))
+    return lambda request: "messages" in request and word in request["messages"][-1]["content"]
 
 
 def numbered(count: int) -> list[Pair]:
@@ -66,17 +62,19 @@ def pair(a: str = "The api team deploys every Friday", b: str = "Every Friday th
     return Pair(Statement(a, stated_at=MAY), Statement(b, stated_at=JUNE), 0.9)
 
 
-def judge_at(api: LocalAnthropic, spent: list[Spent] | None = None, **more: Any) -> ClaudeJudge:
+def judge_at(api: LocalAnthropic, spent: list[Spent] | None = None, **more: Any) -> ModelJudge:
     kept = [] if spent is None else spent
     wishes: dict[str, Any] = {"model": HAIKU, "fallback": SONNET, "deadline_s": 4.0, **more}
-    return ClaudeJudge(Claude("key", base_url=api.url), kept.append, **wishes)
+    client = Claude("key", base_url=api.url)
+    client.open()
+    return ModelJudge(client, kept.append, **wishes)
 
 
 def orders_asked(api: LocalAnthropic) -> list[tuple[str, str]]:
-    return sorted((each["a"]["text"], each["b"]["text"]) for each in map(shown, api.asked()))
+    return sorted((each.a["text"], each.b["text"]) for request in api.asked() for each in pairs_in(request))
 
 
-def verdicts(judge: ClaudeJudge, pairs: Sequence[Pair]) -> list[Verdict]:
+def verdicts(judge: ModelJudge, pairs: Sequence[Pair]) -> list[Verdict]:
     return [judgement.verdict for judgement in judge.judge(pairs)]
 
 
@@ -90,7 +88,49 @@ def test_a_pair_is_asked_about_in_both_orders(api: LocalAnthropic) -> None:
     assert orders_asked(api) == [("One is red", "Red is one"), ("Red is one", "One is red")]
 
 
-def test_each_pair_of_many_is_asked_about_alone_and_again_only_where_needed(api: LocalAnthropic) -> None:
+def test_all_pairs_of_one_newer_statement_are_one_question_and_each_that_would_retire_one_more(
+    api: LocalAnthropic,
+) -> None:
+    new = "The office is in Porto"
+    pairs = [pair(text, new) for text in ("The office is in Bonn", "Ana likes Porto", "In Porto is the office")]
+    told = {"The office is in Bonn": "updates", "In Porto is the office": "same"}
+
+    def answer(request: Request) -> str:
+        entries = [
+            {"number": each.number, **ANSWER, "later": later(each), "verdict": verdict}
+            for each in pairs_in(request)
+            for verdict in [next((told[side["text"]] for side in (each.a, each.b) if side["text"] in told), "unsure")]
+        ]
+        return json.dumps({"verdicts": entries})
+
+    api.answer_with(answer)
+
+    found = verdicts(judge_at(api), pairs)
+
+    assert found == [Verdict.UPDATES, Verdict.UNSURE, Verdict.SAME]
+    straight, *back = map(pairs_in, api.asked())
+    assert [(each.number, each.a["text"], each.b["text"]) for each in straight] == [
+        (number, each.a.text, new) for number, each in enumerate(pairs, start=1)
+    ]
+    alone = sorted([(each.a["text"], each.b["text"]) for each in question] for question in back)
+    assert alone == sorted([[(new, pairs[place].a.text)] for place in (0, 2)])
+
+
+def test_a_candidate_without_an_answer_is_unsure_and_its_neighbours_are_judged(api: LocalAnthropic) -> None:
+    pairs = [pair(f"Rack {i} stands in Bonn", "Racks stand in Bonn") for i in range(3)]
+    entries = [{"number": 1, **ANSWER}, {"number": 2, **ANSWER, "confidence": 7}, {"number": 9, **ANSWER}]
+    api.play_always(Play(text=json.dumps({"verdicts": entries})))
+    spent = list[Spent]()
+
+    found = judge_at(api, spent).judge(pairs)
+
+    assert [each.verdict for each in found] == [Verdict.COMPATIBLE, Verdict.UNSURE, Verdict.UNSURE]
+    assert "its confidence is not a number from 0 to 1" in found[1].reason
+    assert "it says nothing of it" in found[2].reason
+    assert [(each.error or "").partition(":")[0] for each in spent] == ["malformed"]
+
+
+def test_each_newer_statement_is_asked_about_alone_and_again_only_where_needed(api: LocalAnthropic) -> None:
     pairs = numbered(6)
     api.answer_with(lambda request: says("same" if is_about("ack 3")(request) else "compatible")(request))
 
@@ -102,7 +142,7 @@ def test_each_pair_of_many_is_asked_about_alone_and_again_only_where_needed(api:
 
 
 def test_answers_that_change_with_the_order_are_unsure(api: LocalAnthropic) -> None:
-    api.answer_with(lambda request: says("same" if later(shown(request)) == "b" else "compatible")(request))
+    api.answer_with(lambda request: says("same" if later(pairs_in(request)[0]) == "b" else "compatible")(request))
 
     (judgement,) = judge_at(api).judge([pair()])
 
@@ -183,7 +223,9 @@ def test_what_both_models_refuse_stays_open_and_the_next_pair_is_asked_about(api
     "play",
     [
         Play(text="It is the same!"),
-        Play(text=json.dumps({**ANSWER, "verdict": "delete both"})),
+        Play(text=json.dumps({"verdicts": [{"number": 1, **ANSWER, "verdict": "delete both"}]})),
+        Play(text=json.dumps({"verdicts": [{"number": 2, **ANSWER}]})),
+        Play(text=json.dumps({"verdicts": [{"number": 1, **ANSWER}, {"number": 1, **ANSWER}]})),
         Play(stop_reason="max_tokens"),
         Play(stop_reason="something new"),
         Play(body=b"<html>"),
@@ -238,7 +280,7 @@ def test_pairs_whose_turn_does_not_come_are_left_to_the_night(api: LocalAnthropi
     assert [judgement.verdict for judgement in found] == [Verdict.COMPATIBLE] * 4 + [Verdict.UNSURE] * 2
 
 
-def fail(judge: ClaudeJudge, *, times: int) -> None:
+def fail(judge: ModelJudge, *, times: int) -> None:
     for _ in range(times):
         with pytest.raises(Unavailable, match="judged none of 1 pairs"):
             judge.judge([pair()])
@@ -303,7 +345,7 @@ def chosen() -> Any:
     return default_judge(meter=lambda _spent: None)
 
 
-@pytest.mark.parametrize(("wish", "kind"), [(None, ClaudeJudge), ("claude", ClaudeJudge), ("offline", OfflineJudge)])
+@pytest.mark.parametrize(("wish", "kind"), [(None, ModelJudge), ("claude", ModelJudge), ("offline", OfflineJudge)])
 def test_with_a_key_claude_judges_unless_told_otherwise(
     environment: pytest.MonkeyPatch, wish: str | None, kind: type
 ) -> None:
@@ -350,4 +392,4 @@ def test_judges_of_several_payers_rest_together(environment: pytest.MonkeyPatch,
         judge_for(spent["aria"].append).judge([pair()])
 
     assert len(api.requests) == sent
-    assert [len(each) for each in spent.values()] == [2, 2]
+    assert [len(each) for each in spent.values()] == [1, 1]

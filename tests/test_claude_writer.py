@@ -10,6 +10,7 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
+import anthropic  # noqa: F401 (what is loaded already is open at once)
 import pytest
 from conftest import WordEmbedder
 
@@ -17,7 +18,7 @@ from nous_online.claude.client import Claude
 from nous_online.claude.replies import Failure, LLMError
 from nous_online.claude.spending import Spent
 from nous_online.claude.write_prompt import PROMPT_VERSION
-from nous_online.claude.writer import LONGEST_TRANSCRIPT, ClaudeWriter
+from nous_online.claude.writer import LONGEST_TRANSCRIPT, ModelWriter
 from nous_online.errors import InvalidInput
 from nous_online.writing.writer import CensorDraft, FactDraft, OfflineWriter, Told
 from nous_pipelines.demo.anthropic_server import LocalAnthropic, Play
@@ -88,9 +89,9 @@ def spent() -> list[Spent]:
 
 
 @pytest.fixture
-def writer(api: LocalAnthropic, spent: list[Spent]) -> ClaudeWriter:
+def writer(api: LocalAnthropic, spent: list[Spent]) -> ModelWriter:
     claude = Claude("any", base_url=api.url)
-    return ClaudeWriter(
+    return ModelWriter(
         claude, OfflineWriter(WordEmbedder()), models=(MODEL, FALLBACK), meter=spent.append, deadline_s=4
     )
 
@@ -103,7 +104,7 @@ def offline() -> OfflineWriter:
 # --- what is kept ---
 
 
-def test_an_answer_that_stands_on_the_episode_is_kept_whole(api: LocalAnthropic, writer: ClaudeWriter):
+def test_an_answer_that_stands_on_the_episode_is_kept_whole(api: LocalAnthropic, writer: ModelWriter):
     api.play(says())
 
     draft = writer.write(EPISODE)
@@ -144,7 +145,7 @@ def test_an_answer_that_stands_on_the_episode_is_kept_whole(api: LocalAnthropic,
     ],
 )
 def test_a_part_that_does_not_is_written_offline_and_the_rest_is_kept(
-    api: LocalAnthropic, writer: ClaudeWriter, offline: OfflineWriter, part: str, answer: dict[str, Any]
+    api: LocalAnthropic, writer: ModelWriter, offline: OfflineWriter, part: str, answer: dict[str, Any]
 ):
     api.play(says(), says(**answer))
     kept, plain = writer.write(EPISODE), offline.write(EPISODE)
@@ -156,7 +157,7 @@ def test_a_part_that_does_not_is_written_offline_and_the_rest_is_kept(
     assert draft.writer == f"{MODEL}; {part} by {plain.writer}"
 
 
-def test_a_fact_without_evidence_is_left_out_and_the_others_stay(api: LocalAnthropic, writer: ClaudeWriter):
+def test_a_fact_without_evidence_is_left_out_and_the_others_stay(api: LocalAnthropic, writer: ModelWriter):
     api.play(says(facts=[fact(evidence="Piet told me so on the phone."), *SAID["facts"]]))
 
     draft = writer.write(EPISODE)
@@ -165,7 +166,7 @@ def test_a_fact_without_evidence_is_left_out_and_the_others_stay(api: LocalAnthr
     assert draft.writer == MODEL
 
 
-def test_no_more_facts_and_censors_are_kept_than_asked_for(api: LocalAnthropic, writer: ClaudeWriter):
+def test_no_more_facts_and_censors_are_kept_than_asked_for(api: LocalAnthropic, writer: ModelWriter):
     facts = [fact(content=f"{name} moved to Veldt in March.") for name in ("Piet", "Orla", "Hanne", "Brook", "He")]
     censors = [{**SAID["censors"][0], "trigger": f"{verb} the wheel in larch"} for verb in ("mend", "make", "do", "be")]
     api.play(says(facts=[*facts, *SAID["facts"]], censors=censors))
@@ -175,14 +176,14 @@ def test_no_more_facts_and_censors_are_kept_than_asked_for(api: LocalAnthropic, 
     assert (len(draft.facts), len(draft.censors)) == (5, 3)
 
 
-def test_the_same_fact_twice_is_kept_once(api: LocalAnthropic, writer: ClaudeWriter):
+def test_the_same_fact_twice_is_kept_once(api: LocalAnthropic, writer: ModelWriter):
     api.play(says(facts=[fact(), fact()]))
 
     assert len(writer.write(EPISODE).facts) == 1
 
 
 @pytest.mark.parametrize("outcome", ["success", "partial", "ongoing", None])
-def test_only_a_failure_leaves_censors(api: LocalAnthropic, writer: ClaudeWriter, outcome: str | None):
+def test_only_a_failure_leaves_censors(api: LocalAnthropic, writer: ModelWriter, outcome: str | None):
     api.play(says())
 
     draft = writer.write(replace(EPISODE, outcome=outcome))
@@ -190,13 +191,13 @@ def test_only_a_failure_leaves_censors(api: LocalAnthropic, writer: ClaudeWriter
     assert (draft.censors, draft.writer) == ((), MODEL)
 
 
-def test_a_title_that_was_given_stays(api: LocalAnthropic, writer: ClaudeWriter):
+def test_a_title_that_was_given_stays(api: LocalAnthropic, writer: ModelWriter):
     api.play(says())
 
     assert writer.write(replace(EPISODE, title="The flood ")).title == "The flood"
 
 
-def test_nothing_an_answer_makes_up_is_kept_anywhere(api: LocalAnthropic, writer: ClaudeWriter, offline: OfflineWriter):
+def test_nothing_an_answer_makes_up_is_kept_anywhere(api: LocalAnthropic, writer: ModelWriter, offline: OfflineWriter):
     told = json.loads(json.dumps(SAID).replace("mill", "Zeppelin").replace("wheel", "Zeppelin").replace("Veldt", "Ulm"))
     api.play(Play(text=json.dumps(told)))
 
@@ -210,7 +211,7 @@ def test_nothing_an_answer_makes_up_is_kept_anywhere(api: LocalAnthropic, writer
 # --- what is sent ---
 
 
-def test_a_sentence_that_holds_a_credential_is_never_sent(api: LocalAnthropic, writer: ClaudeWriter):
+def test_a_sentence_that_holds_a_credential_is_never_sent(api: LocalAnthropic, writer: ModelWriter):
     said = "Orla: The admin password is tulip-Garden-77."
     lessons = ["The token is ghp_0123456789abcdefghijklmn.", "Lock the gate before a flood."]
 
@@ -222,7 +223,7 @@ def test_a_sentence_that_holds_a_credential_is_never_sent(api: LocalAnthropic, w
     assert "Lock the gate" in json.dumps(request)
 
 
-def test_a_long_transcript_is_shown_in_part_from_all_over_it(api: LocalAnthropic, writer: ClaudeWriter):
+def test_a_long_transcript_is_shown_in_part_from_all_over_it(api: LocalAnthropic, writer: ModelWriter):
     lines = [f"Orla: In week {week} the crew of barge {week} carried {10 + week} sacks." for week in range(9_000)]
     api.play(says())
 
@@ -235,7 +236,7 @@ def test_a_long_transcript_is_shown_in_part_from_all_over_it(api: LocalAnthropic
     assert max(after - before for before, after in pairwise(weeks)) < 100
 
 
-def test_the_instructions_are_the_same_in_every_request_and_may_be_cached(api: LocalAnthropic, writer: ClaudeWriter):
+def test_the_instructions_are_the_same_in_every_request_and_may_be_cached(api: LocalAnthropic, writer: ModelWriter):
     writer.write(EPISODE)
     writer.write(Told("Orla: We decided to paint the shed red."))
 
@@ -246,7 +247,7 @@ def test_the_instructions_are_the_same_in_every_request_and_may_be_cached(api: L
 
 @pytest.mark.parametrize("detail", ["", " \n"])
 def test_an_episode_without_detail_is_refused_and_nothing_is_sent(
-    api: LocalAnthropic, writer: ClaudeWriter, detail: str
+    api: LocalAnthropic, writer: ModelWriter, detail: str
 ):
     with pytest.raises(InvalidInput, match="no detail"):
         writer.write(Told(detail))
@@ -254,7 +255,7 @@ def test_an_episode_without_detail_is_refused_and_nothing_is_sent(
     assert api.requests == []
 
 
-def test_where_nothing_may_be_shown_nothing_is_sent(api: LocalAnthropic, writer: ClaudeWriter):
+def test_where_nothing_may_be_shown_nothing_is_sent(api: LocalAnthropic, writer: ModelWriter):
     assert writer.write(Told("The admin password is tulip-Garden-77.")).summary == ""
     assert api.requests == []
 
@@ -262,9 +263,7 @@ def test_where_nothing_may_be_shown_nothing_is_sent(api: LocalAnthropic, writer:
 # --- when there is no answer ---
 
 
-def test_what_is_refused_is_asked_once_of_the_other_model(
-    api: LocalAnthropic, writer: ClaudeWriter, spent: list[Spent]
-):
+def test_what_is_refused_is_asked_once_of_the_other_model(api: LocalAnthropic, writer: ModelWriter, spent: list[Spent]):
     api.play(Play(stop_reason="refusal"), says())
 
     draft = writer.write(EPISODE)
@@ -292,7 +291,7 @@ FINAL = {
 @pytest.mark.parametrize(("plays", "kind"), FINAL.values(), ids=FINAL)
 def test_what_will_not_pass_leaves_the_episode_to_the_offline_writer(
     api: LocalAnthropic,
-    writer: ClaudeWriter,
+    writer: ModelWriter,
     offline: OfflineWriter,
     spent: list[Spent],
     plays: list[Play],
@@ -319,7 +318,7 @@ PASSING = {
 
 @pytest.mark.parametrize("play", PASSING.values(), ids=PASSING)
 def test_what_may_pass_is_left_for_later_by_the_deadline(
-    api: LocalAnthropic, writer: ClaudeWriter, spent: list[Spent], play: Play
+    api: LocalAnthropic, writer: ModelWriter, spent: list[Spent], play: Play
 ):
     api.play(*[play] * 9)
     began = time.monotonic()
@@ -333,7 +332,7 @@ def test_what_may_pass_is_left_for_later_by_the_deadline(
 
 
 def test_an_answer_that_came_too_late_for_one_attempt_is_there_for_the_next(
-    api: LocalAnthropic, writer: ClaudeWriter, spent: list[Spent]
+    api: LocalAnthropic, writer: ModelWriter, spent: list[Spent]
 ):
     api.play(says())
     late = writer.write(EPISODE)

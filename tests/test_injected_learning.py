@@ -59,7 +59,7 @@ def test_what_is_learned_from_a_source_that_is_trusted_less_takes_no_honest_plac
 
     learned = [aria.learn(text, trust=10, learned_at=SAID + DAY) for text in planted(SOME)]
 
-    assert len(claude.asked()) > len(SOME), "the model was hardly asked"
+    assert len(claude.asked()) > len(SOME) / 2, "the model was hardly asked"
     assert {each.action for each in learned} <= {"stored", "confirmed", "superseded"}
     after = facts_in(owner)
     assert {

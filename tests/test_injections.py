@@ -13,7 +13,7 @@ import pytest
 from injection_payloads import FAMILIES, PAYLOADS
 
 from nous_online.claude import pair_prompt, write_prompt
-from nous_online.claude.pair_prompt import Answer, pair_request, read_answer
+from nous_online.claude.pair_prompt import Answer, answer_to, pairs_request, read_answers
 from nous_online.claude.replies import Failure, LLMError, Request
 from nous_online.claude.write_prompt import Record, write_request
 from nous_online.facts import new_fact
@@ -66,16 +66,16 @@ def test_there_are_hundreds_of_payloads_that_can_all_be_learned() -> None:
 @families
 def test_a_judge_is_shown_the_statements_exactly_and_nothing_beside_them(payloads: Sequence[str]) -> None:
     for pair in (pair for payload in payloads for pair in pairs_with(payload)):
-        element, shown = said(pair_request(pair, model=MODEL))
+        element, shown = said(pairs_request([pair], model=MODEL))
 
-        assert shown == {"a": told(pair.a), "b": told(pair.b)}
+        assert shown == {"a": [{"number": 1, **told(pair.a)}], "b": told(pair.b)}
         assert not any(element in f"{each.text} {each.subject}" for each in (pair.a, pair.b))
 
 
 @families
 def test_no_statement_can_close_its_element_or_hide_a_character(payloads: Sequence[str]) -> None:
     for pair in (pair for payload in payloads for pair in pairs_with(payload)):
-        content = pair_request(pair, model=MODEL)["messages"][0]["content"]
+        content = pairs_request([pair], model=MODEL)["messages"][0]["content"]
 
         assert content.isascii()
         assert (content.count("<"), content.count(">"), content.count("\n")) == (2, 2, 2)
@@ -84,9 +84,9 @@ def test_no_statement_can_close_its_element_or_hide_a_character(payloads: Sequen
 
 @families
 def test_no_statement_changes_the_instructions_or_any_parameter_of_a_request(payloads: Sequence[str]) -> None:
-    innocent = around(pair_request(Pair(HONEST, HONEST, 1.0), model=MODEL))
+    innocent = around(pairs_request([Pair(HONEST, HONEST, 1.0)], model=MODEL))
 
-    requests = [pair_request(pair, model=MODEL) for payload in payloads for pair in pairs_with(payload)]
+    requests = [pairs_request([pair], model=MODEL) for payload in payloads for pair in pairs_with(payload)]
 
     assert [around(request) for request in requests] == [innocent] * len(requests)
     assert innocent["system"] == [{"type": "text", "text": pair_prompt.SYSTEM, "cache_control": {"type": "ephemeral"}}]
@@ -95,7 +95,7 @@ def test_no_statement_changes_the_instructions_or_any_parameter_of_a_request(pay
 def test_no_two_requests_share_a_nonce() -> None:
     pair = Pair(HONEST, HONEST, 1.0)
 
-    elements = {said(pair_request(pair, model=MODEL))[0] for _ in range(500)}
+    elements = {said(pairs_request([pair], model=MODEL))[0] for _ in range(500)}
 
     assert len(elements) == 500
 
@@ -148,17 +148,20 @@ def test_what_the_built_in_judge_says_of_a_payload_can_be_shown_as_it_is(payload
 def answered(**changes: Any) -> str:
     """Return an answer about a pair as a model gives it, with parts replaced."""
     usual = {"slot": None, "later": "b", "reason": "Both say so.", "verdict": "same", "confidence": 0.9}
-    return json.dumps({**usual, **changes})
+    return json.dumps({"verdicts": [{"number": 1, **usual, **changes}]})
 
 
 def read(text: str) -> Answer | None:
     """Return what is read of an answer, None when it is malformed and the error itself can be shown in a log."""
     try:
-        return read_answer(text)
+        found = answer_to(1, read_answers(text))
     except LLMError as error:
-        if error.kind is Failure.MALFORMED and str(error).isprintable():
-            return None
-        raise
+        found = error
+    if isinstance(found, Answer):
+        return found
+    assert found.kind is Failure.MALFORMED
+    assert str(found).isprintable()
+    return None
 
 
 def is_harmless(answer: Answer) -> bool:

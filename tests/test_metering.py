@@ -9,7 +9,7 @@ from datetime import date
 import pytest
 
 from nous_online.claude.client import Claude
-from nous_online.claude.judge import ClaudeJudge
+from nous_online.claude.judge import ModelJudge
 from nous_online.claude.metering import meter_of
 from nous_online.claude.replies import Usage
 from nous_online.claude.spending import Spent
@@ -56,9 +56,9 @@ def test_every_token_the_api_charges_for_is_in_a_row(database, owner):
     with LocalAnthropic() as api:
         api.play(*(replace(play, usage=charged) for play in answers))
         api.play_always(Play(usage=charged))
-        judge = ClaudeJudge(
-            Claude("key", base_url=api.url), meter_of(database, "aria"), HAIKU, "claude-sonnet-5-5", deadline_s=20
-        )
+        claude = Claude("key", base_url=api.url)
+        claude.open()
+        judge = ModelJudge(claude, meter_of(database, "aria"), HAIKU, "claude-sonnet-5-5", deadline_s=20)
         judge.judge([Pair(Statement(f"Rack {n}"), Statement(f"Rack {n + 20}"), 0.9) for n in range(6)])
         asked = len(api.asked())
 
@@ -88,11 +88,11 @@ def test_the_night_meters_with_its_own_role(database_url, owner):
 
 
 def test_a_model_without_a_price_is_metered_with_its_tokens_and_a_warning(database, owner, caplog):
-    meter_of(database, "aria")(Spent("write", "house-model", "writing-1", Usage(10, 20)))
+    meter_of(database, "aria")(Spent("write", "claude-novel-7", "writing-1", Usage(10, 20)))
 
     (row,) = owner.execute(ROWS).fetchall()
     assert row[5:10] == (10, 20, 0, 0, 0)
-    assert "'house-model'" in caplog.text
+    assert "'claude-novel-7'" in caplog.text
     assert "NOUS_PRICES" in caplog.text
 
 

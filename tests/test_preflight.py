@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
 
+import anthropic  # noqa: F401 (what is loaded already is open at once)
 import pytest
 
 from nous_online import doctor

@@ -72,8 +72,33 @@ def test_reading_the_cache_is_cheaper_than_reading_anew_and_writing_it_dearer():
 
 
 def test_a_model_without_a_price_is_refused_with_the_file_to_name():
-    with pytest.raises(InvalidInput, match=r"'gpt-6'; write \[models\.gpt-6\].*NOUS_PRICES"):
-        cost_of("gpt-6", Usage(1, 1), is_batch=False)
+    with pytest.raises(InvalidInput, match=r"'claude-novel-7'; write \[models\.claude-novel-7\].*NOUS_PRICES"):
+        cost_of("claude-novel-7", Usage(1, 1), is_batch=False)
+
+
+@pytest.mark.parametrize(
+    ("environment", "costs"),
+    [
+        ({"NOUS_LLM": "openai:qwen3", "NOUS_LLM_URL": "http://127.0.0.1:11434/v1"}, 0),
+        ({"NOUS_LLM": "openai:qwen3", "NOUS_LLM_URL": "http://192.168.1.7:8000/v1"}, 0),
+        ({"NOUS_LLM": "openai:gpt-6"}, 0),
+        ({"NOUS_LLM": "anthropic:qwen3", "NOUS_LLM_URL": "http://localhost:11434"}, 0),
+        ({"NOUS_LLM": "anthropic:house-model", "NOUS_LLM_URL": "https://gateway.example"}, None),
+    ],
+)
+def test_a_model_of_unknown_price_is_free_unless_it_is_anthropic_s(
+    monkeypatch: pytest.MonkeyPatch, environment: dict[str, str], costs: float | None
+):
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    settings.cache_clear()
+
+    try:
+        found = cost_of(settings().judge_model, Usage(MILLION, MILLION), is_batch=False)
+    except InvalidInput:
+        found = None
+
+    assert found == costs
 
 
 def test_the_operators_prices_go_before_the_shipped_ones(own_prices):

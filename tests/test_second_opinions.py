@@ -19,6 +19,7 @@ from nous_online.cli import application
 from nous_online.heart import Heart
 from nous_online.settings import settings
 from nous_pipelines.demo.anthropic_server import BatchPlay, LocalAnthropic, Play, Route
+from nous_pipelines.demo.anthropic_server.answers import pairs_in
 from nous_pipelines.files import NightFiles
 from nous_pipelines.running import NightOutcome, folder_of, run_night
 from nous_pipelines.sensors import batch_results, let_go
@@ -71,8 +72,9 @@ def judged(database_url: str, home: Path, night: date) -> set[tuple[str, str, st
     return set(files.read_table("judgements").select("verdict", "model", "reason").iter_rows())
 
 
-def asked_texts(api: LocalAnthropic) -> int:
-    return sum(not is_canary(item["params"]) for body in api.asked(Route.CREATE_BATCH) for item in body["requests"])
+def pairs_asked(api: LocalAnthropic) -> int:
+    requests = [item["params"] for body in api.asked(Route.CREATE_BATCH) for item in body["requests"]]
+    return sum(len(pairs_in(request)) for request in requests if not is_canary(request))
 
 
 @pytest.mark.usefixtures("key")
@@ -139,7 +141,7 @@ def test_what_is_surely_compatible_is_not_asked_about(heart, run, api, owner, da
     found = judged(database_url, tmp_path, NIGHT)
     waiting = [reason for _, model, reason in found if model == "none"]
     assert found
-    assert asked_texts(api) == 2 * len(waiting)
+    assert pairs_asked(api) == len(waiting)
 
 
 @pytest.mark.usefixtures("key")
@@ -175,7 +177,7 @@ def test_a_dry_run_says_what_would_be_asked_and_sends_nothing(heart, run, api, o
 
     outcome = run(is_dry_run=True)
 
-    assert outcome.asking.startswith(f"2 pairs wait for {MODEL}; 19 requests would be sent, for at most 0.0")
+    assert outcome.asking.startswith(f"2 pairs wait for {MODEL}; 17 requests would be sent, for at most 0.0")
     assert (api.requests, rows_in(owner)) == ([], [])
 
 
@@ -267,7 +269,7 @@ def test_statements_too_long_to_be_asked_about_say_so(heart, run, api, owner, da
         ("unsure", "none", f"too long to ask {MODEL} about: more than 12,000 bytes")
     }
     assert "1 are too long to be asked about" in outcome.asking
-    assert asked_texts(api) == 0
+    assert pairs_asked(api) == 0
 
 
 # --- between the nights ---

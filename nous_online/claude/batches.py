@@ -11,16 +11,18 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from tempfile import NamedTemporaryFile
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import quote
 
-from nous_online.claude.client import Claude, patience, sent
+from nous_online.claude.client import Claude, json_of, patience
 from nous_online.claude.reading import fields, moment_of
 from nous_online.claude.replies import Failure, LLMError, Request
 from nous_online.errors import InvalidInput
 
 if TYPE_CHECKING:
-    import httpx
+    import anthropic
+    import httpx2
+    from anthropic.types.messages.batch_create_params import Request as BatchRequest
 
 BATCHES = "/v1/messages/batches"
 DEADLINE_S = 60.0
@@ -53,10 +55,11 @@ def create_batch(
     all the same, and has to be looked for among `batches_since` before it is sent again.
     """
     _require_sendable([custom_id for custom_id, _ in requests])
-    body = {"requests": [{"custom_id": custom_id, "params": request} for custom_id, request in requests]}
+    body = [cast("BatchRequest", {"custom_id": name, "params": request}) for name, request in requests]
 
-    def send(client: httpx.Client, left_s: float) -> Batch:
-        return _batch_of(sent(client, "POST", BATCHES, timeout=patience(left_s), json=body))
+    def send(sdk: anthropic.Anthropic, left_s: float) -> Batch:
+        raw = sdk.messages.batches.with_raw_response.create(requests=body, timeout=patience(left_s))
+        return _batch_of(json_of(raw.http_response))
 
     try:
         return claude.call(send, deadline_s=deadline_s, attempts=1)
@@ -70,11 +73,11 @@ def create_batch(
 def batches_since(claude: Claude, moment: datetime, *, deadline_s: float = DEADLINE_S) -> list[Batch]:
     """Return all batches of the workspace created at `moment` (of the server's clock) or later, newest first."""
 
-    def look(client: httpx.Client, left_s: float) -> list[Batch]:
+    def look(sdk: anthropic.Anthropic, left_s: float) -> list[Batch]:
         found: list[Batch] = []
         after: str | None = None
         while True:
-            page, after = _page(client, after, left_s)
+            page, after = _page(sdk, after, left_s)
             found += [batch for batch in page if batch.created_at >= moment]
             if after is None or page[-1].created_at < moment:
                 return found
@@ -84,29 +87,35 @@ def batches_since(claude: Claude, moment: datetime, *, deadline_s: float = DEADL
 
 def get_batch(claude: Claude, batch_id: str, *, deadline_s: float = DEADLINE_S) -> Batch:
     """Return a batch as it is now."""
-    return claude.call(
-        lambda client, left_s: _batch_of(sent(client, "GET", _path(batch_id), timeout=_timeout(left_s))),
-        deadline_s=deadline_s,
-    )
+
+    def get(sdk: anthropic.Anthropic, left_s: float) -> Batch:
+        raw = sdk.messages.batches.with_raw_response.retrieve(batch_id, timeout=_timeout(left_s))
+        return _batch_of(json_of(raw.http_response))
+
+    return claude.call(get, deadline_s=deadline_s)
 
 
 def cancel_batch(claude: Claude, batch_id: str, *, deadline_s: float = DEADLINE_S) -> Batch:
     """Ask for a batch to end early; what was done by then is paid for, and is among its results."""
-    return claude.call(
-        lambda client, left_s: _batch_of(sent(client, "POST", f"{_path(batch_id)}/cancel", timeout=_timeout(left_s))),
-        deadline_s=deadline_s,
-    )
+
+    def cancel(sdk: anthropic.Anthropic, left_s: float) -> Batch:
+        raw = sdk.messages.batches.with_raw_response.cancel(batch_id, timeout=_timeout(left_s))
+        return _batch_of(json_of(raw.http_response))
+
+    return claude.call(cancel, deadline_s=deadline_s)
 
 
 def delete_batch(claude: Claude, batch_id: str, *, deadline_s: float = DEADLINE_S) -> None:
     """Delete what Anthropic keeps of a batch that has ended; one that is gone already is deleted."""
 
-    def delete(client: httpx.Client, left_s: float) -> None:
-        answer = client.delete(_path(batch_id), timeout=_timeout(left_s))
-        if answer.status_code != GONE:
-            answer.raise_for_status()
+    def delete(sdk: anthropic.Anthropic, left_s: float) -> None:
+        sdk.messages.batches.with_raw_response.delete(batch_id, timeout=_timeout(left_s))
 
-    claude.call(delete, deadline_s=deadline_s)
+    try:
+        claude.call(delete, deadline_s=deadline_s)
+    except LLMError as error:
+        if error.status != GONE:
+            raise
 
 
 def download_results(claude: Claude, batch: Batch, path: Path, *, deadline_s: float = DOWNLOAD_DEADLINE_S) -> str:
@@ -115,14 +124,20 @@ def download_results(claude: Claude, batch: Batch, path: Path, *, deadline_s: fl
     The file is there whole, and on disk, or not at all: a download that was cut raises `LLMError`.
     """
 
-    def download(client: httpx.Client, left_s: float) -> str:
-        # Not the address the batch names: the key goes to the host it was given for, and to no other.
-        with client.stream("GET", f"{_path(batch.id)}/results", timeout=_timeout(left_s)) as answer:
-            if not answer.is_success:
-                answer.read()
-            answer.raise_for_status()
+    def download(sdk: anthropic.Anthropic, left_s: float) -> str:
+        import httpx2
+
+        # Not the address the batch names, where the package would look: the key goes to the host it was given for, and
+        # to no other. Nor are lines read by the package, which gives up on the first that is broken.
+        path_there = f"{BATCHES}/{quote(batch.id, safe='')}/results"
+        answer = sdk.get(
+            path_there, cast_to=httpx2.Response, stream=True, stream_cls=None, options={"timeout": _timeout(left_s)}
+        )
+        try:
             _require_an_end(answer.headers)
             return _written(answer.iter_bytes(), path)
+        finally:
+            answer.close()
 
     return claude.call(download, deadline_s=deadline_s)
 
@@ -138,10 +153,12 @@ def _require_sendable(custom_ids: Sequence[str]) -> None:
         raise InvalidInput(f"the custom id {often!r} comes {count} times; give each request its own")
 
 
-def _page(client: httpx.Client, after: str | None, left_s: float) -> tuple[list[Batch], str | None]:
+def _page(sdk: anthropic.Anthropic, after: str | None, left_s: float) -> tuple[list[Batch], str | None]:
     """Return one page of batches, and the cursor to the next unless this is the last."""
-    asked = {"limit": PAGE} | ({"after_id": after} if after else {})
-    page = fields(sent(client, "GET", BATCHES, timeout=_timeout(left_s), params=asked))
+    cursor = {"after_id": after} if after else {}
+    list_raw = cast("Any", sdk.messages.batches.with_raw_response.list)
+    raw = list_raw(limit=PAGE, timeout=_timeout(left_s), **cursor)
+    page = fields(json_of(raw.http_response))
     entries = page.get("data")
     if not isinstance(entries, list):
         raise LLMError("the list of batches has no entries; check ANTHROPIC_BASE_URL", Failure.MALFORMED)
@@ -169,11 +186,7 @@ def _batch_of(told: object) -> Batch:
     )
 
 
-def _path(batch_id: str) -> str:
-    return f"{BATCHES}/{quote(batch_id, safe='')}"
-
-
-def _timeout(left_s: float) -> httpx.Timeout:
+def _timeout(left_s: float) -> httpx2.Timeout:
     return patience(left_s, silence_s=LONGEST_SILENCE_S)
 
 

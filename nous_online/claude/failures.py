@@ -6,64 +6,78 @@ import math
 import time
 from collections.abc import Mapping
 from email.utils import mktime_tz, parsedate_tz
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from nous_online.claude.reading import fields, kind_of_error, said
 from nous_online.claude.replies import Failure, LLMError
 from nous_online.errors import DeadlineExceeded, Unavailable
 
 if TYPE_CHECKING:
-    import httpx
+    import httpx2
+    from tenacity import RetryCallState
 
 FIRST_PAUSE_S = 0.25
 LONGEST_PAUSE_S = 8.0
 REDIRECTS = range(300, 400)
 FIXES = {
-    401: "check ANTHROPIC_API_KEY",
+    401: "check {key}",
     403: "use a key that may do this, or another model",
-    404: "check the name of what was asked for, and ANTHROPIC_BASE_URL",
+    404: "check the name of what was asked for, and {url}",
     413: "send less at once",
 }
 
 
-def failure_of(error: Exception, *, host: str, key: str) -> LLMError:
-    """Return the failure behind any exception of a call to `host`; `key` is left out of whatever it says."""
-    import httpx
+class Asked(Protocol):
+    """Whoever was asked, as far as a failure speaks of it."""
+
+    name: ClassVar[str]
+    key_setting: ClassVar[str]
+    url_setting: ClassVar[str]
+    limits_say_when: ClassVar[bool]
+
+    @property
+    def host(self) -> str: ...
+
+
+def failure_of(error: Exception, asked: Asked, *, key: str) -> LLMError:
+    """Return the failure behind any exception of a call; `key` is left out of whatever it says."""
+    import httpx2
 
     if isinstance(error, LLMError):
         return error
-    if isinstance(error, httpx.HTTPStatusError):
-        return _answered(error.response, host=host, key=key)
-    if isinstance(error, (httpx.HTTPError, httpx.InvalidURL)):
-        return _unreached(error, host=host, key=key)
-    if isinstance(error, Unavailable):
-        return LLMError(f"Claude at {host} gave no answer: {error}", Failure.TRANSIENT)
-    # A text or a header that can't be encoded, a value JSON does not know, a defect of the client: all the same here.
-    told = f"the request to Claude at {host} can't be sent ({_first_line(error, key=key)})"
+    response = getattr(error, "response", None)  # of the packages' errors, those of an answer alone have one
+    if isinstance(response, httpx2.Response):
+        return _answered(response, asked, key=key)
+    cause = error.__cause__ if type(error).__name__ in {"APIConnectionError", "APITimeoutError"} else error
+    if isinstance(cause, (httpx2.HTTPError, httpx2.InvalidURL)):
+        return _unreached(cause, asked, key=key)
+    if isinstance(cause, Unavailable):
+        told = f"{asked.name} at {asked.host} gave no answer: {cause}"
+        return LLMError(told, Failure.TRANSIENT, wait_s=None if isinstance(cause, DeadlineExceeded) else 0.0)
+    # A text or a header that can't be encoded, a parameter the package does not know, a defect of ours: all the same.
+    told = f"the request to {asked.name} at {asked.host} can't be sent ({_first_line(cause or error, key=key)})"
     return LLMError(f"{told}; the same request can never be", Failure.PERMANENT)
 
 
-def late(host: str, deadline_s: float, *, allow_more: str = "") -> LLMError:
+def late(asked: Asked, deadline_s: float, *, allow_more: str = "") -> LLMError:
     """Return the failure of a call that did not end in its time, or had none; `allow_more` says how to give it more."""
-    told = f"there was no time left to ask Claude at {host}"
+    told = f"there was no time left to ask {asked.name} at {asked.host}"
     if deadline_s > 0:
-        told = f"Claude at {host} did not answer within {deadline_s:.3g} s, so the call was ended"
+        told = f"{asked.name} at {asked.host} did not answer within {deadline_s:.3g} s, so the call was ended"
     more = f", or {allow_more}" if allow_more else ""
     return LLMError(f"{told}; ask again later{more}", Failure.TRANSIENT)
 
 
-def pause_after(attempt: int, error: Exception, failure: LLMError) -> float | None:
-    """Return the seconds to wait after attempt number `attempt`, from 1, failed; None when another one is no use."""
-    import httpx
+def may_pass_soon(error: BaseException) -> bool:
+    """Tell whether the same request may succeed after a pause."""
+    return isinstance(error, LLMError) and error.kind is Failure.TRANSIENT and error.wait_s is not None
 
-    if failure.kind is not Failure.TRANSIENT or isinstance(error, DeadlineExceeded):
-        return None
-    pause = min(FIRST_PAUSE_S * 2 ** (attempt - 1), LONGEST_PAUSE_S)
-    if not isinstance(error, httpx.HTTPStatusError):
-        return pause
-    if error.response.headers.get("x-should-retry") == "false":
-        return None
-    return max(pause, asked_to_wait(error.response.headers) or 0.0)
+
+def pause_after(state: RetryCallState) -> float:
+    """Return the seconds to wait after a failed attempt: twice as long each time, and no less than is asked for."""
+    failure = state.outcome.exception() if state.outcome else None
+    wait_s = failure.wait_s if isinstance(failure, LLMError) else None
+    return max(min(FIRST_PAUSE_S * 2 ** (state.attempt_number - 1), LONGEST_PAUSE_S), wait_s or 0.0)
 
 
 def asked_to_wait(headers: Mapping[str, str]) -> float | None:
@@ -79,42 +93,48 @@ def asked_to_wait(headers: Mapping[str, str]) -> float | None:
         return None
 
 
-def _answered(response: httpx.Response, *, host: str, key: str) -> LLMError:
-    status, reason = response.status_code, fields(_body_of(response).get("error"))
-    wait = asked_to_wait(response.headers)
-    kind = kind_of_error(reason, status=status, says_when=wait is not None)
+def _answered(response: httpx2.Response, asked: Asked, *, key: str) -> LLMError:
+    status, body = response.status_code, _body_of(response)
+    reason = fields(body.get("error")) or body
+    wait_s = asked_to_wait(response.headers)
+    kind = kind_of_error(reason, status=status, says_when=wait_s is not None or not asked.limits_say_when)
     words = [said(reason.get("type")) or "no reason given", said(_without(key, reason.get("message")))]
-    told = f"Claude at {host} answered {status} ({': '.join(word for word in words if word)})"
-    waits = "" if wait is None else f" and asks to wait {wait:.3g} s"
-    return LLMError(f"{told}{waits}; {_fix(kind, status)}", kind, status=status)
+    told = f"{asked.name} at {asked.host} answered {status} ({': '.join(word for word in words if word)})"
+    waits = "" if wait_s is None else f" and asks to wait {wait_s:.3g} s"
+    is_no_use = response.headers.get("x-should-retry") == "false"
+    return LLMError(
+        f"{told}{waits}; {_fix(kind, status, asked)}", kind, status=status, wait_s=None if is_no_use else wait_s or 0.0
+    )
 
 
-def _fix(kind: Failure, status: int) -> str:
+def _fix(kind: Failure, status: int, asked: Asked) -> str:
     if kind is Failure.QUOTA:
         return "raise the limit of the account, or set NOUS_JUDGE=offline"
     if kind is Failure.TRANSIENT:
         return "ask again later"
     if status in REDIRECTS:
-        return "set ANTHROPIC_BASE_URL to the address itself, redirects are not followed"
-    return FIXES.get(status, "the same request will be refused again")
+        return f"set {asked.url_setting} to the address itself, redirects are not followed"
+    fix = FIXES.get(status, "the same request will be refused again")
+    return fix.format(key=asked.key_setting, url=asked.url_setting)
 
 
-def _body_of(response: httpx.Response) -> Mapping[str, Any]:
+def _body_of(response: httpx2.Response) -> Mapping[str, Any]:
     try:
         return fields(response.json())
     except (ValueError, RecursionError):
         return {}
 
 
-def _unreached(error: Exception, *, host: str, key: str) -> LLMError:
+def _unreached(error: Exception, asked: Asked, *, key: str) -> LLMError:
     """A request that broke on its way, or one that could never set out."""
-    import httpx
+    import httpx2
 
     why = _first_line(error, key=key)
-    if isinstance(error, (httpx.InvalidURL, httpx.LocalProtocolError, httpx.UnsupportedProtocol)):
-        told = f"nothing can be sent to Claude at {host} ({why})"
-        return LLMError(f"{told}; check ANTHROPIC_BASE_URL and ANTHROPIC_API_KEY", Failure.PERMANENT)
-    return LLMError(f"Claude at {host} can't be reached ({why}); check the network, or ask later", Failure.TRANSIENT)
+    if isinstance(error, (httpx2.InvalidURL, httpx2.LocalProtocolError, httpx2.UnsupportedProtocol)):
+        told = f"nothing can be sent to {asked.name} at {asked.host} ({why})"
+        return LLMError(f"{told}; check {asked.url_setting} and {asked.key_setting}", Failure.PERMANENT)
+    told = f"{asked.name} at {asked.host} can't be reached ({why})"
+    return LLMError(f"{told}; check the network, or ask later", Failure.TRANSIENT)
 
 
 def _first_line(error: BaseException, *, key: str) -> str:
@@ -123,7 +143,8 @@ def _first_line(error: BaseException, *, key: str) -> str:
 
 
 def _without(key: str, text: object) -> str:
-    return text.replace(key, "[the key]") if isinstance(text, str) else ""
+    text = text if isinstance(text, str) else ""
+    return text.replace(key, "[the key]") if key else text
 
 
 def _number(text: str | None) -> float | None:

@@ -1,4 +1,8 @@
-"""Claude as the judge of an online call: each pair on its own, by one deadline, and never a reason to lose a memory."""
+"""A language model as a judge: one question for each newer statement with all it is held against, by one deadline.
+
+It is never a reason to lose a memory: what would retire one is asked again in the other order, and a pair without an
+answer is `unsure`.
+"""
 
 from __future__ import annotations
 
@@ -9,8 +13,16 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TypeAlias
 
-from nous_online.claude.client import claude_of
-from nous_online.claude.pair_prompt import PROMPT_VERSION, Answer, is_askable, pair_request, read_answer
+from nous_online.claude.client import model_client
+from nous_online.claude.pair_prompt import (
+    MAX_TOKENS,
+    PROMPT_VERSION,
+    Answer,
+    answer_to,
+    pairs_request,
+    read_answers,
+    together,
+)
 from nous_online.claude.replies import Failure, LanguageModel, LLMError, Usage
 from nous_online.claude.spending import Meter, Spent
 from nous_online.claude.verdicts import confirmed, needs_confirmation, swapped
@@ -20,9 +32,9 @@ from nous_online.settings import settings
 
 PURPOSE = "judge"
 AT_ONCE = 4
-"""Requests under way at one time for one call: enough for a learn in doubt about two facts, in both orders."""
+"""Requests under way at one time for one call."""
 REST_S = 30.0
-"""How long nothing is asked after two calls in a row got no answer: while Claude is down, learning stays quick."""
+"""How long nothing is asked after two calls in a row got no answer: while the model is down, learning stays quick."""
 REST_AFTER = 2
 """Calls without any answer: a single one may have met a moment's trouble."""
 LEAST_S = 0.05  # no answer comes in less
@@ -40,6 +52,8 @@ class Given:
 
 
 Outcome: TypeAlias = Given | LLMError
+Outcomes: TypeAlias = tuple[Outcome, Outcome | None]
+"""What came of a pair, and of the same pair swapped where it was asked about."""
 
 
 @dataclass
@@ -61,7 +75,7 @@ class Sitting:
 
 @dataclass
 class Rest:
-    """When Claude is left alone after calls in vain; shared by all judges of one client."""
+    """When a model is left alone after calls in vain; shared by all judges of one client."""
 
     seconds: float = REST_S
     until: float = 0.0
@@ -79,19 +93,20 @@ class Rest:
 
 
 @dataclass(frozen=True)
-class ClaudeJudge:
-    """Judges each pair by asking about it alone, in both orders where a memory could be retired.
+class ModelJudge:
+    """Judges pairs by asking `model` about all of one newer statement at once, and again where one would be retired.
 
-    What `model` refuses is asked once of `fallback`, and a pair that gets no answer is `unsure`. A call takes at most
-    `deadline_s` seconds. Every request is metered, in the thread that made it. Safe to share between threads.
+    What it refuses is asked once of `fallback`. A call takes at most `deadline_s` seconds. Every request is metered, in
+    the thread that made it. While the client is not open yet, the offline judge answers. Safe to share between threads.
     """
 
-    claude: LanguageModel
+    client: LanguageModel
     meter: Meter
     model: str
     fallback: str
     deadline_s: float
     rest: Rest = field(default_factory=Rest)
+    at_once: int = AT_ONCE
 
     @property
     def prompt_version(self) -> str:
@@ -108,64 +123,89 @@ class ClaudeJudge:
 
         After two such calls in a row nothing is sent for half a minute, and it is raised at once.
         """
-        asked = [pair for pair in pairs if is_askable(pair)]
-        outcomes = iter(self._asked(asked) if asked else [])
+        if not self.client.is_open:
+            return OfflineJudge().judge(pairs)
+        questions = together(pairs)
+        outcomes = self._asked([[pairs[place] for place in places] for places in questions])
+        judgements = [undecided(pair, TOO_LONG) for pair in pairs]
+        for places, found in zip(questions, outcomes, strict=True):
+            for place, (straight, back) in zip(places, found, strict=True):
+                judgements[place] = judged(pairs[place], straight, back, model=self.model)
+        return judgements
+
+    def outcomes(
+        self, questions: Sequence[Sequence[Pair]], sitting: Sitting, *, max_tokens: int = MAX_TOKENS
+    ) -> list[list[Outcome]]:
+        """Return what came of each pair of each question, asked in the order given, some questions at once."""
+        ask = partial(self._answered, sitting=sitting, max_tokens=max_tokens)
+        with ThreadPoolExecutor(self.at_once, thread_name_prefix="nous-judge") as pool:
+            return list(pool.map(ask, questions))
+
+    def in_both_orders(
+        self, questions: Sequence[Sequence[Pair]], sitting: Sitting, *, max_tokens: int = MAX_TOKENS
+    ) -> list[list[Outcomes]]:
+        """Return what came of each pair of each question, and of those swapped that would retire a memory.
+
+        Each of those is asked about alone: no third text has a say in both answers.
+        """
+        straight = self.outcomes(questions, sitting, max_tokens=max_tokens)
+        retiring = [
+            (number, place)
+            for number, found in enumerate(straight)
+            for place, each in enumerate(found)
+            if isinstance(each, Given) and needs_confirmation(each.answer)
+        ]
+        turned = [[swapped(questions[number][place])] for number, place in retiring]
+        again = self.outcomes(turned, sitting, max_tokens=max_tokens)
+        back = {key: outcome for key, (outcome,) in zip(retiring, again, strict=True)}
         return [
-            judged(pair, *next(outcomes), model=self.model) if is_askable(pair) else undecided(pair, TOO_LONG)
-            for pair in pairs
+            [(outcome, back.get((number, place))) for place, outcome in enumerate(found)]
+            for number, found in enumerate(straight)
         ]
 
-    def _asked(self, pairs: Sequence[Pair]) -> list[tuple[Outcome, Outcome | None]]:
-        """Return what came of each pair, and of the same pair swapped where it was asked about."""
+    def _asked(self, questions: Sequence[Sequence[Pair]]) -> list[list[Outcomes]]:
+        """Ask, unless that was in vain lately; raise `Unavailable` when no pair got an answer."""
+        if not questions:
+            return []
         if self.rest.left_s() > 0:
             raise Unavailable(f"{self.model} gave no answers; it is asked again in {self.rest.left_s():.0f} s")
-        sitting = Sitting(time.monotonic() + self.deadline_s)
-        with ThreadPoolExecutor(AT_ONCE, thread_name_prefix="nous-judge") as pool:
-            if 2 * len(pairs) <= AT_ONCE:
-                answered = partial(self._answered, sitting=sitting)
-                straight, back = pool.map(answered, pairs), pool.map(answered, map(swapped, pairs))
-                outcomes = list[tuple[Outcome, Outcome | None]](zip(straight, back, strict=True))
-            else:
-                outcomes = list(pool.map(partial(self._answered_in_turn, sitting=sitting), pairs))
-        failures = [outcome for outcome, _ in outcomes if isinstance(outcome, LLMError)]
-        self.rest.note(is_down=len(failures) == len(pairs) and OUTAGES.issuperset(each.kind for each in failures))
-        if len(failures) == len(pairs):
-            raise Unavailable(f"{self.model} judged none of {len(pairs)} pairs: {failures[0]}")
-        return outcomes
+        found = self.in_both_orders(questions, Sitting(time.monotonic() + self.deadline_s))
+        all_straight = [straight for question in found for straight, _ in question]
+        failures = [outcome for outcome in all_straight if isinstance(outcome, LLMError)]
+        is_vain = len(failures) == len(all_straight)
+        self.rest.note(is_down=is_vain and OUTAGES.issuperset(each.kind for each in failures))
+        if is_vain:
+            raise Unavailable(f"{self.model} judged none of {len(failures)} pairs: {failures[0]}")
+        return found
 
-    def _answered_in_turn(self, pair: Pair, sitting: Sitting) -> tuple[Outcome, Outcome | None]:
-        """Ask about a pair, and about the same pair swapped if a memory could be retired."""
-        straight = self._answered(pair, sitting)
-        if isinstance(straight, LLMError) or not needs_confirmation(straight.answer):
-            return straight, None
-        return straight, self._answered(swapped(pair), sitting)
-
-    def _answered(self, pair: Pair, sitting: Sitting) -> Outcome:
-        """Return the answer about a pair in one order, the fallback's where the model refuses, or why there is none."""
+    def _answered(self, pairs: Sequence[Pair], sitting: Sitting, max_tokens: int) -> list[Outcome]:
+        """Return the answer about each pair in one order, the fallback's after a refusal, or why there is none."""
         try:
-            return self._ask(pair, self.model, sitting)
+            return self._ask(pairs, self.model, sitting, max_tokens)
         except LLMError as error:
             if error.kind is not Failure.REFUSED or self.fallback == self.model:
-                return error
+                return [error] * len(pairs)
         try:
-            return self._ask(pair, self.fallback, sitting)
+            return self._ask(pairs, self.fallback, sitting, max_tokens)
         except LLMError as error:
-            return error
+            return [error] * len(pairs)
 
-    def _ask(self, pair: Pair, model: str, sitting: Sitting) -> Given:
+    def _ask(self, pairs: Sequence[Pair], model: str, sitting: Sitting, max_tokens: int) -> list[Outcome]:
         left_s = sitting.left_s()
         usage = Usage()
         try:
-            reply = self.claude.ask(pair_request(pair, model=model), deadline_s=left_s)
+            reply = self.client.ask(pairs_request(pairs, model=model, max_tokens=max_tokens), deadline_s=left_s)
             usage = reply.usage
-            answer = read_answer(reply.text)
+            answers = read_answers(reply.text)
         except LLMError as error:
             self.meter(Spent(PURPOSE, model, PROMPT_VERSION, usage + error.usage, error=f"{error.kind}: {error}"))
             if error.kind is Failure.QUOTA:
                 sitting.limit = error
             raise
-        self.meter(Spent(PURPOSE, model, PROMPT_VERSION, usage))
-        return Given(answer, model)
+        found = [answer_to(number, answers) for number in range(1, len(pairs) + 1)]
+        unread = next((each for each in found if isinstance(each, LLMError)), None)
+        self.meter(Spent(PURPOSE, model, PROMPT_VERSION, usage, error=unread and f"{unread.kind}: {unread}"))
+        return [each if isinstance(each, LLMError) else Given(each, model) for each in found]
 
 
 def judged(pair: Pair, straight: Outcome, back: Outcome | None, *, model: str) -> Judgement:
@@ -183,7 +223,7 @@ def undecided(pair: Pair, why: str) -> Judgement:
 
 
 def default_judge(*, meter: Meter) -> Judge:
-    """Return the judge the settings name: Claude where there is a key for it, else the built-in one.
+    """Return the judge the settings name: a language model where they name one, else the built-in one.
 
     Raises `InvalidInput` for a key or an address nothing can be sent with.
     """
@@ -193,16 +233,17 @@ def default_judge(*, meter: Meter) -> Judge:
 def appointed(judge: Judge | None) -> Callable[[Meter], Judge]:
     """Return who judges, by who pays: the judge given, or without one that of `default_judge`, which raises the same.
 
-    All judges it returns share one client, and rest together.
+    All judges it returns share one client, which opens in the background, and rest together.
     """
     if judge is not None:
         return lambda _meter: judge
     chosen = settings()
-    if not chosen.asks_claude:
+    if not chosen.asks_model:
         return lambda _meter: OfflineJudge()
-    claude, rest = claude_of(chosen), Rest()
-    return lambda meter: ClaudeJudge(
-        claude,
+    client, rest = model_client(chosen), Rest()
+    client.open_soon()
+    return lambda meter: ModelJudge(
+        client,
         meter,
         model=chosen.judge_model,
         fallback=chosen.writer_model,

@@ -6,16 +6,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, cast
-from urllib.parse import quote
 
-from nous_online.claude.client import Claude, patience, sent
+from nous_online.claude.client import Claude, json_of, patience
 from nous_online.claude.reading import fields, moment_of, said
 from nous_online.claude.replies import Failure, LLMError
 
 if TYPE_CHECKING:
-    import httpx
+    import anthropic
 
-MODELS = "/v1/models"
 UNKNOWN = 404
 DEADLINE_S = 10.0
 WARN_BEFORE = timedelta(days=30)  # Anthropic gives 60 days' notice: half of it is left to act
@@ -57,7 +55,16 @@ def checked_model(claude: Claude, model: str, *, for_batches: bool, deadline_s: 
     Raises `LLMError`: `PERMANENT` for a model that is unknown, retired or incapable, naming those that could be set
     instead, and whatever kind it is when the catalogue can't be asked.
     """
-    facts = claude.call(lambda client, left_s: _looked_up(client, model, left_s), deadline_s=deadline_s)
+
+    def look_up(sdk: anthropic.Anthropic, left_s: float) -> ModelFacts:
+        return facts_of(json_of(sdk.models.with_raw_response.retrieve(model, timeout=patience(left_s)).http_response))
+
+    facts: ModelFacts | None = None
+    try:
+        facts = claude.call(look_up, deadline_s=deadline_s)
+    except LLMError as error:
+        if error.status != UNKNOWN:
+            raise
     why = "is unknown" if facts is None else facts.missing(for_batches=for_batches)
     if facts is not None and why is None:
         return facts
@@ -88,21 +95,9 @@ def facts_of(told: object) -> ModelFacts:
     )
 
 
-def _looked_up(client: httpx.Client, model: str, left_s: float) -> ModelFacts | None:
-    """Return the facts of one model, None when the catalogue has none of that name."""
-    import httpx
-
-    try:
-        return facts_of(sent(client, "GET", f"{MODELS}/{quote(model, safe='')}", timeout=patience(left_s)))
-    except httpx.HTTPStatusError as error:
-        if error.response.status_code != UNKNOWN:
-            raise
-    return None
-
-
-def _listed(client: httpx.Client, left_s: float) -> list[ModelFacts]:
+def _listed(sdk: anthropic.Anthropic, left_s: float) -> list[ModelFacts]:
     """Return the models that are not retired, newest first."""
-    entries = fields(sent(client, "GET", MODELS, timeout=patience(left_s))).get("data")
+    entries = fields(json_of(sdk.models.with_raw_response.list(timeout=patience(left_s)).http_response)).get("data")
     return [facts_of(each) for each in cast("list[object]", entries)] if isinstance(entries, list) else []
 
 

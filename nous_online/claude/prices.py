@@ -56,9 +56,12 @@ class PriceList:
 
 
 def cost_of(model: str, usage: Usage, *, is_batch: bool) -> float:
-    """Return what tokens of a model cost in US dollars; raise `InvalidInput` for a model of unknown price."""
+    """Return what tokens of a model cost in US dollars; raise `InvalidInput` for a model of Claude of unknown price.
+
+    Any other model without a price costs nothing here: most run on machines of one's own.
+    """
     prices = price_list(settings().prices)
-    price = prices.price_of(model)
+    price = prices.price_of(model) if has_price(model) or must_have_price(model) else FREE
     dollars = (
         usage.input_tokens * price.input
         + usage.output_tokens * price.output
@@ -72,6 +75,11 @@ def has_price(model: str) -> bool:
     """Tell whether the price of a model is known; raise `InvalidInput` when the operator's file can't be used."""
     models = price_list(settings().prices).models
     return model in models or SNAPSHOT.sub("", model) in models
+
+
+def must_have_price(model: str) -> bool:
+    """Tell whether a model is Claude's: each of those costs something, so that no limit holds without a price."""
+    return model.startswith("claude-") or (settings().provider == "anthropic" and not settings().is_local)
 
 
 @cache
@@ -103,5 +111,6 @@ def said(error: Exception) -> str:
     return str(error)
 
 
+FREE = Price(0.0, 0.0, 0.0, 0.0)
 PRICES_AS_OF = price_list().as_of
 """When the shipped prices were last compared with Anthropic's own list."""

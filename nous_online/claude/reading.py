@@ -49,10 +49,10 @@ def usage_of(message: Mapping[str, Any]) -> Usage:
     """Return the tokens of a message; what is no count of tokens counts nothing."""
     counts = fields(message.get("usage"))
     return Usage(
-        input_tokens=_tokens(counts.get("input_tokens")),
-        output_tokens=_tokens(counts.get("output_tokens")),
-        cache_read_tokens=_tokens(counts.get("cache_read_input_tokens")),
-        cache_write_tokens=_tokens(counts.get("cache_creation_input_tokens")),
+        input_tokens=tokens_of(counts.get("input_tokens")),
+        output_tokens=tokens_of(counts.get("output_tokens")),
+        cache_read_tokens=tokens_of(counts.get("cache_read_input_tokens")),
+        cache_write_tokens=tokens_of(counts.get("cache_creation_input_tokens")),
     )
 
 
@@ -109,7 +109,8 @@ def _text_of(content: object) -> str:
     return "" if any("\ud800" <= letter <= "\udfff" for letter in text) else text
 
 
-def _tokens(count: object) -> int:
+def tokens_of(count: object) -> int:
+    """Return a count of tokens; what is none counts nothing."""
     if not isinstance(count, int) or isinstance(count, bool):
         return 0
     return count if 0 <= count <= MOST_TOKENS else 0
@@ -120,6 +121,7 @@ def _is_about_money(error: Mapping[str, Any], status: int | None) -> bool:
     words = said(error.get("message")).lower()
     return (
         status == PAYMENT_REQUIRED
+        or "insufficient_quota" in (error.get("type"), error.get("code"))  # of OpenAI, with 429
         or error.get("type") == "billing_error"
         or (isinstance(code, str) and code in SPENDING_CODES)
         or any(phrase in words for phrase in SPENDING_WORDS)

@@ -61,17 +61,32 @@ class LLMError(Unavailable):
     """A language model gave no usable answer; `kind` says why, `usage` what was paid for nonetheless.
 
     `status` is that of HTTP when the server answered with a failure, None when the answer never came or was no failure.
+    `wait_s` is how long the server asks to wait, None when asking again soon is no use.
     """
 
-    def __init__(self, message: str, kind: Failure, *, usage: Usage = Usage(), status: int | None = None) -> None:
+    def __init__(
+        self,
+        message: str,
+        kind: Failure,
+        *,
+        usage: Usage = Usage(),
+        status: int | None = None,
+        wait_s: float | None = 0.0,
+    ) -> None:
         super().__init__(message)
         self.kind = kind
         self.usage = usage
         self.status = status
+        self.wait_s = wait_s
 
 
 class LanguageModel(Protocol):
     """Anything that answers one request by a deadline."""
+
+    @property
+    def is_open(self) -> bool:
+        """Whether an answer can come soon; false while what it takes to ask is still being loaded."""
+        ...
 
     def ask(self, request: Request, *, deadline_s: float) -> Reply:
         """Return the complete answer; raise `LLMError` and nothing else, by `deadline_s` seconds at the latest."""

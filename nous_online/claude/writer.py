@@ -1,4 +1,4 @@
-"""Claude as the writer of episodes: what it says is kept as far as an episode bears it out, and no episode is lost."""
+"""A language model as the writer of episodes: what an episode bears out is kept of its answer, and none is lost."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import groupby
 
-from nous_online.claude.client import claude_of
+from nous_online.claude.client import model_client
 from nous_online.claude.drafting import put_together
 from nous_online.claude.replies import Failure, LanguageModel, LLMError, Usage
 from nous_online.claude.spending import Meter, Spent
@@ -54,7 +54,7 @@ class Late:
         return hashlib.sha256(repr(episode).encode(errors="surrogatepass")).hexdigest()
 
 
-class ClaudeWriter:
+class ModelWriter:
     """Has an episode condensed by one request, and checks each part of the answer against the episode.
 
     A part that names what the episode does not, that has no evidence in it or the wrong length, is replaced by what the
@@ -64,7 +64,7 @@ class ClaudeWriter:
 
     def __init__(
         self,
-        claude: LanguageModel,
+        client: LanguageModel,
         offline: OfflineWriter,
         *,
         models: tuple[str, str],
@@ -72,7 +72,7 @@ class ClaudeWriter:
         deadline_s: float = DEADLINE_S,
         late: Late | None = None,
     ) -> None:
-        self._claude = claude
+        self._client = client
         self._offline = offline
         self._model, self._fallback = models
         self._meter = meter
@@ -124,7 +124,7 @@ class ClaudeWriter:
     def _ask(self, record: Record, model: str, deadline_s: float) -> Answer:
         usage = Usage()
         try:
-            reply = self._claude.ask(write_request(record, model=model), deadline_s=deadline_s)
+            reply = self._client.ask(write_request(record, model=model), deadline_s=deadline_s)
             usage = reply.usage
             answer = read_answer(reply.text)
         except LLMError as error:
@@ -164,7 +164,7 @@ def transcript_of(sentences: Sequence[Sentence]) -> str:
 
 
 def commissioned(writer: Writer | None, embedder: Embedder) -> Callable[[Meter], Writer]:
-    """Return who writes, by who pays: the writer given, or Claude where the settings say so, or the offline writer.
+    """Return who writes, by who pays: the writer given, or the model the settings name, or the offline writer.
 
     All writers it returns share one client. Raises `InvalidInput` for a key or an address nothing can be sent with, and
     `Unsupported` without the package of the client.
@@ -172,8 +172,8 @@ def commissioned(writer: Writer | None, embedder: Embedder) -> Callable[[Meter],
     if writer is not None:
         return lambda _meter: writer
     chosen, offline, late = settings(), OfflineWriter(embedder, call=CHILDREN.call), Late()
-    if not chosen.asks_claude:
+    if not chosen.asks_model:
         return lambda _meter: offline
-    claude = claude_of(chosen)
+    client = model_client(chosen)
     models = (chosen.writer_model, chosen.judge_model)
-    return lambda meter: ClaudeWriter(claude, offline, models=models, meter=meter, late=late)
+    return lambda meter: ModelWriter(client, offline, models=models, meter=meter, late=late)

@@ -40,7 +40,7 @@ EXTRA_COMMANDS = {
     "report": "Tell what a night did and why",
     "purge": "Delete what the policy keeps no longer",
     "policy": "Show or set what an agent's nights do",
-    "cost": "Tell what Claude cost",
+    "cost": "Tell what language models cost",
     "batches": "Show what is on its way to Claude",
     "reembed": "Move memories to another embedding model",
     "dev": "Run PostgreSQL, the Dagster UI and the REST API together",
@@ -48,10 +48,12 @@ EXTRA_COMMANDS = {
 }
 NIGHTS = "pipelines"
 EXTRAS: dict[str, frozenset[str]] = {
-    NIGHTS: frozenset({"anthropic", "dagster", "dagster_postgres", "duckdb", "polars", "sklearn", "sqlalchemy"}),
+    NIGHTS: frozenset({"dagster", "dagster_postgres", "duckdb", "polars", "sklearn", "sqlalchemy"}),
     "api": frozenset({"fastapi", "limits", "prometheus_client", "uvicorn"}),
     "mcp": frozenset({"mcp", "mcp_types"}),
+    "claude": frozenset({"anthropic"}),
     "code": frozenset({"tree_sitter"}),
+    "openai": frozenset({"openai"}),
 }
 """What each extra brings along: the modules by whose absence it is told apart."""
 UsageError: type[Exception] = typer.BadParameter.__mro__[1]

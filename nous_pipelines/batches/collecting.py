@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -19,12 +19,17 @@ from nous_online.claude.batches import (
     get_batch,
 )
 from nous_online.claude.client import Claude
+from nous_online.claude.judge import ModelJudge, Sitting
+from nous_online.claude.metering import meter_of
+from nous_online.claude.pair_prompt import PROMPT_VERSION
 from nous_online.claude.prices import cost_of
 from nous_online.claude.replies import Failure, LLMError
+from nous_online.claude.verdicts import swapped
 from nous_online.database import Database
 from nous_online.errors import NousError, Unavailable
-from nous_pipelines.batches.opinions import Asked, Opinions, opinions_of
-from nous_pipelines.batches.outcomes import Outcomes, outcomes_of
+from nous_online.pairs.judging import Pair
+from nous_pipelines.batches.opinions import Asked, Opinions, Straight, opinions_of, straight_of, to_confirm
+from nous_pipelines.batches.outcomes import OfPair, Outcomes, of_pair, outcomes_of
 from nous_pipelines.batches.questions import brought_home
 from nous_pipelines.batches.raw_results import is_whole, results_path
 from nous_pipelines.batches.rows import (
@@ -53,6 +58,8 @@ MOST_FAILURES = 2
 """Failures in a row of what all batches need, after which the others wait for the next look."""
 TIMEOUT_S = 600.0
 LEAST_S = 1.0
+AT_ONCE = 8
+"""Questions under way at one time when answers of a batch are confirmed."""
 
 
 @dataclass(frozen=True)
@@ -228,15 +235,22 @@ class Collector:
         return self.bring_home(row, path)
 
     def bring_home(self, row: BatchRow, path: Path) -> Collected:
-        """Store the verdicts of saved results with what they cost, then delete what the API keeps of the batch."""
+        """Store the verdicts of saved results with what they cost, then delete what the API keeps of the batch.
+
+        What would retire a memory is asked about again first, swapped and without a batch, as far as there is time.
+        """
+        if row.prompt_version != PROMPT_VERSION:
+            return self.give_up(row, f"it was asked by another version of Nous ({row.prompt_version})")
         with path.open("rb") as lines:
             outcomes = outcomes_of(lines, row.custom_ids)
         with self.database.transaction(row.agent_id, timeout_s=TIMEOUT_S) as connection:
             ids = [fact_id for home in row.homes for fact_id in home[1:3]]
             pairs = brought_home(row.agent_id, row.homes, facts_told(connection, row.agent_id, ids))
             before = tried(connection, row.agent_id)
-        asked = Asked(row.prefix, [home[0] for home in row.homes], row.canaries)
-        opinions = opinions_of(asked, pairs, outcomes, model=row.model, tried=before)
+        asked = Asked(row.prefix, row.questions, row.canaries)
+        straight = straight_of(asked, outcomes)
+        back = self.confirmed(row, pairs, straight)
+        opinions = opinions_of(asked, pairs, straight, back, model=row.model, tried=before)
         with self.database.transaction(timeout_s=TIMEOUT_S) as connection:
             is_first = import_verdicts(connection, row, opinions.judgements, imported(row, outcomes, opinions))
             reach("verdicts stored")
@@ -249,6 +263,14 @@ class Collector:
         except LLMError as error:
             return done + Collected(troubles=(str(error),))
         return done
+
+    def confirmed(self, row: BatchRow, pairs: Mapping[str, Pair], straight: Straight) -> dict[str, OfPair]:
+        """Return what was answered about the swapped pairs that would retire a memory, by hash."""
+        hashes = to_confirm(pairs, straight)
+        meter = meter_of(self.database, row.agent_id, row.night)
+        judge = ModelJudge(self.claude, meter, row.model, row.model, self.left_s(), at_once=AT_ONCE)
+        found = judge.outcomes([[swapped(pairs[each])] for each in hashes], Sitting(self.ends_at - LEAST_S))
+        return {pair_hash: of_pair(outcome) for pair_hash, (outcome,) in zip(hashes, found, strict=True)}
 
     def delete(self, row: BatchRow) -> None:
         """Delete what the API keeps of a batch whose verdicts are at home."""

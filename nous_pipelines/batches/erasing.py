@@ -73,7 +73,9 @@ def erased_remotely(database: Database, row: BatchRow, *, is_dry_run: bool) -> s
     if is_dry_run:
         return "batches kept by the API"
     try:
-        is_deleted = let_go(claude_of(settings()), row.batch_id)
+        claude = claude_of(settings())
+        claude.open()
+        is_deleted = let_go(claude, row.batch_id)
     except (LLMError, InvalidInput, Unsupported):
         return f"batch {row.batch_id} could not be reached: the API keeps it for 29 days"
     if not is_deleted:

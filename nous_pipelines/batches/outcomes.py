@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, cast
 
-from nous_online.claude.pair_prompt import Answer, read_answer
+from nous_online.claude.judge import Outcome as Asked
+from nous_online.claude.pair_prompt import Answer, answer_to, read_answers
 from nous_online.claude.reading import fields, kind_of_error, reply_of, said, usage_of
 from nous_online.claude.replies import Failure, LLMError, Usage
 
@@ -37,19 +38,47 @@ class Fate(StrEnum):
 
 
 NOTHING_USED = Usage()
-FATES = {Failure.REFUSED: Fate.REFUSED, Failure.TRUNCATED: Fate.TRUNCATED}
+FATES = {
+    Failure.REFUSED: Fate.REFUSED,
+    Failure.TRUNCATED: Fate.TRUNCATED,
+    Failure.MALFORMED: Fate.MALFORMED,
+    Failure.PERMANENT: Fate.INVALID,
+    Failure.TRANSIENT: Fate.LOST,
+    Failure.QUOTA: Fate.LOST,
+}
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of one request, and its tokens; `answer` is there when it was answered."""
+    """What became of one request, and its tokens; `answers` are there, by number, when it was answered."""
 
     fate: Fate
     detail: str = ""
-    answer: Answer | None = None
+    answers: Mapping[int, Answer | LLMError] = field(default_factory=dict[int, Answer | LLMError])
     usage: Usage = NOTHING_USED
     is_unpaid: bool = False
     """Whether it was lost to a limit of the account, or to its credit."""
+
+    def about(self, number: int) -> OfPair:
+        """Return what became of the question about one pair."""
+        if self.fate is not Fate.ANSWERED:
+            return OfPair(self.fate)
+        return of_pair(answer_to(number, self.answers))
+
+
+@dataclass(frozen=True)
+class OfPair:
+    """What became of the question about one pair in one order; `answer` is there when it was answered."""
+
+    fate: Fate
+    answer: Answer | None = None
+
+
+def of_pair(found: Asked | Answer) -> OfPair:
+    """Return what an answer about a pair, or the lack of one, comes to."""
+    if isinstance(found, LLMError):
+        return OfPair(FATES[found.kind])
+    return OfPair(Fate.ANSWERED, found if isinstance(found, Answer) else found.answer)
 
 
 @dataclass(frozen=True)
@@ -139,6 +168,6 @@ def message_outcome(message: Mapping[str, Any]) -> Outcome:
     """Return what a message says, and what the parser makes of it."""
     usage = usage_of(message)
     try:
-        return Outcome(Fate.ANSWERED, answer=read_answer(reply_of(message).text), usage=usage)
+        return Outcome(Fate.ANSWERED, answers=read_answers(reply_of(message).text), usage=usage)
     except LLMError as error:
-        return Outcome(FATES.get(error.kind, Fate.MALFORMED), said(str(error)), usage=usage)
+        return Outcome(FATES[error.kind], said(str(error)), usage=usage)

@@ -15,7 +15,8 @@ from nous_pipelines.transforms.asking import TOLD, told_pairs, with_hashes
 from nous_pipelines.transforms.neighbours import FOUND
 
 Home = Sequence[Any]
-"""What brings an answer home, as JSON: hash, both ids, when each was stated, similarity, is the order known."""
+"""What brings an answer home, as JSON: hash, both ids, when each was stated, similarity, is the order known; in the row
+of a batch the number of the question besides."""
 TOLD_AS = {**dict.fromkeys(TOLD, pl.String), "trust": pl.Int16}
 
 
@@ -55,7 +56,7 @@ def brought_home(agent_id: str, homes: Sequence[Home], facts: Iterable[Sequence[
     table = pl.DataFrame(list(facts), schema=TOLD_AS, orient="row")
     rows = [
         (agent_id, left, right, similarity, False, is_ordered, moment(left_at), moment(right_at), asked)
-        for asked, left, right, left_at, right_at, similarity, is_ordered in homes
+        for asked, left, right, left_at, right_at, similarity, is_ordered, *_ in homes
     ]
     pairs = with_hashes(pl.DataFrame(rows, schema={**FOUND, "asked": pl.String}, orient="row"), table)
     same = pairs.filter(pl.col("pair_hash") == pl.col("asked"))

@@ -59,6 +59,14 @@ class BatchRow:
         return self.request.get("pairs", ())
 
     @property
+    def questions(self) -> list[list[str]]:
+        """The hashes of the pairs of each question, in their order."""
+        found: dict[int, list[str]] = {}
+        for home in self.homes:
+            found.setdefault(home[-1], []).append(home[0])
+        return list(found.values())
+
+    @property
     def pair_count(self) -> int:
         """How many pairs it asked about."""
         return self.request.get("pair_count", 0)
@@ -118,7 +126,7 @@ def tried(connection: Connection, agent_id: str) -> Tried:
 
 def store_intent(connection: Connection, row_id: UUID, night: date, sheet: Sheet, *, account: str) -> None:
     """Write down what is about to be sent, and from which account (see `Claude.account`)."""
-    homes = [question.home for question in sheet.questions]
+    homes = [[*pair.home, number] for number, question in enumerate(sheet.questions) for pair in question]
     connection.execute(
         SQL["store_intent"],
         {

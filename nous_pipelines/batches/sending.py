@@ -159,7 +159,7 @@ class Sender:
         try:
             while not self.is_stopped and (sheet := self._send_one(wanted)) is not None:
                 self.sent.batches += 1
-                self.sent.pairs += len(sheet.questions)
+                self.sent.pairs += len(sheet.pairs)
                 self.sent.requests += len(sheet.requests)
                 self.sent.estimated_usd += sheet.estimated_usd
         except InvalidInput as error:
@@ -171,7 +171,7 @@ class Sender:
         sheet = self._intended_to_the_fit(wanted, row_id)
         if sheet is None:
             return None
-        self._asked |= {(wanted.agent_id, question.pair_hash) for question in sheet.questions}
+        self._asked |= {(wanted.agent_id, question.pair_hash) for question in sheet.pairs}
         if self._left is not None:
             self._left -= 1
             self.is_stopped = self._left <= 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
 from typing import Any
@@ -21,8 +22,8 @@ OTHERWISE = "I am a program on this machine and have no opinion."
 def answer(request: Request) -> str:
     """Return an honest answer in the form that was asked for."""
     asked = properties(request)
-    if "verdict" in asked:
-        return json.dumps(verdict_on(request, tuple(asked)))
+    if "verdicts" in asked:
+        return json.dumps({"verdicts": [verdict_on(pair) for pair in pairs_in(request)]})
     if {"summary", "facts"} <= set(asked):
         return json.dumps(draft_of(request, asked))
     return OTHERWISE
@@ -34,15 +35,29 @@ def properties(request: Request) -> Mapping[str, Any]:
     return wanted.get("schema", {}).get("properties", {})
 
 
-def verdict_on(request: Request, keys: tuple[str, ...]) -> dict[str, Any]:
-    """Return what the offline judge says of the pair in a request, under the keys that were asked for."""
-    pair = next((each for each in objects_in(request) if {"a", "b"} <= set(each)), None)
-    if pair is None:
-        return {key: {"verdict": "unsure", "confidence": 0.5, "reason": "no pair was found"}.get(key) for key in keys}
-    judged = judge_pair(statement(pair["a"]), statement(pair["b"]))
-    said = {name: getattr(judged, name) for name in ("verdict", "slot", "later")}
+@dataclass(frozen=True)
+class ShownPair:
+    """One pair of a question, under its number, with both statements as they are shown."""
+
+    number: int
+    a: Mapping[str, Any]
+    b: Mapping[str, Any]
+
+
+def pairs_in(request: Request) -> list[ShownPair]:
+    """Return the pairs a request asks about, in the order they are shown; none where it asks for something else."""
+    asked = next((each for each in objects_in(request) if {"a", "b"} <= set(each)), None)
+    if asked is None:
+        return []
+    return [ShownPair(each["number"], each, asked["b"]) for each in asked["a"]]
+
+
+def verdict_on(pair: ShownPair) -> dict[str, Any]:
+    """Return what the offline judge says of a pair, in the form that is asked for."""
+    judged = judge_pair(statement(pair.a), statement(pair.b))
+    said = {name: getattr(judged, name) for name in ("slot", "later", "verdict")}
     said |= {"confidence": round(judged.confidence, 3), "reason": judged.reason[:LONGEST_REASON]}
-    return {key: said.get(key) for key in keys}
+    return {"number": pair.number, **said}
 
 
 def judge_pair(a: Statement, b: Statement) -> Judgement:

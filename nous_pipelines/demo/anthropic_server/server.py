@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 import threading
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -85,6 +85,11 @@ class LocalAnthropic:
         """The batches that were created and not deleted, by id, the oldest first."""
         return dict(self._api.batches)
 
+    @property
+    def answer(self) -> Callable[[Request], str]:
+        """What gives the text of every answer no play speaks of."""
+        return self._api.answer
+
     def play(
         self, *plays: Play, route: Route | None = None, when: Callable[[Request], bool] = lambda _request: True
     ) -> None:
@@ -128,7 +133,15 @@ class LocalAnthropic:
             self.requests.append(request)
             play = self._script.next(request.route, request.params)
         self._listener.closing.wait(play.delay_s)
-        return self._api.respond(request, play), play
+        return self.answer_to(request, play), play
+
+    def read(self, method: str, path: str, headers: Mapping[str, str], body: bytes) -> Arrived:
+        """Return what a request asks for; raise `ApiError` for a path nobody serves."""
+        return arrived(method, path, headers, body, at=self.clock())
+
+    def answer_to(self, request: Arrived, play: Play) -> Response:
+        """Return the answer to a request, before its play spoils it."""
+        return self._api.respond(request, play)
 
 
 class Listener(ThreadingHTTPServer):
@@ -197,7 +210,7 @@ class Exchange(BaseHTTPRequestHandler):
         body = self.rfile.read(int(self.headers.get("content-length", 0)))
         owner = self.listener.owner
         try:
-            request = arrived(self.command, self.path, dict(self.headers), body, at=owner.clock())
+            request = owner.read(self.command, self.path, dict(self.headers), body)
         except ApiError as error:
             self._send(answered(error.as_json(), error.status, Play()), Play())
             return
