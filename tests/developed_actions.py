@@ -1,4 +1,4 @@
-"""Triggers in the words of rules, with what should (+) and should not (-) set them off: what the matcher is fitted on."""
+"""Triggers in the words of rules, with what should (+) and should not (-) set them off: fitted on as well."""
 
 DEVELOPED = """
 never run git reset --hard on main
