@@ -163,7 +163,7 @@ class CensorPolicy:
     """At or above, with no guard against it, two triggers say the same: the similarity at which facts are confirmed."""
     similarity_floor: float = 0.15
     """Cosine below which an action is not looked at closer; 2 % of the drawn actions that should fire lie there."""
-    unlike_similarity: float = 0.20
+    unlike_similarity: float = 0.30
     """Cosine below which an action that does not say the trigger's verb cannot fire, whatever else it says."""
     firing_likelihood: float = 0.5
     """From here on an action is taken for what the trigger warns of; the weights are fitted to it (decision 0009)."""
