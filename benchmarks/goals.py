@@ -94,6 +94,12 @@ GOALS: dict[str, dict[str, Goal]] = {
         "same_precision": at_least(0.95),
         "calibration_error": at_most(0.03),
     },
+    "censors": {
+        "precision": at_least(0.90),
+        "recall": at_least(0.80),
+        "block_precision": at_least(0.98),
+        "near_miss_blocked": at_most(0),
+    },
     "wording": {
         "lost_ratio": at_most(0),
         "joined_ratio": at_most(0.01),

@@ -284,16 +284,20 @@ def counted(
 
 
 def report_false_positive(
-    connection: Connection, agent_id: str, censor_id: UUID, report: Report, *, cause: Cause
+    connection: Connection, agent: Agent, censor_id: UUID, report: Report, *, cause: Cause
 ) -> Censor:
     """Keep that a censor should not have fired: an exception at once, and one activation less towards a block.
 
     Without an activation id it is the latest of that action, or the latest at all, that nobody reported yet. An action
     that set nothing off becomes an exception and counts nothing. Raises `NotFound` when there is no such censor or
-    activation, `Conflict` when that activation was reported before.
+    activation, `Conflict` when that activation was reported before, `Forbidden` where the caller may not change the
+    censor, or not speak for the user.
     """
-    found = locked_memory(connection, agent_id, CENSOR, censor_id)
-    activation = reported_activation(connection, agent_id, found, report)
+    found = locked_memory(connection, agent.id, CENSOR, censor_id)
+    agent.rights.check_may_change(found)
+    if report.source_kind == "user":
+        agent.rights.check_may_speak_for_user()
+    activation = reported_activation(connection, agent.id, found, report)
     exception = {
         "action": activation["action"] if activation else report.action,
         "activation_id": activation and activation["id"],
@@ -307,7 +311,7 @@ def report_false_positive(
         values["forgiven_count"] = min(found.forgiven_count + 1, found.activation_count)
         if found.is_escalated and found.activation_count - values["forgiven_count"] < found.escalation_threshold:
             values |= {"severity": "warn", "is_escalated": False}
-    return change_memory(connection, agent_id, version_of(CENSOR, found), values, cause=cause)
+    return change_memory(connection, agent.id, version_of(CENSOR, found), values, cause=cause)
 
 
 def reported_activation(connection: Connection, agent_id: str, censor: Censor, report: Report) -> dict[str, Any] | None:
@@ -335,18 +339,22 @@ def reported_activation(connection: Connection, agent_id: str, censor: Censor, r
     return None
 
 
-def update(connection: Connection, agent_id: str, censor_id: UUID, values: dict[str, Any], *, cause: Cause) -> Censor:
+def update(connection: Connection, agent: Agent, censor_id: UUID, values: dict[str, Any], *, cause: Cause) -> Censor:
     """Set columns of a censor by hand; what it says already is left alone.
 
     A severity set by hand is a person's again, and one that is lowered holds until new activations reach the threshold.
+    Raises `Forbidden` for a censor trusted more than the caller, and for a pin of one that may not pin.
     """
-    found = locked_memory(connection, agent_id, CENSOR, censor_id)
+    found = locked_memory(connection, agent.id, CENSOR, censor_id)
+    agent.rights.check_may_change(found)
+    if values.get("is_pinned"):
+        agent.rights.check_may_pin()
     severity = values.get("severity", found.severity)
     if SEVERITIES.index(severity) < SEVERITIES.index(found.severity):
         values = {**values, "forgiven_count": found.activation_count}
     if "severity" in values:
         values = {**values, "is_escalated": False}
-    return set_values(connection, agent_id, found, values, cause=cause)
+    return set_values(connection, agent.id, found, values, cause=cause)
 
 
 def read_censors(connection: Connection, agent_id: str, censor_ids: Sequence[UUID]) -> list[Censor]:

@@ -19,6 +19,7 @@ from nous_online.censors import Match
 from nous_online.changes import Cause
 from nous_online.clauses import variants
 from nous_online.deadline import Deadline
+from nous_online.deeds import warned_act
 from nous_online.domain import Censor
 from nous_online.embedding import Vectors
 from nous_online.origin import check_known
@@ -206,7 +207,8 @@ def worth_embedding(
             continue
         words = compare_words(suspect.trigger, part)
         if likelihood(replace(words, similarity=suspect.similarity, narrowness=NARROWEST)) >= policy.firing_likelihood:
-            texts += [*variants(suspect.trigger), *(each["action"] for each in suspect.exceptions if each["action"])]
+            texts += [warned_act(suspect.trigger), *variants(suspect.trigger)]
+            texts += [each["action"] for each in suspect.exceptions if each["action"]]
     return list(dict.fromkeys(texts))
 
 
@@ -278,12 +280,15 @@ def match_of(
     if suspect.similarity < policy.unlike_similarity and not shares_act(suspect.trigger, part):
         return None
     words = compare_words(suspect.trigger, part)
-    if wording.holds_all_of(suspect.trigger) and not (words.contradicts or words.only_looks):
+    is_done = not (words.contradicts or words.only_looks or words.only_speaks)
+    if is_done and wording.holds_all_of(suspect.trigger):
         return Found("near", suspect.similarity, part, 1.0)
-    gains = [suspect.similarity - float(vector @ others[text]) for text in variants(suspect.trigger) if text in others]
-    compared = replace(words, similarity=suspect.similarity, narrowness=min(gains, default=0.0))
+    act = warned_act(suspect.trigger)
+    similarity = float(vector @ others[act]) if act in others else suspect.similarity
+    gains = [similarity - float(vector @ others[text]) for text in variants(suspect.trigger) if text in others]
+    compared = replace(words, similarity=similarity, narrowness=min(gains, default=0.0))
     likely = likelihood(compared)
-    if likely < (policy.firing_likelihood if compared.least_said else policy.unsaid_likelihood):
+    if likely < policy.firing_likelihood:
         return None
     return Found("near" if compared.is_near else "meaning", suspect.similarity, part, likely)
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from nous_online.conditions import SEASONS, WEEKDAYS
-from nous_online.deeds import DENIALS, LACKS, MOST_CHARACTERS, meanings, root, spoken_words
+from nous_online.deeds import DENIALS, LACKS, MOST_CHARACTERS, meanings, root, spoken_words, warned_act
 from nous_online.pairs.lexicon import FUNCTION_WORDS, MONTHS
 
 PREPOSITIONS = frozenset(
@@ -110,7 +110,8 @@ def variants(trigger: str) -> tuple[str, ...]:
 
     An action lies nearer to the whole trigger than to each of these when it speaks of all the trigger speaks of.
     """
-    head, *rest = SEGMENT.split(trigger.strip())
+    act = warned_act(trigger)
+    head, *rest = SEGMENT.split(act.strip())
     shorter = [" ".join([head, *rest[:place], *rest[place + 1 :]]) for place in range(len(rest))]
     verb, _, thing = head.partition(" ")
     if thing:

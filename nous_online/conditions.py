@@ -48,6 +48,7 @@ COMPARISON = re.compile(
     r"\b(above|over|more than|(?:larg|bigg|great|long|old|high)er than|exceeding|at least"
     r"|below|under|less than|fewer than|(?:small|short|young|low)er than)\s+(?=[$€£]?\d|\w+\b)"
 )
+LACKING_NUMBER = re.compile(rf"\b(?:without|lacking|missing) (?:at least )?(?:\d+|{'|'.join(NUMBER_WORDS)})\b")
 UPWARD = ("above", "over", "more", "larg", "bigg", "great", "long", "old", "high", "exceed", "at least")
 
 
@@ -128,6 +129,8 @@ def amounts_met(trigger: str, action: str) -> tuple[bool | None, ...]:
     if not limits:
         return ()
     limit, named = limits[0], read(action).numbers
+    if compared is None and LACKING_NUMBER.search(trigger.lower()):  # fewer than "without two approvals" asks for
+        return (all(number.value < limit.value for number in named) if named else None,)
     if compared is None:
         return (any(same_number(limit, number) for number in named) if named else None,)
     like = [number for number in named if number.dimension == limit.dimension]

@@ -91,7 +91,7 @@ train fit fine-tune tune
 grant give allow permit assign make add
 close resolve done finish complete
 reopen
-answer advise tell recommend suggest
+answer advise tell recommend suggest explain mention say inform describe disclose reveal quote talk speak
 call request invoke query ask
 open expose allow
 promise guarantee assure commit tell
@@ -105,7 +105,7 @@ approve review confirm verify authorize permit agree
 social twitter facebook linkedin instagram tweet
 internet web online url public
 directory folder path
-picture photo image
+picture photo photograph image snap
 car vehicle truck van
 shout yell scream
 rent lease hire
@@ -117,13 +117,13 @@ use apply
 put place store keep lay
 leave forget
 pay settle
-call phone telephone dial
+call phone telephone dial ring
 contact call phone email write message text
 write compose
 sign initial
 accept agree approve
 deduct claim subtract
-record tape film
+record recording tape film
 lift carry
 drive steer ride operate
 travel go fly ride take
@@ -217,6 +217,11 @@ LOOKING = roots(
     verify monitor measure print get help document"""
 )
 """Verbs that change nothing: an action that opens with one only looks, asks or drafts."""
+UNDOING = roots(
+    """delete remove cancel stop revoke undo revert restore decline reject refuse replace hide lock unlock wait avoid withdraw
+    return clean mask blur"""
+)
+"""Verbs that end or guard what another deed began."""
 OPENINGS = frozenset(
     """sudo git gh kubectl docker systemctl service aws gcloud az please go ahead and i i'll we will would let us now then to
     just the""".split()
@@ -224,13 +229,51 @@ OPENINGS = frozenset(
 """What stands before the verb of an action."""
 LIGHT = roots("running using doing making performing executing")
 """Verbs that say little beside the next word, when that names a deed: "running rm", "using select"."""
-LACKS = frozenset("without lacking missing".split())
+LACKS = frozenset("without lacking missing outside".split())
 DENIALS = frozenset(
     """not no never nobody none nothing without cannot skip skipping skipped false missing yet wait later unapproved
-    unverified untested unreviewed instead although alone""".split()
+    unverified untested unreviewed instead although alone pending afterwards despite regardless""".split()
 )
 """Words with which an action says that something is missing."""
 DENYING = roots("not never no cannot nobody refuse")
+RULE = re.compile(
+    r"\A(?:please )?(?:(?:you|we|i|nobody|no one|the agent|agents) )?(?:(?:must|should|may|shall|can|do|does|are|is) ?)?"
+    r"(?:(never)|n[o']t|don['\u2019]?t|avoid|refrain from|(no)\b(?! one))(?: (?:ever|to|allowed|permitted))*\s+",
+    re.IGNORECASE,
+)
+"""How people begin a rule: "never …", "you must not …", "no …"."""
+FORBIDDEN = re.compile(
+    r"\s+(?:is|are) (?:strictly )?(?:forbidden|prohibited|not allowed|taboo|off limits)\W*\Z", re.IGNORECASE
+)
+MAY_NOT = re.compile(
+    r"\A(.{1,60}?) (?:must|may|should|can|shall)(?: never| not|not) (?:be )?(\w+)(.*)\Z", re.IGNORECASE | re.DOTALL
+)
+ASK_FIRST = re.compile(
+    r"\A(?:always )?(ask|check|confirm|consult|tell|inform|notify)\b(.{0,60}?) before (.*)\Z", re.IGNORECASE | re.DOTALL
+)
+ONLY = re.compile(
+    r"\Aonly (.{1,60}?) (?:may|can|should|must|is allowed to|are allowed to) (.*)\Z", re.IGNORECASE | re.DOTALL
+)
+EXCEPT = re.compile(
+    r"\b(?:unless|except|except (?:when|if|with|after|for)|if not|only after|before (?=(?:\S+ ){1,6}(?:has|have|is|are|was)\b))\b",
+    re.IGNORECASE,
+)
+"""How a rule names what would make the act right."""
+QUESTION = re.compile(
+    r"\?[\"'\u201d)]*\s*\Z|\A(?:should|could|may|can|does|did|is|are|who|what|when|how|why|which|whether)\b",
+    re.IGNORECASE,
+)
+REPORT = re.compile(
+    r"\b(?:yesterday|last (?:night|week|month|year|summer|winter)|(?:minutes?|hours?|days?|weeks?|months?|years?) ago)\b",
+    re.IGNORECASE,
+)
+REFUSAL = re.compile(
+    r"\A\W*(?:never|don['\u2019]?t|do not|refuse|decline|note\b|(?:we|i)(?:['\u2019]m| am| are|['\u2019]re)? (?:not|never|don['\u2019]?t|do not"
+    r"|cannot|can['\u2019]?t|won['\u2019]?t)|i(?:['\u2019]m| am) (?:sorry|afraid))|\b(?:said no|no comment|as (?:it|they) (?:is|are))\b"
+    r"|\b(?:is|are) (?:not (?:for|allowed)|forbidden|confidential)\b|\bkeep\b.{1,60}\baway\b",
+    re.IGNORECASE,
+)
+"""How an action says that something is not done, is only asked, or was done by somebody before."""
 VALUES = (*(frozenset(map(root, group)) for group in RIVALS), roots("production staging development local sandbox"))
 
 
@@ -248,6 +291,35 @@ class Deed:
     lacking: frozenset[str]
     """What it is done without."""
     is_denying: bool
+
+
+@lru_cache(maxsize=4096)
+def warned_act(trigger: str) -> str:
+    """Return the act a rule warns of: "pushing to main" of "never pushing to main", what it asks for as "without"."""
+    text = FORBIDDEN.sub("", trigger.strip())
+    if asked := ASK_FIRST.match(text):
+        return f"{asked[3]} without {asked[1]}{'' if asked[1].endswith('ing') else 'ing'}{asked[2]}"
+    if only := ONLY.match(text):
+        return f"{only[2]} without {only[1]}"
+    if (never := MAY_NOT.match(text)) and not RULE.match(text):
+        text = f"{never[2]} {never[1]}{never[3]}"
+    rule = RULE.match(text)
+    text = text[rule.end() :] if rule else text
+    if rule and rule[2]:  # "no schema migrations": the act is the noun
+        first, _, rest = text.partition(" ")
+        second = rest.split(" ")[0]
+        if root(first) not in MEANINGS and root(second) in MEANINGS:
+            text = f"{second} {first}{rest[len(second) :]}"
+    return EXCEPT.sub("without", text)
+
+
+def only_speaks(action: str) -> bool:
+    """Tell whether an action asks, refuses or reports a deed and does none."""
+    said = action.strip()
+    if QUESTION.search(said) or REFUSAL.search(said):
+        return True
+    opening = next(iter(spoken_words(said[:MOST_CHARACTERS])), "")  # "tell Ben what she ordered last week" is no report
+    return bool(REPORT.search(said)) and root(opening) not in MEANINGS
 
 
 def spoken_words(text: str) -> list[str]:
@@ -310,9 +382,9 @@ def only_looks(warned: Deed, deed: Deed) -> bool:
     return not warned.head_meanings & deed.head_meanings
 
 
-def makes_good(warned: Deed, deed: Deed) -> bool:
-    """Tell whether the action has what the trigger warns of lacking: a backup, an approval, a test."""
-    return bool(warned.lacking & deed.meanings) and not deed.is_denying
+def undoes(warned: Deed, deed: Deed) -> bool:
+    """Tell whether the action takes away, stops or keeps what the trigger names, and the trigger does not."""
+    return bool(UNDOING & {deed.head}) and warned.head_meanings.isdisjoint(deed.head_meanings)
 
 
 def denies(warned: Deed, deed: Deed) -> bool:

@@ -166,9 +166,7 @@ class CensorPolicy:
     unlike_similarity: float = 0.30
     """Cosine below which an action that does not say the trigger's verb cannot fire, whatever else it says."""
     firing_likelihood: float = 0.5
-    """From here on an action is taken for what the trigger warns of, if it says something of each clause …"""
-    unsaid_likelihood: float = 0.65
-    """… and from here on if it says nothing of one: another object of the same act is not what the trigger warns of."""
+    """From here on an action is taken for what the trigger warns of; the weights are fitted to it (decision 0009)."""
     like_similarity: float = 0.85
     """Cosine from which an action is like one that was reported as a false alarm."""
     agent_trust: int = 50

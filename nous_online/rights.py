@@ -79,6 +79,11 @@ class Rights:
         if not self.may_pin:
             raise self._forbidden("a memory can't be pinned by", "")
 
+    def check_may_speak_for_user(self) -> None:
+        """Raise `Forbidden` for a caller that is trusted less than the user is."""
+        if self.max_trust < dict(self.source_trust)["user"]:
+            raise self._forbidden("source_kind 'user' is not what", "may claim")
+
     def check_may_change(self, memory: Trusted) -> None:
         """Raise `Forbidden` for a memory trusted more than this caller may claim, or pinned if it may not pin."""
         if memory.trust > self.max_trust:

@@ -15,15 +15,26 @@ from functools import lru_cache
 from math import exp
 
 from nous_online.clauses import TIMES, Clause, Place, read_clauses, read_places
-from nous_online.conditions import conditions
-from nous_online.deeds import DENIALS, MOST_CHARACTERS, denies, is_opposed, meanings, only_looks, read_deed, root
+from nous_online.conditions import LACKING_NUMBER, conditions
+from nous_online.deeds import (
+    DENIALS,
+    LOOKING,
+    MOST_CHARACTERS,
+    denies,
+    is_opposed,
+    meanings,
+    only_looks,
+    only_speaks,
+    read_deed,
+    root,
+    undoes,
+    warned_act,
+)
 from nous_online.pairs.lexicon import KIND_NOUNS
 
 OTHER_FORM = 0.9  # what "medical" is to "medicine"
 NEAR_WORD = 0.5
 """From here on a word of the action counts as one of the trigger's."""
-MOST_WORDS = 0.75
-"""From this share of its words on an action speaks of all that a trigger is about."""
 SAME_BEGINNING = 5
 NAMED_THING = re.compile(r"[./\\][A-Za-z_][\w./\\-]|\w-\d|\w==\d")
 KINDS = frozenset(map(root, KIND_NOUNS)) | frozenset(
@@ -48,14 +59,6 @@ EXCLUSIVE = (
     (re.compile(r"\b(?:alone|by (?:my|your|him|her)self)\b"), re.compile(r"\btogether\b")),
 )
 """Wordings of a trigger, and those of an action that rule them out."""
-ALIKE = (
-    (frozenset({"to", "into", "onto"}), frozenset({"to", "into", "onto"})),
-    (frozenset({"in", "on", "at"}), frozenset({"in", "on", "at", "into", "onto"})),
-    (frozenset({"with", "by", "via"}), frozenset({"with", "by", "via"})),
-    (frozenset({"from"}), frozenset({"from"})),
-    (frozenset({"for"}), frozenset({"for"})),
-)
-"""Prepositions behind which two texts name the same kind of thing."""
 
 
 @dataclass(frozen=True)
@@ -72,51 +75,51 @@ class Comparison:
     """Mean over the clauses of the share of their words that it says."""
     least_covered: float
     """That share of the clause it says least of; 0 where it leaves out a condition, or another verb comes first."""
-    least_said: float
     is_met: float
     """It meets a condition of time or amount."""
     is_unmet: float
-    leaves_out: float
-    """It says nothing of what the trigger's act is done with."""
     contradicts: float
     """It denies a word of the trigger, or says "after" for "before"."""
-    other_act: float
-    """It says the trigger's other words, but neither its verb nor another for the same."""
-    other_thing: float
-    """Behind the same preposition it names something else."""
     lacks: float
     """It lacks what the trigger warns of lacking."""
     has: float
     """It has what the trigger warns of lacking."""
     is_opposed: float
     only_looks: float
+    only_speaks: float
+    """It is a question, a refusal or a report."""
+    undoes: float
+    """It takes away, stops or guards what the trigger names."""
 
     @property
     def is_near(self) -> bool:
         """Whether it is nearly the trigger's own words: same act, every clause said, nothing against it."""
-        against = (self.is_unmet, self.contradicts, self.other_thing, self.has, self.is_opposed, self.only_looks)
-        return self.act >= 1 and self.least_covered >= OTHER_FORM and not any(against)
+        against = (self.is_unmet, self.contradicts, self.has, self.is_opposed)
+        is_done = not (self.only_looks or self.only_speaks or self.undoes)
+        return is_done and self.act >= 1 and self.least_covered >= OTHER_FORM and not any(against)
 
 
 WEIGHTS = Comparison(
-    similarity=4.36,
-    narrowness=4.49,
-    act=1.55,
-    coverage=0.96,
+    similarity=1.64,
+    narrowness=4.16,
+    act=0.37,
+    coverage=0.09,
     least_covered=0.0,
-    least_said=0.0,
-    is_met=1.21,
-    is_unmet=-4.41,
-    leaves_out=-0.32,
-    contradicts=-3.26,
-    other_act=-0.4,
-    other_thing=0.0,
-    lacks=2.55,
-    has=-4.0,  # by hand: having what may not lack is a guard
-    is_opposed=-3.12,
-    only_looks=-3.41,
+    is_met=1.11,
+    is_unmet=-3.15,
+    contradicts=-2.43,
+    lacks=1.78,
+    has=-2.41,
+    is_opposed=-2.5,  # by hand: the opposite, or another value, is a guard
+    only_looks=-2.58,
+    only_speaks=-3.51,
+    undoes=-2.66,
 )
-BIAS = -3.4
+BIAS = -0.94
+"""Fitted with the action's length as a cause of its own, which is left out here: in the tables it tells too much.
+
+What those tables give 0.65 stands at 0.5 (decision 0009).
+"""
 
 
 def likelihood(compared: Comparison) -> float:
@@ -126,23 +129,25 @@ def likelihood(compared: Comparison) -> float:
 
 def shares_act(trigger: str, action: str) -> bool:
     """Tell, in a few microseconds, whether an action says a trigger's verb or another for the same."""
-    warned, deed = read_deed(trigger[:MOST_CHARACTERS]), read_deed(action[:MOST_CHARACTERS])
+    warned, deed = read_deed(warned_act(trigger[:MOST_CHARACTERS])), read_deed(action[:MOST_CHARACTERS])
     return not warned.head_meanings.isdisjoint(deed.meanings)
 
 
 @lru_cache(maxsize=8192)
 def compare_words(trigger: str, action: str) -> Comparison:
     """Compare an action with a trigger word for word; the cosines are left at 0."""
-    trigger, action = trigger[:MOST_CHARACTERS], action[:MOST_CHARACTERS]
+    trigger, action = warned_act(trigger[:MOST_CHARACTERS]), action[:MOST_CHARACTERS]
     warned, deed = read_deed(trigger), read_deed(action)
     verb, clauses = read_clauses(trigger)
     places = read_places(action)
-    act = 1.0 if shares_act(trigger, action) else best(verb, places)[0]
+    act = 1.0 if not warned.head_meanings.isdisjoint(deed.meanings) else best(verb, places)[0]
     said = [each for each in clauses if not each.is_lacking]
     covered = [coverage(each, action, places) for each in said]
     mean = sum(covered) / len(covered) if covered else 1.0
     lacking = [lack(each, places, is_denying=deed.is_denying) for each in clauses if each.is_lacking]
     met = conditions(trigger, action)
+    if lacking and True in met and LACKING_NUMBER.search(trigger.lower()):  # one approval where two are asked for
+        lacking = [True]
     is_complete = None not in (*met, *lacking) and not warned.head_meanings.isdisjoint(deed.head_meanings)
     return Comparison(
         similarity=0.0,
@@ -150,10 +155,8 @@ def compare_words(trigger: str, action: str) -> Comparison:
         act=act,
         coverage=mean,
         least_covered=min(covered, default=1.0) if is_complete else 0.0,
-        least_said=min(covered, default=1.0),
         is_met=float(True in met),
         is_unmet=float(False in met),
-        leaves_out=float(any(each.preposition == "with" and not c for each, c in zip(said, covered, strict=True))),
         contradicts=float(
             denies(warned, deed)
             or any(contradicts(each, verb, places) or names_other_of_kind(each, action, places) for each in said)
@@ -164,12 +167,12 @@ def compare_words(trigger: str, action: str) -> Comparison:
             )
             or any(one.search(trigger.lower()) and other.search(action.lower()) for one, other in EXCLUSIVE)
         ),
-        other_act=float(act == 0 and mean >= MOST_WORDS and verb not in DENIALS),
-        other_thing=float(any(names_another(each, c, places) for each, c in zip(said, covered, strict=True))),
         lacks=float(any(each is True for each in lacking)),
         has=float(any(each is False for each in lacking)),
         is_opposed=float(is_opposed(warned, deed)),
         only_looks=float(only_looks(warned, deed)),
+        only_speaks=float(only_speaks(action) and warned.head not in LOOKING),
+        undoes=float(undoes(warned, deed)),
     )
 
 
@@ -212,14 +215,6 @@ def contradicts(clause: Clause, verb: str, places: Sequence[Place]) -> bool:
         if clause.preposition == "with" and place.preposition == "without":
             return True
     return False
-
-
-def names_another(clause: Clause, covered: float, places: Sequence[Place]) -> bool:
-    """Tell whether an action says nothing of a clause, and something else behind such a preposition."""
-    if covered >= NEAR_WORD or any(best(word, places)[0] >= NEAR_WORD for word in clause.words):
-        return False
-    alike = next((others for own, others in ALIKE if clause.preposition in own), frozenset[str]())
-    return any(place.preposition in alike for place in places)
 
 
 def names_other_of_kind(clause: Clause, action: str, places: Sequence[Place]) -> bool:

@@ -1,11 +1,4 @@
-"""Triggers with actions that should (+) and should not (-) set them off: what firing is calibrated on and held to.
-
-Every second trigger is held out: no number of the policy was chosen by looking at it.
-"""
-
-from __future__ import annotations
-
-from dataclasses import dataclass
+"""Triggers with actions that should (+) and should not (-) set them off: what the matcher is fitted on."""
 
 DRAWN = """
 pushing directly to main branch
@@ -317,26 +310,3 @@ using floating point numbers for money
   - float the idea of a price change
   - count the coins in the till
 """
-
-
-@dataclass(frozen=True)
-class DrawnPair:
-    """A trigger, an action, and whether the one should set off the other."""
-
-    trigger: str
-    action: str
-    fires: bool
-    is_held_out: bool
-
-
-def drawn_pairs(table: str = DRAWN) -> list[DrawnPair]:
-    """Return all pairs of a table; every second trigger is held out."""
-    pairs: list[DrawnPair] = []
-    trigger, number = "", -1
-    for line in filter(None, table.splitlines()):
-        if line.startswith("  "):
-            sign, action = line.strip().split(" ", 1)
-            pairs.append(DrawnPair(trigger, action, fires=sign == "+", is_held_out=number % 2 == 1))
-        else:
-            trigger, number = line, number + 1
-    return pairs

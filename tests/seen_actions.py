@@ -1,4 +1,4 @@
-"""More triggers with actions that should (+) and should not (-) set them off: what the matcher is chosen on."""
+"""More triggers with actions that should (+) and should not (-) set them off: what the matcher is fitted on."""
 
 SEEN = """
 committing to the release branch during the freeze

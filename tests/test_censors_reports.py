@@ -9,8 +9,9 @@ from uuid import uuid4
 import psycopg
 import pytest
 
-from nous_online.errors import Conflict, InvalidInput, NotFound
+from nous_online.errors import Conflict, Forbidden, InvalidInput, NotFound
 from nous_online.heart import Heart
+from nous_online.rights import WITHOUT_KEY, Rights
 
 TRIGGER = "pushing directly to main branch"
 REASON = "Always use feature branches and a pull request"
@@ -183,3 +184,36 @@ def test_undoing_a_report_takes_the_exception_back(heart: Heart) -> None:
     assert len(heart.check_censors(PUSH)) == 1
     kept = heart.get_censor(censor.id)
     assert (kept.exceptions, kept.false_positive_count, kept.forgiven_count) == ([], 0, 0)
+
+
+def test_a_caller_changes_no_censor_that_is_trusted_more_than_it(heart: Heart) -> None:
+    mine = heart.add_censor(TRIGGER, REASON, severity="block", trust=80)
+    pinned = heart.add_censor("posting salaries", REASON, is_pinned=True)
+    caller = heart.limited_to(WITHOUT_KEY)
+
+    for censor in (mine, pinned):
+        with pytest.raises(Forbidden, match=str(censor.id)):
+            caller.update_censor(censor.id, severity="warn")
+        with pytest.raises(Forbidden, match=str(censor.id)):
+            caller.report_false_positive(censor.id, action=PUSH)
+        assert heart.get_censor(censor.id) == censor
+
+
+def test_a_caller_changes_its_own_censors_but_pins_none(heart: Heart) -> None:
+    censor = heart.add_censor(TRIGGER, REASON)
+    caller = heart.limited_to(WITHOUT_KEY)
+
+    assert caller.update_censor(censor.id, severity="block").severity == "block"
+    assert len(caller.report_false_positive(censor.id, action=PUSH).exceptions) == 1
+    with pytest.raises(Forbidden, match="pinned"):
+        caller.update_censor(censor.id, is_pinned=True)
+
+
+def test_who_is_trusted_less_than_the_user_does_not_report_for_the_user(heart: Heart) -> None:
+    censor = heart.add_censor(TRIGGER, REASON, trust=20)
+    crawler = heart.limited_to(Rights(max_trust=20, may_pin=False, is_operator=False, holder="key 1"))
+
+    with pytest.raises(Forbidden, match="source_kind 'user' is not what key 1 may claim"):
+        crawler.report_false_positive(censor.id, action=PUSH, source_kind="user")
+
+    assert len(crawler.report_false_positive(censor.id, action=PUSH).exceptions) == 1

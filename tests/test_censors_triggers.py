@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from nous_online.checking import parts_of
 from nous_online.conditions import conditions
+from nous_online.deeds import only_speaks, warned_act
 from nous_online.errors import InvalidInput
 from nous_online.policy import CensorPolicy
 from nous_online.trigger_match import Comparison, compare_words, likelihood
@@ -137,8 +138,47 @@ def test_other_words_for_the_same_deed_fire_at_a_middling_cosine(trigger: str, a
     assert likelihood(compared(trigger, action, 0.5)) >= POLICY.firing_likelihood
 
 
-def test_nearness_alone_does_not_fire() -> None:
-    assert likelihood(compared("leaving the stove on", "the weather in spring", 0.6)) < POLICY.firing_likelihood
+def test_a_middling_cosine_alone_does_not_fire() -> None:
+    assert likelihood(compared("leaving the stove on", "the weather in spring", 0.4)) < POLICY.firing_likelihood
+
+
+@pytest.mark.parametrize(
+    ("trigger", "act"),
+    [
+        ("pushing directly to main", "pushing directly to main"),
+        ("never push directly to main", "push directly to main"),
+        ("Don't email customers without approval", "email customers without approval"),
+        ("You must not email customers", "email customers"),
+        ("please do not ever delete production data", "delete production data"),
+        ("no deploys after 16:00", "deploys after 16:00"),
+        ("no schema migrations on Fridays", "migrations schema on Fridays"),
+        ("Deleting backups is strictly forbidden.", "Deleting backups"),
+        ("Production data must never be deleted", "deleted Production data"),
+        ("always ask Kim before deleting files", "deleting files without asking Kim"),
+        ("only Helga may change the roster", "change the roster without Helga"),
+        ("never delete an account unless the user asked", "delete an account without the user asked"),
+        ("skipping tests before merging", "skipping tests before merging"),
+        ("booking flights before 8 am", "booking flights before 8 am"),
+    ],
+)
+def test_a_rule_warns_of_the_act_it_forbids(trigger: str, act: str) -> None:
+    assert warned_act(trigger) == act
+
+
+@pytest.mark.parametrize(
+    ("action", "speaks"),
+    [
+        ("Should we push to main?", True),
+        ("The intern deleted the data last month, write it up", True),
+        ("I'm sorry, we don't give out room numbers", True),
+        ("never push to main", True),
+        ("git push origin main", False),
+        ("tell Ben what Carla ordered last week", False),
+        ("the customers wait: deploy now", False),
+    ],
+)
+def test_a_question_a_refusal_and_a_report_do_nothing(action: str, *, speaks: bool) -> None:
+    assert only_speaks(action) == speaks
 
 
 @pytest.mark.parametrize(
@@ -157,6 +197,11 @@ def test_nearness_alone_does_not_fire() -> None:
         ("deleting the production database", "drop the production database", True),
         ("deleting the production database", "drop the staging database", False),
         ("deleting the production database", "never drop the production database", False),
+        ("never delete the production database", "drop the production database", True),
+        ("never delete the production database", "should we drop the production database?", False),
+        ("recording calls", "delete the recording of the call", False),
+        ("don't merge without two approvals", "merge with 1 approval", True),
+        ("don't merge without two approvals", "merge, two approvals are in", False),
     ],
 )
 def test_near_is_the_same_act_on_the_same_object_under_the_same_condition(
@@ -183,6 +228,8 @@ def test_near_is_the_same_act_on_the_same_object_under_the_same_condition(
         ("orders of more than 50 pieces", "order 80 pieces", (True,)),
         ("spending more than 2000 euros", "spend EUR 12000", (True,)),
         ("changing permissions to 777", "chmod 640 config.ini", (False,)),
+        ("merging without two approvals", "merge with 1 approval", (True,)),
+        ("merging without two approvals", "merge, it has 3 approvals", (False,)),
     ],
 )
 def test_what_a_trigger_says_of_time_and_amount_is_computed(

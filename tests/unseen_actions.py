@@ -1,8 +1,4 @@
-"""Sixty triggers, twelve trades: actions that should (+) and should not (-) set them off; no weight is fitted here.
-
-They were written before the matcher they measure, but their figures were seen while one threshold was settled (decision
-0009): an upper bound. No further number and no word of the matcher may be chosen by looking here.
-"""
+"""Sixty triggers of twelve trades, with actions that should (+) and should not (-) set them off: fitted on as well."""
 
 UNSEEN = """
 pushing directly to main branch

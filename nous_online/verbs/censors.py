@@ -76,7 +76,8 @@ class CensorVerbs(Verbs):
         It counts no longer towards a block, and nights retire a censor of which most activations were reported. An
         action that set nothing off becomes an exception and counts nothing. An agent's reports do not open what blocks
         where the censor is absolute or trusted more than 50: those are for a person, `source_kind="user"`. Raises
-        `Conflict` for an activation that was reported before, `NotFound` where there is none to report.
+        `Conflict` for an activation that was reported before, `NotFound` where there is none to report, `Forbidden` for
+        a censor trusted more than the caller, and for `source_kind="user"` from one trusted less than the user.
         """
         said = checked_optional("note", note, max_characters=NOTE_CHARACTERS) or "it fired where it should not have"
         cause = Cause("agent", "reported", said, effective_at=checked_moment("at", at) or datetime.now(UTC))
@@ -85,7 +86,7 @@ class CensorVerbs(Verbs):
         report = censors.Report(censors.optional_id("activation_id", activation_id), text, reporter)
         found = checked_id("censor_id", censor_id)
         with self.agent.transaction(self.agent.deadline(deadline_s)) as connection:
-            return censors.report_false_positive(connection, self.agent.id, found, report, cause=cause)
+            return censors.report_false_positive(connection, self.agent, found, report, cause=cause)
 
     def update_censor(
         self,
@@ -100,13 +101,13 @@ class CensorVerbs(Verbs):
         A severity that is lowered holds until new activations reach the threshold.
 
         Trigger and reason stay what was said: to say something else, let it expire and add another. Raises
-        `InvalidInput`, or `NotFound` when there is none of that id.
+        `InvalidInput`, `NotFound` when there is none of that id, `Forbidden` when it is trusted more than the caller.
         """
         values = censors.checked_changes(changes)
         said = checked_optional("note", note, max_characters=NOTE_CHARACTERS) or "changed by hand"
         cause = Cause("agent", "changed", said, effective_at=datetime.now(UTC))
         with self.agent.transaction(self.agent.deadline(deadline_s)) as connection:
-            return censors.update(connection, self.agent.id, checked_id("censor_id", censor_id), values, cause=cause)
+            return censors.update(connection, self.agent, checked_id("censor_id", censor_id), values, cause=cause)
 
     def get_censor(self, censor_id: UUID, *, deadline_s: float | None = None) -> Censor:
         """Return one censor in whatever state it is; raise `NotFound` when this agent has none of that id."""

@@ -1,0 +1,110 @@
+"""Does a censor fire on what its trigger warns of, and on nothing else? Triggers with actions and near misses."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+from nous_online.checking import CheckDetails, Suspect, match_of, question
+from nous_online.clauses import variants
+from nous_online.deeds import warned_act
+from nous_online.embedding import LocalMiniLM, Vectors
+from nous_online.errors import NotFound
+from nous_online.policy import CensorPolicy
+from nous_online.triggers import Wording
+
+TABLES = Path(__file__).parents[1] / "tests"
+HELD_OUT = "held_out_actions"
+FITTED = ("drawn_actions", "seen_actions", "unseen_actions", "developed_actions")
+POLICY = CensorPolicy()
+QUICK_PAIRS = 60
+
+
+@dataclass(frozen=True)
+class ActionPair:
+    """A trigger, an action, and whether the one should set off the other."""
+
+    trigger: str
+    action: str
+    fires: bool
+
+
+class Texts(dict[str, Vectors]):
+    """The vector of every text that is asked for, embedded once."""
+
+    def __missing__(self, text: str) -> Vectors:
+        self[text] = LocalMiniLM().embed_query(text)
+        return self[text]
+
+
+TEXTS = Texts()
+
+
+def run(data: Path, *, quick: bool) -> dict[str, Any]:
+    """Measure the held-out table; the tables that weights were fitted on stand beside it."""
+    held = counts_of(read_actions(TABLES / f"{HELD_OUT}.py")[: QUICK_PAIRS if quick else None])
+    peers: dict[str, Any] = {}
+    for name in () if quick else FITTED:
+        fitted = counts_of(read_actions(TABLES / f"{name}.py"))
+        peers |= {f"{name}_{metric}": fitted[metric] for metric in ("precision", "recall", "block_precision")}
+    return {
+        "metrics": held,
+        "peers": peers,
+        "notes": ["fired counts warnings and blocks; held out: no word, weight or threshold was chosen on it"],
+    }
+
+
+def read_actions(file: Path) -> list[ActionPair]:
+    """Return the pairs of a table: a trigger, and below it actions that should (+) and should not (-) set it off."""
+    if not file.is_file():
+        raise NotFound(f"{file} is missing; the tables of actions come with the tests")
+    table = next(
+        node.value.value
+        for node in ast.parse(file.read_text("utf-8")).body
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
+    )
+    pairs: list[ActionPair] = []
+    trigger = ""
+    for line in filter(None, table.splitlines()):
+        if line.startswith("  "):
+            sign, action = line.strip().split(" ", 1)
+            pairs.append(ActionPair(trigger, action, fires=sign == "+"))
+        else:
+            trigger = line
+    return pairs
+
+
+def match(trigger: str, action: str) -> str | None:
+    """Return how an action sets off a trigger, as a check finds it."""
+    asked = question(action, CheckDetails(), now=datetime(2026, 5, 1, tzinfo=UTC), policy=POLICY)
+    others = {text: TEXTS[text] for text in (warned_act(trigger), *variants(trigger))}
+    found: set[str] = set()
+    for number, part in enumerate(asked.parts, 1):
+        similarity = float(TEXTS[trigger] @ TEXTS[part])
+        suspect = Suspect(UUID(int=1), trigger, False, "block", 50, [], number, similarity)  # noqa: FBT003
+        if similarity >= POLICY.similarity_floor:
+            each = match_of(asked, suspect, Wording(action), TEXTS[part], others, policy=POLICY)
+            found |= {each.match} if each else set()
+    return min(found, key=["near", "meaning"].index, default=None)
+
+
+def counts_of(pairs: Sequence[ActionPair]) -> dict[str, float]:
+    """Return how many of the pairs fire, how many of them block, and how often that is right; 1 where none does."""
+    matches = [(match(pair.trigger, pair.action), pair.fires) for pair in pairs]
+    fired = [fires for found, fires in matches if found]
+    near = [fires for found, fires in matches if found == "near"]
+    return {
+        "precision": sum(fired) / len(fired) if fired else 1.0,
+        "recall": sum(fired) / max(1, sum(pair.fires for pair in pairs)),
+        "block_precision": sum(near) / len(near) if near else 1.0,
+        "near_miss_blocked": len(near) - sum(near),
+        "should_fire": sum(pair.fires for pair in pairs),
+        "near_misses": sum(not pair.fires for pair in pairs),
+        "fired": len(fired),
+        "blocked": len(near),
+    }
