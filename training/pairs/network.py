@@ -1,0 +1,98 @@
+"""The pair reader as PyTorch knows it: MiniLM's six layers over both statements, and three heads."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+WIDTH, HEADS, LAYERS, INNER = 384, 12, 6, 1536
+WORDS, PLACES = 30_522, 512
+PARTS = {
+    "query": "attention.self.query",
+    "key": "attention.self.key",
+    "value": "attention.self.value",
+    "out": "attention.output.dense",
+    "after_attention": "attention.output.LayerNorm",
+    "up": "intermediate.dense",
+    "down": "output.dense",
+    "after_inner": "output.LayerNorm",
+}
+"""Names of a layer's parts here and in the weights one starts from."""
+
+
+class Layer(nn.Module):
+    """One layer of BERT."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.query, self.key, self.value, self.out = (nn.Linear(WIDTH, WIDTH) for _ in range(4))
+        self.up, self.down = nn.Linear(WIDTH, INNER), nn.Linear(INNER, WIDTH)
+        self.after_attention, self.after_inner = (nn.LayerNorm(WIDTH, eps=1e-12) for _ in range(2))
+        self.drop = nn.Dropout(0.1)
+
+    def forward(self, x: Tensor, mask: Tensor) -> Tensor:
+        """Return the next states (pairs, tokens, width); `mask` is 0 where a token may be seen, else very low."""
+        rows = x.shape[0]
+        query, key, value = (
+            part(x).view(rows, -1, HEADS, WIDTH // HEADS).transpose(1, 2) for part in (self.query, self.key, self.value)
+        )
+        weights = self.drop(torch.softmax(query @ key.transpose(-1, -2) / (WIDTH // HEADS) ** 0.5 + mask, -1))
+        seen = (weights @ value).transpose(1, 2).reshape(rows, -1, WIDTH)
+        x = self.after_attention(x + self.drop(self.out(seen)))
+        return self.after_inner(x + self.drop(self.down(functional.gelu(self.up(x)))))
+
+
+class Network(nn.Module):
+    """Chances of seven outcomes; two more heads, for entailment and for paraphrase, learn from public sets."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.word, self.place, self.side = (
+            nn.Embedding(WORDS, WIDTH),
+            nn.Embedding(PLACES, WIDTH),
+            nn.Embedding(2, WIDTH),
+        )
+        self.first = nn.LayerNorm(WIDTH, eps=1e-12)
+        self.drop = nn.Dropout(0.1)
+        self.layers = nn.ModuleList(Layer() for _ in range(LAYERS))
+        self.both = nn.Linear(5 * WIDTH, WIDTH)
+        self.outcome, self.entailment, self.paraphrase = nn.Linear(WIDTH, 7), nn.Linear(WIDTH, 3), nn.Linear(WIDTH, 1)
+
+    def start_from(self, path: Path) -> None:
+        """Take the weights of all-MiniLM-L6-v2 (an .npz by their published names), the heads aside."""
+        stored: dict[str, Any] = dict(np.load(path))
+        tensors = {name: torch.tensor(value, dtype=torch.float32) for name, value in stored.items()}
+        self.word.weight.data.copy_(tensors["embeddings.word_embeddings.weight"])
+        self.place.weight.data.copy_(tensors["embeddings.position_embeddings.weight"])
+        sides = tensors["embeddings.token_type_embeddings.weight"]
+        # Only the first was trained: both start alike, but for a little noise that tells the sides apart.
+        self.side.weight.data.copy_(torch.stack([sides[0], sides[0] + 0.02 * torch.randn(WIDTH)]))
+        for parameter in ("weight", "bias"):
+            getattr(self.first, parameter).data.copy_(tensors[f"embeddings.LayerNorm.{parameter}"])
+            for number, layer in enumerate(self.layers):
+                for own, theirs in PARTS.items():
+                    part = getattr(layer, own)
+                    getattr(part, parameter).data.copy_(tensors[f"encoder.layer.{number}.{theirs}.{parameter}"])
+
+    def forward(self, ids: Tensor, sides: Tensor, mask: Tensor) -> Tensor:
+        """Return the scores (pairs, 7 + 3 + 1) of all heads; `sides` is 1 for tokens of the later statement."""
+        places = torch.arange(ids.shape[1], device=ids.device)[None]
+        x = self.drop(self.first(self.word(ids) + self.place(places) + self.side(sides)))
+        hidden = (1.0 - mask.to(x.dtype))[:, None, None, :] * -1e4
+        for layer in self.layers:
+            x = layer(x, hidden)
+        one, other = (mean(x, mask * chosen) for chosen in (1 - sides, sides))
+        joined = torch.cat([x[:, 0], one, other, (one - other).abs(), one * other], 1)
+        both = self.drop(torch.tanh(self.both(self.drop(joined))))
+        return torch.cat([self.outcome(both), self.entailment(both), self.paraphrase(both)], 1)
+
+
+def mean(states: Tensor, mask: Tensor) -> Tensor:
+    """Return the mean state of the tokens a mask marks."""
+    chosen = mask.unsqueeze(-1).to(states.dtype)
+    return (states * chosen).sum(1) / chosen.sum(1).clamp(min=1)

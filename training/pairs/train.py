@@ -1,0 +1,249 @@
+"""Train the pair reader: `python -m training.pairs.train --data DIR --start WEIGHTS.npz --out FILE.onnx`.
+
+`--data` is what `training.pairs.prepare` wrote, `--start` the float32 weights of all-MiniLM-L6-v2. Seeded; on one core
+with bfloat16 about 35 minutes. Needs torch, onnx and onnxruntime.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import random
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from nous_online.embedding import tokenizer
+from training.pairs.network import Network
+
+SEED = 1
+LABELS = "SUNDRVC"
+TURNED = {"S": "S", "D": "D", "C": "C", "R": "V", "V": "R"}
+"""What a pair is the other way round; an update turned round is one again where its wording is plain."""
+ENTAILMENT = ("entailment", "neutral", "contradiction")
+MOST_TOKENS = 62
+BATCH = 64
+SMOOTHING = 0.1
+PUBLIC_ROWS = 18_000
+"""Rows of entailment in the first stage, which sees everything once."""
+STAGES = ((1, 1e-4), (3, 8e-5), (2, 4e-5))
+"""Epochs and peak learning rate: over everything once, over pairs of memories, and over those of all hands."""
+FIRST_HANDS = frozenset(f"author_{number}" for number in range(1, 12))
+"""The hands of the first two stages; the others write what those stages get wrong."""
+TURNED_SHARE, REPEATED_SHARE, NEAR_SHARE, PUBLIC_SHARE = 0.25, 0.05, 0.3, 0.08
+KEPT, NEAR, PUBLIC, VARIED = 5000, 2500, 800, 700
+"""Rows of the last stage that come from earlier ones, and statements it repeats with harmless changes."""
+HARMLESS: tuple[Callable[[str], str], ...] = (
+    lambda text: text.rstrip("."),
+    lambda text: text[:1].lower() + text[1:],
+    lambda text: f"Reminder: {text}",
+    lambda text: text.replace(" not ", "n't ", 1) if " is not " in text else text,
+    lambda text: text.replace("the ", "", 1),
+    lambda text: text.replace(" and ", " & ", 1),
+    lambda text: text.replace(" two ", " 2 ").replace(" three ", " 3 "),
+    str.lower,
+)
+
+
+@dataclass(frozen=True)
+class Row:
+    """One example: its tokens, how many of them are the earlier statement's, and what one head should say."""
+
+    tokens: list[int]
+    split: int
+    head: str
+    target: int
+    weight: float = 1.0
+
+
+def main() -> None:
+    """Train, export and quantise."""
+    parser = argparse.ArgumentParser(prog="python -m training.pairs.train", description=__doc__)
+    for name in ("data", "start", "out"):
+        parser.add_argument(f"--{name}", type=Path, required=True)
+    options = parser.parse_args()
+    random.seed(SEED)
+    torch.manual_seed(SEED)
+    tables = {name: read(options.data / f"{name}.jsonl") for name in ("own", "near", "nli", "paws", "wording")}
+    network = Network()
+    network.start_from(options.start)
+    for (epochs, rate), drawn in zip(STAGES, (everything, memories, all_hands), strict=True):
+        for epoch, loss in fitted(network, lambda drawn=drawn: drawn(tables), epochs=epochs, rate=rate):
+            print(f"epoch {epoch + 1} of {epochs}: loss {loss:.3f}", flush=True)  # noqa: T201 (the command's output)
+    torch.save(network.state_dict(), options.out.with_suffix(".pt"))
+    export(network, options.out)
+
+
+def read(path: Path) -> list[dict[str, Any]]:
+    """Return the rows of a table that may be trained on."""
+    rows = [json.loads(line) for line in path.read_text("utf-8").splitlines()]
+    return [row for row in rows if not row.get("is_held_out")]
+
+
+def everything(tables: dict[str, list[dict[str, Any]]]) -> list[Row]:
+    """Return the first stage's rows: entailment, paraphrases, and the pairs of memories."""
+    public = random.sample(tables["nli"], min(PUBLIC_ROWS, len(tables["nli"])))
+    return [*entailment(public), *paraphrases(tables["paws"]), *outcomes(first_hands(tables))]
+
+
+def memories(tables: dict[str, list[dict[str, Any]]]) -> list[Row]:
+    """Return the second stage's rows: the pairs of memories, neighbours that both hold, and a little of the first."""
+    own = outcomes(first_hands(tables))
+    near = random.sample(tables["near"], min(len(tables["near"]), int(NEAR_SHARE * len(own))))
+    count = int(PUBLIC_SHARE * len(own))
+    public = [*random.sample(tables["nli"], count), *random.sample(tables["paws"], count // 2)]
+    return [*own, *both_holding(near), *entailment(public[:count]), *paraphrases(public[count:])]
+
+
+def all_hands(tables: dict[str, list[dict[str, Any]]]) -> list[Row]:
+    """Return the last stage's rows: what later hands wrote and `wording`, beside some of all that came before."""
+    first = first_hands(tables)
+    later = [row for row in tables["own"] if row["author"] not in FIRST_HANDS]
+    varied = [{**row, "b": harmlessly_changed(row["a"]), "label": "S"} for row in random.sample(first, VARIED)]
+    known = [*random.sample(first, min(KEPT, len(first))), *varied, *tables["wording"], *tables["wording"]]
+    return [
+        *(Row(*encoded(row["a"], row["b"]), "outcome", LABELS.index(row["label"])) for row in known),
+        *outcomes(later),
+        *both_holding(random.sample(tables["near"], min(NEAR, len(tables["near"])))),
+        *entailment(random.sample(tables["nli"], PUBLIC)),
+    ]
+
+
+def first_hands(tables: dict[str, list[dict[str, Any]]]) -> list[dict[str, Any]]:
+    """Return the pairs of the first hands."""
+    return [row for row in tables["own"] if row["author"] in FIRST_HANDS]
+
+
+def both_holding(near: Sequence[dict[str, Any]]) -> list[Row]:
+    """Return statements of different pairs that look alike as two that both hold."""
+    return [Row(*encoded(row["a"], row["b"]), "outcome", LABELS.index("D"), 0.6) for row in near]
+
+
+def harmlessly_changed(text: str) -> str:
+    """Return a statement with three changes that never change what is said."""
+    for change in random.sample(HARMLESS, 3):
+        text = change(text)
+    return text
+
+
+def outcomes(rows: Sequence[dict[str, Any]]) -> list[Row]:
+    """Return pairs of memories, some of them turned round, and some statements repeated word for word."""
+    found: list[Row] = []
+    for row in rows:
+        label = row["label"]
+        found.append(Row(*encoded(row["a"], row["b"]), "outcome", LABELS.index(label)))
+        turned = TURNED.get(label) or ("U" if row["family"] == "plain" else None)
+        if turned and random.random() < TURNED_SHARE:  # noqa: S311 (no secret)
+            found.append(Row(*encoded(row["b"], row["a"]), "outcome", LABELS.index(turned), 0.7))
+        if random.random() < REPEATED_SHARE:  # noqa: S311 (no secret)
+            found.append(Row(*encoded(row["a"], row["a"]), "outcome", LABELS.index("S"), 0.5))
+    return found
+
+
+def entailment(rows: Sequence[dict[str, Any]]) -> list[Row]:
+    """Return rows for the head that learns entailment."""
+    return [Row(*encoded(row["a"], row["b"]), "entailment", ENTAILMENT.index(row["label"])) for row in rows]
+
+
+def paraphrases(rows: Sequence[dict[str, Any]]) -> list[Row]:
+    """Return rows for the head that learns paraphrases."""
+    return [Row(*encoded(row["a"], row["b"]), "paraphrase", row["label"]) for row in rows]
+
+
+def encoded(first: str, second: str) -> tuple[list[int], int]:
+    """Return [CLS] first [SEP] second [SEP] as tokens, and where the second begins."""
+    start, end = (tokenizer().token_to_id(name) for name in ("[CLS]", "[SEP]"))
+    one, other = (tokenizer().encode(text, add_special_tokens=False).ids[:MOST_TOKENS] for text in (first, second))
+    return [start, *one, end, *other, end], len(one) + 2
+
+
+def fitted(network: Network, draw: Callable[[], list[Row]], *, epochs: int, rate: float) -> Iterator[tuple[int, float]]:
+    """Train for some epochs, each over rows drawn anew; yield the mean loss of each."""
+    rows = draw()
+    steps = math.ceil(len(rows) / BATCH) * epochs
+    optimiser = torch.optim.AdamW(network.parameters(), lr=rate, betas=(0.9, 0.98), weight_decay=0.01)
+    schedule = torch.optim.lr_scheduler.LambdaLR(
+        optimiser, lambda step: min(1.0, (step + 1) / (0.06 * steps)) * max(0.0, 1 - step / steps)
+    )
+    for epoch in range(epochs):
+        batches, total = batched(draw() if epoch else rows), 0.0
+        network.train()
+        for batch in batches:
+            with torch.autocast("cpu", dtype=torch.bfloat16):
+                scores = network(*tensors(batch))
+            loss = loss_of(scores.float(), batch)
+            optimiser.zero_grad()
+            loss.backward()
+            torch.nn.utils.clip_grad_norm_(network.parameters(), 1.0)
+            optimiser.step()
+            schedule.step()
+            total += float(loss.detach())
+        yield epoch, total / len(batches)
+
+
+def batched(rows: list[Row]) -> list[list[Row]]:
+    """Return the rows in batches of like length, in random order."""
+    random.shuffle(rows)
+    found: list[list[Row]] = []
+    for start in range(0, len(rows), BATCH * 20):
+        near = sorted(rows[start : start + BATCH * 20], key=lambda row: len(row.tokens))
+        found += [near[at : at + BATCH] for at in range(0, len(near), BATCH)]
+    random.shuffle(found)
+    return found
+
+
+def tensors(rows: Sequence[Row]) -> tuple[Tensor, Tensor, Tensor]:
+    """Return tokens, sides and mask of a batch, padded to its longest."""
+    width = max(len(row.tokens) for row in rows)
+    ids, sides, mask = (torch.zeros(len(rows), width, dtype=torch.long) for _ in range(3))
+    for at, row in enumerate(rows):
+        size = len(row.tokens)
+        ids[at, :size], mask[at, :size] = torch.tensor(row.tokens), 1
+        sides[at, row.split : size] = 1
+    return ids, sides, mask
+
+
+def loss_of(scores: Tensor, rows: Sequence[Row]) -> Tensor:
+    """Return the loss of a batch: each row counts for the head it is about."""
+    total = torch.zeros(())
+    for head, start, stop in (("outcome", 0, 7), ("entailment", 7, 10), ("paraphrase", 10, 11)):
+        at = [place for place, row in enumerate(rows) if row.head == head]
+        if not at:
+            continue
+        targets, weights = torch.tensor([rows[i].target for i in at]), torch.tensor([rows[i].weight for i in at])
+        own = scores[at, start:stop]
+        if head == "paraphrase":
+            each = functional.binary_cross_entropy_with_logits(own[:, 0], targets.float(), reduction="none")
+        else:
+            smoothing = SMOOTHING if head == "outcome" else 0.0
+            each = functional.cross_entropy(own, targets, label_smoothing=smoothing, reduction="none")
+        total = total + (each * weights).sum() / len(rows)
+    return total
+
+
+def export(network: Network, path: Path) -> None:
+    """Write the network as ONNX with int8 weights."""
+    from onnxruntime.quantization import QuantType, quantize_dynamic
+
+    network.eval()
+    names = ["input_ids", "token_type_ids", "attention_mask"]
+    example = tensors([Row([101, *range(2000, 2010), 102, *range(3000, 3007), 102], 12, "outcome", 0)] * 2)
+    draft = path.with_suffix(".fp32")
+    torch.onnx.export(
+        network, example, str(draft), input_names=names, output_names=["scores"], opset_version=17, dynamo=False,
+        dynamic_axes={**{name: {0: "pairs", 1: "tokens"} for name in names}, "scores": {0: "pairs"}},
+    )  # fmt: skip
+    quantize_dynamic(
+        str(draft), str(path), weight_type=QuantType.QInt8, per_channel=True, op_types_to_quantize=["MatMul", "Gather"]
+    )
+    draft.unlink()
+
+
+if __name__ == "__main__":
+    main()
