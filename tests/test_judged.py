@@ -17,6 +17,7 @@ from judged_pairs import NO_CONTRADICTIONS, NONE_UNDONE
 from nous_online.database import Database
 from nous_online.errors import Unavailable
 from nous_online.pairs.denials import denied
+from nous_online.pairs.guards import exact_differences
 from nous_online.pairs.judging import (
     OfflineJudge,
     Pair,
@@ -26,8 +27,10 @@ from nous_online.pairs.judging import (
     chances_of_conflict,
     chances_of_same,
     decide,
+    has_same_words,
     is_harmless,
     later,
+    read_those,
     reasons_apart,
 )
 from nous_online.pairs.matching import load_model
@@ -295,8 +298,22 @@ def test_the_built_in_judge_gives_far_pairs_the_verdict_all_guards_would(texts, 
     denial = None if slot else denied(a.text, b.text)
     (same,) = chances_of_same([pair], [reasons])
     (conflict,) = chances_of_conflict([pair], [(slot, denial)], [same])
+    (reading,) = read_those([pair], [bool(reasons) or not is_harmless(pair)])
+    exact = exact_differences(a.text, b.text) if reading else ()
     expected, _, _ = decide(
-        Seen(similarity, reasons, slot, denial, same, conflict, later(pair), not reasons and is_harmless(pair)),
+        Seen(
+            similarity,
+            reasons,
+            slot,
+            denial,
+            same,
+            conflict,
+            later(pair),
+            not reasons and is_harmless(pair),
+            reading,
+            exact,
+            has_same_words(a.text, b.text),
+        ),
         load_model(),
     )
 

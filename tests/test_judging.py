@@ -57,8 +57,53 @@ def test_a_guard_outweighs_any_similarity():
     assert judgement.verdict is not Verdict.SAME
 
 
-def test_nothing_under_the_candidate_threshold_is_the_same():
-    assert judged("The user prefers dark mode", "User prefers dark mode.", similarity=0.84).verdict is not Verdict.SAME
+def test_nothing_too_far_apart_to_be_read_is_the_same():
+    assert judged("Lunch is at noon", "We eat lunch at twelve", similarity=0.24).verdict is not Verdict.SAME
+
+
+CHANGED = """
+    Ana lives in Rome | just paid the first rent for our flat in Paris, Ana loves the neighbourhood
+    The staging box runs Ubuntu 20.04 | we finally upgraded staging, it runs 24.04 now
+    Tom is on call this week | swapped with Tom, Priya carries the pager this week instead
+    I take my coffee black | since the ulcer thing I only take my coffee with oat milk
+    The offer to Brandt is 12,000 | after the haggling we're at 10,500 with Brandt
+    Lea works at Siemens | first day at Bosch went fine, says Lea
+    We meet every Tuesday at ten | the weekly meeting is on Thursdays from now on
+    The default branch is master | we renamed the default branch to main last night
+    Milo is afraid of water | Milo swims like a fish these days, no fear at all
+    The gym costs 40 a month | my gym put the price up, it's 48 a month now
+"""
+BESIDE = """
+    Left lens is -2.25 | Right lens is -1.75
+    trains to Ghent leave from platform 4 | trains from Ghent arrive at platform 9
+    My sister plays chess on Tuesdays | My brother swims on Tuesdays
+    Orders are exported at night | Invoices are exported in the morning
+    Ana speaks French | Ana speaks a bit of Greek
+    The kitchen light is broken | The bathroom light flickers
+    I'd love to learn the cello one day | I play the piano
+    Vienna office opens at eight | Graz office opens at nine
+    The backup runs on Sundays | The restore test runs on the first of the month
+    Jo is allergic to peanuts | Jo is allergic to cats too
+"""
+
+
+def judged_rows(table):
+    rows = [line.strip().split(" | ") for line in table.splitlines() if line.strip()]
+    return [judged(known, new, similarity=0.6).verdict for known, new in rows]
+
+
+def test_what_changed_is_noticed_in_words_of_its_own():
+    found = judged_rows(CHANGED)
+
+    assert sum(verdict in {Verdict.UPDATES, Verdict.CONTRADICTS} for verdict in found) >= 7
+    assert Verdict.SAME not in found
+
+
+def test_what_looks_alike_and_is_about_something_else_stands_beside_it():
+    found = judged_rows(BESIDE)
+
+    assert sum(verdict in {Verdict.COMPATIBLE, Verdict.UNSURE} for verdict in found) >= 9
+    assert Verdict.SAME not in found
 
 
 def test_trust_and_who_is_asked_first_do_not_change_the_verdict():

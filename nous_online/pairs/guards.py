@@ -50,6 +50,12 @@ def differences(a: str, b: str) -> tuple[str, ...]:
     return tuple(reason for guard in GUARDS.values() for reason in guard(one, other))
 
 
+def exact_differences(a: str, b: str) -> tuple[str, ...]:
+    """Return the reasons of those guards alone that compare what is written down exactly, in any language."""
+    one, other = read(a), read(b)
+    return tuple(reason for name in EXACT for reason in GUARDS[name](one, other))
+
+
 def guards_fired(a: Reading, b: Reading) -> frozenset[str]:
     """Return the names of the guards that fire on two statements, as in `GUARDS`."""
     return frozenset(name for name, guard in GUARDS.items() if any(guard(a, b)))
@@ -156,7 +162,7 @@ def _quotes(a: Reading, b: Reading) -> Iterable[str]:
 
 def _missing_quotes(a: Reading, b: Reading) -> list[str]:
     said = folded_letters(b.text)
-    return [quote for quote in a.quotes if len(quote.split()) <= 6 and folded_letters(quote) not in said]
+    return [quote for quote in a.quotes if folded_letters(quote) not in said]
 
 
 def _names(a: Reading, b: Reading) -> Iterable[str]:
@@ -379,3 +385,5 @@ GUARDS: dict[str, Callable[[Reading, Reading], Iterable[str]]] = {
     "opposites": _opposites,
     "roles": _roles,
 }
+EXACT = ("numbers", "ordinals", "dates", "times", "identifiers", "numerals", "quotes", "names", "roles", "preferences")
+"""Guards of what a reader of meanings may miss; but for likings they need no list of words."""

@@ -1,0 +1,130 @@
+"""A small cross-encoder that reads two statements together and gives a chance to each thing the later may do."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nous_online.embedding import tokenizer, verified
+from nous_online.errors import Unavailable
+
+if TYPE_CHECKING:
+    from tokenizers import Encoding
+
+FOLDER = Path(__file__).parent / "model"
+OUTCOMES = ("same", "update", "negation", "distinct", "refines", "vaguer", "contradiction")
+"""What the later statement may do to the earlier, in the order of the model's columns (training/pairs/README.md)."""
+MOST_TOKENS = 62
+"""Word pieces of one statement that are read; the model was trained with no more."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What was chosen for one set of weights on pairs that trained nothing: see the model card beside it."""
+
+    version: str
+    onnx_sha256: str
+    temperature: float
+    """What the model's scores are divided by, so that its chances come true as often as they say."""
+    same_at: float
+    """Chance of `same` from which two statements say the same."""
+    change_at: float
+    """Chance of update, negation and contradiction together from which the two do not hold together."""
+    retire_at: float
+    """Chance of update and negation together from which the earlier gives way; below, a contradiction is opened."""
+    foreign_at: float
+    """Word pieces a word, in both statements together, from which a text is not one the model can be sure of."""
+    curves: dict[str, list[list[float]]]
+    """For `same` and `change`: chances the model gave, and how often what was given them came true."""
+
+    def held(self, outcome: str, chance: float) -> float:
+        """Return how often what the model gives this chance comes true, for `same` or `change`."""
+        given, came_true = self.curves[outcome]
+        return float(np.interp(chance, given, came_true))
+
+
+@dataclass(frozen=True)
+class Reading:
+    """The chances of one pair, and whether it lies within what the model was made for."""
+
+    chances: NDArray[np.float64]
+    is_in_depth: bool
+
+    @property
+    def same(self) -> float:
+        """Chance that the later statement says the same in other words."""
+        return float(self.chances[0])
+
+    @property
+    def distinct(self) -> float:
+        """Chance that both hold, each of its own thing."""
+        return float(self.chances[3])
+
+    @property
+    def replaces(self) -> float:
+        """Chance that the later statement replaces a value of the earlier, or ends it."""
+        return float(self.chances[1] + self.chances[2])
+
+    @property
+    def change(self) -> float:
+        """Chance that the two do not hold together: an update, an ending or a contradiction."""
+        return float(self.chances[1] + self.chances[2] + self.chances[6])
+
+
+@cache
+def settings() -> Settings:
+    """Read the numbers that belong to the weights; raise `Unavailable` when the file is missing or for others."""
+    path = FOLDER / "pair_reader.json"
+    try:
+        return Settings(**json.loads(path.read_text("utf-8")))
+    except (OSError, ValueError, TypeError) as error:
+        raise Unavailable(f"{path} can't be read ({error}); reinstall nous-pipelines") from error
+
+
+@cache
+def session() -> Any:
+    """Return the model ready to run on one thread, loaded once a process; raise `Unavailable` when it was altered."""
+    onnxruntime: Any = import_module("onnxruntime")  # it ships no types
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = 1  # a few short pairs: waking threads costs more than it saves
+    weights = verified(FOLDER / "pair_reader.onnx", settings().onnx_sha256)
+    return onnxruntime.InferenceSession(str(weights), options, providers=["CPUExecutionProvider"])
+
+
+def read_pairs(pairs: Sequence[tuple[str, str]]) -> list[Reading]:
+    """Return what the model makes of each (earlier, later) pair of texts; raises `Unavailable` without its file.
+
+    Each pair is read alone: int8 scales are taken over all that is read at once, so that in a batch the chances of one
+    pair would depend on the others. Alone it costs a fifth more.
+    """
+    texts = list(dict.fromkeys(text for pair in pairs for text in pair))
+    encoded = dict(zip(texts, tokenizer().encode_batch(texts, add_special_tokens=False), strict=True))
+    return [_read(encoded[one], encoded[other]) for one, other in pairs]
+
+
+def _read(one: Encoding, other: Encoding) -> Reading:
+    """Run the model on a pair laid out as it was trained: [CLS] earlier [SEP] later [SEP]."""
+    start, end = (tokenizer().token_to_id(name) for name in ("[CLS]", "[SEP]"))
+    first, second = [start, *one.ids[:MOST_TOKENS], end], [*other.ids[:MOST_TOKENS], end]
+    ids = np.asarray([[*first, *second]], dtype=np.int64)
+    sides = np.asarray([[0] * len(first) + [1] * len(second)], dtype=np.int64)
+    feeds = {"input_ids": ids, "token_type_ids": sides, "attention_mask": np.ones_like(ids)}
+    scores = np.asarray(session().run(None, feeds)[0], dtype=np.float64)[0, : len(OUTCOMES)]
+    exponents = np.exp((scores - scores.max()) / settings().temperature)
+    return Reading(exponents / exponents.sum(), _is_in_depth(one, other))
+
+
+def _is_in_depth(one: Encoding, other: Encoding) -> bool:
+    """Tell whether both texts are short enough to be read whole, and in words the model knows as words."""
+    pieces = len(one.ids) + len(other.ids)
+    words = len({*one.word_ids}) + len({*other.word_ids})
+    is_read_whole = max(len(one.ids), len(other.ids)) <= MOST_TOKENS
+    return is_read_whole and pieces < settings().foreign_at * max(words, 1)
