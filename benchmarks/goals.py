@@ -94,6 +94,10 @@ GOALS: dict[str, dict[str, Goal]] = {
         "same_precision": at_least(0.95),
         "calibration_error": at_most(0.03),
     },
+    "nomination": {
+        "nominated_ratio": at_least(0.97),
+        "pairs_per_fact": at_most(25),
+    },
     "censors": {
         "precision": at_least(0.90),
         "recall": at_least(0.80),

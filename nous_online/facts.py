@@ -176,7 +176,7 @@ def look(
         said = told(new, near, replaces, agent.id)
         open_questions = [n for n in questions(new, said.rest, agent.policy) if n.fact.id not in judgements]
         if isinstance(agent.judge, OfflineJudge):  # it answers in less time than it takes to look around once more
-            judgements.update(ask(agent, new, open_questions, deadline))
+            judgements.update(ask(agent, new, open_questions[: agent.policy.read_count], deadline))
             open_questions = []
         if open_questions and not is_last:
             return open_questions

@@ -38,10 +38,21 @@ class Decision:
 
 
 def questions(new: NewFact, neighbours: Sequence[Neighbour], policy: LearnPolicy) -> list[Neighbour]:
-    """Return the neighbours only a judge can tell from `new`: the grey band, and other values of the same subject."""
-    return [
+    """Return the neighbours only a judge can tell from `new`: those of its slot or key first, then the nearest.
+
+    Where it ranks among the nearest says more than how near it is: in people's own words a value and the one that
+    takes its place have a cosine of 0.7 in the median, and of 0.3 at the least.
+    """
+    worth = [
         near for near in neighbours if not is_clear_repeat(new, near, policy) and is_worth_asking(new, near, policy)
     ]
+    return sorted(worth, key=lambda near: (not has_same_slot(new, near), -near.similarity, near.fact.id))
+
+
+def has_same_slot(new: NewFact, near: Neighbour) -> bool:
+    """Tell whether two facts are known to be values of one thing, by slot or by key."""
+    of_slot = new.slot is not None and new.slot == near.fact.slot
+    return of_slot or (new.key is not None and new.key == near.fact.key)
 
 
 def decide(
@@ -152,7 +163,7 @@ def may_confirm(new: NewFact, near: Neighbour, policy: LearnPolicy) -> bool:
     What is confirmed is not stored and lends its trust, so no judge's word turns a statement into one that is trusted
     less: but for the same words both stay, and the night keeps the wording that is trusted more.
     """
-    is_close = near.similarity >= policy.check_similarity and is_covered(new, near.fact)
+    is_close = near.similarity >= policy.same_similarity and is_covered(new, near.fact)
     return is_close and (near.fact.trust >= new.trust or has_same_words(new.content, near.fact.content))
 
 
@@ -174,7 +185,7 @@ def has_same_words(one: str, other: str) -> bool:
 
 def is_worth_asking(new: NewFact, near: Neighbour, policy: LearnPolicy) -> bool:
     """Tell whether a judge should see the pair."""
-    return near.similarity >= policy.check_similarity or same_subject(new, near, policy)
+    return near.similarity >= policy.nominate_similarity or same_subject(new, near, policy)
 
 
 def same_subject(new: NewFact, near: Neighbour, policy: LearnPolicy) -> bool:

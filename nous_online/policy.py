@@ -11,8 +11,8 @@ class LearnPolicy:
 
     confirm_similarity: float = 0.95
     """At or above, where nothing differs that could matter, nobody is asked (reactive lifecycle, section 1)."""
-    check_similarity: float = 0.85
-    """From here up to `confirm_similarity` a judge decides (reactive lifecycle, section 1)."""
+    same_similarity: float = 0.5
+    """Below, no judge's `same` confirms: two vectors so far apart hardly say one thing, whatever a reader believes."""
     sure_from: float = 0.9
     """Confidence from which `same` confirms. Below, both stay and the night decides, whose merge can be undone."""
     subject_similarity: float = 0.80
@@ -30,8 +30,14 @@ class LearnPolicy:
     planted, so they stand below the agent, and it below the user it works for. 20 is what docs/threats.md always gave
     to what was read rather than told, 50 what every memory had before trust followed its source. What is drawn from an
     episode is trusted as the episode is."""
-    neighbour_count: int = 10
-    """How many of the nearest facts are looked at; the seeds ask for 5 duplicates and 10 of the same subject."""
+    neighbour_count: int = 20
+    """How many of the nearest facts are looked at, whatever their cosine (document 003)."""
+    nominate_similarity: float = 0.25
+    """Below, two statements are not put before a judge, unless they share a subject, a slot or a key. Of 507 pairs of
+    which the second repeats, changes or ends the first 97 % lie above, and 98 % among the 20 nearest of 738."""
+    read_count: int = 6
+    """How many of them the built-in judge reads while the caller waits, the nearest first: 2.5 ms each. Of those pairs
+    96 % are among the 6 nearest; the others are read by the night."""
 
 
 @dataclass(frozen=True)

@@ -146,7 +146,7 @@ def look_around(database: Database, agent_id: str, *, policy: NightPolicy, deadl
         found = [
             (fact, other, similarity, str(place["space_id"]))
             for fact, place in fresh_facts(connection, agent_id, wanted)
-            for other, similarity in near(connection, agent_id, fact, place, limit=policy.neighbour_count)
+            for other, similarity in near(connection, agent_id, fact, place, limit=policy.ranked_count)
             if is_worth_asking(fact, other, similarity, policy)
         ]
     is_full = len(events) == BATCH
@@ -192,7 +192,7 @@ def near(
 
 def is_worth_asking(one: Fact, other: Fact, similarity: float, policy: NightPolicy) -> bool:
     """Tell whether two facts may be about one thing at one time."""
-    is_near = similarity >= policy.neighbour_similarity or (one.slot is not None and one.slot == other.slot)
+    is_near = similarity >= policy.ranked_similarity or (one.slot is not None and one.slot == other.slot)
     return (
         is_near
         and not is_after(one, other)

@@ -22,10 +22,18 @@ class NightPolicy:
 
     candidate_similarity: float = 0.92
     """Cosine from which two facts are looked at as duplicates (living memory, consolidation engine)."""
+    same_similarity: float = 0.50
+    """Cosine from which two facts a judge is sure of are merged all the same (`LearnPolicy`)."""
     neighbour_similarity: float = 0.80
     """Cosine from which two facts may be about one subject, and are compared for updates and contradictions."""
     neighbour_count: int = 20
     """How many of its nearest facts below `candidate_similarity` each fact is compared with."""
+    ranked_count: int = 6
+    """How many of its nearest a fact that was said lately meets however far they are …"""
+    ranked_similarity: float = 0.25
+    """… down to this cosine: both as in `LearnPolicy`, where they come from."""
+    ranked_facts: int = 1000
+    """Of the facts said lately the latest so many: what was learned while somebody waited was compared then."""
 
     summary_after_days: int = 7
     """Age at which a closed episode keeps its summary and its full text moves to cold storage."""
@@ -94,7 +102,7 @@ class NightPolicy:
         self._check_order()
 
     def _check_cosines(self) -> None:
-        for name in ("candidate_similarity", "neighbour_similarity"):
+        for name in ("candidate_similarity", "neighbour_similarity", "same_similarity"):
             if not 0.5 <= getattr(self, name) <= 1:  # noqa: PLR2004 (below 0.5 everything is related to everything)
                 raise InvalidInput(f"{name} must be between 0.5 and 1, got {getattr(self, name)!r}")
 
@@ -140,6 +148,9 @@ def whole(name: str, value: float) -> int:
 
 RANGES: Mapping[str, tuple[float, float]] = {
     "neighbour_count": (0, 1000),
+    "ranked_count": (0, 100),
+    "ranked_similarity": (0, 1),
+    "ranked_facts": (0, 100_000),
     **dict.fromkeys(
         (
             "summary_after_days",

@@ -53,10 +53,19 @@ def test_only_from_the_confirm_threshold_on_is_nobody_asked(similarity: float, a
 
 @pytest.mark.parametrize(
     ("similarity", "is_asked"),
-    [(0.96, False), (0.95, False), (0.9499, True), (0.85, True), (0.8499, False), (0.1, False)],
+    [(0.96, False), (0.95, False), (0.9499, True), (0.25, True), (0.2499, False), (0.1, False)],
 )
-def test_the_judge_is_asked_in_the_grey_band_alone(similarity: float, is_asked: bool) -> None:  # noqa: FBT001 (a parameter)
+def test_a_judge_is_asked_about_what_is_near_at_all_and_no_clear_repeat(similarity: float, is_asked: bool) -> None:  # noqa: FBT001 (a parameter)
     assert bool(questions(said(), [known(similarity)], POLICY)) is is_asked
+
+
+def test_values_of_one_slot_are_asked_about_before_what_is_nearer() -> None:
+    near = known(0.9, id=UUID(int=1))
+    of_slot = known(0.4, id=UUID(int=2), slot="port of staging is")
+    nearer = known(0.8, id=UUID(int=3))
+    new = replace(said("The port of staging is 9090"), slot="port of staging is")
+
+    assert questions(new, [nearer, of_slot, near], POLICY) == [of_slot, near, nearer]
 
 
 @pytest.mark.parametrize(
@@ -143,8 +152,8 @@ def test_another_word_in_a_long_statement_is_no_repeat_however_near(old: str, ne
     assert decide(said(new), [near], {near.fact.id: judgement}, POLICY).action == "store"
 
 
-def test_a_verdict_of_same_below_the_grey_band_confirms_nothing() -> None:
-    near = known(0.7, subject="deploys")
+def test_a_verdict_of_same_about_what_lies_far_apart_confirms_nothing() -> None:
+    near = known(0.49, subject="deploys")
 
     assert decide(said(subject="deploys"), [near], judged(near, Verdict.SAME), POLICY).action == "store"
 

@@ -1,7 +1,7 @@
 """Facts that say the same: snapshot → neighbours → judgements → duplicate_clusters → merge_proposals."""
 
 from dataclasses import asdict
-from datetime import date
+from datetime import date, timedelta
 
 import dagster as dg
 import polars as pl
@@ -15,6 +15,7 @@ from nous_pipelines.batches.second_judge import SecondJudge
 from nous_pipelines.batches.second_opinions import Seconded, second_opinions, too_long_among
 from nous_pipelines.earlier import compared_in, earlier_compared, earlier_verdicts, write_compared, write_judged_by
 from nous_pipelines.judged import Account, Progress, verdicts_on
+from nous_pipelines.nights import end_of
 from nous_pipelines.resources import NightRun
 from nous_pipelines.transforms.asking import TOLD, judged, ruled, to_ask, with_hashes
 from nous_pipelines.transforms.merging import CLUSTERS, JUDGED, USED, merge_phase
@@ -22,6 +23,7 @@ from nous_pipelines.transforms.merging import duplicate_clusters as clustered
 from nous_pipelines.transforms.neighbours import COPY, FOUND, MOST_CANDIDATES, READ, neighbours_of
 from nous_pipelines.transforms.successors import FOLLOWED, carried
 
+FRESH_FOR = timedelta(days=2)  # a day before the night, and one in case a night was late
 LOOK_S = 120.0  # for batches that have ended; what can't be fetched by then is fetched by the sensor
 
 
@@ -37,10 +39,10 @@ LOOK_S = 120.0  # for batches that have ended; what can't be fetched by then is 
 def neighbours(context: dg.AssetExecutionContext, night_run: NightRun) -> dg.MaterializeResult:
     night = night_of(context)
     undone, files = night_run.settled_snapshot(night).table("undone"), night_run.files(night)
-    earlier, parts = earlier_compared(files), []
+    earlier, parts, fresh_from = earlier_compared(files), [], end_of(night) - FRESH_FOR
     for chunk in night_run.chunks(night):
         facts, known = chunk.table("facts", columns=READ), compared_in(earlier, chunk.agent_ids)
-        parts.append(neighbours_of(facts, policy=chunk.policy, undone=undone, earlier=known))
+        parts.append(neighbours_of(facts, policy=chunk.policy, undone=undone, earlier=known, fresh_from=fresh_from))
     pairs = pl.concat([pl.DataFrame(schema=FOUND), *(part.pairs for part in parts)])
     files.write_table("neighbours", pairs)
     files.write_table("copies", pl.concat([pl.DataFrame(schema=COPY), *(part.copies for part in parts)]))

@@ -50,8 +50,10 @@ def same(judged: pl.DataFrame, copies: pl.DataFrame, policy: NightPolicy) -> pl.
     Adds `is_of_one_time`: what is said of another interval is another statement, however alike the words; and
     `is_doubted`: a judge that answers in words says so itself, while the built-in one calls nothing the same in doubt.
     """
+    is_near = pl.col("similarity").cast(pl.Float64) >= policy.candidate_similarity
+    is_read = pl.col("similarity").cast(pl.Float64) >= policy.same_similarity
     pairs = judged.filter(
-        pl.col("verdict") == Verdict.SAME.value, pl.col("similarity").cast(pl.Float64) >= policy.candidate_similarity
+        pl.col("verdict") == Verdict.SAME.value, is_near | (is_read & (pl.col("confidence") >= SURE_FROM))
     )
     times = copies.select(*MEMBER, time=pl.struct(INTERVAL))
     for side in SIDES:

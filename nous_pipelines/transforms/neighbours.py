@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import datetime
 from itertools import pairwise
 
 import numpy as np
@@ -72,11 +73,17 @@ class Neighbours:
 
 
 def neighbours_of(
-    facts: pl.DataFrame, *, policy: NightPolicy, undone: pl.DataFrame, earlier: Compared = NOTHING
+    facts: pl.DataFrame,
+    *,
+    policy: NightPolicy,
+    undone: pl.DataFrame,
+    earlier: Compared = NOTHING,
+    fresh_from: datetime | None = None,
 ) -> Neighbours:
     """Return the pairs of facts worth a look; `facts` need the columns `READ`, `undone` is that of the snapshot.
 
-    What `earlier` compared is not compared again; the result is the same. A copy of a text is represented once.
+    What `earlier` compared is not compared again; the result is the same. A copy of a text is represented once. What
+    was said since `fresh_from` meets its nearest however far they are.
     """
     found = comparable(facts, undone_with(undone, successors(facts)))
     distinct = representatives_of(found)
@@ -91,6 +98,7 @@ def neighbours_of(
                 near["similarity"]
             ),
             about_one(_of_one_slot(distinct, vectors), distinct),
+            about_one(_by_rank(distinct, vectors, policy, fresh_from), distinct),
             _copies_of_users(distinct),
         ]
     )
@@ -275,6 +283,42 @@ def _of_one_slot(distinct: pl.DataFrame, vectors: pl.Series) -> pl.DataFrame:
         .sort("left", "right")
     )
     return pairs.with_columns(similarity=_cosines(pairs, vectors))
+
+
+def _by_rank(
+    distinct: pl.DataFrame, vectors: pl.Series, policy: NightPolicy, fresh_from: datetime | None
+) -> pl.DataFrame:
+    """Return each of the latest facts with its nearest in its place, down to `ranked_similarity`.
+
+    In people's own words a value and the one that takes its place lie far apart: what tells them is their rank.
+    """
+    found = [pl.DataFrame(schema={"left": pl.UInt32, "right": pl.UInt32, "similarity": pl.Float32})]
+    if fresh_from is None or not policy.ranked_count:
+        return found[0]
+    fresh = distinct.filter(pl.col("said_at") >= fresh_from).sort("said_at", "id", descending=True)
+    for (place,), own in fresh.head(policy.ranked_facts).group_by("place", maintain_order=True):
+        others = distinct.filter(pl.col("place") == place)["at"]
+        rows = vector_matrix(vectors.gather(others))
+        for start in range(0, len(own), ROWS_AT_ONCE):
+            asked = own["at"].slice(start, ROWS_AT_ONCE)
+            found.append(_nearest_rows(asked, vector_matrix(vectors.gather(asked)), others, rows, policy))
+    return pl.concat(found).unique(["left", "right"], maintain_order=True)
+
+
+def _nearest_rows(
+    asked: pl.Series, vectors: NDArray[np.float32], others: pl.Series, rows: NDArray[np.float32], policy: NightPolicy
+) -> pl.DataFrame:
+    """Return the nearest of each row asked about, itself left out, as pairs with the smaller row left."""
+    cosines, numbers = vectors @ rows.T, others.to_numpy()
+    cosines[asked.to_numpy()[:, None] == numbers[None]] = -1
+    count = min(policy.ranked_count, cosines.shape[1])
+    best = np.argsort(-cosines, axis=1, kind="stable")[:, :count]
+    one = np.repeat(asked.to_numpy(), count)
+    other, similarity = numbers[best.ravel()], np.take_along_axis(cosines, best, axis=1).ravel()
+    pairs = pl.DataFrame({"one": one, "other": other, "similarity": similarity})
+    return pairs.filter(pl.col("similarity") >= policy.ranked_similarity).select(
+        left=pl.min_horizontal("one", "other"), right=pl.max_horizontal("one", "other"), similarity="similarity"
+    )
 
 
 def _cosines(pairs: pl.DataFrame, vectors: pl.Series) -> pl.Series:
