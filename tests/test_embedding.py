@@ -16,17 +16,16 @@ from conftest import ScriptedJudge, WordEmbedder
 
 from nous_online.database import Database
 from nous_online.embedding import (
-    TOKENIZER_SHA256,
     LocalMiniLM,
     OpenAICompatible,
     batches,
     checked_vectors,
     installed_weights,
     unit_rows,
-    verified,
 )
 from nous_online.errors import InvalidInput, NousError, Unavailable
 from nous_online.heart import Heart
+from nous_online.model_files import TOKENIZER_SHA256, verified
 
 Answer = Callable[[list[str]], tuple[int, Any]]
 

@@ -28,9 +28,7 @@ def test_a_fact_confirmed_while_it_is_learned_again_is_counted_twice(database: D
     judge = MeddlingJudge()
     heart = Heart.open("aria", database=database, embedder=embedder, judge=judge, works_in_background=False)
     first = heart.learn(OPEN, subject="office").memory
-    heart.learn(
-        "The office in Lima has a canteen with a view", subject="the office", learned_at="2020-01-01T00:00:00Z"
-    )
+    heart.learn("The office in Lima has a canteen with a view", subject="the office", learned_at="2020-01-01T00:00:00Z")
     judge.heart = Heart.open("aria", database=database, embedder=embedder, works_in_background=False)
 
     again = heart.learn(OPENS, subject="office")

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from nous_online.embedding import tokenizer, verified
 from nous_online.errors import Unavailable
+from nous_online.model_files import tokenizer, verified
 
 if TYPE_CHECKING:
     from tokenizers import Encoding

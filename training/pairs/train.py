@@ -19,7 +19,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from nous_online.embedding import tokenizer
+from nous_online.model_files import tokenizer
 from training.pairs.network import Network
 
 SEED = 1
