@@ -70,9 +70,10 @@ def test_learns_and_recalls(nous: Callable[..., Answer]):
 
 
 def test_a_memory_of_many_words_is_shown_in_three_lines_unless_all_of_it_is_asked_for(nous: Callable[..., Answer]):
-    text = " ".join(f"Barge {number} carried rye to Olm." for number in range(80))
-    nous("learn", text)
+    text = " ".join(f"Barge {number} carried rye to Olm." for number in range(30))
+    learned = nous("learn", text)
 
+    assert learned.code == 0, learned.err
     short, full = nous("recall", "rye", "--limit", "1"), nous("recall", "rye", "--limit", "1", "--full")
 
     assert len(short.out.splitlines()) == 4

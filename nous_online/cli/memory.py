@@ -14,6 +14,7 @@ from nous_online.cli.output import AgentOption, JsonOption, escaped, show, show_
 
 if TYPE_CHECKING:
     from nous_online.heart import Heart
+    from nous_online.recalling import Recall
     from nous_online.status import Waiting
 
 
@@ -152,21 +153,28 @@ def recall(  # noqa: PLR0913 (one parameter for each option)
         memories = [recalled_json(each) for each in found]
         show_json({"recall_id": found.id, "is_confident": found.is_confident, "memories": memories})
         return
+    show_answers(found, is_full=full)
+
+
+def show_answers(found: Recall, *, is_full: bool) -> None:
+    """Print the answers of a recall, each with its score and its id."""
     if not found:
         show("nothing was found")
     elif not found.is_confident:
         show_note("perhaps none of these answers the question")
     for place, each in enumerate(found, start=1):
-        text = each.text if full else few_lines(each.text)
-        show(f"[bold]{place:>2}[/bold]  [cyan]{each.score:.3f}[/cyan]  {escaped(text)}")
+        shown = escaped(few_lines(each.text, is_full=is_full))
         contested = f"  contradicted by {', '.join(map(str, each.contradicted_by))}" if each.contradicted_by else ""
+        show(f"[bold]{place:>2}[/bold]  [cyan]{each.score:.3f}[/cyan]  {shown}")
         show(f"            [dim]{each.id}  said {each.memory.said_at:%Y-%m-%d}{contested}[/dim]")
     if found:
         show_note(f"say what was used: nous feedback {found.id} --cite ID")
 
 
-def few_lines(text: str) -> str:
+def few_lines(text: str, *, is_full: bool = False) -> str:
     """Return a text in at most three lines of a terminal, indented under its score, cut short where it has more."""
+    if is_full:
+        return text
     columns = max(LEAST_COLUMNS, shutil.get_terminal_size().columns) - len(INDENT)
     lines = textwrap.wrap(" ".join(text.split()), columns, max_lines=MOST_LINES, placeholder=" … (--full)")
     return f"\n{INDENT}".join(lines)
