@@ -112,8 +112,8 @@ STEP = re.compile(
     r"\A(?:(?:ok|okay|now|next|first|then|so|right|good|great|perfect|alright|and)[,.:!]?\s)*"
     r"(?:let me|let's (?:see|check|look|start|try)|i'll (?:now |just |also |first |then )?(?:do (?:both|it|this)|look|"
     r"check|start|run|read|try|see|do that|take a"
-    r"|begin|go|continue|update|create|write|add|fix|use|verify|test)|i(?:'m| am) (?:going to|now)|i need to|now i|continue\b|"
-    r"read the (?:output|full|file)|if you need|"
+    r"|begin|go|continue|update|create|write|add|fix|use|verify|test)|i(?:'m| am) (?:going to|now)|i need to|now i"
+    r"|continue\b|read the (?:output|full|file)|if you need|"
     r"(?:looking|running|reading|checking|starting|trying|connecting|searching|working|waiting)\b)",
     re.IGNORECASE,
 )

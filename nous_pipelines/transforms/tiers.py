@@ -1,9 +1,9 @@
 """Episodes condensed by age: raw, a summary, one line, a title. What leaves the row lies in cold storage.
 
-Age asks for a tier, and an episode moves one tier a night towards it, so that no import is reduced to titles at once. An
-episode that was cited within `probe_days` stays one tier more detailed, since someone works with it. One that no writer
-has completed goes no further than its summary: the night's own, made of words alone, may miss what mattered. Each text
-that leaves lies in cold storage under the tier that the episode had.
+Age asks for a tier, and an episode moves one tier a night towards it, so that no import is reduced to titles at once.
+An episode that was cited within `probe_days` stays one tier more detailed, since someone works with it. One that no
+writer has completed goes no further than its summary: the night's own, made of words alone, may miss what mattered.
+Each text that leaves lies in cold storage under the tier that the episode had.
 
 Recall by meaning does not notice: the vector stays. Recall by words loses those that only the moved texts hold, and
 keeps title, lessons and tags at every tier, the summary and the one line as long as they stay; the facts drawn from an
