@@ -40,12 +40,12 @@ class WritingPolicy:
 
     summary_words: int = 148
     """Most words of a summary: 100 to 150 are asked for, and whole sentences seldom fill the last few."""
-    summary_share: float = 0.62
-    """Most words of a summary beside those of the detail: a short text keeps its words."""
     unknown_language: float = 1.4
     """Factor for the words of a summary in a language whose words are not known: it is better to leave in too much."""
-    least_summary_words: int = 148
-    """One good sentence."""
+    small_talk_share: float = 0.5
+    """Share of a talk's words in points that name something, below which it is small talk, told in as many words …"""
+    least_summary_words: int = 25
+    """… but never less than one good sentence."""
     compressed_words: int = 24
     """Most words of the one line (living memory: micro, about 20 tokens)."""
     title_words: tuple[int, int] = (5, 10)
@@ -56,8 +56,8 @@ class WritingPolicy:
     """… one for about so many words."""
     outcome_share: float = 0.75
     """Share of a summary's words kept for what was decided, caused and mended …"""
-    outcome_from_words: int = 120
-    """… in a summary of as many: in a short talk what is said first tells most (benchmark `summary`)."""
+    outcome_from_share: float = 0.2
+    """… where a summary has so much of the text: of more talk what it is about tells most (benchmark `summary`)."""
     outcome_bonus: float = 1.4
     """Factor of a sentence for each thing it tells: what was decided, what caused it, what mended it."""
     passing_share: float = 0.35

@@ -178,6 +178,26 @@ def test_a_short_text_keeps_most_of_its_words_and_a_long_one_a_hundred_to_a_hund
     assert 100 <= len(levels_by_words(Told(long)).summary.split()) <= POLICY.summary_words
 
 
+def test_small_talk_is_told_in_fewer_words_than_it_has() -> None:
+    chat = "\n".join(
+        f"{who}: {said}"
+        for who, said in zip(
+            ("Ana", "Bo") * 8,
+            (
+                "It has been such a long week, and the weather is so grey.",
+                "How was the film that you saw with your sister?",
+                "It was a bit slow, but the music was lovely all the way through.",
+                "That sounds tiring, as slow films are when one is sleepy.",
+            )
+            * 4,
+            strict=True,
+        )
+    )
+    chat += "\nAna: Let's meet at 7 at the bakery on Mill Street, then."
+
+    assert len(levels_by_words(Told(chat)).summary.split()) <= len(chat.split()) / 3
+
+
 def test_a_language_whose_words_are_not_known_keeps_more() -> None:
     swahili = "\n".join(
         f"Asha: Mashua namba {i} ilibeba magunia {20 + i} ya ngano hadi kinu cha Veldt." for i in range(60)

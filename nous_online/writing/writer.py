@@ -25,6 +25,7 @@ from nous_online.writing.points import (
     OUTCOME,
     bearing,
     category_of,
+    holds_something,
     lasting,
     outcome_first,
     points_of,
@@ -206,12 +207,13 @@ def read_aloud(episode: Told) -> Spoken:
     heard = without_credentials(sentences_of(said_by_people, participants=episode.participants))
     ended_on = episode.ended_at.date() if episode.ended_at else None
     spoken = [each if each.day else replace(each, day=ended_on) for each in heard]
-    words, is_known = word_count(said_by_people), is_known_language(said_by_people)
+    sentences = worth_weighing([each for each in spoken if not each.is_heading] or spoken)
+    is_known = is_known_language(said_by_people)
     return Spoken(
-        sentences=worth_weighing([each for each in spoken if not each.is_heading] or spoken),
+        sentences=sentences,
         headings=[each.text for each in spoken if each.is_heading],
-        words=words,
-        summary_words=budget(words) if is_known else round(POLICY.unknown_language * budget(words)),
+        words=word_count(said_by_people),
+        summary_words=budget(sentences) if is_known else round(POLICY.unknown_language * POLICY.summary_words),
         is_known=is_known,
     )
 
@@ -269,16 +271,25 @@ def summary_of(sentences: Sequence[Sentence], vectors: Vectors, *, words: int) -
     points = points_of(sentences)
     rows = unit_rows(np.array([vectors[list(each.places)].mean(axis=0) for each in points] or vectors[:0]))
     worths = worths_of(points, rows, len(sentences), OUTCOME)
-    is_long = words >= POLICY.outcome_from_words
-    first = [points[i].places for i in outcome_first(points, worths)] if is_long else []
+    is_short = words >= POLICY.outcome_from_share * words_of(sentences)
+    first = [points[i].places for i in outcome_first(points, worths)] if is_short else []
     return summarise(
         sentences, vectors, words=words, bearing=bearing(sentences), asked=questions_of(sentences), first=first
     )
 
 
-def budget(words: int) -> int:
-    """Return how many words the summary of so many may have: 145, or two thirds of a short text."""
-    return min(POLICY.summary_words, max(POLICY.least_summary_words, round(POLICY.summary_share * words)))
+def budget(sentences: Sequence[Sentence]) -> int:
+    """Return how many words a summary may have: 148, or of small talk as many as its points that name something."""
+    held = sum(word_count(each.text) for each in points_of(sentences) if holds_something(each))
+    is_talk = len({each.speaker for each in sentences}) > 1
+    if is_talk and held < POLICY.small_talk_share * words_of(sentences):
+        return min(POLICY.summary_words, max(POLICY.least_summary_words, held))
+    return POLICY.summary_words
+
+
+def words_of(sentences: Sequence[Sentence]) -> int:
+    """Return how many words sentences have together."""
+    return sum(word_count(each.text) for each in sentences)
 
 
 def censor_drafts(episode: Told, ranked: Sequence[Sentence]) -> tuple[CensorDraft, ...]:
