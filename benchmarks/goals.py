@@ -124,6 +124,12 @@ GOALS: dict[str, dict[str, Goal]] = {
     },
     "api": {"rest_over_inprocess_p50_ratio": at_most(1.5), "requests_per_s": at_least(100)},
     "cost": {"batch_over_online_ratio": at_most(0.55), "unmetered_requests": at_most(0)},
+    "episodes": {
+        "keep_covered_ratio": at_least(0.60),
+        "passing_stored_ratio": at_most(0.05),
+        "decision_cause_fix_ratio": at_least(0.85),
+        "machine_lines_stored": at_most(0),
+    },
     "summary": {"rouge1_minus_lead3": at_least(4)},
     "prediction": {"prefetched_ratio": at_least(0.70), "assembled_ratio": at_least(0.70)},
     "lifecycle": {"answers_findable_after_over_before_ratio": at_least(1)},

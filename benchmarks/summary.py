@@ -28,9 +28,9 @@ from benchmarks import cases
 from benchmarks.rouge import KINDS, rouge
 from nous_online.embedding import LocalMiniLM
 from nous_online.pairs.reading import read
-from nous_online.writing.lexrank import summarise, word_count
+from nous_online.writing.lexrank import word_count
 from nous_online.writing.sentences import sentences_of, told
-from nous_online.writing.writer import POLICY, Told, budget, read_aloud
+from nous_online.writing.writer import POLICY, Told, read_aloud, summary_of
 
 Scores: TypeAlias = dict[str, float]
 Metrics: TypeAlias = dict[str, float]
@@ -94,13 +94,14 @@ def sessions(data: Path) -> list[Case]:
 def measured(case: Case, embedder: LocalMiniLM) -> Scores:
     """Return the scores of the writer's summary and of LEAD-3 of one transcript, as they are and at equal length."""
     detail = "\n".join(case.turns)
-    sentences, _ = read_aloud(Told(detail))
+    spoken = read_aloud(Told(detail))
+    sentences = spoken.sentences
     vectors = embedder.embed_documents([each.text[: POLICY.embedded_characters] for each in sentences])
 
     def lifted(words: int) -> str:
-        return told([sentences[i] for i in summarise(sentences, vectors, words=words)])
+        return told([sentences[i] for i in summary_of(sentences, vectors, words=words)])
 
-    ours, lead = lifted(budget(detail)), " ".join(case.turns[:LEADING_TURNS])
+    ours, lead = lifted(spoken.summary_words), " ".join(case.turns[:LEADING_TURNS])
     texts = {
         "ours": ours,
         "lead3": lead,

@@ -69,6 +69,18 @@ def test_learns_and_recalls(nous: Callable[..., Answer]):
     assert (learned.err, recalled.err.startswith("say what was used: nous feedback ")) == ("", True)
 
 
+def test_a_memory_of_many_words_is_shown_in_three_lines_unless_all_of_it_is_asked_for(nous: Callable[..., Answer]):
+    text = " ".join(f"Barge {number} carried rye to Olm." for number in range(30))
+    learned = nous("learn", text)
+
+    assert learned.code == 0, learned.err
+    short, full = nous("recall", "rye", "--limit", "1"), nous("recall", "rye", "--limit", "1", "--full")
+
+    assert len(short.out.splitlines()) == 4
+    assert "… (--full)" in short.out
+    assert text in full.out
+
+
 def test_learning_shows_what_is_near_and_replaces_it_by_id_or_by_key(nous: Callable[..., Answer]):
     old = nous("learn", "Ada lives in Rome", "--json").json["memory"]["id"]
 

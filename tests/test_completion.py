@@ -112,12 +112,12 @@ def test_a_fact_that_is_known_is_confirmed(heart: Heart, owner: psycopg.Connecti
     assert str(known.id) in announcements(owner)[0]["facts"]
 
 
-def test_at_most_five_facts_are_learned(heart: Heart, owner: psycopg.Connection):
-    lines = [f"fact: {word} lives in house {number}" for number, word in enumerate("abcdefgh", start=10)]
+def test_at_most_twelve_facts_are_learned(heart: Heart, owner: psycopg.Connection):
+    lines = [f"fact: {word} lives in house {number}" for number, word in enumerate("abcdefghijklmnop", start=10)]
 
     completed(heart, "\n".join(lines))
 
-    assert [fact["content"][0] for fact in facts(owner)] == ["a", "b", "c", "d", "e"]
+    assert [fact["content"][0] for fact in facts(owner)] == [*"abcdefghijkl"]
 
 
 def test_a_fact_that_cannot_be_stored_holds_up_nothing(heart: Heart, owner: psycopg.Connection):

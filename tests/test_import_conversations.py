@@ -81,6 +81,7 @@ def test_a_session_becomes_an_episode_for_each_stretch_without_a_pause(
         "assistant: Retries are off.",
         "assistant: [Edit: pay/retry.py]",
         "assistant: [Bash: git commit -am 'Retry thrice']",
+        "Commit: Retry thrice",
         "assistant: [Bash: pytest -q]",
         "user: [failed: 1 failed: test_retry]",
         "user: The key is",
@@ -95,6 +96,42 @@ def test_a_session_becomes_an_episode_for_each_stretch_without_a_pause(
         ("commit", "4f3d51d"),
         ("file", "pay/retry.py"),
     ]
+
+
+def test_a_session_tells_what_calls_were_for_what_was_planned_answered_objected_and_summed_up(
+    heart: Heart, owner: psycopg.Connection, tmp_path: Path
+):
+    def called(minute: int, name: str, **call: str) -> dict[str, object]:
+        return said("assistant", minute, [{"type": "tool_use", "id": f"c{minute}", "name": name, "input": call}])
+
+    def answered(minute: int, text: str, *, call: int, is_error: bool = False) -> dict[str, object]:
+        result = {"type": "tool_result", "tool_use_id": f"c{call}", "content": text, "is_error": is_error}
+        return said("user", minute, [result])
+
+    heredoc = "git commit -m \"$(cat <<'EOF'\nWire the store\n\nAnd more.\nEOF\n)\""
+    session = (
+        called(0, "Bash", command="mix credo", description="Run the linters"),
+        called(1, "Bash", command=heredoc),
+        called(2, "Bash", command='gh pr create --title "Store and cache" --body x'),
+        called(3, "ExitPlanMode", plan="Keep the cache, then drop the lock."),
+        called(4, "AskUserQuestion"),
+        answered(5, 'User has answered: "Which lock?"="The second one".', call=4),
+        answered(6, "It was rejected. To tell you how to proceed, the user said:\nUse main", call=2, is_error=True),
+        said("user", 7, "Decided so far: the cache stays.", isCompactSummary=True),
+        said("user", 8, "Go on.<task-notification>\n<id>7</id>\n</task-notification>"),
+    )
+
+    import_history(heart, [written(tmp_path / "s.jsonl", *session)])
+
+    (episode,) = episodes(owner)
+    lines = episode["detail"].splitlines()
+    assert "assistant: [Bash: Run the linters]" in lines
+    assert {"Commit: Wire the store", "Pull request: Store and cache"} <= set(lines)
+    assert "assistant: Plan: Keep the cache, then drop the lock." in lines
+    assert "user: Decision: Which lock? The second one" in lines
+    assert "user: Use main" in lines
+    assert "assistant: Decided so far: the cache stays." in lines
+    assert lines[-1] == "user: Go on."
 
 
 def test_each_stretch_of_a_session_has_the_branches_it_was_on(heart: Heart, owner: psycopg.Connection, tmp_path: Path):

@@ -17,23 +17,44 @@ from nous_pipelines.transforms.tiers import LEVELS, TIERS
 
 def test_age_at_the_end_of_the_night_decides_the_tier():
     table = episodes("""
-        id      | ended_at
-        --------|--------------------
-        days_6  | 2026-06-24 00:00:01
-        days_7  | 2026-06-24
-        days_29 | 2026-06-01 00:00:01
-        days_30 | 2026-06-01
-        days_89 | 2026-04-02 00:00:01
-        days_90 | 2026-04-02
+        id      | ended_at            | compression_tier
+        --------|---------------------|-----------------
+        days_6  | 2026-06-24 00:00:01 | raw
+        days_7  | 2026-06-24          | raw
+        days_29 | 2026-06-01 00:00:01 | summary
+        days_30 | 2026-06-01          | summary
+        days_89 | 2026-04-02 00:00:01 | compressed
+        days_90 | 2026-04-02          | compressed
     """)
 
-    assert moves(table) == {
-        "days_7": "summary",
-        "days_29": "summary",
-        "days_30": "compressed",
-        "days_89": "compressed",
-        "days_90": "fossil",
-    }
+    assert moves(table) == {"days_7": "summary", "days_30": "compressed", "days_90": "fossil"}
+
+
+def test_an_episode_moves_one_tier_a_night_however_old_it_is():
+    table = episodes("""
+        id | ended_at   | compression_tier
+        ---|------------|-----------------
+        a  | 2025-01-20 | raw
+        b  | 2025-01-20 | summary
+        c  | 2025-01-20 | compressed
+    """)
+
+    assert moves(table) == {"a": "summary", "b": "compressed", "c": "fossil"}
+
+
+def test_an_episode_whose_summary_no_writer_made_keeps_it():
+    table = episodes("""
+        id        | ended_at   | compression_tier | completed_at | completion_note
+        ----------|------------|------------------|--------------|----------------
+        new       | 2025-01-20 | raw              | -            | -
+        old       | 2025-01-20 | summary          | -            | -
+        set_aside | 2025-01-20 | summary          | 2026-06-20   | skipped
+    """)
+
+    found = phase_of(table)
+
+    assert [(p.targets[0], p.evidence["to"]) for p in found.proposals] == [("new", "summary")]
+    assert found.left == {"aria": {"no writer has completed it, so it keeps its summary": 2}}
 
 
 def test_an_episode_that_is_where_its_age_asks_is_not_looked_at():
@@ -78,19 +99,6 @@ def test_each_tier_keeps_less_and_the_rest_goes_to_cold_storage():
     assert to_title.read_set == (Read("episode", "c", 3),)
 
 
-def test_a_late_episode_leaves_all_its_texts_under_the_tier_it_had():
-    table = episodes("""
-        id | ended_at
-        ---|-----------
-        a  | 2025-01-20
-    """)
-
-    proposal = only(table)
-
-    assert proposal.evidence["to"] == "fossil"
-    assert cold(proposal) == {"raw": ["detail", "summary", "compressed"]}
-
-
 def test_a_summary_told_after_it_was_lost_does_not_replace_the_first_one():
     table = episodes("""
         id | ended_at   | compression_tier | detail | summary
@@ -123,12 +131,11 @@ def test_the_evidence_counts_the_words_shown_before_and_after():
         ---|------------|-------------------------|------------
         a  | 2026-06-20 | one two three four five | one two
         b  | 2026-05-20 | one two three four five | one two
-        c  | 2025-05-20 | one two three four five | one two
     """)
 
     shown = [(p.evidence["words_before"], p.evidence["words_after"]) for p in phase_of(table).proposals]
 
-    assert shown == [(5, 2), (5, 2), (5, 2)]
+    assert shown == [(5, 2), (5, 2)]
 
 
 def test_open_and_archived_episodes_are_no_concern_of_the_night():
@@ -169,12 +176,12 @@ def test_what_must_stay_is_accounted_for_with_its_reason():
 
 def test_an_episode_in_use_stays_one_tier_more_detailed():
     table = episodes("""
-        id         | ended_at
-        -----------|-----------
-        cited      | 2026-01-20
-        long_ago   | 2026-01-20
-        tonight    | 2026-01-20
-        found_only | 2026-01-20
+        id         | ended_at   | compression_tier
+        -----------|------------|-----------------
+        cited      | 2026-01-20 | compressed
+        long_ago   | 2026-01-20 | compressed
+        tonight    | 2026-05-20 | raw
+        found_only | 2026-01-20 | compressed
     """)
     cited = [
         ("cited", date(2026, 6, 1), 2),
@@ -185,8 +192,7 @@ def test_an_episode_in_use_stays_one_tier_more_detailed():
     ]
 
     assert moves(table, cited=cited) == {
-        "cited": "compressed",
-        "tonight": "compressed",
+        "tonight": "summary",
         "long_ago": "fossil",
         "found_only": "fossil",
     }
@@ -212,7 +218,7 @@ def test_what_an_imported_episode_lacks_is_drawn_from_its_detail():
     assert set(values) == {"compression_tier", "detail", *LEVELS}
     assert values["detail"] is None
     assert all(sentence.split(": ")[-1] in STORY for sentence in values["summary"].split(". "))
-    assert len(values["summary"].split()) <= len(STORY.split()) / 2 + 1
+    assert len(values["compressed"].split()) < len(STORY.split()) / 2
     assert "drawn from it tonight" in proposal.reason
     assert proposal.evidence["drawn"] == list(LEVELS)
 
@@ -232,25 +238,25 @@ def test_what_was_told_stays_in_front_of_what_is_drawn():
 
 def test_only_what_the_tier_keeps_is_drawn():
     table = episodes("""
-        id | ended_at   | title | summary | compressed | index_word
-        ---|------------|-------|---------|------------|-----------
-        a  | 2025-06-20 | -     | -       | -          | -
+        id | ended_at   | title | summary | compressed | index_word | compression_tier
+        ---|------------|-------|---------|------------|------------|-----------------
+        a  | 2025-06-20 | -     | -       | -          | -          | compressed
     """)
 
     proposal = only(table)
 
     assert set(proposal.changes[-1].set) == {"compression_tier", "detail", "title", "index_word"}
-    assert cold(proposal) == {"raw": ["detail"]}
+    assert cold(proposal) == {"compressed": ["detail"]}
 
 
 def test_an_episode_that_says_nothing_waits_for_more():
     table = episodes("""
-        id | ended_at   | title  | detail | summary | compressed | index_word
-        ---|------------|--------|--------|---------|------------|-----------
-        a  | 2026-06-20 | -      | -      | -       | -          | -
-        b  | 2026-06-20 | Titled | -      | -       | -          | -
-        c  | 2025-06-20 | Titled | -      | -       | -          | -
-        d  | 2026-06-20 | -      | password=hunter2horse | - | -    | -
+        id | ended_at   | title  | detail | summary | compressed | index_word | compression_tier
+        ---|------------|--------|--------|---------|------------|------------|-----------------
+        a  | 2026-06-20 | -      | -      | -       | -          | -          | raw
+        b  | 2026-06-20 | Titled | -      | -       | -          | -          | raw
+        c  | 2025-06-20 | Titled | -      | -       | -          | -          | compressed
+        d  | 2026-06-20 | -      | password=hunter2horse | - | -    | -          | raw
     """)
 
     found = phase_of(table)
@@ -261,13 +267,13 @@ def test_an_episode_that_says_nothing_waits_for_more():
 
 def test_summaries_are_made_only_for_those_that_move_and_lack_one():
     table = episodes("""
-        id       | ended_at   | is_pinned | compressed
-        ---------|------------|-----------|-----------
-        complete | 2026-06-20 | no        | line
-        lacking  | 2026-06-20 | no        | -
-        pinned   | 2026-06-20 | yes       | -
-        young    | 2026-06-29 | no        | -
-        fossil   | 2025-06-20 | no        | -
+        id       | ended_at   | is_pinned | compressed | compression_tier
+        ---------|------------|-----------|------------|-----------------
+        complete | 2026-06-20 | no        | line       | raw
+        lacking  | 2026-06-20 | no        | -          | raw
+        pinned   | 2026-06-20 | yes       | -          | raw
+        young    | 2026-06-29 | no        | -          | raw
+        fossil   | 2025-06-20 | no        | -          | compressed
     """)
 
     assert episode_summaries_of(due(table))["id"].to_list() == ["lacking"]
@@ -281,7 +287,7 @@ def test_an_agent_may_keep_its_episodes_longer():
         b  | 2026-06-01
     """)
 
-    assert moves(table, policy=NightPolicy(summary_after_days=20)) == {"b": "compressed"}
+    assert moves(table, policy=NightPolicy(summary_after_days=20)) == {"b": "summary"}
 
 
 def test_the_order_of_rows_makes_no_difference():

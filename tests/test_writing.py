@@ -49,6 +49,11 @@ def unnamed(text: str) -> str:
     return text.split(": ", 1)[-1]
 
 
+def words_of(text: str) -> list[str]:
+    """The words and numbers of a text, in small letters."""
+    return re.findall(r"\w+", text.casefold())
+
+
 def lifts_only(summary: str, detail: str) -> bool:
     """Tell whether a summary is made of sentences of the detail, each with or without its speaker, and nothing else."""
     told = {form for each in sentences_of(detail) for form in (each.text, said(each))}
@@ -61,12 +66,12 @@ def test_an_episode_gets_a_title_a_summary_and_its_shorter_levels(writer):
 
     assert 5 <= len(draft.title.split()) <= 10
     assert draft.title[-1] not in ".,;:!?"
-    assert 25 <= len(draft.summary.split()) <= 0.5 * len(MILL.split()) + 1
+    assert 0.5 * len(MILL.split()) <= len(draft.summary.split()) <= 0.8 * len(MILL.split())
     assert "\n" not in draft.compressed
     assert len(draft.compressed.split()) <= POLICY.compressed_words
     assert 0 < len(draft.index_word) <= 50
     assert len(draft.index_word.split()) == 1
-    assert (draft.writer, draft.prompt_version) == ("offline:lexrank", "extract-1")
+    assert (draft.writer, draft.prompt_version) == ("offline:lexrank", "extract-2")
 
 
 def test_every_sentence_of_a_summary_stands_in_the_detail(writer):
@@ -81,7 +86,8 @@ def test_every_fact_stands_in_the_detail_with_who_said_it(writer):
 
     assert 3 <= len(facts) <= POLICY.most_facts
     assert all(fact.evidence in MILL and unnamed(fact.content) == fact.evidence for fact in facts)
-    assert FactDraft("Piet: I moved to Veldt in March.", "Piet", None, "I moved to Veldt in March.") in facts
+    oak = "We decided to rebuild the wheel in oak; Hanne Brook will pay 4,200 crowns for it."
+    assert FactDraft(f"Orla: {oak}", "Orla", "decision", oak) in facts
 
 
 def test_a_long_episode_gets_a_summary_of_a_hundred_words_and_more(writer):
@@ -190,7 +196,7 @@ def test_nothing_is_invented_whatever_the_text(embedder_of_words, detail, outcom
     squeezed = "".join(detail.split())
     assert lifts_only(draft.summary, detail)
     assert all("".join(fact.evidence.split()) in squeezed for fact in draft.facts)
-    assert all(fact.content in {fact.evidence, f"{fact.subject}: {fact.evidence}"} for fact in draft.facts)
+    assert all(set(words_of(fact.content)) <= set(words_of(detail)) for fact in draft.facts)
     assert draft.title.strip()
     assert 0 < len(draft.index_word) <= 50
     assert "\n" not in draft.compressed + draft.index_word

@@ -97,7 +97,7 @@ def is_sound(text: str) -> bool:
 
 
 def kept_facts(claims: Iterable[Claim], transcript: Source, source: Source) -> tuple[FactDraft, ...] | None:
-    """Return at most five statements that follow from a sentence of the transcript; None where none of them does."""
+    """Return at most twelve statements that follow from a sentence of the transcript; None where none of them does."""
     claims = list(claims)
     kept = {fact.content.casefold(): fact for claim in claims if (fact := kept_fact(claim, transcript, source))}
     return None if claims and not kept else tuple(kept.values())[: POLICY.most_facts]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+import textwrap
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -12,9 +14,12 @@ from nous_online.cli.output import AgentOption, JsonOption, escaped, show, show_
 
 if TYPE_CHECKING:
     from nous_online.heart import Heart
+    from nous_online.recalling import Recall
     from nous_online.status import Waiting
 
 
+INDENT = " " * 11
+MOST_LINES, LEAST_COLUMNS = 3, 60
 Level = Literal["full", "summary", "compressed", "index"]
 
 
@@ -122,7 +127,8 @@ def recall(  # noqa: PLR0913 (one parameter for each option)
         list[Kind] | None,
         typer.Option("--type", metavar="|".join(Kind), help="Look among these only; may be given several times."),
     ] = None,
-    detail: Annotated[Level, typer.Option(help="How much of each is shown.")] = "full",
+    detail: Annotated[Level, typer.Option(help="Which text of each is shown.")] = "summary",
+    full: Annotated[bool, typer.Option("--full", help="Show the whole text of each, however long.")] = False,
     frame: FrameOption = None,
     as_of: Annotated[str | None, typer.Option(metavar="ISO-8601", help="What was believed at that moment.")] = None,
     user: UserOption = None,
@@ -130,7 +136,7 @@ def recall(  # noqa: PLR0913 (one parameter for each option)
     agent: AgentOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Recall what matters for a question, best first.
+    """Recall what matters for a question, best first: of each memory its summary, in at most three lines.
 
     [bold]Examples[/bold]
 
@@ -140,23 +146,38 @@ def recall(  # noqa: PLR0913 (one parameter for each option)
     """
     with opened(agent) as heart:
         found = heart.recall(
-            said(query), limit=limit, min_score=min_score, types=kind, detail=detail, frame=frame, as_of=as_of,
-            user_id=user, project_id=project,
+            said(query), limit=limit, min_score=min_score, types=kind, detail="full" if full else detail, frame=frame,
+            as_of=as_of, user_id=user, project_id=project,
         )  # fmt: skip
     if as_json:
         memories = [recalled_json(each) for each in found]
         show_json({"recall_id": found.id, "is_confident": found.is_confident, "memories": memories})
         return
+    show_answers(found, is_full=full)
+
+
+def show_answers(found: Recall, *, is_full: bool) -> None:
+    """Print the answers of a recall, each with its score and its id."""
     if not found:
         show("nothing was found")
     elif not found.is_confident:
         show_note("perhaps none of these answers the question")
     for place, each in enumerate(found, start=1):
-        show(f"[bold]{place:>2}[/bold]  [cyan]{each.score:.3f}[/cyan]  {escaped(each.text)}")
+        shown = escaped(few_lines(each.text, is_full=is_full))
         contested = f"  contradicted by {', '.join(map(str, each.contradicted_by))}" if each.contradicted_by else ""
+        show(f"[bold]{place:>2}[/bold]  [cyan]{each.score:.3f}[/cyan]  {shown}")
         show(f"            [dim]{each.id}  said {each.memory.said_at:%Y-%m-%d}{contested}[/dim]")
     if found:
         show_note(f"say what was used: nous feedback {found.id} --cite ID")
+
+
+def few_lines(text: str, *, is_full: bool = False) -> str:
+    """Return a text in at most three lines of a terminal, indented under its score, cut short where it has more."""
+    if is_full:
+        return text
+    columns = max(LEAST_COLUMNS, shutil.get_terminal_size().columns) - len(INDENT)
+    lines = textwrap.wrap(" ".join(text.split()), columns, max_lines=MOST_LINES, placeholder=" … (--full)")
+    return f"\n{INDENT}".join(lines)
 
 
 def status(*, agent: AgentOption = None, as_json: JsonOption = False) -> None:

@@ -29,11 +29,16 @@ KNOWN_TYPES = frozenset((
 SUBAGENTS = "messages of subagents"
 REPEATED = "messages that an earlier session holds too"
 EDITING = {"Edit": "file_path", "MultiEdit": "file_path", "Write": "file_path", "NotebookEdit": "notebook_path"}
-TOLD_INPUTS = ("command", "description", "pattern", "query", "url", "prompt")
+TOLD_INPUTS = ("description", "command", "pattern", "query", "url", "prompt")
 MOST_OF_AN_INPUT, MOST_OF_AN_ERROR = 200, 300
 MAX_REFERENCE_CHARACTERS = 200
 BOOKKEEPING = ("<local-command-", "<command-name>", "<command-message>", "<bash-stdout>", "[Request interrupted")
-REMINDER = re.compile(r"<system-reminder>.*?(?:</system-reminder>|\Z)", re.DOTALL)
+REMINDER = re.compile(r"<(system-reminder|task-notification)>.*?(?:</\1>|\Z)", re.DOTALL)
+SUBJECT = re.compile(r"""(?:-[a-z]*m|--message|--title|-t)[ =](?:"\$\(cat <<-?['"]?\w+['"]?\s*|["'])([^\n"]{4,200})""")
+QUOTES = " \"'"
+ANSWERED = re.compile(r'"([^"\n]{1,400})"="([^"\n]{1,400})"')
+OBJECTED = re.compile(r"the user said:\s*(.+)", re.DOTALL)
+ASKING, PLANNING = "AskUserQuestion", "ExitPlanMode"
 COMMITS = re.compile(r"\bgit commit\b|\bgh pr create\b")
 COMMITTED = re.compile(r"^\[[\w./-]{1,100}(?: \(root-commit\))? ([0-9a-f]{7,40})\] ", re.MULTILINE)
 PULL_REQUEST = re.compile(r"https://[\w.-]{1,100}/[\w.-]{1,100}/[\w.-]{1,100}/pull/\d{1,9}\b")
@@ -49,9 +54,18 @@ class Session:
     id: str = ""
     committing: set[str] = field(default_factory=set[str])
     """The ids of tool calls that commit, or open a pull request: their results name what came of it."""
+    asking: set[str] = field(default_factory=set[str])
+    """The ids of tool calls that ask the user something: their results are what the user decided."""
     left_out: Counter[str] = field(default_factory=Counter[str])
     at: Item = field(default_factory=lambda: Item(0, 0))
     problems: list[Item] = field(default_factory=list[Item])
+
+    def await_result(self, tool: str, call: Fields, call_id: str) -> None:
+        """Keep the id of a call whose result says what came of it, or what the user decided."""
+        if COMMITS.search(str(call.get("command", ""))):
+            self.committing.add(call_id)
+        elif tool == ASKING:
+            self.asking.add(call_id)
 
     def conversation(self) -> Conversation:
         """Return what is known of the session now."""
@@ -110,12 +124,12 @@ def message_of(fields: Fields, session: Session) -> Message | None:
         title = fields.get(TITLES[kind])
         session.title = title if isinstance(title, str) and title.strip() else session.title
         return None
-    if kind not in SPOKEN or fields.get("isMeta") is True or fields.get("isCompactSummary") is True:
+    if kind not in SPOKEN or (fields.get("isMeta") is True and fields.get("isCompactSummary") is not True):
         return None
     if fields.get("isSidechain") is True:
         session.left_out[SUBAGENTS] += 1
         return None
-    return spoken(fields, kind, session)
+    return spoken(fields, "assistant" if fields.get("isCompactSummary") is True else kind, session)
 
 
 def spoken(fields: Fields, speaker: str, session: Session) -> Message | None:
@@ -162,15 +176,15 @@ def told_in(blocks: Sequence[object], *, cwd: object, session: Session) -> tuple
                 told += said_by_people(text)
             case {"type": "tool_use", "name": str() as name}:
                 call = fields_of(fields_of(block).get("input"))
-                told += [f"[{name}: {shown}]" for shown in [shown_call(call, cwd)] if shown]
+                told += told_of_call(name, call, cwd)
                 artifacts += edited(name, call, cwd)
-                if COMMITS.search(str(call.get("command", ""))):
-                    session.committing.add(str(fields_of(block).get("id")))
+                session.await_result(name, call, str(fields_of(block).get("id")))
             case {"type": "tool_result"}:
                 result = fields_of(block)
+                text = text_of(result.get("content"))
                 told += failed(result)
-                if result.get("tool_use_id") in session.committing:
-                    artifacts += produced(text_of(result.get("content")))
+                artifacts += produced(text) if result.get("tool_use_id") in session.committing else []
+                told += decided(text) if result.get("tool_use_id") in session.asking else []
             case _:
                 continue
     return told, artifacts
@@ -180,6 +194,18 @@ def said_by_people(text: str) -> list[str]:
     """Return a text without what the program put around it; nothing where it is all the program's."""
     plain = REMINDER.sub("", text).strip()
     return [plain] if plain and not plain.startswith(BOOKKEEPING) else []
+
+
+def told_of_call(name: str, call: Fields, cwd: object) -> list[str]:
+    """Return a tool call as lines: what it was for, and the plan, the commit or the pull request it states."""
+    if name == PLANNING and isinstance(call.get("plan"), str):
+        return [f"Plan: {call['plan'].strip()}"]
+    command = str(call.get("command", ""))
+    what = "Pull request" if "gh pr create" in command else "Commit"
+    subjects = (
+        [f"{what}: {match[1].strip(QUOTES)}" for match in SUBJECT.finditer(command)] if COMMITS.search(command) else []
+    )
+    return [*(f"[{name}: {shown}]" for shown in [shown_call(call, cwd)] if shown and name != ASKING), *subjects[:1]]
 
 
 def shown_call(call: Fields, cwd: object) -> str:
@@ -205,9 +231,22 @@ def relative(path: str, cwd: object) -> str:
 
 
 def failed(result: Fields) -> list[str]:
-    """Return what a failed tool call said, the beginning of it; of those that went well nothing is told."""
-    text = " ".join(text_of(result.get("content")).split())[:MOST_OF_AN_ERROR] if result.get("is_error") is True else ""
-    return [f"[failed: {text}]"] if text else []
+    """Return what a failed tool call said, the beginning of it, or what the user said instead of allowing it.
+
+    Of those that went well nothing is told.
+    """
+    if result.get("is_error") is not True:
+        return []
+    text = text_of(result.get("content"))
+    if objection := OBJECTED.search(text):
+        return [objection[1].strip()]
+    line = " ".join(text.split())[:MOST_OF_AN_ERROR]
+    return [f"[failed: {line}]"] if line else []
+
+
+def decided(text: str) -> list[str]:
+    """Return what the user answered to questions, a line each."""
+    return [f"Decision: {asked} {answer}" for asked, answer in ANSWERED.findall(text)]
 
 
 def produced(text: str) -> list[tuple[str, str]]:

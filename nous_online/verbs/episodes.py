@@ -65,7 +65,7 @@ class EpisodeVerbs(Verbs):
     def close_episode(
         self, episode_id: UUID, *, deadline_s: float | None = None, **details: Unpack[EndDetails]
     ) -> Episode:
-        """End an episode; within 30 s it gets a title, a summary and up to five facts, whoever is running.
+        """End an episode; within 30 s it gets a title, a summary and up to twelve facts, whoever is running.
 
         Closing one that is over returns it as it is and does nothing: `update_episode` says more of it. Raises
         `NotFound`, `Conflict` when it was closed with another outcome, `InvalidInput` for an end before the beginning.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 
@@ -75,25 +75,42 @@ def lexrank(vectors: Vectors, *, damping: float = POLICY.damping) -> Weights:
     return rank
 
 
-def summarise(sentences: Sequence[Sentence], vectors: Vectors, *, words: int) -> list[int]:
+def summarise(
+    sentences: Sequence[Sentence],
+    vectors: Vectors,
+    *,
+    words: int,
+    bearing: Weights | None = None,
+    asked: Mapping[int, int] | None = None,
+    first: Iterable[Sequence[int]] = (),
+) -> list[int]:
     """Return the indexes, in order, of the sentences that together say most, told in at most `words` words.
 
     Chosen one by one for what they add: the words not yet said, each weighing as many sentences as hold it, times
-    LexRank, times earliness, less what they repeat. Where none fits, the one that says most is returned alone.
-    `vectors` holds one unit row a sentence, of its text alone.
+    LexRank, times earliness, times what each has to do with the outcome (`bearing`), less what they repeat. An answer
+    brings the question it was `asked`. Where none fits, the one that says most is returned alone. `vectors` holds one
+    unit row a sentence, of its text alone.
     """
     if not sentences:
         return []
-    weight = priors(sentences, vectors)
+    weight = priors(sentences, vectors) * (1.0 if bearing is None else bearing)
     holds, unsaid = incidence(sentences)
     closest = np.zeros(len(sentences))
     is_open = np.ones(len(sentences), dtype=bool)
-    chosen: list[int] = []
+    chosen: set[int] = set()
+    for places in first:
+        if word_count(told([sentences[i] for i in sorted(chosen.union(places))])) <= POLICY.outcome_share * words:
+            chosen.update(places)
+    for place in chosen:
+        is_open[place] = False
+        unsaid = unsaid * (1 - holds[place])
+        closest = np.maximum(closest, np.clip(vectors @ vectors[place], 0, 1))
     while (gain := (holds @ unsaid) * weight * (1 - POLICY.redundancy * closest) * is_open).any():
         best = int(np.argmax(gain))
         is_open[best] = False
-        if word_count(told([sentences[i] for i in sorted([*chosen, best])])) <= words:
-            chosen.append(best)
+        with_best = chosen | {best, (asked or {}).get(best, best)}
+        if word_count(told([sentences[i] for i in sorted(with_best)])) <= words:
+            chosen = with_best
             unsaid = unsaid * (1 - holds[best])
             closest = np.maximum(closest, np.clip(vectors @ vectors[best], 0, 1))
     return sorted(chosen) or [int(np.argmax(worth(sentences, vectors)))]

@@ -30,49 +30,115 @@ UNANCHORED = frozenset(
 )
 """Openings that point to something said before."""
 PREFERENCE = alternatives(
-    "prefer", "prefers", "preferred", "preference", "favou?rite", "can't stand", "allergic", "vegan", "vegetarian",
-    "fond of", "obsessed", "passionate about", "interested in", "(?:big |huge )?fan of", "loves", "likes", "enjoys",
-    "hates", "dislikes",
-    "(?:i|we|they|who)(?: really| also| always| still| both| don't| do)? (?:love|like|enjoy|hate|dislike)d?",
+    "prefer(?:s|red|ence)?", "favou?rite", "can't stand", "allergic", "vegan", "vegetarian", "fond of", "interested in",
+    "fan of", "(?:i|we|they|who|really|always) (?:love|like|enjoy|hate|dislike)d?", "(?:love|enjoy|hate|dislike)s",
+    "lieber", "je préfère", "préfère", "prefier[eo]",
 )  # fmt: skip
 DECISION = alternatives(
-    "decided?", "decides", "decision", "agreed", "chose", "chosen", "opted", "settled on", "switched",
-    "migrat(?:ed|es|ing)", "approved", "signed up", "root cause",
-    "(?:will|we'll) (?:use|be|go with|keep|move|ship|launch|drop)", "going with", "is due", "deadline", "scheduled",
-    "postponed", "cancelled",
+    "decided?", "decides", "decision", "agreed", "chose", "chosen", "opted", "settled on", "approved", "going with",
+    "(?:will|we'll) (?:use|go with|keep|move|ship|launch|drop)", "let's (?:use|go|keep|take|do)",
+    "cancelled", "postponed",
+    "switched", "instead", "beschlossen", "entschieden", "stattdessen",
+    "décidé", "convenu", "aprobado", "decidido", "acordado",
 )  # fmt: skip
 RULE = alternatives(
-    "always", "must(?! (?:have|be) )", "mustn't", "required", "requires", "forbidden", "not allowed", "from now on"
-)
-HOLDING = re.compile(
-    r"^(?:the|our|my|all|each|every)\s+(?:[\w'/&-]+\s+){1,4}?(?:is|are|has|have|needs?|[a-z]{3,}(?<![su])s)\s(?!\w+ing\b)",
+    "always", "must(?! (?:have|be) )", "mustn't", "required",
+    "requires", "forbidden", "not allowed", "from now on", "never",
+    "only", "at most", "at least", "immer", "niemals", "toujours", "jamais", "siempre", "nunca",
+)  # fmt: skip
+CAUSE = alternatives(
+    "because", "root cause", "cause[sd]?", "due to",
+    "that's why", "the reason", "turn(?:s|ed) out", "found it", "there it is",
+    "came (?:from|with)", "it was", "the problem (?:is|was)", "broke",
+    "wrong", "instead of", "weil", "ursache", "deshalb",
+    "vertauscht", "parce que", "à cause", "c'est pourquoi", "porque", "debido", "por eso",
+)  # fmt: skip
+MENDED = alternatives(
+    "fix(?:ed|es)?", "solved", "resolved", "replaced", "reverted",
+    "rolled? back", "restarted", "killed", "removed", "back to",
+    "back on", "put back", "limited", "added", "created",
+    "moved", "updated", "done", "works? again", "is out", "merged",
+    "released", "signed", "booked", "held", "paid",
+    "finished", "confirmed", "storniert", "korrigiert", "behoben", "erledigt",
+    "corrigé", "réparé", "annulé", "confirmé", r"arregl\w+", "firma(?:do)?", "consta",
+)  # fmt: skip
+PLANNED = alternatives(
+    "will", "i'll", "we'll", "he'll", "she'll", "they'll",
+    "going to", "by", "until", "till", "deadline", "due", "planned",
+    "starts?", "on (?:mon|tues|wednes|thurs|fri|satur|sun)day", "todo", "to do",
+    "wird", "bis", "spätestens", "jusqu'à", "avant",
+    "hasta", "antes",
+)  # fmt: skip
+"""What was caused, mended or planned, in English, German, French and Spanish; other languages have their figures."""
+LABELLED = re.compile(
+    r"\A(?:(?P<decision>decisions?|decided|agreed|outcome|results?|entscheidung|décision|decisión)"
+    r"|(?P<cause>(?:root )?causes?|reason|problem|ursache|cause racine|causa)|(?P<fix>fix(?:ed)?|solution|"
+    r"commit|pull request|lösung|solución)"
+    r"|(?P<lesson>lessons?(?: learned| learnt| to keep)?|takeaways?|learnings?|lehren?|leçons?|lecciones|lección)"
+    r"|(?P<plan>to[- ]?do|action(?: items?)?|next(?: steps?)?|open(?: questions?)?|order|plan|offen|à faire|pendiente))"
+    r"(?:,[^:]{1,30})?\s?:",
     re.IGNORECASE,
 )
-"""A statement of how some definite thing is, in the present and not just at the moment: "The gateway rejects …"."""
-LASTING = alternatives(
-    "never", "only", "at most", "at least", "lives?", "lived", "moved", "works?", "worked", "born", "married",
-    "engaged", "divorced", "owns?", "owned", "bought", "sold", "joined", "founded", "started", "quit", "became",
-    "graduat(?:ed|es|ing)", "study", "studies", "studied", "speaks?", "named", "called", "birthday", "anniversary",
-    "years?", "months?", "adopted", "volunteer(?:s|ed|ing)?", "teach", "teaches", "taught", "plays?", "played",
-    "won(?!')", "lost", "created", "wrote", "painted", "visited", "attended", "went", "travell?ed", "planning",
-    "plans?", "dream(?:s|ed|ing)?", "goal", "career", "job", "costs?", "runs? on", "stored", "hosted", "deployed",
-    "configured", "depends on", "supports",
-    r"(?:my|his|her|our|their) (?:\w+ )?(?:wife|husband|partner|son|daughter|kids?|children|mother|father|mom|mum|dad"
-    "|brother|sister|dog|cat|boss|team|company|email|address|phone|name)",
+HEDGE = alternatives(
+    "i think", "i guess", "i suppose", "i reckon", "i bet", "i'd say",
+    "i believe", "guess", "maybe", "perhaps", "might", "may be",
+    "could be", "would be", "probably", "possibly", "suspect", "not sure", "my money", "looks like",
+    "i (?:can|could) (?!only|not)", "we could", "shall i", "do you want", "sounds", "seems?", "if we", "what if",
+    "rumour", "someone said", "someone says", "vielleicht",
+    "glaube", "wahrscheinlich", "peut-être", "je crois", "je pense",
+    "quizás", "creo", "a lo mejor", "i still", "i thought", "first thought", "considered",
 )  # fmt: skip
-PASSING = alternatives(
-    "let me", "one moment", "right now", "just a (?:sec|second|moment|minute)", "hold on", "how about", "what about",
-    "as i said", "as you", "for you", "thanks", "thank you", "system prompt",
-    "this (?:chat|conversation|session|call)",
-    "i(?:'ll| will|'m going to|'m about to| am going to| can| could| would|'d)",
-    "i(?:'m| am)? (?:so |really |just )?(?:think|guess|suppose|hope|wonder|bet|mean|see|know|understand|agree"
-    "|appreciate|apologi[sz]e|wish|glad|happy|sorry|sure|proud|excited)",
-    "(?:previous|prior|above|earlier|all|these|your) (?:instructions?|prompts?|rules)",
+CORRECTING = re.compile(
+    r"\A(?:(?:oh|ah|hm+|well|but|ok|okay|and|so|wait|uh)[,.]*\s)*(?:(?:no|nope|nein|non|sorry|correction|"
+    r"quatsch)(?=[,.:!\s]|$)"
+    r"|wait|actually|scratch that|not (?:the|that|them|so)\b|that isn't|that's (?:not|wrong)|let me correct|"
+    r"you're right|"
+    r"my mistake|i was wrong|doch\b|pero si|eso dijo)",
+    re.IGNORECASE,
+)
+"""What takes back what was said just before."""
+REFUSING = alternatives(
+    "no", "not", "out", "full", "gone", "can't",
+    "cannot", "refused", "excluded", "discontinued", "declined", "complet", "nicht",
+    "kein(?:e|en)?", "pas", r"\w+n't",
 )  # fmt: skip
-WEAK = alternatives(
-    "maybe", "perhaps", "might", "could", "would", "probably", "possibly", "not sure", "if", "you", "your", "you're",
-    "feel", "feeling", "feels",
-)  # fmt: skip
+REFUSED = re.compile(
+    r"\b(?:not|no|without|instead of|rather than|don't want|nicht|pas(?! de)|sin|sauf)\s(?:[^\s.,;!?]{1,30}\s?){1,4}"
+    r"|(?<!\S)(?:[^\s.,;!?]{1,30}\s){1,4}(?:(?:is|are|'s|was)\s)?(?:out|full|gone|complet|taken|discontinued|excluded|wrong)\b",
+    re.IGNORECASE,
+)
+"""A few words, and what refuses them: "not the 40", "the 18th is out"."""
+STEP = re.compile(
+    r"\A(?:(?:ok|okay|now|next|first|then|so|right|good|great|perfect|alright|and)[,.:!]?\s)*"
+    r"(?:let me|let's (?:see|check|look|start|try)|i'll (?:now |just |also |first |then )?(?:do (?:both|it|this)|look|"
+    r"check|start|run|read|try|see|do that|take a"
+    r"|begin|go|continue|update|create|write|add|fix|use|verify|test)|i(?:'m| am) (?:going to|now)|i need to|now i"
+    r"|continue\b|read the (?:output|full|file)|if you need|"
+    r"(?:looking|running|reading|checking|starting|trying|connecting|searching|working|waiting)\b)",
+    re.IGNORECASE,
+)
+"""What is about to be done, which the next lines do."""
+COURTESY = re.compile(
+    r"\A(?:(?:oh|ah|ha|so|well|and|but|ok|okay)[,.!]*\s)*(?:(?:hi|hello|hey|hiya|hallo|bonjour|hola|"
+    r"good (?:morning|evening|afternoon|night)|"
+    r"morning|thanks?|thank you|thx|ta|cheers|welcome|bye|goodbye|see you|sorry|great|nice|lovely|perfect|"
+    r"super|good|fine|"
+    r"understood|noted|right|sure|yes|yeah|yep|no|ok|okay|done|agreed|true|fair|wow|ouch|haha?|lol|danke|"
+    r"bitte|merci|gracias|buenas|"
+    r"bonsoir|bonne nuit|guten (?:tag|abend|morgen)|venga|gern|einen moment|never mind|one (?:moment|sec)|"
+    r"hold on|come in|please)\b[\s,.!?…:)-]*+)"
+    r"(?:[^\W\d_]++[\s,.!?…:)]*+){0,3}",
+    re.IGNORECASE,
+)
+"""A sentence of a courtesy and three words at most."""
+TALLY = re.compile(
+    r"\b(?:all\s)?(?:(?<!\d,)\d[\d,]{0,9}|the|no|every)\s(?:\w+\s)?(?:tests?|checks?|tasks?|todos?|warnings?|errors?|"
+    r"issues?|failures?|builds?)\b"
+    r"(?=.{0,40}\b(?:pass|passed|passing|passes|fail|failed|failing|fails|closed|done|green|complete|"
+    r"completed|ok|clean|left)\b)",
+    re.IGNORECASE,
+)
+"""A state of the minute: "all 141 tests pass"."""
 INSTRUCTING = alternatives(
     r"(?:ignore|disregard|forget|override|bypass)\s(?:[\w'-]+\s){0,4}(?:instructions?|prompts?|rules|guidelines)",
     "new (?:system )?(?:instructions?|prompt):",
@@ -90,5 +156,3 @@ VERBS = alternatives(
     "broke", "built", "wrote", "sends?", "sent", "holds?", "held", "means?", "comes?", "came", "owns?", "plays",
     "serves?", "happens?", r"[^\W\d_]{3,}ed",
 )  # fmt: skip
-ASKING = alternatives("i (?:also |just |really |still )?(?:want|need|noticed|tried|forgot|meant)", "i was wondering")
-"""What somebody known by a role alone says to get something done."""

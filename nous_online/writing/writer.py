@@ -10,15 +10,31 @@ from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from typing import Any, ParamSpec, Protocol, TypeVar
 
-from nous_online.embedding import Embedder, Vectors
+import numpy as np
+
+from nous_online.embedding import Embedder, Vectors, unit_rows
 from nous_online.errors import InvalidInput
 from nous_online.pairs.unseen import is_blank
 from nous_online.policy import WritingPolicy
 from nous_online.writing.cautions import cautions
 from nous_online.writing.credentials import holds_credential, without_credentials
-from nous_online.writing.durable import Durable, durability, durable
-from nous_online.writing.lexrank import lexrank, most_telling, summarise, word_count, word_vectors, worth
-from nous_online.writing.sentences import Sentence, is_prose, said, sentences_of, told
+from nous_online.writing.days import day_in
+from nous_online.writing.forms import is_known_language, said_in
+from nous_online.writing.lexrank import most_telling, summarise, word_count, word_vectors, worth
+from nous_online.writing.points import (
+    OUTCOME,
+    bearing,
+    category_of,
+    holds_something,
+    lasting,
+    outcome_first,
+    points_of,
+    questions_of,
+    stated,
+    subject_of,
+    worths_of,
+)
+from nous_online.writing.sentences import Sentence, said, sentences_of, told
 from nous_online.writing.titles import condensed, index_word, title_of
 
 __all__ = [
@@ -38,8 +54,8 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 POLICY = WritingPolicy()
-SHORTEST_LIFTED = 3
-"""Words; "Yes, please." is no sentence of a summary."""
+REQUESTING, LEAST_REQUEST = "user", 5
+"""Whose first sentence of five words names a session with an assistant."""
 UNTITLED = "Untitled episode"
 
 
@@ -144,7 +160,7 @@ class OfflineWriter:
     """
 
     name = "offline:lexrank"
-    prompt_version = "extract-1"
+    prompt_version = "extract-2"
 
     def __init__(self, embedder: Embedder, *, call: Call = here) -> None:
         self._embedder = embedder
@@ -158,9 +174,21 @@ class OfflineWriter:
         """
         if is_blank(episode.detail):
             raise InvalidInput("the episode has no detail to write from; store its transcript, or leave it unwritten")
-        sentences, headings = self.call(read_aloud, episode)
-        vectors = self._embedder.embed_documents([each.text[: POLICY.embedded_characters] for each in sentences])
-        return self.call(drafted, replace(episode, detail=""), sentences, vectors, headings, budget(episode.detail))
+        spoken = self.call(read_aloud, episode)
+        vectors = self._embedder.embed_documents([each.text[: POLICY.embedded_characters] for each in spoken.sentences])
+        return self.call(drafted, replace(episode, detail=""), spoken, vectors)
+
+
+@dataclass(frozen=True)
+class Spoken:
+    """What is said in an episode: its sentences and headings, how many words it has and its summary may have."""
+
+    sentences: Sequence[Sentence]
+    headings: Sequence[str]
+    words: int
+    summary_words: int
+    is_known: bool
+    """Whether it is in a language whose words are known."""
 
 
 def levels_by_words(episode: Told) -> Levels:
@@ -169,52 +197,67 @@ def levels_by_words(episode: Told) -> Levels:
     On 120 dialogues and ten meetings its summaries came as near to those people wrote as with vectors of meaning, in
     a twentieth of the time.
     """
-    sentences, headings = read_aloud(episode)
-    vectors, words = word_vectors(sentences), budget(episode.detail)
-    return levels_of(episode, sentences, vectors, headings=headings, words=words)
+    spoken = read_aloud(episode)
+    return levels_of(episode, spoken, word_vectors(spoken.sentences))
 
 
-def read_aloud(episode: Told) -> tuple[list[Sentence], list[str]]:
-    """Return the sentences of an episode that are worth weighing, and its headings, all without credentials."""
-    spoken = without_credentials(sentences_of(episode.detail, participants=episode.participants))
-    return worth_weighing(spoken), [each.text for each in spoken if each.is_heading]
+def read_aloud(episode: Told) -> Spoken:
+    """Return what is said in an episode, without credentials, machine lines and code."""
+    said_by_people = said_in(episode.detail)
+    heard = without_credentials(sentences_of(said_by_people, participants=episode.participants))
+    ended_on = episode.ended_at.date() if episode.ended_at else None
+    spoken = [each if each.day else replace(each, day=ended_on) for each in heard]
+    sentences = worth_weighing([each for each in spoken if not each.is_heading] or spoken)
+    is_known = is_known_language(said_by_people)
+    return Spoken(
+        sentences=sentences,
+        headings=[each.text for each in spoken if each.is_heading],
+        words=word_count(said_by_people),
+        summary_words=budget(sentences) if is_known else round(POLICY.unknown_language * POLICY.summary_words),
+        is_known=is_known,
+    )
 
 
 def worth_weighing(sentences: Sequence[Sentence]) -> list[Sentence]:
-    """Return the sentences a summary may be made of: prose of three words or more, if there is any.
-
-    Of a long transcript only as many as can be embedded in seconds, from all over it.
-    """
-    prose = [each for each in sentences if is_prose(each.text) and not each.is_heading]
-    long = [each for each in prose if word_count(each.text) >= SHORTEST_LIFTED]
-    candidates = long or prose or list(sentences)
-    size = sum(min(len(each.text), POLICY.embedded_characters) for each in candidates) or 1
-    most = min(POLICY.most_sentences, len(candidates) * POLICY.most_embedded_characters // size)
-    return [candidates[i] for i in most_telling(candidates, most)]
+    """Return as many sentences as can be embedded in seconds, of a long transcript from all over it."""
+    size = sum(min(len(each.text), POLICY.embedded_characters) for each in sentences) or 1
+    most = min(POLICY.most_sentences, len(sentences) * POLICY.most_embedded_characters // size)
+    return [sentences[i] for i in most_telling(sentences, most)]
 
 
-def drafted(
-    episode: Told, sentences: Sequence[Sentence], vectors: Vectors, headings: Sequence[str], words: int
-) -> Draft:
-    """Put together what is lifted from the sentences of an episode, in a summary of at most `words` words."""
-    saying = worth(sentences, vectors)
+def drafted(episode: Told, spoken: Spoken, vectors: Vectors) -> Draft:
+    """Put together what is drawn from what was said in an episode; `vectors` holds a unit row a sentence."""
+    sentences = spoken.sentences
+    saying = worth(sentences, vectors) * bearing(sentences)
+    ranked: list[int] = np.argsort(-saying, kind="stable").tolist()
     return Draft(
-        **vars(levels_of(episode, sentences, vectors, headings=headings, words=words)),
-        facts=tuple(map(fact_draft, durable(sentences, vectors, lexrank(vectors)))),
-        censors=censor_drafts(episode, [sentences[i] for i in sorted(range(len(sentences)), key=lambda i: -saying[i])]),
-        writer=OfflineWriter.name,
+        **vars(levels_of(episode, spoken, vectors)),
+        facts=facts_of(spoken, vectors),
+        censors=censor_drafts(episode, [sentences[i] for i in ranked]),
+        writer=OfflineWriter.name if spoken.is_known else f"{OfflineWriter.name}, its language not known",
         prompt_version=OfflineWriter.prompt_version,
     )
 
 
-def levels_of(
-    episode: Told, sentences: Sequence[Sentence], vectors: Vectors, *, headings: Sequence[str], words: int
-) -> Levels:
+def facts_of(spoken: Spoken, vectors: Vectors) -> tuple[FactDraft, ...]:
+    """Return the points worth keeping, one for forty words and twelve at most."""
+    points = points_of(spoken.sentences)
+    rows = unit_rows(np.array([vectors[list(each.places)].mean(axis=0) for each in points] or vectors[:0]))
+    worths = worths_of(points, rows, len(spoken.sentences))
+    most = min(POLICY.most_facts, 2 + spoken.words // POLICY.words_a_fact)
+    kept = [points[i] for i in lasting(points, rows, worths, most=most)]
+    return tuple(FactDraft(stated(each), subject_of(each), category_of(each), each.text) for each in kept)
+
+
+def levels_of(episode: Told, spoken: Spoken, vectors: Vectors) -> Levels:
     """Return title, summary, line and index word of an episode, from its sentences and their unit vectors."""
-    chosen = summarise(sentences, vectors, words=words)
-    saying = worth(sentences, vectors)
-    ranked = [sentences[i] for i in sorted(chosen, key=lambda i: (-lasting(sentences[i]), -saying[i]))]
-    title = (episode.title or "").strip() or title_of(ranked, headings=headings) or UNTITLED
+    sentences, weights = spoken.sentences, bearing(spoken.sentences)
+    chosen = summary_of(sentences, vectors, words=spoken.summary_words)
+    saying = worth(sentences, vectors) * weights
+    ranked = [sentences[i] for i in sorted(chosen, key=lambda i: -saying[i])]
+    headings = [each for each in spoken.headings if not day_in(each)]
+    named = [each for each in sentences if each.speaker == REQUESTING and word_count(each.text) >= LEAST_REQUEST][:1]
+    title = (episode.title or "").strip() or title_of([*named, *ranked], headings=headings) or UNTITLED
     return Levels(
         title=title,
         summary=told([sentences[i] for i in chosen]),
@@ -223,20 +266,30 @@ def levels_of(
     )
 
 
-def lasting(sentence: Sentence) -> float:
-    """Return what makes a sentence name an episode: 1 for one worth keeping, less for what passes with the talk."""
-    return min(1.0, durability(sentence))
+def summary_of(sentences: Sequence[Sentence], vectors: Vectors, *, words: int) -> list[int]:
+    """Return which sentences a summary of at most `words` words is made of, in order."""
+    points = points_of(sentences)
+    rows = unit_rows(np.array([vectors[list(each.places)].mean(axis=0) for each in points] or vectors[:0]))
+    worths = worths_of(points, rows, len(sentences), OUTCOME)
+    is_short = words >= POLICY.outcome_from_share * words_of(sentences)
+    first = [points[i].places for i in outcome_first(points, worths)] if is_short else []
+    return summarise(
+        sentences, vectors, words=words, bearing=bearing(sentences), asked=questions_of(sentences), first=first
+    )
 
 
-def budget(detail: str) -> int:
-    """Return how many words the summary of a detail may have: 130, or a share of a short one past its opening."""
-    share = round(POLICY.summary_share * (word_count(detail) - POLICY.opening_words))
-    return min(POLICY.summary_words, max(POLICY.least_summary_words, share))
+def budget(sentences: Sequence[Sentence]) -> int:
+    """Return how many words a summary may have: 148, or of small talk as many as its points that name something."""
+    held = sum(word_count(each.text) for each in points_of(sentences) if holds_something(each))
+    is_talk = len({each.speaker for each in sentences}) > 1
+    if is_talk and held < POLICY.small_talk_share * words_of(sentences):
+        return min(POLICY.summary_words, max(POLICY.least_summary_words, held))
+    return POLICY.summary_words
 
 
-def fact_draft(found: Durable) -> FactDraft:
-    """Return the fact a durable sentence states."""
-    return FactDraft(found.content, found.subject, found.category, found.sentence.text)
+def words_of(sentences: Sequence[Sentence]) -> int:
+    """Return how many words sentences have together."""
+    return sum(word_count(each.text) for each in sentences)
 
 
 def censor_drafts(episode: Told, ranked: Sequence[Sentence]) -> tuple[CensorDraft, ...]:

@@ -1,9 +1,9 @@
 """Episodes condensed by age: raw, a summary, one line, a title. What leaves the row lies in cold storage.
 
-Age alone decides, but for one thing: an episode that was cited within `probe_days` stays one tier more detailed, since
-someone works with it. An episode that is late moves straight to the tier its age asks for: its row ends as if it had
-moved tier by tier, and each text it had lies in cold storage under the tier that the episode had when it left. What was
-drawn from it on the way and is not kept at the end can be drawn again.
+Age asks for a tier, and an episode moves one tier a night towards it, so that no import is reduced to titles at once.
+An episode that was cited within `probe_days` stays one tier more detailed, since someone works with it. One that no
+writer has completed goes no further than its summary: the night's own, made of words alone, may miss what mattered.
+Each text that leaves lies in cold storage under the tier that the episode had.
 
 Recall by meaning does not notice: the vector stays. Recall by words loses those that only the moved texts hold, and
 keeps title, lessons and tags at every tier, the summary and the one line as long as they stay; the facts drawn from an
@@ -25,6 +25,7 @@ from nous_pipelines.proposals import Change, Proposal, Read
 from nous_pipelines.transforms.taken_back import taken_back
 
 TIERS = ("raw", "summary", "compressed", "fossil")
+SUMMARY = TIERS.index("summary")
 LEVELS = ("title", "summary", "compressed", "index_word")
 KEPT: Mapping[str, tuple[str, ...]] = {
     "summary": LEVELS,
@@ -42,7 +43,7 @@ NAMES: Mapping[str, str] = {"detail": "detail", "summary": "summary", "compresse
 SUMMARIES = {"agent_id": pl.String, "id": pl.String, **dict.fromkeys(LEVELS, pl.String)}
 COLUMNS = (
     "id", "agent_id", "state", "title", "summary", "compressed", "index_word", "detail", "compression_tier", "ended_at",
-    "participants", "is_pinned", "row_version", "is_rewound",
+    "completed_at", "completion_note", "participants", "is_pinned", "row_version", "is_rewound",
 )  # fmt: skip
 KEY = ["agent_id", "id"]
 
@@ -58,7 +59,9 @@ def due_episodes(
     age = pl.lit(end_of(night)) - pl.col("ended_at")
     asked = pl.sum_horizontal((age >= timedelta(days=days)).cast(pl.Int8) for days in ages(policy))
     place = pl.col("compression_tier").replace_strict(TIERS, list(range(len(TIERS))), return_dtype=pl.Int8)
-    target = pl.col("asked") - pl.col("is_cited").cast(pl.Int8)
+    is_sure = pl.col("completed_at").is_not_null() & pl.col("completion_note").is_null()
+    least = pl.min_horizontal(pl.col("asked") - pl.col("is_cited").cast(pl.Int8), pl.col("place") + 1)
+    target = pl.when(is_sure).then(least).otherwise(pl.min_horizontal(least, pl.lit(SUMMARY, pl.Int8)))
     return (
         episodes.filter(pl.col("state") == "closed", pl.col("ended_at").is_not_null())
         .with_columns(asked=asked, place=place, age_days=age.dt.total_days())
@@ -66,7 +69,7 @@ def due_episodes(
         .join(cited_lately(uses, policy=policy, night=night), on=KEY, how="left")
         .join(taken_back(undone, "tier"), on=KEY, how="left")
         .with_columns(pl.col("is_cited", "is_taken_back").fill_null(value=False))
-        .with_columns(target=target.clip(0, None), waits=waiting(target > pl.col("place"), policy))
+        .with_columns(target=target.clip(0, None), waits=waiting(target > pl.col("place"), is_sure, policy))
         .with_columns(pl.col("target").replace_strict(list(range(len(TIERS))), TIERS, return_dtype=pl.String))
         .sort(KEY)
     )
@@ -87,7 +90,7 @@ def cited_lately(uses: pl.DataFrame, *, policy: NightPolicy, night: date) -> pl.
     )
 
 
-def waiting(is_moving: pl.Expr, policy: NightPolicy) -> pl.Expr:
+def waiting(is_moving: pl.Expr, is_sure: pl.Expr, policy: NightPolicy) -> pl.Expr:
     """Return why an episode stays as it is, null where nothing speaks against moving it."""
     return (
         pl.when("is_pinned")
@@ -96,6 +99,8 @@ def waiting(is_moving: pl.Expr, policy: NightPolicy) -> pl.Expr:
         .then(pl.lit("changed after the end of the night"))
         .when("is_taken_back")
         .then(pl.lit("a person took its condensing back"))
+        .when(~is_moving & ~is_sure)
+        .then(pl.lit("no writer has completed it, so it keeps its summary"))
         .when(~is_moving)
         .then(pl.lit(f"cited within {policy.probe_days} days, so it stays one tier more detailed"))
     )

@@ -144,7 +144,7 @@ def start(body: StartBody, call: HeartCall, idempotency_key: IdempotencyKey = No
 
 @router.post("/record", operation_id="record_episode", summary="Record an episode that is over")
 def record(body: RecordBody, call: HeartCall, idempotency_key: IdempotencyKey = None) -> Episode:
-    """Tell of an episode that is over; it gets a title, a summary and up to five facts within 30 s."""
+    """Tell of an episode that is over; it gets a title, a summary and up to twelve facts within 30 s."""
     details = body.noted("detail", "duration_seconds")
     if body.started_at is not None:
         details["ended_at"] = body.started_at + timedelta(seconds=body.duration_seconds or 0)
