@@ -6,7 +6,8 @@ import hashlib
 import os
 import re
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 
 import numpy as np
 import psycopg
@@ -170,23 +171,28 @@ def template(server: postgres.Server, admin: psycopg.Connection) -> str:
 
 
 @pytest.fixture(scope="session")
-def unused_databases() -> list[str]:
-    """The databases of tests that are over and not yet dropped."""
-    return []
+def copy_of(server: postgres.Server, admin: psycopg.Connection) -> Callable[[str], AbstractContextManager[str]]:
+    """Make a copy of a database for the length of a block, and give its URL; no session may be open in the original."""
+    unused: list[str] = []
+
+    @contextmanager
+    def copied(template: str) -> Iterator[str]:
+        name = f"test_{uuid.uuid4().hex[:12]}"
+        # Copying files takes half as long as logging every page of the template.
+        admin.execute(f"create database {name} template {template} strategy file_copy")
+        yield server.dsn(name)
+        # The server sleeps 100 ms where a session has not quite ended: by the next test it has.
+        unused.append(name)
+        if len(unused) > 1:
+            admin.execute(f"drop database {unused.pop(0)} with (force)")
+
+    return copied
 
 
 @pytest.fixture
-def database_url(
-    server: postgres.Server, template: str, admin: psycopg.Connection, unused_databases: list[str]
-) -> Iterator[str]:
-    name = f"test_{uuid.uuid4().hex[:12]}"
-    # Copying files takes half as long as logging every page of the template.
-    admin.execute(f"create database {name} template {template} strategy file_copy")
-    yield server.dsn(name)
-    # The server sleeps 100 ms where a session has not quite ended: by the next test it has.
-    unused_databases.append(name)
-    if len(unused_databases) > 1:
-        admin.execute(f"drop database {unused_databases.pop(0)} with (force)")
+def database_url(copy_of: Callable[[str], AbstractContextManager[str]], template: str) -> Iterator[str]:
+    with copy_of(template) as url:
+        yield url
 
 
 @pytest.fixture
