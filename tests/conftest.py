@@ -28,6 +28,7 @@ STARTS_PROCESSES = (
     "test_house",
     "test_background",
     "test_children",
+    "test_writing_child",
     "test_privacy",
     "test_demo",
     "test_dev",
@@ -47,11 +48,14 @@ LONGEST = (
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what needs a server, other programs, the embedding model or a megabyte; `make unit` runs the rest."""
+    """Mark what needs a server, other programs, the embedding model, a megabyte or a slow pattern.
+
+    `make unit` runs the rest.
+    """
     items.sort(key=lambda item: LONGEST.index(item.path.stem) if item.path.stem in LONGEST else len(LONGEST))
     for item in items:
         needs_server = "server" in getattr(item, "fixturenames", ())
-        is_heavy = any(word in item.name for word in ("local_model", "megabyte", "hostile_text"))
+        is_heavy = any(word in item.name for word in ("local_model", "megabyte", "hostile_text", "takes_longer"))
         if needs_server or is_heavy or item.path.name.startswith(STARTS_PROCESSES):
             item.add_marker(pytest.mark.integration)
 
