@@ -6,7 +6,8 @@ import hashlib
 import os
 import re
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 
 import numpy as np
 import psycopg
@@ -27,6 +28,7 @@ STARTS_PROCESSES = (
     "test_house",
     "test_background",
     "test_children",
+    "test_writing_child",
     "test_privacy",
     "test_demo",
     "test_dev",
@@ -46,11 +48,14 @@ LONGEST = (
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what needs a server, other programs, the embedding model or a megabyte; `make unit` runs the rest."""
+    """Mark what needs a server, other programs, the embedding model, a megabyte or a slow pattern.
+
+    `make unit` runs the rest.
+    """
     items.sort(key=lambda item: LONGEST.index(item.path.stem) if item.path.stem in LONGEST else len(LONGEST))
     for item in items:
         needs_server = "server" in getattr(item, "fixturenames", ())
-        is_heavy = any(word in item.name for word in ("local_model", "megabyte", "hostile_text"))
+        is_heavy = any(word in item.name for word in ("local_model", "megabyte", "hostile_text", "takes_longer"))
         if needs_server or is_heavy or item.path.name.startswith(STARTS_PROCESSES):
             item.add_marker(pytest.mark.integration)
 
@@ -155,22 +160,43 @@ def server() -> Iterator[postgres.Server]:
 
 
 @pytest.fixture(scope="session")
-def template(server: postgres.Server) -> str:
-    """The name of a database with the schema in it, to be cloned."""
+def admin(server: postgres.Server) -> Iterator[psycopg.Connection]:
+    """A connection of the server's owner that makes databases and drops them."""
     with psycopg.connect(server.dsn("postgres"), autocommit=True) as connection:
-        connection.execute("create database nous_template")
+        yield connection
+
+
+@pytest.fixture(scope="session")
+def template(server: postgres.Server, admin: psycopg.Connection) -> str:
+    """The name of a database with the schema in it, to be cloned."""
+    admin.execute("create database nous_template")
     prepare(server.dsn("nous_template"))
     return "nous_template"
 
 
-@pytest.fixture
-def database_url(server: postgres.Server, template: str) -> Iterator[str]:
-    name = f"test_{uuid.uuid4().hex[:12]}"
-    with psycopg.connect(server.dsn("postgres"), autocommit=True) as connection:
+@pytest.fixture(scope="session")
+def copy_of(server: postgres.Server, admin: psycopg.Connection) -> Callable[[str], AbstractContextManager[str]]:
+    """Make a copy of a database for the length of a block, and give its URL; no session may be open in the original."""
+    unused: list[str] = []
+
+    @contextmanager
+    def copied(template: str) -> Iterator[str]:
+        name = f"test_{uuid.uuid4().hex[:12]}"
         # Copying files takes half as long as logging every page of the template.
-        connection.execute(f"create database {name} template {template} strategy file_copy")
+        admin.execute(f"create database {name} template {template} strategy file_copy")
         yield server.dsn(name)
-        connection.execute(f"drop database {name} with (force)")
+        # The server sleeps 100 ms where a session has not quite ended: by the next test it has.
+        unused.append(name)
+        if len(unused) > 1:
+            admin.execute(f"drop database {unused.pop(0)} with (force)")
+
+    return copied
+
+
+@pytest.fixture
+def database_url(copy_of: Callable[[str], AbstractContextManager[str]], template: str) -> Iterator[str]:
+    with copy_of(template) as url:
+        yield url
 
 
 @pytest.fixture

@@ -26,7 +26,7 @@ TIMES = (
 """Columns that tell when and by which run a row was written, not what it says."""
 EXIT_CODE = 86
 FORKS = multiprocessing.get_context("forkserver")
-FORKS.set_forkserver_preload(["nous_pipelines.definitions", "night_runs"])
+FORKS.set_forkserver_preload(["night_preload", "night_runs"])
 
 
 class Ended(Exception):

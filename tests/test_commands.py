@@ -1,79 +1,36 @@
-"""`nous night`, `diff`, `report` and `undo`, as somebody types them."""
+"""`nous night` and `diff`, and what the commands of nights refuse, as somebody types them."""
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 
 import psycopg
 import pytest
-import typer
+from night_commands import HERE, NINE, as_json, dagster_in_one_file, typed
 from night_runs import NIGHT, facts_in, proposals_in, remember
-from typer.testing import CliRunner
 
-from nous_online.cli import application
 from nous_online.heart import Heart
-from nous_online.settings import settings
 from nous_pipelines.checks import CHECKS, CheckResult
 
-NINE = "The office opens at nine."
-BACKUPS = ("Backups are kept for 30 days.", "Backups are kept for 14 days.")
-HERE = ("--date", NIGHT.isoformat(), "--policy", "candidate_similarity=0.7")
-ONE_FILE = """
-telemetry: {{enabled: false}}
-event_log_storage:
-    module: dagster._core.storage.event_log
-    class: ConsolidatedSqliteEventLogStorage
-    config: {{base_dir: {folder}}}
-"""
 NOUS = [sys.executable, "-c", "from nous_online.cli import main; main()"]
 
 
 @pytest.fixture(scope="module")
 def dagster_home():
-    """A Dagster home that keeps its runs in one file, in memory where that is possible: it syncs at every event."""
-    memory = Path("/dev/shm")  # noqa: S108 (a folder of our own is made in it)
-    with tempfile.TemporaryDirectory(prefix="nous-dagster-", dir=memory if memory.is_dir() else None) as folder:
-        home = Path(folder)
-        (home / "dagster.yaml").write_text(ONE_FILE.format(folder=folder))
+    with dagster_in_one_file() as home:
         yield home
 
 
 @pytest.fixture
-def nous(database_url, dagster_home, tmp_path, monkeypatch):
+def nous(database_url, dagster_home, tmp_path):
     """Run a command over this test's database, in process."""
-    monkeypatch.setenv("NOUS_DATABASE_URL", database_url)
-    monkeypatch.setenv("NOUS_HOME", str(tmp_path / "home"))
-    monkeypatch.setenv("DAGSTER_HOME", str(dagster_home))
-    monkeypatch.setenv("NOUS_DAGSTER_DB_URL", "unused")
-    monkeypatch.delenv("NOUS_AGENT", raising=False)
-    settings.cache_clear()
-    yield lambda *arguments: CliRunner().invoke(application(), arguments)
-    settings.cache_clear()
-
-
-def as_json(result):
-    assert result.stdout.count("\n") == 1, result.output
-    return json.loads(result.stdout)
-
-
-def test_a_night_says_in_a_few_lines_what_it_did_and_how_to_take_it_back(heart, nous, owner):
-    remember(heart, NINE, NINE, *BACKUPS)
-
-    result = nous("night", *HERE)
-
-    assert result.exit_code == 0, result.output
-    done = "1 memory merged into 1, 1 fact superseded; 1 pair of look-alikes kept apart; 4 → 2 active facts"
-    assert f"night 2026-06-01: {done}" in result.stdout
-    assert "nous undo --night 2026-06-01" in result.output
-    assert sorted(proposals_in(owner).values()) == ["applied"] * 2
+    with typed(database_url, tmp_path / "home", dagster_home) as command:
+        yield command
 
 
 def test_a_night_speaks_json_to_machines(heart, nous):
@@ -164,55 +121,6 @@ def test_a_home_that_cannot_be_written_to_ends_in_one_line(heart, nous, tmp_path
     assert "set NOUS_HOME to another folder" in " ".join(result.stderr.split())
 
 
-def test_a_report_tells_what_was_merged_what_was_kept_apart_and_what_was_checked(heart, nous):
-    remember(heart, NINE, NINE, *BACKUPS)
-    nous("night", *HERE)
-
-    told, plain = nous("report", "--night", "2026-06-01"), as_json(nous("report", "--night", "2026-06-01", "--json"))
-
-    for part in (NINE, *BACKUPS, "30", "conservation", "canaries"):
-        assert part in told.stdout
-    assert [(entry["kind"], entry["told"], entry["state"]) for entry in plain["entries"]] == [
-        ("merge", [NINE, NINE], "applied"),
-        ("supersede", [*BACKUPS], "applied"),
-    ]
-    assert {check["name"] for check in plain["checks"]} == set(CHECKS)
-    assert plain["counts"]["kept_apart"] == 1
-
-
-def test_a_report_is_written_as_a_page_that_stands_for_itself(heart, nous, tmp_path):
-    remember(heart, NINE, NINE, *BACKUPS)
-    nous("night", *HERE)
-    page = tmp_path / "report.html"
-
-    result = nous("report", "--night", "2026-06-01", "--html", str(page))
-    (beside,) = (tmp_path / "home").rglob("report.html")
-
-    assert result.exit_code == 0, result.output
-    assert str(page) in " ".join(result.stderr.split())
-    assert NINE in page.read_text()
-    assert beside.read_text() == page.read_text()
-
-
-def test_a_page_that_cannot_be_written_ends_in_one_line(heart, nous, tmp_path):
-    nous("night", *HERE)
-
-    result = nous("report", "--night", "2026-06-01", "--html", str(tmp_path / "missing" / "report.html"))
-
-    assert result.exit_code == 1
-    assert "report.html can't be written" in " ".join(result.stderr.split())
-
-
-def test_a_page_is_opened_when_asked(heart, nous, tmp_path, monkeypatch):
-    nous("night", *HERE)
-    opened = []
-    monkeypatch.setattr(typer, "launch", opened.append)
-
-    nous("report", "--night", "2026-06-01", "--html", str(tmp_path / "report.html"), "--open")
-
-    assert opened == [(tmp_path / "report.html").as_uri()]
-
-
 def test_a_night_that_was_stopped_says_what_to_do(heart, nous, monkeypatch):
     remember(heart, NINE, NINE)
     stopped = CheckResult(passed=False, description="aria: 1 of 2 memories would leave")
@@ -240,18 +148,6 @@ def test_the_steps_of_a_night_are_told_as_they_end(heart, database_url, dagster_
     assert told.index("plan") < told.index("plan_checks") < told.index("applied") < told.index("report")
 
 
-def test_everything_of_one_kind_is_taken_back(heart, nous, owner):
-    remember(heart, NINE, NINE)
-    nous("night", *HERE)
-
-    others = nous("undo", "--night", "2026-06-01", "--kind", "archive", "--agent", "aria")
-    merges = nous("undo", "--night", "2026-06-01", "--kind", "merge", "--agent", "aria")
-
-    assert (others.exit_code, merges.exit_code) == (1, 0)
-    assert "no applied proposal has" in " ".join(others.stderr.split())
-    assert "undone" in proposals_in(owner).values()
-
-
 def test_a_night_of_one_agent_names_the_way_back_for_that_one_alone(heart, nous):
     remember(heart, NINE, NINE)
 
@@ -260,67 +156,6 @@ def test_a_night_of_one_agent_names_the_way_back_for_that_one_alone(heart, nous)
     assert " ".join(ran.stderr.split()).endswith("back: nous undo --night 2026-06-01 --agent aria")
     assert "take it back: nous undo --night 2026-06-01 --agent aria," in told.stderr
     assert "--kind merge --agent aria" in told.stdout
-
-
-def test_a_report_can_be_narrowed_to_an_agent(heart, nous):
-    remember(heart, NINE, NINE)
-    nous("night", *HERE)
-
-    others = as_json(nous("report", "--night", "2026-06-01", "--agent", "ben", "--json"))
-
-    assert (others["entries"], others["counts"]["active_before"]) == ([], 0)
-
-
-def test_a_night_is_taken_back_and_its_report_says_so(heart, nous, owner):
-    remember(heart, NINE, NINE)
-    before = facts_in(owner)
-    nous("night", *HERE)
-
-    result = nous("undo", "--night", "2026-06-01", "--reason", "two offices")
-
-    assert result.exit_code == 0, result.output
-    assert "taken back  1 proposals" in result.stdout
-    assert facts_in(owner) == before
-    assert as_json(nous("report", "--night", "2026-06-01", "--json"))["entries"][0]["state"] == "undone"
-    assert owner.execute("select outcome from lifecycle.proposals").fetchone() == ("two offices",)
-    assert nous("undo", "--night", "2026-06-01").exit_code == 1
-
-
-def test_one_proposal_is_taken_back_by_the_name_the_report_gives_it(heart, nous, owner):
-    remember(heart, NINE, NINE, "Cats like fish.", "Cats like fish.")
-    nous("night", *HERE)
-    merged = as_json(nous("diff", "--night", "2026-06-01", "--json"))["entries"]
-
-    undone = as_json(nous("undo", "--proposal", merged[0]["proposal_id"], "--json"))
-
-    assert undone == {"undone": [merged[0]["proposal_id"]], "refused": {}}
-    assert proposals_in(owner) == {merged[0]["proposal_id"]: "undone", merged[1]["proposal_id"]: "applied"}
-
-
-def test_what_others_built_on_is_refused_with_who_and_the_command_fails(heart, nous, owner):
-    remember(heart, NINE, NINE)
-    nous("night", *HERE)
-    update = "The office opens at ten since June."
-    kept = next(memory for memory, columns in facts_in(owner).items() if columns["state"] == "active")
-    heart.agent.judge.verdicts = {}
-    supersede(heart, kept, update)
-
-    result = nous("undo", "--night", "2026-06-01")
-
-    assert result.exit_code == 1
-    assert "refused" in result.stdout
-    assert "undo that first" in " ".join(result.stdout.split())
-
-
-def supersede(heart, memory, content):
-    from uuid import UUID
-
-    from nous_online import facts
-
-    with heart.agent.database.transaction("aria") as connection:
-        old = heart.get(UUID(memory))
-        new = heart.learn(content).memory
-        facts.supersede(connection, heart.agent, old=old, by=new, at=datetime.now(UTC), reason="a newer value")
 
 
 def test_without_a_date_it_is_the_last_night_that_is_over(heart, nous):

@@ -6,6 +6,7 @@ import numpy as np
 import polars as pl
 import pytest
 from drawn import drawn_facts
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from judged_pairs import NONE_UNDONE
@@ -154,7 +155,7 @@ def dense_stores(draw):
     return states
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(12), deadline=None)
 @given(states=dense_stores())
 def test_night_after_night_a_dense_store_gives_what_comparing_all_gives(states):
     with pytest.MonkeyPatch.context() as patch:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from datetime import timedelta
 
 import polars as pl
+import pytest
 from drawn_episodes import EPISODES, NIGHT, STORY, episodes, phase_of
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -59,11 +61,14 @@ INCOMPLETE = episodes(
 NIGHTS = [NIGHT + timedelta(days=place) for place in range(100)]
 
 
-@settings(max_examples=10, deadline=None)
-@given(st.sets(st.sampled_from(NIGHTS)))
-def test_nights_one_by_one_end_where_some_of_them_end(run):
-    every = lived(COMPLETE, NIGHTS)
+@pytest.fixture(scope="module")
+def every():
+    """Where a hundred nights end, one by one."""
+    return lived(COMPLETE, NIGHTS)
 
+@settings(max_examples=examples(5), deadline=None)
+@given(run=st.sets(st.sampled_from(NIGHTS)))
+def test_nights_one_by_one_end_where_some_of_them_end(every, run):
     assert lived(COMPLETE, sorted({*run, *NIGHTS[-3:]})) == every
     assert {row["compression_tier"] for row in every[0]} == {"fossil"}
 

@@ -9,6 +9,7 @@ from math import log
 import polars as pl
 import pytest
 from drawn_uses import NIGHT, NONE_UNDONE, days_before, episodes, facts, procedures, undone, uses
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -275,7 +276,7 @@ def test_ninety_nights_without_new_use_write_a_fading_weight_only_now_and_then()
     assert sorted(of_a, reverse=True) == of_a
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(
     asked=st.floats(0.7, 1.5),
     now=st.integers(14, 30).map(lambda steps: steps / 20),
