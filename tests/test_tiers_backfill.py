@@ -66,6 +66,7 @@ def every():
     """Where a hundred nights end, one by one."""
     return lived(COMPLETE, NIGHTS)
 
+
 @settings(max_examples=examples(5), deadline=None)
 @given(run=st.sets(st.sampled_from(NIGHTS)))
 def test_nights_one_by_one_end_where_some_of_them_end(every, run):
