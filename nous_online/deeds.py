@@ -243,7 +243,7 @@ RULE = re.compile(
 )
 """How people begin a rule: "never …", "you must not …", "no …"."""
 FORBIDDEN = re.compile(
-    r"\s+(?:is|are) (?:strictly )?(?:forbidden|prohibited|not allowed|taboo|off limits)\W*\Z", re.IGNORECASE
+    r"(?<=\S)\s++(?:is|are) (?:strictly )?(?:forbidden|prohibited|not allowed|taboo|off limits)\W*\Z", re.IGNORECASE
 )
 MAY_NOT = re.compile(
     r"\A(.{1,60}?) (?:must|may|should|can|shall)(?: never| not|not) (?:be )?(\w+)(.*)\Z", re.IGNORECASE | re.DOTALL

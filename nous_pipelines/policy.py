@@ -29,9 +29,9 @@ class NightPolicy:
     neighbour_count: int = 20
     """How many of its nearest facts below `candidate_similarity` each fact is compared with."""
     ranked_count: int = 6
-    """How many of its nearest a fact that was said lately meets however far they are …"""
+    """How many of its nearest a fact that was said lately meets, however far they are."""
     ranked_similarity: float = 0.25
-    """… down to this cosine: both as in `LearnPolicy`, where they come from."""
+    """Cosine from which it meets them; this and the number are those of `LearnPolicy`, where they come from."""
     ranked_facts: int = 1000
     """Of the facts said lately the latest so many: what was learned while somebody waited was compared then."""
 

@@ -158,4 +158,4 @@ def test_what_is_only_a_neighbour_is_not_merged():
         b  | the office opens at nine now
     """)
 
-    assert proposals(table, policy=replace(POLICY, candidate_similarity=0.99)) == []
+    assert proposals(table, policy=replace(POLICY, candidate_similarity=0.99, same_similarity=0.99)) == []

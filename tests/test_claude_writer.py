@@ -14,6 +14,7 @@ import anthropic  # noqa: F401 (what is loaded already is open at once)
 import pytest
 from conftest import WordEmbedder
 
+from nous_online.claude import drafting
 from nous_online.claude.client import Claude
 from nous_online.claude.replies import Failure, LLMError
 from nous_online.claude.spending import Spent
@@ -166,7 +167,10 @@ def test_a_fact_without_evidence_is_left_out_and_the_others_stay(api: LocalAnthr
     assert draft.writer == MODEL
 
 
-def test_no_more_facts_and_censors_are_kept_than_asked_for(api: LocalAnthropic, writer: ModelWriter):
+def test_no_more_facts_and_censors_are_kept_than_asked_for(
+    api: LocalAnthropic, writer: ModelWriter, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(drafting, "POLICY", replace(drafting.POLICY, most_facts=5))
     facts = [fact(content=f"{name} moved to Veldt in March.") for name in ("Piet", "Orla", "Hanne", "Brook", "He")]
     censors = [{**SAID["censors"][0], "trigger": f"{verb} the wheel in larch"} for verb in ("mend", "make", "do", "be")]
     api.play(says(facts=[*facts, *SAID["facts"]], censors=censors))

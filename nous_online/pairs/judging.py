@@ -19,6 +19,7 @@ from nous_online.pairs.harmless import may_be_same
 from nous_online.pairs.matching import LEAST_SIMILARITY, PairModel, load_model, pair_features
 from nous_online.pairs.reader import Reading, read_pairs
 from nous_online.pairs.reader import settings as reader
+from nous_online.pairs.reading import read
 from nous_online.pairs.sharing import shared_slot
 from nous_online.pairs.subjects import other_subjects
 from nous_online.pairs.unseen import unseen
@@ -37,6 +38,8 @@ answers in words and is sure says 0.9 or more, so what lies below is a judge's o
 """
 HARMLESS_HELD = 0.99
 """Confidence of `same`: of 110 pairs of `facts_pairs` that may be the same people called all 110 so."""
+CODE = re.compile(r'\{\s?"|":|</|\(\)|=>|==|::')
+"""What stands in code and in data, which the reader was not made for; it may also be meant for a judge."""
 WORD = re.compile(r"\w+")
 PREFERENCE = "preference"  # how the reason begins that the guard of likings gives
 NEGATION = "negation"  # the reason the guard of that name gives
@@ -46,6 +49,7 @@ TWO_THINGS_FROM = 0.6
 """Chance of two things from which a denial that the words alone show is none; one of SICK's in 200 is given it."""
 TWO_VALUES_FROM = 0.85
 """The same of two values of what reads as one slot: of the changes of FactConsolidation 1 in 80 is given it."""
+CLOSE_WORDING = 0.5  # Jaccard of the words from which two texts differ in a few of them
 UNSURE_UPDATE = 0.79  # confidence of an update that opens a contradiction instead of retiring: under `SURE_FROM`
 
 
@@ -112,9 +116,7 @@ class Seen:
     reading: Reading | None = None
     """What the pair reader makes of both, the earlier first; None of a pair it need not see."""
     exact: Sequence[str] = ()
-    """Numbers, dates, names and the like in which they differ: a reader may miss those, so none is `same`."""
-    has_same_words: bool = False
-    """The same words, cased, pointed or ordered so that it may matter: a reader hardly sees any of that."""
+    """What a reader may miss, and what keeps the two apart whatever it says of them (`never_same`)."""
 
 
 class Judge(Protocol):
@@ -164,8 +166,7 @@ class OfflineJudge:
                 later=later(pair),
                 is_harmless=harmless[i],
                 reading=readings[i],
-                exact=exact_differences(pair.a.text, pair.b.text) if readings[i] else (),
-                has_same_words=has_same_words(pair.a.text, pair.b.text),
+                exact=never_same(pair.a.text, pair.b.text) if readings[i] else (),
             )
             for i, pair in enumerate(pairs)
         ]
@@ -202,10 +203,20 @@ def is_harmless(pair: Pair) -> bool:
     return pair.similarity >= LEAST_SIMILARITY and may_be_same(pair.a.text, pair.b.text)
 
 
-def has_same_words(a: str, b: str) -> bool:
-    """Tell whether two texts hold the same words, whatever their order, case and punctuation."""
-    one, other = (sorted(WORD.findall(text.casefold())) for text in (a, b))
-    return one == other
+def never_same(a: str, b: str) -> tuple[str, ...]:
+    """Return, in words, why two texts are never the same, however alike a reader finds them.
+
+    Always: another number, date, name, identifier or quotation; the same words in another order, case or punctuation.
+    In close wording also whatever a guard finds, and names in another order: there one small word decides.
+    """
+    one, other = (WORD.findall(text.casefold()) for text in (a, b))
+    if sorted(one) == sorted(other):
+        return ("the same words in another order or spelling",)
+    if len({*one} & {*other}) < CLOSE_WORDING * len({*one} | {*other}):
+        return exact_differences(a, b)
+    names = [[name.lower() for name in read(text).names] for text in (a, b)]
+    first, second = ([name for name in own if name in names[0] and name in names[1]] for own in names)
+    return (*differences(a, b), *(("names in another order",) if first != second else ()))
 
 
 def read_those(pairs: Sequence[Pair], wanted: Sequence[bool]) -> list[Reading | None]:
@@ -217,7 +228,10 @@ def read_those(pairs: Sequence[Pair], wanted: Sequence[bool]) -> list[Reading | 
     asked = [
         at
         for at, (pair, is_wanted) in enumerate(zip(pairs, wanted, strict=True))
-        if is_wanted and pair.similarity >= LEAST_READ and not other_subjects(pair.a.subject, pair.b.subject)
+        if is_wanted
+        and pair.similarity >= LEAST_READ
+        and not other_subjects(pair.a.subject, pair.b.subject)
+        and not (CODE.search(pair.a.text) or CODE.search(pair.b.text))
     ]
     readings: list[Reading | None] = [None] * len(pairs)
     for at, reading in zip(asked, read_pairs([_in_order(pairs[at]) for at in asked]), strict=True):
@@ -308,12 +322,13 @@ def _as_read(seen: Seen, reading: Reading) -> tuple[Verdict, float, str] | None:
         return Verdict.COMPATIBLE, 1 - limits.held("change", reading.change), "; ".join(likings)
     if reading.change >= limits.change_at:
         chance = limits.held("change", reading.change)
+        what = f": {'; '.join(seen.exact)}" if seen.exact else ""
         if seen.later is None or reading.replaces < reading.change / 2:
-            return Verdict.CONTRADICTS, chance, "read together, the two can't both be so"
+            return Verdict.CONTRADICTS, chance, f"read together, the two can't both be so{what}"
         if reading.replaces < limits.retire_at:
-            return Verdict.UPDATES, min(chance, UNSURE_UPDATE), "the later one seems to replace a value of the earlier"
-        return Verdict.UPDATES, chance, "the later one replaces what the earlier says, or ends it"
-    if reading.same >= limits.same_at and reading.is_in_depth and not seen.exact and not seen.has_same_words:
+            return Verdict.UPDATES, min(chance, UNSURE_UPDATE), f"the later one may replace what the earlier says{what}"
+        return Verdict.UPDATES, chance, f"the later one replaces what the earlier says, or ends it{what}"
+    if reading.same >= limits.same_at and reading.is_in_depth and not seen.exact:
         return Verdict.SAME, limits.held("same", reading.same), "the same in other words"
     return None
 
@@ -330,14 +345,14 @@ def _likely(seen: Seen, model: PairModel) -> tuple[Verdict, float, str]:
         clash = max(clash, reader().held("change", seen.reading.change))
     if NEGATION in seen.reasons and seen.conflict >= model.denial_at and not _may_both_hold(seen):
         return Verdict.CONTRADICTS, clash, "one denies what the other says in more words"
-    if seen.reading is not None and seen.reading.same >= UNRELATED_BELOW and not seen.exact:
+    is_like = seen.reading is not None and seen.reading.same >= UNRELATED_BELOW
+    if is_like and seen.reading is not None and not seen.exact:
         same = reader().held("same", seen.reading.same)
         return Verdict.UNSURE, max(same, 1 - same), "perhaps the same in other words"
     if seen.conflict >= model.conflict.decide_at or clash >= DOUBTED_FROM:
         return Verdict.UNSURE, clash, "perhaps another value of what both speak of"
-    if seen.reasons:
-        return Verdict.COMPATIBLE, 1 - clash, "; ".join(seen.reasons)
-    return Verdict.COMPATIBLE, 1 - clash, NOTHING_SHARED
+    apart = seen.reasons or (seen.exact if is_like else ())
+    return Verdict.COMPATIBLE, 1 - clash, "; ".join(apart) or NOTHING_SHARED
 
 
 def _about_one_slot(seen: Seen, model: PairModel) -> tuple[Verdict, float, str]:
