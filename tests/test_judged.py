@@ -18,6 +18,7 @@ from nous_online.database import Database
 from nous_online.errors import Unavailable
 from nous_online.pairs.denials import denied
 from nous_online.pairs.judging import (
+    LEFT_OPEN,
     OfflineJudge,
     Pair,
     Seen,
@@ -317,5 +318,5 @@ def test_the_built_in_judge_gives_far_pairs_the_verdict_all_guards_would(texts, 
 
     (judgement,) = OfflineJudge().judge([pair])
 
-    assert judgement.verdict is expected
+    assert judgement.verdict is expected or {judgement.verdict, expected} <= LEFT_OPEN
     assert slot is None or judgement.slot == slot

@@ -349,10 +349,11 @@ def _likely(seen: Seen, model: PairModel) -> tuple[Verdict, float, str]:
     if is_like and seen.reading is not None and not seen.exact:
         same = reader().held("same", seen.reading.same)
         return Verdict.UNSURE, max(same, 1 - same), "perhaps the same in other words"
+    if apart := seen.reasons or (seen.exact if is_like else ()):
+        return Verdict.COMPATIBLE, 1 - clash, "; ".join(apart)
     if seen.conflict >= model.conflict.decide_at or clash >= DOUBTED_FROM:
         return Verdict.UNSURE, clash, "perhaps another value of what both speak of"
-    apart = seen.reasons or (seen.exact if is_like else ())
-    return Verdict.COMPATIBLE, 1 - clash, "; ".join(apart) or NOTHING_SHARED
+    return Verdict.COMPATIBLE, 1 - clash, NOTHING_SHARED
 
 
 def _about_one_slot(seen: Seen, model: PairModel) -> tuple[Verdict, float, str]:
