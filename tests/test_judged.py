@@ -312,6 +312,7 @@ def test_the_built_in_judge_gives_far_pairs_the_verdict_all_guards_would(texts, 
             not reasons and is_harmless(pair),
             reading,
             exact,
+            max(len(a.text.split()), len(b.text.split())),
         ),
         load_model(),
     )

@@ -49,6 +49,7 @@ TWO_THINGS_FROM = 0.6
 """Chance of two things from which a denial that the words alone show is none; one of SICK's in 200 is given it."""
 TWO_VALUES_FROM = 0.85
 """The same of two values of what reads as one slot: of the changes of FactConsolidation 1 in 80 is given it."""
+MOST_FAR_WORDS = 12  # of a statement that a reader alone may call the same as one far from it
 CLOSE_WORDING = 0.5  # Jaccard of the words from which two texts differ in a few of them
 UNSURE_UPDATE = 0.79  # confidence of an update that opens a contradiction instead of retiring: under `SURE_FROM`
 
@@ -117,6 +118,8 @@ class Seen:
     """What the pair reader makes of both, the earlier first; None of a pair it need not see."""
     exact: Sequence[str] = ()
     """What a reader may miss, and what keeps the two apart whatever it says of them (`never_same`)."""
+    words: int = 0
+    """How many the longer of the two has."""
 
 
 class Judge(Protocol):
@@ -167,6 +170,7 @@ class OfflineJudge:
                 is_harmless=harmless[i],
                 reading=readings[i],
                 exact=never_same(pair.a.text, pair.b.text) if readings[i] else (),
+                words=max(len(pair.a.text.split()), len(pair.b.text.split())),
             )
             for i, pair in enumerate(pairs)
         ]
@@ -307,14 +311,14 @@ def decide(seen: Seen, model: PairModel) -> tuple[Verdict, float, str]:
         return Verdict.SAME, HARMLESS_HELD, "the same words, but for what never changes what is said"
     if seen.slot is not None:
         return _about_one_slot(seen, model)
-    if seen.reading is not None and (read := _as_read(seen, seen.reading)):
+    if seen.reading is not None and (read := _as_read(seen, seen.reading, model)):
         return read
     if seen.denial is not None and not _may_both_hold(seen):
         return Verdict.CONTRADICTS, model.denial_held, f"one says “{seen.denial}”, the other denies it"
     return _likely(seen, model)
 
 
-def _as_read(seen: Seen, reading: Reading) -> tuple[Verdict, float, str] | None:
+def _as_read(seen: Seen, reading: Reading, model: PairModel) -> tuple[Verdict, float, str] | None:
     """Return the verdict the reader is sure of, None where it is not; a value that only may be another keeps two."""
     limits = reader()
     likings = [reason for reason in seen.exact if reason.startswith(PREFERENCE)]
@@ -328,9 +332,20 @@ def _as_read(seen: Seen, reading: Reading) -> tuple[Verdict, float, str] | None:
         if reading.replaces < limits.retire_at:
             return Verdict.UPDATES, min(chance, UNSURE_UPDATE), f"the later one may replace what the earlier says{what}"
         return Verdict.UPDATES, chance, f"the later one replaces what the earlier says, or ends it{what}"
-    if reading.same >= limits.same_at and reading.is_in_depth and not seen.exact:
+    if reading.same >= limits.same_at and reading.is_in_depth and not seen.exact and _is_seconded(seen, model):
         return Verdict.SAME, limits.held("same", reading.same), "the same in other words"
     return None
+
+
+def _is_seconded(seen: Seen, model: PairModel) -> bool:
+    """Tell whether more than the reader speaks for `same`: of near ones the trees, of far ones that they are short.
+
+    Of sentences people wrote for paraphrase sets the reader alone is right about 8 near ones in 10 and 4 far ones, and
+    about 95 near ones in 100 that the trees second; of statements as people tell them about 96 in 100 either way.
+    """
+    if seen.similarity >= LEAST_SIMILARITY:
+        return seen.same >= model.merge_at
+    return seen.words <= MOST_FAR_WORDS
 
 
 def _may_both_hold(seen: Seen) -> bool:
