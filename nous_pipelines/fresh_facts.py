@@ -146,8 +146,8 @@ def look_around(database: Database, agent_id: str, *, policy: NightPolicy, deadl
         found = [
             (fact, other, similarity, str(place["space_id"]))
             for fact, place in fresh_facts(connection, agent_id, wanted)
-            for other, similarity in near(connection, agent_id, fact, place, limit=policy.ranked_count)
-            if is_worth_asking(fact, other, similarity, policy)
+            for rank, (other, similarity) in enumerate(near(connection, agent_id, fact, place, policy=policy))
+            if is_worth_asking(fact, other, rank, similarity, policy)
         ]
     is_full = len(events) == BATCH
     last_xid, last_id = (events[-1][1], events[-1][0].id) if is_full else (horizon, 0)
@@ -169,9 +169,9 @@ def fresh_facts(connection: Connection, agent_id: str, fact_ids: Sequence[UUID])
 
 
 def near(
-    connection: Connection, agent_id: str, fact: Fact, place: Mapping[str, Any], *, limit: int
+    connection: Connection, agent_id: str, fact: Fact, place: Mapping[str, Any], *, policy: NightPolicy
 ) -> list[tuple[Fact, float]]:
-    """Return the active facts nearest to one in its place, and those of its slot, each with the cosine."""
+    """Return the active facts nearest to one in its place, and those of its slot, with the cosine, nearest first."""
     space = EmbeddingSpace(place["space_id"], place["model"], place["weights_sha256"], place["dimensions"])
     search = composed(
         "nearest_facts", space, "f", has_user=fact.user_id is not None, has_project=fact.project_id is not None
@@ -181,20 +181,21 @@ def near(
         "replaces": [],
         "agent_id": agent_id,
         "embedding": place["embedding"],
-        "limit": limit + 1,  # it is among its own neighbours
+        "limit": max(policy.neighbour_count, policy.ranked_count) + 1,  # it is among its own neighbours
         "exact_limit": EXACT_LIMIT,
     }
     with connection.cursor(row_factory=dict_row) as cursor:
         rows = cursor.execute(search, parameters).fetchall()
     found = [(row.pop("similarity"), Fact(**row)) for row in rows]
-    return [(other, similarity) for similarity, other in found if other.id != fact.id]
+    others = [(other, similarity) for similarity, other in found if other.id != fact.id]
+    return sorted(others, key=lambda other: (-other[1], str(other[0].id)))
 
 
-def is_worth_asking(one: Fact, other: Fact, similarity: float, policy: NightPolicy) -> bool:
-    """Tell whether two facts may be about one thing at one time."""
-    is_near = similarity >= policy.ranked_similarity or (one.slot is not None and one.slot == other.slot)
+def is_worth_asking(one: Fact, other: Fact, rank: int, similarity: float, policy: NightPolicy) -> bool:
+    """Tell whether two facts may be about one thing at one time; `rank` counts those nearer to `one`."""
+    least = policy.ranked_similarity if rank < policy.ranked_count else policy.neighbour_similarity
     return (
-        is_near
+        (similarity >= least or (one.slot is not None and one.slot == other.slot))
         and not is_after(one, other)
         and not is_after(other, one)
         and not other_subjects(one.subject, other.subject)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 
 import numpy as np
 import polars as pl
@@ -15,6 +16,7 @@ from hypothesis import strategies as st
 from judged_pairs import NONE_UNDONE, UNDONE
 
 from nous_pipelines.policy import NightPolicy
+from nous_pipelines.transforms import neighbours
 from nous_pipelines.transforms.neighbours import FOUND, neighbours_of
 from nous_pipelines.transforms.vectors import fingerprints
 
@@ -67,6 +69,49 @@ def test_without_neighbours_only_candidates_are_looked_at():
     table = at(0, 20, 60)
 
     assert sides(found(table, policy=replace(POLICY, neighbour_count=0))) == [("a", "b")]
+
+
+FRESH = datetime(2026, 6, 1, tzinfo=UTC)
+
+
+def told(table, *fresh):
+    """Return the facts, those named told after `FRESH` in that order, the others long before."""
+    moments = {name: FRESH + timedelta(hours=1 + number) for number, name in enumerate(fresh)}
+    said = [moments.get(name, FRESH - timedelta(days=300)) for name in table["id"]]
+    return table.with_columns(learned_at=pl.Series(said, dtype=table.schema["learned_at"]))
+
+
+def by_rank(table, **policy):
+    """Return the pairs that only those told lately are in, none of which lie near each other."""
+    limits = replace(POLICY, neighbour_similarity=0.999, candidate_similarity=0.999, **policy)
+    pairs = neighbours_of(table, policy=limits, undone=NONE_UNDONE, fresh_from=FRESH).pairs
+    return sorted(tuple(sorted(pair)) for pair in sides(pairs))
+
+
+def test_what_was_told_lately_meets_its_nearest_however_far_they_are():
+    table = told(at(0, 40, 70, 100, 150), "a", "d")
+
+    assert by_rank(table, ranked_count=1) == [("a", "b"), ("c", "d")]
+    assert by_rank(table, ranked_count=2) == [("a", "b"), ("a", "c"), ("c", "d"), ("d", "e")]
+    assert by_rank(table, ranked_count=2, ranked_similarity=0.5) == [("a", "b"), ("c", "d"), ("d", "e")]
+    assert by_rank(table, ranked_count=0) == []
+
+
+def test_each_agent_has_room_for_its_latest_facts_whoever_else_told_more():
+    table = told(at(0, 40, 80, 120, 0, 40), "e", "a", "c", "d").with_columns(
+        agent_id=pl.Series(["aria", "aria", "aria", "aria", "bix", "bix"])
+    )
+
+    assert by_rank(table, ranked_count=1, ranked_facts=1) == [("c", "d"), ("e", "f")]
+
+
+def test_how_many_are_compared_at_once_changes_nothing(monkeypatch):
+    table = told(at(*range(0, 160, 10)), *"hgfedcba")
+    whole = by_rank(table, ranked_count=3)
+
+    monkeypatch.setattr(neighbours, "CELLS_AT_ONCE", 20)
+
+    assert by_rank(table, ranked_count=3) == whole
 
 
 def test_facts_on_other_subjects_take_nobodys_place_among_the_nearest():

@@ -34,6 +34,8 @@ READ = (
 """The columns of a fact that tell what it is to be compared with."""
 MOST_CANDIDATES = 60
 """With how many of its nearest candidates a fact is compared at most; the others wait until those are merged."""
+CELLS_AT_ONCE = 1 << 24
+"""Of a table of cosines: 64 MB."""
 MOMENT = pl.Datetime("us", "UTC")
 NEIGHBOURS = {
     "agent_id": pl.String,
@@ -288,37 +290,46 @@ def _of_one_slot(distinct: pl.DataFrame, vectors: pl.Series) -> pl.DataFrame:
 def _by_rank(
     distinct: pl.DataFrame, vectors: pl.Series, policy: NightPolicy, fresh_from: datetime | None
 ) -> pl.DataFrame:
-    """Return each of the latest facts with its nearest in its place, down to `ranked_similarity`.
+    """Return each of an agent's latest facts with its nearest in its place, down to `ranked_similarity`.
 
     In people's own words a value and the one that takes its place lie far apart: what tells them is their rank.
     """
-    found = [pl.DataFrame(schema={"left": pl.UInt32, "right": pl.UInt32, "similarity": pl.Float32})]
-    if fresh_from is None or not policy.ranked_count:
-        return found[0]
-    fresh = distinct.filter(pl.col("said_at") >= fresh_from).sort("said_at", "id", descending=True)
-    for (place,), own in fresh.head(policy.ranked_facts).group_by("place", maintain_order=True):
-        others = distinct.filter(pl.col("place") == place)["at"]
-        rows = vector_matrix(vectors.gather(others))
-        for start in range(0, len(own), ROWS_AT_ONCE):
-            asked = own["at"].slice(start, ROWS_AT_ONCE)
-            found.append(_nearest_rows(asked, vector_matrix(vectors.gather(asked)), others, rows, policy))
-    return pl.concat(found).unique(["left", "right"], maintain_order=True)
+    found = [pl.DataFrame(schema={"left": pl.UInt32, "right": pl.UInt32})]
+    if fresh_from is not None and policy.ranked_count:
+        fresh = (
+            distinct.filter(pl.col("said_at") >= fresh_from)
+            .sort("said_at", "id", descending=True)
+            .filter(pl.int_range(pl.len()).over("agent_id") < policy.ranked_facts)
+        )
+        runs = dict(enumerate(_runs(distinct["place"])))
+        for (place,), own in fresh.group_by("place", maintain_order=True):
+            start, size = runs[place]
+            rows = vector_matrix(vectors.slice(start, size))
+            found.append(_nearest_rows(own["at"].to_numpy() - start, rows, policy).select(pl.all() + start))
+    pairs = pl.concat(found).unique(maintain_order=True)
+    return pairs.with_columns(similarity=_cosines(pairs, vectors))
 
 
-def _nearest_rows(
-    asked: pl.Series, vectors: NDArray[np.float32], others: pl.Series, rows: NDArray[np.float32], policy: NightPolicy
-) -> pl.DataFrame:
-    """Return the nearest of each row asked about, itself left out, as pairs with the smaller row left."""
-    cosines, numbers = vectors @ rows.T, others.to_numpy()
-    cosines[asked.to_numpy()[:, None] == numbers[None]] = -1
-    count = min(policy.ranked_count, cosines.shape[1])
-    best = np.argsort(-cosines, axis=1, kind="stable")[:, :count]
-    one = np.repeat(asked.to_numpy(), count)
-    other, similarity = numbers[best.ravel()], np.take_along_axis(cosines, best, axis=1).ravel()
-    pairs = pl.DataFrame({"one": one, "other": other, "similarity": similarity})
-    return pairs.filter(pl.col("similarity") >= policy.ranked_similarity).select(
-        left=pl.min_horizontal("one", "other"), right=pl.max_horizontal("one", "other"), similarity="similarity"
-    )
+def _nearest_rows(asked: NDArray[np.int64], rows: NDArray[np.float32], policy: NightPolicy) -> pl.DataFrame:
+    """Return the nearest of each row asked about, itself left out, as pairs with the smaller row left.
+
+    Of equally near ones the smaller row comes first.
+    """
+    count = min(policy.ranked_count, len(rows) - 1)
+    found = [pl.DataFrame(schema={"left": pl.UInt32, "right": pl.UInt32})]
+    at_once = max(1, CELLS_AT_ONCE // len(rows))
+    for chunk in (asked[start : start + at_once] for start in range(0, len(asked), at_once) if count):
+        cosines = rows[chunk] @ rows.T
+        cosines[np.arange(len(chunk)), chunk] = -1
+        least = np.partition(cosines, -count, axis=1)[:, -count]
+        one, other = np.nonzero(cosines >= np.maximum(least, policy.ranked_similarity)[:, None])
+        order = np.lexsort((other, -cosines[one, other], one))
+        one, other = one[order], other[order]
+        is_among = np.arange(len(one)) - np.searchsorted(one, one) < count
+        one, other = chunk[one[is_among]], other[is_among]
+        pairs = {"left": np.minimum(one, other), "right": np.maximum(one, other)}
+        found.append(pl.DataFrame(pairs, schema={"left": pl.UInt32, "right": pl.UInt32}))
+    return pl.concat(found)
 
 
 def _cosines(pairs: pl.DataFrame, vectors: pl.Series) -> pl.Series:
