@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache, cached_property
-from importlib import import_module
+from functools import cached_property
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
@@ -14,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from nous_online.errors import InvalidInput, Unavailable
-from nous_online.model_files import tokenizer, verified
+from nous_online.model_files import session, tokenizer
 
 if TYPE_CHECKING:
     import httpx
@@ -52,18 +51,6 @@ class Embedder(Protocol):
         ...
 
 
-@cache
-def session(threads: int) -> Any:
-    """Return the local model ready to run, loaded once a process: its hearts share it."""
-    onnxruntime: Any = import_module("onnxruntime")  # it ships no types
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = threads
-    # Threads that spin between short texts cost twice the CPU and, beside other work, seven times the time.
-    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
-    weights = verified(installed_weights(), WEIGHTS_SHA256)
-    return onnxruntime.InferenceSession(str(weights), options, providers=["CPUExecutionProvider"])
-
-
 class LocalMiniLM:
     """all-MiniLM-L6-v2 with int8 weights on onnxruntime: 384 dimensions, no network, about 5 ms a sentence.
 
@@ -84,7 +71,7 @@ class LocalMiniLM:
     def load(self) -> None:
         """Read weights and tokenizer now, about half a second, so that no call's deadline pays for it."""
         tokenizer()
-        session(self._threads)
+        session(installed_weights(), WEIGHTS_SHA256, self._threads)
 
     def embed_documents(self, texts: Sequence[str]) -> Vectors:
         """Return unit rows for `texts`; similar lengths share a batch, since padding is paid by the longest."""
@@ -107,7 +94,9 @@ class LocalMiniLM:
             ids[row, : len(encoding.ids)] = encoding.ids
             mask[row, : len(encoding.ids)] = 1
         feeds = {"input_ids": ids, "attention_mask": mask, "token_type_ids": np.zeros_like(ids)}
-        hidden = np.asarray(session(self._threads).run(None, feeds)[0], dtype=np.float32)
+        hidden = np.asarray(
+            session(installed_weights(), WEIGHTS_SHA256, self._threads).run(None, feeds)[0], dtype=np.float32
+        )
         pooled = (hidden * mask[:, :, None]).sum(axis=1) / mask.sum(axis=1, keepdims=True)
         return unit_rows(pooled)
 

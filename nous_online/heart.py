@@ -15,7 +15,7 @@ from nous_online.attention import WorkingMemory
 from nous_online.database import Database, open_url
 from nous_online.embedding import Embedder, EmbeddingSpace, LocalMiniLM, OpenAICompatible
 from nous_online.errors import Unavailable
-from nous_online.pairs.judging import Judge
+from nous_online.pairs.judging import Judge, OfflineJudge
 from nous_online.policy import LearnPolicy
 from nous_online.rights import Rights
 from nous_online.settings import settings
@@ -129,6 +129,9 @@ class Heart(
             if isinstance(self.agent.embedder, LocalMiniLM):
                 with suppress(Unavailable):  # what needs no vector works without; what does will say so
                     self.agent.embedder.load()
+            if isinstance(self.agent.judge, OfflineJudge):
+                with suppress(Unavailable):
+                    self.agent.judge.load()
             if self._rest is not None and has_work(self.agent, self.agent.deadline(None)):
                 self.agent.awake.set()
         except BaseException:

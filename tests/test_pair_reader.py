@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 
 from nous_online.errors import Unavailable
+from nous_online.model_files import session
 from nous_online.pairs import reader
-from nous_online.pairs.reader import OUTCOMES, Reading, read_pairs, settings
+from nous_online.pairs.reader import OUTCOMES, Chances, calibration, read_pairs
 
 PAIRS = Path(__file__).parents[1] / "training" / "pairs"
 HELD_OUT = PAIRS / "author_6.tsv"
@@ -27,23 +28,23 @@ def held_out() -> Iterator[tuple[str, str, str]]:
 
 
 @pytest.fixture(scope="module")
-def read() -> list[tuple[str, Reading]]:
+def read() -> list[tuple[str, Chances]]:
     rows = list(held_out())
     return list(zip([label for label, *_ in rows], read_pairs([(a, b) for _, a, b in rows]), strict=True))
 
 
-def test_what_changed_is_noticed_and_what_stands_beside_it_seldom_hurt(read: list[tuple[str, Reading]]) -> None:
-    changed = [each.change >= settings().change_at for label, each in read if label in CHANGES]
-    hurt = [each.change >= settings().change_at for label, each in read if label == "D"]
+def test_what_changed_is_noticed_and_what_stands_beside_it_seldom_hurt(read: list[tuple[str, Chances]]) -> None:
+    changed = [each.change >= calibration().change_at for label, each in read if label in CHANGES]
+    hurt = [each.change >= calibration().change_at for label, each in read if label == "D"]
 
     assert len(changed) > 100 < len(read) - len(changed)
     assert np.mean(changed) > 0.5
     assert np.mean(hurt) < 0.05
 
 
-def test_what_is_said_again_is_found_and_nothing_else_taken_for_it(read: list[tuple[str, Reading]]) -> None:
-    repeated = [each.same >= settings().same_at for label, each in read if label == "S"]
-    others = [each.same >= settings().same_at for label, each in read if label not in {"S", "V"}]
+def test_what_is_said_again_is_found_and_nothing_else_taken_for_it(read: list[tuple[str, Chances]]) -> None:
+    repeated = [each.same >= calibration().same_at for label, each in read if label == "S"]
+    others = [each.same >= calibration().same_at for label, each in read if label not in {"S", "V"}]
 
     assert np.mean(repeated) > 0.3
     assert np.mean(others) < 0.02
@@ -54,9 +55,9 @@ def test_the_chances_of_a_pair_add_up_and_do_not_depend_on_what_is_read_beside_i
 
     (alone,), (beside, _) = read_pairs([pair]), read_pairs([pair, long])
 
-    assert alone.chances.shape == (len(OUTCOMES),)
-    assert alone.chances.sum() == pytest.approx(1)
-    assert alone.chances.tolist() == beside.chances.tolist()
+    assert alone.outcomes.shape == (len(OUTCOMES),)
+    assert alone.outcomes.sum() == pytest.approx(1)
+    assert alone.outcomes.tolist() == beside.outcomes.tolist()
 
 
 def test_no_pairs_give_no_readings() -> None:
@@ -87,11 +88,11 @@ def test_weights_that_are_not_those_the_numbers_belong_to_are_refused(
     (tmp_path / "pair_reader.json").write_text(json.dumps(stored), "utf-8")
     (tmp_path / "pair_reader.onnx").write_bytes(b"other weights")
     monkeypatch.setattr(reader, "FOLDER", tmp_path)
-    for cached in (reader.session, reader.settings):
+    for cached in (session, calibration):
         cached.cache_clear()
     try:
         with pytest.raises(Unavailable, match="SHA-256"):
             read_pairs([("one", "other")])
     finally:
-        for cached in (reader.session, reader.settings):
+        for cached in (session, calibration):
             cached.cache_clear()

@@ -10,9 +10,10 @@ import psycopg
 import pytest
 
 from nous_online.domain import Fact
-from nous_online.embedding import LocalMiniLM, session
+from nous_online.embedding import LocalMiniLM
 from nous_online.errors import Conflict, InvalidInput, NotFound
 from nous_online.heart import Heart
+from nous_online.model_files import session
 
 
 @pytest.mark.parametrize("types", ["fact", ["fact"], ("fact",)])
@@ -115,9 +116,9 @@ def test_who_hears_of_a_fact_hears_what_it_says(heart: Heart, owner: psycopg.Con
     assert payload == ({"subject": "backups", "content": "Backups are kept for 30 days"},)
 
 
-def test_opening_a_heart_loads_the_local_model(database: Any) -> None:
+def test_opening_a_heart_loads_the_local_models(database: Any) -> None:
     session.cache_clear()
 
     Heart.open("aria", database=database, embedder=LocalMiniLM(), works_in_background=False)
 
-    assert session.cache_info().currsize == 1
+    assert session.cache_info().currsize == 2, "of the vectors and of the pairs"

@@ -12,13 +12,13 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Literal, Protocol, TypeAlias
 
+from nous_online.pairs import reader
 from nous_online.pairs.conflicts import conflict_rows, may_conflict, shared_words, speak_of_one_thing, tell_likings
 from nous_online.pairs.denials import denied
 from nous_online.pairs.guards import differences, exact_differences
 from nous_online.pairs.harmless import may_be_same
 from nous_online.pairs.matching import LEAST_SIMILARITY, PairModel, load_model, pair_features
-from nous_online.pairs.reader import Reading, read_pairs
-from nous_online.pairs.reader import settings as reader
+from nous_online.pairs.reader import Chances, calibration, read_pairs
 from nous_online.pairs.reading import read
 from nous_online.pairs.sharing import shared_slot
 from nous_online.pairs.subjects import other_subjects
@@ -114,9 +114,9 @@ class Seen:
     conflict: float
     later: Literal["a", "b"] | None
     is_harmless: bool
-    reading: Reading | None = None
+    reading: Chances | None = None
     """What the pair reader makes of both, the earlier first; None of a pair it need not see."""
-    exact: Sequence[str] = ()
+    kept_apart: Sequence[str] = ()
     """What a reader may miss, and what keeps the two apart whatever it says of them (`never_same`)."""
     words: int = 0
     """How many the longer of the two has."""
@@ -143,7 +143,12 @@ class OfflineJudge:
 
     @property
     def name(self) -> str:
-        return f"offline:{load_model().version}+{reader().version}"
+        return f"offline:{load_model().version}+{calibration().version}"
+
+    def load(self) -> None:
+        """Read the models now, so that no call's deadline pays for it; raise `Unavailable` when one is missing."""
+        load_model()
+        reader.weights()
 
     def judge(self, pairs: Sequence[Pair]) -> list[Judgement]:
         """Judge each pair from its words alone; `Unavailable` is raised when the model file is missing or altered.
@@ -169,7 +174,7 @@ class OfflineJudge:
                 later=later(pair),
                 is_harmless=harmless[i],
                 reading=readings[i],
-                exact=never_same(pair.a.text, pair.b.text) if readings[i] else (),
+                kept_apart=_kept_apart(pair, readings[i]),
                 words=max(len(pair.a.text.split()), len(pair.b.text.split())),
             )
             for i, pair in enumerate(pairs)
@@ -200,19 +205,19 @@ def reasons_apart(pair: Pair) -> tuple[str, ...]:
 
 
 def is_harmless(pair: Pair) -> bool:
-    """Tell whether two near statements differ in nothing that could change what is said: the only `same` of no judge.
-
-    Whatever widens `same` one day, a model that has learned it, is asked here.
-    """
+    """Tell whether two near statements differ in nothing that could change what is said, so that no judge is needed."""
     return pair.similarity >= LEAST_SIMILARITY and may_be_same(pair.a.text, pair.b.text)
 
 
 def never_same(a: str, b: str) -> tuple[str, ...]:
     """Return, in words, why two texts are never the same, however alike a reader finds them.
 
-    Always: another number, date, name, identifier or quotation; the same words in another order, case or punctuation.
+    Always: another number, date, name, identifier or quotation; the same words in another order, case or punctuation;
+    a letter no person sees.
     In close wording also whatever a guard finds, and names in another order: there one small word decides.
     """
+    if hidden := unseen(a, b):
+        return (hidden,)
     one, other = (WORD.findall(text.casefold()) for text in (a, b))
     if sorted(one) == sorted(other):
         return ("the same words in another order or spelling",)
@@ -223,7 +228,14 @@ def never_same(a: str, b: str) -> tuple[str, ...]:
     return (*differences(a, b), *(("names in another order",) if first != second else ()))
 
 
-def read_those(pairs: Sequence[Pair], wanted: Sequence[bool]) -> list[Reading | None]:
+def _kept_apart(pair: Pair, reading: Chances | None) -> tuple[str, ...]:
+    """Return `never_same` of a pair the reader takes for one thing said again or changed; of others nothing asks it."""
+    if reading is None or max(reading.same, reading.change) < UNRELATED_BELOW:
+        return ()
+    return never_same(pair.a.text, pair.b.text)
+
+
+def read_those(pairs: Sequence[Pair], wanted: Sequence[bool]) -> list[Chances | None]:
     """Return what the reader makes of the pairs that are wanted, may be about one subject, and are not too far apart.
 
     The statement made earlier is read first; of two whose order nobody knows the one that sorts first, so that it does
@@ -237,7 +249,7 @@ def read_those(pairs: Sequence[Pair], wanted: Sequence[bool]) -> list[Reading | 
         and not other_subjects(pair.a.subject, pair.b.subject)
         and not (CODE.search(pair.a.text) or CODE.search(pair.b.text))
     ]
-    readings: list[Reading | None] = [None] * len(pairs)
+    readings: list[Chances | None] = [None] * len(pairs)
     for at, reading in zip(asked, read_pairs([_in_order(pairs[at]) for at in asked]), strict=True):
         readings[at] = reading
     return readings
@@ -318,21 +330,21 @@ def decide(seen: Seen, model: PairModel) -> tuple[Verdict, float, str]:
     return _likely(seen, model)
 
 
-def _as_read(seen: Seen, reading: Reading, model: PairModel) -> tuple[Verdict, float, str] | None:
+def _as_read(seen: Seen, reading: Chances, model: PairModel) -> tuple[Verdict, float, str] | None:
     """Return the verdict the reader is sure of, None where it is not; a value that only may be another keeps two."""
-    limits = reader()
-    likings = [reason for reason in seen.exact if reason.startswith(PREFERENCE)]
+    limits = calibration()
+    likings = [reason for reason in seen.kept_apart if reason.startswith(PREFERENCE)]
     if likings:
         return Verdict.COMPATIBLE, 1 - limits.held("change", reading.change), "; ".join(likings)
     if reading.change >= limits.change_at:
         chance = limits.held("change", reading.change)
-        what = f": {'; '.join(seen.exact)}" if seen.exact else ""
+        what = f": {'; '.join(seen.kept_apart)}" if seen.kept_apart else ""
         if seen.later is None or reading.replaces < reading.change / 2:
             return Verdict.CONTRADICTS, chance, f"read together, the two can't both be so{what}"
         if reading.replaces < limits.retire_at:
             return Verdict.UPDATES, min(chance, UNSURE_UPDATE), f"the later one may replace what the earlier says{what}"
         return Verdict.UPDATES, chance, f"the later one replaces what the earlier says, or ends it{what}"
-    if reading.same >= limits.same_at and reading.is_in_depth and not seen.exact and _is_seconded(seen, model):
+    if reading.same >= limits.same_at and reading.is_in_depth and not seen.kept_apart and _is_seconded(seen, model):
         return Verdict.SAME, limits.held("same", reading.same), "the same in other words"
     return None
 
@@ -357,14 +369,14 @@ def _likely(seen: Seen, model: PairModel) -> tuple[Verdict, float, str]:
     """Return the verdict on a pair of which nothing can be read off: both stay, unless one denies the other."""
     clash = model.conflict.held(seen.conflict) if seen.conflict else 1 - model.unasked_held
     if seen.reading is not None:
-        clash = max(clash, reader().held("change", seen.reading.change))
+        clash = max(clash, calibration().held("change", seen.reading.change))
     if NEGATION in seen.reasons and seen.conflict >= model.denial_at and not _may_both_hold(seen):
         return Verdict.CONTRADICTS, clash, "one denies what the other says in more words"
     is_like = seen.reading is not None and seen.reading.same >= UNRELATED_BELOW
-    if is_like and seen.reading is not None and not seen.exact:
-        same = reader().held("same", seen.reading.same)
+    if is_like and seen.reading is not None and not seen.kept_apart:
+        same = calibration().held("same", seen.reading.same)
         return Verdict.UNSURE, max(same, 1 - same), "perhaps the same in other words"
-    if apart := seen.reasons or (seen.exact if is_like else ()):
+    if apart := seen.reasons or (seen.kept_apart if is_like else ()):
         return Verdict.COMPATIBLE, 1 - clash, "; ".join(apart)
     if seen.conflict >= model.conflict.decide_at or clash >= DOUBTED_FROM:
         return Verdict.UNSURE, clash, "perhaps another value of what both speak of"

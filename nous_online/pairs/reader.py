@@ -6,7 +6,6 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nous_online.errors import Unavailable
-from nous_online.model_files import tokenizer, verified
+from nous_online.model_files import session, tokenizer
 
 if TYPE_CHECKING:
     from tokenizers import Encoding
@@ -27,7 +26,7 @@ MOST_TOKENS = 62
 
 
 @dataclass(frozen=True)
-class Settings:
+class Calibration:
     """What was chosen for one set of weights on pairs that trained nothing: see the model card beside it."""
 
     version: str
@@ -52,54 +51,51 @@ class Settings:
 
 
 @dataclass(frozen=True)
-class Reading:
+class Chances:
     """The chances of one pair, and whether it lies within what the model was made for."""
 
-    chances: NDArray[np.float64]
+    outcomes: NDArray[np.float64]
+    """One chance for each of `OUTCOMES`."""
     is_in_depth: bool
 
     @property
     def same(self) -> float:
         """Chance that the later statement says the same in other words."""
-        return float(self.chances[0])
+        return float(self.outcomes[0])
 
     @property
     def distinct(self) -> float:
         """Chance that both hold, each of its own thing."""
-        return float(self.chances[3])
+        return float(self.outcomes[3])
 
     @property
     def replaces(self) -> float:
         """Chance that the later statement replaces a value of the earlier, or ends it."""
-        return float(self.chances[1] + self.chances[2])
+        return float(self.outcomes[1] + self.outcomes[2])
 
     @property
     def change(self) -> float:
         """Chance that the two do not hold together: an update, an ending or a contradiction."""
-        return float(self.chances[1] + self.chances[2] + self.chances[6])
+        return float(self.outcomes[1] + self.outcomes[2] + self.outcomes[6])
 
 
 @cache
-def settings() -> Settings:
+def calibration() -> Calibration:
     """Read the numbers that belong to the weights; raise `Unavailable` when the file is missing or for others."""
     path = FOLDER / "pair_reader.json"
     try:
-        return Settings(**json.loads(path.read_text("utf-8")))
+        return Calibration(**json.loads(path.read_text("utf-8")))
     except (OSError, ValueError, TypeError) as error:
         raise Unavailable(f"{path} can't be read ({error}); reinstall nous-pipelines") from error
 
 
-@cache
-def session() -> Any:
-    """Return the model ready to run on one thread, loaded once a process; raise `Unavailable` when it was altered."""
-    onnxruntime: Any = import_module("onnxruntime")  # it ships no types
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = 1  # a few short pairs: waking threads costs more than it saves
-    weights = verified(FOLDER / "pair_reader.onnx", settings().onnx_sha256)
-    return onnxruntime.InferenceSession(str(weights), options, providers=["CPUExecutionProvider"])
+def weights() -> Any:
+    """Return the model ready to run; raise `Unavailable` when it is missing or altered."""
+    # One thread: a pair is short, and waking others costs more than they save.
+    return session(FOLDER / "pair_reader.onnx", calibration().onnx_sha256, 1)
 
 
-def read_pairs(pairs: Sequence[tuple[str, str]]) -> list[Reading]:
+def read_pairs(pairs: Sequence[tuple[str, str]]) -> list[Chances]:
     """Return what the model makes of each (earlier, later) pair of texts; raises `Unavailable` without its file.
 
     Each pair is read alone: int8 scales are taken over all that is read at once, so that in a batch the chances of one
@@ -110,16 +106,16 @@ def read_pairs(pairs: Sequence[tuple[str, str]]) -> list[Reading]:
     return [_read(encoded[one], encoded[other]) for one, other in pairs]
 
 
-def _read(one: Encoding, other: Encoding) -> Reading:
+def _read(one: Encoding, other: Encoding) -> Chances:
     """Run the model on a pair laid out as it was trained: [CLS] earlier [SEP] later [SEP]."""
     start, end = (tokenizer().token_to_id(name) for name in ("[CLS]", "[SEP]"))
     first, second = [start, *one.ids[:MOST_TOKENS], end], [*other.ids[:MOST_TOKENS], end]
     ids = np.asarray([[*first, *second]], dtype=np.int64)
     sides = np.asarray([[0] * len(first) + [1] * len(second)], dtype=np.int64)
     feeds = {"input_ids": ids, "token_type_ids": sides, "attention_mask": np.ones_like(ids)}
-    scores = np.asarray(session().run(None, feeds)[0], dtype=np.float64)[0, : len(OUTCOMES)]
-    exponents = np.exp((scores - scores.max()) / settings().temperature)
-    return Reading(exponents / exponents.sum(), _is_in_depth(one, other))
+    scores = np.asarray(weights().run(None, feeds)[0], dtype=np.float64)[0, : len(OUTCOMES)]
+    exponents = np.exp((scores - scores.max()) / calibration().temperature)
+    return Chances(exponents / exponents.sum(), _is_in_depth(one, other))
 
 
 def _is_in_depth(one: Encoding, other: Encoding) -> bool:
@@ -127,4 +123,4 @@ def _is_in_depth(one: Encoding, other: Encoding) -> bool:
     pieces = len(one.ids) + len(other.ids)
     words = len({*one.word_ids}) + len({*other.word_ids})
     is_read_whole = max(len(one.ids), len(other.ids)) <= MOST_TOKENS
-    return is_read_whole and pieces < settings().foreign_at * max(words, 1)
+    return is_read_whole and pieces < calibration().foreign_at * max(words, 1)
