@@ -1,7 +1,7 @@
 """Which pairs the night would merge, against what people said of them: facts_pairs and WebNLG clusters.
 
-A pair is merged when its cosine is at least 0.92 (that nominates it), no guard fires and nothing but what is harmless
-differs. WebNLG texts go the whole way: the exact self-join, guards, rule, complete linkage.
+The built-in judge decides, and the night's policy how near two must be. WebNLG texts go the whole way: the exact
+self-join, the judge, complete linkage.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from numpy.typing import NDArray
 from benchmarks import cases
 from nous_online.embedding import LocalMiniLM
 from nous_online.pairs.guards import differences
-from nous_online.pairs.harmless import may_be_same
-from nous_online.pairs.matching import load_model, pair_features
+from nous_online.pairs.judging import SURE_FROM, OfflineJudge, Pair, Statement, Verdict, is_harmless
+from nous_online.pairs.matching import LEAST_SIMILARITY, load_model, pair_features
+from nous_pipelines.policy import NightPolicy
 from nous_pipelines.transforms.duplicates import clusters
 from nous_pipelines.transforms.self_join import similar_pairs
 
 Flags: TypeAlias = NDArray[np.bool_]
 Metrics: TypeAlias = dict[str, float]
 
-CANDIDATE_AT = 0.92
-ASKED_FROM = 0.85  # what `learn` asks the judge about; below 0.92 the night nominates nothing
+POLICY = NightPolicy()
 QUICK_ROWS = 1_500
 LABELS = ("supersedes", "contradiction", "same_slot_other_value", "different", "related")
 
@@ -42,33 +42,46 @@ def run(data: Path, *, quick: bool) -> dict[str, Any]:
     metrics = {**of_pairs(pairs, embedder), **of_clusters(wordings, embedder)}
     peers = {name: value for name, value in metrics.items() if name.startswith("cosine_")}
     notes = [
-        f"{len(pairs)} pairs, {len(wordings)} wordings; merged = cosine ≥ {CANDIDATE_AT}, no guard, nothing but what"
-        " is harmless differs",
-        "classifier_*: the same by the learned classifier in the place of that rule, as the nights merged before",
-        "online_*: the same decision from cosine 0.85, where learn asks the judge",
-        "webnlg_*: recall over all pairs of one triple; *_clustered_* after complete linkage, which may only split",
+        f"{len(pairs)} pairs, {len(wordings)} wordings; merged = judged the same at cosine ≥"
+        f" {POLICY.candidate_similarity}, or ≥ {POLICY.same_similarity} where the judge is sure ({SURE_FROM})",
+        f"webnlg_*: of pairs at cosine ≥ {POLICY.neighbour_similarity}, which a night compares; recall over all pairs"
+        " of one triple; *_clustered_* after complete linkage, which may only split",
         "webnlg_same_triple_*: two clusters that hold the same subject and object under two names of one predicate "
         "(leader, leaderName) count as one fact",
+        f"cosine_*: {POLICY.candidate_similarity} alone; guards_*: and no guard fires; harmless_*: and nothing but what"
+        " never changes what is said differs; trees_*: and no guard, and the classifier says so, as nights merged once",
     ]
     return {"metrics": metrics, "peers": peers, "notes": notes}
 
 
 def of_pairs(pairs: Sequence[Mapping[str, Any]], embedder: LocalMiniLM) -> Metrics:
-    """Return the metrics over labelled pairs, for the whole decision, each stage alone and cosine alone."""
+    """Return the metrics over labelled pairs, for the whole decision and its peers."""
     texts = [(row["a"], row["b"]) for row in pairs]
-    similarity = cosines(texts, embedder)
     labels = np.array([row["label"] for row in pairs])
-    unguarded, harmless, same = stages(texts, similarity)
-    nominated = similarity >= CANDIDATE_AT
-    decisions = {
-        "": nominated & unguarded & harmless,
+    decided = decisions(texts, cosines(texts, embedder))
+    return {name: value for prefix, flags in decided.items() for name, value in rates(flags, labels, prefix).items()}
+
+
+def decisions(texts: Sequence[tuple[str, str]], similarity: NDArray[np.float64]) -> dict[str, Flags]:
+    """Return which pairs the night would merge (""), and which each of its peers."""
+    asked = [Pair(Statement(a), Statement(b), float(near)) for (a, b), near in zip(texts, similarity, strict=True)]
+    judged = OfflineJudge().judge(asked)
+    same = np.array([said.verdict is Verdict.SAME for said in judged], dtype=bool)
+    is_sure = np.array([said.confidence >= SURE_FROM for said in judged], dtype=bool)
+    least = np.where(is_sure, POLICY.same_similarity, POLICY.candidate_similarity)
+    nominated = similarity >= POLICY.candidate_similarity
+    near = np.flatnonzero(similarity >= LEAST_SIMILARITY).tolist()
+    unguarded, harmless, trees = (np.zeros(len(texts), dtype=bool) for _ in range(3))
+    model = load_model()
+    trees[near] = model.probability(pair_features([(*texts[i], float(similarity[i])) for i in near])) >= model.merge_at
+    unguarded[near] = [not differences(*texts[i]) for i in near]
+    harmless[near] = [is_harmless(asked[i]) for i in near]
+    return {
+        "": same & (similarity >= least),
         "cosine_": nominated,
         "guards_": nominated & unguarded,
-        "classifier_": nominated & unguarded & same,
-        "online_": unguarded & harmless,
-    }
-    return {
-        name: value for prefix, merged in decisions.items() for name, value in rates(merged, labels, prefix).items()
+        "harmless_": nominated & unguarded & harmless,
+        "trees_": nominated & unguarded & trees,
     }
 
 
@@ -96,36 +109,16 @@ def cosines(texts: Sequence[tuple[str, str]], embedder: LocalMiniLM) -> NDArray[
     return np.einsum("ij,ij->i", vectors[left], vectors[right]).astype(np.float64)
 
 
-def stages(texts: Sequence[tuple[str, str]], similarity: NDArray[np.float64]) -> tuple[Flags, Flags, Flags]:
-    """Return, for each pair at 0.85 or more, if no guard fires, if it may be the same, if the classifier says so."""
-    asked = np.flatnonzero(similarity >= ASKED_FROM).tolist()
-    unguarded, harmless, same = (np.zeros(len(texts), dtype=bool) for _ in range(3))
-    model = load_model()
-    rows = pair_features([(*texts[i], float(similarity[i])) for i in asked])
-    same[asked] = model.probability(rows) >= model.merge_at
-    unguarded[asked] = [not differences(*texts[i]) for i in asked]
-    harmless[asked] = [may_be_same(*texts[i]) for i in asked]
-    return unguarded, harmless, same
-
-
 def of_clusters(wordings: Sequence[Mapping[str, Any]], embedder: LocalMiniLM) -> Metrics:
     """Return the metrics over wordings of triples, before and after complete linkage."""
     texts = [row["text"] for row in wordings]
-    near = similar_pairs(embedder.embed_documents(texts), threshold=CANDIDATE_AT)
+    near = similar_pairs(embedder.embed_documents(texts), threshold=POLICY.neighbour_similarity)
     left, right = near.left.astype(np.int64), near.right.astype(np.int64)
     similarity = near.similarity.astype(np.float64)
-    unguarded, harmless, same = stages([(texts[i], texts[j]) for i, j in zip(left, right, strict=True)], similarity)
     truth = np.unique([row["cluster"] for row in wordings], return_inverse=True)[1]
     ends = np.unique(["|".join(sorted((row["subject"], row["object"]))) for row in wordings], return_inverse=True)[1]
-    nominated = np.ones(len(left), dtype=bool)
     found: Metrics = {}
-    stage_flags = {
-        "": unguarded & harmless,
-        "cosine_": nominated,
-        "guards_": unguarded,
-        "classifier_": unguarded & same,
-    }
-    for prefix, kept in stage_flags.items():
+    for prefix, kept in decisions([(texts[i], texts[j]) for i, j in zip(left, right, strict=True)], similarity).items():
         table = pl.DataFrame({"left_id": left[kept], "right_id": right[kept], "similarity": similarity[kept]})
         found |= {f"{prefix}webnlg_{name}": value for name, value in agreement(table, truth, ends).items()}
     return found

@@ -26,7 +26,6 @@ from nous_online.pairs.unseen import unseen
 
 Touch: TypeAlias = tuple[str | None, str | None]
 LEAST_CLOSENESS = 0.45  # cosine from which two statements are asked whether they conflict
-LEAST_READ = 0.25  # cosine from which they are read at all (`LearnPolicy.nominate_similarity`)
 LEFT_OPEN = frozenset({"compatible", "unsure"})  # verdicts that leave both as they are, slot or not
 NOTHING_SHARED = "different statements, no shared slot with another value"  # reason of what no guard had to part
 SURE_FROM = 0.8
@@ -245,7 +244,6 @@ def read_those(pairs: Sequence[Pair], wanted: Sequence[bool]) -> list[Chances | 
         at
         for at, (pair, is_wanted) in enumerate(zip(pairs, wanted, strict=True))
         if is_wanted
-        and pair.similarity >= LEAST_READ
         and not other_subjects(pair.a.subject, pair.b.subject)
         and not (CODE.search(pair.a.text) or CODE.search(pair.b.text))
     ]
