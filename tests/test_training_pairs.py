@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from pathlib import Path
 
+from training.pairs.prepare import written_actions, written_pairs
+
 PAIRS = Path(__file__).parents[1] / "training" / "pairs"
-HEADER = re.compile(r"# trade: (?P<trade>.+)\tlang: (?P<lang>[a-z]{2})")
 FAMILIES = {
     "U": {"plain", "chatty"},
     "D": {
@@ -20,17 +21,7 @@ LABELS = {"S", "U", "N", "D", "R", "V", "C"}
 
 def rows() -> list[tuple[str, str, str, str, str]]:
     """Return language, label, family, first and second statement of each pair."""
-    found: list[tuple[str, str, str, str, str]] = []
-    for path in sorted(PAIRS.glob("*.tsv")):
-        language = ""
-        for line in filter(None, path.read_text("utf-8").split("\n")):
-            if header := HEADER.fullmatch(line):
-                language = header["lang"]
-                continue
-            label, first, second = line.split("\t")
-            kind, _, family = label.partition(":")
-            found.append((language, kind, family, first, second))
-    return found
+    return [(row["lang"], row["label"], row["family"], row["a"], row["b"]) for row in written_pairs()]
 
 
 def test_every_pair_has_a_language_a_known_label_and_two_different_statements() -> None:
@@ -66,3 +57,13 @@ def test_the_page_counts_the_pairs_as_they_are() -> None:
 
     assert said == counts
     assert f"{sum(counts.values()):,} pairs in {len({row[0] for row in rows()})} languages" in page
+
+
+def test_every_action_stands_once_under_a_trigger_that_has_both_kinds() -> None:
+    actions = list(written_actions())
+    kinds: dict[str, set[bool]] = defaultdict(set)
+    for row in actions:
+        kinds[row["trigger"]].add(row["does"])
+
+    assert len({(row["trigger"], row["action"]) for row in actions}) == len(actions)
+    assert [trigger for trigger, found in kinds.items() if not trigger or found != {True, False}] == []

@@ -10,8 +10,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-WIDTH, HEADS, LAYERS, INNER = 384, 12, 6, 1536
+WIDTH, VIEWS, LAYERS, INNER = 384, 12, 6, 1536
 WORDS, PLACES = 30_522, 512
+HEADS = {"outcome": 7, "does": 1, "entailment": 3, "paraphrase": 1}
+"""Columns of each head, in the order the model gives them; the product reads the first two."""
 PARTS = {
     "query": "attention.self.query",
     "key": "attention.self.key",
@@ -39,16 +41,16 @@ class Layer(nn.Module):
         """Return the next states (pairs, tokens, width); `mask` is 0 where a token may be seen, else very low."""
         rows = x.shape[0]
         query, key, value = (
-            part(x).view(rows, -1, HEADS, WIDTH // HEADS).transpose(1, 2) for part in (self.query, self.key, self.value)
+            part(x).view(rows, -1, VIEWS, WIDTH // VIEWS).transpose(1, 2) for part in (self.query, self.key, self.value)
         )
-        weights = self.drop(torch.softmax(query @ key.transpose(-1, -2) / (WIDTH // HEADS) ** 0.5 + mask, -1))
+        weights = self.drop(torch.softmax(query @ key.transpose(-1, -2) / (WIDTH // VIEWS) ** 0.5 + mask, -1))
         seen = (weights @ value).transpose(1, 2).reshape(rows, -1, WIDTH)
         x = self.after_attention(x + self.drop(self.out(seen)))
         return self.after_inner(x + self.drop(self.down(functional.gelu(self.up(x)))))
 
 
 class Network(nn.Module):
-    """Chances of seven outcomes; two more heads, for entailment and for paraphrase, learn from public sets."""
+    """Chances of seven outcomes, and that an action does what a trigger warns of; two heads learn from public sets."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -61,7 +63,7 @@ class Network(nn.Module):
         self.drop = nn.Dropout(0.1)
         self.layers = nn.ModuleList(Layer() for _ in range(LAYERS))
         self.both = nn.Linear(5 * WIDTH, WIDTH)
-        self.outcome, self.entailment, self.paraphrase = nn.Linear(WIDTH, 7), nn.Linear(WIDTH, 3), nn.Linear(WIDTH, 1)
+        self.heads = nn.ModuleDict({head: nn.Linear(WIDTH, columns) for head, columns in HEADS.items()})
 
     def start_from(self, path: Path) -> None:
         """Take the weights of all-MiniLM-L6-v2 (an .npz by their published names), the heads aside."""
@@ -80,7 +82,7 @@ class Network(nn.Module):
                     getattr(part, parameter).data.copy_(tensors[f"encoder.layer.{number}.{theirs}.{parameter}"])
 
     def forward(self, ids: Tensor, sides: Tensor, mask: Tensor) -> Tensor:
-        """Return the scores (pairs, 7 + 3 + 1) of all heads; `sides` is 1 for tokens of the later statement."""
+        """Return the scores of all heads side by side (pairs, 12); `sides` is 1 for tokens of the later statement."""
         places = torch.arange(ids.shape[1], device=ids.device)[None]
         x = self.drop(self.first(self.word(ids) + self.place(places) + self.side(sides)))
         hidden = (1.0 - mask.to(x.dtype))[:, None, None, :] * -1e4
@@ -89,7 +91,7 @@ class Network(nn.Module):
         one, other = (mean(x, mask * chosen) for chosen in (1 - sides, sides))
         joined = torch.cat([x[:, 0], one, other, (one - other).abs(), one * other], 1)
         both = self.drop(torch.tanh(self.both(self.drop(joined))))
-        return torch.cat([self.outcome(both), self.entailment(both), self.paraphrase(both)], 1)
+        return torch.cat([self.heads[head](both) for head in HEADS], 1)
 
 
 def mean(states: Tensor, mask: Tensor) -> Tensor:

@@ -17,10 +17,13 @@ from typing import Any
 import numpy as np
 from sklearn.feature_extraction.text import TfidfVectorizer
 
+from benchmarks.censors import read_actions
+
 HERE = Path(__file__).parent
 HEADER = re.compile(r"#\s*trade:\s*(?P<trade>.+?)\s+lang:\s*(?P<lang>\w+)")
-HELD_OUT = frozenset({"author_6", "author_8"})
-"""Two hands that train nothing: operating points and calibration come from them."""
+HELD_OUT = frozenset({"author_6", "author_8", "author_21", "actions_3"})
+"""Hands that train nothing: operating points and calibration come from them."""
+TABLES_OF_TESTS = ("drawn_actions", "seen_actions", "developed_actions")
 NLI_LABELS = ("entailment", "neutral", "contradiction")
 WORDING_LABELS = {
     "same": "S", "update": "U", "negation": "N", "distinct": "D", "refines": "R", "vaguer": "V", "contradiction": "C",
@@ -33,7 +36,7 @@ MOST_OF_ONE_KIND = 1500
 
 
 def main() -> None:
-    """Write own.jsonl, near.jsonl, nli.jsonl, paws.jsonl and wording.jsonl."""
+    """Write own.jsonl, near.jsonl, nli.jsonl, paws.jsonl, wording.jsonl and actions.jsonl."""
     parser = argparse.ArgumentParser(prog="python -m training.pairs.prepare", description=__doc__)
     parser.add_argument("--public", type=Path, required=True, help="folder with the sets that README.md names")
     parser.add_argument("--out", type=Path, required=True, help="where to write")
@@ -46,11 +49,12 @@ def main() -> None:
         "nli": nli(options.public),
         "paws": paws(options.public),
         "wording": wording(options.public),
+        "actions": list(written_actions()),
     }
     for name, rows in tables.items():
         lines = [json.dumps(row, ensure_ascii=False) for row in rows]
         (options.out / f"{name}.jsonl").write_text("\n".join(lines) + "\n", "utf-8")
-        print(f"{name:5} {len(rows):6} rows")  # noqa: T201 (the command's output)
+        print(f"{name:7} {len(rows):6} rows")  # noqa: T201 (the command's output)
 
 
 def written_pairs() -> Iterator[dict[str, Any]]:
@@ -67,6 +71,26 @@ def written_pairs() -> Iterator[dict[str, Any]]:
                 "a": first, "b": second, "label": kind, "family": family, "lang": lang, "author": path.stem,
                 "is_held_out": path.stem in HELD_OUT,
             }  # fmt: skip
+
+
+def written_actions() -> Iterator[dict[str, Any]]:
+    """Yield the actions written for Nous, each with the trigger it was written under and whether it does that.
+
+    Those of tables in tests come last; `unseen_actions` and `held_out_actions` measure, and are not among them.
+    """
+    for path in sorted(HERE.glob("actions_*.txt")):
+        trigger = ""
+        for line in filter(None, path.read_text("utf-8").split("\n")):
+            if line.startswith(("  + ", "  - ")):
+                yield {
+                    "trigger": trigger, "action": line[4:], "does": line[2] == "+",
+                    "is_held_out": path.stem in HELD_OUT,
+                }  # fmt: skip
+            else:
+                trigger = line
+    for name in TABLES_OF_TESTS:
+        for pair in read_actions(HERE.parents[1] / "tests" / f"{name}.py"):
+            yield {"trigger": pair.trigger, "action": pair.action, "does": pair.fires, "is_held_out": False}
 
 
 def neighbours(own: list[dict[str, Any]]) -> list[dict[str, Any]]:

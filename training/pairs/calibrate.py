@@ -1,0 +1,104 @@
+"""Choose operating points and curves: `python -m training.pairs.calibrate --model FILE.onnx --out FILE.json`.
+
+Everything comes from the hands that trained nothing. Needs scikit-learn.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.isotonic import IsotonicRegression
+
+from nous_online.model_files import session
+from nous_online.pairs.judging import never_same
+from nous_online.pairs.reader import OUTCOMES, encodings, scores
+from nous_online.pairs.subjects import other_things
+from training.pairs.prepare import written_actions, written_pairs
+
+GRID = [0.0, 0.02, 0.05, *(step / 20 for step in range(2, 20)), 0.97, 1.0]
+LEAST, MOST = 0.005, 0.995
+MOST_HURT = 0.03
+"""Share of the pairs that both hold which may be called a change; a caller sees what was replaced, and can undo it."""
+MOST_JOINED = 0.01
+"""Share of the pairs that are not the same which may be called so."""
+LEAST_POINT = 0.5
+FOREIGN_AT = 2.0
+
+
+def main() -> None:
+    """Write the numbers that belong to a model, and print what it finds at them."""
+    parser = argparse.ArgumentParser(prog="python -m training.pairs.calibrate", description=__doc__)
+    parser.add_argument("--model", type=Path, required=True)
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--version", required=True, help="how verdicts name the model")
+    options = parser.parse_args()
+    sha256 = hashlib.sha256(options.model.read_bytes()).hexdigest()
+    model = session(options.model.resolve(), sha256, 1)
+    pairs = [row for row in written_pairs() if row["is_held_out"]]
+    texts = [(row["a"], row["b"]) for row in pairs]
+    chances = softmax(np.array([scores(model, *both) for both in encodings(texts)])[:, : len(OUTCOMES)])
+    labels = np.array([row["label"] for row in pairs])
+    change = chances[:, 1] + chances[:, 2] + chances[:, 6]
+    two_things = np.array([other_things(*both) is not None for both in texts])
+    apart = np.array([bool(never_same(*both)) for both in texts])
+    may_change, may_be_same = np.where(two_things, 0, change), np.where(apart, 0, chances[:, 0])
+    points = {
+        "same_at": point(may_be_same[~np.isin(labels, ["S", "V"])], MOST_JOINED),
+        "change_at": point(may_change[labels == "D"], MOST_HURT),
+    }
+    actions = [row for row in written_actions() if row["is_held_out"]]
+    raw = [
+        scores(model, *both)[len(OUTCOMES)] for both in encodings([(row["trigger"], row["action"]) for row in actions])
+    ]
+    does = 1 / (1 + np.exp(-np.array(raw)))
+    curves = {
+        "same": curve(may_be_same, labels == "S"),
+        "change": curve(may_change, np.isin(labels, ["U", "N", "C"])),
+        "does": curve(does, np.array([row["does"] for row in actions])),
+    }
+    numbers: dict[str, Any] = {
+        "version": options.version, "onnx_sha256": sha256, "temperature": 1.0, **points,
+        "retire_at": points["change_at"], "foreign_at": FOREIGN_AT, "curves": curves,
+    }  # fmt: skip
+    options.out.write_text(json.dumps(numbers, indent=1) + "\n", "utf-8")
+    families = np.array([row["family"] for row in pairs])
+    is_change, is_same = may_change >= points["change_at"], may_be_same >= points["same_at"]
+    for what, chosen, hit in (
+        ("changes noticed, in words of their own", (labels == "U") & (families == "chatty"), is_change),
+        ("changes noticed, in the same wording", (labels == "U") & (families == "plain"), is_change),
+        ("endings and denials noticed", labels == "N", is_change),
+        ("statements that both hold, called a change", labels == "D", is_change),
+        ("repeats in other words found", labels == "S", is_same),
+        ("anything else called the same", ~np.isin(labels, ["S", "V"]), is_same),
+    ):
+        print(f"{what}: {hit[chosen].mean():.3f} of {chosen.sum()}")  # noqa: T201 (the command's output)
+    print(json.dumps(points))  # noqa: T201
+
+
+def softmax(raw: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return chances of each row."""
+    exponents = np.exp(raw - raw.max(axis=1, keepdims=True))
+    return exponents / exponents.sum(axis=1, keepdims=True)
+
+
+def point(wrong: NDArray[np.float64], most: float) -> float:
+    """Return the least chance, in steps of 0.01, that at most a share of what is wrong is given."""
+    return next(
+        (step / 100 for step in range(int(LEAST_POINT * 100), 100) if (wrong >= step / 100).mean() <= most), 0.99
+    )
+
+
+def curve(given: NDArray[np.float64], is_true: NDArray[np.bool_]) -> list[list[float]]:
+    """Return chances and how often what was given them came true, never falling (isotonic regression)."""
+    fitted = IsotonicRegression(out_of_bounds="clip", y_min=LEAST, y_max=MOST).fit(given, is_true)
+    return [GRID, [round(float(value), 4) for value in fitted.predict(GRID)]]
+
+
+if __name__ == "__main__":
+    main()
