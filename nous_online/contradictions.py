@@ -52,6 +52,11 @@ class Contradiction:
     An operator decides so, or rejects it."""
 
 
+def sides_of(found: Contradiction) -> list[tuple[str, Mapping[str, Any]]]:
+    """Return the two sides of a contradiction, under the names resolutions call them by."""
+    return [("a", found.a), ("b", found.b)]
+
+
 @dataclass(frozen=True)
 class Ruling:
     """How a contradiction ends: who wins, why, and, when both were merged, the fact that takes their place."""

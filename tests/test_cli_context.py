@@ -153,6 +153,18 @@ def test_a_contradiction_is_listed_and_decided():
     assert (resolved["resolution"], resolved["note"]) == ("a_wins", "she moved")
 
 
+def test_a_contradiction_is_decided_by_naming_the_fact_to_keep_and_tells_both_texts():
+    in_contradiction("Ana sits in Lima", "The desk of Ana stands in Oslo")
+    (found,) = typed("contradictions", "--json").json["contradictions"]
+    listed = typed("contradictions")
+
+    decided = typed("resolve", found["id"], "--keep", found["memory_b"])
+
+    assert all(found[side] in listed.out for side in ("memory_a", "memory_b"))
+    assert decided.out.startswith("resolved  b_wins")
+    assert all(found[side] in decided.out for side in ("a", "b"))
+
+
 def test_a_ruling_that_is_none_is_wrong_usage():
     answer = typed("resolve", "01a202e5-e0bd-7d8c-b5bd-9313b051deb4", "both_win")
 
