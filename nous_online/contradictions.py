@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Literal
@@ -14,7 +14,16 @@ from psycopg.sql import SQL, Composed
 from psycopg.types.json import Jsonb
 
 from nous_online.agent import Agent
-from nous_online.changes import Cause, Note, change_memory, locked_memories, version_of
+from nous_online.changes import (
+    Alteration,
+    Cause,
+    Note,
+    Version,
+    change_memories,
+    change_memory,
+    locked_memories,
+    version_of,
+)
 from nous_online.deadline import Deadline
 from nous_online.domain import Fact
 from nous_online.errors import Conflict, Forbidden, InvalidInput, NotFound, Refused
@@ -290,6 +299,22 @@ def absorb(connection: Connection, agent_id: str, winner: Fact, loser: Fact, *, 
     return change_memory(
         connection, agent_id, version_of(FACT, winner), values, cause=replace(cause, action="absorbed"), noted=note
     )
+
+
+def mark_sides(connection: Connection, agent_id: str, fact_id: UUID, *, cause: Cause) -> None:
+    """Let a fact that left for the archive or came back, and all that is set against it, say how they stand now."""
+    sides = connection.execute(BLOCKS["sides_of_open"], {"agent_id": agent_id, "id": fact_id}).fetchall()
+    mark_anew(connection, agent_id, [row[0] for row in sides], cause=cause)
+
+
+def mark_anew(connection: Connection, agent_id: str, fact_ids: Collection[UUID], *, cause: Cause) -> None:
+    """Let facts say whether an open contradiction names them, where they say otherwise."""
+    found = connection.execute(BLOCKS["wrong_marks"], {"agent_id": agent_id, "ids": list(fact_ids)}).fetchall()
+    marks = [
+        Alteration(Version(FACT, fact_id, version), {"contradiction_status": status}, cause)
+        for fact_id, version, status in found
+    ]
+    change_memories(connection, agent_id, marks)
 
 
 def mark(connection: Connection, agent_id: str, fact: Fact, status: str, *, cause: Cause) -> None:

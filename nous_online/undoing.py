@@ -15,6 +15,7 @@ from psycopg.sql import SQL, Identifier
 from nous_online import fact_statements, facts
 from nous_online.agent import Agent
 from nous_online.changes import Cause, Note, Version, change_memory, get_memory, locked_memories, version_of
+from nous_online.contradictions import mark_sides
 from nous_online.deadline import Deadline
 from nous_online.domain import Statement
 from nous_online.errors import NotFound, Refused
@@ -27,6 +28,8 @@ from nous_online.store import Embedded, Split, lock_agent, store_split
 BLOCKS = statements("nous_online", "undoing.sql")
 REDACTED = "redacted"
 """What is done to a memory when something it rested on, or pointed to, is erased."""
+MARKED = {"contradicted", "contradiction_resolved", "marked"}
+"""What says of a fact how its contradictions stand."""
 COUNTED = (
     "confirmation_count", "activation_count", "success_count", "failure_count", "false_positive_count",
     "forgiven_count",
@@ -131,6 +134,9 @@ def take_back(
         cause = Cause("agent", "undone", reason, datetime.now(UTC), undoes=each.id)
         restore(connection, agent.id, each, cause=cause)
     check_names(connection, agent.id, [each.memory_id for each in changes])
+    cause = Cause("agent", "marked", reason, datetime.now(UTC))
+    for memory_id in {each.memory_id for each in changes}:
+        mark_sides(connection, agent.id, memory_id, cause=cause)
     if said is None:
         return
     if said.id in ready:
@@ -220,10 +226,16 @@ def superseding(connection: Connection, agent_id: str, event: Event) -> list[Eve
 def standing(events: Sequence[Event]) -> list[Event]:
     """Return the events that are no undoing and were not undone, as ordered.
 
-    Moves between spaces don't count, nor does what erasing something else changed: that can't be taken back.
+    Moves between spaces don't count, nor does what erasing something else changed: that can't be taken back. Marks say
+    how the contradictions of a fact stand, and follow those by themselves, unless a night's proposal made them.
     """
     undone = {event.undoes for event in events}
-    changes = [event for event in events if event.undoes is None and event.action not in {REEMBEDDED, REDACTED}]
+    followed = {REEMBEDDED, REDACTED}
+    changes = [
+        event
+        for event in events
+        if event.undoes is None and event.action not in (followed if event.proposal_id else followed | MARKED)
+    ]
     return [event for event in changes if event.id not in undone]
 
 
