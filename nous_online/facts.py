@@ -210,8 +210,7 @@ def write(connection: Connection, agent: Agent, ready: Embedded, decision: Decis
         moment = max(new.learned_at, near.fact.learned_at)
         supersede(connection, agent, old=near.fact, by=memory, at=moment, reason=decision.reason)
     if decision.action == "store_superseded" and match is not None:
-        heir = store.next_value(connection, agent.id, match.fact, learned_at=new.learned_at)
-        memory = supersede(connection, agent, old=memory, by=heir, at=heir.learned_at, reason=decision.reason)
+        memory = store_late(connection, agent, memory, last=match.fact, reason=decision.reason)
     action = ACTIONS[decision.action]
     if new.idempotency_key:
         request = Request(new.idempotency_key, content_hash(new), memory.id, action)
@@ -319,6 +318,21 @@ def supersede(connection: Connection, agent: Agent, *, old: Fact, by: Fact, at: 
     return change_memory(connection, agent.id, version_of(FACT, old), values, cause=cause)
 
 
+def store_late(connection: Connection, agent: Agent, late: Fact, *, last: Fact, reason: str) -> Fact:
+    """Put a value that was told late between those around it: it ends where the next began, the one before at its own.
+
+    `last` is the value known now.
+    """
+    heir = store.next_value(connection, agent.id, last, learned_at=late.learned_at)
+    moment = max(heir.learned_at, late.learned_at)
+    before = store.values_before(connection, agent.id, late, heir=heir) if heir.learned_at > late.learned_at else []
+    stored = supersede(connection, agent, old=late, by=heir, at=moment, reason=reason)
+    for each in before:
+        why = "the value that followed it was told later"
+        supersede(connection, agent, old=each, by=stored, at=late.learned_at, reason=why)
+    return stored
+
+
 def repeated(connection: Connection, agent: Agent, request: Request, new: NewFact) -> Learned:
     """Return the first answer to an idempotency key; raise `Conflict` when it was used for another content."""
     check_same_content(request, new)
@@ -368,9 +382,8 @@ def store_value(connection: Connection, agent: Agent, entry: Embedded) -> None:
         moment = max(new.learned_at, known.learned_at)
         supersede(connection, agent, old=known, by=stored, at=moment, reason=f"a newer value of the key {new.key!r}")
         return
-    heir = store.next_value(connection, agent.id, known, learned_at=new.learned_at)
     reason = f"an older value of the key {new.key!r}, or one that is trusted less, than the one known"
-    supersede(connection, agent, old=stored, by=heir, at=max(heir.learned_at, new.learned_at), reason=reason)
+    store_late(connection, agent, stored, last=known, reason=reason)
 
 
 def unrepeated(entries: Sequence[Embedded], known: Mapping[str, Request]) -> list[Embedded]:

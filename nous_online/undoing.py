@@ -163,6 +163,8 @@ def together(connection: Connection, agent_id: str, event: Event) -> list[Event]
 
     Raises `Refused` where a fact that was split off has changed since.
     """
+    if (learned := learned_late(connection, agent_id, event)) is not None:
+        return [event, *superseding(connection, agent_id, learned), learned]
     other = event.after.get("split_off") or event.after.get("absorbed")
     if event.action == "split":
         other = other or event.after["split_from"]
@@ -176,6 +178,17 @@ def together(connection: Connection, agent_id: str, event: Event) -> list[Event]
         if each.action == "split" and "split_from" in each.after:
             check_last(connection, agent_id, each)
     return [*found, event]
+
+
+def learned_late(connection: Connection, agent_id: str, event: Event) -> Event | None:
+    """Return how a value was learned that gave way to a later one in the same transaction; None for any other change.
+
+    It was never believed in the present, so it does not become what the agent believes when it is taken back.
+    """
+    if event.after.get("succession") != "replaced":
+        return None
+    first = history(connection, agent_id, event.memory_id)[-1]
+    return first if first.from_state == "new" and first.recorded_at == event.recorded_at else None
 
 
 def is_other_side(one: Event, other: Event) -> bool:
@@ -220,7 +233,24 @@ def superseding(connection: Connection, agent_id: str, event: Event) -> list[Eve
     key = {"agent_id": agent_id, "memory_id": event.memory_id}
     retired = [row[0] for row in connection.execute(BLOCKS["retired_for"], key)]
     changes = [standing(history(connection, agent_id, memory_id)) for memory_id in retired]
-    return [each for events in changes for each in events if each.after.get("superseded_by") == str(event.memory_id)]
+    return [each for events in changes for each in retiring(connection, agent_id, events, str(event.memory_id))]
+
+
+def retiring(connection: Connection, agent_id: str, events: Sequence[Event], successor_id: str) -> list[Event]:
+    """Return the changes by which a fact gave way to one whose learning is to be taken back.
+
+    Before a value that was told late, it had given way to the one after that: to that too, where its learning has been
+    taken back since.
+    """
+    found: list[Event] = []
+    for event in events:
+        if event.after.get("superseded_by") == successor_id:
+            found.append(event)
+            earlier_id = event.before.get("superseded_by")
+            if earlier_id is None or standing(history(connection, agent_id, UUID(earlier_id))):
+                return found
+            successor_id = earlier_id
+    return found
 
 
 def standing(events: Sequence[Event]) -> list[Event]:
