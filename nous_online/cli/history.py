@@ -88,9 +88,7 @@ def contradictions(
     if not told:
         show_note("nothing contradicts itself")
     elif status == "open":
-        show_note(
-            "decide one: nous resolve ID a_wins|b_wins|both_valid --note WHY, or --keep FACT; without a word it rules as proposed"
-        )
+        show_note("decide one: nous resolve ID a_wins|b_wins|both_valid --note WHY, or nous resolve ID --keep FACT")
 
 
 def resolve(  # noqa: PLR0913 (one parameter for each option)
