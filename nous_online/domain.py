@@ -25,7 +25,7 @@ class FactDetails(TypedDict, total=False):
     confidence: float
     source: str | None
     source_kind: str
-    """Who or what said it: `agent` unless told."""
+    """Who or what said it: `agent` unless told; `episode` names its `source_episode_id`, and is trusted as that is."""
     trust: int | None
     """From 0 to 100; unless told, that of its source kind (`LearnPolicy.source_trust`)."""
     is_pinned: bool
