@@ -33,6 +33,7 @@ from nous_online.facts import IMPORTED
 from nous_online.kinds import EPISODE
 from nous_online.outbox import emit
 from nous_online.policy import DEFAULT_SESSION, MAX_DETAIL_BYTES
+from nous_online.rights import UNLIMITED, Rights
 from nous_online.statements import statements
 from nous_online.store import Request
 from nous_online.validation import checked_id, checked_said, checked_text
@@ -100,14 +101,14 @@ class NewEpisode:
     idempotency_key: str | None
 
 
-def new_episode(detail: object, details: EpisodeDetails, *, now: datetime) -> NewEpisode:
+def new_episode(detail: object, details: EpisodeDetails, *, now: datetime, rights: Rights = UNLIMITED) -> NewEpisode:
     """Check everything said about an episode; raise `InvalidInput` naming what to mend.
 
     Without dates it happened at `now`; with one of the two it began and ended in that moment.
     """
     started_at, ended_at = interval(details, now=now)
     text = checked_text("detail", detail, max_bytes=MAX_DETAIL_BYTES)
-    told, beginning = checked_change(details), checked_beginning(details, now=now)
+    told, beginning = checked_change(details), checked_beginning(details, now=now, rights=rights)
     return NewEpisode(
         detail=text,
         title=told.title,
