@@ -12,6 +12,7 @@ import psycopg
 import pytest
 from conftest import ScriptedJudge
 from night_runs import NIGHT, plan_of, remember, snapshot_of
+from psycopg.sql import SQL
 from test_learn import JUNE, MAY, NEW, OLD, opened
 from test_roles import INSERT_EVENT, INSERT_FACT
 
@@ -75,7 +76,8 @@ def test_a_statement_in_other_words_keeps_the_situation_it_was_said_in_not_that_
     heart.learn(NEW, learned_at=JUNE, frame="plan", session_id="s-2", **told, **whose)
 
     columns = "reason, subject, frame, session_id, user_id, project_id, scope, source, source_kind, trust, episode_id"
-    rows = owner.execute(f"select {columns} from heart.statements order by said_at").fetchall()  # type: ignore[arg-type]
+    query = SQL("select {} from heart.statements order by said_at").format(SQL(columns))
+    rows = owner.execute(query).fetchall()
     first = ("first", None, "debug", "s-1", "ana", "api", "project", "mail", "agent", 50, None)
     own = ("reworded", None, "plan", "s-2", "ana", "api", "project", "chat", "user", 45, episode.id)
     assert rows == [first, own]

@@ -29,7 +29,8 @@ class CensorVerbs(Verbs):
         """Teach the agent to beware of something, and return the censor.
 
         An active censor of the same reach that says the same is returned instead, made stricter where the new one
-        is. Raises `InvalidInput`, `NotFound` for an episode this agent has not, `DeadlineExceeded` or `Unavailable`; then nothing was stored.
+        is. Raises `InvalidInput`, `NotFound` for an episode this agent has not, `DeadlineExceeded` or `Unavailable`;
+        then nothing was stored.
         """
         agent, deadline = self.agent, self.agent.deadline(deadline_s)
         (told,) = episodes.drawn_from(agent, [details], "learned_from_episode_id", deadline)

@@ -34,11 +34,11 @@ class FactVerbs(Verbs):
 
         `replaces` names facts, by id or as they were read, that give way to this one; `key` says which attribute of
         which thing it is a value of, so that the later value replaces the earlier. Returns what was done and why, with
-        what is `near`. Raises `InvalidInput` for what can't be stored; `NotFound` for an episode this agent has not, or a
-        named fact that isn't there for the same scope, user and project; `Conflict` when one is no longer active, was changed since it was read, or the
-        idempotency key was used for another content; `Refused` where `replaces` names what is pinned or trusted more;
-        `DeadlineExceeded` and `Unavailable` when the database or embedder fails; then nothing was stored. A judge that
-        fails never loses the fact: it is stored, and the night looks at the pair again.
+        what is `near`. Raises `InvalidInput` for what can't be stored; `NotFound` for an episode this agent has not, or
+        a named fact that isn't there for the same scope, user and project; `Conflict` when one is no longer active, was
+        changed since it was read, or the idempotency key was used for another content; `Refused` where `replaces` names
+        what is pinned or trusted more; `DeadlineExceeded` and `Unavailable` when the database or embedder fails; then
+        nothing was stored. A judge that fails never loses the fact: it is stored, and the night looks at the pair again.
         """
         deadline = self.agent.deadline(deadline_s)
         situated = sessions.situated(self.agent, details, FactDetails, deadline)

@@ -169,3 +169,9 @@ def update(episode_id: UUID, body: UpdateBody, call: HeartCall, idempotency_key:
 def close(episode_id: UUID, body: CloseBody, call: HeartCall) -> Episode:
     """End an episode now; one that is over already is returned as it is."""
     return call.heart.close_episode(episode_id, deadline_s=call.left(), **body.noted())
+
+
+@router.post("/{episode_id:uuid}/retry", operation_id="retry_episode", summary="Complete an episode after all")
+def retry(episode_id: UUID, call: HeartCall) -> Episode:
+    """Queue a closed episode again that was set aside after too many failures, as its completion note says."""
+    return call.heart.retry_episode(episode_id, deadline_s=call.left())
