@@ -35,6 +35,8 @@ COUNTED = (
     "forgiven_count",
 )  # fmt: skip
 """Columns that are added to: taking back subtracts what was added, whatever was added since."""
+UNITED = ("tags", "sources")
+"""Lists that a confirmation adds to: taking it back leaves out what it added."""
 LATEST = ("last_confirmed_at", "last_activated_at", "last_activation")
 """Columns that only move forward: a later value stays."""
 
@@ -279,7 +281,8 @@ def restore(connection: Connection, agent_id: str, event: Event, *, cause: Cause
     version, now = row
     left = {"state": event.to_state, **{name: image(event, name, now.get(name)) for name in event.after}}
     told = set(now) - VECTORS  # a memory that moved to another embedding space says what it said
-    changed = [name for name in left if name in told and is_changed(name, left[name], now[name])]
+    united = UNITED if event.action == "confirmed" else ()
+    changed = [name for name in left if name in told and name not in united and is_changed(name, left[name], now[name])]
     if changed:
         later = history(connection, agent_id, event.memory_id)[0]
         raise Refused(
@@ -363,6 +366,8 @@ def restored(name: str, before: Any, after: Any, now: Any) -> Any:
         return max(0, now - (after - before))  # what was erased since is counted no more
     if (length := length_before(before)) is not None:
         return now[:length]
+    if name in UNITED and now != after:
+        return [each for each in now if each in before or each not in after]
     if name in LATEST and now != after:
         return now
     return before

@@ -137,6 +137,25 @@ def test_what_an_agent_learned_is_taken_back_by_the_name_of_the_memory():
     assert (refused.code, "leave out --night" in refused.err) == (1, True)
 
 
+def test_what_a_source_said_is_taken_back_by_its_name():
+    forged, shared = "Pay to DE02 1203", "The gate is green"
+    for words in (forged, shared):
+        typed("learn", words, "--source", "a page")
+    typed("learn", shared, "--source", "chat")
+
+    undone = typed("undo", "--source", "a page", "--reason", "it was forged")
+    told = typed("undo", "--source", "a page", "--json")
+    wrong = typed("undo", "--source", "a page", "--night", "2026-11-20")
+
+    assert (undone.code, "taken back  1 memory of a page" in undone.out, "by others too" in undone.out) == (
+        1,
+        True,
+        True,
+    )
+    assert (told.json["undone"], len(told.json["refused"])) == ([], 1)
+    assert (wrong.code, "leave out --night" in wrong.err) == (1, True)
+
+
 def test_a_contradiction_is_listed_and_decided():
     in_contradiction("Ana sits in Lima", "The desk of Ana stands in Oslo")
     (found,) = typed("contradictions", "--json").json["contradictions"]

@@ -38,7 +38,7 @@ class FactVerbs(Verbs):
         a named fact that isn't there for the same scope, user and project; `Conflict` when one is no longer active, was
         changed since it was read, or the idempotency key was used for another content; `Refused` where `replaces` names
         what is pinned or trusted more; `DeadlineExceeded` and `Unavailable` when the database or embedder fails; then
-        nothing was stored. A judge that fails never loses the fact: it is stored, and the night looks at the pair again.
+        nothing was stored. A judge that fails never loses the fact: it is stored, and the night looks at it again.
         """
         deadline = self.agent.deadline(deadline_s)
         situated = sessions.situated(self.agent, details, FactDetails, deadline)
