@@ -25,7 +25,7 @@ from nous_online.changes import (
     version_of,
 )
 from nous_online.deadline import Deadline
-from nous_online.domain import Fact
+from nous_online.domain import Fact, shortened
 from nous_online.errors import Conflict, Forbidden, InvalidInput, NotFound, Refused
 from nous_online.kinds import FACT
 from nous_online.rights import Rights
@@ -42,6 +42,10 @@ RESOLUTIONS = ("a_wins", "b_wins", "both_valid", "merged")
 @dataclass(frozen=True)
 class Contradiction:
     """Two facts that can't both be so; `memory_a` is the one with the smaller id, which says nothing about them."""
+
+    def __repr__(self) -> str:
+        a, b = (shortened(side["content"]) for _, side in sides_of(self))
+        return f"<contradiction {str(self.id)[:8]} {self.resolution or self.status}: {a!r} and {b!r}>"
 
     id: UUID
     memory_a: UUID

@@ -20,6 +20,7 @@ from nous_online import store
 from nous_online.agent import Agent
 from nous_online.changes import get_memory
 from nous_online.deadline import Deadline
+from nous_online.domain import shortened
 from nous_online.episodes import current_episode
 from nous_online.errors import Conflict, InvalidInput, NotFound, NousError
 from nous_online.kinds import EPISODE
@@ -75,6 +76,9 @@ class DecisionFilter(TypedDict, total=False):
 @dataclass(frozen=True)
 class Decision:
     """What the agent decided, why, and what became of it."""
+
+    def __repr__(self) -> str:
+        return f"<decision {str(self.id)[:8]} {self.status} {self.decided_at:%Y-%m-%d}: {shortened(self.title)!r}>"
 
     id: UUID
     title: str

@@ -109,6 +109,9 @@ class Fact:
 class Statement:
     """What was said, word for word, and the fact it speaks for."""
 
+    def __repr__(self) -> str:
+        return f"<statement {str(self.id)[:8]} {self.reason} {self.said_at:%Y-%m-%d}: {shortened(self.content)!r}>"
+
     id: UUID
     fact_id: UUID
     """The fact it was taken for, which may have been merged into the one that was asked about."""
@@ -137,6 +140,10 @@ class Statement:
 @dataclass(frozen=True)
 class Episode:
     """Something that happened: what was said and done, and what became of it."""
+
+    def __repr__(self) -> str:
+        about = shortened(self.title or self.summary or self.compressed or self.detail or "")
+        return f"<episode {str(self.id)[:8]} {self.state} {self.started_at:%Y-%m-%d}: {about!r}>"
 
     id: UUID
     state: str
@@ -175,6 +182,10 @@ class Episode:
 @dataclass(frozen=True)
 class Procedure:
     """How something is done: a K-line of three bands, a workflow of steps, or a pattern with a template."""
+
+    def __repr__(self) -> str:
+        when = f"{str(self.id)[:8]} {self.state} {self.learned_at:%Y-%m-%d}"
+        return f"<procedure {when}: {self.kind} {shortened(self.name)!r}>"
 
     id: UUID
     state: str
@@ -223,6 +234,10 @@ class Procedure:
 @dataclass(frozen=True)
 class Censor:
     """Something not to do: what sets it off, why, and how firmly it says so."""
+
+    def __repr__(self) -> str:
+        when = f"{str(self.id)[:8]} {self.state} {self.learned_at:%Y-%m-%d}"
+        return f"<censor {when}: {self.severity} {shortened(self.trigger)!r}>"
 
     id: UUID
     state: str
