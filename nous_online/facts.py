@@ -30,6 +30,7 @@ from nous_online.rights import UNLIMITED, Rights
 from nous_online.store import Embedded, Request
 from nous_online.validation import (
     checked_active_censors,
+    checked_decision,
     checked_frame,
     checked_id,
     checked_moment,
@@ -67,6 +68,7 @@ def new_fact(content: object, details: FactDetails, *, now: datetime, rights: Ri
         raise InvalidInput(f"unknown detail {sorted(unknown)[0]!r}; known: {', '.join(FactDetails.__annotations__)}")
     text = checked_text("content", content, max_bytes=MAX_CONTENT_BYTES)
     context = details.get("context")
+    episode, decision = details.get("source_episode_id"), details.get("source_decision_id")
     subject = checked_optional("subject", details.get("subject"), max_characters=500)
     valid_from, valid_to = (checked_moment(name, details.get(name)) for name in ("valid_from", "valid_to"))
     if valid_from and valid_to and valid_to < valid_from:
@@ -94,8 +96,8 @@ def new_fact(content: object, details: FactDetails, *, now: datetime, rights: Ri
         scope=standing.scope,
         user_id=checked_optional("user_id", details.get("user_id"), max_characters=100),
         project_id=checked_optional("project_id", details.get("project_id"), max_characters=100),
-        source_episode_id=checked_reference("source_episode_id", details.get("source_episode_id")),
-        source_decision_id=checked_reference("source_decision_id", details.get("source_decision_id")),
+        source_episode_id=None if episode is None else checked_id("source_episode_id", episode),
+        source_decision_id=None if decision is None else checked_decision("source_decision_id", decision),
         idempotency_key=checked_optional("idempotency_key", details.get("idempotency_key"), max_characters=200),
     )
 
@@ -105,11 +107,6 @@ def checked_category(category: object) -> str | None:
     if category == DOCUMENT:
         raise InvalidInput(f"category {category!r} is kept for the files and values of adapters; use another word")
     return checked_optional("category", category, max_characters=100)
-
-
-def checked_reference(name: str, value: object) -> UUID | None:
-    """Return the id of what a fact was drawn from, or None."""
-    return None if value is None else checked_id(name, value)
 
 
 def embedded(agent: Agent, news: Sequence[NewFact], ids: Sequence[UUID | None], deadline: Deadline) -> list[Embedded]:

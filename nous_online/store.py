@@ -267,6 +267,7 @@ def fact_row(agent_id: str, new: Embedded, space: EmbeddingSpace, actor: str, re
         **vars(fact),
         "id": new.id,
         "agent_id": agent_id,
+        "source_decision_id": fact.source_decision_id and str(fact.source_decision_id),
         "sources": Jsonb(fact.sources),
         "encoded_censors": None if fact.encoded_censors is None else Jsonb(fact.encoded_censors),
         "embedding": Vector(new.embedding),

@@ -16,8 +16,8 @@ from nous_online.api.fields import (
     WHOLE,
     ActiveCensors,
     Body,
+    Decisions,
     Frame,
-    Ids,
     Line,
     Lines,
     Moment,
@@ -50,7 +50,7 @@ class Noted(Body):
 
     participants: Tags | None = None
     tags: Tags | None = None
-    decision_ids: Ids | None = None
+    decision_ids: Decisions | None = None
     artifacts: Annotated[list[ArtifactBody], Field(max_length=200)] | None = None
 
     def noted(self, *without: str) -> dict[str, Any]:
