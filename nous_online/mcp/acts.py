@@ -187,11 +187,15 @@ def contradictions(heart: Heart, visit: Visit, given: Given) -> Answer:
 def resolve_contradiction(heart: Heart, visit: Visit, given: Given) -> Answer:
     """Decide a contradiction, or propose how; raise `NotFound` for one that is out of reach."""
     found = checked_id("contradiction_id", given["contradiction_id"])
-    named = {name: checked_id(name, given[name]) for name in ("merged_into", "keep") if given.get(name) is not None}
-    ruling = Ruling(given.get("resolution"), given.get("note"), **named)
+    merged, keep = (
+        None if given.get(name) is None else checked_id(name, given[name]) for name in ("merged_into", "keep")
+    )
+    ruling = Ruling(given.get("resolution"), given.get("note"), merged, keep)
     with heart.agent.transaction(heart.agent.deadline(None)) as connection:
         check_reach(connection, heart.agent.id, visit.reach, found, merged_into=ruling.merged_into)
-    return answers.ruled(heart.resolve_contradiction(found, ruling.resolution, note=ruling.note, **named))
+    return answers.ruled(
+        heart.resolve_contradiction(found, ruling.resolution, keep=keep, note=ruling.note, merged_into=merged)
+    )
 
 
 def record_decision(heart: Heart, visit: Visit, given: Given) -> Answer:
