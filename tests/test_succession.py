@@ -12,7 +12,7 @@ import pytest
 from conftest import WordEmbedder
 
 from nous_online.database import Database
-from nous_online.errors import Conflict, InvalidInput, NotFound, Refused
+from nous_online.errors import Conflict, InvalidInput, NotFound
 from nous_online.heart import Heart
 from nous_online.pairs.judging import OfflineJudge
 
