@@ -84,7 +84,7 @@ def with_days(text: str, said_on: date | None) -> str:
     """Return a text with its days told whole: "by Friday (24 October 2025)", "on 7 February 2026".
 
     A bare weekday is left alone, since nobody knows of which week it is. A date without a year is the one nearest to
-    `said_on`.
+    `said_on`, and left alone where that is more than half as far as the next one: nobody knows of which year it is.
     """
     if said_on is None:
         return text
@@ -102,7 +102,13 @@ def _nearest(match: re.Match[str], said_on: date) -> date | None:
     if match["year"] or match["year2"] or not (day := _date_of(match.groupdict(), said_on)):
         return None
     years = (day.replace(year=day.year + away) for away in (0, 1, -1) if (day.month, day.day) != LEAP_DAY)
-    return min(years, key=lambda each: abs(each - said_on), default=None)
+    by_distance = sorted(years, key=lambda each: abs(each - said_on))
+    return by_distance[0] if by_distance and _is_much_nearer(*by_distance[:2], said_on) else None
+
+
+def _is_much_nearer(one: date, other: date, said_on: date) -> bool:
+    """Tell whether one day is at most half as far as another from the one on which something is said."""
+    return 2 * abs(one - said_on) <= abs(other - said_on)
 
 
 def _meant(match: re.Match[str], said_on: date) -> date | None:
