@@ -102,13 +102,9 @@ def _nearest(match: re.Match[str], said_on: date) -> date | None:
     if match["year"] or match["year2"] or not (day := _date_of(match.groupdict(), said_on)):
         return None
     years = (day.replace(year=day.year + away) for away in (0, 1, -1) if (day.month, day.day) != LEAP_DAY)
-    by_distance = sorted(years, key=lambda each: abs(each - said_on))
-    return by_distance[0] if by_distance and _is_much_nearer(*by_distance[:2], said_on) else None
-
-
-def _is_much_nearer(one: date, other: date, said_on: date) -> bool:
-    """Tell whether one day is at most half as far as another from the one on which something is said."""
-    return 2 * abs(one - said_on) <= abs(other - said_on)
+    one, *others = sorted(years, key=lambda each: abs(each - said_on)) or [None]
+    is_sure = one is not None and all(2 * abs(one - said_on) <= abs(other - said_on) for other in others if other)
+    return one if is_sure else None
 
 
 def _meant(match: re.Match[str], said_on: date) -> date | None:
