@@ -10,7 +10,6 @@ import typer
 
 from nous_online.cli.memory import opened
 from nous_online.cli.output import AgentOption, JsonOption, escaped, show, show_json, show_note
-from nous_online.contradictions import sides_of
 from nous_online.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -136,7 +135,7 @@ def resolve(  # noqa: PLR0913 (one parameter for each option)
         return
     done = "[green]rejected[/green]  still open" if reject else f"[green]resolved[/green]  {ruled.resolution}"
     show(f"{done}  [dim]{ruled.id}[/dim]")
-    for name, side in sides_of(ruled):
+    for name, side in (("a", ruled.a), ("b", ruled.b)):
         show(f"  {name}  {escaped(side['content'])}")
 
 
