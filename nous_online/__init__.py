@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from nous_online.outbox import Event, Subscription
     from nous_online.recall import Recalled
     from nous_online.recalling import Recall
+    from nous_online.source_undo import SourceUndone
 
 # Names are fetched when they are first used, so that `import nous_online` costs nothing.
 HOMES = {
@@ -38,6 +39,7 @@ HOMES = {
     "Procedure": "nous_online.domain",
     "Recall": "nous_online.recalling",
     "Recalled": "nous_online.recall",
+    "SourceUndone": "nous_online.source_undo",
     "Statement": "nous_online.domain",
     "Subscription": "nous_online.outbox",
     "WorkingMemory": "nous_online.attention",
@@ -61,6 +63,7 @@ __all__ = [
     "Procedure",
     "Recall",
     "Recalled",
+    "SourceUndone",
     "Statement",
     "Subscription",
     "WorkingMemory",

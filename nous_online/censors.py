@@ -16,7 +16,7 @@ from psycopg.sql import SQL, Identifier
 
 from nous_online.agent import Agent
 from nous_online.changes import Cause, add_memory, change_memory, locked_memories, locked_memory, version_of
-from nous_online.domain import Censor
+from nous_online.domain import Censor, DecisionId
 from nous_online.embedding import Vectors
 from nous_online.errors import Conflict, InvalidInput, NotFound
 from nous_online.kinds import CENSOR
@@ -28,7 +28,14 @@ from nous_online.rights import UNLIMITED, Rights
 from nous_online.statements import statements
 from nous_online.store import lock_agent
 from nous_online.triggers import checked_literal, normal
-from nous_online.validation import checked_choice, checked_flag, checked_id, checked_moment, checked_text
+from nous_online.validation import (
+    checked_choice,
+    checked_decision,
+    checked_flag,
+    checked_id,
+    checked_moment,
+    checked_text,
+)
 
 BLOCKS = statements("nous_online", "censors.sql")
 POLICY = CensorPolicy()
@@ -47,7 +54,10 @@ class CensorDetails(OriginDetails, total=False):
     """The trigger must occur as written (`*` stands for anything within a line), not only in meaning."""
     escalation_threshold: int | None
     """After how many activations a warning becomes a block; 5 unless told."""
-    learned_from_decision_id: UUID | str | None
+    learned_from_decision_id: DecisionId | None
+    """A decision recorded here by its id or reference, or one taken elsewhere by its name there."""
+    learned_from_decision: DecisionId | None
+    """The same."""
     learned_from_episode_id: UUID | str | None
     expires_at: datetime | str | None
 
@@ -71,7 +81,7 @@ class NewCensor:
     severity: str
     is_literal: bool
     escalation_threshold: int | None
-    learned_from_decision_id: UUID | None
+    learned_from_decision_id: DecisionId | None
     learned_from_episode_id: UUID | None
     expires_at: datetime | None
     origin: Origin
@@ -100,6 +110,7 @@ def new_censor(trigger: object, reason: object, details: CensorDetails, rights: 
     """Check everything a caller said about a censor; raise `InvalidInput` naming what to mend."""
     check_known(details, CensorDetails)
     text = checked_text("trigger", trigger, max_bytes=POLICY.trigger_bytes).strip()
+    decision = details.get("learned_from_decision_id", details.get("learned_from_decision"))
     is_literal = checked_flag("is_literal", details.get("is_literal", False))
     if is_literal:
         checked_literal(text)
@@ -109,7 +120,7 @@ def new_censor(trigger: object, reason: object, details: CensorDetails, rights: 
         severity=checked_choice("severity", details.get("severity", "warn"), SEVERITIES),
         is_literal=is_literal,
         escalation_threshold=checked_threshold(details.get("escalation_threshold")),
-        learned_from_decision_id=optional_id("learned_from_decision_id", details.get("learned_from_decision_id")),
+        learned_from_decision_id=None if decision is None else checked_decision("learned_from_decision_id", decision),
         learned_from_episode_id=optional_id("learned_from_episode_id", details.get("learned_from_episode_id")),
         expires_at=checked_moment("expires_at", details.get("expires_at")),
         origin=origin_of(details, rights),

@@ -25,7 +25,7 @@ from nous_online.censors import CensorDetails, NewCensor
 from nous_online.changes import Cause, change_memory, locked_memories, locked_memory, version_of
 from nous_online.cold_texts import full_text
 from nous_online.deadline import Deadline, within
-from nous_online.domain import Episode, NewFact
+from nous_online.domain import DecisionId, Episode, NewFact, decision_of
 from nous_online.embedding import Vectors
 from nous_online.episode_changes import united
 from nous_online.episodes import get_episode, text_to_embed, vector_values
@@ -334,7 +334,7 @@ def reason_of(drawn: Drawn) -> str:
     return f"drawn by {drawn.draft.writer}" if drawn.draft else NOTHING_TOLD
 
 
-def completed_values(agent: Agent, episode: Episode, drawn: Drawn, decisions: Sequence[UUID]) -> dict[str, Any]:
+def completed_values(agent: Agent, episode: Episode, drawn: Drawn, decisions: Sequence[DecisionId]) -> dict[str, Any]:
     """Return the columns of a completed episode; title and summary that were told stay."""
     values: dict[str, Any] = {"completed_at": datetime.now(UTC).isoformat()}
     if list(decisions) != episode.decision_ids:
@@ -360,7 +360,7 @@ def shorter_texts(episode: Episode, draft: Draft) -> dict[str, str | None]:
     return {name: text for name, text in texts.items() if name not in gone}
 
 
-def linked_decisions(connection: Connection, agent_id: str, episode: Episode) -> list[UUID]:
+def linked_decisions(connection: Connection, agent_id: str, episode: Episode) -> list[DecisionId]:
     """Link the decisions made during an episode to it, and return all it has."""
     during = {
         "agent_id": agent_id,
@@ -370,9 +370,13 @@ def linked_decisions(connection: Connection, agent_id: str, episode: Episode) ->
         "started_at": episode.started_at,
         "ended_at": ended(episode),
     }
-    found = [row[0] for row in connection.execute(SQL["decisions_during"], during)]
+    found = [decision_of(row[0]) for row in connection.execute(SQL["decisions_during"], during)]
     linked = united(episode.decision_ids, found)
-    connection.execute(SQL["link_decisions"], {"agent_id": agent_id, "episode_id": episode.id, "ids": linked})
+    names = {
+        "ids": [each for each in linked if isinstance(each, UUID)],
+        "references": [each for each in linked if isinstance(each, str)],
+    }
+    connection.execute(SQL["link_decisions"], {"agent_id": agent_id, "episode_id": episode.id, **names})
     return linked
 
 

@@ -37,8 +37,8 @@ set finished_at = now(), last_error = %(note)s
 where agent_id = %(agent_id)s and episode_id = %(episode_id)s and finished_at is null
 
 -- name: decisions_during
--- Decisions of the session made while the episode went on, and those that name it already.
-select id from brain.decisions
+-- Decisions of the session made while the episode went on, and those that name it already; by what the agent calls them.
+select coalesce(reference, id::text) from brain.decisions
 where agent_id = %(agent_id)s
   and (episode_id = %(episode_id)s
        or (episode_id is null and decided_at between %(started_at)s and %(ended_at)s
@@ -49,7 +49,7 @@ order by decided_at, id
 -- One that is locked is being linked by its own reaction, which may be waiting for this very episode.
 with free as (
     select agent_id, id from brain.decisions
-    where agent_id = %(agent_id)s and id = any(%(ids)s) and episode_id is null
+    where agent_id = %(agent_id)s and (id = any(%(ids)s) or reference = any(%(references)s)) and episode_id is null
     order by id
     for update skip locked
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Literal
@@ -14,9 +14,18 @@ from psycopg.sql import SQL, Composed
 from psycopg.types.json import Jsonb
 
 from nous_online.agent import Agent
-from nous_online.changes import Cause, Note, change_memory, locked_memories, version_of
+from nous_online.changes import (
+    Alteration,
+    Cause,
+    Note,
+    Version,
+    change_memories,
+    change_memory,
+    locked_memories,
+    version_of,
+)
 from nous_online.deadline import Deadline
-from nous_online.domain import Fact
+from nous_online.domain import Fact, shortened
 from nous_online.errors import Conflict, Forbidden, InvalidInput, NotFound, Refused
 from nous_online.kinds import FACT
 from nous_online.rights import Rights
@@ -34,6 +43,10 @@ RESOLUTIONS = ("a_wins", "b_wins", "both_valid", "merged")
 class Contradiction:
     """Two facts that can't both be so; `memory_a` is the one with the smaller id, which says nothing about them."""
 
+    def __repr__(self) -> str:
+        a, b = (shortened(side["content"]) for _, side in sides_of(self))
+        return f"<contradiction {str(self.id)[:8]} {self.resolution or self.status}: {a!r} and {b!r}>"
+
     id: UUID
     memory_a: UUID
     memory_b: UUID
@@ -50,6 +63,11 @@ class Contradiction:
     """How somebody who may not decide it would: `resolution`, `merged_into`, `note`, `by` whom and `at` what time.
 
     An operator decides so, or rejects it."""
+
+
+def sides_of(found: Contradiction) -> list[tuple[str, Mapping[str, Any]]]:
+    """Return the two sides of a contradiction, under the names resolutions call them by."""
+    return [("a", found.a), ("b", found.b)]
 
 
 @dataclass(frozen=True)
@@ -285,6 +303,22 @@ def absorb(connection: Connection, agent_id: str, winner: Fact, loser: Fact, *, 
     return change_memory(
         connection, agent_id, version_of(FACT, winner), values, cause=replace(cause, action="absorbed"), noted=note
     )
+
+
+def mark_sides(connection: Connection, agent_id: str, fact_id: UUID, *, cause: Cause) -> None:
+    """Let a fact that left for the archive or came back, and all that is set against it, say how they stand now."""
+    sides = connection.execute(BLOCKS["sides_of_open"], {"agent_id": agent_id, "id": fact_id}).fetchall()
+    mark_anew(connection, agent_id, [row[0] for row in sides], cause=cause)
+
+
+def mark_anew(connection: Connection, agent_id: str, fact_ids: Collection[UUID], *, cause: Cause) -> None:
+    """Let facts say whether an open contradiction names them, where they say otherwise."""
+    found = connection.execute(BLOCKS["wrong_marks"], {"agent_id": agent_id, "ids": list(fact_ids)}).fetchall()
+    marks = [
+        Alteration(Version(FACT, fact_id, version), {"contradiction_status": status}, cause)
+        for fact_id, version, status in found
+    ]
+    change_memories(connection, agent_id, marks)
 
 
 def mark(connection: Connection, agent_id: str, fact: Fact, status: str, *, cause: Cause) -> None:

@@ -13,13 +13,14 @@ returning id
                           where agent_id = c.agent_id and id = c.memory_b) f) as b
 
 -- name: find_contradictions
--- One of which a side was forgotten is no open question any more.
+-- One of which a side is archived, as what was forgotten is, is no open question until it comes back.
 select c.id, c.memory_a, c.memory_b, c.detected_at, c.status, c.resolution, c.resolved_at, c.note, c.judgement, c.proposed,
        {sides}
 from heart.contradictions c
 where agent_id = %(agent_id)s and (%(status)s::text is null or status = %(status)s)
   and not (coalesce(%(status)s::text = 'open', false) and exists (
-      select from heart.facts f where f.agent_id = c.agent_id and f.id in (c.memory_a, c.memory_b) and f.is_forgotten))
+      select from heart.facts f
+      where f.agent_id = c.agent_id and f.id in (c.memory_a, c.memory_b) and f.state = 'archived'))
 order by detected_at, id
 
 -- name: contradictions_in_reach
@@ -32,7 +33,7 @@ where c.agent_id = %(agent_id)s and (%(status)s::text is null or c.status = %(st
   and not exists (
       select from heart.facts f
       where f.agent_id = c.agent_id and f.id in (c.memory_a, c.memory_b, %(merged_into)s::uuid)
-        and (({in_reach}) is not true or f.is_forgotten))
+        and (({in_reach}) is not true or f.state = 'archived'))
 order by c.detected_at, c.id
 limit %(limit)s
 
@@ -60,6 +61,39 @@ returning c.id, c.memory_a, c.memory_b, c.detected_at, c.status, c.resolution, c
 
 -- name: has_open_contradiction
 select exists (
-    select from heart.contradictions
-    where agent_id = %(agent_id)s and status = 'open' and %(memory_id)s in (memory_a, memory_b)
+    select from heart.contradictions c
+    join heart.facts o on o.agent_id = c.agent_id and o.id in (c.memory_a, c.memory_b) and o.id <> %(memory_id)s
+    where c.agent_id = %(agent_id)s and c.status = 'open' and %(memory_id)s in (c.memory_a, c.memory_b)
+      and o.state <> 'archived'
 )
+
+-- name: sides_of_open
+-- A fact and all that an open contradiction sets against it.
+select %(id)s::uuid as id
+union
+select side
+from heart.contradictions c cross join unnest(array[c.memory_a, c.memory_b]) side
+where c.agent_id = %(agent_id)s and c.status = 'open' and %(id)s in (c.memory_a, c.memory_b)
+
+-- name: wrong_marks
+-- Facts whose mark does not say whether an open contradiction sets something against them that is not archived, and what
+-- it should say: that one does, or what it said before it was last told so.
+select f.id, f.row_version,
+       case when is_open then 'open' else coalesce((
+           select e.before ->> 'contradiction_status'
+           from lifecycle.events e
+           where e.agent_id = f.agent_id and e.memory_id = f.id
+             and e.after ->> 'contradiction_status' = 'open' and e.before ->> 'contradiction_status' <> 'open'
+           order by e.version_after desc
+           limit 1), 'resolved') end
+from heart.facts f
+cross join lateral (
+    select exists (
+        select from heart.contradictions c
+        join heart.facts o on o.agent_id = c.agent_id and o.id in (c.memory_a, c.memory_b) and o.id <> f.id
+        where c.agent_id = f.agent_id and c.status = 'open' and f.id in (c.memory_a, c.memory_b)
+          and o.state <> 'archived') as is_open
+) named
+where f.agent_id = %(agent_id)s and f.id = any(%(ids)s) and f.state <> 'archived'
+  and is_open <> (f.contradiction_status = 'open')
+order by f.id

@@ -6,6 +6,7 @@ import hashlib
 import json
 import logging
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, fields
 from datetime import datetime
 from functools import cache
@@ -20,6 +21,7 @@ from nous_online import store
 from nous_online.agent import Agent
 from nous_online.changes import get_memory
 from nous_online.deadline import Deadline
+from nous_online.domain import DecisionId, decision_of, shortened
 from nous_online.episodes import current_episode
 from nous_online.errors import Conflict, InvalidInput, NotFound, NousError
 from nous_online.kinds import EPISODE
@@ -58,6 +60,8 @@ class DecisionDetails(TypedDict, total=False):
     episode_id: UUID | str | None
     """The episode it belongs to; the current one of the session, unless told."""
     decided_at: datetime | str | None
+    reference: str | None
+    """What the agent calls it, such as `abc123`: names it wherever an id of a decision is asked for."""
     idempotency_key: str | None
 
 
@@ -76,6 +80,9 @@ class DecisionFilter(TypedDict, total=False):
 class Decision:
     """What the agent decided, why, and what became of it."""
 
+    def __repr__(self) -> str:
+        return f"<decision {str(self.id)[:8]} {self.status} {self.decided_at:%Y-%m-%d}: {shortened(self.title)!r}>"
+
     id: UUID
     title: str
     rationale: str | None
@@ -89,6 +96,13 @@ class Decision:
     decided_at: datetime
     resolved_at: datetime | None
     row_version: int
+    reference: str | None = None
+    """What the agent calls it."""
+
+    @property
+    def name(self) -> DecisionId:
+        """What episodes and censors name it by: its reference, where it has one."""
+        return self.reference or self.id
 
 
 @dataclass(frozen=True)
@@ -103,6 +117,7 @@ class NewDecision:
     session_id: str | None
     episode_id: UUID | None
     decided_at: datetime
+    reference: str | None
     idempotency_key: str | None
     content_hash: str
     """What makes a retry recognisable: the SHA-256 of the verb and of all it was told."""
@@ -131,9 +146,19 @@ def new_decision(title: object, details: DecisionDetails, *, now: datetime) -> N
         "episode_id": None if episode_id is None else checked_id("episode_id", episode_id),
         "decided_at": checked_said("decided_at", details.get("decided_at"), now=now),
     }
+    reference = checked_new_reference(details.get("reference"))
+    told |= {"reference": reference} if reference else {}
     key = checked_optional("idempotency_key", details.get("idempotency_key"), max_characters=200)
-    new: dict[str, Any] = {**told, "decided_at": told["decided_at"] or now}
+    new: dict[str, Any] = {**told, "reference": reference, "decided_at": told["decided_at"] or now}
     return NewDecision(**new, idempotency_key=key, content_hash=hash_of(told))
+
+
+def checked_new_reference(value: object) -> str | None:
+    """Return what an agent calls a decision; raise `InvalidInput` for a UUID, which is what ids look like."""
+    reference = checked_optional("reference", value, max_characters=200)
+    if reference is not None and isinstance(decision_of(reference), UUID):
+        raise InvalidInput(f"reference {reference!r} looks like the id of a decision; use another name")
+    return reference
 
 
 def hash_of(told: Mapping[str, Any]) -> str:
@@ -162,6 +187,8 @@ def record(agent: Agent, new: NewDecision, deadline: Deadline) -> Decision:
         if new.episode_id is not None:
             get_memory(connection, agent.id, EPISODE, new.episode_id)
         episode_id = new.episode_id or getattr(current_episode(connection, agent.id, new.session_id), "id", None)
+        if new.reference is not None:
+            check_free(connection, agent.id, new.reference)
         decision = one(connection, "store_decision", {"agent_id": agent.id, **vars(new)})
         payload = {
             "decision_id": str(decision.id),
@@ -174,6 +201,14 @@ def record(agent: Agent, new: NewDecision, deadline: Deadline) -> Decision:
             request = Request(new.idempotency_key, new.content_hash, decision.id, "recorded")
             store.store_request(connection, agent.id, VERB, request)
     return decision
+
+
+def check_free(connection: Connection, agent_id: str, reference: str) -> None:
+    """Raise `Conflict` when a decision of this reference is recorded already."""
+    store.lock_agent(connection, agent_id)
+    with suppress(NotFound):
+        known = get(connection, agent_id, reference)
+        raise Conflict(f"decision {known.id} has the reference {reference!r} already; use another, or resolve that one")
 
 
 def repeated(connection: Connection, agent_id: str, new: NewDecision) -> Decision | None:
@@ -189,7 +224,7 @@ def repeated(connection: Connection, agent_id: str, new: NewDecision) -> Decisio
     return get(connection, agent_id, request.memory_id)
 
 
-def resolve(agent: Agent, decision_id: UUID, resolution: Resolution, deadline: Deadline) -> Decision:
+def resolve(agent: Agent, decision_id: DecisionId, resolution: Resolution, deadline: Deadline) -> Decision:
     """Say what became of a decision, and announce a failure; saying the same again, or less, changes nothing.
 
     Raises `NotFound`, and `Conflict` when something else was said to have become of it: reactions built on that.
@@ -203,17 +238,19 @@ def resolve(agent: Agent, decision_id: UUID, resolution: Resolution, deadline: D
                 f"decision {decision_id} was resolved as {known.status!r} already, neither that nor the outcome told "
                 f"then can become another ({resolution.status!r}); record a new decision that says what changed"
             )
-        row = {"agent_id": agent.id, "id": decision_id, "row_version": known.row_version, **vars(resolution)}
+        row = {"agent_id": agent.id, "id": known.id, "row_version": known.row_version, **vars(resolution)}
         resolved = one(connection, "resolve_decision", row)
         if resolution.status == "failed":
-            payload = {"decision_id": str(decision_id), "title": resolved.title, "outcome": resolved.outcome}
-            emit(connection, agent.id, "decision_failed", memory_id=decision_id, payload=payload)
+            payload = {"decision_id": str(known.id), "title": resolved.title, "outcome": resolved.outcome}
+            emit(connection, agent.id, "decision_failed", memory_id=known.id, payload=payload)
     return resolved
 
 
-def get(connection: Connection, agent_id: str, decision_id: UUID, *, statement: str = "get_decision") -> Decision:
-    """Return one decision; raise `NotFound` when this agent has none of that id."""
-    return one(connection, statement, {"agent_id": agent_id, "id": decision_id})
+def get(connection: Connection, agent_id: str, decision_id: DecisionId, *, statement: str = "get_decision") -> Decision:
+    """Return one decision by its id or reference; raise `NotFound` when this agent has none."""
+    is_id = isinstance(decision_id, UUID)
+    names = {"id": decision_id if is_id else None, "reference": None if is_id else decision_id}
+    return one(connection, statement, {"agent_id": agent_id, **names})
 
 
 def reread(agent: Agent, decision: Decision, deadline: Deadline) -> Decision:
@@ -261,7 +298,9 @@ def one(connection: Connection, statement: str, parameters: Mapping[str, Any]) -
     with connection.cursor(row_factory=class_row(Decision)) as cursor:
         found = cursor.execute(composed(statement), parameters).fetchone()
     if found is None:
-        raise NotFound(f"agent {parameters['agent_id']!r} has no decision {parameters.get('id')}")
+        raise NotFound(
+            f"agent {parameters['agent_id']!r} has no decision {parameters.get('id') or parameters.get('reference')}"
+        )
     return found
 
 

@@ -1,16 +1,18 @@
 -- name: store_decision
 insert into brain.decisions (
-    agent_id, title, rationale, confidence, episode_id, files, tags, decided_at, session_id)
+    agent_id, title, rationale, confidence, episode_id, files, tags, decided_at, session_id, reference)
 values (
     %(agent_id)s, %(title)s, %(rationale)s, %(confidence)s, %(episode_id)s, %(files)s, %(tags)s, %(decided_at)s,
-    %(session_id)s)
+    %(session_id)s, %(reference)s)
 returning {columns}
 
 -- name: get_decision
-select {columns} from brain.decisions where agent_id = %(agent_id)s and id = %(id)s
+select {columns} from brain.decisions
+where agent_id = %(agent_id)s and (id = %(id)s::uuid or reference = %(reference)s::text)
 
 -- name: lock_decision
-select {columns} from brain.decisions where agent_id = %(agent_id)s and id = %(id)s for update
+select {columns} from brain.decisions
+where agent_id = %(agent_id)s and (id = %(id)s::uuid or reference = %(reference)s::text) for update
 
 -- name: resolve_decision
 update brain.decisions

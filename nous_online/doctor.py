@@ -31,6 +31,8 @@ from nous_online.statements import statements
 SQL = statements("nous_online", "doctor.sql")
 ROLES = ("nous_app", "nous_night", "nous_purge")
 OLDEST_PYTHON, NEWEST_PYTHON = (3, 11), (3, 14)
+MOST_EPISODES = 5
+"""Of those set aside, named one by one."""
 FREE_BYTES_NEEDED = 2**30  # 100k memories with their vectors and words take about half of it
 
 
@@ -133,6 +135,20 @@ def look_at_isolation() -> str:
     return "every agent sees what is its own"
 
 
+def look_at_episodes() -> str:
+    """Check that no closed episode was set aside after too many failures; name the latest, why, and what to do."""
+    with connected() as connection, connection.transaction():
+        if not is_current(connection):
+            return "not looked at: the schema is not current"
+        connection.execute(SQL["take_role"], ["nous_night"])
+        found = connection.execute(SQL["set_aside"], [MOST_EPISODES]).fetchall()
+    if not found:
+        return "none was set aside"
+    more = f", the latest {len(found)}" if found[0][3] > len(found) else ""
+    retries = "; ".join(f"{note}: nous retry {each} --agent {shlex.quote(agent)}" for agent, each, note, _ in found)
+    raise NousError(f"{found[0][3]} set aside, and tried again only if somebody asks for it{more}: {retries}")
+
+
 def look_at_model() -> str:
     """Look up both models among those the server names; one that names none is believed."""
     chosen = settings()
@@ -191,4 +207,5 @@ LOOKS: dict[str, Callable[[], str]] = {
     "schema": look_at_schema,
     "roles": look_at_roles,
     "isolation": look_at_isolation,
+    "episodes": look_at_episodes,
 }

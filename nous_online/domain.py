@@ -13,6 +13,9 @@ SCOPES = ("private", "project", "system")
 DOCUMENT = "document"
 """The category of a named text: it is found by its name, so learning and nights compare nothing with it."""
 
+DecisionId = UUID | str
+"""The id of a decision recorded here, or what names one that was taken elsewhere, such as `abc123`."""
+
 
 class FactDetails(TypedDict, total=False):
     """Everything `learn` may be told about a fact besides its content."""
@@ -25,7 +28,7 @@ class FactDetails(TypedDict, total=False):
     confidence: float
     source: str | None
     source_kind: str
-    """Who or what said it: `agent` unless told."""
+    """Who or what said it: `agent` unless told; `episode` names its `source_episode_id`, and is trusted as that is."""
     trust: int | None
     """From 0 to 100; unless told, that of its source kind (`LearnPolicy.source_trust`)."""
     is_pinned: bool
@@ -46,7 +49,8 @@ class FactDetails(TypedDict, total=False):
     project_id: str | None
     source_episode_id: UUID | str | None
     """The episode it was drawn from; the agent must have one of that id."""
-    source_decision_id: UUID | str | None
+    source_decision_id: DecisionId | None
+    """A decision recorded here by its id or reference, or one taken elsewhere by its name there."""
     key: str | None
     """Which attribute of which thing it is a value of, such as `ana/home`: a later value replaces the earlier one."""
     idempotency_key: str | None
@@ -56,13 +60,34 @@ class FactDetails(TypedDict, total=False):
 SHOWN_CHARACTERS = 60
 
 
+def decision_of(text: DecisionId) -> DecisionId:
+    """Return a decision's id as UUID where it is one as UUIDs are written, else as it stands."""
+    try:
+        found = UUID(str(text))
+    except ValueError:
+        return text
+    return found if str(found) == str(text).lower() else text
+
+
+class Decided:
+    """What reads the ids of decisions from texts, in the columns of its class that hold them."""
+
+    def __post_init__(self) -> None:
+        for name in ("source_decision_id", "decision_id", "learned_from_decision_id"):
+            if isinstance(value := getattr(self, name, None), str):
+                object.__setattr__(self, name, decision_of(value))
+        for name in ("decision_ids", "related_decision_ids"):
+            if value := getattr(self, name, None):
+                object.__setattr__(self, name, [decision_of(each) for each in value])
+
+
 def shortened(text: str) -> str:
     """Return what is shown of a text where one line is enough."""
     return text if len(text) <= SHOWN_CHARACTERS else f"{text[: SHOWN_CHARACTERS - 1]}…"
 
 
 @dataclass(frozen=True)
-class Fact:
+class Fact(Decided):
     """A statement the agent learned, with what became of it."""
 
     def __repr__(self) -> str:
@@ -80,7 +105,7 @@ class Fact:
     source: str | None
     source_kind: str
     source_episode_id: UUID | None
-    source_decision_id: UUID | None
+    source_decision_id: DecisionId | None
     sources: list[str]
     """Where else it was said: every source of what was merged into it or confirmed it."""
     trust: int
@@ -106,8 +131,11 @@ class Fact:
 
 
 @dataclass(frozen=True)
-class Statement:
+class Statement(Decided):
     """What was said, word for word, and the fact it speaks for."""
+
+    def __repr__(self) -> str:
+        return f"<statement {str(self.id)[:8]} {self.reason} {self.said_at:%Y-%m-%d}: {shortened(self.content)!r}>"
 
     id: UUID
     fact_id: UUID
@@ -130,13 +158,17 @@ class Statement:
     project_id: str | None
     session_id: str | None
     episode_id: UUID | None
-    decision_id: UUID | None
+    decision_id: DecisionId | None
     frame: str | None
 
 
 @dataclass(frozen=True)
-class Episode:
+class Episode(Decided):
     """Something that happened: what was said and done, and what became of it."""
+
+    def __repr__(self) -> str:
+        about = shortened(self.title or self.summary or self.compressed or self.detail or "")
+        return f"<episode {str(self.id)[:8]} {self.state} {self.started_at:%Y-%m-%d}: {about!r}>"
 
     id: UUID
     state: str
@@ -151,7 +183,7 @@ class Episode:
     duration_seconds: int | None
     completed_at: datetime | None
     completion_note: str | None
-    decision_ids: list[UUID]
+    decision_ids: list[DecisionId]
     participants: list[str]
     tags: list[str]
     frame_used: str | None
@@ -173,8 +205,12 @@ class Episode:
 
 
 @dataclass(frozen=True)
-class Procedure:
+class Procedure(Decided):
     """How something is done: a K-line of three bands, a workflow of steps, or a pattern with a template."""
+
+    def __repr__(self) -> str:
+        when = f"{str(self.id)[:8]} {self.state} {self.learned_at:%Y-%m-%d}"
+        return f"<procedure {when}: {self.kind} {shortened(self.name)!r}>"
 
     id: UUID
     state: str
@@ -195,7 +231,7 @@ class Procedure:
     failure_count: int
     last_activated_at: datetime | None
     related_procedures: list[UUID]
-    related_decision_ids: list[UUID]
+    related_decision_ids: list[DecisionId]
     censors: list[str]
     tags: list[str]
     review_reason: str | None
@@ -221,8 +257,12 @@ class Procedure:
 
 
 @dataclass(frozen=True)
-class Censor:
+class Censor(Decided):
     """Something not to do: what sets it off, why, and how firmly it says so."""
+
+    def __repr__(self) -> str:
+        when = f"{str(self.id)[:8]} {self.state} {self.learned_at:%Y-%m-%d}"
+        return f"<censor {when}: {self.severity} {shortened(self.trigger)!r}>"
 
     id: UUID
     state: str
@@ -234,7 +274,7 @@ class Censor:
     false_positive_count: int
     escalation_threshold: int
     last_activated_at: datetime | None
-    learned_from_decision_id: UUID | None
+    learned_from_decision_id: DecisionId | None
     learned_from_episode_id: UUID | None
     source: str | None
     source_kind: str
@@ -327,6 +367,6 @@ class NewFact:
     compressed: str | None = None
     index_word: str | None = None
     source_episode_id: UUID | None = None
-    source_decision_id: UUID | None = None
+    source_decision_id: DecisionId | None = None
     session_id: str | None = None
     sources: list[str] = field(default_factory=list)

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any, TypedDict, cast
 from uuid import UUID
 
-from nous_online.domain import Episode
+from nous_online.domain import DecisionId, Episode
 from nous_online.errors import InvalidInput, Refused
 from nous_online.policy import MAX_DETAIL_BYTES
 from nous_online.rights import UNLIMITED, Rights
@@ -16,6 +16,7 @@ from nous_online.validation import (
     MAX_IDS,
     checked_active_censors,
     checked_choice,
+    checked_decision,
     checked_frame,
     checked_id,
     checked_names,
@@ -42,7 +43,8 @@ class ChangeDetails(TypedDict, total=False):
     participants: list[str] | None
     tags: list[str] | None
     lessons_learned: list[str] | None
-    decision_ids: Sequence[UUID] | None
+    decision_ids: Sequence[DecisionId] | None
+    """Decisions recorded here by id or reference, or taken elsewhere by their names there."""
     procedures_activated: Sequence[UUID] | None
     artifacts: Sequence[tuple[str, str]] | None
     """Pairs of a kind (`commit`, `pr`, `adr`, `file`) and what names it, at most 200 characters."""
@@ -83,7 +85,7 @@ class StartDetails(BeginningDetails, total=False):
 
     participants: list[str] | None
     tags: list[str] | None
-    decision_ids: Sequence[UUID] | None
+    decision_ids: Sequence[DecisionId] | None
     procedures_activated: Sequence[UUID] | None
     artifacts: Sequence[tuple[str, str]] | None
     frame: str | None
@@ -143,7 +145,7 @@ class EpisodeChange:
     participants: tuple[str, ...] = ()
     tags: tuple[str, ...] = ()
     lessons_learned: tuple[str, ...] = ()
-    decision_ids: tuple[UUID, ...] = ()
+    decision_ids: tuple[DecisionId, ...] = ()
     procedures_activated: tuple[UUID, ...] = ()
     artifacts: tuple[Artifact, ...] = ()
 
@@ -170,7 +172,7 @@ def checked_change(details: Mapping[str, Any]) -> EpisodeChange:
         participants=tuple(checked_names("participants", details.get("participants")) or ()),
         tags=tuple(checked_names("tags", details.get("tags")) or ()),
         lessons_learned=tuple(checked_lessons(details.get("lessons_learned"))),
-        decision_ids=checked_ids("decision_ids", details.get("decision_ids")),
+        decision_ids=checked_decisions(details.get("decision_ids")),
         procedures_activated=checked_ids("procedures_activated", details.get("procedures_activated")),
         artifacts=checked_artifacts(details.get("artifacts")),
     )
@@ -202,6 +204,11 @@ def checked_lessons(values: object) -> list[str]:
 def checked_ids(name: str, values: object) -> tuple[UUID, ...]:
     """Return ids, from UUIDs or their texts."""
     return tuple(checked_id(f"an entry of {name}", value) for value in checked_entries(name, values))
+
+
+def checked_decisions(values: object) -> tuple[DecisionId, ...]:
+    """Return what names decisions: ids, references, or what they are called elsewhere."""
+    return tuple(checked_decision("an entry of decision_ids", each) for each in checked_entries("decision_ids", values))
 
 
 def checked_artifacts(values: object) -> tuple[Artifact, ...]:

@@ -33,9 +33,10 @@ from nous_online.facts import IMPORTED
 from nous_online.kinds import EPISODE
 from nous_online.outbox import emit
 from nous_online.policy import DEFAULT_SESSION, MAX_DETAIL_BYTES
+from nous_online.rights import UNLIMITED, Rights
 from nous_online.statements import statements
 from nous_online.store import Request
-from nous_online.validation import checked_said, checked_text
+from nous_online.validation import checked_id, checked_said, checked_text
 
 SQL = statements("nous_online", "episodes.sql")
 EMBEDDED_CHARACTERS = 2000  # of an episode without summary; the local embedder reads no further anyway
@@ -100,14 +101,14 @@ class NewEpisode:
     idempotency_key: str | None
 
 
-def new_episode(detail: object, details: EpisodeDetails, *, now: datetime) -> NewEpisode:
+def new_episode(detail: object, details: EpisodeDetails, *, now: datetime, rights: Rights = UNLIMITED) -> NewEpisode:
     """Check everything said about an episode; raise `InvalidInput` naming what to mend.
 
     Without dates it happened at `now`; with one of the two it began and ended in that moment.
     """
     started_at, ended_at = interval(details, now=now)
     text = checked_text("detail", detail, max_bytes=MAX_DETAIL_BYTES)
-    told, beginning = checked_change(details), checked_beginning(details, now=now)
+    told, beginning = checked_change(details), checked_beginning(details, now=now, rights=rights)
     return NewEpisode(
         detail=text,
         title=told.title,
@@ -218,6 +219,28 @@ def get_episode(agent: Agent, episode_id: UUID, deadline: Deadline) -> Episode:
     """Return one episode; raise `NotFound` when this agent has none of that id."""
     with agent.transaction(deadline) as connection:
         return get_memory(connection, agent.id, EPISODE, episode_id)
+
+
+def drawn_from(agent: Agent, told: Sequence[Mapping[str, Any]], name: str, deadline: Deadline) -> list[dict[str, Any]]:
+    """Return the details of memories said to be drawn from episodes, which `name` names: trusted as those, unless told.
+
+    Raises `NotFound` for an episode this agent has not, and `InvalidInput` where the source kind is `episode` and none
+    is named.
+    """
+    for each in told:
+        if each.get("source_kind") == "episode" and each.get(name) is None:
+            raise InvalidInput(f"source_kind 'episode' needs {name}, the episode it was drawn from")
+    ids = [None if each.get(name) is None else checked_id(name, each[name]) for each in told]
+    known: dict[UUID, Episode] = {}
+    if any(ids):
+        with agent.transaction(deadline) as connection:
+            known = {each: get_memory(connection, agent.id, EPISODE, each) for each in set(ids) if each is not None}
+    return [
+        {**each, "trust": min(known[drawn].trust, agent.rights.max_trust)}
+        if drawn is not None and each.get("source_kind") == "episode" and each.get("trust") is None
+        else dict(each)
+        for drawn, each in zip(ids, told, strict=True)
+    ]
 
 
 def current_episode(connection: Connection, agent_id: str, session_id: str | None) -> Episode | None:

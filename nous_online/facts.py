@@ -30,6 +30,7 @@ from nous_online.rights import UNLIMITED, Rights
 from nous_online.store import Embedded, Request
 from nous_online.validation import (
     checked_active_censors,
+    checked_decision,
     checked_frame,
     checked_id,
     checked_moment,
@@ -67,6 +68,7 @@ def new_fact(content: object, details: FactDetails, *, now: datetime, rights: Ri
         raise InvalidInput(f"unknown detail {sorted(unknown)[0]!r}; known: {', '.join(FactDetails.__annotations__)}")
     text = checked_text("content", content, max_bytes=MAX_CONTENT_BYTES)
     context = details.get("context")
+    episode, decision = details.get("source_episode_id"), details.get("source_decision_id")
     subject = checked_optional("subject", details.get("subject"), max_characters=500)
     valid_from, valid_to = (checked_moment(name, details.get(name)) for name in ("valid_from", "valid_to"))
     if valid_from and valid_to and valid_to < valid_from:
@@ -94,8 +96,8 @@ def new_fact(content: object, details: FactDetails, *, now: datetime, rights: Ri
         scope=standing.scope,
         user_id=checked_optional("user_id", details.get("user_id"), max_characters=100),
         project_id=checked_optional("project_id", details.get("project_id"), max_characters=100),
-        source_episode_id=checked_reference("source_episode_id", details.get("source_episode_id")),
-        source_decision_id=checked_reference("source_decision_id", details.get("source_decision_id")),
+        source_episode_id=None if episode is None else checked_id("source_episode_id", episode),
+        source_decision_id=None if decision is None else checked_decision("source_decision_id", decision),
         idempotency_key=checked_optional("idempotency_key", details.get("idempotency_key"), max_characters=200),
     )
 
@@ -105,11 +107,6 @@ def checked_category(category: object) -> str | None:
     if category == DOCUMENT:
         raise InvalidInput(f"category {category!r} is kept for the files and values of adapters; use another word")
     return checked_optional("category", category, max_characters=100)
-
-
-def checked_reference(name: str, value: object) -> UUID | None:
-    """Return the id of what a fact was drawn from, or None."""
-    return None if value is None else checked_id(name, value)
 
 
 def embedded(agent: Agent, news: Sequence[NewFact], ids: Sequence[UUID | None], deadline: Deadline) -> list[Embedded]:
@@ -210,8 +207,7 @@ def write(connection: Connection, agent: Agent, ready: Embedded, decision: Decis
         moment = max(new.learned_at, near.fact.learned_at)
         supersede(connection, agent, old=near.fact, by=memory, at=moment, reason=decision.reason)
     if decision.action == "store_superseded" and match is not None:
-        heir = store.next_value(connection, agent.id, match.fact, learned_at=new.learned_at)
-        memory = supersede(connection, agent, old=memory, by=heir, at=heir.learned_at, reason=decision.reason)
+        memory = store_late(connection, agent, memory, last=match.fact, reason=decision.reason)
     action = ACTIONS[decision.action]
     if new.idempotency_key:
         request = Request(new.idempotency_key, content_hash(new), memory.id, action)
@@ -319,6 +315,21 @@ def supersede(connection: Connection, agent: Agent, *, old: Fact, by: Fact, at: 
     return change_memory(connection, agent.id, version_of(FACT, old), values, cause=cause)
 
 
+def store_late(connection: Connection, agent: Agent, late: Fact, *, last: Fact, reason: str) -> Fact:
+    """Put a value that was told late between those around it: it ends where the next began, the one before at its own.
+
+    `last` is the value known now.
+    """
+    heir = store.next_value(connection, agent.id, last, learned_at=late.learned_at)
+    moment = max(heir.learned_at, late.learned_at)
+    before = store.values_before(connection, agent.id, late, heir=heir) if heir.learned_at > late.learned_at else []
+    stored = supersede(connection, agent, old=late, by=heir, at=moment, reason=reason)
+    for each in before:
+        why = "the value that followed it was told later"
+        supersede(connection, agent, old=each, by=stored, at=late.learned_at, reason=why)
+    return stored
+
+
 def repeated(connection: Connection, agent: Agent, request: Request, new: NewFact) -> Learned:
     """Return the first answer to an idempotency key; raise `Conflict` when it was used for another content."""
     check_same_content(request, new)
@@ -368,9 +379,8 @@ def store_value(connection: Connection, agent: Agent, entry: Embedded) -> None:
         moment = max(new.learned_at, known.learned_at)
         supersede(connection, agent, old=known, by=stored, at=moment, reason=f"a newer value of the key {new.key!r}")
         return
-    heir = store.next_value(connection, agent.id, known, learned_at=new.learned_at)
     reason = f"an older value of the key {new.key!r}, or one that is trusted less, than the one known"
-    supersede(connection, agent, old=stored, by=heir, at=max(heir.learned_at, new.learned_at), reason=reason)
+    store_late(connection, agent, stored, last=known, reason=reason)
 
 
 def unrepeated(entries: Sequence[Embedded], known: Mapping[str, Request]) -> list[Embedded]:

@@ -159,6 +159,16 @@ where f.learned_at > %(learned_at)s or f.id = %(known_id)s
 order by f.learned_at, f.id
 limit 1
 
+-- name: values_before
+-- Of what gave way to a value, what was learned before a late-told one and stood beyond the moment that one began. What
+-- has another key or slot was a value of something else.
+select {columns}
+from heart.facts f
+where f.agent_id = %(agent_id)s and f.superseded_by = %(heir_id)s and f.succession = 'replaced' and f.id <> %(late_id)s
+  and f.learned_at <= %(learned_at)s and f.superseded_at > %(learned_at)s
+  and coalesce(f.key = %(key)s::text, true) and coalesce(f.slot = %(slot)s::text, true)
+order by f.id
+
 -- name: value_of_key
 -- The active value of a key, for whom a fact is meant.
 select {columns}

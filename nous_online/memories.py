@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from typing import Any, TypedDict
 from uuid import UUID
@@ -15,6 +15,7 @@ from psycopg.sql import SQL
 
 from nous_online.agent import Agent
 from nous_online.changes import Cause, change_memory, get_memory, locked_memory, plain, version_of
+from nous_online.contradictions import mark_sides
 from nous_online.deadline import Deadline
 from nous_online.domain import DOCUMENT, Episode, Fact, Memory
 from nous_online.errors import Conflict, InvalidInput, NotFound, Refused
@@ -99,6 +100,7 @@ def forget(agent: Agent, memory_id: UUID, *, reason: str, deadline: Deadline) ->
         if not memory.is_forgotten:
             cause = Cause("agent", "forgotten", reason, effective_at=now)
             memory = change_memory(connection, agent.id, version_of(kind, memory), values, cause=cause)
+            mark_sides(connection, agent.id, memory_id, cause=replace(cause, action="marked"))
         gone = connection.execute(BLOCKS["gave_way_to"], {"agent_id": agent.id, "id": memory_id}).fetchall()
     merged, replaced = (tuple(row[0] for row in gone if row[1] is wanted) for wanted in (True, False))
     return Forgotten(memory, merged, replaced)
@@ -126,6 +128,8 @@ def restore(agent: Agent, memory_id: UUID, *, reason: str, deadline: Deadline) -
             message = f"another {kind.name} took the place of {memory_id} since; forget that one first, then restore it"
             raise Conflict(message) from error
         check_names(connection, agent.id, [memory_id])
+        mark_sides(connection, agent.id, memory_id, cause=replace(cause, action="marked"))
+        memory = get_memory(connection, agent.id, kind, memory_id)
         if kind is EPISODE and state == "closed" and memory.completed_at is None:
             connection.execute(BLOCKS["queue_again"], key)
     if isinstance(memory, Episode):

@@ -9,11 +9,20 @@ from datetime import datetime
 from typing import Any, cast
 from uuid import UUID
 
+from nous_online.domain import DecisionId
 from nous_online.errors import InvalidInput
 from nous_online.origin import Origin, OriginDetails, check_known, origin_of
 from nous_online.policy import MAX_CONTENT_BYTES
 from nous_online.rights import UNLIMITED, Rights
-from nous_online.validation import MAX_NAMES, checked_choice, checked_id, checked_names, checked_optional, checked_text
+from nous_online.validation import (
+    MAX_NAMES,
+    checked_choice,
+    checked_decision,
+    checked_id,
+    checked_names,
+    checked_optional,
+    checked_text,
+)
 
 PROCEDURE_KINDS = ("k_line", "workflow", "pattern")
 BANDS = ("goals", "core_patterns", "core_tools", "core_concepts", "implementation_notes")
@@ -44,7 +53,7 @@ class ProcedureDetails(OriginDetails, total=False):
     hint: str | None
     """One line that says it all; derived where it is not told: "deploy: test→build→stage"."""
     related_procedures: Sequence[UUID | str] | None
-    related_decision_ids: Sequence[UUID | str] | None
+    related_decision_ids: Sequence[DecisionId] | None
     censors: list[str] | None
     tags: list[str] | None
     idempotency_key: str | None
@@ -97,7 +106,7 @@ def new_procedure(name: object, details: ProcedureDetails, rights: Rights = UNLI
         "trigger": checked_optional("trigger", details.get("trigger"), max_characters=500),
         "compressed": checked_hint(details.get("hint")) or hint_of(title, bands=bands, steps=steps, template=template),
         "related_procedures": checked_ids("related_procedures", details.get("related_procedures")),
-        "related_decision_ids": checked_ids("related_decision_ids", details.get("related_decision_ids")),
+        "related_decision_ids": checked_decisions(details.get("related_decision_ids")),
         "censors": checked_names("censors", details.get("censors")) or [],
         "tags": checked_names("tags", details.get("tags")) or [],
     }
@@ -137,6 +146,13 @@ def checked_lines(name: str, values: object) -> list[str]:
 def checked_ids(name: str, values: object) -> list[str]:
     """Return ids as text, each once."""
     return list(dict.fromkeys(checked_list(name, values, lambda each: str(checked_id(f"an entry of {name}", each)))))
+
+
+def checked_decisions(values: object) -> list[str]:
+    """Return what names decisions, each once, as text."""
+    entry = "an entry of related_decision_ids"
+    named = checked_list("related_decision_ids", values, lambda each: str(checked_decision(entry, each)))
+    return list(dict.fromkeys(named))
 
 
 def checked_steps(values: object) -> list[Any]:

@@ -48,7 +48,7 @@ def link_decision(connection: Connection, agent: Agent, event: Event, _vectors: 
         return
     decision = decisions.get(connection, agent.id, subject_of(event))
     episode_id = checked_id("episode_id", event.payload["episode_id"])
-    change = EpisodeChange(decision_ids=(decision.id,))
+    change = EpisodeChange(decision_ids=(decision.name,))
     episodes.amend(connection, agent, episode_id, change, at=event.created_at)  # locked first, as completions do
     decisions.link(connection, agent.id, decision.id, episode_id)
 
@@ -59,7 +59,7 @@ def censor_candidate(decision: decisions.Decision) -> censors.NewCensor:
     return censors.new_censor(
         shortened(decision.title, censors.POLICY.trigger_bytes),
         shortened(reason, censors.POLICY.reason_bytes),
-        {"severity": "warn", "learned_from_decision_id": decision.id, "source": f"decision:{decision.id}"},
+        {"severity": "warn", "learned_from_decision_id": decision.name, "source": f"decision:{decision.id}"},
     )
 
 

@@ -257,9 +257,15 @@ f.state = 'active' and coalesce(f.valid_from <= now(), true) and coalesce(f.vali
 
 -- name: facts_then
 -- Learned by then, not superseded or archived until later, and valid at that moment. What was forgotten was never there.
+-- A value that gave way to the same one as another of its slot or key ended where that one, perhaps told later, began.
 f.learned_at <= %(as_of)s and f.state <> 'quarantined'
     and coalesce(f.superseded_at > %(as_of)s, true) and coalesce(f.archived_at > %(as_of)s, true) and not f.is_forgotten
     and coalesce(f.valid_from <= %(as_of)s, true) and coalesce(f.valid_to > %(as_of)s, true)
+    and not (f.succession = 'replaced' and exists (
+        select from heart.facts late
+        where late.agent_id = f.agent_id and late.superseded_by = f.superseded_by and late.succession = 'replaced'
+          and (late.slot = f.slot or late.key = f.key) and not late.is_forgotten
+          and late.learned_at > f.learned_at and late.learned_at <= %(as_of)s))
 
 -- name: episodes_now
 f.state in ('open', 'closed')

@@ -218,6 +218,14 @@ def next_value(connection: Connection, agent_id: str, known: Fact, *, learned_at
     return found or known
 
 
+def values_before(connection: Connection, agent_id: str, late: Fact, *, heir: Fact) -> list[Fact]:
+    """Return the values that gave way to `heir` although `late`, told after that, had begun before they ended."""
+    told = {"late_id": late.id, "learned_at": late.learned_at, "key": late.key, "slot": late.slot}
+    with connection.cursor(row_factory=class_row(Fact)) as cursor:
+        parameters = {"agent_id": agent_id, "heir_id": heir.id, **told}
+        return cursor.execute(of_facts("values_before"), parameters).fetchall()
+
+
 def value_of_key(connection: Connection, agent_id: str, new: NewFact) -> Fact | None:
     """Return the active value of the key of a new fact, None where there is none yet."""
     key = {"agent_id": agent_id, **{name: getattr(new, name) for name in ("key", "scope", "user_id", "project_id")}}
@@ -259,6 +267,7 @@ def fact_row(agent_id: str, new: Embedded, space: EmbeddingSpace, actor: str, re
         **vars(fact),
         "id": new.id,
         "agent_id": agent_id,
+        "source_decision_id": fact.source_decision_id and str(fact.source_decision_id),
         "sources": Jsonb(fact.sources),
         "encoded_censors": None if fact.encoded_censors is None else Jsonb(fact.encoded_censors),
         "embedding": Vector(new.embedding),

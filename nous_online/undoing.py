@@ -15,6 +15,7 @@ from psycopg.sql import SQL, Identifier
 from nous_online import fact_statements, facts
 from nous_online.agent import Agent
 from nous_online.changes import Cause, Note, Version, change_memory, get_memory, locked_memories, version_of
+from nous_online.contradictions import mark_sides
 from nous_online.deadline import Deadline
 from nous_online.domain import Statement
 from nous_online.errors import NotFound, Refused
@@ -27,11 +28,15 @@ from nous_online.store import Embedded, Split, lock_agent, store_split
 BLOCKS = statements("nous_online", "undoing.sql")
 REDACTED = "redacted"
 """What is done to a memory when something it rested on, or pointed to, is erased."""
+MARKED = {"contradicted", "contradiction_resolved", "marked"}
+"""What says of a fact how its contradictions stand."""
 COUNTED = (
     "confirmation_count", "activation_count", "success_count", "failure_count", "false_positive_count",
     "forgiven_count",
 )  # fmt: skip
 """Columns that are added to: taking back subtracts what was added, whatever was added since."""
+UNITED = ("tags", "sources")
+"""Lists that a confirmation adds to: taking it back leaves out what it added."""
 LATEST = ("last_confirmed_at", "last_activated_at", "last_activation")
 """Columns that only move forward: a later value stays."""
 
@@ -131,6 +136,9 @@ def take_back(
         cause = Cause("agent", "undone", reason, datetime.now(UTC), undoes=each.id)
         restore(connection, agent.id, each, cause=cause)
     check_names(connection, agent.id, [each.memory_id for each in changes])
+    cause = Cause("agent", "marked", reason, datetime.now(UTC))
+    for memory_id in {each.memory_id for each in changes}:
+        mark_sides(connection, agent.id, memory_id, cause=cause)
     if said is None:
         return
     if said.id in ready:
@@ -157,6 +165,8 @@ def together(connection: Connection, agent_id: str, event: Event) -> list[Event]
 
     Raises `Refused` where a fact that was split off has changed since.
     """
+    if (learned := learned_late(connection, agent_id, event)) is not None:
+        return [event, *superseding(connection, agent_id, learned), learned]
     other = event.after.get("split_off") or event.after.get("absorbed")
     if event.action == "split":
         other = other or event.after["split_from"]
@@ -170,6 +180,17 @@ def together(connection: Connection, agent_id: str, event: Event) -> list[Event]
         if each.action == "split" and "split_from" in each.after:
             check_last(connection, agent_id, each)
     return [*found, event]
+
+
+def learned_late(connection: Connection, agent_id: str, event: Event) -> Event | None:
+    """Return how a value was learned that gave way to a later one in the same transaction; None for any other change.
+
+    It was never believed in the present, so it does not become what the agent believes when it is taken back.
+    """
+    if event.after.get("succession") != "replaced":
+        return None
+    first = history(connection, agent_id, event.memory_id)[-1]
+    return first if first.from_state == "new" and first.recorded_at == event.recorded_at else None
 
 
 def is_other_side(one: Event, other: Event) -> bool:
@@ -214,16 +235,39 @@ def superseding(connection: Connection, agent_id: str, event: Event) -> list[Eve
     key = {"agent_id": agent_id, "memory_id": event.memory_id}
     retired = [row[0] for row in connection.execute(BLOCKS["retired_for"], key)]
     changes = [standing(history(connection, agent_id, memory_id)) for memory_id in retired]
-    return [each for events in changes for each in events if each.after.get("superseded_by") == str(event.memory_id)]
+    return [each for events in changes for each in retiring(connection, agent_id, events, str(event.memory_id))]
+
+
+def retiring(connection: Connection, agent_id: str, events: Sequence[Event], successor_id: str) -> list[Event]:
+    """Return the changes by which a fact gave way to one whose learning is to be taken back.
+
+    Before a value that was told late, it had given way to the one after that: to that too, where its learning has been
+    taken back since.
+    """
+    found: list[Event] = []
+    for event in events:
+        if event.after.get("superseded_by") == successor_id:
+            found.append(event)
+            earlier_id = event.before.get("superseded_by")
+            if earlier_id is None or standing(history(connection, agent_id, UUID(earlier_id))):
+                return found
+            successor_id = earlier_id
+    return found
 
 
 def standing(events: Sequence[Event]) -> list[Event]:
     """Return the events that are no undoing and were not undone, as ordered.
 
-    Moves between spaces don't count, nor does what erasing something else changed: that can't be taken back.
+    Moves between spaces don't count, nor does what erasing something else changed: that can't be taken back. Marks say
+    how the contradictions of a fact stand, and follow those by themselves, unless a night's proposal made them.
     """
     undone = {event.undoes for event in events}
-    changes = [event for event in events if event.undoes is None and event.action not in {REEMBEDDED, REDACTED}]
+    followed = {REEMBEDDED, REDACTED}
+    changes = [
+        event
+        for event in events
+        if event.undoes is None and event.action not in (followed if event.proposal_id else followed | MARKED)
+    ]
     return [event for event in changes if event.id not in undone]
 
 
@@ -237,7 +281,8 @@ def restore(connection: Connection, agent_id: str, event: Event, *, cause: Cause
     version, now = row
     left = {"state": event.to_state, **{name: image(event, name, now.get(name)) for name in event.after}}
     told = set(now) - VECTORS  # a memory that moved to another embedding space says what it said
-    changed = [name for name in left if name in told and is_changed(name, left[name], now[name])]
+    united = UNITED if event.action == "confirmed" else ()
+    changed = [name for name in left if name in told and name not in united and is_changed(name, left[name], now[name])]
     if changed:
         later = history(connection, agent_id, event.memory_id)[0]
         raise Refused(
@@ -321,6 +366,8 @@ def restored(name: str, before: Any, after: Any, now: Any) -> Any:
         return max(0, now - (after - before))  # what was erased since is counted no more
     if (length := length_before(before)) is not None:
         return now[:length]
+    if name in UNITED and now != after:
+        return [each for each in now if each in before or each not in after]
     if name in LATEST and now != after:
         return now
     return before

@@ -10,7 +10,7 @@ from numbers import Real
 from typing import cast
 from uuid import UUID
 
-from nous_online.domain import SCOPES
+from nous_online.domain import SCOPES, DecisionId, decision_of
 from nous_online.errors import InvalidInput
 from nous_online.pairs.unseen import is_blank
 from nous_online.policy import MAX_RECALL_LIMIT
@@ -171,6 +171,16 @@ def checked_ids(name: str, values: object) -> list[UUID]:
     if len(listed) > MAX_IDS:
         raise InvalidInput(f"{name} has more than {MAX_IDS:,} entries, the limit")
     return list(dict.fromkeys(checked_id(f"an entry of {name}", each) for each in listed))
+
+
+def checked_decision(name: str, value: object) -> DecisionId:
+    """Return what names a decision: its UUID, or up to 200 characters that name one taken elsewhere."""
+    if isinstance(value, UUID):
+        return value
+    text = checked_optional(name, value, max_characters=200) if isinstance(value, str) else None
+    if text is None:
+        raise InvalidInput(f"{name} must name a decision, by its id or reference; got {value!r}")
+    return decision_of(text)
 
 
 def checked_limit(value: object) -> int:

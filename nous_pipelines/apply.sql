@@ -72,26 +72,6 @@ where agent_id = %(agent_id)s and id = %(id)s and status = 'open'
 -- name: how_resolved
 select resolution, note from heart.contradictions where agent_id = %(agent_id)s and id = %(id)s and status = 'resolved'
 
--- name: wrong_marks
--- Facts whose mark does not say whether an open contradiction names them, and what it should say: that one does, or
--- what it said before it was last told so.
-select f.id, f.row_version,
-       case when is_open then 'open' else coalesce((
-           select e.before ->> 'contradiction_status'
-           from lifecycle.events e
-           where e.agent_id = f.agent_id and e.memory_id = f.id
-             and e.after ->> 'contradiction_status' = 'open' and e.before ->> 'contradiction_status' <> 'open'
-           order by e.version_after desc
-           limit 1), 'resolved') end
-from heart.facts f
-cross join lateral (
-    select exists (
-        select from heart.contradictions c
-        where c.agent_id = f.agent_id and c.status = 'open' and f.id in (c.memory_a, c.memory_b)) as is_open
-) named
-where f.agent_id = %(agent_id)s and f.id = any(%(ids)s) and is_open <> (f.contradiction_status = 'open')
-order by f.id
-
 -- name: remove_link
 delete from heart.links where agent_id = %(agent_id)s and from_id = %(id)s and to_id = %(to_id)s and kind = %(kind)s
 

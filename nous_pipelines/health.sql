@@ -49,8 +49,10 @@ censors as (
     group by agent_id
 ),
 contradictions as (
-    select agent_id, count(*) as open from heart.contradictions
+    select agent_id, count(*) as open from heart.contradictions c
     where status = 'open' and detected_at <= %(ends_at)s  -- found by the night itself: at its end
+      and not exists (select from heart.facts f
+                      where f.agent_id = c.agent_id and f.id in (c.memory_a, c.memory_b) and f.archived_at <= %(ends_at)s)
     group by agent_id
 ),
 links as (select agent_id, count(*) as links from heart.links group by agent_id)

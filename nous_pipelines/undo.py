@@ -13,7 +13,8 @@ from psycopg import Connection
 from psycopg.errors import DeadlockDetected, LockNotAvailable, QueryCanceled
 from psycopg.rows import class_row
 
-from nous_online.changes import Alteration, Cause, Version, add_usage, change_memories, locked_versions
+from nous_online.changes import Cause, add_usage, locked_versions
+from nous_online.contradictions import mark_anew
 from nous_online.database import Database
 from nous_online.errors import NotFound, Refused, Unavailable
 from nous_online.kinds import KINDS
@@ -134,13 +135,8 @@ def contradicting(proposal: AppliedProposal) -> set[UUID]:
 
 def mark_again(connection: Connection, proposal: AppliedProposal, *, reason: str) -> None:
     """Let the facts of contradictions that were taken back say whether another one that is open names them."""
-    key = {"agent_id": proposal.agent_id, "ids": list(contradicting(proposal))}
     cause = Cause("operator", "marked", reason, datetime.now(UTC), proposal_id=proposal.id)
-    marks = [
-        Alteration(Version(KINDS["fact"], memory_id, version), {"contradiction_status": mark}, cause)
-        for memory_id, version, mark in connection.execute(SQL["wrong_marks"], key).fetchall()
-    ]
-    change_memories(connection, proposal.agent_id, marks)
+    mark_anew(connection, proposal.agent_id, contradicting(proposal), cause=cause)
 
 
 def close_contradiction(connection: Connection, agent_id: str, change: Change, *, note: str) -> None:

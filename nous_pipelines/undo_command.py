@@ -1,7 +1,9 @@
-"""The command that takes back: a night, a kind, a proposal, or the latest change of one memory."""
+"""The command that takes back: a night, a kind, a proposal, the latest change of a memory, or all a source said."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from datetime import date
 from typing import Annotated
 from uuid import UUID
 
@@ -33,6 +35,9 @@ def undo(  # noqa: PLR0913 (one parameter for each option)
     memory: Annotated[
         UUID | None, typer.Option(metavar="ID", help="A memory: its latest change, also that it was learned.")
     ] = None,
+    source: Annotated[
+        str | None, typer.Option(metavar="NAME", help="All that one source said, or that came with an import.")
+    ] = None,
     reason: Annotated[str, typer.Option(help="Why; kept with the event.")] = "taken back by the operator",
     agent: AgentOption = None,
     as_json: JsonOption = False,
@@ -48,46 +53,71 @@ def undo(  # noqa: PLR0913 (one parameter for each option)
     [dim]$[/dim] nous undo --proposal 3f0c… --reason "two different teams"
 
     [dim]$[/dim] nous undo --memory $ID --reason "that was a joke"
-    """
-    if memory is not None:
-        undo_memory(memory, agent, reason=reason, as_json=as_json, is_alone=not (night or proposal or kind))
-        return
-    from nous_online.database import Database, open_url
-    from nous_pipelines.undo import Selection
-    from nous_pipelines.undo import undo as take_back
 
+    [dim]$[/dim] nous undo --source wiki.example.org --reason "the page was forged"
+    """
+    if memory is not None or source is not None:
+        if night or proposal or kind or (memory and source):
+            raise InvalidInput("--memory and --source stand alone: leave out --night, --proposal, --kind and the other")
+        if memory is not None:
+            undo_memory(memory, agent, reason=reason, as_json=as_json)
+        else:
+            undo_source(str(source), agent, reason=reason, as_json=as_json)
+        return
     if not (night or proposal):
-        raise InvalidInput("say what to take back: --night YYYY-MM-DD, --proposal ID or --memory ID")
-    selection = Selection(agent, parse_night(night) if night else None, kind, parsed_id(proposal) if proposal else None)
+        raise InvalidInput("say what to take back: --night YYYY-MM-DD, --proposal ID, --memory ID or --source NAME")
+    chosen = (agent, parse_night(night) if night else None, kind, parsed_id(proposal) if proposal else None)
+    undo_proposals(chosen, reason=reason, as_json=as_json)
+
+
+def undo_proposals(
+    chosen: tuple[str | None, date | None, str | None, UUID | None], *, reason: str, as_json: bool
+) -> None:
+    """Take back proposals of nights, those of an agent, a night, a kind or an id, and say what could not be."""
+    from nous_online.database import Database, open_url
+    from nous_pipelines.undo import Selection, undo
+
     database = Database(open_url(), role="nous_night")
     try:
-        result = take_back(database, selection, reason=reason)
+        result = undo(database, Selection(*chosen), reason=reason)
     finally:
         database.close()
+    tell(f"{len(result.undone)} proposals", result.undone, result.refused, as_json=as_json)
+
+
+def tell(what: str, undone: Sequence[UUID], refused: Mapping[UUID, str], *, as_json: bool) -> None:
+    """Say what was taken back and what was not, with which the command fails."""
     if as_json:
-        show_json(
-            {"undone": [str(each) for each in result.undone], "refused": {str(k): v for k, v in result.refused.items()}}
-        )
+        show_json({"undone": undone, "refused": {str(each): why for each, why in refused.items()}})
     else:
-        show(f"[green]taken back[/green]  {len(result.undone)} proposals")
-        for each, why in result.refused.items():
+        show(f"[green]taken back[/green]  {what}")
+        for each, why in refused.items():
             show(f"[red]refused[/red]  {each}: {escaped(why)}")
-    if result.refused:
+    if refused:
         raise typer.Exit(1)
 
 
-def undo_memory(memory_id: UUID, agent: str | None, *, reason: str, as_json: bool, is_alone: bool) -> None:
+def undo_memory(memory_id: UUID, agent: str | None, *, reason: str, as_json: bool) -> None:
     """Take back the latest change of one memory, and say what it was."""
     from nous_online.cli.memory import opened
 
-    if not is_alone:
-        raise InvalidInput("--memory names one memory: leave out --night, --proposal and --kind")
     with opened(agent) as heart:
         event = heart.undo(memory_id, reason=reason)
     if as_json:
         show_json(event)
     else:
         show(f"[green]taken back[/green]  {event.action}  [dim]{escaped(event.reason)}[/dim]")
+
+
+def undo_source(source: str, agent: str | None, *, reason: str, as_json: bool) -> None:
+    """Take back all that one source said, and say what could not be taken back."""
+    from nous_online.cli.memory import opened
+
+    with opened(agent) as heart:
+        result = heart.undo_source(source, reason=reason)
+    count = len(result.undone)
+    what = f"{count} {'memory' if count == 1 else 'memories'} of {escaped(source)}"
+    tell(what, result.undone, result.refused, as_json=as_json)
 
 
 def parsed_id(text: str) -> UUID:

@@ -62,7 +62,6 @@ create table heart.episodes (
     duration_seconds     integer generated always as (extract(epoch from ended_at - started_at)::integer) stored,
     completed_at         timestamptz,                    -- when title, summary and facts had been drawn from it
     completion_note      text,                            -- why it was skipped, when it was
-    decision_ids         uuid[] not null default '{}',
     participants         text[] not null default '{}',
     tags                 text[] not null default '{}',
     frame_used           text check (char_length(frame_used) <= 100),
@@ -90,6 +89,7 @@ create table heart.episodes (
     written_xid          xid8 not null default pg_current_xact_id(),  -- the watermark: a late commit can't hide behind a clock
     session_id           text check (char_length(session_id) <= 100),
     is_forgotten         boolean not null default false,
+    decision_ids         text[] not null default '{}',     -- of brain.decisions, or what another store calls its own
     primary key (agent_id, id),
     constraint ends_after_it_starts check (ended_at >= started_at),
     constraint closed_has_an_end check (state <> 'closed' or ended_at is not null),
@@ -124,7 +124,6 @@ create table heart.facts (
     source               text,
     source_kind          text not null default 'agent' check (source_kind in ('user', 'agent', 'tool', 'web', 'episode', 'import', 'operator')),
     source_episode_id    uuid,
-    source_decision_id   uuid,
     sources              jsonb not null default '[]',     -- every source of everything merged into it
     trust                smallint not null default 50 check (trust between 0 and 100),
     is_pinned            boolean not null default false,
@@ -156,6 +155,7 @@ create table heart.facts (
     -- which attribute of which thing it is a value of, as the caller says, such as ana/home
     key                  text check (char_length(key) between 1 and 200),
     is_forgotten         boolean not null default false,  -- a person asked for it: no question of the past finds it either
+    source_decision_id   text check (char_length(source_decision_id) between 1 and 200),
     primary key (agent_id, id),
     foreign key (agent_id, superseded_by) references heart.facts (agent_id, id),
     foreign key (agent_id, source_episode_id) references heart.episodes (agent_id, id),
@@ -192,12 +192,12 @@ create table heart.statements (
     scope        text not null default 'private' check (scope in ('private', 'project', 'system')),
     session_id   text check (char_length(session_id) <= 100),
     episode_id   uuid,
-    decision_id  uuid,
     frame        text check (char_length(frame) <= 100),
     -- why it belongs to its fact: its words became the fact (first, imported), or confirmed it (repeat: the same words but
     -- for case, spacing and punctuation; reworded: others)
     reason       text not null check (reason in ('first', 'imported', 'repeat', 'reworded')),
     taken_back_at timestamptz,                            -- when the confirmation it led to was undone: it no longer counts
+    decision_id  text check (char_length(decision_id) between 1 and 200),
     primary key (agent_id, id),
     foreign key (agent_id, fact_id) references heart.facts (agent_id, id) on delete cascade,
     foreign key (agent_id, episode_id) references heart.episodes (agent_id, id)
@@ -226,7 +226,6 @@ create table heart.procedures (
     failure_count        integer not null default 0 check (failure_count >= 0),
     last_activated_at    timestamptz,
     related_procedures   uuid[] not null default '{}',
-    related_decision_ids uuid[] not null default '{}',
     censors              text[] not null default '{}',
     tags                 text[] not null default '{}',
     review_reason        text,
@@ -251,6 +250,7 @@ create table heart.procedures (
     created_at           timestamptz not null default now(),
     written_xid          xid8 not null default pg_current_xact_id(),
     is_forgotten         boolean not null default false,
+    related_decision_ids text[] not null default '{}',
     primary key (agent_id, id),
     constraint archived_says_when check ((state = 'archived') = (archived_at is not null)),
     constraint forgotten_is_archived check (not is_forgotten or state = 'archived'),
@@ -270,7 +270,6 @@ create table heart.censors (
     false_positive_count integer not null default 0 check (false_positive_count >= 0),
     escalation_threshold integer not null default 5 check (escalation_threshold > 0),
     last_activated_at    timestamptz,
-    learned_from_decision_id uuid,
     learned_from_episode_id  uuid,
     summary              text,
     compressed           text,
@@ -302,6 +301,7 @@ create table heart.censors (
     is_escalated         boolean not null default false,  -- its activations made it a block, not a person
     exceptions           jsonb not null default '[]' check (jsonb_typeof(exceptions) = 'array'),  -- false alarms: what it lets pass
     last_activation      jsonb check (jsonb_typeof(last_activation) = 'object'),  -- id, action and match; those before are in its events
+    learned_from_decision_id text check (char_length(learned_from_decision_id) between 1 and 200),
     foreign key (agent_id, learned_from_episode_id) references heart.episodes (agent_id, id),
     constraint archived_says_when check ((state = 'archived') = (archived_at is not null)),
     constraint forgotten_is_archived check (not is_forgotten or state = 'archived'),
@@ -609,6 +609,7 @@ create table brain.decisions (
     resolved_at timestamptz,
     row_version bigint not null default 1,
     session_id  text check (char_length(session_id) <= 100),
+    reference   text check (char_length(reference) between 1 and 200),  -- what the agent calls it
     primary key (agent_id, id),
     foreign key (agent_id, episode_id) references heart.episodes (agent_id, id),
     constraint resolved_says_when check ((status = 'pending') = (resolved_at is null))
@@ -923,6 +924,7 @@ create index procedures_domain on heart.procedures (agent_id, domain);
 create index procedures_frame on heart.procedures (agent_id, encoded_frame) where encoded_frame is not null;
 create index censors_agent on heart.censors (agent_id, state);
 create index decisions_agent on brain.decisions (agent_id, status);
+create unique index decisions_reference on brain.decisions (agent_id, reference);
 
 -- One HNSW index per kind and embedding space: the width is a property of the space, so it is made with the space.
 -- Half precision nominates, the full vector decides: half as many pages to walk through. With 24 neighbours a node fewer

@@ -203,6 +203,21 @@ def test_a_contradiction_is_listed_and_decided(client: TestClient, heart: Heart,
     assert len(client.get("/contradictions", params={"status": "any"}).json()["contradictions"]) == 1
 
 
+def test_a_contradiction_is_decided_by_naming_the_fact_to_keep_and_tells_both_texts(client: TestClient) -> None:
+    for content in (BLUE, GREEN):
+        client.post("/facts", json={"content": content, "subject": "deploy colour"})
+    (found,) = client.get("/contradictions").json()["contradictions"]
+    place = f"/contradictions/{found['id']}/resolve"
+
+    refused = [client.post(place, json=body).status_code for body in ({}, {"keep": NOBODY})]
+    both = client.post(place, json={"keep": found["memory_b"], "resolution": "b_wins"})
+    ruled = client.post(place, json={"keep": found["memory_b"]}).json()
+
+    assert (refused, both.status_code) == ([422, 422], 422)
+    assert (ruled["status"], ruled["resolution"]) == ("resolved", "b_wins")
+    assert {ruled["a"]["content"], ruled["b"]["content"]} == {BLUE, GREEN}
+
+
 @pytest.mark.parametrize(
     ("method", "path", "body"),
     [

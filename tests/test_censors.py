@@ -128,7 +128,7 @@ def test_two_who_add_the_same_censor_at_once_make_one(heart: Heart) -> None:
         (TRIGGER, REASON, {"severity": "stern"}, "warn, block, absolute"),
         (TRIGGER, REASON, {"escalation_threshold": 0}, "escalation_threshold"),
         (TRIGGER, REASON, {"escalation_threshold": True}, "escalation_threshold"),
-        (TRIGGER, REASON, {"learned_from_decision_id": "none"}, "learned_from_decision_id"),
+        (TRIGGER, REASON, {"learned_from_decision_id": 7}, "learned_from_decision_id"),
         (TRIGGER, REASON, {"is_literal": "yes"}, "is_literal"),
         (TRIGGER, REASON, {"colour": "red"}, "colour"),
         ("* *", REASON, {"is_literal": True}, "every action"),

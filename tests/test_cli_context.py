@@ -137,6 +137,25 @@ def test_what_an_agent_learned_is_taken_back_by_the_name_of_the_memory():
     assert (refused.code, "leave out --night" in refused.err) == (1, True)
 
 
+def test_what_a_source_said_is_taken_back_by_its_name():
+    forged, shared = "Pay to DE02 1203", "The gate is green"
+    for words in (forged, shared):
+        typed("learn", words, "--source", "a page")
+    typed("learn", shared, "--source", "chat")
+
+    undone = typed("undo", "--source", "a page", "--reason", "it was forged")
+    told = typed("undo", "--source", "a page", "--json")
+    wrong = typed("undo", "--source", "a page", "--night", "2026-11-20")
+
+    assert (undone.code, "taken back  1 memory of a page" in undone.out, "by others too" in undone.out) == (
+        1,
+        True,
+        True,
+    )
+    assert (told.json["undone"], len(told.json["refused"])) == ([], 1)
+    assert (wrong.code, "leave out --night" in wrong.err) == (1, True)
+
+
 def test_a_contradiction_is_listed_and_decided():
     in_contradiction("Ana sits in Lima", "The desk of Ana stands in Oslo")
     (found,) = typed("contradictions", "--json").json["contradictions"]
@@ -151,6 +170,18 @@ def test_a_contradiction_is_listed_and_decided():
     assert "nothing contradicts itself" in typed("contradictions").err
     (resolved,) = typed("contradictions", "--status", "resolved", "--json").json["contradictions"]
     assert (resolved["resolution"], resolved["note"]) == ("a_wins", "she moved")
+
+
+def test_a_contradiction_is_decided_by_naming_the_fact_to_keep_and_tells_both_texts():
+    in_contradiction("Ana sits in Lima", "The desk of Ana stands in Oslo")
+    (found,) = typed("contradictions", "--json").json["contradictions"]
+    listed = typed("contradictions")
+
+    decided = typed("resolve", found["id"], "--keep", found["memory_b"])
+
+    assert all(found[side] in listed.out for side in ("memory_a", "memory_b"))
+    assert decided.out.startswith("resolved  b_wins")
+    assert all(found[side] in decided.out for side in ("a", "b"))
 
 
 def test_a_ruling_that_is_none_is_wrong_usage():

@@ -103,19 +103,18 @@ def test_what_does_not_exist_or_makes_no_sense_is_refused_by_name(heart: Heart, 
 
 
 def test_a_winner_that_was_retired_since_can_not_win(heart: Heart, pair, found) -> None:
-    heart.undo(pair[0].id, reason="contradiction first")
     heart.undo(pair[0].id, reason="never said")
 
     with pytest.raises(Conflict, match="is archived, so it can't win"):
         heart.resolve_contradiction(found.id, "a_wins")
 
+    heart.restore(pair[0].id)
     assert heart.contradictions() == [found]
 
 
 def test_the_loser_can_be_brought_back(heart: Heart, pair, found) -> None:
     heart.resolve_contradiction(found.id, "a_wins")
 
-    heart.undo(pair[1].id, reason="the mark first")
     heart.undo(pair[1].id, reason="she was right")
 
     assert heart.get(pair[1].id).state == "active"

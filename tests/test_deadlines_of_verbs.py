@@ -107,6 +107,7 @@ CASES: dict[str, Case] = {
     "work": lambda h, w, d: h.work(deadline_s=d),
     "history": lambda h, w, d: h.history(w.ids["fact"], deadline_s=d),
     "undo": lambda h, w, d: h.undo(w.ids["undone"], reason="a slip", deadline_s=d),
+    "undo_source": lambda h, w, d: h.undo_source("a page", reason="forged", deadline_s=d),
     "contradictions": lambda h, w, d: h.contradictions(deadline_s=d),
     "reject_ruling": lambda h, w, d: h.reject_ruling(w.ids["proposed"], deadline_s=d),
     "resolve_contradiction": lambda h, w, d: h.resolve_contradiction(w.ids["rival"], "both_valid", deadline_s=d),
@@ -173,6 +174,7 @@ def filled(heart: Heart, url: str) -> dict[str, UUID]:
     )
     ids = {name: heart.learn(text).memory.id for name, text in facts}
     heart.confirm_fact(ids["fact"])
+    heart.learn("Cats purr", source="a page")
     ids["statement"] = heart.statements(ids["fact"])[1].id
     for name in ("episode", "closing"):
         ids[name] = heart.start_episode(f"The {name} move").id

@@ -228,3 +228,52 @@ def test_a_decision_that_cannot_be_read_again_is_returned_as_it_was_recorded(
 
     assert recorded.episode_id is None
     assert heart.get_decision(recorded.id).episode_id is not None
+
+
+def test_decisions_taken_elsewhere_are_named_as_they_are_there(heart: Heart, judge: Any) -> None:
+    episode = heart.record_episode(
+        "Decided on Postgres and pgvector.", decision_ids=["abc123", "def456", "abc123"], outcome="success"
+    )
+    fact = heart.learn("pgvector has two kinds of index", source_decision_id="abc123").memory
+    censor = heart.add_censor("pushing directly to main", "use a branch", learned_from_decision="abc123")
+    procedure = heart.store_procedure("Decide", steps=["look", "choose"], related_decision_ids=["def456"])
+    known = uuid4()
+    told = heart.update_episode(heart.start_episode().id, decision_ids=["0" * 32, str(known)])
+
+    assert heart.get_episode(episode.id).decision_ids == ["abc123", "def456"]
+    assert heart.get_fact(fact.id).source_decision_id == "abc123"
+    assert [each.decision_id for each in heart.statements(fact.id)] == ["abc123"]
+    assert heart.get_censor(censor.id).learned_from_decision_id == "abc123"
+    assert heart.get_procedure(procedure.id).related_decision_ids == ["def456"]
+    assert told.decision_ids == ["0" * 32, known]
+    heart.undo(told.id, reason="a slip")
+    assert heart.get_episode(told.id).decision_ids == []
+
+
+def test_a_decision_is_found_and_resolved_by_the_reference_its_agent_gave_it(heart: Heart) -> None:
+    episode = heart.start_episode("Storage")
+    recorded = heart.record_decision("Keep one store", reference="abc123")
+
+    assert recorded.reference == "abc123"
+    assert heart.get_decision("abc123").id == recorded.id
+    assert heart.get_episode(episode.id).decision_ids == ["abc123"]
+    with pytest.raises(Conflict, match="has the reference 'abc123' already"):
+        heart.record_decision("Keep two stores", reference="abc123")
+    with pytest.raises(NotFound, match="no decision xyz"):
+        heart.resolve_decision("xyz", status="failed")
+    for wrong in (str(uuid4()), "x" * 201):
+        with pytest.raises(InvalidInput, match="reference"):
+            heart.record_decision("Keep two stores", reference=wrong)
+    assert heart.resolve_decision("abc123", status="failed", outcome="It broke").id == recorded.id
+    (warning,) = heart.list_censors()
+    assert warning.learned_from_decision_id == "abc123"
+
+
+def test_an_episode_that_names_a_decision_by_its_reference_is_linked_to_it(heart: Heart) -> None:
+    recorded = heart.record_decision("Keep one store", reference="abc123", decided_at=MAY)
+    episode = heart.record_episode("We kept one store after all.", decision_ids=["abc123", "elsewhere"])
+
+    assert heart.work().completed == 1
+
+    assert heart.get_decision(recorded.id).episode_id == episode.id
+    assert heart.get_episode(episode.id).decision_ids == ["abc123", "elsewhere"]

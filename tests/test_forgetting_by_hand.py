@@ -334,3 +334,56 @@ def test_a_memory_nobody_knows_is_not_found(heart: Heart, verb: str) -> None:
 
     with pytest.raises(NotFound, match="has no memory"):
         getattr(heart, verb)(uuid4(), **details)
+
+
+def contradicting(heart: Heart, judge) -> tuple[Fact, Fact]:
+    day, night = "The gate is open at night", "The gate is locked at night"
+    judge.verdicts[day, night] = Verdict.CONTRADICTS
+    one = heart.learn(day, subject="gate").memory
+    heart.learn(night, subject="gate")
+    (found,) = heart.contradictions()
+    return one, heart.get_fact(next(side for side in (found.memory_a, found.memory_b) if side != one.id))
+
+
+def marks(heart: Heart, *facts: Fact) -> list[str]:
+    return [heart.get_fact(fact.id).contradiction_status for fact in facts]
+
+
+def test_a_fact_stands_uncontradicted_while_the_other_side_is_forgotten_and_is_doubted_again_when_it_is_back(
+    heart: Heart, judge
+) -> None:
+    one, other = contradicting(heart, judge)
+    (before,) = heart.contradictions()
+
+    heart.forget(other.id, reason="asked for")
+    while_gone = marks(heart, one), heart.contradictions()
+    (found,) = heart.recall("the gate at night")
+    heart.restore(other.id)
+
+    assert while_gone == (["none"], [])
+    assert (found.memory.id, found.memory.contradiction_status) == (one.id, "none")
+    assert heart.contradictions() == [before]
+    assert marks(heart, one, other) == ["open", "open"]
+
+
+def test_of_two_forgotten_sides_the_first_to_come_back_stands_alone(heart: Heart, judge) -> None:
+    one, other = contradicting(heart, judge)
+    for fact in (one, other):
+        heart.forget(fact.id, reason="asked for")
+
+    restored = heart.restore(other.id)
+
+    assert restored == heart.get(other.id)
+    assert marks(heart, other) == ["none"]
+    assert heart.contradictions() == []
+    heart.restore(one.id)
+    assert marks(heart, one, other) == ["open", "open"]
+
+
+def test_undoing_what_was_learned_takes_its_contradiction_with_it_in_one_call(heart: Heart, judge) -> None:
+    one, other = contradicting(heart, judge)
+
+    taken_back = heart.undo(other.id, reason="never said")
+
+    assert (taken_back.action, heart.get(other.id).state) == ("learned", "archived")
+    assert (marks(heart, one), heart.contradictions()) == (["none"], [])

@@ -17,6 +17,7 @@ from nous_online.errors import InvalidInput, Unavailable
 from nous_online.heart import Heart
 from nous_online.imports.importing import Progress, import_file
 from nous_online.imports.lines import MAX_LINE_BYTES, lines_of, occurrences
+from nous_online.policy import LearnPolicy
 
 BAD_LINES = {
     '{"content": "unfinished': "not JSON",
@@ -202,6 +203,27 @@ class Choosy(WordEmbedder):
         rows = super().embed_documents(texts)
         rows[["poison" in text for text in texts]] = np.nan
         return rows
+
+
+def test_what_is_imported_is_trusted_as_the_policy_of_its_agent_says(
+    database: Database, owner: psycopg.Connection, tmp_path: Path
+):
+    trust = {"web": 5, "tool": 30, "agent": 50, "episode": 50, "import": 35, "user": 90, "operator": 95}
+    policy = LearnPolicy(source_trust=tuple(trust.items()))
+    heart = Heart.open("aria", database=database, embedder=WordEmbedder(), policy=policy, works_in_background=False)
+    lines = [
+        {"content": "Cats like fish"},
+        {"content": "Dogs like bones", "source_kind": "web"},
+        {"content": "Owls like mice", "source_kind": "user", "agent": "ben"},
+        {"kind": "episode", "detail": "The mill closed."},
+    ]
+
+    import_file(heart, written(tmp_path / "a.jsonl", *lines))
+
+    stored = owner.execute("select content, trust from heart.facts union all select detail, trust from heart.episodes")
+    assert dict(stored.fetchall()) == {
+        "Cats like fish": 35, "Dogs like bones": 5, "Owls like mice": 90, "The mill closed.": 35,
+    }  # fmt: skip
 
 
 def test_a_batch_refused_for_one_entry_stores_the_others(database: Database, owner: psycopg.Connection, tmp_path: Path):

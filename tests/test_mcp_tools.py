@@ -222,12 +222,16 @@ def test_a_contradiction_is_listed_with_both_sides_and_decided(database):
     first = values(call(door, "remember", content=one, subject="depot"))
     second = values(call(door, "remember", content=other, subject="depot"))
     (found,) = values(call(door, "contradictions"))["contradictions"]
-    winner = "a_wins" if found["a"]["id"] == second["id"] else "b_wins"
-    ruled = values(call(door, "resolve_contradiction", contradiction_id=found["id"], resolution=winner))
+    ruling = {"contradiction_id": found["id"], "keep": second["id"]}
+    undecided = refusal(call(door, "resolve_contradiction", contradiction_id=found["id"]))
+    ruled = call(door, "resolve_contradiction", **ruling)
 
     assert second["contradicts"] == [first["id"]]
     assert {found["a"]["text"], found["b"]["text"]} == {one, other}
-    assert ruled == {"status": "resolved"}
+    assert "tell either a resolution" in undecided
+    assert values(ruled) == {"status": "resolved", "a": found["a"], "b": found["b"]}
+    assert one in said(ruled)
+    assert other in said(ruled)
     assert [each["text"] for each in values(call(door, "recall", query="depot"))["memories"]] == [other]
 
 
@@ -252,7 +256,7 @@ def test_contradictions_of_others_are_neither_shown_nor_decided(heart, judge):
     (told,) = values(call(ben, "contradictions"))["contradictions"]
     assert str(theirs.id) in (told["a"]["id"], told["b"]["id"])
     ruled = values(call(ben, "resolve_contradiction", **ruling, merged_into=str(mine.id)))
-    assert ruled == {"status": "resolved"}
+    assert ruled["status"] == "resolved"
 
 
 def test_what_memories_say_stays_one_quoted_line_each(heart):

@@ -21,8 +21,8 @@ def on(day: int, month: int = 10) -> datetime:
     return datetime(2026, month, day, 9, tzinfo=UTC)
 
 
-def contents(heart: Heart, **asked: Any) -> list[str]:
-    return sorted(found.content for found in heart.recall("Ana Rome Paris Oslo place moved job", **asked))
+def contents(heart: Heart, query: str = "Ana Rome Paris Oslo place moved job", **asked: Any) -> list[str]:
+    return sorted(found.content for found in heart.recall(query, **asked))
 
 
 def test_a_fact_named_by_its_id_gives_way_in_the_same_transaction(heart: Heart) -> None:
@@ -158,6 +158,46 @@ def test_a_value_told_late_ends_where_the_next_began(heart: Heart) -> None:
     assert contents(heart, as_of=on(15, 9)) == [late.memory.content]
 
 
+LISBON = "Ana was in a Lisbon place for a while"
+
+
+def told_late(heart: Heart, how: str) -> dict[str, UUID]:
+    """Rome since 1 October and Oslo since 20 October are known when Lisbon, since 10 October, is told of."""
+    said = {ROME: on(1), OSLO: on(20), LISBON: on(10)}
+    if how == "imported":
+        for text, at in said.items():
+            heart.learn_deferred([(text, {"key": "ana/home", "learned_at": at})])
+    else:
+        for text, at in said.items():
+            heart.learn(text, key="ana/home", learned_at=at)
+    with heart.agent.database.transaction(heart.agent.id) as connection:
+        return dict(connection.execute("select content, id from heart.facts").fetchall())
+
+
+@pytest.mark.parametrize("how", ["learned", "imported"])
+def test_a_value_told_late_stands_between_those_around_it_each_in_its_own_time(heart: Heart, how: str) -> None:
+    ids = told_late(heart, how)
+
+    days = {day: contents(heart, as_of=on(day)) for day in (5, 15, 25)}
+
+    assert days == {5: [ROME], 15: [LISBON], 25: [OSLO]}
+    assert contents(heart) == [OSLO]
+    assert heart.get(ids[ROME]).superseded_by == ids[LISBON]
+    assert heart.get(ids[LISBON]).superseded_by == ids[OSLO]
+
+
+@pytest.mark.parametrize("order", [(LISBON, OSLO), (OSLO, LISBON)])
+def test_taking_values_back_in_any_order_leaves_the_first_one_active(heart: Heart, order: tuple[str, ...]) -> None:
+    ids = told_late(heart, "learned")
+
+    heart.undo(ids[order[0]], reason="a joke")
+    left = contents(heart)
+    heart.undo(ids[order[1]], reason="a joke too")
+
+    assert left == [order[1]]
+    assert contents(heart) == [ROME]
+
+
 def test_the_same_words_under_a_key_confirm_its_value(heart: Heart) -> None:
     first = heart.learn(ROME, key="ana/home").memory
 
@@ -276,3 +316,20 @@ def test_a_late_value_of_a_slot_ends_where_the_next_began(database: Any) -> None
     assert believed(on(15)) == ["The retry limit is 5"]
     assert believed(on(15, 9)) == ["The retry limit is 9"]
     assert believed(on(25)) == ["The retry limit is 3"]
+
+
+def test_of_two_values_that_gave_way_to_one_the_earlier_ended_where_the_later_began(heart: Heart) -> None:
+    said = {f"The retry limit is {number}": on(day) for number, day in ((3, 1), (9, 20), (6, 10))}
+    heart.learn_deferred([(text, {"learned_at": at}) for text, at in said.items()])
+    known = {each.content: each.id for each in heart.recall("the retry limit")}
+    other = heart.learn("Ana sets the limits", learned_at=on(2)).memory
+    for text in (*list(said)[::2], other.content):  # as a night does that sees each of them beside the last
+        heart.supersede_fact(known.get(text, other.id), known["The retry limit is 9"])
+
+    believed = {day: contents(heart, as_of=on(day), query="the retry limit that Ana sets") for day in (5, 15, 25)}
+
+    assert believed == {
+        5: ["Ana sets the limits", "The retry limit is 3"],
+        15: ["Ana sets the limits", "The retry limit is 6"],
+        25: ["The retry limit is 9"],
+    }

@@ -9,11 +9,13 @@ from pathlib import Path
 
 import psycopg
 import pytest
+from api_client import app_over, bearer, client_of, key_of
 from cli_runs import pointed_at, typed
 from closed_episodes import TALK, make_due, tries, waiting
 from conftest import ScriptedJudge, ScriptedWriter
 from test_completion_failures import Moody, with_writer
 
+from nous_online import doctor
 from nous_online.completion import take
 from nous_online.database import Database
 from nous_online.errors import NotFound, Refused, Unavailable
@@ -183,3 +185,39 @@ def test_the_commands_tell_of_an_episode_set_aside_and_queue_it_again(
     assert machine.json["waiting"]["set_aside_ids"] == [str(episode.id)]
     assert (queued.code, queued.json) == (0, {"episode_id": str(episode.id)})
     assert left(heart).episodes == 1
+
+
+def test_doctor_names_the_episodes_that_were_set_aside_why_and_how_to_try_them_again(
+    heart: Heart, owner: psycopg.Connection, database_url: str, tmp_path: Path
+):
+    moody = with_writer(heart, Moody(*(ZeroDivisionError("oops") for _ in range(5))))
+    with pointed_at(database_url, tmp_path):
+        well = doctor.checked("episodes", doctor.look_at_episodes)
+        episode = moody.record_episode(TALK)
+        tries(moody, owner, 5)
+
+        ill = doctor.checked("episodes", doctor.LOOKS["episodes"])
+        moody.retry_episode(episode.id)
+        again = doctor.checked("episodes", doctor.look_at_episodes)
+
+    assert well == again == doctor.Check("episodes", is_ok=True, message="none was set aside")
+    assert not ill.is_ok
+    assert ill.message.startswith("1 set aside")
+    assert f"ZeroDivisionError('oops'): nous retry {episode.id} --agent aria" in ill.message
+
+
+def test_an_episode_is_queued_again_over_rest(heart: Heart, owner: psycopg.Connection, database_url: str):
+    moody = with_writer(heart, Moody(*(ZeroDivisionError("oops") for _ in range(5))))
+    episode = moody.record_episode(TALK)
+    tries(moody, owner, 5)
+    app = app_over(database_url, heart.agent.embedder)
+
+    with client_of(app, bearer(key_of(heart.agent.database, "aria"))) as client:
+        queued = client.post(f"/episodes/{episode.id}/retry")
+        missing = client.post(f"/episodes/{NOWHERE}/retry")
+        started = client.post("/episodes", json={"title": "Shipping"}).json()["id"]
+        refused = client.post(f"/episodes/{started}/retry")
+
+    assert (queued.status_code, queued.json()["completion_note"]) == (200, None)
+    assert (missing.status_code, refused.status_code) == (404, 409)
+    assert moody.work().completed >= 1

@@ -154,6 +154,30 @@ def test_facts_that_were_there_stand_on_the_statement_they_were_learned_from(emp
         ]
 
 
+def test_decisions_that_memories_named_by_their_ids_are_named_so_still(empty_database: NewDatabase) -> None:
+    with psycopg.connect(empty_database(), autocommit=True) as connection:
+        migrate(connection, known=[migration for migration in known_migrations() if migration.number < 12])
+        store_as_before_statements(connection, *(uuid.UUID(int=number) for number in (1, 2, 3)))
+        migrate(connection, known=[migration for migration in known_migrations() if migration.number < 18])
+        decision = uuid.UUID(int=7)
+        with connection.transaction():
+            for table in ("facts", "statements"):
+                connection.execute(f"alter table heart.{table} no force row level security")  # type: ignore[arg-type]
+                connection.execute(f"alter table heart.{table} disable trigger user")  # type: ignore[arg-type]
+            connection.execute("update heart.facts set source_decision_id = %s", [decision])
+            connection.execute("update heart.statements set decision_id = %s", [decision])
+
+        migrate(connection)
+
+        connection.execute("alter table heart.facts no force row level security")
+        connection.execute("alter table heart.statements no force row level security")
+        found = connection.execute("""
+            select distinct f.source_decision_id, s.decision_id, f.row_version
+            from heart.facts f join heart.statements s on s.fact_id = f.id
+        """).fetchall()
+        assert found == [(str(decision), str(decision), 1)]
+
+
 def test_keys_and_facts_that_were_there_keep_what_they_were_and_may_what_their_holders_may(
     empty_database: NewDatabase,
 ) -> None:

@@ -98,6 +98,28 @@ def test_what_is_recalled_shows_itself_in_one_line(heart: Heart) -> None:
     assert repr(found).startswith(f"<fact {found.score:.2f} {head} 2026-05-01: 'The gate code")
 
 
+def test_whatever_a_verb_returns_shows_itself_in_one_line(heart: Heart, owner: psycopg.Connection) -> None:
+    long = "and so on, " * 40
+    one, _ = contradicted(heart, owner)
+    returned = [
+        *heart.statements(one.id),
+        heart.record_episode(f"The move, {long}"),
+        heart.start_episode(f"The move, {long}"),
+        heart.store_procedure(f"Deploy, {long}", steps=["test"]),
+        heart.add_censor(f"deploying, {long}", long),
+        heart.record_decision(f"Use two clusters, {long}", rationale=long),
+        *heart.contradictions(),
+        heart.assemble_context(query="the cellar"),
+    ]
+
+    shown = [repr(each) for each in returned]
+
+    assert [text for text in shown if len(text) > 160 or "\n" in text or not text.startswith("<")] == []
+    assert [text.split()[0] for text in shown] == [
+        "<statement", "<episode", "<episode", "<procedure", "<censor", "<decision", "<contradiction", "<context",
+    ]  # fmt: skip
+
+
 def test_closing_with_another_outcome_is_a_conflict(heart: Heart) -> None:
     episode = heart.start_episode("Shipping")
     closed = heart.close_episode(episode.id, outcome="success")

@@ -12,6 +12,7 @@ import psycopg
 import pytest
 from conftest import ScriptedJudge
 from night_runs import NIGHT, plan_of, remember, snapshot_of
+from psycopg.sql import SQL
 from test_learn import JUNE, MAY, NEW, OLD, opened
 from test_roles import INSERT_EVENT, INSERT_FACT
 
@@ -61,6 +62,28 @@ def test_a_confirmation_by_other_words_keeps_them(database: Database) -> None:
     assert said(heart, fact.id) == [(OLD, "first"), (NEW, "reworded")]
     assert [(each.said_at, each.source) for each in heart.statements(fact.id)] == [(MAY, None), (JUNE, "chat")]
     assert learned.memory.confirmation_count == len(heart.statements(fact.id)) - 1
+
+
+def test_a_statement_in_other_words_keeps_the_situation_it_was_said_in_not_that_of_its_fact(
+    database: Database, owner: psycopg.Connection
+) -> None:
+    heart = opened(database, 0.9, ScriptedJudge({(OLD, NEW): Verdict.SAME}))
+    whose: dict[str, Any] = {"user_id": "ana", "project_id": "api", "scope": "project"}
+    fact = heart.learn(OLD, learned_at=MAY, frame="debug", session_id="s-1", source="mail", **whose).memory
+    episode = heart.start_episode("Stand-up", session_id="s-2")
+    told = {"source": "chat", "source_kind": "user", "trust": 45, "source_episode_id": episode.id}
+
+    heart.learn(NEW, learned_at=JUNE, frame="plan", session_id="s-2", **told, **whose)
+
+    columns = "reason, subject, frame, session_id, user_id, project_id, scope, source, source_kind, trust, episode_id"
+    query = SQL("select {} from heart.statements order by said_at").format(SQL(columns))
+    rows = owner.execute(query).fetchall()
+    first = ("first", None, "debug", "s-1", "ana", "api", "project", "mail", "agent", 50, None)
+    own = ("reworded", None, "plan", "s-2", "ana", "api", "project", "chat", "user", 45, episode.id)
+    assert rows == [first, own]
+    shown = heart.statements(fact.id)
+    assert [tuple(getattr(each, name) for name in columns.split(", ")) for each in shown] == [first, own]
+    assert heart.get_fact(fact.id).encoded_frame == "debug"
 
 
 def test_a_repetition_is_told_from_other_words_by_the_words_alone(database: Database) -> None:

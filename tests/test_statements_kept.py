@@ -71,6 +71,35 @@ def learn(life: Life, number: int) -> None:
     life.said.append((text, at, source))
 
 
+def replace_one(life: Life, number: int) -> None:
+    at, source = life.say()
+    text = TEXTS[number % len(TEXTS)]
+    life.heart.learn(text, replaces=life.fact(number // 7), learned_at=at, source=source)
+    life.said.append((text, at, source))
+
+
+def set_value(life: Life, number: int) -> None:
+    """Say a value of a key, half of the time one that was told late."""
+    at, source = life.say()
+    at -= timedelta(hours=number % 2 * (number % 9))
+    text = TEXTS[number % len(TEXTS)]
+    life.heart.learn(text, key=f"key {number % 2}", learned_at=at, source=source)
+    life.said.append((text, at, source))
+
+
+def forget_one(life: Life, number: int) -> None:
+    life.heart.forget(life.fact(number), reason="asked for")
+
+
+def restore_one(life: Life, number: int) -> None:
+    gone = [fact for fact in life.facts() if life.heart.get(fact).state == "archived"] or life.facts()
+    life.heart.restore(gone[number % len(gone)])
+
+
+def take_back_source(life: Life, number: int) -> None:
+    life.heart.undo_source(f"source {number % (len(life.said) + 1)}", reason="a mistake")
+
+
 def import_two(life: Life, number: int) -> None:
     at, source = life.say()
     texts = [TEXTS[number % len(TEXTS)], TEXTS[number % 3]]
@@ -135,8 +164,9 @@ def move(life: Life, _: int) -> None:
 
 
 DEEDS: tuple[Callable[[Life, int], None], ...] = (
-    learn, learn, learn, import_two, write_document, confirm, supersede, resolve, undo_one, undo_one,
-    split_one, split_one, night, night, undo_nights, move,
+    learn, learn, learn, replace_one, set_value, set_value, import_two, write_document, confirm, supersede, resolve,
+    undo_one, undo_one, split_one, split_one, forget_one, forget_one, restore_one, take_back_source, night, night,
+    undo_nights, move,
 )  # fmt: skip
 
 
@@ -176,3 +206,6 @@ def check(life: Life) -> None:
         assert known.content in [each.content for each in said if each.fact_id == fact]
         assert known.confirmation_count == sum(each.taken_back_at is None for each in said) - 1
         assert unrecorded_count(known, said) == 0
+    marked = {fact for fact in found if life.heart.get(fact).contradiction_status == "open"}
+    disputed = {side for each in life.heart.contradictions() for side in (each.memory_a, each.memory_b)}
+    assert {fact for fact in marked if life.heart.get(fact).state != "archived"} == disputed

@@ -12,7 +12,7 @@ import pytest
 from conftest import WordEmbedder
 
 from nous_online.database import Database
-from nous_online.errors import Conflict, InvalidInput, NotFound, Refused
+from nous_online.errors import Conflict, InvalidInput, NotFound
 from nous_online.heart import Heart
 from nous_online.pairs.judging import OfflineJudge
 
@@ -174,7 +174,7 @@ def test_a_fact_names_what_it_was_drawn_from(heart: Heart) -> None:
     fact = heart.learn(OSLO, source_episode_id=episode.id, source_decision_id=str(UUID(int=8))).memory
 
     assert (fact.source_episode_id, fact.source_decision_id) == (episode.id, UUID(int=8))
-    with pytest.raises(Refused, match="source_episode_id"):
+    with pytest.raises(NotFound, match="no episode"):
         heart.learn(PORTO, source_episode_id=UUID(int=9))
 
 

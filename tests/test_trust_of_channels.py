@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, TypeAlias
+from uuid import uuid4
 
 import psycopg
 import pytest
@@ -17,7 +18,7 @@ from starlette.testclient import TestClient
 from nous_online.api.application import Access
 from nous_online.database import Database
 from nous_online.embedding import LocalMiniLM
-from nous_online.errors import Forbidden
+from nous_online.errors import Forbidden, InvalidInput, NotFound
 from nous_online.heart import Heart
 from nous_online.pairs.judging import OfflineJudge
 from nous_online.policy import LearnPolicy
@@ -44,6 +45,31 @@ def rest(database_url: str, database: Database, minilm: LocalMiniLM) -> Iterator
     """A client with an ordinary key of agent `aria`."""
     with client_of(app_over(database_url, minilm, judge=OfflineJudge()), bearer(key_of(database, "aria"))) as client:
         yield client
+
+
+def test_what_is_said_to_come_from_an_episode_names_one_of_the_agent_and_is_trusted_as_that_is(heart: Heart) -> None:
+    page = heart.record_episode("The mill closed, says a page", source_kind="web")
+    theirs = Heart.open("ben", database=heart.agent.database, embedder=heart.agent.embedder, works_in_background=False)
+    of_ben = theirs.record_episode("The mill is open").id
+    drawn: dict[str, Any] = {"source_kind": "episode"}
+
+    learned = heart.learn("The mill closed", source_episode_id=page.id, **drawn).memory
+    censor = heart.add_censor("sending grain to the mill", "It closed", learned_from_episode_id=page.id, **drawn)
+
+    assert (learned.trust, learned.source_episode_id, censor.trust) == (20, page.id, 20)
+    for unknown in (of_ben, uuid4()):
+        for kind in ({}, drawn):
+            with pytest.raises(NotFound, match=f"no episode {unknown}"):
+                heart.learn("The mill is open", source_episode_id=unknown, **kind)
+            with pytest.raises(NotFound, match=f"no episode {unknown}"):
+                heart.learn_deferred([("The mill is open", {"source_episode_id": unknown, **kind})])
+            with pytest.raises(NotFound, match=f"no episode {unknown}"):
+                heart.add_censor("sending grain", "It closed", learned_from_episode_id=unknown, **kind)
+    with pytest.raises(InvalidInput, match="needs source_episode_id"):
+        heart.learn("The mill is open", **drawn)
+    with pytest.raises(InvalidInput, match="needs learned_from_episode_id"):
+        heart.add_censor("sending grain", "It closed", **drawn)
+    assert heart.count() == {"active": 1}
 
 
 @pytest.mark.parametrize(

@@ -155,6 +155,7 @@ def test_a_day_is_read_as_people_write_it(text: str, day: date | None) -> None:
         ("spätestens Freitag, ab morgen", "spätestens Freitag, ab morgen (15 October 2025)"),
         ("next Monday 20 October", "next Monday 20 October 2025"),
         ("on 24 October 2027", "on 24 October 2027"),
+        ("was moved on 3 May", "was moved on 3 May"),
     ],
 )
 def test_relative_days_are_told_as_dates(text: str, told: str) -> None:

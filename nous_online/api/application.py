@@ -29,11 +29,12 @@ from nous_online.api.routes import (
     nights,
     procedures,
     sessions,
+    sources,
 )
 from nous_online.errors import NousError
 from nous_online.policy import ApiPolicy
 
-AREAS = (health, facts, context, episodes, procedures, censors, sessions, contradictions, memories, nights)
+AREAS = (health, facts, context, episodes, procedures, censors, sessions, contradictions, memories, sources, nights)
 
 
 @dataclass(frozen=True)

@@ -102,6 +102,13 @@ Trust = Annotated[int, Field(ge=0, le=100), WHOLE]
 Moment = Annotated[datetime, PlainValidator(moment), WithJsonSchema({"type": "string", "format": "date-time"})]
 Id = Annotated[UUID, PlainValidator(known_id), WithJsonSchema({"type": "string", "format": "uuid"})]
 Ids = Annotated[list[Id], Field(max_length=MOST_IDS)]
+Decision = Annotated[
+    str,
+    text_of(200),
+    SENDABLE,
+    Field(description="The id or reference of a decision recorded here, or the name of one taken elsewhere."),
+]
+Decisions = Annotated[list[Decision], Field(max_length=MOST_IDS)]
 Frame = Annotated[
     Name | None,
     Field(

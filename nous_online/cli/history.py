@@ -80,16 +80,14 @@ def contradictions(
         return
     for each in told:
         show(f"[bold]{each['id']}[/bold]  {escaped(each['resolution'] or each['status'])}")
-        show(f"  a  {escaped(each['a'])}")
-        show(f"  b  {escaped(each['b'])}")
+        show(f"  a  {escaped(each['a'])}  [dim]{each['memory_a']}[/dim]")
+        show(f"  b  {escaped(each['b'])}  [dim]{each['memory_b']}[/dim]")
         if each["proposed"] and each["status"] == "open":
             show(f"  [yellow]proposed[/yellow]  {escaped(in_words(each['proposed']))}")
     if not told:
         show_note("nothing contradicts itself")
     elif status == "open":
-        show_note(
-            "decide one: nous resolve ID a_wins|b_wins|both_valid --note WHY; without a word it rules as proposed"
-        )
+        show_note("decide one: nous resolve ID a_wins|b_wins|both_valid --note WHY, or nous resolve ID --keep FACT")
 
 
 def resolve(  # noqa: PLR0913 (one parameter for each option)
@@ -98,6 +96,7 @@ def resolve(  # noqa: PLR0913 (one parameter for each option)
     ],
     resolution: Annotated[Ruled | None, typer.Argument(help="Who is right; `merged` needs --into.")] = None,
     *,
+    keep: Annotated[UUID | None, typer.Option(metavar="ID", help="Instead: the fact that wins.")] = None,
     note: Annotated[str | None, typer.Option(help="Why; kept with it.")] = None,
     into: Annotated[
         UUID | None, typer.Option(metavar="ID", help="With `merged`: the fact that takes the place of both.")
@@ -117,22 +116,27 @@ def resolve(  # noqa: PLR0913 (one parameter for each option)
 
     [dim]$[/dim] nous resolve $ID b_wins --note "the contract was renewed"
 
+    [dim]$[/dim] nous resolve $ID --keep $FACT
+
     [dim]$[/dim] nous resolve $ID merged --into $FACT
 
     [dim]$[/dim] nous resolve $ID --reject
     """
-    if reject == bool(resolution or note or into):
-        raise InvalidInput("say a_wins, b_wins, both_valid or merged, or --reject alone, which decides nothing")
+    if reject == bool(resolution or keep or note or into):
+        message = "say a_wins, b_wins, both_valid, merged or --keep, or --reject alone, which decides nothing"
+        raise InvalidInput(message)
     with opened(agent) as heart:
-        if resolution is None:
+        if reject:
             ruled = heart.reject_ruling(contradiction_id)
         else:
-            ruled = heart.resolve_contradiction(contradiction_id, resolution, note=note, merged_into=into)
+            ruled = heart.resolve_contradiction(contradiction_id, resolution, keep=keep, note=note, merged_into=into)
     if as_json:
         show_json(ruled)
         return
     done = "[green]rejected[/green]  still open" if reject else f"[green]resolved[/green]  {ruled.resolution}"
     show(f"{done}  [dim]{ruled.id}[/dim]")
+    for name, side in (("a", ruled.a), ("b", ruled.b)):
+        show(f"  {name}  {escaped(side['content'])}")
 
 
 def in_words(proposed: dict[str, Any]) -> str:

@@ -34,6 +34,9 @@ class ContextLine:
 class Context:
     """A context ready to be put before a model; `recall_id` takes the feedback on what it showed."""
 
+    def __repr__(self) -> str:
+        return f"<context of {len(self.lines)} lines, {self.token_count:,} of {self.budget:,} tokens>"
+
     recall_id: UUID
     text: str
     budget: int

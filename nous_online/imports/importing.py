@@ -198,7 +198,7 @@ class ImportRun:
         heart = self.heart_of(record.agent)
         name = item.name or record.id or self.seen.name(item.text, within=within)
         now = self.began_at + timedelta(microseconds=self.lines_before + item.number + self.read_count)
-        entries = entries_of(record, source=within, name=name, now=now)
+        entries = entries_of(record, source=within, name=name, now=now, rights=heart.agent.rights)
         self.read_count += len(entries)
         if not entries:
             self.note_skipped("dialogues in which nothing is said")

@@ -15,6 +15,7 @@ from nous_online.errors import InvalidInput
 from nous_online.facts import new_fact
 from nous_online.imports.dialogues import SESSION_FIELDS, is_dialogue, statements_of
 from nous_online.policy import MAX_CONTENT_BYTES
+from nous_online.rights import Rights
 from nous_online.validation import checked_agent, checked_choice, checked_optional, checked_text
 
 KINDS = ("fact", "episode", "recall")
@@ -143,21 +144,22 @@ def memory_key(source: str, name: str) -> str:
     return key if len(key) <= MAX_KEY_CHARACTERS else f"import:{sha256(key.encode()).hexdigest()}"
 
 
-def entries_of(record: Record, *, source: str, name: str, now: datetime) -> list[Entry]:
+def entries_of(record: Record, *, source: str, name: str, now: datetime, rights: Rights) -> list[Entry]:
     """Return what a record holds, ready to be stored; raise `InvalidInput` when any of it can't be.
 
-    `name` tells the record from all others of `source`; `now` is when an undated one counts as said.
+    `name` tells the record from all others of `source`; `now` is when an undated one counts as said; `rights` are
+    those of the memory it goes to, whose policy says how far each kind of source is trusted.
     """
     if record.kind == "episode":
-        return [imported_episode(record, key=memory_key(source, name), now=now)]
+        return [imported_episode(record, key=memory_key(source, name), now=now, rights=rights)]
     if record.kind == "recall":
         return [imported_recall(record, source=source, name=name)]
     if is_dialogue(record.fields):
-        return imported_dialogue(record, source=source, name=name, now=now)
-    return [imported_fact(record, key=memory_key(source, name), now=now)]
+        return imported_dialogue(record, source=source, name=name, now=now, rights=rights)
+    return [imported_fact(record, key=memory_key(source, name), now=now, rights=rights)]
 
 
-def imported_fact(record: Record, *, key: str, now: datetime) -> NewFact:
+def imported_fact(record: Record, *, key: str, now: datetime, rights: Rights) -> NewFact:
     """Return the fact a line states."""
     content = first_of(record.fields, CONTENT_FIELDS)
     if content is None:
@@ -169,10 +171,10 @@ def imported_fact(record: Record, *, key: str, now: datetime) -> NewFact:
         details[name] = imported_moment(name, record.fields.get(name))
     details["learned_at"] = first_moment(record.fields)
     details["idempotency_key"] = key
-    return new_fact(content, cast("FactDetails", details), now=now)
+    return new_fact(content, cast("FactDetails", details), now=now, rights=rights)
 
 
-def imported_dialogue(record: Record, *, source: str, name: str, now: datetime) -> list[Entry]:
+def imported_dialogue(record: Record, *, source: str, name: str, now: datetime, rights: Rights) -> list[Entry]:
     """Return one fact for each thing said in a line's sessions, in order."""
     shared = shared_details(record.fields)
     said = statements_of(record.fields, read_moment=first_moment, now=now)
@@ -191,19 +193,20 @@ def imported_dialogue(record: Record, *, source: str, name: str, now: datetime) 
                 },
             ),
             now=now,
+            rights=rights,
         )
         for statement in said
     ]
 
 
-def imported_episode(record: Record, *, key: str, now: datetime) -> NewEpisode:
+def imported_episode(record: Record, *, key: str, now: datetime, rights: Rights) -> NewEpisode:
     """Return the closed episode a line tells."""
     fields = record.fields
     details = {name: fields[name] for name in EPISODE_FIELDS if fields.get(name) is not None}
     for name in ("started_at", "ended_at"):
         details[name] = imported_moment(name, fields.get(name))
     details = {"source_kind": "import", **details, "idempotency_key": key}
-    return new_episode(details.pop("detail", None), cast("EpisodeDetails", details), now=now)
+    return new_episode(details.pop("detail", None), cast("EpisodeDetails", details), now=now, rights=rights)
 
 
 def imported_recall(record: Record, *, source: str, name: str) -> ReplayedRecall:

@@ -186,17 +186,16 @@ def contradictions(heart: Heart, visit: Visit, given: Given) -> Answer:
 
 def resolve_contradiction(heart: Heart, visit: Visit, given: Given) -> Answer:
     """Decide a contradiction, or propose how; raise `NotFound` for one that is out of reach."""
-    merged, found = given.get("merged_into"), checked_id("contradiction_id", given["contradiction_id"])
-    ruling = Ruling(
-        given["resolution"], given.get("note"), None if merged is None else checked_id("merged_into", merged)
+    found = checked_id("contradiction_id", given["contradiction_id"])
+    merged, keep = (
+        None if given.get(name) is None else checked_id(name, given[name]) for name in ("merged_into", "keep")
     )
+    ruling = Ruling(given.get("resolution"), given.get("note"), merged, keep)
     with heart.agent.transaction(heart.agent.deadline(None)) as connection:
         check_reach(connection, heart.agent.id, visit.reach, found, merged_into=ruling.merged_into)
-    ruled = heart.resolve_contradiction(found, ruling.resolution, note=ruling.note, merged_into=ruling.merged_into)
-    if ruled.status == "open":
-        reason = "one side is pinned or trusted more, so a person decides: nous resolve"
-        return Answer(f"{ruled.id}: {ruling.resolution} is proposed; {reason}", {"status": "proposed"})
-    return Answer(f"{ruled.id}: {ruled.resolution}", {"status": ruled.status})
+    return answers.ruled(
+        heart.resolve_contradiction(found, ruling.resolution, keep=keep, note=ruling.note, merged_into=merged)
+    )
 
 
 def record_decision(heart: Heart, visit: Visit, given: Given) -> Answer:

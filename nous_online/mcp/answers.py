@@ -10,7 +10,7 @@ from typing import Any
 from nous_online.attention import WorkingMemory
 from nous_online.checking import CensorCheck
 from nous_online.context.answer import Context
-from nous_online.contradictions import Contradiction
+from nous_online.contradictions import Contradiction, sides_of
 from nous_online.domain import Fact, Learned
 from nous_online.pairs.unseen import visible
 from nous_online.recall import Detail, Recalled
@@ -129,6 +129,18 @@ def working_memory(found: WorkingMemory) -> Answer:
     lines += [f"open: {quoted(thread)}" for thread in threads]
     values = {"task": task, "frame": found.frame, "items": items, "open_threads": threads}
     return Answer("\n".join(lines), values)
+
+
+def ruled(found: Contradiction) -> Answer:
+    """Return how a contradiction was decided, or is proposed to be, with what both sides say."""
+    sides = {name: {"id": side["id"], "text": shortened(side["content"])} for name, side in sides_of(found)}
+    lines = [f"  {name}: {quoted(side['content'])}" for name, side in sides_of(found)]
+    if found.status == "open" and found.proposed is not None:
+        reason = "one side is pinned or trusted more, so a person decides: nous resolve"
+        head, status = f"{found.id}: {found.proposed['resolution']} is proposed; {reason}", "proposed"
+    else:
+        head, status = f"{found.id}: {found.resolution}", found.status
+    return Answer("\n".join([head, *lines]), {"status": status, **sides})
 
 
 def contradictions(found: Sequence[tuple[Contradiction, Fact, Fact]]) -> Answer:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import Unpack
+from typing import Unpack, cast
 from uuid import UUID
 
-from nous_online import censors, checking
+from nous_online import censors, checking, episodes
 from nous_online.censors import CensorChanges, CensorDetails
 from nous_online.changes import Cause, get_memory
 from nous_online.checking import CensorCheck, CheckDetails
@@ -29,10 +29,12 @@ class CensorVerbs(Verbs):
         """Teach the agent to beware of something, and return the censor.
 
         An active censor of the same reach that says the same is returned instead, made stricter where the new one
-        is. Raises `InvalidInput`, `DeadlineExceeded` or `Unavailable`; then nothing was stored.
+        is. Raises `InvalidInput`, `NotFound` for an episode this agent has not, `DeadlineExceeded` or `Unavailable`;
+        then nothing was stored.
         """
         agent, deadline = self.agent, self.agent.deadline(deadline_s)
-        new = censors.new_censor(trigger, reason, details, self.agent.rights)
+        (told,) = episodes.drawn_from(agent, [details], "learned_from_episode_id", deadline)
+        new = censors.new_censor(trigger, reason, cast("CensorDetails", told), agent.rights)
         (vector,) = agent.embed([new.trigger], deadline)
         cause = Cause("agent", "learned", "taught by hand", effective_at=new.origin.learned_at or datetime.now(UTC))
         with agent.space_transaction(deadline) as connection:

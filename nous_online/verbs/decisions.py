@@ -9,8 +9,9 @@ from uuid import UUID
 
 from nous_online import decisions, outbox, reactions
 from nous_online.decisions import Decision, DecisionDetails, DecisionFilter
+from nous_online.domain import DecisionId
 from nous_online.outbox import Handler, Subscription
-from nous_online.validation import checked_choice, checked_id
+from nous_online.validation import checked_choice, checked_decision
 from nous_online.verbs import Verbs
 
 
@@ -22,8 +23,9 @@ class DecisionVerbs(Verbs):
     ) -> Decision:
         """Record what was decided and why; it and the episode that is open now name each other.
 
+        `reference` is what the agent itself calls it, and names it from then on wherever a decision is asked for.
         Raises `InvalidInput`, `NotFound` for an episode that is not there, and `Conflict` when the idempotency key
-        was used for anything else.
+        was used for anything else, or the reference for another decision.
         """
         deadline = self.agent.deadline(deadline_s)
         new = decisions.new_decision(title, details, now=datetime.now(UTC))
@@ -33,7 +35,7 @@ class DecisionVerbs(Verbs):
 
     def resolve_decision(
         self,
-        decision_id: UUID,
+        decision_id: DecisionId,
         *,
         status: Literal["succeeded", "failed", "abandoned"],
         outcome: str | None = None,
@@ -47,13 +49,13 @@ class DecisionVerbs(Verbs):
         """
         deadline = self.agent.deadline(deadline_s)
         resolution = decisions.new_resolution(status, outcome, at, now=datetime.now(UTC))
-        resolved = decisions.resolve(self.agent, checked_id("decision_id", decision_id), resolution, deadline)
+        resolved = decisions.resolve(self.agent, checked_decision("decision_id", decision_id), resolution, deadline)
         reactions.react_soon(self.agent, deadline)
         return resolved
 
-    def get_decision(self, decision_id: UUID, *, deadline_s: float | None = None) -> Decision:
-        """Return one decision; raise `NotFound` when this agent has none of that id."""
-        wanted = checked_id("decision_id", decision_id)
+    def get_decision(self, decision_id: DecisionId, *, deadline_s: float | None = None) -> Decision:
+        """Return one decision by its id or reference; raise `NotFound` when this agent has none of either."""
+        wanted = checked_decision("decision_id", decision_id)
         with self.agent.transaction(self.agent.deadline(deadline_s)) as connection:
             return decisions.get(connection, self.agent.id, wanted)
 

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import Any, Unpack, cast
 from uuid import UUID
 
-from nous_online import fact_statements, facts, sessions, splits, store
+from nous_online import episodes, fact_statements, facts, sessions, splits, store
 from nous_online.changes import get_memory
 from nous_online.domain import Fact, FactDetails, Learned, Statement
 from nous_online.errors import NotFound
@@ -34,15 +34,16 @@ class FactVerbs(Verbs):
 
         `replaces` names facts, by id or as they were read, that give way to this one; `key` says which attribute of
         which thing it is a value of, so that the later value replaces the earlier. Returns what was done and why, with
-        what is `near`. Raises `InvalidInput` for what can't be stored; `NotFound` for a named fact that isn't there for
-        the same scope, user and project; `Conflict` when one is no longer active, was changed since it was read, or the
-        idempotency key was used for another content; `Refused` where `replaces` names what is pinned or trusted more;
-        `DeadlineExceeded` and `Unavailable` when the database or embedder fails; then nothing was stored. A judge that
-        fails never loses the fact: it is stored, and the night looks at the pair again.
+        what is `near`. Raises `InvalidInput` for what can't be stored; `NotFound` for an episode this agent has not, or
+        a named fact that isn't there for the same scope, user and project; `Conflict` when one is no longer active, was
+        changed since it was read, or the idempotency key was used for another content; `Refused` where `replaces` names
+        what is pinned or trusted more; `DeadlineExceeded` and `Unavailable` when the database or embedder fails; then
+        nothing was stored. A judge that fails never loses the fact: it is stored, and the night looks at it again.
         """
         deadline = self.agent.deadline(deadline_s)
-        told = cast("FactDetails", sessions.situated(self.agent, details, FactDetails, deadline))
-        new = facts.new_fact(content, told, now=datetime.now(UTC), rights=self.agent.rights)
+        situated = sessions.situated(self.agent, details, FactDetails, deadline)
+        (told,) = episodes.drawn_from(self.agent, [situated], "source_episode_id", deadline)
+        new = facts.new_fact(content, cast("FactDetails", told), now=datetime.now(UTC), rights=self.agent.rights)
         learned = facts.learn(self.agent, new, deadline, replaces=named_facts(replaces))
         if self.agent.subscriptions:
             self.agent.awake.set()
@@ -58,7 +59,11 @@ class FactVerbs(Verbs):
         deadline = self.agent.deadline(deadline_s)
         now = datetime.now(UTC)
         rights = self.agent.rights
-        news = [facts.new_fact(content, details, now=now, rights=rights) for content, details in entries]
+        told = episodes.drawn_from(self.agent, [details for _, details in entries], "source_episode_id", deadline)
+        news = [
+            facts.new_fact(content, cast("FactDetails", details), now=now, rights=rights)
+            for (content, _), details in zip(entries, told, strict=True)
+        ]
         return facts.store_deferred(self.agent, news, deadline)
 
     def confirm_fact(

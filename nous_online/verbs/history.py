@@ -5,14 +5,16 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from uuid import UUID
 
-from nous_online import contradictions, undoing
+from nous_online import contradictions, source_undo, undoing
 from nous_online.contradictions import Contradiction, Resolution, Ruling
+from nous_online.source_undo import SourceUndone
 from nous_online.undoing import Event
 from nous_online.validation import checked_choice, checked_id, checked_moment, checked_text
 from nous_online.verbs import Verbs, across_moves
 
 STATUSES = ("open", "resolved")
 MAX_REASON_BYTES = 4 * 1024
+MAX_SOURCE_BYTES = 2000  # 500 characters, as wide as they get
 
 
 class HistoryVerbs(Verbs):
@@ -37,6 +39,19 @@ class HistoryVerbs(Verbs):
         deadline = self.agent.deadline(deadline_s)
         why = checked_text("reason", reason, max_bytes=MAX_REASON_BYTES)
         return undoing.undo_last(self.agent, checked_id("memory_id", memory_id), reason=why, deadline=deadline)
+
+    def undo_source(self, source: str, *, reason: str, deadline_s: float | None = None) -> SourceUndone:
+        """Take back all that one source said, the latest first; what can't be taken back stays, and says why.
+
+        `source` is what statements and memories name as theirs, or the name an import was given. What it began is
+        archived, also what was drawn from its episodes, and brings back what it had taken the place of; what it only
+        confirmed loses that. Of each memory all is taken back, or nothing: a fact that others said too is refused.
+        `restore` brings back what was archived. Raises `NotFound` where nothing of the source stands.
+        """
+        deadline = self.agent.deadline(deadline_s)
+        named = checked_text("source", source, max_bytes=MAX_SOURCE_BYTES)
+        why = checked_text("reason", reason, max_bytes=MAX_REASON_BYTES)
+        return source_undo.undo_source(self.agent, named, reason=why, deadline=deadline)
 
     def contradictions(self, *, status: str | None = "open", deadline_s: float | None = None) -> list[Contradiction]:
         """Return the agent's contradictions in one status, or with None in any, the oldest first."""

@@ -84,7 +84,7 @@ def with_days(text: str, said_on: date | None) -> str:
     """Return a text with its days told whole: "by Friday (24 October 2025)", "on 7 February 2026".
 
     A bare weekday is left alone, since nobody knows of which week it is. A date without a year is the one nearest to
-    `said_on`.
+    `said_on`, and left alone where that is more than half as far as the next one: nobody knows of which year it is.
     """
     if said_on is None:
         return text
@@ -102,7 +102,9 @@ def _nearest(match: re.Match[str], said_on: date) -> date | None:
     if match["year"] or match["year2"] or not (day := _date_of(match.groupdict(), said_on)):
         return None
     years = (day.replace(year=day.year + away) for away in (0, 1, -1) if (day.month, day.day) != LEAP_DAY)
-    return min(years, key=lambda each: abs(each - said_on), default=None)
+    one, *others = sorted(years, key=lambda each: abs(each - said_on)) or [None]
+    is_sure = one is not None and all(2 * abs(one - said_on) <= abs(other - said_on) for other in others if other)
+    return one if is_sure else None
 
 
 def _meant(match: re.Match[str], said_on: date) -> date | None:

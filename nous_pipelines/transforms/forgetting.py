@@ -103,8 +103,14 @@ def forgetting_phase_of(
 
 
 def in_contradiction(facts: pl.DataFrame, contradictions: pl.DataFrame) -> pl.DataFrame:
-    """Add whether a fact `is_open`: it says so, or a contradiction that is open names it, whatever it says."""
+    """Add whether a fact `is_open`: it says so, or a contradiction that is open names it, whatever it says.
+
+    One of which a side was archived, as by being forgotten, is no open question until that comes back.
+    """
+    gone = facts.filter(pl.col("state") == "archived").select("agent_id", "id")
     named = contradictions.filter(pl.col("status") == "open")
+    for side in ("memory_a", "memory_b"):
+        named = named.join(gone, left_on=["agent_id", side], right_on=["agent_id", "id"], how="anti")
     sides = pl.concat([named.select("agent_id", id=side) for side in ("memory_a", "memory_b")]).unique()
     is_open = (pl.col("contradiction_status") == "open") | pl.col("is_named").fill_null(NO)
     return facts.join(sides.with_columns(is_named=pl.lit(value=True)), on=KEY, how="left").with_columns(is_open=is_open)

@@ -15,6 +15,7 @@ from nous_online.api.fields import (
     SENDABLE,
     WHOLE,
     Body,
+    Decision,
     Flag,
     Id,
     Line,
@@ -60,7 +61,7 @@ class CensorBody(Origin):
     escalation_threshold: Annotated[int, counted(1, CensorPolicy.highest_threshold), WHOLE] | None = Field(
         default=None, description="After how many activations a warning becomes a block; 5 unless told."
     )
-    learned_from_decision_id: Id | None = None
+    learned_from_decision_id: Decision | None = None
     learned_from_episode_id: Id | None = None
     expires_at: Moment | None = Field(default=None, description="When it falls silent.")
 

@@ -16,8 +16,8 @@ from nous_online.api.fields import (
     WHOLE,
     ActiveCensors,
     Body,
+    Decisions,
     Frame,
-    Ids,
     Line,
     Lines,
     Moment,
@@ -50,7 +50,7 @@ class Noted(Body):
 
     participants: Tags | None = None
     tags: Tags | None = None
-    decision_ids: Ids | None = None
+    decision_ids: Decisions | None = None
     artifacts: Annotated[list[ArtifactBody], Field(max_length=200)] | None = None
 
     def noted(self, *without: str) -> dict[str, Any]:
@@ -169,3 +169,9 @@ def update(episode_id: UUID, body: UpdateBody, call: HeartCall, idempotency_key:
 def close(episode_id: UUID, body: CloseBody, call: HeartCall) -> Episode:
     """End an episode now; one that is over already is returned as it is."""
     return call.heart.close_episode(episode_id, deadline_s=call.left(), **body.noted())
+
+
+@router.post("/{episode_id:uuid}/retry", operation_id="retry_episode", summary="Complete an episode after all")
+def retry(episode_id: UUID, call: HeartCall) -> Episode:
+    """Queue a closed episode again that was set aside after too many failures, as its completion note says."""
+    return call.heart.retry_episode(episode_id, deadline_s=call.left())

@@ -15,6 +15,7 @@ from nous_online.api.fields import (
     SENDABLE,
     WHOLE,
     Body,
+    Decision,
     Id,
     Ids,
     Line,
@@ -74,7 +75,7 @@ class FactBody(Origin):
     valid_from: Moment | None = None
     valid_to: Moment | None = Field(default=None, description="Not before `valid_from`.")
     source_episode_id: Id | None = Field(default=None, description="The episode it was drawn from.")
-    source_decision_id: Id | None = None
+    source_decision_id: Decision | None = None
     session_id: Name | None = Field(default=None, description="The session it is said in; lends frame and censors.")
 
 

@@ -9,7 +9,7 @@ from fastapi import APIRouter
 from pydantic import ConfigDict, Field
 
 from nous_online.api.access import HeartCall, IdempotencyKey
-from nous_online.api.fields import PROJECT_NEEDS_ID, Body, Flag, Ids, Line, Lines, Name, Origin, Tags
+from nous_online.api.fields import PROJECT_NEEDS_ID, Body, Decisions, Flag, Ids, Line, Lines, Name, Origin, Tags
 from nous_online.domain import Procedure
 from nous_online.policy import DEFAULT_SESSION
 from nous_online.procedure_details import BANDS
@@ -72,7 +72,7 @@ class ProcedureBody(Origin):
     trigger: Annotated[Line, Field(max_length=500)] | None = Field(default=None, description="When it is wanted.")
     hint: OneLine | None = Field(default=None, description="One line that says it all; derived unless told.")
     related_procedures: Ids | None = Field(default=None, max_length=100)
-    related_decision_ids: Ids | None = Field(default=None, max_length=100)
+    related_decision_ids: Decisions | None = Field(default=None, max_length=100)
     censors: Tags | None = None
     tags: Tags | None = None
 
