@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
-from nous_online.checking import CheckDetails, Suspect, match_of, question
+from nous_online.checking import CheckDetails, Suspect, match_of, question, with_readings
 from nous_online.clauses import variants
+from nous_online.deadline import Deadline
 from nous_online.deeds import warned_act
 from nous_online.embedding import LocalMiniLM, Vectors
 from nous_online.errors import NotFound
@@ -83,13 +84,16 @@ def match(trigger: str, action: str) -> str | None:
     """Return how an action sets off a trigger, as a check finds it."""
     asked = question(action, CheckDetails(), now=datetime(2026, 5, 1, tzinfo=UTC), policy=POLICY)
     others = {text: TEXTS[text] for text in (warned_act(trigger), *variants(trigger))}
+    suspects = [
+        Suspect(UUID(int=1), trigger, False, "block", 50, [], number, float(TEXTS[trigger] @ TEXTS[part]))  # noqa: FBT003
+        for number, part in enumerate(asked.parts, 1)
+    ]
+    near = [each for each in suspects if each.similarity >= POLICY.similarity_floor]
     found: set[str] = set()
-    for number, part in enumerate(asked.parts, 1):
-        similarity = float(TEXTS[trigger] @ TEXTS[part])
-        suspect = Suspect(UUID(int=1), trigger, False, "block", 50, [], number, similarity)  # noqa: FBT003
-        if similarity >= POLICY.similarity_floor:
-            each = match_of(asked, suspect, Wording(action), TEXTS[part], others, policy=POLICY)
-            found |= {each.match} if each else set()
+    for suspect in with_readings(asked, near, Deadline(60), policy=POLICY):
+        vector = TEXTS[asked.parts[suspect.part - 1]]
+        each = match_of(asked, suspect, Wording(action), vector, others, policy=POLICY)
+        found |= {each.match} if each else set()
     return min(found, key=["near", "meaning"].index, default=None)
 
 

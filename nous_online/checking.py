@@ -19,14 +19,15 @@ from nous_online.censors import Match
 from nous_online.changes import Cause
 from nous_online.clauses import variants
 from nous_online.deadline import Deadline
-from nous_online.deeds import warned_act
+from nous_online.deeds import MOST_CHARACTERS, warned_act
 from nous_online.domain import Censor
 from nous_online.embedding import Vectors
 from nous_online.origin import check_known
+from nous_online.pairs.reader import read_actions
 from nous_online.policy import MAX_CONTENT_BYTES, CensorPolicy
 from nous_online.sessions import situated
 from nous_online.store import ask_space, require_space
-from nous_online.trigger_match import compare_words, likelihood, shares_act
+from nous_online.trigger_match import Comparison, compare_words, likelihood, log_odds, shares_act
 from nous_online.triggers import Wording, normal
 from nous_online.validation import checked_flag, checked_moment, checked_optional, checked_text
 
@@ -131,6 +132,8 @@ class Suspect:
     exceptions: list[dict[str, Any]]
     part: int
     similarity: float
+    read: float | None = None
+    """Log odds the pair reader gives the part of doing what the trigger warns of; None where it was not asked."""
 
 
 @dataclass(frozen=True)
@@ -180,6 +183,7 @@ def check(
     with agent.transaction(deadline) as connection:
         suspects = find_suspects(connection, agent, asked, vectors, policy=policy)
         require_space(ask_space(connection, agent.id), agent.id, agent.embedder.space)
+    suspects = with_readings(asked, suspects, deadline, policy=policy)
     others = kept_vectors(agent, worth_embedding(asked, suspects, deadline, policy=policy), deadline)
     found = set_off(asked, suspects, vectors, others, policy=policy)
     deadline.remaining()
@@ -193,23 +197,52 @@ def check(
     return CensorCheck(tuple(activations))
 
 
+def with_readings(
+    asked: Question, suspects: Sequence[Suspect], deadline: Deadline, *, policy: CensorPolicy
+) -> list[Suspect]:
+    """Return the literal suspects, and of the others the likeliest by their words, read together with their part."""
+    likely: list[tuple[float, Suspect]] = []
+    for suspect in suspects:
+        deadline.remaining()
+        part = asked.parts[suspect.part - 1]
+        if suspect.is_literal or (
+            suspect.similarity < policy.unlike_similarity and not shares_act(suspect.trigger, part)
+        ):
+            continue
+        words = replace(compare_words(suspect.trigger, part), similarity=suspect.similarity, narrowness=NARROWEST)
+        likely.append((log_odds(words), suspect))
+    likely.sort(key=lambda each: (-each[0], each[1].id, each[1].part))
+    chosen = [suspect for _, suspect in likely[: policy.most_read]]
+    read = read_actions([(each.trigger, asked.parts[each.part - 1][:MOST_CHARACTERS]) for each in chosen])
+    literal = [suspect for suspect in suspects if suspect.is_literal]
+    return [*literal, *(replace(suspect, read=odds) for suspect, odds in zip(chosen, read, strict=True))]
+
+
 def worth_embedding(
     asked: Question, suspects: Iterable[Suspect], deadline: Deadline, *, policy: CensorPolicy
 ) -> list[str]:
     """Return the texts whose vectors decide: variants of triggers that may fire, and their exceptions."""
     texts: list[str] = []
     for suspect in suspects:
-        if suspect.is_literal:
+        if suspect.read is None:
             continue
         deadline.remaining()
-        part = asked.parts[suspect.part - 1]
-        if suspect.similarity < policy.unlike_similarity and not shares_act(suspect.trigger, part):
-            continue
-        words = compare_words(suspect.trigger, part)
-        if likelihood(replace(words, similarity=suspect.similarity, narrowness=NARROWEST)) >= policy.firing_likelihood:
+        words = compare_words(suspect.trigger, asked.parts[suspect.part - 1])
+        compared = replace(words, similarity=suspect.similarity, narrowness=NARROWEST)
+        if may_fire(compared, suspect.read, policy=policy):
             texts += [warned_act(suspect.trigger), *variants(suspect.trigger)]
             texts += [each["action"] for each in suspect.exceptions if each["action"]]
     return list(dict.fromkeys(texts))
+
+
+def may_fire(compared: Comparison, read: float, *, policy: CensorPolicy) -> bool:
+    """Tell whether an action is taken for what a trigger warns of: nearly its own words, or words and reader together.
+
+    A condition of time or amount that is not met outweighs both.
+    """
+    if compared.is_near and likelihood(compared) >= policy.firing_likelihood:
+        return True
+    return not compared.is_unmet and read + policy.words_share * log_odds(compared) >= policy.firing_odds
 
 
 def kept_vectors(agent: Agent, texts: Sequence[str], deadline: Deadline) -> dict[str, Vectors]:
@@ -277,7 +310,7 @@ def match_of(
     part = asked.parts[suspect.part - 1]
     if suspect.is_literal:
         return Found("literal", None, asked.action, LITERAL_CLOSENESS) if wording.holds(suspect.trigger) else None
-    if suspect.similarity < policy.unlike_similarity and not shares_act(suspect.trigger, part):
+    if suspect.read is None:
         return None
     words = compare_words(suspect.trigger, part)
     is_done = not (words.contradicts or words.only_looks or words.only_speaks)
@@ -287,10 +320,9 @@ def match_of(
     similarity = float(vector @ others[act]) if act in others else suspect.similarity
     gains = [similarity - float(vector @ others[text]) for text in variants(suspect.trigger) if text in others]
     compared = replace(words, similarity=similarity, narrowness=min(gains, default=0.0))
-    likely = likelihood(compared)
-    if likely < policy.firing_likelihood:
+    if not may_fire(compared, suspect.read, policy=policy):
         return None
-    return Found("near" if compared.is_near else "meaning", suspect.similarity, part, likely)
+    return Found("near" if compared.is_near else "meaning", suspect.similarity, part, likelihood(compared))
 
 
 def is_excepted(

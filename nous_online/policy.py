@@ -184,7 +184,12 @@ class CensorPolicy:
     unlike_similarity: float = 0.30
     """Cosine below which an action that does not say the trigger's verb cannot fire, whatever else it says."""
     firing_likelihood: float = 0.5
-    """From here on an action is taken for what the trigger warns of; the weights are fitted to it (decision 0009)."""
+    """From here on what is nearly the trigger's own words fires; the weights are fitted to it (decision 0009)."""
+    most_read: int = 4
+    """So many of the likeliest triggers are read together with the action, at about 2 ms each."""
+    firing_odds: float = -0.7
+    """Log odds of the pair reader, and those of the words times `words_share`, from which anything else fires."""
+    words_share: float = 0.8
     like_similarity: float = 0.85
     """Cosine from which an action is like one that was reported as a false alarm."""
     agent_trust: int = 50

@@ -124,7 +124,12 @@ What those tables give 0.65 stands at 0.5 (decision 0009).
 
 def likelihood(compared: Comparison) -> float:
     """Return how likely an action is what the trigger warns of, 0 to 1."""
-    return 1 / (1 + exp(-BIAS - sum(w * v for w, v in zip(astuple(WEIGHTS), astuple(compared), strict=True))))
+    return 1 / (1 + exp(-log_odds(compared)))
+
+
+def log_odds(compared: Comparison) -> float:
+    """Return the log odds of `likelihood`: below 0 where it is less likely than not."""
+    return BIAS + sum(w * v for w, v in zip(astuple(WEIGHTS), astuple(compared), strict=True))
 
 
 def shares_act(trigger: str, action: str) -> bool:

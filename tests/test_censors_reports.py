@@ -136,9 +136,9 @@ def test_an_agent_cannot_talk_its_own_guard_away(heart: Heart, details: dict[str
 
 @pytest.mark.parametrize("severity", ["block", "absolute"])
 def test_a_match_by_meaning_alone_asks_and_never_blocks(heart: Heart, severity: str) -> None:
-    censor = heart.add_censor("push old commits to the main branch", REASON, severity=severity)
+    censor = heart.add_censor("pushing directly to the main branch", REASON, severity=severity)
 
-    check = heart.check_censors("push commits to the main branch")
+    check = heart.check_censors("no time for a review, my commits go to the main branch directly")
 
     (activation,) = check
     assert (activation.match, activation.severity, check.is_allowed) == ("meaning", "warn", True)
@@ -147,10 +147,10 @@ def test_a_match_by_meaning_alone_asks_and_never_blocks(heart: Heart, severity: 
 
 
 def test_matches_by_meaning_do_not_count_towards_a_block(heart: Heart) -> None:
-    censor = heart.add_censor("push old commits to the main branch", REASON, escalation_threshold=2)
+    censor = heart.add_censor("pushing directly to the main branch", REASON, escalation_threshold=2)
 
     for _ in range(3):
-        heart.check_censors("push commits to the main branch")
+        heart.check_censors("no time for a review, my commits go to the main branch directly")
 
     kept = heart.get_censor(censor.id)
     assert (kept.severity, kept.activation_count, kept.forgiven_count) == ("warn", 3, 3)

@@ -3,6 +3,7 @@ from datetime import UTC, datetime
 import pytest
 
 from nous_online.pairs.judging import OfflineJudge, Pair, Statement, Verdict
+from nous_online.pairs.subjects import other_things
 
 EARLIER = datetime(2025, 1, 1, tzinfo=UTC)
 LATER = datetime(2025, 2, 1, tzinfo=UTC)
@@ -41,8 +42,11 @@ def test_another_value_without_an_order_contradicts(moment):
     assert judgement.later is None
 
 
-def test_a_negation_contradicts_whatever_the_order():
-    assert judged("The cache is shared", "The cache is not shared").verdict is Verdict.CONTRADICTS
+def test_a_denial_contradicts_and_ends_what_was_said_before_it():
+    statements = ("The cache is shared", "The cache is not shared")
+
+    assert judged(*statements, first=None, second=None).verdict is Verdict.CONTRADICTS
+    assert judged(*statements).verdict is Verdict.UPDATES
 
 
 def test_unrelated_statements_are_compatible():
@@ -181,3 +185,18 @@ def test_a_subject_spelled_otherwise_or_left_out_is_the_same(one, other):
 )
 def test_a_second_preference_stands_beside_the_first(one, other, similarity):
     assert judged(one, other, similarity=similarity).verdict is Verdict.COMPATIBLE
+
+
+@pytest.mark.parametrize(
+    ("known", "new"),
+    [
+        ("web-04 is at 71 % disk", "web-05 is at 83 % disk"),
+        ("Oli got 78 in chemistry", "Olu got 87 in chemistry"),
+    ],
+)
+def test_two_things_with_a_value_each_stand_side_by_side(known: str, new: str) -> None:
+    judgement = judged(known, new)
+
+    assert judgement.verdict is Verdict.COMPATIBLE
+    assert judgement.reason.startswith("two things, ")
+    assert other_things(known, known.replace(known.rsplit(maxsplit=1)[-1], "x")) is None

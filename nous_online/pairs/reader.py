@@ -96,26 +96,46 @@ def weights() -> Any:
 
 
 def read_pairs(pairs: Sequence[tuple[str, str]]) -> list[Chances]:
-    """Return what the model makes of each (earlier, later) pair of texts; raises `Unavailable` without its file.
+    """Return what the model makes of each (earlier, later) pair of texts; raises `Unavailable` without its file."""
+    encoded = encodings(pairs)
+    return [
+        Chances(_chances(scores(weights(), one, other)[: len(OUTCOMES)]), _is_in_depth(one, other))
+        for one, other in encoded
+    ]
+
+
+def read_actions(pairs: Sequence[tuple[str, str]]) -> list[float]:
+    """Return the log odds that an action does what a trigger warns of, for each (trigger, action).
+
+    They are the model's own, not calibrated. Raises `Unavailable` without its file.
+    """
+    return [float(scores(weights(), trigger, action)[len(OUTCOMES)]) for trigger, action in encodings(pairs)]
+
+
+def encodings(pairs: Sequence[tuple[str, str]]) -> list[tuple[Encoding, Encoding]]:
+    """Return the word pieces of both texts of each pair; every distinct text is cut up once."""
+    texts = list(dict.fromkeys(text for pair in pairs for text in pair))
+    encoded = dict(zip(texts, tokenizer().encode_batch(texts, add_special_tokens=False), strict=True))
+    return [(encoded[one], encoded[other]) for one, other in pairs]
+
+
+def scores(model: Any, one: Encoding, other: Encoding) -> NDArray[np.float64]:
+    """Return the model's scores of one pair, laid out as it was trained: [CLS] one [SEP] other [SEP].
 
     Each pair is read alone: int8 scales are taken over all that is read at once, so that in a batch the chances of one
     pair would depend on the others. Alone it costs a fifth more.
     """
-    texts = list(dict.fromkeys(text for pair in pairs for text in pair))
-    encoded = dict(zip(texts, tokenizer().encode_batch(texts, add_special_tokens=False), strict=True))
-    return [_read(encoded[one], encoded[other]) for one, other in pairs]
-
-
-def _read(one: Encoding, other: Encoding) -> Chances:
-    """Run the model on a pair laid out as it was trained: [CLS] earlier [SEP] later [SEP]."""
     start, end = (tokenizer().token_to_id(name) for name in ("[CLS]", "[SEP]"))
     first, second = [start, *one.ids[:MOST_TOKENS], end], [*other.ids[:MOST_TOKENS], end]
     ids = np.asarray([[*first, *second]], dtype=np.int64)
     sides = np.asarray([[0] * len(first) + [1] * len(second)], dtype=np.int64)
     feeds = {"input_ids": ids, "token_type_ids": sides, "attention_mask": np.ones_like(ids)}
-    scores = np.asarray(weights().run(None, feeds)[0], dtype=np.float64)[0, : len(OUTCOMES)]
+    return np.asarray(model.run(None, feeds)[0], dtype=np.float64)[0]
+
+
+def _chances(scores: NDArray[np.float64]) -> NDArray[np.float64]:
     exponents = np.exp((scores - scores.max()) / calibration().temperature)
-    return Chances(exponents / exponents.sum(), _is_in_depth(one, other))
+    return exponents / exponents.sum()
 
 
 def _is_in_depth(one: Encoding, other: Encoding) -> bool:

@@ -19,13 +19,13 @@ from nous_online.model_files import session
 from nous_online.pairs.judging import never_same
 from nous_online.pairs.reader import OUTCOMES, encodings, scores
 from nous_online.pairs.subjects import other_things
-from training.pairs.prepare import written_actions, written_pairs
+from training.pairs.prepare import written_pairs
 
 GRID = [0.0, 0.02, 0.05, *(step / 20 for step in range(2, 20)), 0.97, 1.0]
 LEAST, MOST = 0.005, 0.995
-MOST_HURT = 0.03
+MOST_HURT = 0.04
 """Share of the pairs that both hold which may be called a change; a caller sees what was replaced, and can undo it."""
-MOST_JOINED = 0.01
+MOST_JOINED = 0.005
 """Share of the pairs that are not the same which may be called so."""
 LEAST_POINT = 0.5
 FOREIGN_AT = 2.0
@@ -52,15 +52,9 @@ def main() -> None:
         "same_at": point(may_be_same[~np.isin(labels, ["S", "V"])], MOST_JOINED),
         "change_at": point(may_change[labels == "D"], MOST_HURT),
     }
-    actions = [row for row in written_actions() if row["is_held_out"]]
-    raw = [
-        scores(model, *both)[len(OUTCOMES)] for both in encodings([(row["trigger"], row["action"]) for row in actions])
-    ]
-    does = 1 / (1 + np.exp(-np.array(raw)))
     curves = {
         "same": curve(may_be_same, labels == "S"),
         "change": curve(may_change, np.isin(labels, ["U", "N", "C"])),
-        "does": curve(does, np.array([row["does"] for row in actions])),
     }
     numbers: dict[str, Any] = {
         "version": options.version, "onnx_sha256": sha256, "temperature": 1.0, **points,

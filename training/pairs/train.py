@@ -34,9 +34,9 @@ BATCH = 64
 SMOOTHING = 0.1
 PUBLIC_ROWS = 18_000
 """Rows of entailment in the first stage, which sees everything once."""
-STAGES = ((1, 1e-4, 16), (3, 8e-5, 20), (2, 5e-5, 99))
+STAGES = ((1, 1e-4, 16), (3, 8e-5, 20), (2, 5e-5, 25), (1, 5e-5, 99))
 """Epochs, peak learning rate and last hand of each stage: over everything once, then over what memories are like; the
-hands after the twentieth write what the stage before them got wrong."""
+later hands write what the stage before them got wrong."""
 TURNED_SHARE, REPEATED_SHARE, NEAR_SHARE, PUBLIC_SHARE = 0.25, 0.05, 0.3, 0.06
 VARIED = 700
 """Statements repeated with harmless changes."""
