@@ -11,6 +11,7 @@ from pgvector import Vector
 from pgvector.psycopg import register_vector
 
 from benchmarks.drawn_memories import SPACE, SQL, Drawn, World, load
+from benchmarks.intervals import of_count
 from benchmarks.online import server
 from nous_online.database import Database
 from nous_online.embedding import Vectors
@@ -70,7 +71,7 @@ def recall_at(database: Database, owner: psycopg.Connection, name: str, question
         exact = {row[0] for row in rows}
         hits += len(exact & set(found(database, name, name, vector)))
         wanted += len(exact)
-    return hits / wanted
+    return of_count(hits, wanted)
 
 
 def leaked_rows(database: Database, owner: psycopg.Connection, name: str, others: list[str], questions: Drawn) -> int:
