@@ -101,6 +101,12 @@ def allowed(case: Mapping[str, Any]) -> frozenset[str] | None:
     return frozenset(relevant["shouldOnlyInclude"]) if "shouldOnlyInclude" in relevant else None
 
 
+def excluded(case: Mapping[str, Any]) -> frozenset[str]:
+    """Return what a case names as not to be shown, in whatever section it says so."""
+    sections: Mapping[str, Mapping[str, Any]] = case["expect"]
+    return frozenset(key for section in sections.values() for key in section.get("mustExclude", ()))
+
+
 def out_of_reach(case: Mapping[str, Any], shown: Shown, beliefs: Mapping[UUID, Belief]) -> set[str]:
     """Return what is shown although it is another user's or project's, or holds no longer."""
     mine = {

@@ -81,8 +81,8 @@ def test_rates_count_pairs_and_answers() -> None:
         [Asked("?", frozenset("b"), frozenset("a")), Asked("?", frozenset("d"))],
     )
     found = [[frozenset("b"), frozenset("a")], [frozenset("c")]]
-    outcome = Outcome(story, frozenset({("a", "b"), ("a", "c"), ("b", "c")}), found, found)
+    outcome = Outcome(story, frozenset({("a", "b"), ("a", "c"), ("b", "c")}), found)
 
     assert pair_rates([outcome]) == (pytest.approx(1 / 3), 0.5)
-    assert stale_share([outcome], lambda each: each.answers) == 1.0
-    assert right_share([outcome], lambda each: each.answers) == 0.5
+    assert stale_share([outcome]) == 1.0
+    assert right_share([outcome], depth=10) == 0.5
