@@ -43,11 +43,12 @@ BM25_CONTEXT = ("BM25 with context", "bm25_context_{}")
 COSINE = ("cosine 0.92", "cosine_{}")
 
 ROWS: Sequence[Row] = (
-    row("wording", "changes noticed: in other words / in the same words, pairs the reader was not trained on",
+    row("wording", "changes noticed: in other words / in the same words, pairs not trained on",
         "odd_update_chatty_ratio odd_update_same_wording_ratio", "unseen", short=True),
     row("wording", "the same, all pairs", "update_chatty_ratio update_same_wording_ratio", "half trained"),
-    row("wording", "pairs that differ, joined all the same: by learning / by the night",
-        "joined_ratio night_joined_ratio", "half trained", short=True),
+    row("wording", "pairs that differ, joined all the same: by learning / by the night, pairs not trained on",
+        "odd_joined_ratio odd_night_joined_ratio", "unseen", short=True),
+    row("wording", "the same, all pairs", "joined_ratio night_joined_ratio", "half trained"),
     row("wording", "repeats joined / facts that both hold, but were hurt, pairs not trained on",
         "odd_same_joined_ratio odd_distinct_hurt_ratio", "unseen", short=True),
     row("wording", "the same, all pairs", "same_joined_ratio distinct_hurt_ratio", "half trained"),

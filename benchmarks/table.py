@@ -68,10 +68,12 @@ def short_table(results: Mapping[str, Result]) -> Iterator[str]:
     yield from _head(SHORT_HEAD)
     for row in shown:
         result = results.get(row.benchmark)
-        yield _line([row.benchmark, row.what, goals_of(row), own(row, result), peers(row, result), row.seen])
+        yield _line(
+            [row.benchmark, row.what, goals_of(row), own(row, result), peers(row, result, is_short=True), row.seen]
+        )
     yield ""
     measured = [results[name] for name in dict.fromkeys(row.benchmark for row in shown) if name in results]
-    yield "; ".join(dict.fromkeys(origin(result) for result in measured)) or NOT_MEASURED.capitalize() + "."
+    yield "; ".join(dict.fromkeys(map(origin, measured))) or NOT_MEASURED.capitalize() + "."
 
 
 def all_tables(results: Mapping[str, Result]) -> Iterator[str]:
@@ -108,11 +110,12 @@ def own(row: Row, result: Result | None) -> str:
     return " / ".join(cells)
 
 
-def peers(row: Row, result: Result | None) -> str:
-    """Return the figures of the peers, each by its name; of one metric alone where a peer has no other."""
+def peers(row: Row, result: Result | None, *, is_short: bool = False) -> str:
+    """Return the figures of the peers, each by its name, with their intervals unless it should be short."""
     if result is None:
         return ""
-    told = [(name, [figure(result, key) for key in row.keys(pattern)]) for name, pattern in row.peers]
+    known = result | {"intervals": {}} if is_short else result
+    told = [(name, [figure(known, key) for key in row.keys(pattern)]) for name, pattern in row.peers]
     return "; ".join(f"{name} {' / '.join(cells)}" for name, cells in told if set(cells) != {"-"})
 
 
