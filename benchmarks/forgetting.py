@@ -133,7 +133,8 @@ def run(*, data: Path, quick: bool) -> dict[str, Any]:
     """Replay each repository's touches, then its nights; the product's own code decides."""
     traces = list(read(cases(data, "usage_trace_git")))
     replayed = [trace.begun(QUICK_TOUCHES) for trace in traces] if quick else traces
-    rates = rates_of([hits_of(trace) for trace in replayed])
+    hits = [hits_of(trace) for trace in replayed]
+    rates = rates_of(hits)
     every = NIGHTS_APART[quick]
     ours = nights_of(traces, NightPolicy(), every=every)
     alone = counted(nights_of([trace], NightPolicy(), every=every) for trace in traces)
@@ -142,7 +143,7 @@ def run(*, data: Path, quick: bool) -> dict[str, Any]:
     decayed = {kept: max((rates[f"decayed_{days}"][kept], days) for days in HALF_LIVES) for kept in KEPT}
     peers = {f"{name}_hit_{kept}": rates[name][kept] for name in ("lfu", "lru", "two_decays") for kept in KEPT}
     return {
-        "metrics": {**hit_metrics(rates), **archive_metrics(ours, items)},
+        "metrics": {**hit_metrics(hits, rates), **archive_metrics(ours, items)},
         "peers": {
             **peers,
             **{f"decayed_best_hit_{kept}": rate for kept, (rate, _) in decayed.items()},
@@ -213,13 +214,18 @@ def best_first(score: Scores, past: Past) -> NDArray[np.int64]:
     return seen[np.lexsort((seen, -past.last[seen], -score[seen]))]
 
 
-def hit_metrics(rates: Mapping[str, Mapping[int, float]]) -> dict[str, float]:
+def hit_metrics(replayed: Sequence[Replayed], rates: Mapping[str, Mapping[int, float]]) -> dict[str, float]:
     """Return our share of hits, that of the best peer, and their ratio."""
-    best = {kept: max(rates[name][kept] for name in PEERS) for kept in KEPT}
+    best = {kept: max(PEERS, key=lambda name, kept=kept: rates[name][kept]) for kept in KEPT}
+    hits = {
+        (name, kept): [hit for each in replayed for hit in each.hits[name, kept]]
+        for kept in KEPT
+        for name in (OWN, best[kept])
+    }
     return {
         **{f"hit_{kept}": rates[OWN][kept] for kept in KEPT},
-        **{f"best_peer_hit_{kept}": best[kept] for kept in KEPT},
-        **{f"hit_{kept}_over_best_peer_ratio": rates[OWN][kept] / max(best[kept], 1e-9) for kept in KEPT},
+        **{f"best_peer_hit_{kept}": rates[best[kept]][kept] for kept in KEPT},
+        **{f"hit_{kept}_over_best_peer_ratio": of_ratio(hits[OWN, kept], hits[best[kept], kept]) for kept in KEPT},
     }
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import cases
-from benchmarks.intervals import of_ratio, of_share
+from benchmarks.intervals import of_mean, of_share
 from benchmarks.recall import Remembering
 from benchmarks.supersession_cases import FIRST_DAY, Said, Story, fact_consolidation, knowledge_updates, project_chats
 from nous_online import postgres
@@ -83,8 +83,8 @@ class Met:
     """Of one story: at which place among those it was compared with the old one of each pair stood, -1 for nowhere."""
 
     places: Sequence[int]
-    pairs: int
-    facts: int
+    pairs: Sequence[int]
+    """With how many each fact was compared."""
 
 
 def met(story: Story, database: Database, embedder: Remembering) -> Met:
@@ -104,7 +104,7 @@ def met(story: Story, database: Database, embedder: Remembering) -> Met:
     texts = {said.key: said.text for said in story.said}
     distinct = [(old, new) for old, new in story.replaced if texts[old] != texts[new]]
     places = [compared[new].index(texts[old]) if texts[old] in compared[new] else -1 for old, new in distinct]
-    return Met(places, sum(map(len, compared.values())), len(story.said))
+    return Met(places, list(map(len, compared.values())))
 
 
 def metrics(found: dict[str, list[Met]]) -> dict[str, float]:
@@ -119,7 +119,7 @@ def metrics(found: dict[str, list[Met]]) -> dict[str, float]:
     counted = [story for stories in found.values() for story in stories]
     return {
         "nominated_ratio": of_share([place >= 0 for place in every]),
-        "pairs_per_fact": of_ratio([story.pairs for story in counted], [story.facts for story in counted]),
+        "pairs_per_fact": of_mean([pairs for story in counted for pairs in story.pairs]),
         "read_while_waiting_ratio": of_share([0 <= place < at_once for place in every]),
         **own,
     }

@@ -202,9 +202,9 @@ def notes(stores: Sequence[Store], *, quick: bool) -> list[str]:
         ),
         "each turn is one memory, 'speaker: text', with its speaker as subject and the two turns before and after it"
         " and the session's date as context; learned with learn_deferred, which leaves all matching to the night",
-        "ours: Heart.recall on the embedded PostgreSQL, no LLM; bm25: bm25s, Snowball stems, no stop words; dense: exact"
-        " cosine of the same embedding model; both over 'speaker: text'; bm25_context: that BM25, and one over the text"
-        " with the context ours has, added; hybrid: bm25 and dense, z-scored and added; hybrid_context: bm25_context so",
+        "ours: Heart.recall on the embedded PostgreSQL, no LLM; bm25: bm25s, Snowball stems, no stop words; dense:"
+        " exact cosine of the same embedding model; both over 'speaker: text'; bm25_context: that BM25 and one over the"
+        " text with the context ours has, added; hybrid: bm25 and dense, z-scored and added; hybrid_context: likewise",
         "ours raises what a user said by a fifth: 94 % of LongMemEval's evidence and 78 % of BEAM's are user's turns,"
         " of all turns 68 and 50 %; the same factor lifts BM25 by 0.01. LongMemEval's pool is the evidence of all"
         " questions and one history as filler, not LongMemEval-S",
