@@ -188,7 +188,7 @@ def beliefs(data: Path, heart: Heart) -> dict[str, float]:
         wanted += must(case, shown)
         gone = {each.key for each in known.values() if not each.is_current}
         superseded += len(shown.keys & gone)
-        unwanted += len(shown.keys & excluded(case))
+        unwanted += len(excluded(case, shown))
         unreachable += len(out_of_reach(case, shown, known))
         only = allowed(case)
         if only is not None:

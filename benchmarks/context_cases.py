@@ -101,10 +101,15 @@ def allowed(case: Mapping[str, Any]) -> frozenset[str] | None:
     return frozenset(relevant["shouldOnlyInclude"]) if "shouldOnlyInclude" in relevant else None
 
 
-def excluded(case: Mapping[str, Any]) -> frozenset[str]:
-    """Return what a case names as not to be shown, in whatever section it says so."""
-    sections: Mapping[str, Mapping[str, Any]] = case["expect"]
-    return frozenset(key for section in sections.values() for key in section.get("mustExclude", ()))
+def excluded(case: Mapping[str, Any], shown: Shown) -> set[str]:
+    """Return what is shown where a case says it must not be: as pinned, as open, or among the recalled."""
+    expect: Mapping[str, Mapping[str, Any]] = case["expect"]
+    places = {
+        "pinnedFacts": shown.keys - shown.relevant,
+        "openQuestions": shown.keys,
+        "relevantBeliefs": shown.relevant,
+    }
+    return {key for name, keys in places.items() for key in expect.get(name, {}).get("mustExclude", ()) if key in keys}
 
 
 def out_of_reach(case: Mapping[str, Any], shown: Shown, beliefs: Mapping[UUID, Belief]) -> set[str]:
