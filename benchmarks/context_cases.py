@@ -32,6 +32,7 @@ class Shown:
     """What a context showed of the beliefs: anywhere but in the index, and among what was recalled."""
 
     keys: frozenset[str]
+    critical: frozenset[str]
     relevant: frozenset[str]
     text: str
 
@@ -79,8 +80,8 @@ def shown_of(context: Context, beliefs: Mapping[UUID, Belief]) -> Shown:
     told = [
         (line.tier, beliefs[each].key) for line in context.lines if line.tier != "index" for each in line.memory_ids
     ]
-    relevant = frozenset(key for tier, key in told if tier == "relevant")
-    return Shown(frozenset(key for _, key in told), relevant, context.text)
+    critical, relevant = (frozenset(key for at, key in told if at == tier) for tier in ("critical", "relevant"))
+    return Shown(frozenset(key for _, key in told), critical, relevant, context.text)
 
 
 def must(case: Mapping[str, Any], shown: Shown) -> Iterator[bool]:
@@ -102,10 +103,10 @@ def allowed(case: Mapping[str, Any]) -> frozenset[str] | None:
 
 
 def excluded(case: Mapping[str, Any], shown: Shown) -> set[str]:
-    """Return what is shown where a case says it must not be: as pinned, as open, or among the recalled."""
+    """Return what is shown where a case says it must not be: among the critical, the recalled, or anywhere."""
     expect: Mapping[str, Mapping[str, Any]] = case["expect"]
     places = {
-        "pinnedFacts": shown.keys - shown.relevant,
+        "pinnedFacts": shown.critical,
         "openQuestions": shown.keys,
         "relevantBeliefs": shown.relevant,
     }

@@ -15,6 +15,7 @@ from benchmarks.intervals import of_count
 from benchmarks.online import server
 from nous_online.database import Database
 from nous_online.embedding import Vectors
+from nous_online.errors import NotFound
 from nous_online.ranking import RecallPolicy
 from nous_online.recall import Cue, recall, refresh_statistics
 
@@ -56,10 +57,15 @@ def run(*, data: Path, quick: bool) -> dict[str, Any]:
 
 
 def found(database: Database, speaking: str, about: str, vector: Vectors) -> list[UUID]:
-    """Return what `speaking` is told when it asks for the memories of `about`."""
+    """Return what `speaking` is told when it asks for the memories of `about`: nothing where it is refused."""
     cue = Cue(WORDLESS, vector, types=("fact",), limit=DEPTH)
-    with database.transaction(speaking, is_pipelined=True) as connection:
-        answers = recall(connection, about, cue, space=SPACE, policy=RecallPolicy()).answers
+    try:
+        with database.transaction(speaking, is_pipelined=True) as connection:
+            answers = recall(connection, about, cue, space=SPACE, policy=RecallPolicy()).answers
+    except NotFound:
+        if speaking == about:
+            raise
+        return []
     return [answer.id for answer in answers]
 
 
