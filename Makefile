@@ -27,7 +27,7 @@ help:
 	@echo "make unit    those that need no server, in seconds"
 	@echo "make check   lint, format, types, import contracts, house rules"
 	@echo "make docs    write docs/reference/ anew, from the code"
-	@echo "make bench   one measurement    NAME=dedup DATA=DIR JSON=FILE"
+	@echo "make bench   one measurement    NAME=dedup DATA=DIR JSON=FILE; NAME=all: every one, kept"
 	@echo "make lock    pin what pyproject.toml newly asks for    ARGS=--upgrade for all"
 	@echo "make clean   remove the environment and build files; memories stay"
 

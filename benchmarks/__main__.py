@@ -2,13 +2,7 @@
 
 from __future__ import annotations
 
-import json
-import math
-import os
-import platform
-import subprocess
 import sys
-from datetime import UTC, datetime
 from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Any
@@ -18,43 +12,76 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.goals import GOALS
+from benchmarks.intervals import Estimate
+from benchmarks.results import KEPT, ROOT, commit, described, write
+from benchmarks.runs import run_all
+from benchmarks.table import write_pages
 from nous_online.errors import NousError
 
-ROOT = Path(__file__).resolve().parents[1]
 SHARED_CASES = ROOT.parent / "shared" / "bench"
 METRIC_KINDS = (int, float)
 
 
 def measure(
-    name: Annotated[str, typer.Argument(help=f"What to measure: {', '.join(GOALS)}.", show_default="list them")] = "",
+    name: Annotated[
+        str, typer.Argument(help=f"What to measure: {', '.join(GOALS)}; all; table.", show_default="list them")
+    ] = "",
     data: Annotated[
         Path, typer.Option(help="Folder with the public cases (*.jsonl).", show_default="../shared/bench")
     ] = SHARED_CASES,
     json_file: Annotated[Path | None, typer.Option("--json", help="Also write the result to this file.")] = None,
+    only: Annotated[str, typer.Option(help="Of all, these alone, separated by commas.", show_default="all")] = "",
+    results: Annotated[
+        Path | None, typer.Option(help="Where results are kept.", show_default="benchmarks/results, quick ones below")
+    ] = None,
     *,
     quick: Annotated[bool, typer.Option("--quick", help="A smaller run that ends within a minute.")] = False,
 ) -> None:
-    """Measure one thing and print it beside its goals.
+    """Measure one thing and print it beside its goals; or `all`, each kept as a file; or write the `table` of those.
 
     Each benchmark reads only the files it needs from --data and says which are missing. Examples:
 
     python -m benchmarks join --quick
 
     python -m benchmarks dedup --data ~/cases --json dedup.json
+
+    python -m benchmarks all --only recall,wording
+
+    python -m benchmarks table
     """
-    if not name:
+    folder = results or (KEPT / "quick" if quick else KEPT)
+    if name == "table":
+        print("\n".join(write_pages(folder)))
+    elif name == "all":
+        raise typer.Exit(run_all(chosen(only), data=data, results=folder, quick=quick))
+    elif name:
+        measure_one(name, data, json_file, quick=quick)
+    else:
         print(listing())
-        return
+
+
+def chosen(only: str) -> list[str]:
+    """Return the benchmarks named, in the order of the list; all where none is."""
+    named = {name.strip() for name in only.split(",") if name.strip()}
+    if unknown := named - GOALS.keys():
+        raise typer.BadParameter(f"there is no benchmark {', '.join(sorted(unknown))}", param_hint="--only")
+    return [name for name in GOALS if not named or name in named]
+
+
+def measure_one(name: str, data: Path, json_file: Path | None, *, quick: bool) -> None:
+    """Measure one thing, keep it in `json_file` if there is one, and print it."""
     if name not in GOALS:
-        raise typer.BadParameter(f"there is no benchmark {name!r}; choose from {', '.join(GOALS)}", param_hint="NAME")
+        known = f"{', '.join(GOALS)}, all, table"
+        raise typer.BadParameter(f"there is no benchmark {name!r}; choose from {known}", param_hint="NAME")
+    code = commit(ROOT)
     try:
         measured = import_module(f"benchmarks.{name}").run(data=data, quick=quick)
     except (NousError, FileNotFoundError) as error:
         print(f"{name} was not measured: {error}", file=sys.stderr)
         raise typer.Exit(1) from error
-    result = described(name, measured)
+    result = described(name, measured, code=code, quick=quick)
     if json_file is not None:
-        json_file.write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
+        write(result, json_file)
     show(result, Console())
 
 
@@ -63,51 +90,6 @@ def listing() -> str:
     return "\n".join(
         f"{name}: " + ", ".join(f"{metric} {goal}" for metric, goal in goals.items()) for name, goals in GOALS.items()
     )
-
-
-def described(name: str, measured: dict[str, Any]) -> dict[str, Any]:
-    """Return the measurement with when, where and on which commit it was made; metrics must be finite numbers."""
-    for metric, value in measured["metrics"].items():
-        if isinstance(value, bool) or not isinstance(value, METRIC_KINDS) or not math.isfinite(value):
-            raise TypeError(f"{name}: the metric {metric} is {value!r}, expected a finite number")
-    return {
-        "name": name,
-        "date": datetime.now(UTC).isoformat(timespec="seconds"),
-        "commit": commit(ROOT),
-        "machine": machine(),
-        "metrics": measured["metrics"],
-        "peers": measured["peers"],
-        "notes": measured["notes"],
-    }
-
-
-def commit(folder: Path) -> str:
-    """Return the commit that is checked out in `folder`, or "unknown" outside of a repository."""
-    asked = subprocess.run(
-        ["git", "describe", "--always", "--dirty", "--abbrev=12", "--exclude=*"],  # noqa: S607 - git is on the PATH
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    return asked.stdout.strip() or "unknown"
-
-
-def machine() -> str:
-    """Describe the machine in a line: processor, cores, memory, system, Python."""
-    import psutil
-
-    memory_gb = psutil.virtual_memory().total / 2**30
-    python = f"Python {platform.python_version()}"
-    return f"{processor()}, {os.cpu_count()} cores, {memory_gb:.0f} GB, {platform.system()}, {python}"
-
-
-def processor() -> str:
-    """Return the processor's own name where the system tells it, otherwise its architecture."""
-    listing = Path("/proc/cpuinfo")
-    lines = listing.read_text("utf-8").splitlines() if listing.exists() else []
-    named = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
-    return named[0] if named else platform.machine()
 
 
 def show(result: dict[str, Any], console: Console) -> None:
@@ -119,7 +101,7 @@ def show(result: dict[str, Any], console: Console) -> None:
     for metric, value in result["metrics"].items():
         goal = goals.get(metric)
         verdict = "" if goal is None else "met" if goal.is_met_by(value) else "[bold]not met"
-        table.add_row(metric, readable(value), "" if goal is None else str(goal), verdict)
+        table.add_row(metric, readable(value) + interval(value), "" if goal is None else str(goal), verdict)
     for metric in goals.keys() - result["metrics"].keys():
         table.add_row(metric, "-", str(goals[metric]), "not measured")
     for peer, value in result["peers"].items():
@@ -127,6 +109,11 @@ def show(result: dict[str, Any], console: Console) -> None:
     console.print(table)
     for note in result["notes"]:
         console.print(f"· {note}", highlight=False)
+
+
+def interval(value: float) -> str:
+    """Write the 95 % interval of a figure that has one, and on how many cases it rests."""
+    return f"  [{value.low:.3g}, {value.high:.3g}] n {value.n}" if isinstance(value, Estimate) else ""
 
 
 def readable(value: float) -> str:

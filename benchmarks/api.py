@@ -17,6 +17,7 @@ import httpx
 import numpy as np
 
 from benchmarks.drawn_memories import World
+from benchmarks.intervals import of_medians
 from benchmarks.online import server, timed
 from nous_online.api import keys
 from nous_online.children import child_environment, python_module
@@ -140,7 +141,7 @@ def rate(call: Call, calls: int) -> float:
 
 def metrics_of(times: dict[str, list[float]], rates: dict[str, float]) -> dict[str, float]:
     """Return what the goals are about, and what it is made of."""
-    ratios = {verb: p50(times[f"http_{verb}"]) / p50(times[f"inprocess_{verb}"]) for verb in VERBS}
+    ratios = {verb: of_medians(times[f"http_{verb}"], times[f"inprocess_{verb}"]) for verb in VERBS}
     return {
         "rest_over_inprocess_p50_ratio": max(ratios.values()),
         "requests_per_s": rates["http_recall"],
@@ -166,11 +167,6 @@ def percentiles(times: dict[str, list[float]], way: str) -> dict[str, float]:
         for verb in VERBS
         for share in (50, 95)
     }
-
-
-def p50(seconds: list[float]) -> float:
-    """Return the median."""
-    return float(np.percentile(seconds, 50))
 
 
 def notes(stored: int, calls: int) -> list[str]:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
+from benchmarks.intervals import of_share
 from nous_online.checking import CheckDetails, Suspect, match_of, question, with_readings
 from nous_online.clauses import variants
 from nous_online.deadline import Deadline
@@ -103,9 +104,9 @@ def counts_of(pairs: Sequence[ActionPair]) -> dict[str, float]:
     fired = [fires for found, fires in matches if found]
     near = [fires for found, fires in matches if found == "near"]
     return {
-        "precision": sum(fired) / len(fired) if fired else 1.0,
-        "recall": sum(fired) / max(1, sum(pair.fires for pair in pairs)),
-        "block_precision": sum(near) / len(near) if near else 1.0,
+        "precision": of_share(fired) if fired else 1.0,
+        "recall": of_share(bool(found) for found, fires in matches if fires),
+        "block_precision": of_share(near) if near else 1.0,
         "near_miss_blocked": len(near) - sum(near),
         "should_fire": sum(pair.fires for pair in pairs),
         "near_misses": sum(not pair.fires for pair in pairs),

@@ -15,9 +15,10 @@ from uuid import UUID
 import numpy as np
 
 from benchmarks import cases
-from benchmarks.context_cases import ASKER, allowed, learn_beliefs, must, out_of_reach, project_of, shown_of
+from benchmarks.context_cases import ASKER, allowed, excluded, learn_beliefs, must, out_of_reach, project_of, shown_of
 from benchmarks.drawn_memories import DrawnEmbedder, World, load
-from benchmarks.recall import Remembering, bm25, learn
+from benchmarks.intervals import of_count, of_mean, of_ratio, of_share
+from benchmarks.recall import Remembering, bm25, bm25_with_context, learn
 from benchmarks.recall_cases import Question, Store, beam, locomo
 from nous_online import postgres
 from nous_online.context.answer import Context
@@ -91,7 +92,7 @@ def server() -> Iterator[str]:
 # --- evidence ---
 
 Ranking = Callable[[Question], Sequence[int]]
-PEERS = ("topk_", "bm25_", "recency_")
+PEERS = ("topk_", "bm25_")
 
 
 def all_budgets(store: Store, database: Database, embedder: Embedder, *, quick: bool) -> Iterator[Asked]:
@@ -134,9 +135,9 @@ def shown_keys(context: Context, keys: Mapping[UUID, str], *, is_full: bool) -> 
 
 
 def rankings(heart: Heart, store: Store, texts: Sequence[str]) -> dict[str, Ranking]:
-    """Return how each peer orders the turns for a question: as recalled, by their words, the latest first."""
+    """Return how each peer orders the turns for a question: as recalled, by words alone, by words and context."""
     places = {turn.key: place for place, turn in enumerate(store.turns)}
-    by_words = bm25(texts)
+    by_words, surrounded = bm25(texts), bm25_with_context(texts, store.contexts())
 
     def recalled(question: Question) -> Sequence[int]:
         answers = heart.recall(question.text, types=["fact"], limit=MAX_RECALL_LIMIT)
@@ -145,7 +146,7 @@ def rankings(heart: Heart, store: Store, texts: Sequence[str]) -> dict[str, Rank
     return {
         "topk_": recalled,
         "bm25_": lambda question: np.argsort(-by_words(question.text), kind="stable").tolist(),
-        "recency_": lambda _: range(len(texts))[::-1],
+        "bm25_context_": lambda question: np.argsort(-surrounded(question.text), kind="stable").tolist(),
     }
 
 
@@ -167,9 +168,9 @@ def evidence_metrics(asked: Sequence[Asked]) -> Iterator[tuple[str, float]]:
         for budget in BUDGETS:
             own = [each for each in asked if (each.set_name, each.budget) == (set_name, budget)]
             for way in own[0].shares:
-                yield f"{way}{set_name}_evidence_at_{budget}", float(np.mean([each.shares[way] for each in own]))
-            used = sum(each.tokens for each in own) / 1_000
-            yield f"{set_name}_evidence_per_1k_tokens_at_{budget}", sum(each.shares[""] for each in own) / used
+                yield f"{way}{set_name}_evidence_at_{budget}", of_mean([each.shares[way] for each in own])
+            used = [each.tokens / 1_000 for each in own]
+            yield f"{set_name}_evidence_per_1k_tokens_at_{budget}", of_ratio([each.shares[""] for each in own], used)
 
 
 # --- beliefs ---
@@ -179,7 +180,7 @@ def beliefs(data: Path, heart: Heart) -> dict[str, float]:
     """Learn the beliefs, assemble a context for each case, and count what was shown of what is expected."""
     known = learn_beliefs(heart, data)
     wanted: list[bool] = []
-    superseded = unreachable = shown_count = fitting = expected = found = 0
+    superseded = unreachable = unwanted = shown_count = fitting = expected = found = 0
     for case in cases(data, "pmb_cases"):
         user_id, project_id = case.get("userId", ASKER), project_of(case["scope"])
         context = heart.assemble_context(query=case["query"], user_id=user_id, project_id=project_id)
@@ -187,6 +188,7 @@ def beliefs(data: Path, heart: Heart) -> dict[str, float]:
         wanted += must(case, shown)
         gone = {each.key for each in known.values() if not each.is_current}
         superseded += len(shown.keys & gone)
+        unwanted += len(excluded(case, shown))
         unreachable += len(out_of_reach(case, shown, known))
         only = allowed(case)
         if only is not None:
@@ -195,11 +197,12 @@ def beliefs(data: Path, heart: Heart) -> dict[str, float]:
             expected += len(only)
             found += len(shown.keys & only)
     return {
-        "pmb_must_include_ratio": sum(wanted) / len(wanted),
+        "pmb_must_include_ratio": of_share(wanted),
         "pmb_superseded_shown": superseded,
         "pmb_out_of_reach_shown": unreachable,
-        "pmb_only_precision": fitting / max(shown_count, 1),
-        "pmb_only_recall": found / expected,
+        "pmb_excluded_shown": unwanted,
+        "pmb_only_precision": of_count(fitting, shown_count),
+        "pmb_only_recall": of_count(found, expected),
     }
 
 
@@ -229,7 +232,8 @@ def notes(asked: Sequence[Asked], *, quick: bool) -> list[str]:
         f"questions with evidence: {', '.join(f'{name} {count}' for name, count in counts.items())}; each turn is one"
         " memory as in the benchmark `recall`; a context is made for the question alone, without signals",
         f"tokens are those of {counting()}; peers fill the same budget with turns in"
-        " full under one heading: as recalled (topk), by BM25, or the latest first (recency)",
+        " full under one heading: as recalled (topk), by BM25, or by BM25 of the text and of"
+        " the text with the lines around it, added (bm25_context)",
         "evidence counts as shown at any level but the index; full_: in full",
         "pmb: beliefs of a domain are private to their user and project, aliases are tags, resolved questions have"
         " ended; pmb_only counts what stands under # Relevant against what a case alone allows there",

@@ -32,6 +32,7 @@ class Shown:
     """What a context showed of the beliefs: anywhere but in the index, and among what was recalled."""
 
     keys: frozenset[str]
+    critical: frozenset[str]
     relevant: frozenset[str]
     text: str
 
@@ -79,8 +80,8 @@ def shown_of(context: Context, beliefs: Mapping[UUID, Belief]) -> Shown:
     told = [
         (line.tier, beliefs[each].key) for line in context.lines if line.tier != "index" for each in line.memory_ids
     ]
-    relevant = frozenset(key for tier, key in told if tier == "relevant")
-    return Shown(frozenset(key for _, key in told), relevant, context.text)
+    critical, relevant = (frozenset(key for at, key in told if at == tier) for tier in ("critical", "relevant"))
+    return Shown(frozenset(key for _, key in told), critical, relevant, context.text)
 
 
 def must(case: Mapping[str, Any], shown: Shown) -> Iterator[bool]:
@@ -99,6 +100,17 @@ def allowed(case: Mapping[str, Any]) -> frozenset[str] | None:
     """Return what alone a case wants among the recalled; None where it does not say."""
     relevant = case["expect"].get("relevantBeliefs", {})
     return frozenset(relevant["shouldOnlyInclude"]) if "shouldOnlyInclude" in relevant else None
+
+
+def excluded(case: Mapping[str, Any], shown: Shown) -> set[str]:
+    """Return what is shown where a case says it must not be: among the critical, the recalled, or anywhere."""
+    expect: Mapping[str, Mapping[str, Any]] = case["expect"]
+    places = {
+        "pinnedFacts": shown.critical,
+        "openQuestions": shown.keys,
+        "relevantBeliefs": shown.relevant,
+    }
+    return {key for name, keys in places.items() for key in expect.get(name, {}).get("mustExclude", ()) if key in keys}
 
 
 def out_of_reach(case: Mapping[str, Any], shown: Shown, beliefs: Mapping[UUID, Belief]) -> set[str]:

@@ -15,6 +15,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from benchmarks import cases
+from benchmarks.intervals import of_count, of_share
 from nous_online.embedding import LocalMiniLM
 from nous_online.pairs.guards import differences
 from nous_online.pairs.judging import SURE_FROM, OfflineJudge, Pair, Statement, Verdict, is_harmless
@@ -97,7 +98,7 @@ def rates(merged: Flags, labels: NDArray[np.str_], prefix: str) -> Metrics:
 
 def share(flags: Flags) -> float:
     """Return the share of true flags; 0 when there are none at all."""
-    return float(flags.mean()) if len(flags) else 0.0
+    return of_share(flags)
 
 
 def cosines(texts: Sequence[tuple[str, str]], embedder: LocalMiniLM) -> NDArray[np.float64]:
@@ -136,7 +137,7 @@ def agreement(accepted: pl.DataFrame, truth: NDArray[np.int64], ends: NDArray[np
     together, joined = paired(truth, made), np.bincount(np.unique(made, return_inverse=True)[1])
     return {
         "pair_precision": share(right_pairs),
-        "pair_recall": float(right_pairs.sum() / true_pairs),
+        "pair_recall": of_count(int(right_pairs.sum()), true_pairs),
         "same_triple_pair_precision": share(right_pairs | (ends[left] == ends[right])),
         "clustered_pair_precision": together / max(1, int((joined * (joined - 1) // 2).sum())),
         "clustered_pair_recall": together / true_pairs,

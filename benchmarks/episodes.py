@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import cases
+from benchmarks.intervals import of_mean, of_share
 from benchmarks.porter import stemmed
 from nous_online.embedding import Embedder, LocalMiniLM
 from nous_online.pairs.lexicon import FUNCTION_WORDS
@@ -73,12 +74,12 @@ def run(*, data: Path, quick: bool) -> dict[str, Any]:
     shares = {kind: [each.is_covered for each in scores if each.kind == kind] for kind in ("keep", "passing", "frame")}
     facts = [len(draft.facts) for draft in drafts]
     metrics = {
-        "keep_covered_ratio": share(shares["keep"]),
-        "passing_stored_ratio": share(shares["passing"]),
-        "decision_cause_fix_ratio": share(shares["frame"]),
+        "keep_covered_ratio": of_share(shares["keep"]),
+        "passing_stored_ratio": of_share(shares["passing"]),
+        "decision_cause_fix_ratio": of_share(shares["frame"]),
         "machine_lines_stored": sum(machine_lines_stored(row, draft) for row, draft in pairs),
-        "facts_per_episode": sum(facts) / len(facts),
-        "summary_words": sum(len(draft.summary.split()) for draft in drafts) / len(drafts),
+        "facts_per_episode": of_mean(facts),
+        "summary_words": of_mean([len(draft.summary.split()) for draft in drafts]),
     }
     counts = ", ".join(f"{sum(found)} of {len(found)} {kind}" for kind, found in shares.items())
     return {"metrics": metrics, "peers": {}, "notes": [f"{len(rows)} episodes: {counts}"]}
@@ -150,8 +151,3 @@ def machine_lines_stored(row: dict[str, Any], draft: Draft) -> int:
     return sum(
         len(line) >= SHORTEST_LINE and line in texts for line in (_PROMPT.sub("", each).strip() for each in machine)
     )
-
-
-def share(found: Sequence[bool]) -> float:
-    """Return the share of true values, 0 of none."""
-    return sum(found) / len(found) if found else 0.0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
@@ -15,6 +15,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from benchmarks import cases
+from benchmarks.intervals import of_count, of_ratio
 from nous_pipelines.policy import NightPolicy
 from nous_pipelines.transforms.forgetting import FACT_COLUMNS, PROCEDURE_COLUMNS, forgetting_phase_of
 from nous_pipelines.transforms.usage import WINDOW_DAYS, usage_score
@@ -26,6 +27,8 @@ DAY_S = 86_400
 AGAIN_DAYS = 90
 BY_THE_BOOK = NightPolicy(unused_return_share=1, unused_asked_days=0)
 OWN = "nous"
+HALF_LIVES = (3, 7, 10, 14, 21, 24, 30)
+"""Days after which a touch counts half, of which the best for this very trace stands beside ours."""
 Scores = NDArray[np.float64]
 
 
@@ -57,28 +60,29 @@ class Trace:
 
 @dataclass
 class Past:
-    """What is known of each item when a commit arrives: when it was first and last touched, how often, how lately."""
+    """What is known of each item when a commit arrives: when it was last touched, how often, how lately."""
 
     trace: Trace
-    first: Scores
     last: Scores
     count: Scores
-    decayed: Scores
+    decayed: dict[int, Scores]
+    """By half-life."""
     now: int = 0
     seen: int = 0
 
     def move_to(self, place: int) -> None:
-        """Let the decayed count fade up to the moment of the touch at `place`, which is not yet counted."""
+        """Let the decayed counts fade up to the moment of the touch at `place`, which is not yet counted."""
         moment = int(self.trace.moments[place])
-        self.decayed *= 0.5 ** ((moment - self.now) / DAY_S / 30)
+        for half_life in self.decayed:
+            self.decayed[half_life] *= 0.5 ** ((moment - self.now) / DAY_S / half_life)
         self.now, self.seen = moment, place
 
     def touch(self, items: NDArray[np.int64]) -> None:
         """Count that items were touched now."""
-        self.first[items] = np.where(np.isnan(self.first[items]), self.now, self.first[items])
         self.last[items] = self.now
         self.count[items] += 1
-        self.decayed[items] += 1
+        for scores in self.decayed.values():
+            scores[items] += 1
 
 
 def our_scores(trace: Trace) -> Callable[[Past], Scores]:
@@ -118,10 +122,10 @@ def of_one_day(trace: Trace) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
 
 
 PEERS: Mapping[str, Callable[[Past], Scores]] = {
-    "fifo": lambda past: past.first,
     "lfu": lambda past: past.count,
     "lru": lambda past: past.last,
-    "decayed_30": lambda past: past.decayed,
+    **{f"decayed_{days}": lambda past, days=days: past.decayed[days] for days in HALF_LIVES},
+    "two_decays": lambda past: past.decayed[3] + past.decayed[24] / 2,
 }
 
 
@@ -129,23 +133,24 @@ def run(*, data: Path, quick: bool) -> dict[str, Any]:
     """Replay each repository's touches, then its nights; the product's own code decides."""
     traces = list(read(cases(data, "usage_trace_git")))
     replayed = [trace.begun(QUICK_TOUCHES) for trace in traces] if quick else traces
-    hits = sum((hits_of(trace) for trace in replayed), Counter[tuple[str, int]]())
-    again = sum(len(trace.items) - trace.size for trace in replayed)
-    rates = {name: {kept: hits[name, kept] / max(again, 1) for kept in KEPT} for name in (OWN, *PEERS)}
+    hits = [hits_of(trace) for trace in replayed]
+    rates = rates_of(hits)
     every = NIGHTS_APART[quick]
     ours = nights_of(traces, NightPolicy(), every=every)
     alone = counted(nights_of([trace], NightPolicy(), every=every) for trace in traces)
     book = nights_of(traces, BY_THE_BOOK, every=every)
     items = sum(trace.size for trace in traces)
-    peers = {f"{name}_hit_{kept}": rates[name][kept] for name in PEERS for kept in KEPT}
+    decayed = {kept: max((rates[f"decayed_{days}"][kept], days) for days in HALF_LIVES) for kept in KEPT}
+    peers = {f"{name}_hit_{kept}": rates[name][kept] for name in ("lfu", "lru", "two_decays") for kept in KEPT}
     return {
-        "metrics": {**hit_metrics(rates), **archive_metrics(ours, items)},
+        "metrics": {**hit_metrics(hits, rates), **archive_metrics(ours, items)},
         "peers": {
             **peers,
+            **{f"decayed_best_hit_{kept}": rate for kept, (rate, _) in decayed.items()},
             **{f"alone_{name}": value for name, value in archive_metrics(alone, items).items()},
             **{f"by_the_book_{name}": value for name, value in archive_metrics(book, items).items()},
         },
-        "notes": notes(replayed, again, ours, quick=quick),
+        "notes": notes(replayed, {kept: days for kept, (_, days) in decayed.items()}, ours, quick=quick),
     }
 
 
@@ -166,22 +171,41 @@ def read(rows: list[dict[str, Any]]) -> Iterator[Trace]:
         )
 
 
-def hits_of(trace: Trace) -> Counter[tuple[str, int]]:
-    """Return for each way to choose and each number kept how many touches of known items found theirs kept."""
+@dataclass
+class Replayed:
+    """For each commit that touches something known: how much, and how much of it each way to choose had kept."""
+
+    known: list[int]
+    hits: Mapping[tuple[str, int], list[int]]
+
+
+def hits_of(trace: Trace) -> Replayed:
+    """Replay a trace with every way to choose, for each number kept."""
     size = trace.size
-    past = Past(trace, np.full(size, np.nan), np.zeros(size), np.zeros(size), np.zeros(size))
+    past = Past(trace, np.zeros(size), np.zeros(size), {days: np.zeros(size) for days in HALF_LIVES})
     scores = {OWN: our_scores(trace), **PEERS}
-    hits: Counter[tuple[str, int]] = Counter()
+    replayed = Replayed([], defaultdict(list))
     for begin, end in trace.commits:
         past.move_to(begin)
         touched = np.unique(trace.items[begin:end])
         known = touched[past.count[touched] > 0]
-        for name, score in scores.items() if len(known) else ():
-            best = best_first(score(past), past)
-            for kept in KEPT:
-                hits[name, kept] += int(np.isin(known, best[:kept]).sum())
+        if len(known):
+            replayed.known.append(len(known))
+            for name, score in scores.items():
+                best = best_first(score(past), past)
+                for kept in KEPT:
+                    replayed.hits[name, kept].append(int(np.isin(known, best[:kept]).sum()))
         past.touch(touched)
-    return hits
+    return replayed
+
+
+def rates_of(replayed: Sequence[Replayed]) -> dict[str, dict[int, float]]:
+    """Return the share of touches of known items that found theirs kept, for each way to choose and number kept."""
+    known = [count for each in replayed for count in each.known]
+    return {
+        name: {kept: of_ratio([hit for each in replayed for hit in each.hits[name, kept]], known) for kept in KEPT}
+        for name in (OWN, *PEERS)
+    }
 
 
 def best_first(score: Scores, past: Past) -> NDArray[np.int64]:
@@ -190,13 +214,18 @@ def best_first(score: Scores, past: Past) -> NDArray[np.int64]:
     return seen[np.lexsort((seen, -past.last[seen], -score[seen]))]
 
 
-def hit_metrics(rates: Mapping[str, Mapping[int, float]]) -> dict[str, float]:
+def hit_metrics(replayed: Sequence[Replayed], rates: Mapping[str, Mapping[int, float]]) -> dict[str, float]:
     """Return our share of hits, that of the best peer, and their ratio."""
-    best = {kept: max(rates[name][kept] for name in PEERS) for kept in KEPT}
+    best = {kept: max(PEERS, key=lambda name, kept=kept: rates[name][kept]) for kept in KEPT}
+    hits = {
+        (name, kept): [hit for each in replayed for hit in each.hits[name, kept]]
+        for kept in KEPT
+        for name in (OWN, best[kept])
+    }
     return {
         **{f"hit_{kept}": rates[OWN][kept] for kept in KEPT},
-        **{f"best_peer_hit_{kept}": best[kept] for kept in KEPT},
-        **{f"hit_{kept}_over_best_peer_ratio": rates[OWN][kept] / max(best[kept], 1e-9) for kept in KEPT},
+        **{f"best_peer_hit_{kept}": rates[best[kept]][kept] for kept in KEPT},
+        **{f"hit_{kept}_over_best_peer_ratio": of_ratio(hits[OWN, kept], hits[best[kept], kept]) for kept in KEPT},
     }
 
 
@@ -345,7 +374,7 @@ NONE_OF = {
 def archive_metrics(found: Forgotten, items: int) -> dict[str, float]:
     """Return how many items were archived and which share of them wrongly, by three denominators."""
     return {
-        "wrongly_archived_ratio": found.wrongly / max(found.archived, 1),
+        "wrongly_archived_ratio": of_count(found.wrongly, found.archived),
         "wrongly_archived_of_items_ratio": found.wrongly / max(items, 1),
         "wrongly_archived_of_idle_nights_ratio": found.wrongly / max(found.idle_nights, 1),
         "archived_of_items_ratio": found.archived / max(items, 1),
@@ -353,15 +382,20 @@ def archive_metrics(found: Forgotten, items: int) -> dict[str, float]:
     }
 
 
-def notes(traces: list[Trace], again: int, ours: Forgotten, *, quick: bool) -> list[str]:
-    """Return how each figure came about; `traces` are those the hits were counted on."""
+def notes(traces: list[Trace], best: Mapping[int, int], ours: Forgotten, *, quick: bool) -> list[str]:
+    """Return how each figure came about; `traces` are those the hits were counted on, `best` the best half-lives."""
     touches = sum(len(trace.items) for trace in traces)
+    again = touches - sum(trace.size for trace in traces)
     return [
         f"{touches:,} touches of {sum(trace.size for trace in traces):,} items in {len(traces)} repositories;"
         f" {again:,} touch an item known before",
         "hit_k: before each commit the k best items seen so far are kept; a hit is a touched item among them. A touch"
         " counts as cited; of equal scores the last used is kept; nous sees the last year, the others everything",
-        "decayed_30: touches counted by half after 30 days; lru, lfu and fifo (latest learned) over the same items",
+        "decayed_best: touches that count half after a number of days, of "
+        f"{', '.join(map(str, HALF_LIVES))} the best for this trace: "
+        + ", ".join(f"{days} days for {kept}" for kept, days in best.items())
+        + "; two_decays: half-lives of 3 and, by half, of 24 days summed; ours averages 1, 14 and 90 days, chosen here",
+        "intervals: commits drawn again, 1,000 times",
         "wrongly_archived_ratio: of the items archived at the default policy and followed for 90 days, those touched"
         f" again within them ({ours.wrongly} of {ours.archived}); also as a share of all items, and of the nights on"
         " which an item lay idle past the age; an item is learned when first touched; nights"

@@ -112,6 +112,12 @@ GOALS: dict[str, dict[str, Goal]] = {
         "update_same_wording_ratio": at_least(0.85),
         "same_joined_ratio": at_least(0.50),
         "distinct_hurt_ratio": at_most(0.02),
+        "odd_joined_ratio": at_most(0.01),
+        "odd_night_joined_ratio": at_most(0.01),
+        "odd_update_chatty_ratio": at_least(0.60),
+        "odd_update_same_wording_ratio": at_least(0.85),
+        "odd_same_joined_ratio": at_least(0.50),
+        "odd_distinct_hurt_ratio": at_most(0.02),
         "stale_first_ratio": at_most(0.10),
     },
     "context": {

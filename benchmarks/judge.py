@@ -73,15 +73,15 @@ def sees_conflict(said: Judgement) -> bool:
 
 
 def of_conflicts(facts: Labelled, judged: Sequence[Judgement]) -> Metrics:
-    """Return precision and recall of conflicts seen, and of the verdicts alone that may retire or open one."""
+    """Return precision and recall of the verdicts that may retire a fact or open a contradiction, and of any flag."""
     truth = np.array([label in CONFLICTS for label in facts.labels])
     seen = np.array([sees_conflict(said) for said in judged])
     verdicts = np.array([said.verdict in PARTED for said in judged])
     return {
-        "conflict_recall": share(seen[truth]),
-        "conflict_precision": share(truth[seen]),
-        "verdict_conflict_recall": share(verdicts[truth]),
-        "verdict_conflict_precision": share(truth[verdicts]),
+        "conflict_recall": share(verdicts[truth]),
+        "conflict_precision": share(truth[verdicts]),
+        "flagged_conflict_recall": share(seen[truth]),
+        "flagged_conflict_precision": share(truth[seen]),
     }
 
 
@@ -183,8 +183,8 @@ def notes(facts: Labelled, judged: Sequence[Judgement]) -> list[str]:
     return [
         f"{len(facts.pairs)} pairs of facts_pairs without ANLI; no text of them was trained or calibrated on, none of"
         " SICK either",
-        "conflict: judged an update or a contradiction, or compatible or unsure with the slot named: another value of"
-        " what may have several; verdict_*: updates and contradictions alone",
+        "conflict: judged an update or a contradiction; flagged_*: or compatible or unsure with the slot named, another"
+        " value of what may have several, which retires nothing",
         "right: same of a duplicate, an update or contradiction of the three kinds of conflict, compatible of"
         " duplicates and the rest; calibration: all verdicts but unsure; strict: compatible is wrong of a duplicate",
         "lme, beam: a turn says more than its update, so its sentences are crossed; *_crossed_ratio is the share of all"

@@ -11,9 +11,9 @@ from datetime import UTC, date, datetime, time, timedelta
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import polars as pl
 
+from benchmarks.intervals import of_mean, of_ratio, of_share
 from benchmarks.recall import BATCH, LEARNING_S, Remembering
 from benchmarks.recall_cases import Question, Store, beam, longmemeval
 from nous_online import postgres
@@ -44,6 +44,8 @@ class State:
     repeats_092: int
     repeats_097: int
     findable: float
+    shares: Sequence[float]
+    """Of each question, how much of its evidence is found."""
     stale: float
 
 
@@ -78,7 +80,7 @@ def described(before: State, after: State, outcomes: Sequence[str], stores: Sequ
             "stale_left_ratio": after.stale,
             "answers_findable_before_r10": before.findable,
             "answers_findable_after_r10": after.findable,
-            "answers_findable_after_over_before_ratio": after.findable / before.findable,
+            "answers_findable_after_over_before_ratio": of_ratio(after.shares, before.shares),
             "active_tokens_after_over_before_ratio": after.tokens / before.tokens,
         },
         "peers": {
@@ -174,8 +176,9 @@ def state(hearts: Sequence[Heart], stores: Sequence[Store], url: str, folder: Pa
         tokens=sum(len(content.encode()) for content in active["content"]) / BYTES_PER_TOKEN,
         repeats_092=repeats(active, 0.92),
         repeats_097=repeats(active, 0.97),
-        findable=float(np.mean(shares)),
-        stale=float(np.mean(changed)) if changed else 0.0,
+        findable=of_mean(shares),
+        shares=shares,
+        stale=of_share(changed),
     )
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import cases
+from benchmarks.intervals import of_mean, of_share
 from benchmarks.recall import Remembering
 from benchmarks.supersession_cases import FIRST_DAY, Said, Story, fact_consolidation, knowledge_updates, project_chats
 from nous_online import postgres
@@ -82,8 +83,8 @@ class Met:
     """Of one story: at which place among those it was compared with the old one of each pair stood, -1 for nowhere."""
 
     places: Sequence[int]
-    pairs: int
-    facts: int
+    pairs: Sequence[int]
+    """With how many each fact was compared."""
 
 
 def met(story: Story, database: Database, embedder: Remembering) -> Met:
@@ -103,7 +104,7 @@ def met(story: Story, database: Database, embedder: Remembering) -> Met:
     texts = {said.key: said.text for said in story.said}
     distinct = [(old, new) for old, new in story.replaced if texts[old] != texts[new]]
     places = [compared[new].index(texts[old]) if texts[old] in compared[new] else -1 for old, new in distinct]
-    return Met(places, sum(map(len, compared.values())), len(story.said))
+    return Met(places, list(map(len, compared.values())))
 
 
 def metrics(found: dict[str, list[Met]]) -> dict[str, float]:
@@ -111,22 +112,17 @@ def metrics(found: dict[str, list[Met]]) -> dict[str, float]:
     every = [place for stories in found.values() for story in stories for place in story.places]
     at_once = LearnPolicy().read_count
     own = {
-        f"{name}_nominated_ratio": share([place >= 0 for story in stories for place in story.places])
+        f"{name}_nominated_ratio": of_share([place >= 0 for story in stories for place in story.places])
         for name, stories in found.items()
         if stories
     }
     counted = [story for stories in found.values() for story in stories]
     return {
-        "nominated_ratio": share([place >= 0 for place in every]),
-        "pairs_per_fact": sum(story.pairs for story in counted) / sum(story.facts for story in counted),
-        "read_while_waiting_ratio": share([0 <= place < at_once for place in every]),
+        "nominated_ratio": of_share([place >= 0 for place in every]),
+        "pairs_per_fact": of_mean([pairs for story in counted for pairs in story.pairs]),
+        "read_while_waiting_ratio": of_share([0 <= place < at_once for place in every]),
         **own,
     }
-
-
-def share(flags: Sequence[bool]) -> float:
-    """Return the share of true flags, 0 of none."""
-    return sum(flags) / max(1, len(flags))
 
 
 def notes(sets: dict[str, list[Story]], *, quick: bool) -> list[str]:

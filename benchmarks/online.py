@@ -18,6 +18,7 @@ from pgvector import Vector
 from pgvector.psycopg import register_vector
 
 from benchmarks.drawn_memories import SPACE, SQL, Drawn, DrawnEmbedder, World, load
+from benchmarks.intervals import of_medians
 from nous_online import postgres
 from nous_online.database import Database
 from nous_online.embedding import LocalMiniLM
@@ -160,9 +161,9 @@ def named(size: int, times: dict[str, list[float]]) -> dict[str, float]:
 def goals(asked: dict[str, list[float]], learned: dict[str, list[float]]) -> dict[str, float]:
     """Return what the goals are about."""
     return {
-        "recall_p50_over_bare_ratio": median(asked["recall"]) / median(asked["bare_query"]),
+        "recall_p50_over_bare_ratio": of_medians(asked["recall"], asked["bare_query"]),
         "recall_p95_ms": float(np.percentile(asked["recall"], 95)) * 1000,
-        "learn_over_bare_ratio": median(learned["learn"]) / median(learned["bare_insert"]),
+        "learn_over_bare_ratio": of_medians(learned["learn"], learned["bare_insert"]),
     }
 
 

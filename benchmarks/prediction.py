@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks import cases
+from benchmarks.intervals import of_mean, of_ratio
 from benchmarks.prediction_assembled import assembled
 from benchmarks.prediction_sessions import Diary, Session, sessions_of
 from nous_online.context.lines import cost_of
@@ -112,11 +113,6 @@ def ranked_by(score: Mapping[str, float], diary: Diary, opened: str) -> list[str
     return sorted((item for item in last if item != opened), key=lambda item: (-score.get(item, 0), -last[item]))
 
 
-def frequent(diary: Diary, opened: str, at: datetime) -> Counter[str]:
-    """Count in how many commits each item was touched."""
-    return Counter(item for recall in diary.asked for item in recall.cited_ids)
-
-
 def recent(diary: Diary, opened: str, at: datetime) -> dict[str, float]:
     """Score by nothing but the order of the last touches."""
     return {}
@@ -138,11 +134,24 @@ def together(diary: Diary, opened: str, at: datetime) -> Counter[str]:
     return Counter(item for name in sessions for item in {i for each in diary.by_session[name] for i in each.cited_ids})
 
 
+def together_popular(diary: Diary, opened: str, at: datetime) -> Counter[str]:
+    """Score by the share of the sessions with the open item that touched another, and half its share of late ones."""
+    sessions = max(1, len({name for name, _ in diary.seen.get(f"file:{opened}", ())}))
+    scores = Counter({item: count / sessions for item, count in together(diary, opened, at).items()})
+    late = list(diary.by_session.values())[-LATE_SESSIONS:]
+    weights = [0.5 ** ((at - recalls[-1].at).total_seconds() / DAY_S / LATE_DAYS) for recalls in late]
+    for recalls, weight in zip(late, weights, strict=True):
+        for item in {item for recall in recalls for item in recall.cited_ids}:
+            scores[item] += weight / sum(weights) / 2
+    return scores
+
+
+LATE_SESSIONS, LATE_DAYS = 400, 14
 PEERS: Mapping[str, Callable[[Diary, str, datetime], Mapping[str, float]]] = {
     "lru": recent,
-    "lfu": frequent,
     "decayed_30": decayed,
     "co_occurrence": together,
+    "together_popular": together_popular,
 }
 
 
@@ -158,15 +167,15 @@ def figures(asked: Sequence[Moment], name: str, sizes: Sequence[int]) -> dict[st
         len(moment.known.intersection(moment.ranked[name][:size])) for moment, size in zip(asked, sizes, strict=True)
     ]
     needed = [len(moment.known) for moment in asked]
-    strangers = sum(moment.strangers for moment in asked)
+    strangers = [moment.strangers for moment in asked]
     return {
-        "prefetched_ratio": float(np.mean(np.divide(hits, needed))),
-        "prefetched_of_items_ratio": sum(hits) / sum(needed),
-        "prefetched_with_strangers_ratio": sum(hits) / (sum(needed) + strangers),
-        "precision": sum(hits) / sum(sizes),
+        "prefetched_ratio": of_mean(np.divide(hits, needed)),
+        "prefetched_of_items_ratio": of_ratio(hits, needed),
+        "prefetched_with_strangers_ratio": of_ratio(hits, np.add(needed, strangers)),
+        "precision": of_ratio(hits, sizes),
         **{
-            f"prefetched_{depth}_ratio": float(
-                np.mean([len(m.known.intersection(m.ranked[name][:depth])) / len(m.known) for m in asked])
+            f"prefetched_{depth}_ratio": of_mean(
+                [len(m.known.intersection(m.ranked[name][:depth])) / len(m.known) for m in asked]
             )
             for depth in DEPTHS
         },
@@ -175,7 +184,7 @@ def figures(asked: Sequence[Moment], name: str, sizes: Sequence[int]) -> dict[st
 
 def assembled_ratio(asked: Sequence[Moment]) -> float:
     """Return the share of what sessions need that a context for their first file shows, averaged over sessions."""
-    return float(np.mean([len(moment.known & moment.shown) / len(moment.known) for moment in asked]))
+    return of_mean([len(moment.known & moment.shown) / len(moment.known) for moment in asked])
 
 
 def at_pause(rows: Sequence[Mapping[str, Any]], hours: int, every: int) -> str:
@@ -224,6 +233,9 @@ def notes(
         " (_of_items); with what nobody could know in the denominator (_with_strangers); precision over all items",
         "assembled_ratio: the same share, of what the context's own code shows in that tier: what it recalls for the"
         " file, by words alone, and as many predictions as it reads",
+        f"together_popular: co_occurrence by the sessions of the open file, and half the share of the last"
+        f" {LATE_SESSIONS} sessions, which count half after {LATE_DAYS} days; nothing of it was fitted",
+        "intervals: sessions drawn again, 1,000 times; the weights of ours were fitted on the first half of the trace",
         "calibration_error: expected calibration error over the first 50 of each session, in eight bands;"
         " confidence_minus_prefetched_50: the share of all that is needed said to be among the first 50, less the share"
         " that was",

@@ -22,9 +22,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
 
-import numpy as np
-
 from benchmarks import cases
+from benchmarks.intervals import Estimate, of_mean, of_means
 from benchmarks.rouge import KINDS, rouge
 from nous_online.embedding import LocalMiniLM
 from nous_online.pairs.reading import read
@@ -56,13 +55,14 @@ def run(data: Path, *, quick: bool) -> dict[str, Any]:
     peers: Metrics = {}
     for is_tuned, rows in ((False, slice(1, None, 2)), (True, slice(0, None, 2))):
         taken = {name: every[rows][:: QUICK_SHARE if quick else 1] for name, every in sets.items()}
-        scores = {name: mean_of(measured(case, embedder) for case in some) for name, some in taken.items()}
+        scores = {name: [measured(case, embedder) for case in some] for name, some in taken.items()}
         found = compared(scores)
         metrics |= {f"tuned_{name}": found[name] for name in found if "_minus_" in name} if is_tuned else found
         peers |= {} if is_tuned else told_apart(scores)
     notes = [
         "; ".join(f"{len(every)} {name}" for name, every in sets.items()) + ", half of them tuned_*",
         "rouge*: as they are; at_lead_length_*: both as long as three turns; at_our_length_*: both as long as ours",
+        "the mean over the sets is of their means, each as much as the other; intervals: transcripts drawn again",
         "entities and numbers kept: of those in a reference that stand in the transcript, as far as an extract can",
     ]
     return {"metrics": metrics, "peers": peers, "notes": notes}
@@ -143,27 +143,25 @@ def marks_of(text: str) -> tuple[frozenset[str], frozenset[str]]:
     return frozenset(names), frozenset(figures)
 
 
-def mean_of(scores: Iterable[Scores]) -> Scores:
+def mean_of(scores: Iterable[Scores]) -> dict[str, Estimate]:
     """Return the mean of each score over the transcripts that have it."""
     found: dict[str, list[float]] = defaultdict(list)
     for each in scores:
         for name, value in each.items():
             found[name].append(value)
-    return {name: float(np.mean(values)) for name, values in found.items()}
+    return {name: of_mean(values) for name, values in found.items()}
 
 
-def compared(scores: Mapping[str, Scores]) -> Metrics:
+def compared(scores: Mapping[str, Sequence[Scores]]) -> Metrics:
     """Return the metrics of each set under its name, and their mean over the sets."""
-    of_sets = {name: advantages(found) for name, found in scores.items()}
+    of_sets = {name: mean_of(map(advantages, found)) for name, found in scores.items()}
     names = list(dict.fromkeys(metric for found in of_sets.values() for metric in found))
-    means = {
-        metric: float(np.mean([found[metric] for found in of_sets.values() if metric in found])) for metric in names
-    }
+    means = {metric: of_means([found[metric] for found in of_sets.values() if metric in found]) for metric in names}
     return means | {f"{name}_{metric}": value for name, found in of_sets.items() for metric, value in found.items()}
 
 
 def advantages(scores: Scores) -> Metrics:
-    """Return what the writer has over LEAD-3 on one set, in points of ROUGE, and what it keeps."""
+    """Return what the writer has over LEAD-3 on one transcript, in points of ROUGE, and what it keeps."""
     as_they_are = {f"{kind}_minus_lead3": scores[f"ours_{kind}"] - scores[f"lead3_{kind}"] for kind in KINDS}
     at_one_length = {
         "at_lead_length_rouge1_minus_lead3": scores["ours_at_lead_length_rouge1"] - scores["lead3_rouge1"],
@@ -174,11 +172,11 @@ def advantages(scores: Scores) -> Metrics:
     return as_they_are | at_one_length | own | kept | {"compression_ratio": scores["compression_ratio"]}
 
 
-def told_apart(scores: Mapping[str, Scores]) -> dict[str, float]:
+def told_apart(scores: Mapping[str, Sequence[Scores]]) -> dict[str, float]:
     """Return what LEAD reaches on each set: three turns, and as many sentences as fit into our length."""
     return {
         f"{name}_{metric}": value
         for name, found in scores.items()
-        for metric, value in found.items()
+        for metric, value in mean_of(found).items()
         if metric.startswith("lead")
     }

@@ -11,9 +11,11 @@ from pgvector import Vector
 from pgvector.psycopg import register_vector
 
 from benchmarks.drawn_memories import SPACE, SQL, Drawn, World, load
+from benchmarks.intervals import of_count
 from benchmarks.online import server
 from nous_online.database import Database
 from nous_online.embedding import Vectors
+from nous_online.errors import NotFound
 from nous_online.ranking import RecallPolicy
 from nous_online.recall import Cue, recall, refresh_statistics
 
@@ -55,10 +57,15 @@ def run(*, data: Path, quick: bool) -> dict[str, Any]:
 
 
 def found(database: Database, speaking: str, about: str, vector: Vectors) -> list[UUID]:
-    """Return what `speaking` is told when it asks for the memories of `about`."""
+    """Return what `speaking` is told when it asks for the memories of `about`: nothing where it is refused."""
     cue = Cue(WORDLESS, vector, types=("fact",), limit=DEPTH)
-    with database.transaction(speaking, is_pipelined=True) as connection:
-        answers = recall(connection, about, cue, space=SPACE, policy=RecallPolicy()).answers
+    try:
+        with database.transaction(speaking, is_pipelined=True) as connection:
+            answers = recall(connection, about, cue, space=SPACE, policy=RecallPolicy()).answers
+    except NotFound:
+        if speaking == about:
+            raise
+        return []
     return [answer.id for answer in answers]
 
 
@@ -70,7 +77,7 @@ def recall_at(database: Database, owner: psycopg.Connection, name: str, question
         exact = {row[0] for row in rows}
         hits += len(exact & set(found(database, name, name, vector)))
         wanted += len(exact)
-    return hits / wanted
+    return of_count(hits, wanted)
 
 
 def leaked_rows(database: Database, owner: psycopg.Connection, name: str, others: list[str], questions: Drawn) -> int:

@@ -13,6 +13,7 @@ from typing import Any
 from uuid import UUID
 
 from benchmarks import cases
+from benchmarks.intervals import of_count, of_share
 from benchmarks.recall import Remembering
 from nous_online import postgres
 from nous_online.database import Database
@@ -79,7 +80,7 @@ def run(*, data: Path, quick: bool) -> dict[str, Any]:
         finally:
             postgres.stop(home)
             shutil.rmtree(postgres.data_directory(home), ignore_errors=True)  # root's data lie outside the folder
-    return {"metrics": metrics(outcomes), "peers": {}, "notes": [*stopped, *notes(outcomes, quick=quick)]}
+    return {"metrics": all_metrics(outcomes), "peers": {}, "notes": [*stopped, *notes(outcomes, quick=quick)]}
 
 
 def embedder_of(rows: Sequence[dict[str, Any]]) -> Remembering:
@@ -139,19 +140,25 @@ def stands_first(heart: Heart, row: dict[str, Any], learned: tuple[UUID, UUID]) 
     return texts[:1] == [row["first"]]
 
 
+def all_metrics(outcomes: Sequence[Outcome]) -> dict[str, float]:
+    """Return the metrics of all pairs, and of those with an odd id, of which none trained the pair reader."""
+    odd = metrics([each for each in outcomes if each.case["id"] % 2])
+    return {**metrics(outcomes), **{f"odd_{name}": value for name, value in odd.items()}}
+
+
 def metrics(outcomes: Sequence[Outcome]) -> dict[str, float]:
     """Return the share of pairs each rule was broken or kept for."""
     apart = [each for each in outcomes if each.label not in ONE]
     updates = of_label(outcomes, "update")
     return {
-        "lost_ratio": sum(each.lost for each in outcomes) / max(1, 2 * len(outcomes)),
-        "joined_ratio": share(each.joined_by == "learn" for each in apart),
-        "night_joined_ratio": share(each.joined_by == "night" for each in apart),
-        "update_chatty_ratio": share(each.is_replaced for each in updates if each.is_chatty),
-        "update_same_wording_ratio": share(each.is_replaced for each in updates if not each.is_chatty),
-        "same_joined_ratio": share(each.joined_by is not None for each in of_label(outcomes, "same")),
-        "distinct_hurt_ratio": share(each.is_hurt for each in of_label(outcomes, "distinct")),
-        "stale_first_ratio": share(each.is_stale_first for each in asked_about(outcomes)),
+        "lost_ratio": of_count(sum(each.lost for each in outcomes), 2 * len(outcomes)),
+        "joined_ratio": of_share(each.joined_by == "learn" for each in apart),
+        "night_joined_ratio": of_share(each.joined_by == "night" for each in apart),
+        "update_chatty_ratio": of_share(each.is_replaced for each in updates if each.is_chatty),
+        "update_same_wording_ratio": of_share(each.is_replaced for each in updates if not each.is_chatty),
+        "same_joined_ratio": of_share(each.joined_by is not None for each in of_label(outcomes, "same")),
+        "distinct_hurt_ratio": of_share(each.is_hurt for each in of_label(outcomes, "distinct")),
+        "stale_first_ratio": of_share(each.is_stale_first for each in asked_about(outcomes)),
     }
 
 
@@ -165,19 +172,13 @@ def asked_about(outcomes: Iterable[Outcome]) -> list[Outcome]:
     return [each for each in outcomes if each.label in CHANGED and each.case["query"]]
 
 
-def share(flags: Iterable[bool]) -> float:
-    """Return the share of true flags, 0 of none."""
-    kept = list(flags)
-    return sum(kept) / max(1, len(kept))
-
-
 def notes(outcomes: Sequence[Outcome], *, quick: bool) -> list[str]:
     """Return how each figure came about, and the counts by label, language and family."""
     return [
         f"{len(outcomes)} pairs; each is told to a user of its own of one agent, without a subject, a month apart;"
         " then one night; offline judge, default embedder and policy",
         "lost: of all statements; joined, night_joined: of pairs that are neither the same nor vaguer; stale_first: of"
-        " updates and negations with a question",
+        " updates and negations with a question; odd: the pairs with an odd id, the others trained the pair reader",
         f"chatty: the words of both have a Jaccard below {CHATTY_BELOW}; replaced: superseded, or a contradiction open",
         *(["quick: every eighth pair"] if quick else []),
         *counted(outcomes, "label", lambda each: each.label),

@@ -66,9 +66,9 @@ def test_peers_choose_as_their_names_say():
 
     assert {name: moment.ranked[name][0] for name in PEERS} == {
         "lru": "lately",
-        "lfu": "often",
         "decayed_30": "often",
         "co_occurrence": "pair",
+        "together_popular": "pair",
     }
 
 

@@ -15,10 +15,12 @@ from nous_online.errors import NotFound
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # benchmarks are run from the root, and not installed
 
 from benchmarks import cases
-from benchmarks.__main__ import commit, described, listing, show
+from benchmarks.__main__ import listing, show
 from benchmarks.goals import GOALS, at_least, at_most
+from benchmarks.intervals import of_count
 from benchmarks.join_contenders import METHODS
 from benchmarks.join_vectors import decaying, more_like, nearest_cosines, sentences, wider
+from benchmarks.results import commit, described
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -65,16 +67,22 @@ def test_cases_are_the_lines_of_a_file(tmp_path):
 
 
 def test_a_result_says_when_where_and_on_which_commit():
-    result = described("join", {"metrics": {"pairs_missed": 0}, "peers": {}, "notes": []})
+    share = of_count(3, 4)
+    measured = {"metrics": {"pairs_missed": 0}, "peers": {"faiss": share}, "notes": []}
 
-    assert list(result) == ["name", "date", "commit", "machine", "metrics", "peers", "notes"]
+    result = described("join", measured, code="abc", quick=True)
+
+    told = ["name", "date", "commit", "machine", "quick", "metrics", "n", "intervals", "peers", "notes"]
+    assert list(result) == told
+    assert (result["commit"], result["quick"]) == ("abc", True)
+    assert (result["n"], result["intervals"]) == ({"faiss": 4}, {"faiss": [0.300642, 0.954413]})
     assert json.loads(json.dumps(result)) == result
 
 
 @pytest.mark.parametrize("value", [float("nan"), "8", None, True])
 def test_a_metric_that_is_no_finite_number_is_refused(value):
     with pytest.raises(TypeError, match=r"join: the metric peak_mb is .*, expected a finite number"):
-        described("join", {"metrics": {"peak_mb": value}, "peers": {}, "notes": []})
+        described("join", {"metrics": {"peak_mb": value}, "peers": {}, "notes": []}, code="abc", quick=False)
 
 
 def test_a_folder_outside_of_any_repository_has_no_commit(tmp_path):
@@ -101,7 +109,7 @@ def test_the_table_says_which_goals_are_met_not_met_or_not_measured():
     measured = {"metrics": {"faiss_over_ours_100k_384_ratio": 9.5, "pairs_missed": 3}, "peers": {}, "notes": ["a note"]}
     console = Console(record=True, width=120, force_terminal=False)
 
-    show(described("join", measured), console)
+    show(described("join", measured, code="abc", quick=False), console)
 
     lines = {line.split()[1]: line for line in console.export_text().splitlines() if line.startswith("│")}
     assert " met " in lines["faiss_over_ours_100k_384_ratio"]

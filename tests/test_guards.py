@@ -9,6 +9,7 @@ from nous_online.pairs.guards import differences
 NEVER_DUPLICATES = """
 the lease was signed on 5 May 2023       | the lease was signed on 5 May 2024       | date 5 May 2023 ≠ 5 May 2024
 the host is atlas-prod1 | the host is atlas-prod2 | identifier atlas-prod1 ≠ atlas-prod2
+it started in May 2023                   | it started in May 2024                   | date May 2023 ≠ May 2024
 it says "pull the lever out" | it says "pull the handle out" | quoted pull the lever out ≠ pull the handle out
 the API listens on port 8080             | the API listens on port 9090             | number 8080 ≠ 9090
 the cache holds five entries             | the cache holds six entries              | number 5 ≠ 6

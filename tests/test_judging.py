@@ -61,6 +61,14 @@ def test_a_guard_outweighs_any_similarity():
     assert judgement.verdict is not Verdict.SAME
 
 
+def test_a_name_that_goes_on_is_another_name():
+    one, other = Statement("The server is called atlas-prod"), Statement("The server is called atlas-prod2")
+
+    judged = OfflineJudge().judge([Pair(one, other, 0.98), Pair(other, one, 0.98)])
+
+    assert Verdict.SAME not in {each.verdict for each in judged}
+
+
 def test_nothing_too_far_apart_to_be_read_is_the_same():
     assert judged("Lunch is at noon", "We eat lunch at twelve", similarity=0.24).verdict is not Verdict.SAME
 

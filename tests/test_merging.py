@@ -154,6 +154,22 @@ def test_only_active_memories_with_a_vector_and_without_a_later_history_are_touc
     assert targets(table) == [("a", "e")]
 
 
+@pytest.mark.parametrize("copy", ["the office opens at nine", "the office opens at nine now"])
+def test_a_fact_in_an_open_contradiction_never_gives_way(copy):
+    def merged(first, second):
+        return targets(
+            facts(f"""
+                id | content                  | contradiction_status
+                ---|--------------------------|---------------------
+                a  | the office opens at nine | {first}
+                b  | {copy}                   | {second}
+            """)
+        )
+
+    assert merged("open", "open") == merged("none", "open") == []
+    assert merged("open", "none") == merged("resolved", "resolved") == [("a", "b")]
+
+
 def test_copies_are_judged_once_and_merged_all():
     table = facts("""
         id | content

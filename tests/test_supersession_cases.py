@@ -4,14 +4,23 @@ from __future__ import annotations
 
 import json
 import sys
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # benchmarks are run from the root, and not installed
 
-from benchmarks.supersession import Outcome, pair_rates, right_share, stale_share
+from benchmarks.supersession import (
+    Outcome,
+    beginning,
+    lexical,
+    of_slots,
+    pair_rates,
+    right_share,
+    slot_of,
+    stale_share,
+)
 from benchmarks.supersession_cases import Asked, Said, Story, dated_facts, fact_consolidation, project_chats
 
 NOON = datetime(2024, 5, 1, 12, tzinfo=UTC)
@@ -81,8 +90,43 @@ def test_rates_count_pairs_and_answers() -> None:
         [Asked("?", frozenset("b"), frozenset("a")), Asked("?", frozenset("d"))],
     )
     found = [[frozenset("b"), frozenset("a")], [frozenset("c")]]
-    outcome = Outcome(story, frozenset({("a", "b"), ("a", "c"), ("b", "c")}), found, found)
+    outcome = Outcome(story, frozenset({("a", "b"), ("a", "c"), ("b", "c")}), found)
 
     assert pair_rates([outcome]) == (pytest.approx(1 / 3), 0.5)
-    assert stale_share([outcome], lambda each: each.answers) == 1.0
-    assert right_share([outcome], lambda each: each.answers) == 0.5
+    assert stale_share([outcome]) == 1.0
+    assert right_share([outcome], depth=10) == 0.5
+
+
+@pytest.fixture
+def chairs() -> Story:
+    """Two chairs in turn, and another thing, with questions about one moment each."""
+    facts = ["The chair of Elm is Ada", "The seat of Elm is Oak", "The chair of Elm is Bo"]
+    said = [
+        Said(key, text, NOON + timedelta(days=place))
+        for place, (key, text) in enumerate(zip("abc", facts, strict=True))
+    ]
+    asked = [
+        Asked("The chair of Elm is", frozenset(right), as_of=NOON + timedelta(days=day))
+        for right, day in (("a", 1), ("c", 3))
+    ]
+    return Story("s", said, frozenset({("a", "c")}), asked)
+
+
+def test_a_text_up_to_its_last_function_word_is_a_slot() -> None:
+    assert slot_of("The chair of Elm is Ada Byron") == "The chair of Elm is"
+    assert slot_of("Ada sings") == "Ada sings"
+
+
+def test_the_latest_statement_by_then_that_begins_with_the_question_is_found(chairs: Story) -> None:
+    assert beginning(chairs).answers == [[frozenset("a")], [frozenset("c")]]
+
+
+def test_peers_that_search_by_words_know_the_date_and_the_latest_value_of_a_slot(chairs: Story) -> None:
+    pytest.importorskip("bm25s")
+
+    found, slots = lexical(chairs).answers, of_slots(chairs)
+
+    assert [answers[0] for answers in found] == [frozenset("a"), frozenset("c")]
+    assert frozenset("c") not in found[0]
+    assert slots.made == {("a", "c")}
+    assert all(frozenset("a") not in answers for answers in slots.answers)

@@ -352,6 +352,25 @@ def test_an_undoing_that_the_server_ends_to_resolve_a_deadlock_is_tried_again(he
         assert undoing.result().undone == (proposal.id,)
 
 
+def test_of_two_undoings_at_once_one_undoes_and_the_other_changes_nothing(heart, night_database, run, owner, other):
+    remember(heart, NINE, NINE)
+    original = facts_in(owner)
+    (proposal,) = run().proposals
+    other.execute(LOCK, [min(proposal.targets)])
+
+    with ThreadPoolExecutor(2) as pool:
+        undoings = [pool.submit(take_back, night_database, night=NIGHT) for _ in range(2)]
+        wait_until(owner, "select count(distinct pid) = 2 from pg_locks where not granted")
+        other.rollback()
+        results = [undoing.result() for undoing in undoings]
+
+    assert sorted(result.undone for result in results) == [(), (proposal.id,)]
+    (refused,) = [result.refused for result in results if result.refused]
+    assert refused == {proposal.id: f"proposal {proposal.id} is no longer applied"}
+    assert facts_in(owner) == original
+    assert [event["action"] for event in events_in(owner)].count("undone") == 2  # one for each of both facts
+
+
 def test_what_was_undone_before_the_database_failed_is_told(heart, night_database, run, owner, other):
     remember(heart, NINE, NINE, "cats like fish", "cats like fish")
     first, second = sorted((proposal.id, proposal.targets[0]) for proposal in run().proposals)
