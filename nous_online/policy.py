@@ -279,8 +279,10 @@ class ContextPolicy:
     errors: int = 2
     """Errors that are looked up, the latest; each is a search of its own."""
     least_score: float = 0.15
-    """Score below which an answer is only pointed at, however much room there is: 2 percent of the evidence of
+    """Score below which an answer is not relevant, however much room there is: 2 percent of the evidence of
     LongMemEval and of 475 questions about worded pairs score less, and 82 and 55 percent of what else is found."""
+    nearest: int = 5
+    """Answers the index points at where nothing is relevant: a handful shows what kind of thing is known at all."""
     least_confidence: float = 0.35
     """Chance of being used below which nothing that was merely predicted is shown beside what answers a question or a
     task: as likely is what was found before and never cited. Where a file or a branch is all that was told, less will
@@ -306,7 +308,7 @@ class ContextPolicy:
     topics: int = 20
     """How many of each kind are looked at: the bounds on what a context costs."""
     latest: int = 100
-    """The latest facts, whose subjects the index may point at."""
+    """The latest facts, whose subjects the index points at where nothing was told."""
 
 
 @dataclass(frozen=True)

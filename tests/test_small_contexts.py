@@ -34,7 +34,8 @@ def test_a_file_and_an_error_that_nothing_is_known_about_give_a_small_context(he
     context = heart.assemble_context(signals=DEBUGGING)
 
     assert [(line.text, line.reason) for line in context.lines if line.tier != "index"] == []
-    assert context.token_count < 200
+    assert 0 < len(context.lines) <= 5
+    assert context.token_count < 100
 
 
 def test_what_is_known_about_the_file_and_the_error_is_shown_without_the_rest(heart):
@@ -43,10 +44,40 @@ def test_what_is_known_about_the_file_and_the_error_is_shown_without_the_rest(he
 
     context = heart.assemble_context(signals=DEBUGGING)
 
-    (line,) = [line for line in context.lines if line.tier != "index"]
+    (line,) = context.lines
     assert line.tier == "critical"
     assert "refresh it first" in line.text
-    assert context.token_count < 250
+
+
+def test_a_convention_is_a_line_of_its_own_but_nothing_to_ask_for_where_there_is_no_room(heart):
+    learn_an_office(heart)
+    heart.learn_deferred([(f"Napkin {n} is folded twice", {"category": "convention"}) for n in range(20)])
+    heart.learn("TypeError reading token in login: the session cookie had expired, so refresh it first")
+
+    context = heart.assemble_context(signals=DEBUGGING, budget=200)
+
+    assert context.left_out["background"] > 0
+    assert {line.tier for line in context.lines} == {"critical", "background"}
+
+
+def test_where_nothing_is_told_the_index_says_what_was_learned_last(heart):
+    learn_an_office(heart)
+
+    context = heart.assemble_context()
+
+    assert {line.tier for line in context.lines} == {"index"}
+    assert len(context.lines) > 5
+
+
+@pytest.mark.parametrize("is_pinned", [False, True])
+def test_what_is_relevant_or_pinned_is_something_to_ask_for_where_it_found_no_room(heart, is_pinned):
+    learn_an_office(heart)
+    details = {"subject": "login notes", "is_pinned": is_pinned}
+    heart.learn("Login fails once the session token has expired, so refresh it before you read it. " * 6, **details)
+
+    context = heart.assemble_context(query="Why does login fail with an expired session token?", budget=45)
+
+    assert [(line.tier, line.text) for line in context.lines] == [("index", "login notes")]
 
 
 def test_a_contradiction_that_has_nothing_to_do_with_what_was_told_is_left_out(heart, judge):

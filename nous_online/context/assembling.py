@@ -220,9 +220,7 @@ def mentioned(known: Known) -> list[UUID]:
 def arrangement(known: Known, request: Request) -> tuple[dict[Tier, list[Placed]], dict[Tier, int]]:
     """Return what each tier shows, and how many lines of each found no room."""
     entries = wanted(known, policy=POLICY, at=request.reach.at)
-    nominated = [entry for tier in TIERS[:-1] for entry in entries[tier]]
-
-    topics = topics_of(known, nominated)
+    topics = topics_of(known, entries, policy=POLICY)
 
     def points(shown: Shown) -> list[Entry]:
         return pointers(topics, shown, known.use_counts, count=POLICY.topics)

@@ -287,10 +287,20 @@ Topic = tuple[tuple[UUID, ...], str]
 """Memories, and what to ask them for."""
 
 
-def topics_of(known: Known, nominated: Iterable[Entry]) -> list[Topic]:
-    """Return what the index may point at: what was nominated, what was recalled, and what was learned last."""
-    recalled = (answer.memory for each in known.answered for answer in each.answers)
-    others = chain(recalled, known.standing.memories.get("latest", ()))
+def topics_of(known: Known, entries: Mapping[Tier, Sequence[Entry]], *, policy: ContextPolicy) -> list[Topic]:
+    """Return what the index may point at: what is critical or relevant.
+
+    Where nothing is relevant to what was told, it is the few nearest answers, too; where nothing was told, everything
+    that was nominated and what was learned last.
+    """
+    nominated = [*entries["critical"], *entries["relevant"]]
+    others: Iterable[Found] = ()
+    if not entries["relevant"]:
+        nearest = interleaved([[answer.memory for answer in each.answers] for each in known.answered])
+        others = islice(nearest, policy.nearest)
+        if not known.answered:
+            nominated += entries["background"]
+            others = known.standing.memories.get("latest", ())
     return [
         *((each.memory_ids, each.topic) for each in nominated if each.topic),
         *(((each.id,), topic_of(vars(each))) for each in others),
