@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import psycopg
-from dagster import DagsterInstance
 from forks import FORKS, forked
 from night_runs import options
+from unrecorded import unrecorded
 
 from nous_pipelines import failpoints
 from nous_pipelines.running import NightOutcome, run_night
@@ -58,7 +58,7 @@ def night_outcome(url: str, home: Path, night: date, on_reach: Callable[[str], N
     """Run a night in this process with something to do at its steps."""
     failpoints.on_reach = on_reach
     try:
-        with DagsterInstance.ephemeral() as instance:
+        with unrecorded() as instance:
             return run_night(night, options(url, home, **changes), instance=instance)
     finally:
         failpoints.on_reach = failpoints.go_on

@@ -9,11 +9,11 @@ import night_runs  # noqa: F401
 import numpy.ma  # noqa: F401
 import onnxruntime  # noqa: F401
 import upath  # noqa: F401
-from dagster import DagsterInstance
+from unrecorded import unrecorded
 
 from nous_pipelines.definitions import defs
 from nous_pipelines.page import templates
 
-with DagsterInstance.ephemeral():
+with unrecorded():
     defs.resolve_job_def("nightly")
     templates().get_template("page.html")

@@ -5,8 +5,8 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from dagster import DagsterInstance
 from night_runs import SAID, options, remember
+from unrecorded import unrecorded
 
 from nous_online.database import Database
 from nous_pipelines.running import run_night
@@ -23,7 +23,7 @@ def run(database_url, tmp_path):
     """Run tonight for this test's database, with fields of the policy."""
 
     def run_it(**policy):
-        with DagsterInstance.ephemeral() as instance:
+        with unrecorded() as instance:
             return run_night(TONIGHT, options(database_url, tmp_path, policy=policy), instance=instance)
 
     return run_it
