@@ -11,6 +11,7 @@ import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 
+import few_threads  # noqa: F401 (before numpy)
 import numpy as np
 import psycopg
 import pytest
