@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 import signal
 from pathlib import Path
 
 from batch_life import bring_home, send_all
+from forks import forked
 
 from nous_online.database import Database
 from nous_pipelines import failpoints
-
-FORKS = multiprocessing.get_context("forkserver")
-FORKS.set_forkserver_preload(["batch_life"])
 
 
 def work(database_url: str, api_url: str, root: str, point: str) -> None:
@@ -27,7 +24,4 @@ def work(database_url: str, api_url: str, root: str, point: str) -> None:
 
 def killed_at(point: str, *, database_url: str, api_url: str, root: Path) -> int | None:
     """Work in another process until it dies at a step, and return its exit code."""
-    process = FORKS.Process(target=work, args=(database_url, api_url, str(root), point))
-    process.start()
-    process.join(120)
-    return process.exitcode
+    return forked(work, database_url, api_url, str(root), point, timeout_s=120)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import gc
 import hashlib
 import os
 import re
+import sys
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 
+import few_threads  # noqa: F401 (before numpy)
 import numpy as np
 import psycopg
 import pytest
@@ -21,6 +24,10 @@ from nous_online.embedding import EmbeddingSpace, Vectors, unit_rows
 from nous_online.heart import Heart
 from nous_online.pairs.judging import Judgement, Pair, Verdict
 from nous_online.writing.writer import CensorDraft, Draft, FactDraft, Told
+
+# Every worker and every program that a test starts would compile the same files again.
+sys.dont_write_bytecode = False
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 STARTS_PROCESSES = (
     "test_anthropic_server_answers",
@@ -58,6 +65,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         is_heavy = any(word in item.name for word in ("local_model", "megabyte", "hostile_text", "takes_longer"))
         if needs_server or is_heavy or item.path.name.startswith(STARTS_PROCESSES):
             item.add_marker(pytest.mark.integration)
+
+
+def pytest_collection_finish() -> None:
+    """Look for garbage only among what tests make: all that was loaded by now stays to the end."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(autouse=True)

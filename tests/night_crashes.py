@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 import resource
 import signal
@@ -13,8 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import psycopg
-from dagster import DagsterInstance
+from forks import FORKS, forked
 from night_runs import options
+from unrecorded import unrecorded
 
 from nous_pipelines import failpoints
 from nous_pipelines.running import NightOutcome, run_night
@@ -25,8 +25,6 @@ TIMES = (
 )  # fmt: skip
 """Columns that tell when and by which run a row was written, not what it says."""
 EXIT_CODE = 86
-FORKS = multiprocessing.get_context("forkserver")
-FORKS.set_forkserver_preload(["night_preload", "night_runs"])
 
 
 class Ended(Exception):
@@ -60,7 +58,7 @@ def night_outcome(url: str, home: Path, night: date, on_reach: Callable[[str], N
     """Run a night in this process with something to do at its steps."""
     failpoints.on_reach = on_reach
     try:
-        with DagsterInstance.ephemeral() as instance:
+        with unrecorded() as instance:
             return run_night(night, options(url, home, **changes), instance=instance)
     finally:
         failpoints.on_reach = failpoints.go_on
@@ -79,12 +77,8 @@ def run_apart(
 ) -> tuple[int | None, tuple[bool, tuple[str, ...]] | None]:
     """Run a night in another process; return its exit code, and what it said if it lived to."""
     receiver, sender = FORKS.Pipe(duplex=False)
-    process = FORKS.Process(target=run_and_tell, args=(sender, url, home, night, point, way))
-    process.start()
-    sender.close()
-    process.join(240)
-    said = receiver.recv() if process.exitcode == 0 and receiver.poll() else None
-    return process.exitcode, said
+    code = forked(run_and_tell, sender, url, home, night, point, way)
+    return code, receiver.recv() if code == 0 and receiver.poll() else None
 
 
 def contents(owner: psycopg.Connection, *, without: Iterable[str] = TIMES) -> dict[str, list[Any]]:

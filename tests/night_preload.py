@@ -5,11 +5,15 @@ Only what starts no thread: a fork takes none of them along.
 
 from __future__ import annotations
 
-import jinja2  # noqa: F401
+import night_runs  # noqa: F401
+import numpy.ma  # noqa: F401
+import onnxruntime  # noqa: F401
 import upath  # noqa: F401
-from dagster import DagsterInstance
+from unrecorded import unrecorded
 
-from nous_pipelines import definitions  # noqa: F401
+from nous_pipelines.definitions import defs
+from nous_pipelines.page import templates
 
-with DagsterInstance.ephemeral():
-    pass
+with unrecorded():
+    defs.resolve_job_def("nightly")
+    templates().get_template("page.html")

@@ -6,8 +6,8 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
-from dagster import DagsterInstance
 from night_runs import NIGHT, everything, options, remember
+from unrecorded import unrecorded
 
 from nous_online.pairs.judging import OfflineJudge, Verdict
 from nous_pipelines.markdown import markdown_of
@@ -19,8 +19,8 @@ OFFICES = tuple(f"The {city} office is led by {name}." for city in CITIES for na
 
 @pytest.fixture(scope="module")
 def instance():
-    with DagsterInstance.ephemeral() as ephemeral:
-        yield ephemeral
+    with unrecorded() as one:
+        yield one
 
 
 @pytest.fixture

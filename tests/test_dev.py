@@ -14,7 +14,7 @@ from typing import Any
 
 import httpx
 import psutil
-from postgres_homes import scratch
+from postgres_homes import scratch, wait_for
 from psycopg.conninfo import conninfo_to_dict
 
 from nous_online import postgres
@@ -50,38 +50,26 @@ def dev(
             process.terminate()
 
 
-def test_all_it_started_ends_with_ctrl_c_postgres_too(tmp_path: Path):
-    with scratch() as home, dev(tmp_path, "--no-ui", NOUS_HOME=str(home)) as (process, addresses):
-        started = psutil.Process(process.pid).children(recursive=True)
-        answer = httpx.get(f"{addresses['api']}/health")
-        was_up = postgres.running(home) is not None
-
-        process.send_signal(signal.SIGINT)
-        code = process.wait(timeout=END_S)
-
-        assert (answer.status_code, was_up, code) == (200, True, 0)
-        assert postgres.running(home) is None
-        assert started
-        assert not [each for each in started if each.is_running()]
-    assert set(addresses) == {"postgresql", "api"}
-
-
 def test_when_one_dies_it_says_which_and_fails_and_a_server_that_ran_before_stays(database_url: str, tmp_path: Path):
     taken = taken_port(database_url)
     with dev(tmp_path, "--no-ui", "--api-port", taken, NOUS_DATABASE_URL=database_url) as (process, addresses):
         (api,) = psutil.Process(process.pid).children()
+        wait_for(lambda: "Application startup complete." in (tmp_path / "log").read_text())
 
         api.kill()
         code = process.wait(timeout=END_S)
 
     log = (tmp_path / "log").read_text().splitlines()
     assert code == 1
+    assert set(addresses) == {"postgresql", "api"}
     assert addresses["api"] != f"http://127.0.0.1:{taken}"
     assert "api     | INFO:     Application startup complete." in log
     assert log[-1].startswith("error: API ended by SIGKILL; its last words: ")
 
 
-def test_a_cloned_repository_neither_runs_its_code_nor_sets_variables(tmp_path: Path):
+def test_in_a_cloned_repository_it_runs_none_of_its_code_sets_none_of_its_variables_and_ends_whole_with_ctrl_c(
+    tmp_path: Path,
+):
     cloned = tmp_path / "cloned"
     cloned.mkdir()
     (cloned / ".env").write_text("NOUS_DATABASE_URL=postgresql://thief\nTHEIRS=1\n")
@@ -91,10 +79,15 @@ def test_a_cloned_repository_neither_runs_its_code_nor_sets_variables(tmp_path: 
         family = psutil.Process(process.pid).children(recursive=True)
         environments = [each.environ() for each in family]
         folders = {each.cwd() for each in family if "dagster" in " ".join(each.cmdline())}
+        answer = httpx.get(f"{addresses['api']}/health")
+        was_up = postgres.running(home) is not None
 
         process.send_signal(signal.SIGINT)
-        process.wait(timeout=END_S)
+        code = process.wait(timeout=END_S)
 
+        assert (answer.status_code, was_up, code) == (200, True, 0)
+        assert postgres.running(home) is None
+        assert not [each for each in family if each.is_running()]
     assert set(addresses) == {"postgresql", "api", "dagster"}
     assert len(family) > 3
     assert not [each for each in environments if "THEIRS" in each]

@@ -169,13 +169,13 @@ def took_s(heart: Heart, entrance: Entrance, text: str, path: Path) -> float:
 def test_an_entrance_takes_linear_time_for_hostile_text(trusting: Heart, tmp_path: Path, name: str) -> None:
     most, entrance = ENTRANCES[name]
 
-    def grown(run: str) -> tuple[float, float]:
-        part, whole = (filled(run, size - 8, end="x") for size in (most // 4, most))
-        return took_s(trusting, entrance, whole, tmp_path), took_s(trusting, entrance, part, tmp_path)
+    def took(run: str, size: int) -> float:
+        return took_s(trusting, entrance, filled(run, size - 8, end="x"), tmp_path)
 
-    def is_slow(took: float, of_a_quarter: float) -> bool:
-        return took > LIMIT_S / 2 or (took > FLOOR_S and took > MOST_GROWTH * of_a_quarter)
+    def is_slow(run: str) -> bool:
+        whole = took(run, most)
+        return whole > FLOOR_S and (whole > LIMIT_S / 2 or whole > MOST_GROWTH * took(run, most // 4))
 
-    slow = [run for run in RUNS if is_slow(*grown(run)) and is_slow(*grown(run))]
+    slow = [run for run in RUNS if is_slow(run) and is_slow(run)]
 
     assert slow == []

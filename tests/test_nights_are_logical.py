@@ -18,6 +18,7 @@ from dagster import DagsterInstance
 from night_runs import options
 from psycopg.sql import SQL, Identifier
 from psycopg.types.json import Jsonb
+from unrecorded import unrecorded
 
 from nous_online.database import Database
 from nous_online.episodes import new_episode, store_deferred
@@ -174,7 +175,7 @@ def life(server, template, home: Path) -> Iterator[Life]:
                 "create or replace function heart.new_id() returns uuid language sql volatile as"
                 " $$ select md5('id ' || nextval('public.ids'))::uuid $$"
             )
-        with DagsterInstance.ephemeral() as instance:
+        with unrecorded() as instance:
             yield Life(server.dsn(name), home, instance)
         connection.execute(SQL("drop database {} with (force)").format(Identifier(name)))
 
@@ -276,7 +277,7 @@ def test_two_agents_of_different_policies_are_each_treated_by_their_own(database
         heart.close()
     database.close()
     owner.execute("insert into lifecycle.agent_policies values ('hasty', %s)", [Jsonb(HASTY)])
-    with DagsterInstance.ephemeral() as instance:
+    with unrecorded() as instance:
         assert run_night(NIGHTS[9], options(database_url, tmp_path), instance=instance).is_success
 
     states = dict(owner.execute("select agent_id, state from heart.facts").fetchall())

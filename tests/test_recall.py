@@ -269,27 +269,38 @@ def test_settings_that_did_not_take_effect_are_an_error():
         check_scan(("off", "40"), "40")
 
 
-@pytest.mark.parametrize("rows", [10, 200, 3000])
-def test_a_tenant_of_any_size_finds_what_an_exact_scan_finds(database_url, owner, rows):
-    queries = fill_tenants(database_url, owner, {"tiny": 10, "small": 200, "large": 3000})
-    agent = {10: "tiny", 200: "small", 3000: "large"}[rows]
-
-    with_index = [nearest(database_url, agent, query) for query in queries]
-
-    exact = [exact_nearest(owner, agent, query) for query in queries]
-    hits = sum(len(set(a) & set(b)) for a, b in zip(with_index, exact, strict=True))
-    assert hits / sum(map(len, exact)) >= 0.99
+@pytest.fixture(scope="module")
+def tenants(copy_of, template):
+    """A database of agents of different sizes, to be copied, and questions to them."""
+    with copy_of(template) as url:
+        with psycopg.connect(url, autocommit=True) as owner:
+            queries = fill_tenants(url, owner, {"tiny": 10, "small": 200, "large": 3000})
+            (name,) = owner.execute("select current_database()").fetchone()
+        yield name, queries
 
 
-def test_a_tenant_beyond_the_limit_is_searched_through_the_index(database_url, owner):
-    queries = fill_tenants(database_url, owner, {"other": 500, "large": 3000})
+def test_a_tenant_of_any_size_finds_what_an_exact_scan_finds(copy_of, tenants):
+    name, queries = tenants
+    with copy_of(name) as url, psycopg.connect(url, autocommit=True) as owner:
+        register_vector(owner)
+        for agent in ("tiny", "small", "large"):
+            with_index = [nearest(url, agent, query) for query in queries]
 
-    found = [nearest(database_url, "large", query, replace(RecallPolicy(), exact_limit=100)) for query in queries]
+            exact = [exact_nearest(owner, agent, query) for query in queries]
+            hits = sum(len(set(a) & set(b)) for a, b in zip(with_index, exact, strict=True))
+            assert hits / sum(map(len, exact)) >= 0.99, agent
 
-    exact = [exact_nearest(owner, "large", query) for query in queries]
-    hits = sum(len(set(a) & set(b)) for a, b in zip(found, exact, strict=True))
-    assert hits / sum(map(len, exact)) >= 0.9
-    assert eventually(lambda: index_scans(owner) == len(queries))
+
+def test_a_tenant_beyond_the_limit_is_searched_through_the_index(copy_of, tenants):
+    name, queries = tenants
+    with copy_of(name) as url, psycopg.connect(url, autocommit=True) as owner:
+        register_vector(owner)
+        found = [nearest(url, "large", query, replace(RecallPolicy(), exact_limit=100)) for query in queries]
+
+        exact = [exact_nearest(owner, "large", query) for query in queries]
+        hits = sum(len(set(a) & set(b)) for a, b in zip(found, exact, strict=True))
+        assert hits / sum(map(len, exact)) >= 0.9
+        assert eventually(lambda: index_scans(owner) == len(queries))
 
 
 def test_the_search_is_planned_once_and_serves_every_question(heart, database):

@@ -14,6 +14,7 @@ from batch_answers import MODEL, answer_json, answering, is_canary
 from batch_life import AT_NINE, CATS, FISH, NINE, VERDICTS, rows_in, states, verdicts_in
 from night_runs import NIGHT, everything, options, remember
 from typer.testing import CliRunner
+from unrecorded import unrecorded
 
 from nous_online.cli import application
 from nous_online.heart import Heart
@@ -30,8 +31,8 @@ AFTER = NEXT + timedelta(days=1)
 
 @pytest.fixture(scope="module")
 def instance() -> Iterator[dg.DagsterInstance]:
-    with dg.DagsterInstance.ephemeral() as ephemeral:
-        yield ephemeral
+    with unrecorded() as one:
+        yield one
 
 
 @pytest.fixture

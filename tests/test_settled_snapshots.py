@@ -5,8 +5,8 @@ from __future__ import annotations
 from datetime import timedelta
 
 import pytest
-from dagster import DagsterInstance
 from night_runs import NIGHT, everything, options, proposals_in, remember
+from unrecorded import unrecorded
 
 from nous_online.heart import Heart
 from nous_pipelines.checks import CHECKS, CheckResult
@@ -18,8 +18,8 @@ NINE = "The office opens at nine."
 
 @pytest.fixture(scope="module")
 def instance():
-    with DagsterInstance.ephemeral() as ephemeral:
-        yield ephemeral
+    with unrecorded() as one:
+        yield one
 
 
 @pytest.fixture

@@ -10,9 +10,9 @@ from uuid import UUID
 
 import psycopg
 import pytest
-from dagster import DagsterInstance
 from night_runs import VERSIONING, options, snapshot_of
 from psycopg.types.json import Jsonb
+from unrecorded import unrecorded
 
 from nous_online.changes import Cause, change_memory, locked_memory, version_of
 from nous_online.database import Database
@@ -169,7 +169,8 @@ def test_three_late_nights_leave_the_same_rows_as_nights_in_time(
     late = rows(owner, "episodes", "id", *VERSIONING)
 
     imported(heart, "in time", **texts)
-    run(night_database, tmp_path / "again", *((ENDED + timedelta(days=days)).date() for days in range(5, 92)))
+    around_each_age = (5, 6, 7, 8, 18, 29, 30, 31, 60, 89, 90, 91)
+    run(night_database, tmp_path / "again", *((ENDED + timedelta(days=days)).date() for days in around_each_age))
 
     assert rows(owner, "episodes", "id", "created_at", *VERSIONING) == [
         {name: value for name, value in row.items() if name != "created_at"} for row in late * 2
@@ -217,7 +218,7 @@ def test_a_whole_night_condenses_the_episodes_of_each_agent_by_its_own_policy(
         [Jsonb({name: 99 + place for place, name in enumerate(AGES)})],
     )
 
-    with DagsterInstance.ephemeral() as instance:
+    with unrecorded() as instance:
         outcome = run_night(LAST, options(database_url, tmp_path), instance=instance)
 
     assert outcome.is_success, outcome.failures

@@ -5,8 +5,8 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from dagster import DagsterInstance
 from night_runs import SAID, options, remember
+from unrecorded import unrecorded
 
 from nous_online.database import Database
 from nous_pipelines.running import run_night
@@ -14,17 +14,20 @@ from nous_pipelines.undo import Selection, undo
 
 pytestmark = pytest.mark.integration
 
-TONIGHT = datetime.now(UTC).date()
-"""Recalls are logged when they happen, so the night they count in is this one."""
+
+@pytest.fixture
+def tonight():
+    """The night in which recalls of this test count: they are logged when they happen."""
+    return datetime.now(UTC).date()
 
 
 @pytest.fixture
-def run(database_url, tmp_path):
+def run(database_url, tmp_path, tonight):
     """Run tonight for this test's database, with fields of the policy."""
 
     def run_it(**policy):
-        with DagsterInstance.ephemeral() as instance:
-            return run_night(TONIGHT, options(database_url, tmp_path, policy=policy), instance=instance)
+        with unrecorded() as instance:
+            return run_night(tonight, options(database_url, tmp_path, policy=policy), instance=instance)
 
     return run_it
 
@@ -76,7 +79,7 @@ def test_what_was_cited_rises_what_was_ignored_sinks_and_a_second_run_changes_no
 
 
 def test_superseded_facts_past_their_grace_and_unused_ones_are_archived_and_come_back(
-    heart, run, owner, night_database
+    heart, run, owner, night_database, tonight
 ):
     remember(heart, "Standup is at nine.", "Standup is at ten.", "Nobody ever asks this.", "Backups run at two.")
     old, new, unused, backups = (row[0] for row in owner.execute("select id from heart.facts order by learned_at"))
@@ -88,7 +91,7 @@ def test_superseded_facts_past_their_grace_and_unused_ones_are_archived_and_come
     archived = states(owner, "facts")
 
     assert outcome.is_success, outcome.failures
-    undo(night_database, Selection(night=TONIGHT), reason="a test")
+    undo(night_database, Selection(night=tonight), reason="a test")
     assert (archived[old], archived[unused], archived[new], archived[backups]) == (
         "archived", "archived", "active", "active",
     )  # fmt: skip
