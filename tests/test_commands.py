@@ -99,7 +99,7 @@ def test_a_night_that_fails_its_checks_ends_with_an_error_and_the_nights_after_i
         (("report", "--night", "2026-06-01"), "has not run here; run it with: nous night --date 2026-06-01"),
         (("diff", "--night", "2026-06-01"), "has not run here"),
         (("report", "--open"), "names no file: --open opens the page that --html FILE writes"),
-        (("undo",), "say what to take back: --night YYYY-MM-DD, --proposal ID or --memory ID"),
+        (("undo",), "say what to take back: --night YYYY-MM-DD, --proposal ID, --memory ID or --source NAME"),
         (("undo", "--proposal", "7"), "'7' is no proposal id"),
         (("undo", "--night", "2026-06-01"), "no applied proposal has night=2026-06-01"),
     ],

@@ -13,8 +13,6 @@ ARTICLES = frozenset({"a", "an", "the"})
 SUBJECT = "subject"  # how the reason begins that tells two subjects apart
 MARKS = frozenset("'\".,;:!?-/")
 TOKEN = re.compile(r"[^\W_](?:[\w'\u2019.:%/-]*\w)?|\S")
-NAME = re.compile(r"[A-Z]\w|[\w.-]*(?:[^\W\d_][\w.-]*\d|\d[\w.-]*[^\W\d_])")
-"""A capitalised word, or letters with digits."""
 LEAST_ALIKE = 0.5  # of the words of two statements that are told of two things in the same way
 MOST_COMPARED = 60  # words: aligning is quadratic
 
@@ -35,6 +33,12 @@ def other_subjects(a: str | None, b: str | None) -> str | None:
     return f"{SUBJECT} {' '.join(one)} ≠ {' '.join(other)}" if one and other and one != other else None
 
 
+def is_name(word: str) -> bool:
+    """Tell whether a word is capitalised, or has letters and digits."""
+    has_letters, has_digits = (any(map(test, word)) for test in (str.isalpha, str.isdigit))
+    return (word[0].isupper() and len(word) > 1) or (has_letters and has_digits)
+
+
 def other_things(a: str, b: str) -> str | None:
     """Return, in words, that two statements in the same wording give two things a value each; None where they don't.
 
@@ -51,7 +55,7 @@ def other_things(a: str, b: str) -> str | None:
         return None
     (first, second), *values = parts
     is_named = len(first) == len(second) == 1 and all(
-        NAME.match(word) and word.casefold().removesuffix("s") not in DATED for word in (*first, *second)
+        is_name(word) and word.casefold().removesuffix("s") not in DATED for word in (*first, *second)
     )
     if not is_named or not all(all(any(map(str.isdigit, "".join(side))) for side in value) for value in values):
         return None
