@@ -49,9 +49,9 @@ UNRELATED_BELOW = 0.2  # chance of `same` under which a pair without a shared sl
 DOUBTED_FROM = 0.2  # chance of conflict from which two that stay are two in doubt
 TWO_THINGS_FROM = 0.6
 """Chance of two things from which a denial that the words alone show is none; one of SICK's in 200 is given it."""
-TWO_VALUES_FROM = 0.85
-"""The same of two values of what reads as one slot: of the changes of FactConsolidation 1 in 80 is given it."""
-MOST_FAR_WORDS = 16  # of a statement that a reader alone may call the same as one far from it
+TWO_VALUES_FROM = 0.93
+"""The same of two values of what reads as one slot: of the changes of FactConsolidation 1 in 1,000 is given it."""
+MOST_FAR_WORDS = 12  # of a statement that a reader alone may call the same as one far from it
 FEW_CHANGED = 6  # words of near statements, among which one small word may decide
 NOT_AGAINST = 0.2  # chance of `same` from which trees, or the reader, are not against what the other is sure of
 SURER = 0.06  # by which a reader must be surer of near ones, which differ in a word that may decide
