@@ -47,8 +47,8 @@ PREFERENCE = "preference"  # how the reason begins that the guard of likings giv
 NEGATION = "negation"  # the reason the guard of that name gives
 UNRELATED_BELOW = 0.2  # chance of `same` under which a pair without a shared slot is simply two statements
 DOUBTED_FROM = 0.2  # chance of conflict from which two that stay are two in doubt
-TWO_THINGS_FROM = 0.6
-"""Chance of two things from which a denial that the words alone show is none; one of SICK's in 200 is given it."""
+TWO_THINGS_FROM = 0.9
+"""Chance of two things from which a denial that the words alone show is none; hardly a plain denial is given it."""
 TWO_VALUES_FROM = 0.93
 """The same of two values of what reads as one slot: of the changes of FactConsolidation 1 in 1,000 is given it."""
 MOST_FAR_WORDS = 12  # of a statement that a reader alone may call the same as one far from it

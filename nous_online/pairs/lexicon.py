@@ -257,7 +257,7 @@ SYMMETRIC = frozenset(
     """and or both between with met meets married near beside equals same adjacent versus vs cousin sibling siblings friend friends
     neighbor neighbour borders bordering together resembles similar plus times like as where when while but than""".split()
 )
-LIKING = frozenset("prefer prefers like likes love loves enjoy enjoys dislike dislikes hate hates".split())
+LIKING = frozenset("speak speaks prefer prefers like likes love loves enjoy enjoys dislike dislikes hate hates".split())
 # Verbs a subject may have many objects of: another object is another fact, no new value of the same slot.
 MANY_VALUED = frozenset(
     """prefer prefers like likes liked enjoy enjoys enjoyed love loves loved know knows knew speak speaks spoke own owns owned have has had
