@@ -75,7 +75,7 @@ def test_the_night_merges_what_was_said_again(merged: set[frozenset[str]]):
         group = set.union(*(of.get(each, {each}) for each in pair))
         of |= dict.fromkeys(group, group)
 
-    assert len(merged) >= 25  # repeats, and what the built-in reader knows again in words that are far from few
+    assert len(merged) >= 20  # repeats, and what the built-in reader knows again in words that are far from few
     assert [pair for pair in merged if not pair <= of.get(min(pair), set())] == []
 
 

@@ -347,10 +347,10 @@ def decide(seen: Seen, model: PairModel) -> tuple[Verdict, float, str]:
         return Verdict.COMPATIBLE, TWO_THINGS_HELD, seen.things
     if seen.slot is not None:
         return _about_one_slot(seen, model)
-    if seen.reading is not None and (read := _as_read(seen, seen.reading, model)):
-        return read
     if seen.denial is not None and not _may_both_hold(seen):
         return Verdict.CONTRADICTS, model.denial_held, f"one says “{seen.denial}”, the other denies it"
+    if seen.reading is not None and (read := _as_read(seen, seen.reading, model)):
+        return read
     return _likely(seen, model)
 
 

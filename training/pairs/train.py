@@ -34,12 +34,12 @@ BATCH = 64
 SMOOTHING = 0.1
 PUBLIC_ROWS = 18_000
 """Rows of entailment in the first stage, which sees everything once."""
-STAGES = ((1, 1e-4, 16), (3, 8e-5, 20), (2, 5e-5, 25), (1, 5e-5, 99), (1, 4e-5, 99))
+STAGES = ((1, 1e-4, 16), (3, 8e-5, 20), (2, 5e-5, 25), (1, 5e-5, 27), (1, 4e-5, 27), (1, 3e-5, 99))
 """Epochs, peak learning rate and last hand of each stage: over everything once, then over what memories are like; the
-later hands write what the stage before them got wrong, and the last stage sees twice the hands whose pairs differ in a
-small word, beside a part of all others."""
-SMALL_WORDS = frozenset(f"author_{number}" for number in range(12, 17))
-OTHERS = 8000
+later hands write what the stage before them got wrong."""
+REPEATED = {4: (frozenset(range(12, 17)), 2, 8000), 5: (frozenset({28}), 8, 4500)}
+"""For the last stages: hands that are seen more often (pairs that differ in a small word; plain verbs of change), how
+often, and beside how many pairs of all hands."""
 TURNED_SHARE, REPEATED_SHARE, NEAR_SHARE, PUBLIC_SHARE = 0.25, 0.05, 0.3, 0.06
 VARIED = 700
 """Statements repeated with harmless changes."""
@@ -82,9 +82,10 @@ def main() -> None:
         torch.manual_seed(SEED + stage)
         if not done.is_file():
             own = [row for row in tables["own"] if int(row["author"].removeprefix("author_")) <= last]
-            if stage == len(STAGES) - 1:
-                small = [row for row in own if row["author"] in SMALL_WORDS]
-                own = [*random.sample(own, min(OTHERS, len(own))), *small, *small]
+            if stage in REPEATED:
+                hands, times, others = REPEATED[stage]
+                repeated = [row for row in own if int(row["author"].removeprefix("author_")) in hands]
+                own = [*random.sample(own, min(others, len(own))), *repeated * times]
             draw = partial(memories if stage else everything, {**tables, "own": own})
             for epoch, loss in fitted(network, draw, epochs=epochs, rate=rate):
                 print(f"stage {stage + 1}, epoch {epoch + 1} of {epochs}: loss {loss:.3f}", flush=True)  # noqa: T201 (the command's output)
@@ -114,7 +115,7 @@ def memories(tables: dict[str, list[dict[str, Any]]]) -> list[Row]:
     return [
         *outcomes([*own, *varied]),
         *both_holding(near),
-        *actions(tables["actions"]),
+        *actions(random.sample(tables["actions"], min(len(tables["actions"]), len(own) // 2))),
         *entailment(random.sample(tables["nli"], count)),
         *paraphrases(random.sample(tables["paws"], count // 2)),
         *reworded(random.sample(tables["paws"], count)),
