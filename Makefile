@@ -54,7 +54,7 @@ check: $(VENV)/installed
 	@$(BIN)/ruff format --check .
 	@$(BIN)/basedpyright
 	@$(BIN)/lint-imports
-	@$(BIN)/pytest tests/test_house.py
+	@$(BIN)/pytest tests/house/test_house.py
 
 docs: $(VENV)/installed
 	@$(BIN)/python -m docs.generate

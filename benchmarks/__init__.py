@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from nous_online.errors import NotFound
+from nous_online.core.errors import NotFound
 
 
 def cases(data: Path, name: str) -> list[dict[str, Any]]:

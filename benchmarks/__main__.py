@@ -16,7 +16,7 @@ from benchmarks.intervals import Estimate
 from benchmarks.results import KEPT, ROOT, commit, described, write
 from benchmarks.runs import run_all
 from benchmarks.table import write_pages
-from nous_online.errors import NousError
+from nous_online.core.errors import NousError
 
 SHARED_CASES = ROOT.parent / "shared" / "bench"
 METRIC_KINDS = (int, float)

@@ -19,12 +19,12 @@ import numpy as np
 from benchmarks.drawn_memories import World
 from benchmarks.intervals import of_medians
 from benchmarks.online import server, timed
-from nous_online.api import keys
-from nous_online.children import child_environment, python_module
-from nous_online.database import Database
-from nous_online.embedding import LocalMiniLM
-from nous_online.errors import Unavailable
+from nous_online.core.errors import Unavailable
+from nous_online.database.connection import Database
 from nous_online.heart import Heart
+from nous_online.interfaces.api import keys
+from nous_online.language.embedding import LocalMiniLM
+from nous_online.processes.children import child_environment, python_module
 
 AGENT = "benchmark"
 VERBS = ("recall", "learn")
@@ -86,7 +86,7 @@ def served(url: str) -> Iterator[tuple[str, dict[str, str]]]:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    command = python_module("nous_online.cli", "api", "--port", str(port), "--rate", "10000000")
+    command = python_module("nous_online.interfaces.cli", "api", "--port", str(port), "--rate", "10000000")
     process = subprocess.Popen(  # noqa: S603 (the command is ours)
         command,
         cwd="/",

@@ -11,16 +11,16 @@ from typing import Any
 from uuid import UUID
 
 from benchmarks.intervals import of_share
-from nous_online.checking import CheckDetails, Suspect, match_of, question, with_readings
-from nous_online.clauses import variants
-from nous_online.deadline import Deadline
-from nous_online.deeds import warned_act
-from nous_online.embedding import LocalMiniLM, Vectors
-from nous_online.errors import NotFound
-from nous_online.policy import CensorPolicy
-from nous_online.triggers import Wording
+from nous_online.core.deadline import Deadline
+from nous_online.core.errors import NotFound
+from nous_online.core.policy import CensorPolicy
+from nous_online.language.actions.action_words import warned_act
+from nous_online.language.actions.clauses import variants
+from nous_online.language.actions.triggers import Wording
+from nous_online.language.embedding import LocalMiniLM, Vectors
+from nous_online.memories.checking import CheckDetails, Suspect, match_of, question, with_readings
 
-TABLES = Path(__file__).parents[1] / "tests"
+TABLES = Path(__file__).parents[1] / "tests" / "support"
 HELD_OUT = "held_out_actions"
 FITTED = ("drawn_actions", "seen_actions", "unseen_actions", "developed_actions")
 POLICY = CensorPolicy()

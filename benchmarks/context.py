@@ -20,16 +20,16 @@ from benchmarks.drawn_memories import DrawnEmbedder, World, load
 from benchmarks.intervals import of_count, of_mean, of_ratio, of_share
 from benchmarks.recall import Remembering, bm25, bm25_with_context, learn
 from benchmarks.recall_cases import Question, Store, beam, locomo
-from nous_online import postgres
-from nous_online.context.answer import Context
-from nous_online.context.lines import cost_of, one_line
+from nous_online.context.context_answer import Context
+from nous_online.context.context_lines import cost_of, one_line
 from nous_online.context.packing import heading_tokens
-from nous_online.database import Database
-from nous_online.embedding import Embedder
+from nous_online.core.policy import MAX_RECALL_LIMIT
+from nous_online.database import postgres
+from nous_online.database.connection import Database
+from nous_online.database.statements import statements
 from nous_online.heart import Heart
-from nous_online.policy import MAX_RECALL_LIMIT
-from nous_online.statements import statements
-from nous_online.tokens import counting, tokens_of
+from nous_online.language.embedding import Embedder
+from nous_online.language.tokens import counting, tokens_of
 
 SQL = statements("benchmarks", "context.sql")
 BUDGETS = {"8k": 8_000, "4k": 4_000, "2k": 2_000}

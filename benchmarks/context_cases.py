@@ -9,8 +9,8 @@ from typing import Any
 from uuid import UUID
 
 from benchmarks import cases
-from nous_online.context.answer import Context
-from nous_online.domain import FactDetails
+from nous_online.context.context_answer import Context
+from nous_online.core.domain import FactDetails
 from nous_online.heart import Heart
 
 ASKER = "test-user"

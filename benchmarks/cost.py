@@ -17,23 +17,23 @@ from typing import Any
 
 from benchmarks.drawn_nights import add_facts, fill
 from benchmarks.night import with_database
-from nous_online import postgres
-from nous_online.claude.client import claude_of
-from nous_online.claude.metering import meter_of
-from nous_online.claude.prices import PRICES_AS_OF, cost_of
-from nous_online.claude.replies import Request, Usage
-from nous_online.claude.spending import Spent
-from nous_online.database import Database, prepare
-from nous_online.domain import FactDetails
+from nous_online.core.domain import FactDetails
+from nous_online.core.settings import settings
+from nous_online.database import postgres
+from nous_online.database.connection import Database, prepare
 from nous_online.heart import Heart
-from nous_online.settings import settings
+from nous_online.language.claude.client import claude_of
+from nous_online.language.claude.metering import meter_of
+from nous_online.language.claude.prices import PRICES_AS_OF, cost_of
+from nous_online.language.claude.replies import Request, Usage
+from nous_online.language.claude.spending import Spent
 from nous_pipelines.batches.second_judge import SecondJudge
-from nous_pipelines.costs import Cost, Dimension, costs_of
 from nous_pipelines.demo.anthropic_server import LocalAnthropic, Route
 from nous_pipelines.demo.anthropic_server.counting import CHARACTERS_A_TOKEN
 from nous_pipelines.demo.history import history
 from nous_pipelines.nights import last_night
-from nous_pipelines.running import NightOptions, run_night
+from nous_pipelines.orchestration.running import NightOptions, run_night
+from nous_pipelines.reports.costs import Cost, Dimension, costs_of
 
 FACTS, QUICK_FACTS = 1_000, 200
 NEWS_SHARE = 0.1

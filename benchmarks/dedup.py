@@ -16,13 +16,13 @@ from numpy.typing import NDArray
 
 from benchmarks import cases
 from benchmarks.intervals import of_count, of_share
-from nous_online.embedding import LocalMiniLM
-from nous_online.pairs.guards import differences
-from nous_online.pairs.judging import SURE_FROM, OfflineJudge, Pair, Statement, Verdict, is_harmless
-from nous_online.pairs.matching import LEAST_SIMILARITY, load_model, pair_features
-from nous_pipelines.policy import NightPolicy
-from nous_pipelines.transforms.duplicates import clusters
-from nous_pipelines.transforms.self_join import similar_pairs
+from nous_online.language.embedding import LocalMiniLM
+from nous_online.language.pairs.guards import differences
+from nous_online.language.pairs.judging import SURE_FROM, OfflineJudge, Pair, Statement, Verdict, is_harmless
+from nous_online.language.pairs.matching import LEAST_SIMILARITY, load_model, pair_features
+from nous_pipelines.night_policy import NightPolicy
+from nous_pipelines.phases.duplicates import clusters
+from nous_pipelines.phases.self_join import similar_pairs
 
 Flags: TypeAlias = NDArray[np.bool_]
 Metrics: TypeAlias = dict[str, float]

@@ -11,9 +11,10 @@ from numpy.typing import NDArray
 from pgvector import Vector
 from pgvector.psycopg import register_vector
 
-from nous_online.database import prepare
-from nous_online.embedding import EmbeddingSpace, Vectors, unit_rows
-from nous_online.statements import statements
+from nous_online.core.domain import EmbeddingSpace
+from nous_online.database.connection import prepare
+from nous_online.database.statements import statements
+from nous_online.language.embedding import Vectors, unit_rows
 
 SQL = statements("benchmarks", "drawn_memories.sql")
 SPACE = EmbeddingSpace(id="drawn-384", model="drawn", weights_sha256="", dimensions=384)

@@ -13,9 +13,9 @@ from pgvector import Vector
 from pgvector.psycopg import register_vector
 
 from benchmarks.drawn_memories import SPACE, World
-from nous_online.embedding import Vectors, unit_rows
-from nous_online.pairs.slots import slot_key
-from nous_online.statements import statements
+from nous_online.database.statements import statements
+from nous_online.language.embedding import Vectors, unit_rows
+from nous_online.language.pairs.slots import slot_key
 from nous_pipelines.nights import end_of
 
 SQL = statements("benchmarks", "drawn_nights.sql")

@@ -20,10 +20,10 @@ from typing import Any
 from benchmarks import cases
 from benchmarks.intervals import of_mean, of_share
 from benchmarks.porter import stemmed
-from nous_online.embedding import Embedder, LocalMiniLM
-from nous_online.pairs.lexicon import FUNCTION_WORDS
-from nous_online.writing.sentences import split
-from nous_online.writing.writer import Draft, OfflineWriter, Told
+from nous_online.language.embedding import Embedder, LocalMiniLM
+from nous_online.language.pairs.lexicon import FUNCTION_WORDS
+from nous_online.language.writing.sentences import split
+from nous_online.language.writing.writer import Draft, OfflineWriter, Told
 
 LEAST_OVERLAP, LEAST_COSINE = 0.5, 0.5
 FRAME_OVERLAP, FRAME_COSINE = 0.4, 0.4

@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 
 from benchmarks import cases
 from benchmarks.intervals import of_count, of_ratio
-from nous_pipelines.policy import NightPolicy
-from nous_pipelines.transforms.forgetting import FACT_COLUMNS, PROCEDURE_COLUMNS, forgetting_phase_of
-from nous_pipelines.transforms.usage import WINDOW_DAYS, usage_score
+from nous_pipelines.night_policy import NightPolicy
+from nous_pipelines.phases.forgetting import FACT_COLUMNS, PROCEDURE_COLUMNS, forgetting_phase_of
+from nous_pipelines.phases.usage import WINDOW_DAYS, usage_score
 
 KEPT = (50, 200)
 QUICK_TOUCHES = 3000

@@ -27,10 +27,10 @@ from benchmarks.judge_cases import (
     successive_values,
     updated_turns,
 )
-from nous_online.embedding import LocalMiniLM
-from nous_online.pairs.guards import differences
-from nous_online.pairs.judging import Judgement, OfflineJudge, Pair, Verdict
-from nous_online.pairs.reading import read_words
+from nous_online.language.embedding import LocalMiniLM
+from nous_online.language.pairs.guards import differences
+from nous_online.language.pairs.judging import Judgement, OfflineJudge, Pair, Verdict
+from nous_online.language.pairs.reading import read_words
 
 BINS = 10
 QUICK_ROWS = 1_500

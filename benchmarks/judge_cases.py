@@ -12,8 +12,8 @@ from typing import Any
 
 from benchmarks import cases
 from benchmarks.dedup import cosines
-from nous_online.embedding import LocalMiniLM
-from nous_online.pairs.judging import Pair, Statement, Verdict
+from nous_online.language.embedding import LocalMiniLM
+from nous_online.language.pairs.judging import Pair, Statement, Verdict
 
 SAID = datetime(2025, 1, 1, tzinfo=UTC)
 CONFLICTS = frozenset({"supersedes", "contradiction", "same_slot_other_value"})

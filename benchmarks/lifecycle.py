@@ -16,16 +16,16 @@ import polars as pl
 from benchmarks.intervals import of_mean, of_ratio, of_share
 from benchmarks.recall import BATCH, LEARNING_S, Remembering
 from benchmarks.recall_cases import Question, Store, beam, longmemeval
-from nous_online import postgres
-from nous_online.database import Database
-from nous_online.domain import FactDetails
+from nous_online.core.domain import FactDetails
+from nous_online.database import postgres
+from nous_online.database.connection import Database
 from nous_online.heart import Heart
-from nous_pipelines.evidence import final_successor
 from nous_pipelines.nights import last_night, nights_between
-from nous_pipelines.running import NightOptions, run_night
-from nous_pipelines.snapshot import take_snapshot
-from nous_pipelines.transforms.self_join import similar_pairs
-from nous_pipelines.transforms.vectors import vector_matrix
+from nous_pipelines.orchestration.running import NightOptions, run_night
+from nous_pipelines.phases.self_join import similar_pairs
+from nous_pipelines.phases.vectors import vector_matrix
+from nous_pipelines.plan.evidence import final_successor
+from nous_pipelines.snapshots.snapshot import take_snapshot
 
 NIGHTS, QUICK_NIGHTS = 90, 5
 DEPTH = 10

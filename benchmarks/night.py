@@ -19,9 +19,9 @@ import psycopg
 
 from benchmarks import peak_mb
 from benchmarks.drawn_nights import SQL, add_facts, fill
-from nous_online import postgres
-from nous_online.children import child_environment, python_module
-from nous_online.database import prepare
+from nous_online.database import postgres
+from nous_online.database.connection import prepare
+from nous_online.processes.children import child_environment, python_module
 from nous_pipelines.nights import last_night
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -160,8 +160,8 @@ def one_night(url: str, home: Path, night: date) -> dict[str, Any]:
 
 def main(night: str) -> None:
     """Run one night as `nous night` does, and print its peak memory, its steps and what was applied."""
-    from nous_pipelines.commands import options_for, recorded_runs
-    from nous_pipelines.running import run_night
+    from nous_pipelines.commands.night_commands import options_for, recorded_runs
+    from nous_pipelines.orchestration.running import run_night
 
     with recorded_runs() as instance:
         start = perf_counter()

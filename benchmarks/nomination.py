@@ -14,12 +14,12 @@ from benchmarks import cases
 from benchmarks.intervals import of_mean, of_share
 from benchmarks.recall import Remembering
 from benchmarks.supersession_cases import FIRST_DAY, Said, Story, fact_consolidation, knowledge_updates, project_chats
-from nous_online import postgres
-from nous_online.database import Database
-from nous_online.domain import FactDetails
+from nous_online.core.domain import FactDetails
+from nous_online.core.policy import LearnPolicy
+from nous_online.database import postgres
+from nous_online.database.connection import Database
 from nous_online.heart import Heart
-from nous_online.pairs.judging import Judgement, Pair, Verdict
-from nous_online.policy import LearnPolicy
+from nous_online.language.pairs.judging import Judgement, Pair, Verdict
 
 TRUE = frozenset({"same", "update", "negation", "contradiction"})
 DEADLINE_S = 60.0

@@ -19,11 +19,11 @@ from pgvector.psycopg import register_vector
 
 from benchmarks.drawn_memories import SPACE, SQL, Drawn, DrawnEmbedder, World, load
 from benchmarks.intervals import of_medians
-from nous_online import postgres
-from nous_online.database import Database
-from nous_online.embedding import LocalMiniLM
+from nous_online.database import postgres
+from nous_online.database.connection import Database
 from nous_online.heart import Heart
-from nous_online.recall import refresh_statistics
+from nous_online.language.embedding import LocalMiniLM
+from nous_online.recall.recall import refresh_statistics
 
 AGENT = "aria"
 SIZES, QUICK_SIZES = (1_000, 10_000, 100_000), (1_000, 12_000)

@@ -15,10 +15,10 @@ from benchmarks import cases
 from benchmarks.intervals import of_mean, of_ratio
 from benchmarks.prediction_assembled import assembled
 from benchmarks.prediction_sessions import Diary, Session, sessions_of
-from nous_online.context.lines import cost_of
-from nous_online.prediction.atoms import atoms_of
-from nous_online.prediction.odds import Likely, expected_share, likely
-from nous_online.signals import Signals
+from nous_online.context.context_lines import cost_of
+from nous_online.context.prediction.features import atoms_of
+from nous_online.context.prediction.scorer import Likely, expected_share, likely
+from nous_online.context.signals import Signals
 
 TIER_TOKENS = 3_000
 """The relevant tier of a context of 8,000 tokens."""

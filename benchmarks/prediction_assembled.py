@@ -9,13 +9,13 @@ from uuid import UUID, uuid5
 from nous_online.context.known import FILE, Answered, Known, Linked
 from nous_online.context.nominating import relevant
 from nous_online.context.packing import packed
-from nous_online.policy import ContextPolicy
-from nous_online.prediction.answer import Predicted
-from nous_online.prediction.odds import Nearness, likely
-from nous_online.prediction.past import Past
-from nous_online.ranking import RecallPolicy, Situation, rank
-from nous_online.recall import Found, Recalled
-from nous_online.signals import file_words
+from nous_online.context.prediction.past_sessions import Past
+from nous_online.context.prediction.prediction_answer import Predicted
+from nous_online.context.prediction.scorer import Nearness, likely
+from nous_online.context.signals import file_words
+from nous_online.core.policy import ContextPolicy
+from nous_online.recall.ranking import RecallPolicy, Situation, rank
+from nous_online.recall.recall import Found, Recalled
 
 POLICY = ContextPolicy()
 NAMESPACE = UUID(int=0)

@@ -11,13 +11,13 @@ from datetime import UTC, datetime
 from itertools import groupby
 from typing import Any
 
-from nous_online.prediction.atoms import atoms_of
-from nous_online.prediction.odds import Nearness
-from nous_online.prediction.past import Asked, Past, Sighted, past_of
-from nous_online.prediction.predicting import LATEST_RECALLS, RECALLS_A_SESSION, SESSIONS_A_SIGNAL
-from nous_online.prediction.prefetching import NEAREST
-from nous_online.ranking import RecallPolicy
-from nous_online.signals import Signals
+from nous_online.context.prediction.features import atoms_of
+from nous_online.context.prediction.past_sessions import Asked, Past, Sighted, past_of
+from nous_online.context.prediction.predicting import LATEST_RECALLS, RECALLS_A_SESSION, SESSIONS_A_SIGNAL
+from nous_online.context.prediction.prefetching import NEAREST
+from nous_online.context.prediction.scorer import Nearness
+from nous_online.context.signals import Signals
+from nous_online.recall.ranking import RecallPolicy
 
 PAUSE_S = 4 * 3600
 """Touches further apart than this belong to two sessions: longer than a meal or a meeting, shorter than a night."""

@@ -11,10 +11,10 @@ import numpy as np
 
 from benchmarks import cases
 from benchmarks.prediction_sessions import Diary, Session, sessions_of
-from nous_online.prediction.atoms import atoms_of
-from nous_online.prediction.odds import WEIGHTS, features
-from nous_online.prediction.past import Floats
-from nous_online.signals import Signals
+from nous_online.context.prediction.features import atoms_of
+from nous_online.context.prediction.past_sessions import Floats
+from nous_online.context.prediction.scorer import WEIGHTS, features
+from nous_online.context.signals import Signals
 
 WARM_SHARE = 0.125
 """The part of a trace that is only lived through, so that there is something to learn from."""

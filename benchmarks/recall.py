@@ -12,11 +12,11 @@ import numpy as np
 
 from benchmarks.intervals import of_mean
 from benchmarks.recall_cases import Question, Store, beam, locomo, longmemeval
-from nous_online import postgres
-from nous_online.database import Database
-from nous_online.domain import FactDetails
-from nous_online.embedding import Embedder, EmbeddingSpace, LocalMiniLM, Vectors
+from nous_online.core.domain import EmbeddingSpace, FactDetails
+from nous_online.database import postgres
+from nous_online.database.connection import Database
 from nous_online.heart import Heart
+from nous_online.language.embedding import Embedder, LocalMiniLM, Vectors
 
 BATCH = 256
 DEPTHS = {"locomo": (5, 10, 25, 50), "lme": (5, 10), "beam": (10,)}

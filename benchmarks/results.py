@@ -15,7 +15,14 @@ from benchmarks.intervals import Estimate
 
 ROOT = Path(__file__).resolve().parents[1]
 KEPT = ROOT / "benchmarks" / "results"
-CODE = ("nous_online", "nous_pipelines", "sql", "benchmarks", "tests/*_actions.py", ":(exclude)benchmarks/results")
+CODE = (
+    "nous_online",
+    "nous_pipelines",
+    "sql",
+    "benchmarks",
+    "tests/support/*_actions.py",
+    ":(exclude)benchmarks/results",
+)
 """What a result depends on: a commit that changes nothing here measures the same."""
 DIRTY = "-dirty"
 Result: TypeAlias = dict[str, Any]

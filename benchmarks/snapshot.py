@@ -21,11 +21,11 @@ from pgvector.psycopg import register_vector
 
 from benchmarks import peak_mb
 from benchmarks.intervals import of_medians
-from nous_online import postgres
-from nous_online.children import child_environment, python_module
-from nous_online.database import Database, prepare
-from nous_online.embedding import unit_rows
-from nous_pipelines.snapshot import take_snapshot
+from nous_online.database import postgres
+from nous_online.database.connection import Database, prepare
+from nous_online.language.embedding import unit_rows
+from nous_online.processes.children import child_environment, python_module
+from nous_pipelines.snapshots.snapshot import take_snapshot
 
 ROOT = Path(__file__).resolve().parents[1]
 FACTS, QUICK_FACTS = 100_000, 20_000

@@ -25,11 +25,11 @@ from typing import Any, TypeAlias
 from benchmarks import cases
 from benchmarks.intervals import Estimate, of_mean, of_means
 from benchmarks.rouge import KINDS, rouge
-from nous_online.embedding import LocalMiniLM
-from nous_online.pairs.reading import read
-from nous_online.writing.lexrank import word_count
-from nous_online.writing.sentences import sentences_of, told
-from nous_online.writing.writer import POLICY, Told, read_aloud, summary_of
+from nous_online.language.embedding import LocalMiniLM
+from nous_online.language.pairs.reading import read
+from nous_online.language.writing.lexrank import word_count
+from nous_online.language.writing.sentences import sentences_of, told
+from nous_online.language.writing.writer import POLICY, Told, read_aloud, summary_of
 
 Scores: TypeAlias = dict[str, float]
 Metrics: TypeAlias = dict[str, float]

@@ -23,11 +23,11 @@ from benchmarks.supersession_cases import (
     knowledge_updates,
     project_chats,
 )
-from nous_online import postgres
-from nous_online.database import Database
-from nous_online.domain import FactDetails
+from nous_online.core.domain import FactDetails
+from nous_online.database import postgres
+from nous_online.database.connection import Database
 from nous_online.heart import Heart
-from nous_online.passages import passages
+from nous_online.language.passages import passages
 
 DEPTH = 10
 DEADLINE_S = 60.0

@@ -13,11 +13,11 @@ from pgvector.psycopg import register_vector
 from benchmarks.drawn_memories import SPACE, SQL, Drawn, World, load
 from benchmarks.intervals import of_count
 from benchmarks.online import server
-from nous_online.database import Database
-from nous_online.embedding import Vectors
-from nous_online.errors import NotFound
-from nous_online.ranking import RecallPolicy
-from nous_online.recall import Cue, recall, refresh_statistics
+from nous_online.core.errors import NotFound
+from nous_online.database.connection import Database
+from nous_online.language.embedding import Vectors
+from nous_online.recall.ranking import RecallPolicy
+from nous_online.recall.recall import Cue, recall, refresh_statistics
 
 SIZES, QUICK_LARGEST = (10, 200, 5_000, 100_000), 15_000
 QUESTIONS = 100

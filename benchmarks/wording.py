@@ -15,12 +15,12 @@ from uuid import UUID
 from benchmarks import cases
 from benchmarks.intervals import of_count, of_share
 from benchmarks.recall import Remembering
-from nous_online import postgres
-from nous_online.database import Database
-from nous_online.domain import FactDetails
+from nous_online.core.domain import FactDetails
+from nous_online.database import postgres
+from nous_online.database.connection import Database
 from nous_online.heart import Heart
 from nous_pipelines.nights import last_night
-from nous_pipelines.running import NightOptions, run_night
+from nous_pipelines.orchestration.running import NightOptions, run_night
 
 AGENT = "wording"
 APART = timedelta(days=30)

@@ -6,43 +6,43 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from nous_online.attention import WorkingMemory
-    from nous_online.checking import Activation, CensorCheck
-    from nous_online.contradictions import Contradiction
-    from nous_online.database import Database
-    from nous_online.decisions import Decision
-    from nous_online.domain import Censor, Episode, Fact, Learned, Near, Procedure, Statement
-    from nous_online.errors import NousError
+    from nous_online.core.domain import Censor, Episode, Fact, Learned, Near, Procedure, Statement
+    from nous_online.core.errors import NousError
+    from nous_online.database.connection import Database
     from nous_online.heart import Heart
-    from nous_online.memories import Forgotten
-    from nous_online.outbox import Event, Subscription
-    from nous_online.recall import Recalled
-    from nous_online.recalling import Recall
-    from nous_online.source_undo import SourceUndone
+    from nous_online.memories.checking import Activation, CensorCheck
+    from nous_online.memories.contradictions import Contradiction
+    from nous_online.memories.decisions import Decision
+    from nous_online.memories.events import Event, Subscription
+    from nous_online.memories.memory_changes import Forgotten
+    from nous_online.memories.source_undo import SourceUndone
+    from nous_online.memories.working_memory import WorkingMemory
+    from nous_online.recall.recall import Recalled
+    from nous_online.recall.recalling import Recall
 
 # Names are fetched when they are first used, so that `import nous_online` costs nothing.
 HOMES = {
-    "Activation": "nous_online.checking",
-    "CensorCheck": "nous_online.checking",
-    "Censor": "nous_online.domain",
-    "Contradiction": "nous_online.contradictions",
-    "Database": "nous_online.database",
-    "Decision": "nous_online.decisions",
-    "Episode": "nous_online.domain",
-    "Event": "nous_online.outbox",
-    "Fact": "nous_online.domain",
-    "Forgotten": "nous_online.memories",
+    "Activation": "nous_online.memories.checking",
+    "CensorCheck": "nous_online.memories.checking",
+    "Censor": "nous_online.core.domain",
+    "Contradiction": "nous_online.memories.contradictions",
+    "Database": "nous_online.database.connection",
+    "Decision": "nous_online.memories.decisions",
+    "Episode": "nous_online.core.domain",
+    "Event": "nous_online.memories.events",
+    "Fact": "nous_online.core.domain",
+    "Forgotten": "nous_online.memories.memory_changes",
     "Heart": "nous_online.heart",
-    "Learned": "nous_online.domain",
-    "Near": "nous_online.domain",
-    "NousError": "nous_online.errors",
-    "Procedure": "nous_online.domain",
-    "Recall": "nous_online.recalling",
-    "Recalled": "nous_online.recall",
-    "SourceUndone": "nous_online.source_undo",
-    "Statement": "nous_online.domain",
-    "Subscription": "nous_online.outbox",
-    "WorkingMemory": "nous_online.attention",
+    "Learned": "nous_online.core.domain",
+    "Near": "nous_online.core.domain",
+    "NousError": "nous_online.core.errors",
+    "Procedure": "nous_online.core.domain",
+    "Recall": "nous_online.recall.recalling",
+    "Recalled": "nous_online.recall.recall",
+    "SourceUndone": "nous_online.memories.source_undo",
+    "Statement": "nous_online.core.domain",
+    "Subscription": "nous_online.memories.events",
+    "WorkingMemory": "nous_online.memories.working_memory",
 }
 
 __all__ = [

@@ -10,33 +10,32 @@ from functools import cache, wraps
 from inspect import Parameter, signature
 from typing import TYPE_CHECKING, Any, Self, get_args, get_type_hints
 
-from nous_online.agent import Agent, register
-from nous_online.attention import WorkingMemory
-from nous_online.database import Database, open_url
-from nous_online.embedding import Embedder, EmbeddingSpace, LocalMiniLM, OpenAICompatible
-from nous_online.errors import Unavailable
-from nous_online.pairs.judging import Judge, OfflineJudge
-from nous_online.policy import LearnPolicy
-from nous_online.rights import Rights
-from nous_online.settings import settings
-from nous_online.validation import ACTIVE_CENSORS, FRAME, checked_agent
-from nous_online.verbs import across_moves
-from nous_online.verbs.censors import CensorVerbs
-from nous_online.verbs.context import ContextVerbs
-from nous_online.verbs.decisions import DecisionVerbs
-from nous_online.verbs.episodes import EpisodeVerbs
-from nous_online.verbs.facts import FactVerbs
-from nous_online.verbs.history import HistoryVerbs
-from nous_online.verbs.memories import MemoryVerbs
-from nous_online.verbs.prediction import PredictionVerbs
-from nous_online.verbs.procedures import ProcedureVerbs
-from nous_online.verbs.recalls import RecallVerbs
-from nous_online.verbs.sessions import SessionVerbs
-from nous_online.verbs.workflows import WorkflowVerbs
-from nous_online.worker import Background, Worked, has_work, work
+from nous_online.core.errors import Unavailable
+from nous_online.core.policy import LearnPolicy
+from nous_online.core.rights import Rights
+from nous_online.core.settings import settings
+from nous_online.core.validation import ACTIVE_CENSORS, FRAME, checked_agent
+from nous_online.database.connection import Database, open_url
+from nous_online.language.embedding import Embedder, LocalMiniLM, among, default_embedder, embedder_of
+from nous_online.language.pairs.judging import Judge, OfflineJudge
+from nous_online.memories.agent import Agent, across_moves, register
+from nous_online.memories.working_memory import WorkingMemory
+from nous_online.queue.worker import Background, Worked, has_work, work
+from nous_online.verbs.censor_verbs import CensorVerbs
+from nous_online.verbs.context_verbs import ContextVerbs
+from nous_online.verbs.decision_verbs import DecisionVerbs
+from nous_online.verbs.episode_verbs import EpisodeVerbs
+from nous_online.verbs.fact_verbs import FactVerbs
+from nous_online.verbs.history_verbs import HistoryVerbs
+from nous_online.verbs.memory_verbs import MemoryVerbs
+from nous_online.verbs.prediction_verbs import PredictionVerbs
+from nous_online.verbs.procedure_verbs import ProcedureVerbs
+from nous_online.verbs.recall_verbs import RecallVerbs
+from nous_online.verbs.session_verbs import SessionVerbs
+from nous_online.verbs.workflow_verbs import WorkflowVerbs
 
 if TYPE_CHECKING:
-    from nous_online.writing.writer import Writer
+    from nous_online.language.writing.writer import Writer
 
 
 class Heart(
@@ -95,9 +94,9 @@ class Heart(
         Raises `Unavailable` when it can't be reached, `Unsupported` when it is too old, and `InvalidInput` when
         the agent's memories live in another embedding space than these offer, or the key for Claude is no key.
         """
-        from nous_online.claude.judge import appointed
-        from nous_online.claude.metering import meter_of
-        from nous_online.claude.writer import commissioned
+        from nous_online.language.claude.judge import appointed
+        from nous_online.language.claude.metering import meter_of
+        from nous_online.language.claude.model_writer import commissioned
 
         name = checked_agent(agent_id)
         offered = [each for each in (embedder, next_embedder) if each is not None]
@@ -268,33 +267,3 @@ for _group in Heart.__bases__:
     for _name, _verb in vars(_group).items():
         if not _name.startswith("_"):
             setattr(HeartSession, _name, in_session(_verb))
-
-
-def default_embedder() -> Embedder:
-    """Return the embedder the environment asks for: an OpenAI-compatible server, or MiniLM in process."""
-    chosen = settings()
-    if chosen.embedding_url is None:
-        return LocalMiniLM()
-    return remote_embedder(chosen.embedding_url, model=chosen.embedding_model, dimensions=chosen.embedding_dimensions)
-
-
-def among(embedders: Sequence[Embedder]) -> Callable[[EmbeddingSpace], Embedder | None]:
-    """Return who finds the embedder of a space among those the caller brought."""
-    return lambda space: next((each for each in embedders if each.space == space), None)
-
-
-def embedder_of(space: EmbeddingSpace) -> Embedder | None:
-    """Return the embedder of a space if the environment can offer it: MiniLM, or a model of the server it names."""
-    local, chosen = LocalMiniLM(), settings()
-    if space == local.space:
-        return local
-    if chosen.embedding_url is None:
-        return None
-    remote = remote_embedder(chosen.embedding_url, model=space.model, dimensions=space.dimensions)
-    return remote if remote.space == space else None
-
-
-def remote_embedder(base_url: str, *, model: str, dimensions: int) -> OpenAICompatible:
-    """Return the embedder of one model of the server the environment names."""
-    key = settings().embedding_api_key.get_secret_value()
-    return OpenAICompatible(base_url=base_url, model=model, dimensions=dimensions, api_key=key)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import UTC, date, datetime, time, timedelta
 
-from nous_online.errors import InvalidInput
+from nous_online.core.errors import InvalidInput
 
 FIRST_NIGHT = date(2020, 1, 1)
 """Where the partitions begin: before any history worth importing, and few enough for the UI."""

@@ -18,12 +18,13 @@ import pytest
 from no_real_api import Guard, no_real_api
 from postgres_homes import scratch
 
-from nous_online import postgres
-from nous_online.database import Database, prepare
-from nous_online.embedding import EmbeddingSpace, Vectors, unit_rows
+from nous_online.core.domain import EmbeddingSpace
+from nous_online.database import postgres
+from nous_online.database.connection import Database, prepare
 from nous_online.heart import Heart
-from nous_online.pairs.judging import Judgement, Pair, Verdict
-from nous_online.writing.writer import CensorDraft, Draft, FactDraft, Told
+from nous_online.language.embedding import Vectors, unit_rows
+from nous_online.language.pairs.judging import Judgement, Pair, Verdict
+from nous_online.language.writing.writer import CensorDraft, Draft, FactDraft, Told
 
 # Every worker and every program that a test starts would compile the same files again.
 sys.dont_write_bytecode = False

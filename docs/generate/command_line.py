@@ -8,8 +8,8 @@ from typing import Any
 from rich.text import Text
 from typer.main import get_command
 
-from nous_online.cli import application
-from nous_online.cli.output import INTERRUPTED, PIPE_CLOSED
+from nous_online.interfaces.cli import application
+from nous_online.interfaces.cli.output import INTERRUPTED, PIPE_CLOSED
 
 HEAD = f"""# The command line
 

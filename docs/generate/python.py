@@ -9,9 +9,9 @@ from types import FunctionType
 from docs.generate.classes import sentences
 from docs.generate.signatures import methods_of, signature
 from docs.generate.values import choices_section, named_by, value_section
-from nous_online import errors
+from nous_online.core import errors
 from nous_online.heart import Heart
-from nous_online.verbs import Verbs
+from nous_online.memories.agent import Verbs
 
 HEAD = """# The Python module
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from docs.generate.values import BAR
-from nous_online.api.application import application
+from nous_online.interfaces.api.application import application
 
 HEAD = """# The REST interface
 

@@ -15,7 +15,7 @@ from typing import Any, Literal, Protocol, get_args, get_origin
 import nous_online
 from docs.generate.classes import Field, fields_of, sentences
 from docs.generate.signatures import methods_of, signature
-from nous_online.verbs import Verbs
+from nous_online.memories.agent import Verbs
 
 BAR = r"\|"
 """A bar inside a table."""

@@ -1,1 +1,1 @@
-"""The heart behind interfaces of others: Anthropic's memory tool and LangGraph's store."""
+"""Import names that are documented; the code is in `nous_online/interfaces/adapters/`."""

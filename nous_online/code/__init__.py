@@ -1,1 +1,1 @@
-"""What source code shows of how a project does things, read from syntax trees; needs the extra `code`."""
+"""Import names that are documented; the code is in `nous_online/interfaces/code/`."""

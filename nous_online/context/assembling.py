@@ -11,30 +11,30 @@ from uuid import UUID
 from psycopg import Connection
 from psycopg.types.json import Jsonb
 
-from nous_online import sessions
-from nous_online.agent import Agent
-from nous_online.attention import NOTE, Session, held_items
-from nous_online.context.answer import TIERS, Context, ContextLine, Tier
+from nous_online.context.context_answer import TIERS, Context, ContextLine, Tier
+from nous_online.context.context_lines import Entry
 from nous_online.context.gathering import BLOCKS, Asking, read_named, use_counts, with_contradictions
 from nous_online.context.known import ERROR, FILE, QUESTION, TASK, Answered, Known, Reach
-from nous_online.context.lines import Entry
 from nous_online.context.nominating import answering, pointers, topics_of, wanted
 from nous_online.context.packing import Placed, Shown, arranged, lines_of, rendered
+from nous_online.context.prediction.predicting import Wanted, nearness_of, predicted_memories, see
+from nous_online.context.prediction.ready_vectors import vectors_of
 from nous_online.context.shares import checked_budget, rooms
-from nous_online.deadline import Deadline
-from nous_online.embedding import Vectors
-from nous_online.kinds import KINDS
-from nous_online.origin import check_known
-from nous_online.pairs.unseen import is_blank
-from nous_online.periods import periods_in
-from nous_online.policy import DEFAULT_SESSION, MAX_CONTENT_BYTES, ContextPolicy
-from nous_online.prediction.predicting import Wanted, nearness_of, predicted_memories, see
-from nous_online.prediction.warm import vectors_of
-from nous_online.ranking import RecallPolicy
-from nous_online.recall import Cue, recall
-from nous_online.signals import SignalDetails, Signals, checked_signals, file_words
-from nous_online.tokens import counting, tokens_of
-from nous_online.validation import checked_moment, checked_names, checked_optional, checked_text
+from nous_online.context.signals import SignalDetails, Signals, checked_signals, file_words
+from nous_online.core.deadline import Deadline
+from nous_online.core.kinds import KINDS
+from nous_online.core.origin import check_known
+from nous_online.core.policy import DEFAULT_SESSION, MAX_CONTENT_BYTES, ContextPolicy
+from nous_online.core.unseen import is_blank
+from nous_online.core.validation import checked_moment, checked_names, checked_optional, checked_text
+from nous_online.language.embedding import Vectors
+from nous_online.language.tokens import counting, tokens_of
+from nous_online.memories import sessions
+from nous_online.memories.agent import Agent
+from nous_online.memories.working_memory import NOTE, Session, held_items
+from nous_online.recall.periods import periods_in
+from nous_online.recall.ranking import RecallPolicy
+from nous_online.recall.recall import Cue, recall
 
 POLICY = ContextPolicy()
 LINKED_FROM = 10

@@ -15,11 +15,11 @@ from psycopg.rows import DictRow, dict_row
 from psycopg.sql import SQL, Composable, Identifier, Literal
 
 from nous_online.context.known import Contradicting, Known, Linked, Reach, Standing
-from nous_online.kinds import KINDS
-from nous_online.policy import ContextPolicy
-from nous_online.recall import BLOCKS as RECALL
-from nous_online.recall import Found
-from nous_online.statements import statements
+from nous_online.core.kinds import KINDS
+from nous_online.core.policy import ContextPolicy
+from nous_online.database.statements import statements
+from nous_online.recall.recall import BLOCKS as RECALL
+from nous_online.recall.recall import Found
 
 BLOCKS = statements("nous_online.context", "context.sql")
 OPEN_QUESTION = "open_question"

@@ -8,9 +8,9 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from nous_online.attention import Item
-from nous_online.prediction.answer import Predicted
-from nous_online.recall import Found, Recalled
+from nous_online.context.prediction.prediction_answer import Predicted
+from nous_online.memories.working_memory import Item
+from nous_online.recall.recall import Found, Recalled
 
 QUESTION, TASK, FILE, ERROR = "question", "task", "file", "error"
 

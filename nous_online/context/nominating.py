@@ -9,10 +9,8 @@ from itertools import chain, islice, zip_longest
 from typing import Any
 from uuid import UUID
 
-from nous_online.attention import NOTE
-from nous_online.context.answer import Tier
-from nous_online.context.known import ERROR, FILE, Answered, Contradicting, Known
-from nous_online.context.lines import (
+from nous_online.context.context_answer import Tier
+from nous_online.context.context_lines import (
     Entry,
     Level,
     date_of,
@@ -24,9 +22,11 @@ from nous_online.context.lines import (
     shorter_levels,
     topic_of,
 )
+from nous_online.context.known import ERROR, FILE, Answered, Contradicting, Known
 from nous_online.context.packing import Shown
-from nous_online.policy import ContextPolicy
-from nous_online.recall import Found, Recalled
+from nous_online.core.policy import ContextPolicy
+from nous_online.memories.working_memory import NOTE
+from nous_online.recall.recall import Found, Recalled
 
 OPEN_MARK = "open question: "
 

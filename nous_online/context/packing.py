@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
-from nous_online.context.answer import TIERS, ContextLine, Tier
-from nous_online.context.lines import BULLET, Entry, Level
-from nous_online.tokens import tokens_of
+from nous_online.context.context_answer import TIERS, ContextLine, Tier
+from nous_online.context.context_lines import BULLET, Entry, Level
+from nous_online.language.tokens import tokens_of
 
 HEADINGS: Mapping[Tier, str] = {
     "critical": "# Critical",

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import cast
 
-from nous_online.context.answer import TIERS, Tier
-from nous_online.errors import InvalidInput
-from nous_online.policy import ContextPolicy
+from nous_online.context.context_answer import TIERS, Tier
+from nous_online.core.errors import InvalidInput
+from nous_online.core.policy import ContextPolicy
 
 DEBUGGING = frozenset({"debug", "debugging"})
 

@@ -1,1 +1,1 @@
-"""An agent as a file: everything that is known of it, out and back in."""
+"""Import names that are documented; the code is in `nous_online/interfaces/exports/`."""

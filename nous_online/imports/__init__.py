@@ -1,1 +1,1 @@
-"""Histories from files: checked line by line, stored as they are, resumable."""
+"""Import names that are documented; the code is in `nous_online/interfaces/imports/`."""

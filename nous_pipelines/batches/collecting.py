@@ -10,7 +10,11 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from pathlib import Path
 
-from nous_online.claude.batches import (
+from nous_online.core.errors import NousError, Unavailable
+from nous_online.database.connection import Database
+from nous_online.language.claude.client import Claude
+from nous_online.language.claude.judge import ModelJudge, Sitting
+from nous_online.language.claude.message_batches import (
     UPLOAD_DEADLINE_S,
     Batch,
     batches_since,
@@ -18,21 +22,13 @@ from nous_online.claude.batches import (
     download_results,
     get_batch,
 )
-from nous_online.claude.client import Claude
-from nous_online.claude.judge import ModelJudge, Sitting
-from nous_online.claude.metering import meter_of
-from nous_online.claude.pair_prompt import PROMPT_VERSION
-from nous_online.claude.prices import cost_of
-from nous_online.claude.replies import Failure, LLMError
-from nous_online.claude.verdicts import swapped
-from nous_online.database import Database
-from nous_online.errors import NousError, Unavailable
-from nous_online.pairs.judging import Pair
-from nous_pipelines.batches.opinions import Asked, Opinions, Straight, opinions_of, straight_of, to_confirm
-from nous_pipelines.batches.outcomes import OfPair, Outcomes, of_pair, outcomes_of
-from nous_pipelines.batches.questions import brought_home
-from nous_pipelines.batches.raw_results import is_whole, results_path
-from nous_pipelines.batches.rows import (
+from nous_online.language.claude.metering import meter_of
+from nous_online.language.claude.pair_prompt import PROMPT_VERSION
+from nous_online.language.claude.prices import cost_of
+from nous_online.language.claude.replies import Failure, LLMError
+from nous_online.language.claude.verdicts import swapped
+from nous_online.language.pairs.judging import Pair
+from nous_pipelines.batches.batch_rows import (
     BatchRow,
     Imported,
     facts_told,
@@ -43,6 +39,10 @@ from nous_pipelines.batches.rows import (
     tried,
     unfinished,
 )
+from nous_pipelines.batches.opinions import Asked, Opinions, Straight, opinions_of, straight_of, to_confirm
+from nous_pipelines.batches.outcomes import OfPair, Outcomes, of_pair, outcomes_of
+from nous_pipelines.batches.questions import brought_home
+from nous_pipelines.batches.raw_results import is_whole, results_path
 from nous_pipelines.failpoints import reach
 
 logger = logging.getLogger(__name__)

@@ -6,22 +6,22 @@ import time
 from collections.abc import Iterable, Sequence
 from datetime import date
 
-from nous_online.claude.judge import Given, ModelJudge, Outcomes, Sitting, judged
-from nous_online.claude.metering import meter_of
-from nous_online.claude.pair_prompt import MAX_TOKENS, PROMPT_VERSION
-from nous_online.claude.replies import Failure, LanguageModel, LLMError
-from nous_online.claude.verdicts import CANARIES, canaries_failed
-from nous_online.database import Database
-from nous_online.embedding import batches
-from nous_online.pairs.judging import Judgement
+from nous_online.database.connection import Database
+from nous_online.language.claude.judge import Given, ModelJudge, Outcomes, Sitting, judged
+from nous_online.language.claude.metering import meter_of
+from nous_online.language.claude.pair_prompt import MAX_TOKENS, PROMPT_VERSION
+from nous_online.language.claude.replies import Failure, LanguageModel, LLMError
+from nous_online.language.claude.verdicts import CANARIES, canaries_failed
+from nous_online.language.embedding import batches
+from nous_online.language.pairs.judging import Judgement
+from nous_pipelines.batches.batch_requests import WIDER, Models, Sheet
+from nous_pipelines.batches.batch_rows import spent
 from nous_pipelines.batches.opinions import undecidable
 from nous_pipelines.batches.outcomes import FATES
 from nous_pipelines.batches.questions import Question
-from nous_pipelines.batches.requests import WIDER, Models, Sheet
-from nous_pipelines.batches.rows import spent
 from nous_pipelines.batches.sending import TIMEOUT_S, Sent, Wanted, estimated
+from nous_pipelines.batches.verdict_cache import store_verdicts
 from nous_pipelines.failpoints import reach
-from nous_pipelines.judged import store_verdicts
 
 AT_ONCE = 8
 """Questions under way at one time: as many as a server on one machine takes side by side, and well under any limit."""

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import astuple, dataclass, field, replace
 
-from nous_online.claude.pair_prompt import PROMPT_VERSION, Answer
-from nous_online.claude.prices import cost_of
-from nous_online.claude.replies import Usage
-from nous_online.claude.verdicts import canaries_failed, confirmed, needs_confirmation
-from nous_online.pairs.judging import Judgement, Pair, Verdict
+from nous_online.language.claude.pair_prompt import PROMPT_VERSION, Answer
+from nous_online.language.claude.prices import cost_of
+from nous_online.language.claude.replies import Usage
+from nous_online.language.claude.verdicts import canaries_failed, confirmed, needs_confirmation
+from nous_online.language.pairs.judging import Judgement, Pair, Verdict
+from nous_pipelines.batches.batch_requests import CANARY, QUESTION
 from nous_pipelines.batches.outcomes import Fate, OfPair, Outcomes
 from nous_pipelines.batches.questions import Tried
-from nous_pipelines.batches.requests import CANARY, QUESTION
 
 MOST_AGAIN = {Fate.TRUNCATED: 1, Fate.MALFORMED: 3, Fate.REFUSED: 0, Fate.INVALID: 0}
 """How often a pair is asked about again for a reason; for any other as often as it takes."""

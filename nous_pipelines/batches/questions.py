@@ -10,9 +10,9 @@ from typing import Any
 
 import polars as pl
 
-from nous_online.pairs.judging import Pair
-from nous_pipelines.transforms.asking import TOLD, told_pairs, with_hashes
-from nous_pipelines.transforms.neighbours import FOUND
+from nous_online.language.pairs.judging import Pair
+from nous_pipelines.phases.asking import TOLD, told_pairs, with_hashes
+from nous_pipelines.phases.neighbours import FOUND
 
 Home = Sequence[Any]
 """What brings an answer home, as JSON: hash, both ids, when each was stated, similarity, is the order known; in the row

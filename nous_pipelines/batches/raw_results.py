@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
 
-from nous_online.database import Database
-from nous_online.errors import Unavailable
-from nous_pipelines.batches.rows import SQL, BatchRow
+from nous_online.core.errors import Unavailable
+from nous_online.database.connection import Database
+from nous_pipelines.batches.batch_rows import SQL, BatchRow
 
 FOLDER = "batches"
 """Under the home of Nous."""

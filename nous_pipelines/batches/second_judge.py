@@ -7,17 +7,17 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from pathlib import Path
 
-from nous_online.claude.client import Claude, claude_of, model_client
-from nous_online.claude.prices import has_price
-from nous_online.claude.replies import LLMError
-from nous_online.database import Database
-from nous_online.errors import InvalidInput, Unsupported
-from nous_online.settings import Settings
+from nous_online.core.errors import InvalidInput, Unsupported
+from nous_online.core.settings import Settings
+from nous_online.database.connection import Database
+from nous_online.language.claude.client import Claude, claude_of, model_client
+from nous_online.language.claude.prices import has_price
+from nous_online.language.claude.replies import LLMError
+from nous_pipelines.batches.batch_requests import Models
+from nous_pipelines.batches.batch_rows import last_imported
 from nous_pipelines.batches.collecting import Collected, collect
 from nous_pipelines.batches.direct import ask_directly
 from nous_pipelines.batches.raw_results import results_root
-from nous_pipelines.batches.requests import Models
-from nous_pipelines.batches.rows import last_imported
 from nous_pipelines.batches.sending import Sent, Wanted, send
 
 IN_A_ROW = 2

@@ -6,14 +6,14 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from nous_online.claude.pair_prompt import LONGEST_PAIR, PROMPT_VERSION
-from nous_online.claude.verdicts import second_opinion_wanted
-from nous_online.database import Database
-from nous_online.pairs.judging import Judgement, Verdict
+from nous_online.database.connection import Database
+from nous_online.language.claude.pair_prompt import LONGEST_PAIR, PROMPT_VERSION
+from nous_online.language.claude.verdicts import second_opinion_wanted
+from nous_online.language.pairs.judging import Judgement, Verdict
+from nous_pipelines.batches.batch_requests import Models
 from nous_pipelines.batches.questions import Question, questions_of
-from nous_pipelines.batches.requests import Models
-from nous_pipelines.judged import verdicts_by
-from nous_pipelines.transforms.asking import KEY, NOBODY, SIDES, VERDICTS, to_ask, with_hashes
+from nous_pipelines.batches.verdict_cache import verdicts_by
+from nous_pipelines.phases.asking import KEY, NOBODY, SIDES, VERDICTS, to_ask, with_hashes
 
 COLUMNS = [*VERDICTS, "model"]
 NO_RULES = pl.DataFrame(schema=dict.fromkeys(SIDES, pl.String))

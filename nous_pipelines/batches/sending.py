@@ -10,18 +10,26 @@ from uuid import UUID, uuid4
 
 from psycopg import Connection
 
-from nous_online.claude.batches import create_batch
-from nous_online.claude.client import Claude
-from nous_online.claude.preflight import checked_model
-from nous_online.claude.prices import has_price
-from nous_online.claude.replies import Failure, LLMError
-from nous_online.database import Database
-from nous_online.errors import InvalidInput
-from nous_online.pairs.judging import Verdict
+from nous_online.core.errors import InvalidInput
+from nous_online.database.connection import Database
+from nous_online.language.claude.client import Claude
+from nous_online.language.claude.message_batches import create_batch
+from nous_online.language.claude.preflight import checked_model
+from nous_online.language.claude.prices import has_price
+from nous_online.language.claude.replies import Failure, LLMError
+from nous_online.language.pairs.judging import Verdict
+from nous_pipelines.batches.batch_requests import Models, Sheet, Written, model_for, written
+from nous_pipelines.batches.batch_rows import (
+    answered_pairs,
+    hold_batches,
+    open_pairs,
+    set_state,
+    spent,
+    store_intent,
+    tried,
+)
 from nous_pipelines.batches.outcomes import Fate
 from nous_pipelines.batches.questions import Question, Tried
-from nous_pipelines.batches.requests import Models, Sheet, Written, model_for, written
-from nous_pipelines.batches.rows import answered_pairs, hold_batches, open_pairs, set_state, spent, store_intent, tried
 from nous_pipelines.failpoints import reach
 
 TIMEOUT_S = 600.0

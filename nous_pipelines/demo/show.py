@@ -17,18 +17,18 @@ from pathlib import Path
 import psycopg
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-from nous_online import postgres
-from nous_online.cli.output import escaped, show, show_error, stderr
+from nous_online.core.settings import settings
+from nous_online.database import postgres
+from nous_online.database.statements import statements
 from nous_online.heart import Heart
-from nous_online.imports.importing import ImportReport, import_file
-from nous_online.settings import settings
-from nous_online.statements import statements
+from nous_online.interfaces.cli.output import escaped, show, show_error, stderr
+from nous_online.interfaces.imports.importing import ImportReport, import_file
 from nous_pipelines.demo.history import history
-from nous_pipelines.instance import dagster_instance
-from nous_pipelines.interface import start_interface, wait_for
-from nous_pipelines.morning import show_report
 from nous_pipelines.nights import last_night
-from nous_pipelines.running import NightOptions, NightOutcome, folder_of, run_night
+from nous_pipelines.orchestration.instance import dagster_instance
+from nous_pipelines.orchestration.interface import start_interface, wait_for
+from nous_pipelines.orchestration.running import NightOptions, NightOutcome, folder_of, run_night
+from nous_pipelines.reports.terminal_report import show_report
 
 SQL = statements("nous_pipelines.demo", "demo.sql")
 AGENT = "aria"

@@ -15,10 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.isotonic import IsotonicRegression
 
-from nous_online.model_files import session
-from nous_online.pairs.judging import never_same
-from nous_online.pairs.reader import OUTCOMES, encodings, scores
-from nous_online.pairs.subjects import other_things
+from nous_online.language.model_files import session
+from nous_online.language.pairs.judging import never_same
+from nous_online.language.pairs.reader import OUTCOMES, encodings, scores
+from nous_online.language.pairs.subjects import other_things
 from training.pairs.prepare import written_pairs
 
 GRID = [0.0, 0.02, 0.05, *(step / 20 for step in range(2, 20)), 0.97, 1.0]

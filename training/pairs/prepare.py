@@ -89,7 +89,7 @@ def written_actions() -> Iterator[dict[str, Any]]:
             else:
                 trigger = line
     for name in TABLES_OF_TESTS:
-        for pair in read_actions(HERE.parents[1] / "tests" / f"{name}.py"):
+        for pair in read_actions(HERE.parents[1] / "tests" / "support" / f"{name}.py"):
             yield {"trigger": pair.trigger, "action": pair.action, "does": pair.fires, "is_held_out": False}
 
 

@@ -6,7 +6,7 @@ import argparse
 import threading
 from contextlib import suppress
 
-from nous_online.cli.output import show, show_note
+from nous_online.interfaces.cli.output import show, show_note
 from nous_pipelines.demo.anthropic_server.server import LocalAnthropic
 
 

@@ -9,10 +9,10 @@ from datetime import datetime
 from functools import cache
 from typing import Any
 
-from nous_online.claude.replies import Request
-from nous_online.embedding import LocalMiniLM, Vectors
-from nous_online.pairs.judging import Judgement, OfflineJudge, Pair, Statement
-from nous_online.writing.writer import Draft, OfflineWriter, Told
+from nous_online.language.claude.replies import Request
+from nous_online.language.embedding import LocalMiniLM, Vectors
+from nous_online.language.pairs.judging import Judgement, OfflineJudge, Pair, Statement
+from nous_online.language.writing.writer import Draft, OfflineWriter, Told
 from nous_pipelines.demo.anthropic_server.refusals import blocks
 
 LONGEST_REASON = 200

@@ -14,7 +14,7 @@ import threading
 from datetime import datetime, timedelta
 from typing import Any
 
-from nous_online.claude.replies import Request
+from nous_online.language.claude.replies import Request
 from nous_pipelines.demo.anthropic_server.models import Model
 from nous_pipelines.demo.anthropic_server.refusals import blocks
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import Any
 
-from nous_online.claude.replies import Request
+from nous_online.language.claude.replies import Request
 from nous_pipelines.demo.anthropic_server.counting import CHARACTERS_A_TOKEN, PromptCache, tokens_in
 from nous_pipelines.demo.anthropic_server.models import Model
 from nous_pipelines.demo.anthropic_server.plays import Play

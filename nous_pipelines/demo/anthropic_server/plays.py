@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, fields
 from enum import StrEnum
 from typing import Any
 
-from nous_online.claude.replies import Request
+from nous_online.language.claude.replies import Request
 
 
 class Route(StrEnum):

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from nous_online.claude.replies import Request
+from nous_online.language.claude.replies import Request
 from nous_pipelines.demo.anthropic_server.models import Model
 
 API_VERSION = "2026-10-21"

@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
-from nous_online.claude.replies import Request
+from nous_online.language.claude.replies import Request
 from nous_pipelines.demo.anthropic_server.plays import Route
 from nous_pipelines.demo.anthropic_server.refusals import ApiError
 

@@ -1,0 +1,51 @@
+"""What assembling a context returns."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+from uuid import UUID
+
+from nous_online.recall.recall import Detail
+
+Tier = Literal["critical", "relevant", "background", "index"]
+TIERS: tuple[Tier, ...] = ("critical", "relevant", "background", "index")
+"""The four tiers, the most important first; what one leaves of its share flows down to the next."""
+
+
+@dataclass(frozen=True)
+class ContextLine:
+    """One line of a context, and why it is there."""
+
+    tier: Tier
+    kind: str
+    """`fact`, `episode`, `procedure`, `censor`, `decision`, `contradiction`, a `note` of working memory, or a `pointer`
+    to several."""
+    memory_ids: tuple[UUID, ...]
+    """What it shows: two of a contradiction, several of a pointer, one otherwise."""
+    level: Detail
+    text: str
+    tokens: int
+    reason: str
+
+
+@dataclass(frozen=True)
+class Context:
+    """A context ready to be put before a model; `recall_id` takes the feedback on what it showed."""
+
+    def __repr__(self) -> str:
+        return f"<context of {len(self.lines)} lines, {self.token_count:,} of {self.budget:,} tokens>"
+
+    recall_id: UUID
+    text: str
+    budget: int
+    token_count: int
+    """Of the whole text, counted as `counting` says; never above `budget`."""
+    counting: str
+    """Whose tokens they are: the tokenizer that `NOUS_TOKENIZER` names."""
+    tokens: Mapping[Tier, int]
+    """Tokens of each tier, its heading included."""
+    lines: tuple[ContextLine, ...]
+    left_out: Mapping[Tier, int]
+    """How many lines of each tier found no room."""

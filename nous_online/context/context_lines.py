@@ -1,0 +1,191 @@
+"""Memories as lines of a context: one line each whatever they hold, at every level of detail. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+from uuid import UUID
+
+from nous_online.core.unseen import visible
+from nous_online.language.tokens import tokens_of
+from nous_online.language.writing.fact_lines import says
+from nous_online.memories.levels import levels_of
+from nous_online.recall.recall import Detail
+
+BULLET = "- "
+MARKS = {"procedure": "how to: ", "decision": "decided: "}
+"""What says of a line that it is no statement."""
+MARKED = re.compile(
+    r"(how to|decided|unresolved|failed|still open|open question|note|in doubt|fact)\s*[:\uff1a]", re.IGNORECASE
+)
+"""How lines begin that say what they are: a statement that begins like one is told as the fact it is."""
+LONGEST_TOPIC = 50
+Level = tuple[Detail, str]
+OPENINGS: tuple[tuple[Detail, int], ...] = (("summary", 1_000), ("compressed", 300))
+"""Characters of the openings of what is more than twice as long."""
+
+
+def no_shorter() -> tuple[Level, ...]:
+    """Return the shorter levels of what has none."""
+    return ()
+
+
+@dataclass(frozen=True)
+class Entry:
+    """What could become a line: its text at its most detailed level and at shorter ones, and why it is wanted."""
+
+    kind: str
+    memory_ids: tuple[UUID, ...]
+    first: Level
+    reason: str
+    value: float = 1.0
+    """Of two entries of a tier, the one worth more goes first."""
+    is_sought: bool = True
+    """Showing it counts as a use; not of what only fills a tier."""
+    is_pinned: bool = False
+    """Borrows from lower tiers where its own has no room for it."""
+    topic: str = ""
+    """What the index calls it where it is not shown."""
+    date: str = ""
+    """When it was said last, or from when to when it holds: stands in front of the line."""
+    shorter: Callable[[], Sequence[Level]] = field(default=no_shorter, compare=False, repr=False)
+    """The levels below the first, longest first; worked out only where there is no room for that one."""
+
+    @cached_property
+    def first_cost(self) -> int:
+        """Tokens of the line at its most detailed level, its bullet and its end included."""
+        return cost_of(self.dated(self.first[1]))
+
+    @cached_property
+    def levels(self) -> tuple[Level, ...]:
+        """Every level that is shorter than the one before it."""
+        return shrinking((self.first, *self.shorter()))
+
+    @cached_property
+    def costs(self) -> tuple[int, ...]:
+        """Tokens of the line at each level."""
+        return tuple(cost_of(self.dated(text)) for _, text in self.levels)
+
+    def dated(self, text: str) -> str:
+        """Return the text of a line with its date in front."""
+        return f"{self.date} {text}" if self.date else text
+
+
+def cost_of(text: str) -> int:
+    """Return the tokens of a line."""
+    return tokens_of(f"{BULLET}{text}\n")
+
+
+def one_line(text: str) -> str:
+    """Return a text as a single line without characters that control or hide: no memory can fake a heading."""
+    return " ".join(visible(text).split())
+
+
+def plain(statement: str) -> str:
+    """Return a statement as a line that nobody takes for anything else."""
+    line = one_line(statement)
+    return f"fact: {line}" if MARKED.match(line) else line
+
+
+def entry_of(kind: str, row: Mapping[str, Any], reason: str, *, value: float = 1.0, mark: str | None = None) -> Entry:
+    """Return a memory as an entry, from the fields of `recall.Found` or the columns of a decision."""
+    prefix = MARKS.get(kind, "") if mark is None else mark
+
+    def told(levels: Iterable[Level]) -> tuple[Level, ...]:
+        return tuple((level, f"{prefix}{plain(text) if is_statement else one_line(text)}") for level, text in levels)
+
+    is_statement = kind == "fact" and not prefix
+    (first,) = told([longest(kind, row)])
+    return Entry(
+        kind,
+        (row["id"],),
+        first,
+        reason,
+        value,
+        is_pinned=row.get("is_pinned", False),
+        topic=topic_of(row),
+        date=date_of(row),
+        shorter=lambda: told(shorter_levels(kind, row)),
+    )
+
+
+def marked(entry: Entry, mark: str) -> Entry:
+    """Return an entry whose every level begins with a mark."""
+    level, text = entry.first
+    return replace(
+        entry, first=(level, mark + text), shorter=lambda: [(each, mark + told) for each, told in entry.shorter()]
+    )
+
+
+def hint_of(row: Mapping[str, Any], reason: str) -> Entry:
+    """Return a procedure as the one line that reminds of it."""
+    hint: Level = ("compressed", MARKS["procedure"] + one_line(levels_of("procedure", row).compressed))
+    return Entry("procedure", (row["id"],), hint, reason, topic=topic_of(row), date=date_of(row))
+
+
+def date_of(row: Mapping[str, Any]) -> str:
+    """Return the day a memory was said last or a decision was taken, or from which day to which a fact holds."""
+    moment = row.get("said_at") or row.get("decided_at") or row.get("learned_at")
+    if row.get("kind") == "fact" and row.get("valid_to"):
+        return f"{row.get('valid_from') or moment:%Y-%m-%d} to {row['valid_to']:%Y-%m-%d}"
+    return f"{moment:%Y-%m-%d}" if moment else ""
+
+
+def longest(kind: str, row: Mapping[str, Any]) -> Level:
+    """Return the most detailed level a context shows: of an episode its summary, and never its transcript."""
+    if kind == "episode":
+        return ("summary", episode_text(row, levels_of("episode", row).summary))
+    if kind == "fact":
+        subject, content = row.get("subject"), row["content"]
+        return ("full", content if not subject or says(content, subject) else f"{subject}: {content}")
+    return ("full", levels_of(kind, row).full)
+
+
+def shorter_levels(kind: str, row: Mapping[str, Any]) -> tuple[Level, ...]:
+    """Return the levels below that; where the shortest is a whole passage, there are its openings, too."""
+    levels = known_levels(kind, row)
+    return (*levels, *openings((longest(kind, row), *levels)))
+
+
+def openings(levels: Sequence[Level]) -> Iterator[Level]:
+    """Yield the beginnings of a passage, each ending in `…`, for it is not all that is said."""
+    text = min((text for _, text in levels if text), key=len, default="")
+    for level, characters in OPENINGS:
+        if len(text) > 2 * characters:
+            yield (level, f"{text[:characters].rpartition(' ')[0] or text[:characters]} …")
+
+
+def known_levels(kind: str, row: Mapping[str, Any]) -> tuple[Level, ...]:
+    """Return the levels below the first; those stored with a fact are taken as they are: deriving takes time."""
+    stored: tuple[tuple[Detail, Any], ...] = (("summary", row.get("summary")), ("compressed", row.get("compressed")))
+    if kind == "fact" and stored[1][1]:
+        return tuple((level, text) for level, text in stored if text)
+    known = levels_of(kind, row)
+    if kind == "episode":
+        return (("compressed", known.compressed),)
+    return (("summary", known.summary), ("compressed", known.compressed))
+
+
+def episode_text(row: Mapping[str, Any], summary: str) -> str:
+    """Return an episode with its title."""
+    title = row.get("subject") or ""
+    return summary if not title or summary.startswith(title) else f"{title}: {summary}"
+
+
+def topic_of(row: Mapping[str, Any]) -> str:
+    """Return what to ask a memory for: its index word, else what it is about, else the opening of its text."""
+    named = row.get("index_word") or row.get("subject") or row.get("title") or row["content"][:LONGEST_TOPIC]
+    words = one_line(named)
+    return words if len(words) <= LONGEST_TOPIC else words[:LONGEST_TOPIC].rpartition(" ")[0] or words[:LONGEST_TOPIC]
+
+
+def shrinking(levels: Sequence[Level]) -> tuple[Level, ...]:
+    """Return the levels that are shorter than the one before; the first always stays."""
+    kept = [levels[0]]
+    for level in levels[1:]:
+        if level[1] and len(level[1].encode()) < len(kept[-1][1].encode()):
+            kept.append(level)
+    return tuple(kept)

@@ -1,0 +1,149 @@
+"""How much time a call has left, and how it ends although the code it waits for does not."""
+
+from __future__ import annotations
+
+import atexit
+import ctypes
+import os
+import sys
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import Future, wait
+from dataclasses import dataclass, field
+from numbers import Real
+from queue import SimpleQueue
+from typing import TypeVar
+
+from nous_online.core.errors import DeadlineExceeded, InvalidInput, Unavailable
+
+T = TypeVar("T")
+LONGEST_S = 86_400.0
+MOST_BUSY = 128  # calls of an embedder or judge at once, late ones included
+MOST_IDLE = 8
+LONGEST_EXIT_S = 15.0  # a batch of 64 long texts takes the embedder seven seconds on one busy core
+LOOK_AGAIN_S = 0.05
+
+
+@dataclass(frozen=True)
+class Deadline:
+    """The moment by which a call ends, whatever happens; made once, when the call begins."""
+
+    seconds: float
+    began: float = field(default_factory=time.monotonic)
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.seconds, Real) or not 0 < self.seconds <= LONGEST_S:
+            raise InvalidInput(f"a deadline must be above 0 and at most {LONGEST_S:g} seconds, got {self.seconds!r}")
+
+    def remaining(self) -> float:
+        """Return the seconds left; raise `DeadlineExceeded` when there are none."""
+        left = self.began + self.seconds - time.monotonic()
+        if left <= 0:
+            raise DeadlineExceeded(f"the call took longer than its {self.seconds:g} s; it was ended, try again")
+        return left
+
+
+def within(seconds: float, work: Callable[[], T], *, name: str) -> T:
+    """Return what `work` returns, or raise what it raises; raise `DeadlineExceeded` when neither happens in time.
+
+    Work that is late is abandoned, not ended: its thread goes on by itself, and what it returns is dropped. Raises
+    `Unavailable` when so much late work goes on already that more would only pile up.
+    """
+    outcome: Future[T] = Future()
+
+    def carry_out() -> None:
+        try:
+            outcome.set_result(work())
+        except BaseException as error:  # carried over to the caller, who waits for it
+            outcome.set_exception(error)
+
+    WORKERS.take(name).give(carry_out)
+    if outcome in wait([outcome], timeout=seconds).not_done:
+        raise DeadlineExceeded(f"the {name} did not answer within {seconds:.3g} s; try again")
+    return outcome.result()
+
+
+class Worker:
+    """A thread that does one piece of work after another; what is late keeps it until it ends."""
+
+    def __init__(self, is_free: Callable[[Worker], bool]) -> None:
+        self._given: SimpleQueue[Callable[[], None]] = SimpleQueue()
+        self._is_free = is_free
+        self._thread = threading.Thread(target=self._run, name="nous-worker", daemon=True)
+        self._thread.start()
+
+    def give(self, work: Callable[[], None]) -> None:
+        """Do `work` next."""
+        self._given.put(work)
+
+    def stop(self) -> None:
+        """Ask the thread to end as soon as it is back in Python."""
+        if self._thread.ident is not None:
+            ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(self._thread.ident), ctypes.py_object(SystemExit))
+
+    def ends_within(self, seconds: float) -> bool:
+        """Wait for the thread to end, unless it waits in the standard library, which an exit does not hurt."""
+        until = time.monotonic() + seconds
+        while self._thread.is_alive() and time.monotonic() < until:
+            frame = sys._current_frames().get(self._thread.ident or 0)  # pyright: ignore[reportPrivateUsage] (documented)
+            if frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] in sys.stdlib_module_names:
+                return False
+            self._thread.join(LOOK_AGAIN_S)
+        return not self._thread.is_alive()
+
+    def _run(self) -> None:
+        while True:
+            self._given.get()()
+            if not self._is_free(self):
+                return
+
+
+class Workers:
+    """Threads for work that a deadline may leave behind, kept for the next call, which then need not start one."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._idle: list[Worker] = []
+        self._busy: set[Worker] = set()
+
+    def take(self, name: str) -> Worker:
+        """Return a worker that waits for work."""
+        with self._lock:
+            if len(self._busy) >= MOST_BUSY:
+                message = f"{MOST_BUSY} calls of the {name} go on already; see why they don't end, then try again"
+                raise Unavailable(message)
+            worker = self._idle.pop() if self._idle else Worker(self._put_back)
+            self._busy.add(worker)
+        return worker
+
+    def is_any_busy(self) -> bool:
+        """Tell whether work goes on, late or not."""
+        return bool(self._busy)
+
+    def leave(self) -> None:
+        """Let work in native code come back before the interpreter goes, which else would abort the process."""
+        until = time.monotonic() + LONGEST_EXIT_S
+        for worker in tuple(self._busy):
+            worker.stop()
+        for worker in tuple(self._busy):
+            worker.ends_within(max(until - time.monotonic(), 0))
+
+    def forget(self) -> None:
+        """Start anew in a forked process, which has none of these threads."""
+        self._lock = threading.Lock()
+        self._idle, self._busy = [], set()
+
+    def _put_back(self, worker: Worker) -> bool:
+        with self._lock:
+            self._busy.discard(worker)
+            is_kept = len(self._idle) < MOST_IDLE
+            if is_kept:
+                self._idle.append(worker)
+        return is_kept
+
+
+WORKERS = Workers()
+atexit.register(WORKERS.leave)
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=WORKERS.forget)

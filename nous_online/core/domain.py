@@ -1,0 +1,382 @@
+"""The nouns of the online module, as frozen values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Literal, TypedDict
+from uuid import UUID
+
+LearnAction = Literal["stored", "confirmed", "superseded"]
+SOURCE_KINDS = ("user", "agent", "tool", "web", "episode", "import", "operator")
+SCOPES = ("private", "project", "system")
+DOCUMENT = "document"
+"""The category of a named text: it is found by its name, so learning and nights compare nothing with it."""
+
+DecisionId = UUID | str
+"""The id of a decision recorded here, or what names one that was taken elsewhere, such as `abc123`."""
+
+
+class FactDetails(TypedDict, total=False):
+    """Everything `learn` may be told about a fact besides its content."""
+
+    subject: str | None
+    category: str | None
+    tags: list[str] | None
+    context: str | None
+    """What was said around it: helps to find it, is never shown as its content."""
+    confidence: float
+    source: str | None
+    source_kind: str
+    """Who or what said it: `agent` unless told; `episode` names its `source_episode_id`, and is trusted as that is."""
+    trust: int | None
+    """From 0 to 100; unless told, that of its source kind (`LearnPolicy.source_trust`)."""
+    is_pinned: bool
+    learned_at: datetime | str | None
+    """When it was said; now, unless an older history is being learned."""
+    valid_from: datetime | str | None
+    valid_to: datetime | str | None
+    frame: str | None
+    """The cognitive frame the agent is in; that of its session unless told. `encoded_frame` is the same."""
+    active_censors: list[str] | None
+    """The censors that are active; those of the session unless told. `encoded_censors` is the same."""
+    encoded_frame: str | None
+    encoded_censors: list[str] | None
+    session_id: str | None
+    """The session it is said in: it is kept with the statement, and lends frame and censors."""
+    scope: str
+    user_id: str | None
+    project_id: str | None
+    source_episode_id: UUID | str | None
+    """The episode it was drawn from; the agent must have one of that id."""
+    source_decision_id: DecisionId | None
+    """A decision recorded here by its id or reference, or one taken elsewhere by its name there."""
+    key: str | None
+    """Which attribute of which thing it is a value of, such as `ana/home`: a later value replaces the earlier one."""
+    idempotency_key: str | None
+    """A retry with the same key and content returns the first answer and changes nothing."""
+
+
+SHOWN_CHARACTERS = 60
+
+
+def decision_of(text: DecisionId) -> DecisionId:
+    """Return a decision's id as UUID where it is one as UUIDs are written, else as it stands."""
+    try:
+        found = UUID(str(text))
+    except ValueError:
+        return text
+    return found if str(found) == str(text).lower() else text
+
+
+class Decided:
+    """What reads the ids of decisions from texts, in the columns of its class that hold them."""
+
+    def __post_init__(self) -> None:
+        for name in ("source_decision_id", "decision_id", "learned_from_decision_id"):
+            if isinstance(value := getattr(self, name, None), str):
+                object.__setattr__(self, name, decision_of(value))
+        for name in ("decision_ids", "related_decision_ids"):
+            if value := getattr(self, name, None):
+                object.__setattr__(self, name, [decision_of(each) for each in value])
+
+
+def shortened(text: str) -> str:
+    """Return what is shown of a text where one line is enough."""
+    return text if len(text) <= SHOWN_CHARACTERS else f"{text[: SHOWN_CHARACTERS - 1]}…"
+
+
+@dataclass(frozen=True)
+class Fact(Decided):
+    """A statement the agent learned, with what became of it."""
+
+    def __repr__(self) -> str:
+        return f"<fact {str(self.id)[:8]} {self.state} {self.learned_at:%Y-%m-%d}: {shortened(self.content)!r}>"
+
+    id: UUID
+    state: str
+    content: str
+    subject: str | None
+    slot: str | None
+    key: str | None
+    category: str | None
+    tags: list[str]
+    confidence: float
+    source: str | None
+    source_kind: str
+    source_episode_id: UUID | None
+    source_decision_id: DecisionId | None
+    sources: list[str]
+    """Where else it was said: every source of what was merged into it or confirmed it."""
+    trust: int
+    is_pinned: bool
+    learned_at: datetime
+    last_confirmed_at: datetime | None
+    confirmation_count: int
+    superseded_by: UUID | None
+    succession: str | None
+    """How it gave way: `merged` into a fact that says the same, or `replaced` by one that says otherwise."""
+    valid_from: datetime | None
+    valid_to: datetime | None
+    contradiction_status: str
+    encoded_frame: str | None
+    encoded_censors: list[str] | None
+    scope: str
+    user_id: str | None
+    project_id: str | None
+    rank_weight: float
+    row_version: int
+    is_forgotten: bool = False
+    """Somebody asked for it: archived, and out of questions about the past too."""
+
+
+@dataclass(frozen=True)
+class Statement(Decided):
+    """What was said, word for word, and the fact it speaks for."""
+
+    def __repr__(self) -> str:
+        return f"<statement {str(self.id)[:8]} {self.reason} {self.said_at:%Y-%m-%d}: {shortened(self.content)!r}>"
+
+    id: UUID
+    fact_id: UUID
+    """The fact it was taken for, which may have been merged into the one that was asked about."""
+    content: str
+    subject: str | None
+    said_at: datetime
+    recorded_at: datetime
+    source: str | None
+    source_kind: str
+    trust: int
+    reason: str
+    """Why it speaks for the fact: `first` (it became the fact), `imported` (so it did, by an import), `repeat` (the
+    same words again, but for case, spacing and punctuation), `reworded` (other words), `merged` (said for a fact that
+    was merged into it)."""
+    taken_back_at: datetime | None
+    """When the confirmation it led to was undone: it is kept, and no longer counts."""
+    scope: str
+    user_id: str | None
+    project_id: str | None
+    session_id: str | None
+    episode_id: UUID | None
+    decision_id: DecisionId | None
+    frame: str | None
+
+
+@dataclass(frozen=True)
+class Episode(Decided):
+    """Something that happened: what was said and done, and what became of it."""
+
+    def __repr__(self) -> str:
+        about = shortened(self.title or self.summary or self.compressed or self.detail or "")
+        return f"<episode {str(self.id)[:8]} {self.state} {self.started_at:%Y-%m-%d}: {about!r}>"
+
+    id: UUID
+    state: str
+    session_id: str | None
+    title: str | None
+    detail: str | None
+    summary: str | None
+    compressed: str | None
+    compression_tier: str
+    started_at: datetime
+    ended_at: datetime | None
+    duration_seconds: int | None
+    completed_at: datetime | None
+    completion_note: str | None
+    decision_ids: list[DecisionId]
+    participants: list[str]
+    tags: list[str]
+    frame_used: str | None
+    encoded_censors: list[str] | None
+    procedures_activated: list[UUID]
+    outcome: str | None
+    surprise_level: float | None
+    lessons_learned: list[str]
+    source: str | None
+    source_kind: str
+    trust: int
+    is_pinned: bool
+    scope: str
+    user_id: str | None
+    project_id: str | None
+    rank_weight: float
+    row_version: int
+    is_forgotten: bool = False
+
+
+@dataclass(frozen=True)
+class Procedure(Decided):
+    """How something is done: a K-line of three bands, a workflow of steps, or a pattern with a template."""
+
+    def __repr__(self) -> str:
+        when = f"{str(self.id)[:8]} {self.state} {self.learned_at:%Y-%m-%d}"
+        return f"<procedure {when}: {self.kind} {shortened(self.name)!r}>"
+
+    id: UUID
+    state: str
+    name: str
+    domain: str | None
+    kind: str
+    goals: list[str]
+    core_patterns: list[str]
+    core_tools: list[str]
+    core_concepts: list[str]
+    implementation_notes: list[str]
+    steps: list[Any]
+    template: Any
+    trigger: str | None
+    compressed: str | None
+    activation_count: int
+    success_count: int
+    failure_count: int
+    last_activated_at: datetime | None
+    related_procedures: list[UUID]
+    related_decision_ids: list[DecisionId]
+    censors: list[str]
+    tags: list[str]
+    review_reason: str | None
+    source: str | None
+    source_kind: str
+    trust: int
+    is_pinned: bool
+    learned_at: datetime
+    encoded_frame: str | None
+    encoded_censors: list[str] | None
+    scope: str
+    user_id: str | None
+    project_id: str | None
+    rank_weight: float
+    row_version: int
+    is_forgotten: bool = False
+
+    @property
+    def effectiveness(self) -> float | None:
+        """The share of uses that succeeded; None before the first one was judged."""
+        judged = self.success_count + self.failure_count
+        return self.success_count / judged if judged else None
+
+
+@dataclass(frozen=True)
+class Censor(Decided):
+    """Something not to do: what sets it off, why, and how firmly it says so."""
+
+    def __repr__(self) -> str:
+        when = f"{str(self.id)[:8]} {self.state} {self.learned_at:%Y-%m-%d}"
+        return f"<censor {when}: {self.severity} {shortened(self.trigger)!r}>"
+
+    id: UUID
+    state: str
+    trigger: str
+    reason: str
+    severity: str
+    is_literal: bool
+    activation_count: int
+    false_positive_count: int
+    escalation_threshold: int
+    last_activated_at: datetime | None
+    learned_from_decision_id: DecisionId | None
+    learned_from_episode_id: UUID | None
+    source: str | None
+    source_kind: str
+    trust: int
+    is_pinned: bool
+    learned_at: datetime
+    expires_at: datetime | None
+    encoded_frame: str | None
+    encoded_censors: list[str] | None
+    scope: str
+    user_id: str | None
+    project_id: str | None
+    rank_weight: float
+    forgiven_count: int
+    """Activations that do not count towards a block: by meaning alone, reported as false, or before a lowering."""
+    is_escalated: bool
+    """Its activations made it a block, not a person."""
+    exceptions: list[dict[str, Any]]
+    """Actions reported as false alarms, the latest last: `action`, `activation_id`, `source_kind`, `reported_at`."""
+    row_version: int
+    is_forgotten: bool = False
+
+
+Memory = Fact | Episode | Procedure | Censor
+
+
+@dataclass(frozen=True)
+class Neighbour:
+    """A stored fact near a new statement; `similarity` is their cosine."""
+
+    fact: Fact
+    similarity: float
+
+
+@dataclass(frozen=True)
+class Near:
+    """An active fact near a new statement; `similarity` is their cosine, `verdict` what a judge made of the two."""
+
+    fact: Fact
+    similarity: float
+    verdict: str | None
+    """None where no judge was asked."""
+    reason: str | None
+    suggestion: str | None
+    """How to say that the new statement replaces it, where that may be so."""
+
+
+@dataclass(frozen=True)
+class Learned:
+    """What learning did: `action`, the memory it led to, the fact it was compared with, and why."""
+
+    action: LearnAction
+    memory: Fact
+    reason: str
+    match: Neighbour | None = None
+    contradicts: tuple[Neighbour, ...] = ()
+    """Facts that can't be so together with it; `contradictions` lists them until somebody decides."""
+    near: tuple[Near, ...] = ()
+    """Up to five other active facts near it, the nearest first: what it might replace without anybody noticing."""
+    forgotten: UUID | None = None
+    """A fact that said the same words and was forgotten: it stays forgotten, this is a new one."""
+
+
+@dataclass(frozen=True)
+class NewFact:
+    """A statement checked and ready to be stored."""
+
+    content: str
+    subject: str | None
+    category: str | None
+    tags: list[str]
+    context: str | None
+    confidence: float
+    source: str | None
+    source_kind: str
+    trust: int
+    is_pinned: bool
+    learned_at: datetime
+    valid_from: datetime | None
+    valid_to: datetime | None
+    encoded_frame: str | None
+    encoded_censors: list[str] | None
+    scope: str
+    user_id: str | None
+    project_id: str | None
+    idempotency_key: str | None
+    slot: str | None = None
+    key: str | None = None
+    summary: str | None = None
+    compressed: str | None = None
+    index_word: str | None = None
+    source_episode_id: UUID | None = None
+    source_decision_id: DecisionId | None = None
+    session_id: str | None = None
+    sources: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class EmbeddingSpace:
+    """Which vectors may be compared with each other: one model, one set of weights, one width."""
+
+    id: str
+    model: str
+    weights_sha256: str
+    dimensions: int

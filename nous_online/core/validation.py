@@ -1,0 +1,215 @@
+"""What may enter the store: each check returns the value it was given, or raises `InvalidInput` saying what to mend."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, date, datetime, timedelta
+from itertools import islice
+from numbers import Real
+from typing import cast
+from uuid import UUID
+
+from nous_online.core.domain import SCOPES, DecisionId, decision_of
+from nous_online.core.errors import InvalidInput
+from nous_online.core.policy import MAX_RECALL_LIMIT
+from nous_online.core.unseen import is_blank
+
+SHOWN_CHARACTERS = 40
+MAX_NAMES = 100
+MAX_IDS = 1_000
+"""Memories, decisions or artifacts named in one call."""
+LARGEST_LEAD = timedelta(days=1)
+"""How far ahead of this clock something may have been said: time zones are taken for one another, clocks go wrong."""
+FRAME = ("frame", "encoded_frame", "frame_used")
+ACTIVE_CENSORS = ("active_censors", "encoded_censors")
+"""One idea each: the name it has, and those it had."""
+ADMINISTRATOR = "*"
+"""What keys of the HTTP interface say instead of an agent when they are good for all."""
+
+
+def checked_text(name: str, value: object, *, max_bytes: int) -> str:
+    """Return a text that PostgreSQL can hold: not blank, no NUL, no lone surrogate, at most `max_bytes` in UTF-8."""
+    if not isinstance(value, str):
+        raise InvalidInput(f"{name} must be text, got {type(value).__name__}")
+    if not value.strip():
+        raise InvalidInput(f"{name} is empty; say what is to be remembered")
+    if "\x00" in value:
+        raise InvalidInput(f"{name} holds a NUL character at position {value.index(chr(0))}; remove it")
+    if is_blank(value):
+        raise InvalidInput(f"{name} holds only characters that nobody sees; say what is to be remembered")
+    try:
+        size = len(value.encode("utf-8"))
+    except UnicodeEncodeError as error:
+        message = f"{name} holds a lone surrogate at position {error.start}; decode the source with errors='replace'"
+        raise InvalidInput(message) from error
+    if size > max_bytes:
+        shown = f"{value[:SHOWN_CHARACTERS]!r}…"
+        raise InvalidInput(
+            f"{name} has {size:,} bytes, the limit is {max_bytes:,}: {shown}; split it, or store an episode"
+        )
+    return value
+
+
+def checked_optional(name: str, value: object, *, max_characters: int) -> str | None:
+    """Return a short text or None; an empty text counts as none."""
+    if value is None or value == "":
+        return None
+    text = checked_text(name, value, max_bytes=4 * max_characters)
+    if len(text) > max_characters:
+        raise InvalidInput(
+            f"{name} has {len(text)} characters, the limit is {max_characters}: {text[:SHOWN_CHARACTERS]!r}…"
+        )
+    return text
+
+
+def checked_names(name: str, values: object) -> list[str] | None:
+    """Return a list of short names (tags, censors), or None."""
+    if values is None:
+        return None
+    if isinstance(values, str) or not isinstance(values, Sequence):
+        raise InvalidInput(f"{name} must be a list of names, got {values!r}")
+    names = cast("Sequence[object]", values)
+    if len(names) > MAX_NAMES:
+        raise InvalidInput(f"{name} has {len(names):,} entries, the limit is {MAX_NAMES}")
+    return [checked_text(f"an entry of {name}", each, max_bytes=400) for each in names]
+
+
+def checked_frame(details: Mapping[str, object]) -> str | None:
+    """Return the cognitive frame that was told, by whichever of its names; raise `InvalidInput` for two frames."""
+    name, value = told_as(details, FRAME)
+    return checked_optional(name, value, max_characters=100)
+
+
+def checked_active_censors(details: Mapping[str, object]) -> list[str] | None:
+    """Return the censors that were told to be active, by whichever name; raise `InvalidInput` for two lists."""
+    return checked_names(*told_as(details, ACTIVE_CENSORS))
+
+
+def told_as(details: Mapping[str, object], names: Sequence[str]) -> tuple[str, object]:
+    """Return the name by which something was told, and its value; raise `InvalidInput` where two names differ."""
+    told = [(name, details[name]) for name in names if details.get(name) is not None]
+    for name, value in told[1:]:
+        if value != told[0][1]:
+            raise InvalidInput(f"{told[0][0]} is {told[0][1]!r}, and {name}, its other name, {value!r}; say it once")
+    return told[0] if told else (names[0], None)
+
+
+PLAIN_DATE = re.compile(r"\d{4}-\d\d-\d\d")
+
+
+def checked_moment(name: str, value: object) -> datetime | None:
+    """Return a moment with its time zone, read from a datetime or an ISO 8601 text; None stays None.
+
+    A plain date, as a `date` or as "2026-10-01", is midnight UTC at its beginning.
+    """
+    if value is None:
+        return None
+    if isinstance(value, str) and PLAIN_DATE.fullmatch(value):
+        value += "T00:00:00Z"
+    elif isinstance(value, date) and not isinstance(value, datetime):
+        return datetime(value.year, value.month, value.day, tzinfo=UTC)
+    try:
+        moment = datetime.fromisoformat(value) if isinstance(value, str) else value
+    except ValueError as error:
+        raise InvalidInput(f"{name} {value!r} is no ISO 8601 moment, such as 2026-05-01T09:30:00Z") from error
+    if not isinstance(moment, datetime):
+        raise InvalidInput(f"{name} must be a moment, got {value!r}")
+    if moment.tzinfo is None:
+        raise InvalidInput(f"{name} {moment.isoformat()} names no time zone; add one, such as Z for UTC")
+    try:
+        return moment.astimezone(UTC)
+    except OverflowError as error:
+        raise InvalidInput(f"{name} {moment.isoformat()} lies outside the years 1 to 9999 of UTC") from error
+
+
+def checked_said(name: str, value: object, *, now: datetime) -> datetime | None:
+    """Return the moment something was said or happened, as `checked_moment` does; none that is more than a day ahead.
+
+    One fact of the year 2099 would go before all that is learned until then.
+    """
+    moment = checked_moment(name, value)
+    if moment is not None and moment > now + LARGEST_LEAD:
+        raise InvalidInput(f"{name} {moment.isoformat()} lies ahead: it is {now:%Y-%m-%d %H:%M} UTC now; mend the date")
+    return moment
+
+
+def checked_share(name: str, value: object) -> float:
+    """Return a number between 0 and 1, to six decimals: what a `real` holds."""
+    if isinstance(value, bool) or not isinstance(value, Real) or not 0 <= float(value) <= 1:
+        raise InvalidInput(f"{name} must be a number between 0 and 1, got {value!r}")
+    return round(float(value), 6)
+
+
+def checked_trust(value: object) -> int:
+    """Return a trust between 0 (anybody's web page) and 100 (the operator)."""
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= 100:  # noqa: PLR2004 (the range is the definition)
+        raise InvalidInput(f"trust must be a whole number between 0 and 100, got {value!r}")
+    return value
+
+
+def checked_flag(name: str, value: object) -> bool:
+    """Return True or False; a text such as "no" is neither."""
+    if not isinstance(value, bool):
+        raise InvalidInput(f"{name} must be True or False, got {value!r}")
+    return value
+
+
+def checked_id(name: str, value: object) -> UUID:
+    """Return the id of a memory, from a UUID or its text."""
+    try:
+        return value if isinstance(value, UUID) else UUID(str(value))
+    except ValueError as error:
+        raise InvalidInput(f"{name} must be the UUID of a memory, got {value!r}") from error
+
+
+def checked_ids(name: str, values: object) -> list[UUID]:
+    """Return ids of memories, each once, from a list of UUIDs or their texts."""
+    if isinstance(values, str | bytes) or not isinstance(values, Iterable):
+        raise InvalidInput(f"{name} must be a list of ids, got {values!r}")
+    listed = list(islice(cast("Iterable[object]", values), MAX_IDS + 1))
+    if len(listed) > MAX_IDS:
+        raise InvalidInput(f"{name} has more than {MAX_IDS:,} entries, the limit")
+    return list(dict.fromkeys(checked_id(f"an entry of {name}", each) for each in listed))
+
+
+def checked_decision(name: str, value: object) -> DecisionId:
+    """Return what names a decision: its UUID, or up to 200 characters that name one taken elsewhere."""
+    if isinstance(value, UUID):
+        return value
+    text = checked_optional(name, value, max_characters=200) if isinstance(value, str) else None
+    if text is None:
+        raise InvalidInput(f"{name} must name a decision, by its id or reference; got {value!r}")
+    return decision_of(text)
+
+
+def checked_limit(value: object) -> int:
+    """Return how many answers to give at most."""
+    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= MAX_RECALL_LIMIT:
+        raise InvalidInput(f"limit must be between 1 and {MAX_RECALL_LIMIT}, a whole number; got {value!r}")
+    return value
+
+
+def checked_scope(value: object, *, project_id: object) -> str:
+    """Return whom a memory is for; one of a project has to name it, or nobody could ever find it."""
+    scope = checked_choice("scope", value, SCOPES)
+    if scope == "project" and not project_id:
+        raise InvalidInput("scope 'project' needs a project_id: without one nobody could find the memory")
+    return scope
+
+
+def checked_choice(name: str, value: object, choices: Sequence[str]) -> str:
+    """Return one of `choices`."""
+    if value not in choices:
+        raise InvalidInput(f"{name} must be one of {', '.join(choices)}; got {value!r}")
+    return str(value)
+
+
+def checked_agent(value: object) -> str:
+    """Return an agent id: a short name that is not empty, and not `*`, which stands for all in the keys of the API."""
+    text = checked_optional("agent_id", value, max_characters=100)
+    if text is None:
+        raise InvalidInput("agent_id is empty; name the agent this memory belongs to")
+    if text == ADMINISTRATOR:
+        raise InvalidInput(f"agent_id {text!r} is nobody's name: it stands for administrators; name one agent")
+    return text

@@ -1,0 +1,1 @@
+"""PostgreSQL: connections, isolation, migrations, the one write path, and the embedded server."""

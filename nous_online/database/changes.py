@@ -1,0 +1,292 @@
+"""The one write path of memories: version checked, event left, reversible."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime
+from functools import cache
+from typing import Any, Generic, Literal
+from uuid import UUID
+
+from psycopg import Connection
+from psycopg.rows import class_row
+from psycopg.sql import SQL, Composed, Identifier
+from psycopg.types.json import Jsonb
+
+from nous_online.core.errors import InvalidInput, NotFound, Stale
+from nous_online.core.kinds import Kind, M
+from nous_online.database.statements import statements
+
+BLOCKS = statements("nous_online.database", "changes.sql")
+Actor = Literal["agent", "night", "operator", "import"]
+
+
+@dataclass(frozen=True)
+class Cause:
+    """Who changes a memory, why, and in which logical moment."""
+
+    actor: Actor
+    action: str
+    reason: str
+    effective_at: datetime
+    night: date | None = None
+    run_id: str | None = None
+    proposal_id: UUID | None = None
+    undoes: int | None = None
+
+
+@dataclass(frozen=True)
+class Version(Generic[M]):
+    """One memory as it was read."""
+
+    kind: Kind[M]
+    id: UUID
+    row_version: int
+
+
+@dataclass(frozen=True)
+class UsageDelta:
+    """What to add to the counters of one memory; negative to take it back."""
+
+    id: UUID
+    kind: str
+    retrieved_count: int = 0
+    cited_count: int = 0
+    ignored_count: int = 0
+    last_used_at: datetime | None = None
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the delta as plain JSON values."""
+        return plain(vars(self))
+
+
+@dataclass(frozen=True)
+class Growth:
+    """A text column that only gets longer: its event keeps how long it was and what was added, not all of it twice."""
+
+    column: str
+    characters: int
+    appended: str
+
+    @property
+    def images(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        """What stands for the column in an event, before and after."""
+        return {self.column: {"characters": self.characters}}, {self.column: {"appended": self.appended}}
+
+
+@dataclass(frozen=True)
+class Cooling:
+    """Text columns that leave for cold storage: their event keeps where they went instead of what they said."""
+
+    id: UUID
+    """The episode's."""
+    tier: str
+    """What the episode was condensed from."""
+    columns: tuple[str, ...]
+    purge_after: str | None = None
+    """When the cold text may be deleted, as ISO 8601; None keeps it."""
+
+    @property
+    def images(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        """What stands for the columns in an event, before and after; one that was empty is kept as such."""
+        return {column: {"cold_text": self.tier} for column in self.columns}, {}
+
+
+@dataclass(frozen=True)
+class Wording:
+    """A statement that confirms a fact: kept with the change it makes, whose event names it."""
+
+    values: Mapping[str, Any]
+    """Columns of `heart.statements`, its `id` among them, as JSON has them."""
+
+    @property
+    def images(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        """What the event says of it, before and after."""
+        return {}, {"statement": self.values["id"]}
+
+
+@dataclass(frozen=True)
+class Note:
+    """What the event of a change says besides the columns: which statement or other fact it was about."""
+
+    after: Mapping[str, str]
+
+    @property
+    def images(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        """What the event says, before and after."""
+        return {}, dict(self.after)
+
+
+@dataclass(frozen=True)
+class Alteration(Generic[M]):
+    """What to set of one memory, at the version it was read."""
+
+    read: Version[M]
+    values: Mapping[str, Any]
+    """Column names to JSON values, as in `add_memory`."""
+    cause: Cause
+    noted: Growth | Cooling | Wording | Note | None = None
+    """What its event says besides the columns, or instead of them."""
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the entry of `change_memories`; raise `InvalidInput` for a column that never changes."""
+        kind = self.read.kind
+        fixed = sorted(set(self.values) - kind.changeable)
+        if fixed:
+            message = f"{kind.name} {self.read.id}: {fixed[0]!r} can't be changed; store a new {kind.name} instead"
+            raise InvalidInput(message)
+        before, after = self.noted.images if self.noted else ({}, {})
+        read = {"id": str(self.read.id), "row_version": self.read.row_version, "values": dict(self.values)}
+        stated = {"statement": dict(self.noted.values)} if isinstance(self.noted, Wording) else {}
+        return {**read, "abridged_before": before, "abridged_after": after, **plain(vars(self.cause)), **stated}
+
+
+def version_of(kind: Kind[M], memory: M) -> Version[M]:
+    """Return the version a memory was read at."""
+    return Version(kind, memory.id, memory.row_version)
+
+
+def get_memory(connection: Connection, agent_id: str, kind: Kind[M], memory_id: UUID) -> M:
+    """Return one memory in whatever state it is; raise `NotFound` when this agent has none of that id."""
+    with connection.cursor(row_factory=class_row(kind.value)) as cursor:
+        found = cursor.execute(composed("get_memory", kind), {"agent_id": agent_id, "id": memory_id}).fetchone()
+    if found is None:
+        raise NotFound(f"agent {agent_id!r} has no {kind.name} {memory_id}")
+    return found
+
+
+def locked_memories(connection: Connection, agent_id: str, kind: Kind[M], memory_ids: Sequence[UUID]) -> list[M]:
+    """Lock memories in id order until the transaction ends and return them; absent ones are left out."""
+    with connection.cursor(row_factory=class_row(kind.value)) as cursor:
+        parameters = {"agent_id": agent_id, "ids": sorted(memory_ids)}
+        return cursor.execute(composed("lock_memories", kind), parameters).fetchall()
+
+
+def locked_memory(connection: Connection, agent_id: str, kind: Kind[M], memory_id: UUID) -> M:
+    """Lock one memory until the transaction ends and return it; raise `NotFound` when there is none."""
+    for found in locked_memories(connection, agent_id, kind, [memory_id]):
+        return found
+    raise NotFound(f"agent {agent_id!r} has no {kind.name} {memory_id}")
+
+
+def add_memory(connection: Connection, agent_id: str, kind: Kind[M], values: Mapping[str, Any], *, cause: Cause) -> M:
+    """Store a new memory with its event, and return it.
+
+    `values` maps column names to JSON values (moments as ISO 8601 text, vectors as `[x,y,…]`); others keep their
+    defaults.
+    """
+    row = {**values, "agent_id": agent_id}
+    parameters = {"values": Jsonb(row), "kind": kind.name, **vars(cause)}
+    with connection.cursor(row_factory=class_row(kind.value)) as cursor:
+        stored = cursor.execute(composed("add_memory", kind, tuple(row)), parameters).fetchone()
+    if stored is None:
+        raise NotFound(f"the {kind.name} of agent {agent_id!r} was not stored")
+    return stored
+
+
+def change_memory(
+    connection: Connection,
+    agent_id: str,
+    read: Version[M],
+    values: Mapping[str, Any],
+    *,
+    cause: Cause,
+    noted: Growth | Wording | Note | None = None,
+) -> M:
+    """Set columns of one memory and leave the event; raise `Stale` when it is no longer at the version read.
+
+    `values` maps column names to JSON values as in `add_memory`; one that never changes is refused with `InvalidInput`.
+    """
+    entry = Alteration(read, values, cause, noted).as_dict()
+    statement = composed("change_memories", read.kind, tuple(values), has_statement=isinstance(noted, Wording))
+    parameters = {"agent_id": agent_id, "kind": read.kind.name, "entries": Jsonb([entry])}
+    with connection.cursor(row_factory=class_row(read.kind.value)) as cursor:
+        changed = cursor.execute(statement, parameters).fetchone()
+    if changed is None:
+        raise stale(read)
+    return changed
+
+
+def change_memories(connection: Connection, agent_id: str, alterations: Sequence[Alteration[Any]]) -> None:
+    """Set columns of many memories, a statement for each kind and set of columns, with an event for each memory.
+
+    Raises `Stale` when one is no longer at the version read; the transaction must not be committed then.
+    """
+    groups: defaultdict[tuple[Kind[Any], tuple[str, ...]], list[Alteration[Any]]] = defaultdict(list)
+    for alteration in alterations:
+        groups[alteration.read.kind, tuple(sorted(alteration.values))].append(alteration)
+    for (kind, given), members in groups.items():
+        statement = composed("change_memories", kind, given, ("id",))
+        entries = Jsonb([member.as_dict() for member in members])
+        parameters = {"agent_id": agent_id, "kind": kind.name, "entries": entries}
+        changed = {row[0] for row in connection.execute(statement, parameters)}
+        for member in members:
+            if member.read.id not in changed:
+                raise stale(member.read)
+
+
+def stale(read: Version[Any]) -> Stale:
+    """Return the error for a memory that is no longer at the version read."""
+    return Stale(
+        f"{read.kind.name} {read.id} is no longer at version {read.row_version}; read it again and decide anew"
+    )
+
+
+def locked_versions(
+    connection: Connection, agent_id: str, kind: Kind[Any], memory_ids: Collection[UUID]
+) -> dict[UUID, int]:
+    """Lock memories in id order until the transaction ends and return their versions; absent ones are left out."""
+    statement = composed("lock_memories", kind, (), ("id", "row_version"))
+    return dict(connection.execute(statement, {"agent_id": agent_id, "ids": sorted(memory_ids)}).fetchall())
+
+
+@cache
+def composed(
+    statement: str,
+    kind: Kind[Any],
+    given: tuple[str, ...] = (),
+    shown: tuple[str, ...] | None = None,
+    *,
+    has_statement: bool = False,
+) -> Composed:
+    """Fill table and columns of a kind into a statement; `given` are the columns it sets, `shown` those it returns."""
+    return SQL(BLOCKS[statement]).format(
+        table=Identifier("heart", kind.table),
+        columns=SQL(", ").join(map(Identifier, shown or kind.columns)),
+        given=SQL(", ").join(map(Identifier, given)),
+        stated=SQL(BLOCKS["with_statement"] if has_statement else ""),
+        **{
+            f"given_of_{row}": SQL(", ").join(Identifier(row, name) for name in given)
+            for row in ("r", "old", "changed")
+        },
+    )
+
+
+def cool_texts(connection: Connection, agent_id: str, coolings: Sequence[Cooling]) -> None:
+    """Copy texts of episodes to cold storage as they read now; to be called before the episodes change."""
+    if coolings:
+        texts = Jsonb([plain(vars(cooling)) for cooling in coolings])
+        connection.execute(BLOCKS["store_cold_texts"], {"agent_id": agent_id, "texts": texts})
+
+
+def add_usage(connection: Connection, agent_id: str, deltas: Sequence[UsageDelta]) -> None:
+    """Add to the usage counters of memories."""
+    if not deltas:
+        return
+    parameters = {"agent_id": agent_id, "deltas": Jsonb([delta.as_dict() for delta in deltas])}
+    connection.execute(BLOCKS["begin_usage"], parameters)
+    connection.execute(BLOCKS["add_usage"], parameters)
+
+
+def plain(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return values as JSON has them: moments and dates as ISO 8601, ids as text."""
+    return {name: as_json(value) for name, value in values.items()}
+
+
+def as_json(value: Any) -> Any:
+    """Return one value as JSON has it."""
+    if isinstance(value, date):
+        return value.isoformat()
+    return str(value) if isinstance(value, UUID) else value

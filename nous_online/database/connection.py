@@ -1,0 +1,330 @@
+"""Connections, transactions and deadlines: everything above sees a connection that already speaks for one agent."""
+
+from __future__ import annotations
+
+import os
+import selectors
+import socket
+import time
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager, suppress
+from typing import Any, Literal, Self
+
+import psycopg
+from pgvector.psycopg import register_vector
+from psycopg_pool import ConnectionPool, PoolTimeout
+
+from nous_online.core.domain import EmbeddingSpace
+from nous_online.core.errors import DeadlineExceeded, InvalidInput, NousError, Refused, Unavailable, Unsupported
+from nous_online.core.settings import settings
+from nous_online.database import postgres
+from nous_online.database.database_url import require_readable, without_password
+from nous_online.database.isolation import require_isolation
+from nous_online.database.migrations import is_current, lock, migrate
+from nous_online.database.statements import statements
+from nous_online.database.watchdog import WATCHDOG
+
+Role = Literal["nous_app", "nous_night", "nous_purge"]
+SQL = statements("nous_online.database", "connection.sql")
+TRANSLATIONS: Sequence[tuple[tuple[type[psycopg.Error], ...], type[NousError], str]] = (
+    (
+        (PoolTimeout,),
+        DeadlineExceeded,
+        "no connection became free within {seconds:g} s; raise max_connections, or ask for less at once",
+    ),
+    (
+        (psycopg.errors.QueryCanceled, psycopg.errors.LockNotAvailable),
+        DeadlineExceeded,
+        "the call did not end within {seconds:g} s; raise deadline_s or ask for less",
+    ),
+    (
+        (psycopg.errors.DiskFull, psycopg.errors.ReadOnlySqlTransaction),
+        Unavailable,
+        "the database can't be written to: {said}; nothing was stored",
+    ),
+    (
+        (
+            psycopg.errors.UndefinedTable,
+            psycopg.errors.UndefinedColumn,
+            psycopg.errors.UndefinedFunction,
+            psycopg.errors.UndefinedObject,
+            psycopg.errors.InvalidSchemaName,
+        ),
+        Unsupported,
+        "the schema is incomplete: {said}; restore it, or run `nous doctor`",
+    ),
+    (
+        (psycopg.errors.InsufficientPrivilege,),
+        Refused,
+        "the database user may not do this: {said}; open the agent as itself, or the database once as its owner",
+    ),
+    ((psycopg.IntegrityError,), Refused, "a rule of the schema forbids it: {said}; nothing was stored"),
+    ((psycopg.DataError,), InvalidInput, "the database can't hold a value: {said}; nothing was stored"),
+)
+CONNECT_TIMEOUT_S = 5
+PREPARE_S = 60.0  # for the checks of an opening database
+MIGRATE_S = 4 * 3600.0  # a migration may build every vector index anew: about a minute for each 100,000 memories
+GRACE_S = 0.2  # the server's own timeout comes first and spares the connection; then the socket is cut
+KEEPALIVES = {"keepalives_idle": 60, "keepalives_interval": 10, "keepalives_count": 3}
+"""Seconds after which an idle connection whose other end vanished is found out; the watchdog ends one in use."""
+RECONNECT_S = 5.0  # then the pool gives up, and the next call makes it try again: it must not sleep through a recovery
+
+
+class Database:
+    """One PostgreSQL database of Nous: prepared once, then a pool of connections bound to a role.
+
+    Opening it applies missing migrations. Raises `Unavailable` when the server can't be reached, `Unsupported`
+    when it, its pgvector or its schema does not fit, and `NotIsolated` when it would not keep agents apart.
+    """
+
+    def __init__(self, url: str, *, role: Role = "nous_app", max_connections: int = 8) -> None:
+        self.url = url
+        self._trouble = ""
+        prepare(url)
+        self._pool = ConnectionPool(
+            self._live_url,
+            connection_class=noting(self._note),
+            kwargs={
+                "connect_timeout": CONNECT_TIMEOUT_S,
+                "autocommit": True,
+                "application_name": "nous",
+                "options": f"-c role={role} -c timezone=UTC -c plan_cache_mode=force_custom_plan",
+                **KEEPALIVES,
+            },
+            configure=register_vector,
+            check=self._refuse_ended,
+            reconnect_timeout=RECONNECT_S,
+            min_size=1,
+            max_size=max_connections,
+            open=True,
+        )
+        if role == "nous_app":
+            self._keep_apart()
+
+    def _keep_apart(self) -> None:
+        """Make sure, before the first call, that no agent can see or change what is another's."""
+        try:
+            with self.transaction(timeout_s=PREPARE_S) as connection:
+                require_isolation(connection)
+        except BaseException:
+            self.close()
+            raise
+
+    def _live_url(self) -> str:
+        """Return where to connect now; an embedded server that died is started again first."""
+        try:
+            return postgres.live_url(self.url)
+        except NousError as error:
+            self._note(str(error))
+            raise
+
+    def _note(self, trouble: str) -> None:
+        """Keep why the last attempt to connect failed; nothing when it did not."""
+        self._trouble = without_password(trouble, self.url)
+
+    def _refuse_ended(self, connection: psycopg.Connection) -> None:
+        """Renew the whole pool when a connection ended while it lay there: the server restarted."""
+        if has_ended(connection):
+            connection.close()
+            self._pool.drain()
+            raise psycopg.OperationalError("the server ended the connection")
+
+    def close(self) -> None:
+        """Give the connections back to the server."""
+        self._pool.close()
+
+    @contextmanager
+    def transaction(
+        self,
+        agent_id: str | None = None,
+        *,
+        timeout_s: float = 60.0,
+        is_snapshot: bool = False,
+        is_pipelined: bool = False,
+        keeps_space: bool = False,
+    ) -> Generator[psycopg.Connection]:
+        """Yield a connection inside a transaction that sees `agent_id` only and ends within `timeout_s`.
+
+        With `is_snapshot` it is read-only, and all its queries see the database as it was at the first one. With
+        `is_pipelined` statements are sent as they come, and waited for when a result is fetched and at the end. With
+        `keeps_space` the agent is not moved to another embedding space before it ends.
+
+        Raises `DeadlineExceeded` when time runs out, even if the server no longer answers at all, and
+        `Unavailable` when the connection or the server fails; the transaction then left nothing behind,
+        unless the connection broke during the commit itself (use an idempotency key to retry safely).
+        """
+        ends_at = time.monotonic() + timeout_s
+        with translated(timeout_s), self._explained(), self._pool.connection(timeout=timeout_s) as connection:
+            left_s = max(ends_at - time.monotonic(), 0.001)
+            with (
+                watched(connection, left_s + GRACE_S),
+                isolated(connection, is_snapshot=is_snapshot),
+                pipelined(connection) if is_pipelined else connection.transaction(),
+            ):
+                timeout = f"{int(left_s * 1000) + 1}ms"
+                call = {"agent_id": agent_id or "", "timeout": timeout, "keeps_space": keeps_space}
+                connection.execute(SQL["begin_call"], call)
+                yield connection
+
+    @contextmanager
+    def _explained(self) -> Generator[None]:
+        """Say why there is no connection to wait for, where that is known: more of them would not help."""
+        try:
+            yield
+        except PoolTimeout as error:
+            if self._trouble:
+                raise Unavailable(f"can't connect to PostgreSQL: {self._trouble}; nothing was stored") from error
+            raise
+
+
+def open_url() -> str:
+    """Return the URL of the database to use: NOUS_DATABASE_URL, or the embedded server, started if need be."""
+    configured = settings().database_url
+    return configured.get_secret_value() if configured else postgres.ensure(settings().home).dsn()
+
+
+def prepare(url: str) -> None:
+    """Check the server and bring its schema up to date."""
+    with as_owner(url) as connection:
+        if is_current(connection):
+            return
+        postgres.require_capable(connection)
+    with as_owner(url, seconds=MIGRATE_S) as connection:
+        migrate(connection)
+
+
+def register_space(url: str, space: EmbeddingSpace, *, is_indexed: bool = True) -> None:
+    """Make an embedding space known, with the index it needs; raise `InvalidInput` if its id means another one.
+
+    Where many vectors are about to come, the index is better made after them: `is_indexed=False` leaves it out.
+    """
+    with as_owner(url) as connection, connection.transaction():
+        found = connection.execute(SQL["find_space"], [space.id]).fetchone()
+        if found is None:
+            lock(connection)
+            connection.execute(SQL["store_space"], vars(space))
+            if is_indexed:
+                connection.execute(SQL["index_space"], [space.id])
+            found = connection.execute(SQL["find_space"], [space.id]).fetchone()
+    if found != (space.weights_sha256, space.dimensions):
+        message = (
+            f"embedding space {space.id!r} is stored with weights and width {found}, but the embedder offers "
+            f"{(space.weights_sha256, space.dimensions)}; give the new model a name of its own"
+        )
+        raise InvalidInput(message)
+
+
+@contextmanager
+def as_owner(url: str, *, seconds: float = PREPARE_S) -> Generator[psycopg.Connection]:
+    """Yield a connection of the user in `url`, who owns the schema; errors are ours, and it ends in time."""
+    with (
+        translated(seconds),
+        connected(url, seconds=min(seconds, PREPARE_S)) as connection,
+        watched(connection, seconds),
+    ):
+        yield connection
+
+
+def connected(url: str, *, seconds: float = PREPARE_S) -> psycopg.Connection:
+    """Connect once; raise `Unavailable`, with what to check, when that fails."""
+    require_readable(url)
+    try:
+        return psycopg.connect(
+            postgres.live_url(url, timeout_s=seconds), connect_timeout=CONNECT_TIMEOUT_S, autocommit=True
+        )
+    except (psycopg.OperationalError, psycopg.ProgrammingError) as error:
+        said = without_password(str(error).strip(), url)
+        message = f"can't connect to PostgreSQL: {said}; check NOUS_DATABASE_URL, or run `nous up`"
+        raise Unavailable(message) from error
+
+
+def noting(note: Callable[[str], None]) -> type[psycopg.Connection]:
+    """Return connections that tell `note` why they could not be made, which their pool only logs."""
+
+    class Noted(psycopg.Connection):
+        @classmethod
+        def connect(cls, conninfo: str = "", **options: Any) -> Self:
+            try:
+                connection = super().connect(conninfo, **options)
+            except psycopg.Error as error:
+                note(str(error).strip())
+                raise
+            note("")
+            return connection
+
+    return Noted
+
+
+def has_ended(connection: psycopg.Connection) -> bool:
+    """Tell, without asking the server, whether it ended an idle connection: then there is something to read."""
+    if connection.closed:
+        return True
+    with selectors.DefaultSelector() as selector:
+        selector.register(connection.fileno(), selectors.EVENT_READ)
+        return bool(selector.select(0))
+
+
+@contextmanager
+def isolated(connection: psycopg.Connection, *, is_snapshot: bool) -> Generator[None]:
+    """Make the transactions of this block REPEATABLE READ and read-only, if asked to."""
+    if not is_snapshot:
+        yield
+        return
+    connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
+    connection.read_only = True
+    try:
+        yield
+    finally:
+        if not connection.closed:
+            connection.isolation_level = None
+            connection.read_only = None
+
+
+@contextmanager
+def pipelined(connection: psycopg.Connection) -> Generator[None]:
+    """Send the statements of this block without waiting for their answers until one is fetched.
+
+    After an error the server ignores what follows up to a sync: without one the transaction could not be rolled back.
+    """
+    with connection.pipeline() as pipeline, connection.transaction():
+        try:
+            yield
+        except BaseException:
+            with suppress(psycopg.Error):
+                pipeline.sync()
+            raise
+
+
+@contextmanager
+def watched(connection: psycopg.Connection, seconds: float) -> Generator[None]:
+    """Cut the connection when the block is not done in time.
+
+    `statement_timeout` is kept by the server, so a frozen server never fires it; shutting the socket down
+    wakes the client whatever the other side does.
+    """
+
+    def cut() -> None:
+        with socket.socket(fileno=os.dup(connection.fileno())) as end:  # a copy: libpq still owns its own
+            end.shutdown(socket.SHUT_RDWR)
+
+    with WATCHDOG.watching(seconds, cut) as watch:
+        try:
+            yield
+        except psycopg.OperationalError as error:
+            if watch.has_expired:
+                message = f"the database did not answer within {seconds:.3f} s and the connection was cut; try again"
+                raise DeadlineExceeded(message) from error
+            raise
+
+
+@contextmanager
+def translated(timeout_s: float) -> Generator[None]:
+    """Turn driver errors into ours, with what to do about them."""
+    try:
+        yield
+    except psycopg.Error as error:
+        said = str(error).strip()
+        for raised, ours, template in TRANSLATIONS:
+            if isinstance(error, raised):
+                raise ours(template.format(said=said, seconds=timeout_s)) from error
+        raise Unavailable(f"the database failed: {said}; nothing was stored unless it was being committed") from error

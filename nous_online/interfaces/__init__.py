@@ -1,0 +1,1 @@
+"""The ways in and out: REST, MCP, command line, adapters, imports, exports, source code."""

@@ -1,0 +1,1 @@
+"""The heart behind interfaces of others: Anthropic's memory tool and LangGraph's store."""

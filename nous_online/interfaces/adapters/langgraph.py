@@ -1,0 +1,191 @@
+"""LangGraph's `BaseStore` over an agent's memory; needs the extra `langgraph`.
+
+A value is kept as the JSON text it is, under a name made of its namespace and key. Putting supersedes, deleting
+archives, and a search with a query is a recall among these documents. Values don't expire, and `index` may keep a
+value out of searches but not single fields of it: recall reads the whole text.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import operator
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, cast
+from urllib.parse import quote, unquote
+
+from langgraph.store.base import (
+    BaseStore,
+    GetOp,
+    Item,
+    ListNamespacesOp,
+    MatchCondition,
+    Op,
+    PutOp,
+    Result,
+    SearchItem,
+    SearchOp,
+)
+
+from nous_online.core.domain import DOCUMENT
+from nous_online.core.errors import InvalidInput
+from nous_online.core.policy import MAX_RECALL_LIMIT
+from nous_online.heart import Heart
+from nous_online.memories.documents import Document, Documents, Edit
+
+PLACE = "langgraph"
+"""The project the values are recalled by."""
+UNINDEXED = "unindexed"
+"""The tag of a value that no search by meaning may find."""
+HALVES = "surrogatepass"
+QUOTED = re.compile(r"[%/\x00-\x1f\x7f-\x9f\ud800-\udfff]")
+"""What a name spells as %2F and the like: a slash divides its labels, and the database holds no half characters."""
+COMPARISONS: Mapping[str, Callable[[Any, Any], bool]] = {
+    "$eq": operator.eq,
+    "$ne": operator.ne,
+    "$gt": operator.gt,
+    "$gte": operator.ge,
+    "$lt": operator.lt,
+    "$lte": operator.le,
+}
+Name = tuple[str, ...]
+
+
+class NousStore(BaseStore):
+    """The items of one agent. Safe to share between threads."""
+
+    def __init__(self, heart: Heart) -> None:
+        self._heart = heart
+        self._documents = Documents(heart.agent, PLACE)
+
+    def batch(self, ops: Iterable[Op]) -> list[Result]:
+        """Answer all questions as things stood before, then apply all puts at once: all of them, or none.
+
+        Raises `InvalidInput` for a value that is no JSON or larger than 32 KiB, and a filter nobody knows.
+        """
+        asked = list(ops)
+        results = [self._answer(op) for op in asked]
+        puts = {(*op.namespace, str(op.key)): op for op in asked if isinstance(op, PutOp)}
+        if puts:
+            texts = {name: None if op.value is None else written(op.value) for name, op in puts.items()}
+            self._documents.change(lambda: edits_of(puts, texts))
+        return results
+
+    async def abatch(self, ops: Iterable[Op]) -> list[Result]:
+        """Do as `batch` does, in a thread."""
+        return await asyncio.to_thread(self.batch, list(ops))
+
+    def _answer(self, op: Op) -> Result:
+        match op:
+            case GetOp():
+                name = name_of((*op.namespace, str(op.key)))
+                found = self._documents.find([name]).get(name)
+                return None if found is None else item_of(found)
+            case SearchOp():
+                return self._search(op)
+            case ListNamespacesOp():
+                return namespaces(op, (parts_of(each.name)[:-1] for each in self._documents.list()))
+            case PutOp():
+                return None
+
+    def _search(self, op: SearchOp) -> list[SearchItem]:
+        """Return items below a namespace: by meaning where there is a query, else what changed last first."""
+        prefix = name_of(op.namespace_prefix)
+        below = self._documents.list(f"{prefix}/" if prefix else "")
+        kept = [each for each in below if does_match(json.loads(each.text), op.filter or {})]
+        scores = self._scores(op.query) if op.query else {}
+        if op.query:
+            kept = [each for each in kept if UNINDEXED not in each.tags]
+        kept.sort(key=lambda each: (scores.get(each.name, -1.0), each.changed_at, each.name), reverse=True)
+        return [found_item(each, scores.get(each.name)) for each in kept[op.offset : op.offset + op.limit]]
+
+    def _scores(self, query: str) -> dict[str, float]:
+        """Return how well documents answer a query, by name: of all memories in reach, the best 200."""
+        found = self._heart.recall(query, types=["fact"], limit=MAX_RECALL_LIMIT, project_id=PLACE)
+        return {each.memory.subject or "": each.score for each in found if each.memory.category == DOCUMENT}
+
+
+def edits_of(puts: Mapping[Name, PutOp], texts: Mapping[Name, str | None]) -> list[Edit]:
+    """Return what puts do, of which the last holds, to whatever others put meanwhile."""
+    return [Edit(name_of(parts), texts[parts], None, tags_of(op), is_last_word=True) for parts, op in puts.items()]
+
+
+def written(value: Mapping[str, Any]) -> str:
+    """Return a value as JSON; raise `InvalidInput` for one that is none."""
+    try:
+        return json.dumps(value, ensure_ascii=False, allow_nan=False)
+    except (TypeError, ValueError) as error:
+        raise InvalidInput(f"the value of an item must be JSON: {error}") from error
+
+
+def tags_of(op: PutOp) -> tuple[str, ...]:
+    """Return how an item is marked."""
+    return (UNINDEXED,) if op.index is False else ()
+
+
+def name_of(parts: Sequence[str]) -> str:
+    """Return the name of an item, or the beginning of the names below a namespace."""
+    return "/".join(QUOTED.sub(lambda found: quote(found[0], safe="", errors=HALVES), part) for part in parts)
+
+
+def parts_of(name: str) -> Name:
+    """Return namespace and key of an item."""
+    return tuple(unquote(part, errors=HALVES) for part in name.split("/"))
+
+
+def details_of(document: Document) -> dict[str, Any]:
+    """Return what an item is made of."""
+    *namespace, key = parts_of(document.name)
+    return {
+        "namespace": tuple(namespace),
+        "key": key,
+        "value": json.loads(document.text),
+        "created_at": document.created_at,
+        "updated_at": document.changed_at,
+    }
+
+
+def item_of(document: Document) -> Item:
+    """Return a document as an item."""
+    return Item(**details_of(document))
+
+
+def found_item(document: Document, score: float | None) -> SearchItem:
+    """Return a document as an item that was found."""
+    return SearchItem(**details_of(document), score=score)
+
+
+def does_match(value: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
+    """Tell whether a value has all that a filter asks for; one nobody can compare does not."""
+    return all(does_hold(value.get(name), condition) for name, condition in wanted.items())
+
+
+def does_hold(found: Any, condition: Any) -> bool:
+    """Tell whether one field meets a condition: a value to equal, or operators such as `{"$gt": 4}`."""
+    named: Mapping[str, Any] = cast("Mapping[str, Any]", condition) if isinstance(condition, dict) else {}
+    if not any(name.startswith("$") for name in named):
+        return bool(found == condition)
+    unknown = sorted(set(named) - set(COMPARISONS))
+    if unknown:
+        raise InvalidInput(f"a filter knows {', '.join(COMPARISONS)}; it does not know {unknown[0]!r}")
+    try:
+        return all(COMPARISONS[name](found, operand) for name, operand in named.items())
+    except TypeError:
+        return False
+
+
+def namespaces(op: ListNamespacesOp, known: Iterable[Name]) -> list[Name]:
+    """Return the namespaces that meet all conditions, cut to the depth asked for, each once, in order."""
+    wanted = (each for each in known if all(does_fit(each, condition) for condition in op.match_conditions or ()))
+    cut = sorted({each[: op.max_depth] for each in wanted})
+    return cut[op.offset : op.offset + op.limit]
+
+
+def does_fit(namespace: Name, condition: MatchCondition) -> bool:
+    """Tell whether a namespace begins or ends as a path says, in which * stands for any one label."""
+    path = condition.path
+    if len(path) > len(namespace):
+        return False
+    part: Iterator[str] = iter(namespace if condition.match_type == "prefix" else namespace[-len(path) :])
+    return all(wanted in ("*", label) for wanted, label in zip(path, part, strict=False))

@@ -1,0 +1,90 @@
+"""The application: everything put together, for a server or for a test."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+
+from fastapi import FastAPI
+from fastapi.exceptions import RequestValidationError
+from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
+
+from nous_online.core.errors import NousError
+from nous_online.core.policy import ApiPolicy
+from nous_online.interfaces.api import contract, problems
+from nous_online.interfaces.api.access import Door
+from nous_online.interfaces.api.consolidation import Consolidator, installed_consolidator
+from nous_online.interfaces.api.gate import Gate
+from nous_online.interfaces.api.hearts import Hearts
+from nous_online.interfaces.api.metrics import Metrics
+from nous_online.interfaces.api.readiness import Readiness
+from nous_online.interfaces.api.routes import (
+    censor_routes,
+    context_routes,
+    contradiction_routes,
+    episode_routes,
+    fact_routes,
+    health_routes,
+    memory_routes,
+    night_routes,
+    procedure_routes,
+    session_routes,
+    source_routes,
+)
+
+AREAS = (
+    health_routes,
+    fact_routes,
+    context_routes,
+    episode_routes,
+    procedure_routes,
+    censor_routes,
+    session_routes,
+    contradiction_routes,
+    memory_routes,
+    source_routes,
+    night_routes,
+)
+
+
+@dataclass(frozen=True)
+class Access:
+    """Who is let in: with keys or without, by which names the server goes, and how much at once."""
+
+    requires_keys: bool = True
+    hosts: frozenset[str] | None = None
+    """Names a Host header may give; None lets any pass."""
+    policy: ApiPolicy = field(default_factory=ApiPolicy)
+
+
+def application(
+    hearts: Hearts | None = None, *, access: Access | None = None, consolidator: Consolidator | None = None
+) -> FastAPI:
+    """Return the HTTP interface over these hearts; without any, over the database and embedder of the environment.
+
+    `consolidator` runs nights; unless given, it is the one an installed extra brings. Nothing is opened before the
+    first call, so that an interface whose database is away comes up and says so.
+    """
+    hearts, access = Hearts() if hearts is None else hearts, access or Access()
+
+    @asynccontextmanager
+    async def lifespan(_: FastAPI) -> AsyncGenerator[None]:
+        yield
+        await run_in_threadpool(hearts.close)
+
+    app = FastAPI(title=contract.TITLE, version=contract.version(), lifespan=lifespan, redoc_url=None)
+    door = app.state.door = Door(hearts, requires_keys=access.requires_keys, policy=access.policy)
+    app.state.metrics = Metrics(open_hearts=lambda: len(hearts))
+    app.state.readiness = Readiness(hearts, policy=access.policy)
+    app.state.consolidator = consolidator or installed_consolidator()
+    for area in AREAS:
+        app.include_router(area.router)
+    app.add_exception_handler(NousError, problems.on_error)
+    app.add_exception_handler(problems.Failure, problems.on_failure)
+    app.add_exception_handler(RequestValidationError, problems.on_invalid)
+    app.add_exception_handler(HTTPException, problems.on_http_error)
+    app.add_middleware(Gate, hosts=access.hosts, door=door, metrics=app.state.metrics)
+    contract.describe(app, requires_keys=access.requires_keys)
+    return app

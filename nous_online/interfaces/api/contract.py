@@ -1,0 +1,121 @@
+"""The OpenAPI document: what FastAPI derives, completed with keys, problems and an example of every answer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib.metadata import version as installed_version
+from typing import Any
+
+from fastapi import FastAPI
+from fastapi.openapi.utils import get_openapi
+
+from nous_online.interfaces.api import problems
+from nous_online.interfaces.api.examples import example_of
+from nous_online.interfaces.api.problems import MEDIA_TYPE, Kind, Problem
+
+TITLE = "Nous"
+SUMMARY = "Long-term memory for AI agents that maintains itself every night."
+DESCRIPTION = """Everything a Heart does, over HTTP. A key names its agent; an administrator's key acts for the agent
+named in `X-Nous-Agent`. Every failure is `application/problem+json` (RFC 9457). `X-Nous-Deadline` ends a call in time,
+`Idempotency-Key` makes a retry safe, and every answer carries `X-Request-Id`."""
+TAGS = {
+    "context": "What an agent is shown before it asks.",
+    "memories": "Facts, recalling, and what was used.",
+    "episodes": "What happened.",
+    "procedures": "How things are done.",
+    "censors": "What not to do.",
+    "working memory": "What a session holds.",
+    "contradictions": "What can't both be so.",
+    "nights": "Consolidation: what a night would do, running one, and its report.",
+    "server": "The process itself; needs no key.",
+}
+KEY = {"type": "http", "scheme": "bearer", "bearerFormat": "nous_…", "description": "Made by `nous key create`."}
+ALWAYS = (problems.UNREADABLE, problems.TOO_MANY, problems.UNEXPECTED, problems.UNAVAILABLE)
+KEYED = (problems.KEY_REFUSED, problems.FORBIDDEN, problems.NOT_FOUND, problems.CONFLICT, problems.LATE)
+WITH_BODY = (problems.SLOW_REQUEST, problems.TOO_LARGE, problems.NOT_JSON)
+
+
+def version() -> str:
+    """Return the version of the installed distribution."""
+    return installed_version("nous-pipelines")
+
+
+def describe(app: FastAPI, *, requires_keys: bool) -> None:
+    """Have the application answer with the completed document, made when it is first asked for."""
+
+    def openapi() -> dict[str, Any]:
+        if app.openapi_schema is None:
+            app.openapi_schema = completed(derived(app), requires_keys=requires_keys)
+        return app.openapi_schema
+
+    app.openapi = openapi
+
+
+def derived(app: FastAPI) -> dict[str, Any]:
+    """Return what FastAPI derives from the endpoints."""
+    return get_openapi(
+        title=app.title,
+        version=app.version,
+        summary=SUMMARY,
+        description=DESCRIPTION,
+        routes=app.routes,
+        tags=[{"name": name, "description": told} for name, told in TAGS.items()],
+    )
+
+
+def completed(document: dict[str, Any], *, requires_keys: bool) -> dict[str, Any]:
+    """Return a document with keys, problems and examples."""
+    components: dict[str, Any] = document["components"]
+    schemas: dict[str, Any] = components["schemas"]
+    for unused in ("HTTPValidationError", "ValidationError"):
+        schemas.pop(unused, None)
+    problem = Problem.model_json_schema(ref_template="#/components/schemas/{model}")
+    schemas.update(problem.pop("$defs"))
+    schemas["Problem"] = problem
+    components["securitySchemes"] = {"key": KEY}
+    for methods in document["paths"].values():
+        for operation in methods.values():
+            complete_operation(operation, schemas, requires_keys=requires_keys)
+    return document
+
+
+def complete_operation(operation: dict[str, Any], schemas: Mapping[str, Any], *, requires_keys: bool) -> None:
+    """Add to one operation who may call it, how it fails, and what its answers look like."""
+    is_open = operation["tags"] == ["server"]
+    for parameter in operation.get("parameters", []):
+        parameter["schema"] = without_null(parameter["schema"])
+    if not is_open:
+        operation["security"] = [{"key": []}] if requires_keys else []
+    responses: dict[str, Any] = operation["responses"]
+    for status, response in responses.items():
+        if status.startswith("2") or is_open:
+            add_example(response, schemas)
+    kinds = [*ALWAYS, *(() if is_open else KEYED), *(WITH_BODY if "requestBody" in operation else ())]
+    if operation["tags"] == ["nights"]:
+        kinds.append(problems.NO_EXTRA)
+    if "422" in responses or not is_open:
+        responses.pop("422", None)
+        kinds.append(problems.INVALID)
+    for kind in sorted(kinds, key=lambda kind: kind.status):
+        responses.setdefault(str(kind.status), told(kind))
+
+
+def without_null(schema: dict[str, Any]) -> dict[str, Any]:
+    """Return the schema of a parameter that may be left out, but can't be null: on the wire it is a text."""
+    choices: list[dict[str, Any]] = [each for each in schema.pop("anyOf", []) if each.get("type") != "null"]
+    return {**schema, **choices[0]} if choices else schema
+
+
+def add_example(response: dict[str, Any], schemas: Mapping[str, Any]) -> None:
+    """Show what an answer looks like."""
+    content: dict[str, Any] = response.get("content", {}).get("application/json")
+    if content and "example" not in content:
+        content["example"] = example_of(content["schema"], schemas)
+
+
+def told(kind: Kind) -> dict[str, Any]:
+    """Return the description of a problem."""
+    return {
+        "description": kind.title,
+        "content": {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}},
+    }

@@ -1,0 +1,178 @@
+"""The values requests are made of: what JSON may hold, no more, and described so that a client knows."""
+
+from __future__ import annotations
+
+from datetime import date, datetime
+from typing import Annotated, Any, Literal
+from uuid import UUID
+
+from pydantic import (
+    AfterValidator,
+    AliasChoices,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PlainValidator,
+    StrictBool,
+    WithJsonSchema,
+)
+
+from nous_online.core.domain import SCOPES
+from nous_online.core.policy import MAX_CONTENT_BYTES
+from nous_online.core.validation import ACTIVE_CENSORS, FRAME, MAX_NAMES
+
+# Not blank, and without NUL, which PostgreSQL can't hold.
+NOT_BLANK = r"^[^\x00]*[^\s\x00][^\x00]*$"
+HOLDABLE = r"^[^\x00]*$"
+MOST_IDS = 200
+
+
+class Body(BaseModel):
+    """The body of a request: what it does not know it refuses."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    def told(self, *without: str) -> dict[str, Any]:
+        """Return what the caller told, as the verbs take it."""
+        return {name: getattr(self, name) for name in self.model_fields_set if name not in without}
+
+
+def sendable(text: str) -> str:
+    """Return a text that is UTF-8; JSON can write lone surrogates, which nothing can hold."""
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError as error:
+        raise ValueError(f"holds a lone surrogate at position {error.start}") from error
+    return text
+
+
+def whole(value: object) -> object:
+    """Return a whole number, also one written 5.0, as JSON has it; a text is none."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise ValueError("must be a whole number")
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+def number(value: object) -> object:
+    """Return a number; neither a text nor a truth value is one."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise ValueError("must be a number")
+    return value
+
+
+def moment(value: object) -> datetime:
+    """Return a moment as RFC 3339 writes it: a date, a time, and a zone."""
+    if not isinstance(value, str) or "T" not in value.upper()[10:11]:
+        raise ValueError("must be a moment such as 2026-05-01T09:30:00Z")
+    found = datetime.fromisoformat(value.upper())
+    if found.tzinfo is None:
+        raise ValueError("names no time zone; add one, such as Z for UTC")
+    return found
+
+
+def known_id(value: object) -> UUID:
+    """Return an id as its text."""
+    if not isinstance(value, str):
+        raise ValueError("must be a UUID")
+    return UUID(value)
+
+
+SENDABLE, WHOLE, NUMBER = AfterValidator(sendable), BeforeValidator(whole), BeforeValidator(number)
+
+
+def text_of(most: int) -> Any:
+    """Return what a text keeps to: not blank, and at most `most` bytes in UTF-8."""
+    return Field(min_length=1, max_length=most, pattern=NOT_BLANK)
+
+
+def counted(least: int, most: int) -> Any:
+    """Return what a whole number within bounds keeps to."""
+    return Field(ge=least, le=most)
+
+
+Text = Annotated[str, text_of(MAX_CONTENT_BYTES), SENDABLE]
+Line = Annotated[str, text_of(1000), SENDABLE]
+Name = Annotated[str, text_of(100), SENDABLE]
+Tags = Annotated[list[Name], Field(max_length=MAX_NAMES)]
+Lines = Annotated[list[Line], Field(max_length=MAX_NAMES)]
+Flag = StrictBool
+Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False), NUMBER]
+Trust = Annotated[int, Field(ge=0, le=100), WHOLE]
+Moment = Annotated[datetime, PlainValidator(moment), WithJsonSchema({"type": "string", "format": "date-time"})]
+Id = Annotated[UUID, PlainValidator(known_id), WithJsonSchema({"type": "string", "format": "uuid"})]
+Ids = Annotated[list[Id], Field(max_length=MOST_IDS)]
+Decision = Annotated[
+    str,
+    text_of(200),
+    SENDABLE,
+    Field(description="The id or reference of a decision recorded here, or the name of one taken elsewhere."),
+]
+Decisions = Annotated[list[Decision], Field(max_length=MOST_IDS)]
+Frame = Annotated[
+    Name | None,
+    Field(
+        validation_alias=AliasChoices(*FRAME),
+        description="The cognitive frame the agent is in; that of its session unless told. "
+        f"Taken as {' and '.join(FRAME[1:])} too.",
+    ),
+]
+ActiveCensors = Annotated[
+    Tags | None,
+    Field(
+        validation_alias=AliasChoices(*ACTIVE_CENSORS),
+        description=f"The censors that are active; those of the session unless told. Taken as {ACTIVE_CENSORS[1]} too.",
+    ),
+]
+SourceKind = Literal["user", "agent", "tool", "web", "episode", "import", "operator"]
+Scope = Literal["private", "project", "system"]
+Outcome = Literal["success", "failure", "partial", "ongoing"]
+Severity = Literal["warn", "block", "absolute"]
+
+
+PROJECT_NEEDS_ID: dict[str, Any] = {
+    "if": {"properties": {"scope": {"const": "project"}}, "required": ["scope"]},
+    "then": {"required": ["project_id"], "properties": {"project_id": {"type": "string"}}},
+}
+"""In JSON Schema, what the store asks: without its project nobody could find a memory of it."""
+
+
+class Reach(Body):
+    """Whom a memory is for."""
+
+    model_config = ConfigDict(json_schema_extra=PROJECT_NEEDS_ID)
+
+    scope: Scope = Field(default="private", description=f"One of {', '.join(SCOPES)}; `project` needs `project_id`.")
+    user_id: Name | None = None
+    project_id: Name | None = None
+
+
+class Told(Reach):
+    """Where a memory comes from and whom it is for."""
+
+    source: Line | None = Field(default=None, max_length=500, description="Where it comes from.")
+    source_kind: SourceKind = "agent"
+    trust: Trust | None = Field(
+        default=None,
+        description="From 0, anybody's web page, to 100, the operator; that of its `source_kind` unless told, and no "
+        "more than the key may claim.",
+    )
+    is_pinned: Flag = Field(default=False, description="No night archives it; for keys that may pin.")
+    active_censors: ActiveCensors = None
+
+
+class Origin(Told):
+    """The same of what was learned at one moment, in one frame."""
+
+    frame: Frame = None
+    learned_at: Moment | None = Field(default=None, description="When it was said; now, unless it is an older history.")
+
+
+def night_of(value: object) -> date:
+    """Return a night as its date."""
+    if not isinstance(value, str) or len(value) != len("2026-11-20"):
+        raise ValueError("must be a date such as 2026-11-20")
+    return date.fromisoformat(value)
+
+
+Night = Annotated[date, PlainValidator(night_of), WithJsonSchema({"type": "string", "format": "date"})]

@@ -1,0 +1,217 @@
+"""What every request passes first: its id, the host it names, its size and form, and how many are under way.
+
+Whoever sends a body is looked at before it is read, and counts as under way after it has arrived: so nobody without a
+key, and nobody slow, holds a place that others need. Whether the process lives can be asked whatever goes on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import re
+import time
+import uuid
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from fastapi import Request
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.responses import Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from nous_online.core.errors import NousError
+from nous_online.interfaces.api import problems
+from nous_online.interfaces.api.access import Door
+from nous_online.interfaces.api.metrics import Metrics
+from nous_online.interfaces.api.problems import Failure, answer, kind_of, readable
+from nous_online.interfaces.api.turns import Turns
+
+logger = logging.getLogger(__name__)
+REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}", re.ASCII)
+METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE"})
+WITH_BODY = frozenset({"POST", "PUT", "PATCH"})
+ALWAYS_ANSWERED = frozenset({"/health", "/ready"})
+"""Without a place, and without a body: a supervisor that hears nothing would end the process."""
+FIXED_HEADERS = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
+
+
+class Gate:
+    """The outermost layer: lets through what can be answered, whole, and turns everything else into a problem."""
+
+    def __init__(self, app: ASGIApp, *, hosts: frozenset[str] | None, door: Door, metrics: Metrics) -> None:
+        self._app = app
+        self._hosts = hosts
+        self._door = door
+        self._policy = door.policy
+        self._bodies = Turns(self._policy.most_bodies, most=self._policy.most_in_flight)
+        self._metrics = metrics
+        self._in_flight = 0
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        state: dict[str, Any] = scope.setdefault("state", {})
+        request_id = id_of(Headers(scope=scope))
+        state.update(request_id=request_id, arrived_at=time.monotonic(), problem=None, caller=None)
+        sent = Sent(send, request_id)
+        try:
+            await self._answered(scope, receive, sent, state)
+        finally:
+            self._counted(scope, sent, state)
+
+    async def _answered(self, scope: Scope, receive: Receive, sent: Sent, state: Mapping[str, Any]) -> None:
+        try:
+            self._check(scope)
+            if scope["path"] in ALWAYS_ANSWERED:
+                await self._app(scope, receive, sent)
+                return
+            body = await self._body_of(Request(scope), receive)
+            if body is None:
+                return
+            check_form(Headers(scope=scope), scope["method"], body)
+            with self._under_way():
+                await self._app(scope, replayed(body, receive), sent)
+        except Failure as failure:
+            await self._told(failure, scope, receive, sent)
+        except NousError as error:
+            await self._told(Failure(kind_of(error), readable(str(error))), scope, receive, sent)
+        except Exception:  # the entry point of every call: none may end without an answer
+            logger.exception("request %s failed", state["request_id"])
+            detail = f"request {state['request_id']} failed; the log of the server says why"
+            if not sent.status:
+                await self._told(Failure(problems.UNEXPECTED, detail), scope, receive, sent)
+
+    async def _told(self, failure: Failure, scope: Scope, receive: Receive, sent: Sent) -> None:
+        state = scope["state"]
+        state["problem"] = failure.kind.name
+        response: Response = answer(failure.kind, str(failure), request_id=state["request_id"], headers=failure.headers)
+        await response(scope, receive, sent)
+
+    async def _body_of(self, request: Request, receive: Receive) -> bytes | None:
+        """Return the body of a request, None when the caller went away; one that is announced needs a good key."""
+        policy = self._policy
+        if not is_announced(request.headers):
+            return await read_body(receive, most=policy.most_body_bytes, seconds=policy.longest_body_s)
+        caller = await self._door.let_in(request, ends_at=request.state.arrived_at + policy.longest_deadline_s)
+        async with self._bodies.turn(caller.counted_as, seconds=policy.longest_body_s):
+            return await read_body(receive, most=policy.most_body_bytes, seconds=policy.longest_body_s)
+
+    @contextmanager
+    def _under_way(self) -> Generator[None]:
+        """Count a call as under way; raise `Failure` for one too many."""
+        if self._in_flight >= self._policy.most_in_flight:
+            raise Failure(problems.BUSY, f"{self._policy.most_in_flight} calls are under way already; try again")
+        self._in_flight += 1
+        self._metrics.in_flight.set(self._in_flight)
+        try:
+            yield
+        finally:
+            self._in_flight -= 1
+            self._metrics.in_flight.set(self._in_flight)
+
+    def _check(self, scope: Scope) -> None:
+        """Raise `Failure` for another host's request, and for one that says it is too large."""
+        headers = Headers(scope=scope)
+        if self._hosts is not None and host_of(headers.get("host", "")) not in self._hosts:
+            raise Failure(problems.MISDIRECTED, "the Host header names another server; call this one by its own name")
+        length = headers.get("content-length", "0")
+        if length.isdecimal() and int(length[:20]) > self._policy.most_body_bytes:
+            raise too_large(self._policy.most_body_bytes)
+
+    def _counted(self, scope: Scope, sent: Sent, state: Mapping[str, Any]) -> None:
+        """Count a call under the template of its route, never under its path: that may hold names."""
+        if not sent.status:
+            return
+        route = getattr(scope.get("route"), "path_format", None) or "unmatched"
+        method = scope["method"] if scope["method"] in METHODS else "other"
+        seconds = time.monotonic() - state["arrived_at"]
+        self._metrics.answered(method=method, route=route, status=sent.status, seconds=seconds)
+        if state["problem"]:
+            self._metrics.failed(state["problem"])
+        logger.info("%s %s %s %d %.0f ms", state["request_id"], method, route, sent.status, seconds * 1000)
+
+
+class Sent:
+    """What goes back: remembers the status, and adds the headers every answer has."""
+
+    def __init__(self, send: Send, request_id: str) -> None:
+        self._send = send
+        self._headers = {**FIXED_HEADERS, "X-Request-Id": request_id}
+        self.status = 0
+
+    async def __call__(self, message: Message) -> None:
+        """Send one message on."""
+        if message["type"] == "http.response.start":
+            self.status = message["status"]
+            MutableHeaders(scope=message).update(self._headers)
+        await self._send(message)
+
+
+def id_of(headers: Headers) -> str:
+    """Return the id the caller gave its request if it is harmless, else a new one."""
+    given = headers.get("x-request-id", "")
+    return given if REQUEST_ID.fullmatch(given) else uuid.uuid4().hex
+
+
+def host_of(value: str) -> str:
+    """Return the name in a Host header, without the port."""
+    name, colon, port = value.rpartition(":")
+    return (name if colon and port.isdecimal() else value).lower()
+
+
+def is_announced(headers: Headers) -> bool:
+    """Tell whether a body follows (RFC 9112, section 6)."""
+    return "transfer-encoding" in headers or headers.get("content-length", "0") != "0"
+
+
+async def read_body(receive: Receive, *, most: int, seconds: float) -> bytes | None:
+    """Return a whole body, None when the caller went away; raise `Failure` for one too large or too slow."""
+    parts: list[bytes] = []
+    size = 0
+    try:
+        async with asyncio.timeout(seconds):
+            while True:
+                message = await receive()
+                if message["type"] == "http.disconnect":
+                    return None
+                parts.append(message.get("body", b""))
+                size += len(parts[-1])
+                if size > most:
+                    raise too_large(most)
+                if not message.get("more_body", False):
+                    return b"".join(parts)
+    except TimeoutError as error:
+        raise Failure(problems.SLOW_REQUEST, f"the body did not arrive within {seconds:g} s; send it again") from error
+
+
+def check_form(headers: Headers, method: str, body: bytes) -> None:
+    """Raise `Failure` for a body that is not said to be JSON, in no encoding but its own."""
+    if method not in WITH_BODY or not body:
+        return
+    media_type = headers.get("content-type", "").partition(";")[0].strip().lower()
+    if media_type != "application/json":
+        raise Failure(problems.NOT_JSON, "the body is not said to be JSON; send it with Content-Type: application/json")
+    if headers.get("content-encoding", "identity").strip().lower() != "identity":
+        raise Failure(problems.NOT_JSON, "the body is compressed; send it as it is, without Content-Encoding")
+
+
+def too_large(most: int) -> Failure:
+    """Return how a request is refused that is too large."""
+    return Failure(problems.TOO_LARGE, f"the body has more than {most:,} bytes; send less at once")
+
+
+def replayed(body: bytes, receive: Receive) -> Receive:
+    """Return how the application receives a body that was read already."""
+    told = False
+
+    async def receive_again() -> Message:
+        nonlocal told
+        if told:
+            return await receive()
+        told = True
+        return {"type": "http.request", "body": body, "more_body": False}
+
+    return receive_again

@@ -1,0 +1,197 @@
+"""What went wrong, as `application/problem+json` (RFC 9457): one form for every failure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from fastapi import Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import Response
+from pydantic import BaseModel, ConfigDict, Field
+from starlette.exceptions import HTTPException
+
+from nous_online.core.errors import (
+    Conflict,
+    DeadlineExceeded,
+    Forbidden,
+    InvalidInput,
+    Moved,
+    NotFound,
+    NotIsolated,
+    NousError,
+    Refused,
+    Unavailable,
+    Unsupported,
+)
+from nous_online.core.policy import ApiPolicy
+
+MEDIA_TYPE = "application/problem+json"
+PREFIX = "urn:nous:problem:"
+RETRY_AFTER = {"Retry-After": str(ApiPolicy.retry_after_s)}
+
+
+class FieldError(BaseModel):
+    """One place of a request that has to be mended."""
+
+    where: str = Field(description="The place, such as `body.tags.0` or `header.X-Nous-Deadline`.")
+    message: str
+
+
+class Problem(BaseModel):
+    """A failure, in the members of RFC 9457."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "example": {
+                "type": f"{PREFIX}not-found",
+                "title": "Not found",
+                "status": 404,
+                "detail": "agent 'aria' has no recall 0199ab3e-6f52-7c1e-9d53-2f4f5a9b7c11",
+                "instance": "urn:nous:request:7f9c2ba4e88f827d616045507605853e",
+            }
+        }
+    )
+
+    type: str = Field(description="Which kind of problem, as a URN that stays the same.")
+    title: str
+    status: int
+    detail: str = Field(description="What is wrong and what to do about it.")
+    instance: str = Field(description="This very failure: the id of the request, as the log names it.")
+    errors: list[FieldError] | None = Field(default=None, description="The places to mend, of an invalid request.")
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind of problem: its status, its name in `type`, and its title."""
+
+    status: int
+    name: str
+    title: str
+    headers: Mapping[str, str] | None = None
+
+
+INVALID = Kind(422, "invalid-input", "The request can't be used")
+UNREADABLE = Kind(400, "unreadable", "The request can't be read")
+KEY_REFUSED = Kind(401, "key-refused", "A valid key is needed", {"WWW-Authenticate": "Bearer"})
+FORBIDDEN = Kind(403, "forbidden", "This key may not do that")
+NOT_FOUND = Kind(404, "not-found", "Not found")
+NO_METHOD = Kind(405, "method-not-allowed", "Method not allowed")
+SLOW_REQUEST = Kind(408, "request-too-slow", "The request did not arrive in time")
+CONFLICT = Kind(409, "conflict", "In conflict with what is there")
+REFUSED = Kind(409, "refused", "A rule forbids it")
+TOO_LARGE = Kind(413, "too-large", "The request is too large")
+NOT_JSON = Kind(415, "not-json", "The body has to be JSON")
+MISDIRECTED = Kind(421, "misdirected", "This server does not go by that name")
+TOO_MANY = Kind(429, "too-many-requests", "Too many requests")
+UNEXPECTED = Kind(500, "unexpected", "Something unforeseen went wrong")
+NO_EXTRA = Kind(501, "extra-missing", "An extra is not installed")
+UNAVAILABLE = Kind(503, "unavailable", "Not available now", RETRY_AFTER)
+BUSY = Kind(503, "busy", "Too many calls at once", RETRY_AFTER)
+UNSUPPORTED = Kind(503, "unsupported", "The database does not fit")
+LATE = Kind(504, "deadline-exceeded", "The call did not end in its time")
+
+OF_ERROR: Mapping[type[NousError], Kind] = {
+    DeadlineExceeded: LATE,
+    Moved: UNAVAILABLE,
+    Unavailable: UNAVAILABLE,
+    InvalidInput: INVALID,
+    NotFound: NOT_FOUND,
+    Forbidden: FORBIDDEN,
+    Refused: REFUSED,
+    Conflict: CONFLICT,
+    Unsupported: UNSUPPORTED,
+    NotIsolated: UNSUPPORTED,
+}
+"""The first that fits counts, so that the more special ones come first."""
+OF_STATUS = {kind.status: kind for kind in (UNREADABLE, NOT_FOUND, NO_METHOD, INVALID)}
+
+
+class Failure(Exception):
+    """A problem of the interface itself, raised where it is found."""
+
+    def __init__(self, kind: Kind, detail: str, *, headers: Mapping[str, str] | None = None) -> None:
+        super().__init__(detail)
+        self.kind = kind
+        self.headers = headers
+
+
+def kind_of(error: NousError) -> Kind:
+    """Return which kind of problem an error of ours is."""
+    return next((kind for raised, kind in OF_ERROR.items() if isinstance(error, raised)), UNEXPECTED)
+
+
+def answer(
+    kind: Kind,
+    detail: str,
+    *,
+    request_id: str,
+    headers: Mapping[str, str] | None = None,
+    errors: Sequence[FieldError] | None = None,
+) -> Response:
+    """Return the response that tells of a problem."""
+    told = Problem(
+        type=f"{PREFIX}{kind.name}",
+        title=kind.title,
+        status=kind.status,
+        detail=detail,
+        instance=f"urn:nous:request:{request_id}",
+        errors=None if errors is None else list(errors),
+    )
+    content = told.model_dump_json(exclude_none=True)
+    return Response(content, kind.status, {**(kind.headers or {}), **(headers or {})}, media_type=MEDIA_TYPE)
+
+
+def for_request(request: Request, kind: Kind, detail: str, **details: Any) -> Response:
+    """Return the response to a request that ran into a problem, and note the kind for the metrics."""
+    request.state.problem = kind.name
+    return answer(kind, detail, request_id=request.state.request_id, **details)
+
+
+async def on_error(request: Request, error: Exception) -> Response:
+    """Tell of an error of ours."""
+    assert isinstance(error, NousError)  # noqa: S101 (it is registered for these alone)
+    return for_request(request, kind_of(error), readable(str(error)))
+
+
+async def on_failure(request: Request, error: Exception) -> Response:
+    """Tell of a problem of the interface itself."""
+    assert isinstance(error, Failure)  # noqa: S101 (it is registered for these alone)
+    return for_request(request, error.kind, str(error), headers=error.headers)
+
+
+async def on_invalid(request: Request, error: Exception) -> Response:
+    """Tell which places of a request are wrong, without repeating what they hold."""
+    assert isinstance(error, RequestValidationError)  # noqa: S101 (it is registered for these alone)
+    found: Sequence[Any] = error.errors()
+    errors = [FieldError(where=readable(".".join(map(str, each["loc"]))), message=each["msg"]) for each in found]
+    detail = f"{errors[0].where}: {errors[0].message}" if errors else "the request does not fit its description"
+    return for_request(request, INVALID, detail, errors=errors)
+
+
+async def on_http_error(request: Request, error: Exception) -> Response:
+    """Tell what the framework refused: an unknown path, another method, a body that can't be read."""
+    assert isinstance(error, HTTPException)  # noqa: S101 (it is registered for these alone)
+    kind = OF_STATUS.get(error.status_code, Kind(error.status_code, "refused-by-http", str(error.detail)))
+    methods = methods_of(request.app.openapi()["paths"], request.url.path) if kind is NO_METHOD else []
+    headers = {"Allow": ", ".join(methods)} if methods else error.headers
+    return for_request(request, kind, str(error.detail), headers=headers)
+
+
+def methods_of(paths: Mapping[str, Mapping[str, Any]], path: str) -> list[str]:
+    """Return all methods a path knows; the framework would tell those of the first route alone."""
+    parts = path.split("/")
+    fitting = [
+        template
+        for template in paths
+        if len(named := template.split("/")) == len(parts)
+        and all(part != "" if name.startswith("{") else name == part for name, part in zip(named, parts, strict=True))
+    ]
+    nearest = min(fitting, key=lambda template: template.count("{"), default=None)
+    return [] if nearest is None else [method.upper() for method in paths[nearest]]
+
+
+def readable(text: str) -> str:
+    """Return a text that can be sent as UTF-8: a lone surrogate in it is told as its escape."""
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")

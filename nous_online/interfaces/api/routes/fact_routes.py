@@ -1,0 +1,243 @@
+"""Learning facts, recalling memories, and saying what of them was used."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Literal
+from uuid import UUID
+
+from fastapi import APIRouter
+from pydantic import ConfigDict, Field
+
+from nous_online.core.domain import Fact, Learned, Statement
+from nous_online.core.errors import Conflict, InvalidInput, NotFound
+from nous_online.core.policy import MAX_CONTEXT_BYTES, MAX_RECALL_LIMIT
+from nous_online.interfaces.api.access import HeartCall, IdempotencyKey
+from nous_online.interfaces.api.fields import (
+    PROJECT_NEEDS_ID,
+    SENDABLE,
+    WHOLE,
+    Body,
+    Decision,
+    Id,
+    Ids,
+    Line,
+    Moment,
+    Name,
+    Origin,
+    Share,
+    Tags,
+    Text,
+    counted,
+    text_of,
+)
+from nous_online.memories.fact_statements import unrecorded_count
+from nous_online.recall.ranking import ScoreParts
+from nous_online.recall.recall import Detail, Found
+from nous_online.recall.recalling import Recall
+
+router = APIRouter(tags=["memories"])
+Kind = Literal["fact", "episode", "procedure", "censor"]
+
+
+class FactBody(Origin):
+    """A fact to be learned."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            **PROJECT_NEEDS_ID,
+            "example": {
+                "content": "Deploys go through blue/green since May",
+                "subject": "deploys",
+                "tags": ["process"],
+                "frame": "decision",
+                "source": "chat with Ada",
+            },
+        }
+    )
+
+    content: Text = Field(description="One statement.")
+    subject: Line | None = Field(default=None, max_length=500, description="What it is about.")
+    key: Name | None = Field(
+        default=None,
+        max_length=200,
+        description="Which attribute of which thing it is a value of, such as `ana/home`: a later value replaces it.",
+    )
+    replaces: Ids | None = Field(
+        default=None, description="Facts of the same scope, user and project that give way to this one."
+    )
+    category: Name | None = None
+    tags: Tags | None = None
+    context: Annotated[str, text_of(MAX_CONTEXT_BYTES), SENDABLE] | None = Field(
+        default=None, description="What was said around it: helps to find it, is never shown as its content."
+    )
+    confidence: Share = 1.0
+    valid_from: Moment | None = None
+    valid_to: Moment | None = Field(default=None, description="Not before `valid_from`.")
+    source_episode_id: Id | None = Field(default=None, description="The episode it was drawn from.")
+    source_decision_id: Decision | None = None
+    session_id: Name | None = Field(default=None, description="The session it is said in; lends frame and censors.")
+
+
+class RecallBody(Body):
+    """A question to the memory."""
+
+    model_config = ConfigDict(
+        json_schema_extra={"example": {"query": "how do we deploy?", "limit": 5, "frame": "decision"}}
+    )
+
+    query: Text
+    types: Annotated[list[Kind], Field(min_length=1, max_length=4)] | None = Field(
+        default=None, description="Kinds of memory to look among; all, unless named."
+    )
+    limit: Annotated[int, counted(1, MAX_RECALL_LIMIT), WHOLE] = 10
+    min_score: Share | None = Field(default=None, description="Leave out answers that score less.")
+    detail: Detail = Field(default="full", description="How much of each memory `text` holds.")
+    frame: Name | None = Field(default=None, description="The cognitive frame the agent is in.")
+    active_censors: Tags | None = None
+    as_of: Moment | None = Field(default=None, description="Ask for what was believed at that moment.")
+    session_id: Name | None = None
+    user_id: Name | None = None
+    project_id: Name | None = None
+
+
+class FeedbackBody(Body):
+    """What of a recall, or of a context, was used and what was of no use."""
+
+    model_config = ConfigDict(
+        json_schema_extra={"example": {"cited": ["0199ab3e-6f52-7c1e-9d53-2f4f5a9b7c11"], "ignored": []}}
+    )
+
+    cited: Ids = Field(default=[], description="Memories that were used: they rise, and no night may lose them.")
+    ignored: Ids = Field(default=[], description="Memories that were of no use.")
+
+
+class SplitBody(Body):
+    """Why a statement is made a fact of its own."""
+
+    model_config = ConfigDict(json_schema_extra={"example": {"reason": "voting against is not voting for"}})
+
+    reason: Annotated[str, text_of(1000), SENDABLE] | None = None
+
+
+@dataclass(frozen=True)
+class StatementList:
+    """What was said for a fact, the oldest first."""
+
+    statements: list[Statement]
+    unrecorded_count: int
+    """Confirmations from before statements were kept: counted, without words."""
+
+
+@dataclass(frozen=True)
+class Remembered:
+    """One answer of a recall: the text to show, why it stands where it stands, and the whole memory."""
+
+    id: UUID
+    kind: str
+    text: str
+    score: float
+    parts: ScoreParts
+    memory: Found
+    put_before: UUID | None
+    """The earlier fact about the same thing that it was put before."""
+    contradicted_by: tuple[UUID, ...]
+    """Facts that contradict it, undecided."""
+
+
+@dataclass(frozen=True)
+class RecallAnswer:
+    """The answers of a recall, best first."""
+
+    recall_id: UUID
+    """Takes the feedback."""
+    memories: list[Remembered]
+    confidence: float
+    """The chance that the best one found is an answer, 0 to 1."""
+    is_confident: bool
+    """Whether an answer is more likely to have been found than not."""
+
+
+@dataclass(frozen=True)
+class FeedbackAnswer:
+    """How much of the feedback was news."""
+
+    cited: int
+    ignored: int
+
+
+@router.post("/facts", operation_id="learn", summary="Learn a fact")
+def learn(body: FactBody, call: HeartCall, idempotency_key: IdempotencyKey = None) -> Learned:
+    """Learn one fact: confirm the one that says the same, supersede the one it updates, or store it.
+
+    `near` holds other facts near it. Where it takes the place of one of them, learn it again with its id in `replaces`.
+    """
+    check_order(body)
+    return call.heart.learn(
+        body.content, deadline_s=call.left(), idempotency_key=idempotency_key, **body.told("content")
+    )
+
+
+def check_order(body: FactBody) -> None:
+    """Raise `Conflict` for a fact that would end before it began."""
+    if body.valid_from and body.valid_to and body.valid_to < body.valid_from:
+        raise Conflict(f"valid_to {body.valid_to.isoformat()} lies before valid_from {body.valid_from.isoformat()}")
+
+
+@router.get("/facts/{fact_id:uuid}/statements", operation_id="list_statements", summary="What was said for a fact")
+def list_statements(fact_id: UUID, call: HeartCall) -> StatementList:
+    """Return what was said for a fact, word for word, the oldest first; for a fact in any state.
+
+    Statements of facts that were merged into it are among them.
+    """
+    fact = call.heart.get(fact_id, deadline_s=call.left())
+    said = call.heart.statements(fact_id, deadline_s=call.left())
+    return StatementList(said, unrecorded_count(fact, said))
+
+
+@router.post(
+    "/statements/{statement_id:uuid}/split", operation_id="split", summary="Make a statement a fact of its own"
+)
+def split(statement_id: UUID, body: SplitBody, call: HeartCall) -> Fact:
+    """Make a statement a fact of its own, apart from the fact it was taken for, and return that.
+
+    A statement that gave a fact its words can't be split off it, unless that fact was merged into another.
+    """
+    return call.heart.split(statement_id, reason=body.reason, deadline_s=call.left())
+
+
+@router.post("/recall", operation_id="recall", summary="Recall memories")
+def recall(body: RecallBody, call: HeartCall) -> RecallAnswer:
+    """Return what answers a question best, best first, with the parts of each score, and remember that it was asked."""
+    return shown(call.heart.recall(body.query, deadline_s=call.left(), **body.told("query")))
+
+
+def shown(found: Recall) -> RecallAnswer:
+    """Return a recall as it is sent."""
+    memories = [
+        Remembered(
+            each.id,
+            each.memory.kind,
+            each.text,
+            each.score,
+            each.parts,
+            each.memory,
+            each.put_before,
+            each.contradicted_by,
+        )
+        for each in found
+    ]
+    return RecallAnswer(found.id, memories, found.confidence, found.is_confident)
+
+
+@router.post("/recalls/{recall_id:uuid}/feedback", operation_id="give_feedback", summary="Say what was used")
+def give_feedback(recall_id: UUID, body: FeedbackBody, call: HeartCall) -> FeedbackAnswer:
+    """Say which answers of a recall, or lines of a context, were used, and which were of no use.
+
+    Saying it twice counts once. What the recall did not return is not found.
+    """
+    try:
+        ignored = call.heart.ignore(recall_id, body.ignored, deadline_s=call.left())
+        return FeedbackAnswer(call.heart.cite(recall_id, body.cited, deadline_s=call.left()), ignored)
+    except InvalidInput as error:
+        raise NotFound(str(error)) from error

@@ -1,0 +1,178 @@
+"""Starting a night, seeing what it would do, and reading what it did."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import date
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Path, Query, Request, Response
+from pydantic import ConfigDict, Field
+
+from nous_online.interfaces.api.access import AnyNightCall, NightCall, door_of
+from nous_online.interfaces.api.consolidation import Consolidator, NightRun, PlannedNight
+from nous_online.interfaces.api.fields import Body, Flag, Night
+from nous_online.interfaces.api.problems import FORBIDDEN, NO_EXTRA, Failure
+
+router = APIRouter(tags=["nights"])
+RunId = Annotated[str, Path(pattern="^[0-9a-f]{12}$", description="As POST /consolidate named it.")]
+NIGHT = "Which night, as its date; the last one that is over, unless told."
+EXTRA = "nights need the extra `pipelines`; run: pip install 'nous-pipelines[pipelines]'"
+
+
+class ConsolidateBody(Body):
+    """Which night is to be run, and whether in earnest."""
+
+    model_config = ConfigDict(json_schema_extra={"example": {"dry_run": True}})
+
+    dry_run: Flag = Field(default=False, description="Stop after the checks; change nothing, and tell the counts.")
+    night: Night | None = Field(default=None, description=NIGHT)
+
+
+@dataclass(frozen=True)
+class Planned:
+    """What a night would do, counted in its plan."""
+
+    night: date
+    deduped: int
+    """Memories merged into others."""
+    superseded: int
+    compressed: int
+    """Episodes condensed."""
+    forgotten: int
+    """Memories archived; none is deleted."""
+    contradictions_found: int
+    promoted: int
+    demoted: int
+    linked: int
+    shared: int
+    censors_retired: int
+    procedures_flagged: int
+    is_success: bool
+    """Whether every check passed: else nothing of it would be applied."""
+    failures: tuple[str, ...]
+    plan_hash: str
+
+
+@dataclass(frozen=True)
+class Started:
+    """A night that runs in the background, or is over."""
+
+    run: str
+    night: date
+    state: str
+    """running, succeeded or failed"""
+    watch: str
+    """Where this answer can be asked for again."""
+    interface: str
+    """Where the Dagster interface shows runs, when it is up: `nous dev` starts it."""
+    counts: dict[str, int] | None
+    failures: tuple[str, ...]
+
+
+def consolidator_of(request: Request) -> Consolidator:
+    """Return who runs nights; raise `Failure` 501 without the extra."""
+    found: Consolidator | None = request.app.state.consolidator
+    if found is None:
+        raise Failure(NO_EXTRA, EXTRA)
+    return found
+
+
+def require_admin(call: NightCall) -> None:
+    """Raise `Failure` 403 for anybody but an administrator."""
+    if not call.is_admin:
+        raise Failure(FORBIDDEN, "only an administrator's key may run nights; make one: nous key create --admin")
+
+
+def url_of(request: Request, call: NightCall) -> str:
+    """Return the address of the database the interface works on."""
+    return door_of(request).hearts.database(seconds=call.seconds).url
+
+
+@router.post(
+    "/consolidate",
+    operation_id="consolidate",
+    summary="Run a night, or see what it would do",
+    responses={202: {"model": Started, "description": "The night runs in the background."}},
+)
+def consolidate(body: ConsolidateBody, request: Request, response: Response, call: AnyNightCall) -> Planned | Started:
+    """With `dry_run`, count what the night would change; without it, start the night and say where to watch it.
+
+    For an administrator: for all agents, or for the one named in `X-Nous-Agent`.
+    """
+    require_admin(call)
+    consolidator, url = consolidator_of(request), url_of(request, call)
+    if body.dry_run:
+        return planned(consolidator.plan(url, night=body.night, agent_id=call.agent_id, seconds=call.seconds))
+    response.status_code = 202
+    return started(consolidator.start(url, night=body.night, agent_id=call.agent_id))
+
+
+def planned(found: PlannedNight) -> Planned:
+    """Return the counts of a plan under the names people ask for."""
+    counts = found.counts
+    return Planned(
+        night=found.night,
+        deduped=counts.get("retired", 0),
+        superseded=counts.get("superseded", 0),
+        compressed=counts.get("condensed", 0),
+        forgotten=counts.get("archived", 0),
+        contradictions_found=counts.get("contradictions", 0),
+        promoted=counts.get("promoted", 0),
+        demoted=counts.get("demoted", 0),
+        linked=counts.get("linked", 0),
+        shared=counts.get("shared", 0),
+        censors_retired=counts.get("censors_retired", 0),
+        procedures_flagged=counts.get("procedures_flagged", 0),
+        is_success=found.is_success,
+        failures=found.failures,
+        plan_hash=found.plan_hash,
+    )
+
+
+def started(found: NightRun) -> Started:
+    """Return how a night stands."""
+    return Started(
+        run=found.run,
+        night=found.night,
+        state=found.state,
+        watch=f"/consolidate/{found.run}",
+        interface=found.interface,
+        counts=None if found.counts is None else dict(found.counts),
+        failures=found.failures,
+    )
+
+
+@router.get("/consolidate/{run}", operation_id="get_consolidation", summary="See how a night stands")
+def get_run(run: RunId, request: Request, call: AnyNightCall) -> Started:
+    """Return how a night started here stands, and its counts when it is over."""
+    require_admin(call)
+    return started(consolidator_of(request).state(run))
+
+
+REPORT: dict[str, Any] = {
+    "night": "2026-11-20",
+    "plan_hash": "9f2c4e1d",
+    "counts": {"active_before": 120, "active_after": 117, "merges": 2, "retired": 3},
+    "entries": [{"kind": "merge", "state": "applied", "reason": "the same, said twice"}],
+    "cost_usd": 0.0,
+}
+
+
+@router.get(
+    "/report",
+    operation_id="get_report",
+    summary="Read what a night did",
+    responses={200: {"content": {"application/json": {"example": REPORT}}}},
+)
+def get_report(
+    request: Request, call: AnyNightCall, night: Annotated[Night | None, Query(description=NIGHT)] = None
+) -> dict[str, Any]:
+    """Return what a night changed and why, what it left alone and why, and how to take it back.
+
+    An agent's key reads what concerns that agent; an administrator's reads all, or the agent in `X-Nous-Agent`.
+    """
+    found = consolidator_of(request).report(
+        url_of(request, call), night=night, agent_id=call.agent_id, seconds=call.seconds
+    )
+    return dict(found)

@@ -1,0 +1,134 @@
+"""Storing and activating procedures, and saying how they went."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+from uuid import UUID
+
+from fastapi import APIRouter
+from pydantic import ConfigDict, Field
+
+from nous_online.core.domain import Procedure
+from nous_online.core.policy import DEFAULT_SESSION
+from nous_online.interfaces.api.access import HeartCall, IdempotencyKey
+from nous_online.interfaces.api.fields import (
+    PROJECT_NEEDS_ID,
+    Body,
+    Decisions,
+    Flag,
+    Ids,
+    Line,
+    Lines,
+    Name,
+    Origin,
+    Tags,
+)
+from nous_online.memories.procedure_details import BANDS
+
+router = APIRouter(prefix="/procedures", tags=["procedures"])
+SAYS_HOW: dict[str, Any] = {
+    "anyOf": [
+        {
+            "properties": {"kind": {"const": "workflow"}, "steps": {"type": "array", "minItems": 1}},
+            "required": ["kind", "steps"],
+        },
+        {
+            "properties": {"kind": {"const": "pattern"}, "template": {"type": "object", "minProperties": 1}},
+            "required": ["kind", "template"],
+        },
+        *(
+            {"properties": {"kind": {"const": "k_line"}, band: {"type": "array", "minItems": 1}}, "required": [band]}
+            for band in BANDS
+        ),
+    ]
+}
+"""In JSON Schema, what the store asks: a procedure says how it is done, each kind in its own way."""
+OneLine = Annotated[Line, Field(max_length=500, pattern=r"^[^\x00-\x1f\x7f-\x9f\u2028\u2029]*$")]
+
+
+class StepBody(Body):
+    """One step with its detail."""
+
+    name: Line
+    detail: Line | None = None
+
+
+Filled = Line | Lines | Annotated[dict[Line, Line], Field(max_length=100)]
+
+
+class ProcedureBody(Origin):
+    """How something is done."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "allOf": [PROJECT_NEEDS_ID, SAYS_HOW],
+            "example": {"name": "deploy", "kind": "workflow", "steps": ["test", "build", "stage", "verify", "prod"]},
+        }
+    )
+
+    name: Annotated[Line, Field(max_length=500)]
+    kind: Literal["k_line", "workflow", "pattern"] = "k_line"
+    domain: Name | None = None
+    goals: Lines | None = Field(default=None, description="Upper fringe: what it is for.")
+    core_patterns: Lines | None = None
+    core_tools: Lines | None = None
+    core_concepts: Lines | None = None
+    implementation_notes: Lines | None = Field(default=None, description="Lower fringe: easily displaced.")
+    steps: Annotated[list[Line | StepBody], Field(max_length=100)] | None = Field(
+        default=None, description="Of a workflow, in their order."
+    )
+    template: Annotated[dict[Line, Filled], Field(max_length=100)] | None = Field(
+        default=None, description="Of a pattern: what is to be filled in."
+    )
+    trigger: Annotated[Line, Field(max_length=500)] | None = Field(default=None, description="When it is wanted.")
+    hint: OneLine | None = Field(default=None, description="One line that says it all; derived unless told.")
+    related_procedures: Ids | None = Field(default=None, max_length=100)
+    related_decision_ids: Decisions | None = Field(default=None, max_length=100)
+    censors: Tags | None = None
+    tags: Tags | None = None
+
+
+class ActivateBody(Body):
+    """Where a procedure is put to use."""
+
+    model_config = ConfigDict(json_schema_extra={"example": {"session_id": "s-1"}})
+
+    session_id: Name = Field(default=DEFAULT_SESSION, description="That of the header `X-Nous-Session` unless told.")
+
+
+class OutcomeBody(Body):
+    """How it went."""
+
+    model_config = ConfigDict(json_schema_extra={"example": {"is_success": True, "note": "all checks green"}})
+
+    is_success: Flag
+    note: Line | None = None
+
+
+@router.post("", operation_id="store_procedure", summary="Store a procedure")
+def store(body: ProcedureBody, call: HeartCall, idempotency_key: IdempotencyKey = None) -> Procedure:
+    """Keep how something is done under a name of its own; the same name with another content is a new version."""
+    details = body.told("name", "steps")
+    if body.steps is not None:
+        details["steps"] = [each if isinstance(each, str) else each.told() for each in body.steps]
+    return call.heart.store_procedure(body.name, deadline_s=call.left(), idempotency_key=idempotency_key, **details)
+
+
+@router.get("/{procedure_id:uuid}", operation_id="get_procedure", summary="Read a procedure")
+def get(procedure_id: UUID, call: HeartCall) -> Procedure:
+    """Return one procedure in whatever state it is."""
+    return call.heart.get_procedure(procedure_id, deadline_s=call.left())
+
+
+@router.post("/{procedure_id:uuid}/activate", operation_id="activate_procedure", summary="Put a procedure to use")
+def activate(procedure_id: UUID, body: ActivateBody, call: HeartCall) -> Procedure:
+    """Load a procedure into a session's working memory, and count it."""
+    return call.heart.activate_procedure(procedure_id, deadline_s=call.left(), **body.told())
+
+
+@router.post("/{procedure_id:uuid}/outcome", operation_id="record_procedure_outcome", summary="Say how it went")
+def outcome(procedure_id: UUID, body: OutcomeBody, call: HeartCall) -> Procedure:
+    """Say that a procedure worked or failed; nights flag for review those that mostly fail."""
+    heart = call.heart
+    record = heart.record_procedure_success if body.is_success else heart.record_procedure_failure
+    return record(procedure_id, note=body.note, deadline_s=call.left())

@@ -1,0 +1,187 @@
+"""Commands about censors: check an action, add a censor, list them, report a false alarm."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from nous_online.core.validation import checked_id
+from nous_online.interfaces.cli.input import said
+from nous_online.interfaces.cli.memory_commands import FrameOption, ProjectOption, UserOption, opened
+from nous_online.interfaces.cli.output import AgentOption, JsonOption, escaped, show, show_json, show_note
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from nous_online.core.domain import Censor
+
+Severity = Literal["warn", "block", "absolute"]
+COLOURS = {"warn": "yellow", "block": "red", "absolute": "bold red"}
+censor = typer.Typer(name="censor", help="What the agent was taught to beware of.", no_args_is_help=True)
+
+
+def register(app: typer.Typer) -> None:
+    """Add these commands."""
+    app.command("check", rich_help_panel="Memories")(check)
+    app.add_typer(censor, rich_help_panel="Memories")
+
+
+def check(  # noqa: PLR0913 (one parameter for each option)
+    action: Annotated[
+        str,
+        typer.Argument(
+            metavar="ACTION", help="What is about to be done: a command, or in words; `-` reads standard input."
+        ),
+    ],
+    *,
+    frame: FrameOption = None,
+    session: Annotated[str | None, typer.Option(help="The session it happens in.")] = None,
+    look_only: Annotated[bool, typer.Option("--look-only", help="Count and announce nothing.", metavar="")] = False,
+    user: UserOption = None,
+    project: ProjectOption = None,
+    agent: AgentOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Check an action against the agent's censors, the firmest first.
+
+    The exit code is 0 when nothing speaks against it or something only warns, and 1 when something blocks it or the
+    check itself failed. What is alike in meaning alone only warns. Each censor that fires is counted; a warning that
+    fired often enough blocks.
+
+    [bold]Examples[/bold]
+
+    [dim]$[/dim] nous check "git push origin main"
+
+    [dim]$[/dim] nous check "$COMMAND" --agent aria && eval "$COMMAND"
+    """
+    with opened(agent) as heart:
+        checked = heart.check_censors(
+            said(action), frame=frame, session_id=session, is_recorded=not look_only, user_id=user, project_id=project
+        )
+    if as_json:
+        show_json({"is_blocked": not checked.is_allowed, "activations": checked.activations})
+    else:
+        rows = [
+            (
+                each.severity,
+                each.censor.trigger,
+                each.message,
+                f"{each.match}{likeness(each.similarity)}",
+                str(each.id or ""),
+            )
+            for each in checked
+        ]
+        show_rows(("severity", "trigger", "reason", "matched", "activation"), rows, nothing="nothing speaks against it")
+    if not checked.is_allowed:
+        raise typer.Exit(1)
+
+
+def likeness(similarity: float | None) -> str:
+    """Return how near an action came to a trigger, for people."""
+    return "" if similarity is None else f" {similarity:.2f}"
+
+
+@censor.command("add")
+def add(  # noqa: PLR0913 (one parameter for each option)
+    trigger: Annotated[str, typer.Argument(metavar="TRIGGER", help="What sets it off.")],
+    reason: Annotated[str, typer.Argument(metavar="REASON", help="Why not, or what to do instead.")],
+    *,
+    severity: Annotated[Severity, typer.Option(help="How firmly.")] = "warn",
+    literal: Annotated[
+        bool, typer.Option("--literal", help="Only as written; * stands for anything within a line.", metavar="")
+    ] = False,
+    threshold: Annotated[int | None, typer.Option(help="After how many warnings it blocks; 5 by default.")] = None,
+    expires_at: Annotated[str | None, typer.Option(metavar="ISO-8601", help="When it falls silent.")] = None,
+    user: UserOption = None,
+    project: ProjectOption = None,
+    agent: AgentOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Teach the agent to beware of something; what it knows already is only made stricter.
+
+    [bold]Examples[/bold]
+
+    [dim]$[/dim] nous censor add "pushing directly to main branch" "use a feature branch" --severity block
+
+    [dim]$[/dim] nous censor add "DROP TABLE *" "write a migration" --literal
+    """
+    with opened(agent) as heart:
+        added = heart.add_censor(
+            trigger, reason, severity=severity, is_literal=literal, escalation_threshold=threshold,
+            expires_at=expires_at, user_id=user, project_id=project, scope="project" if project else "private",
+        )  # fmt: skip
+    if as_json:
+        show_json(added)
+        return
+    show(f"[{COLOURS[added.severity]}]{added.severity}[/]  {escaped(added.trigger)}")
+    show(f"[dim]{added.id}  {escaped(added.reason)}[/dim]")
+
+
+@censor.command("list")
+def list_all(*, agent: AgentOption = None, as_json: JsonOption = False) -> None:
+    """List the agent's censors, the firmest first.
+
+    [bold]Examples[/bold]
+
+    [dim]$[/dim] nous censor list --json
+    """
+    with opened(agent) as heart:
+        found = heart.list_censors()
+    if as_json:
+        show_json({"censors": found})
+        return
+    rows = [(each.severity, each.trigger, each.reason, counts(each)) for each in found]
+    show_rows(("severity", "trigger", "reason", "fired"), rows, nothing="no censors yet; add one: nous censor add")
+
+
+@censor.command("report")
+def report(
+    censor_id: Annotated[str, typer.Argument(metavar="CENSOR", help="The id of the censor.")],
+    *,
+    activation: Annotated[
+        str | None, typer.Option(metavar="ID", help="Which activation; the latest by default.")
+    ] = None,
+    action: Annotated[str | None, typer.Option(help="Or the action it should let pass.")] = None,
+    note: Annotated[str | None, typer.Option(help="Why it was wrong.")] = None,
+    agent: AgentOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Say that a censor was wrong: that action, and its like, set it off no more.
+
+    You speak as a person here, so it also opens what blocks where a censor is absolute or trusted more than the agent.
+
+    [bold]Examples[/bold]
+
+    [dim]$[/dim] nous censor report 0199… --note "the repository is a sandbox"
+
+    [dim]$[/dim] nous censor report 0199… --action "git push origin gh-pages"
+    """
+    with opened(agent) as heart:
+        reported = heart.report_false_positive(
+            checked_id("censor", censor_id), activation_id=activation, action=action, note=note, source_kind="user"
+        )
+    if as_json:
+        show_json(reported)
+        return
+    show(f"[{COLOURS[reported.severity]}]{reported.severity}[/]  {escaped(reported.trigger)}")
+    show(f"[dim]lets pass: {escaped(str(reported.exceptions[-1]['action']))}[/dim]")
+
+
+def counts(each: Censor) -> str:
+    """Return how often a censor fired, and how often wrongly."""
+    wrongly = f", {each.false_positive_count:,} wrongly" if each.false_positive_count else ""
+    return f"{each.activation_count:,}{wrongly}"
+
+
+def show_rows(titles: Sequence[str], rows: Sequence[tuple[str, ...]], *, nothing: str) -> None:
+    """Print a table of censors for people, each coloured by its severity; `nothing` where there are none."""
+    from rich.table import Table
+
+    if not rows:
+        show_note(nothing)
+        return
+    table = Table(*titles, box=None, header_style="bold")
+    for severity, *cells in rows:
+        table.add_row(f"[{COLOURS[severity]}]{severity}[/]", *map(escaped, cells))
+    show(table)

@@ -1,0 +1,218 @@
+"""The application: its commands, those that extras add, and how it ends when something fails."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterable
+from importlib.metadata import EntryPoint, entry_points, version
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from nous_online.core.deadline import WORKERS
+from nous_online.core.errors import NousError
+from nous_online.core.privacy import keep_private
+from nous_online.interfaces.cli import (
+    api_commands,
+    censor_commands,
+    correction_commands,
+    erase_command,
+    history_commands,
+    import_commands,
+    mcp_command,
+    memory_commands,
+    pattern_commands,
+    server_commands,
+    statement_commands,
+    worker_command,
+)
+from nous_online.interfaces.cli import context_commands as context
+from nous_online.interfaces.cli.output import INTERRUPTED, AgentOption, Invocation, JsonOption, show_error, show_json
+from nous_online.interfaces.cli.streams import flushed, settle
+
+COMMANDS_GROUP = "nous.commands"
+EXTRA_COMMANDS = {
+    "night": "Run the nightly lifecycle",
+    "diff": "Show what a night changed or would change",
+    "undo": "Take back what a night changed",
+    "report": "Tell what a night did and why",
+    "purge": "Delete what the policy keeps no longer",
+    "policy": "Show or set what an agent's nights do",
+    "cost": "Tell what language models cost",
+    "batches": "Show what is on its way to Claude",
+    "reembed": "Move memories to another embedding model",
+    "dev": "Run PostgreSQL, the Dagster UI and the REST API together",
+    "demo": "Watch a night over a sample history",
+}
+NIGHTS = "pipelines"
+EXTRAS: dict[str, frozenset[str]] = {
+    NIGHTS: frozenset({"dagster", "dagster_postgres", "duckdb", "polars", "sklearn", "sqlalchemy"}),
+    "api": frozenset({"fastapi", "limits", "prometheus_client", "uvicorn"}),
+    "mcp": frozenset({"mcp", "mcp_types"}),
+    "claude": frozenset({"anthropic"}),
+    "code": frozenset({"tree_sitter"}),
+    "openai": frozenset({"openai"}),
+}
+"""What each extra brings along: the modules by whose absence it is told apart."""
+UsageError: type[Exception] = typer.BadParameter.__mro__[1]
+
+
+class NousGroup(TyperGroup):
+    """Commands that end with one line and the right exit code when they fail."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command; expected failures end in one line on stderr and exit code 1, Ctrl-C in 130."""
+        try:
+            return super().invoke(ctx)
+        except NousError as error:
+            fail(ctx, str(error), kind=type(error).__name__)
+        except ModuleNotFoundError as error:
+            extra = extra_of(error)
+            if extra is None:
+                raise
+            command = ctx.invoked_subcommand or "this command"
+            fail(ctx, missing_extra(command, extra, module=error.name), kind="MissingExtra")
+        except KeyboardInterrupt as interrupt:
+            show_error("interrupted; nothing was left half-done")
+            raise typer.Exit(INTERRUPTED) from interrupt
+
+    def main(self, *args: Any, standalone_mode: bool = True, **extra: Any) -> Any:
+        """Parse and run; wrong usage ends in one line on stderr and exit code 2."""
+        if not standalone_mode:
+            return super().main(*args, standalone_mode=False, **extra)
+        try:
+            code = super().main(*args, standalone_mode=False, **extra)
+        except UsageError as error:
+            context: typer.Context | None = getattr(error, "ctx", None)
+            hint = f" (try `{context.command_path} --help`)" if context else ""
+            show_error(f"{describe(error)}{hint}")
+            sys.exit(2)
+        except typer.Abort:
+            show_error("aborted")
+            sys.exit(1)
+        sys.exit(code if isinstance(code, int) else 0)
+
+
+def describe(error: Exception) -> str:
+    """Return the words of a usage error, with the option they are about."""
+    words: Callable[[], str] = getattr(error, "format_message", error.__str__)
+    return words()
+
+
+def fail(context: typer.Context, message: str, *, kind: str) -> None:
+    """Say what failed, as JSON too where that was asked for, and end with exit code 1."""
+    if context.ensure_object(Invocation).as_json:
+        show_json({"error": {"kind": kind, "message": message}})
+    show_error(message)
+    raise typer.Exit(1)
+
+
+def extra_of(error: ImportError) -> str | None:
+    """Return the extra whose absence an import failed for, None when it failed for anything else."""
+    module = (error.name or "").split(".")[0]
+    return next((extra for extra, modules in EXTRAS.items() if module in modules), None)
+
+
+def missing_extra(command: str, extra: str, *, module: str | None = None) -> str:
+    """Say which extra a command needs."""
+    why = f" ({module} is not installed)" if module else ""
+    return f"`nous {command}` needs the extra `{extra}`{why}; run: pip install 'nous-pipelines[{extra}]'"
+
+
+def application() -> typer.Typer:
+    """Return the whole command line, with the commands that extras add."""
+    app = typer.Typer(
+        name="nous",
+        cls=NousGroup,
+        help="Long-term memory for AI agents that maintains itself every night.",
+        no_args_is_help=True,
+        pretty_exceptions_enable=False,
+        rich_markup_mode="rich",
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+    app.callback()(before_every_command)
+    memory_commands.register(app)
+    correction_commands.register(app)
+    pattern_commands.register(app)
+    context.register(app)
+    history_commands.register(app)
+    statement_commands.register(app)
+    import_commands.register(app)
+    server_commands.register(app)
+    erase_command.register(app)
+    worker_command.register(app)
+    censor_commands.register(app)
+    api_commands.register(app)
+    mcp_command.register(app)
+    register_extras(app, entry_points=entry_points(group=COMMANDS_GROUP))
+    return app
+
+
+def show_version(value: bool) -> None:  # noqa: FBT001 (the signature of an option's callback)
+    """Print the version of the installed distribution and end, where that was asked for."""
+    if value:
+        typer.echo(f"nous {version('nous-pipelines')}")
+        raise typer.Exit
+
+
+VersionOption = Annotated[
+    bool, typer.Option("--version", help="Print the version.", is_eager=True, callback=show_version, metavar="")
+]
+
+
+def before_every_command(
+    *, show_it: VersionOption = False, agent: AgentOption = None, as_json: JsonOption = False
+) -> None:
+    """Long-term memory for AI agents that maintains itself every night, and can prove it lost nothing."""
+
+
+def register_extras(app: typer.Typer, *, entry_points: Iterable[EntryPoint]) -> None:
+    """Add the commands of installed extras, and for the others commands that say which extra to install."""
+    for point in entry_points:
+        try:
+            register: Callable[[typer.Typer], None] = point.load()
+            register(app)
+        except ModuleNotFoundError as error:
+            if extra_of(error) != NIGHTS:
+                raise
+    known = {command.name or getattr(command.callback, "__name__", "") for command in app.registered_commands}
+    for name, help_text in EXTRA_COMMANDS.items():
+        if name not in known:
+            app.command(
+                name,
+                help=f"{help_text}.",
+                rich_help_panel=f"Nights (need the extra `{NIGHTS}`)",
+                context_settings={"allow_extra_args": True, "ignore_unknown_options": True},
+            )(absent(name))
+
+
+def absent(name: str) -> Callable[[], None]:
+    """Return a command that says which extra it needs."""
+
+    def command() -> None:
+        raise NousError(missing_extra(name, NIGHTS))
+
+    return command
+
+
+def main() -> None:
+    """Run the command line of this process."""
+    keep_private()
+    settle()
+    try:
+        application()()
+    except SystemExit as ended:
+        leave(ended.code)
+    except KeyboardInterrupt:
+        show_error("interrupted; nothing was left half-done")
+        leave(INTERRUPTED)
+
+
+def leave(code: str | int | None) -> None:
+    """End the process with `code`, at once even where a deadline left late work behind."""
+    code = flushed(code)
+    if isinstance(code, int) and WORKERS.is_any_busy():
+        os._exit(code)
+    sys.exit(code)

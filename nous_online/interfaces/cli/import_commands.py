@@ -1,0 +1,277 @@
+"""Commands that bring histories in and take them out: import, export."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from hashlib import sha256
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from nous_online.core.errors import InvalidInput
+from nous_online.interfaces.cli.memory_commands import opened
+from nous_online.interfaces.cli.output import (
+    INTERRUPTED,
+    AgentOption,
+    JsonOption,
+    escaped,
+    show,
+    show_error,
+    show_json,
+    show_note,
+    stderr,
+    waiting,
+)
+
+if TYPE_CHECKING:
+    from nous_online.database.connection import Database
+    from nous_online.interfaces.imports.import_reports import ImportReport, Progress
+
+SHOWN_BAD_LINES = 20
+
+
+def register(app: typer.Typer) -> None:
+    """Add these commands."""
+    app.command("import", rich_help_panel="Memories")(import_history)
+    app.command("export", rich_help_panel="Memories")(export)
+
+
+def import_history(  # noqa: PLR0913 (one parameter for each option)
+    files: Annotated[list[Path], typer.Argument(metavar="FILE…", help="Files to import, or folders of them.")],
+    *,
+    format: Annotated[  # noqa: A002 (what users call it)
+        str, typer.Option("--format", help="auto, jsonl, claude-code, chatgpt, mem0, markdown or nous.")
+    ] = "auto",
+    source: Annotated[
+        str | None, typer.Option(help="The name of this history; the format's, or a JSONL file's, by default.")
+    ] = None,
+    since: Annotated[
+        str | None, typer.Option(metavar="ISO-8601", help="Leave out what was said before this day or moment.")
+    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Count what would be imported; store nothing.")] = False,
+    agent: AgentOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Import a history; run it again after an interruption and it continues.
+
+    Reads JSONL, transcripts of Claude Code, exports of ChatGPT and mem0, and folders of Markdown, each told from its
+    content. What is bad is reported by its place and the rest kept. The exit code is 1 when nothing in it was good.
+    What `nous export` wrote is restored row for row, into an agent that is empty, or not at all.
+    The formats: docs/import.md.
+
+    [bold]Examples[/bold]
+
+    [dim]$[/dim] nous import history.jsonl --agent aria
+
+    [dim]$[/dim] nous import ~/.claude/projects --since 2026-01-01 --dry-run
+
+    [dim]$[/dim] nous import chatgpt-export.zip && nous night --backfill
+    """
+    from nous_online.interfaces.imports import importing
+
+    check_names(format, files)
+    if is_export(format, files):
+        check_plain({"--source": source, "--since": since, "--dry-run": dry_run})
+        restore(files[0], agent, as_json=as_json)
+        return
+    choice = importing.Choice(since=moment(since), is_dry_run=dry_run)
+    with opened(agent) as heart, progress_bar(files) as on_progress:
+        report = importing.import_history(
+            heart, files, format=format, source=source, choice=choice, on_progress=on_progress
+        )
+    if as_json:
+        show_json(report)
+    else:
+        show_report(report)
+    if report.bad_count and not report.is_useful:
+        raise typer.Exit(1)
+
+
+def check_names(format: str, files: Sequence[Path]) -> None:  # noqa: A002 (what users call it)
+    """Raise `InvalidInput` for a format nobody knows, or a file that is not there."""
+    from nous_online.interfaces.imports.formats import NAMES
+
+    if format not in NAMES:
+        raise InvalidInput(f"--format {format!r} is not known; choose one of {', '.join(NAMES)}")
+    for file in files:
+        if not file.exists():
+            raise InvalidInput(f"can't read {file}: there is no such file; name files or folders to import")
+
+
+def is_export(format: str, files: Sequence[Path]) -> bool:  # noqa: A002 (what users call it)
+    """Tell whether the one file named is an export of Nous; raise `InvalidInput` where there are more."""
+    from nous_online.interfaces.imports.formats import AUTO, NOUS, format_of
+
+    if format == NOUS and len(files) != 1:
+        raise InvalidInput(f"--format nous restores one export at a time, got {len(files)} files")
+    is_one = format == AUTO and len(files) == 1 and not files[0].is_dir()
+    return format == NOUS or (is_one and format_of(files[0]) == NOUS)
+
+
+def check_plain(options: Mapping[str, object]) -> None:
+    """Raise `InvalidInput` for options that mean nothing for an export: it is restored whole."""
+    for name, value in options.items():
+        if value:
+            raise InvalidInput(f"{name} means nothing for an export of Nous, which is restored whole; leave it out")
+
+
+def restore(file: Path, agent: str | None, *, as_json: bool) -> None:
+    """Restore an export, and say how much it was."""
+    from nous_online.interfaces.exports.restoring import restore_agent
+
+    with plain_database() as database, waiting(f"restoring {file} …"):
+        restored = restore_agent(database, file, agent_id=agent)
+    if as_json:
+        show_json(restored)
+        return
+    show(
+        f"[green]restored[/green]  {escaped(restored.agent_id)} as of {restored.exported_at}: {counted(restored.rows)}"
+        + (f"; {restored.erased} had been erased here and were erased again" if restored.erased else "")
+    )
+
+
+def export(
+    path: Annotated[
+        str,
+        typer.Argument(
+            metavar="PATH", help="The file to write, packed where it ends in .gz, or a folder, made where it ends in /."
+        ),
+    ] = ".",
+    *,
+    format: Annotated[  # noqa: A002 (what users call it)
+        str, typer.Option("--format", help="nous, to be imported again, or markdown, to be read.")
+    ] = "nous",
+    agent: AgentOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Export everything of an agent: every memory in every state, its history, and what the nights did.
+
+    The file is there whole or not at all, with a checksum; `nous import` restores it row for row. Keys, prompts and
+    costs stay behind. With --format markdown it is a folder of pages for people.
+
+    [bold]Examples[/bold]
+
+    [dim]$[/dim] nous export backups/ --agent aria
+
+    [dim]$[/dim] nous export aria.jsonl.gz && nous import aria.jsonl.gz --agent basil
+
+    [dim]$[/dim] nous export pages --format markdown
+    """
+    from nous_online.core.settings import settings
+    from nous_online.core.validation import checked_agent
+
+    name = checked_agent(agent or settings().agent)
+    if format not in ("nous", "markdown"):
+        raise InvalidInput(f"--format {format!r} is not known; choose nous or markdown")
+    with plain_database() as database, waiting(f"exporting {name} …"):
+        if format == "markdown":
+            from nous_online.interfaces.exports.pages import write_pages
+
+            written = write_pages(database, name, Path(path))
+        else:
+            from nous_online.interfaces.exports.exporting import export_agent
+
+            written = export_agent(database, name, export_file(path, name))
+    if as_json:
+        show_json(written)
+        return
+    show(f"[green]exported[/green]  {escaped(name)} to {escaped(str(written.path))}: {counted(written.rows)}")
+
+
+def export_file(path: str, agent: str) -> Path:
+    """Return the file an export goes to: of a folder, made if it ends in a slash, one named by agent and day."""
+    from nous_online.interfaces.exports.pages import made
+
+    folder = Path(path)
+    if path.endswith(("/", os.sep)):
+        made(folder)
+    if not folder.is_dir():
+        return folder
+    return folder / f"{file_name(agent)}-{datetime.now(UTC):%Y-%m-%d}.jsonl.gz"
+
+
+def file_name(agent: str) -> str:
+    """Return a name for files of an agent, with part of its SHA-256 where other agents would share it."""
+    named = "".join(letter if letter.isalnum() or letter in "-_." else "_" for letter in agent).lstrip(".")
+    return named if named == agent else f"{named or 'agent'}-{sha256(agent.encode()).hexdigest()[:8]}"
+
+
+def counted(rows: Mapping[str, int]) -> str:
+    """Return counts of tables in words."""
+    return ", ".join(f"{count:,} {table.partition('.')[2] or table}" for table, count in rows.items()) or "nothing"
+
+
+@contextmanager
+def plain_database() -> Generator[Database]:
+    """Open the database of this process, with no embedder and no judge."""
+    from nous_online.database.connection import Database, open_url
+
+    database = Database(open_url())
+    try:
+        yield database
+    finally:
+        database.close()
+
+
+def moment(text: str | None) -> datetime | None:
+    """Return the moment an option names, a day from its beginning in UTC; raise `InvalidInput` for anything else."""
+    from nous_online.interfaces.imports.records import imported_moment
+
+    return imported_moment("--since", text)
+
+
+@contextmanager
+def progress_bar(files: Sequence[Path]) -> Generator[Callable[[Progress], None]]:
+    """Show how far an import has come, on a terminal; say so when it is interrupted."""
+    from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
+    from rich.progress import Progress as Bar
+
+    console = stderr()
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.fields[stored]:,} memories"),
+        TimeRemainingColumn(),
+    )
+    last: list[Progress] = []
+    with Bar(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
+        task = bar.add_task(escaped(files[0].name if len(files) == 1 else f"{len(files)} files"), total=None, stored=0)
+
+        def advance(progress: Progress) -> None:
+            last[:] = [progress]
+            stored = progress.stored + progress.already_known
+            bar.update(task, total=progress.total_bytes, completed=progress.bytes_read, stored=stored)
+
+        try:
+            yield advance
+        except KeyboardInterrupt as interrupt:
+            bar.stop()
+            lines = last[0].lines if last else 0
+            show_error(f"interrupted; everything up to line {lines:,} is stored, run the same import again to go on")
+            raise typer.Exit(INTERRUPTED) from interrupt
+
+
+def show_report(report: ImportReport) -> None:
+    """Tell people what an import did, and on stderr what it could not do."""
+    counts = {
+        "facts": report.stored,
+        "episodes": report.episodes,
+        "recalls replayed": report.recalls_replayed,
+        "already known": report.already_known,
+    }
+    said = ", ".join(f"{count:,} {name}" for name, count in counts.items() if count) or "nothing new"
+    read = f"{report.lines:,} lines" if report.files == 1 else f"{report.lines:,} lines of {report.files:,} files"
+    verb = "[yellow]would import[/yellow]" if report.is_dry_run else "[green]imported[/green]"
+    show(f"{verb}  {said}, from {read}")
+    for reason, count in report.skipped:
+        show_note(f"left out, {reason}: {count:,}")
+    if report.ignored_fields:
+        show_note(f"ignored fields: {', '.join(report.ignored_fields)}")
+    for note in report.bad[:SHOWN_BAD_LINES]:
+        show_error(f"{note.place}: {note.message}")
+    if report.bad_count > SHOWN_BAD_LINES:
+        show_error(f"{report.bad_count - SHOWN_BAD_LINES:,} more bad lines; --json lists up to {len(report.bad):,}")

@@ -1,0 +1,235 @@
+"""Commands about memories: learn, recall, status."""
+
+from __future__ import annotations
+
+import shutil
+import textwrap
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from nous_online.interfaces.cli.input import said
+from nous_online.interfaces.cli.output import AgentOption, JsonOption, escaped, show, show_json, show_note
+
+if TYPE_CHECKING:
+    from nous_online.heart import Heart
+    from nous_online.memories.status import Waiting
+    from nous_online.recall.recalling import Recall
+
+
+INDENT = " " * 11
+MOST_LINES, LEAST_COLUMNS = 3, 60
+Level = Literal["full", "summary", "compressed", "index"]
+
+
+def known_frames(incomplete: str) -> list[str]:
+    """Return the frames that a shell may offer: those with a budget of their own; any other will do too."""
+    from nous_online.core.policy import ContextPolicy
+
+    return [frame for frame, _ in ContextPolicy().budgets if frame.startswith(incomplete)]
+
+
+FrameOption = Annotated[
+    str | None,
+    typer.Option("--frame", help="The cognitive frame the agent is in, such as debug.", autocompletion=known_frames),
+]
+UserOption = Annotated[str | None, typer.Option("--user", help="For whom; what is of other users stays out.")]
+ProjectOption = Annotated[str | None, typer.Option("--project", help="In which project.")]
+
+
+class Kind(StrEnum):
+    """The kinds of memory that can be recalled."""
+
+    FACT = "fact"
+    EPISODE = "episode"
+    PROCEDURE = "procedure"
+    CENSOR = "censor"
+
+
+def register(app: typer.Typer) -> None:
+    """Add these commands."""
+    for name, command in {"learn": learn, "recall": recall, "status": status}.items():
+        app.command(name, rich_help_panel="Memories")(command)
+
+
+def opened(agent: str | None) -> Heart:
+    """Open the memory of the agent named, or of the one NOUS_AGENT names; what is due is left to `nous worker`."""
+    from nous_online.core.settings import settings
+    from nous_online.heart import Heart
+
+    return Heart.open(agent or settings().agent, works_in_background=False)
+
+
+def learn(  # noqa: PLR0913 (one parameter for each option)
+    text: Annotated[
+        str,
+        typer.Argument(
+            metavar="TEXT", help="What is to be remembered: one statement; `-` reads it from standard input."
+        ),
+    ],
+    *,
+    subject: Annotated[str | None, typer.Option(help="What it is about.")] = None,
+    category: Annotated[str | None, typer.Option(help="Its category, such as preference.")] = None,
+    tag: Annotated[list[str] | None, typer.Option(metavar="TAG", help="A tag; may be given several times.")] = None,
+    frame: Annotated[str | None, typer.Option(help="The cognitive frame it was learned in, such as debug.")] = None,
+    source: Annotated[str | None, typer.Option(help="Where it comes from.")] = None,
+    confidence: Annotated[float, typer.Option(help="How sure it is, from 0 to 1.")] = 1.0,
+    learned_at: Annotated[
+        str | None, typer.Option(metavar="ISO-8601", help="When it was said; now by default.")
+    ] = None,
+    replaces: Annotated[
+        list[str] | None, typer.Option(metavar="ID", help="A fact that gives way to it; may be given several times.")
+    ] = None,
+    key: Annotated[
+        str | None,
+        typer.Option(help="What it is a value of, such as ana/home: a later value replaces it."),
+    ] = None,
+    idempotency_key: Annotated[str | None, typer.Option(help="Makes a retry safe.")] = None,
+    agent: AgentOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Learn one fact: confirm what says the same, supersede what it updates, or store it.
+
+    [bold]Examples[/bold]
+
+    [dim]$[/dim] nous learn "The staging database is Postgres 18" --subject staging --source "chat with Ada"
+
+    [dim]$[/dim] nous learn "Deploys need two approvals" --frame decision --tag process --json
+
+    [dim]$[/dim] nous learn "Ana lives in Paris" --key ana/home
+
+    [dim]$[/dim] git log -1 --format=%B | nous learn - --source "git log"
+    """
+    with opened(agent) as heart:
+        learned = heart.learn(
+            said(text), subject=subject, category=category, tags=tag, frame=frame, source=source,
+            confidence=confidence, learned_at=learned_at, replaces=replaces, key=key, idempotency_key=idempotency_key,
+        )  # fmt: skip
+    if as_json:
+        show_json(learned)
+        return
+    show(f"[green]{learned.action}[/green]  {escaped(learned.memory.content)}")
+    show(f"[dim]{learned.memory.id}  {escaped(learned.reason)}[/dim]")
+    for each in (near for near in learned.near if near.suggestion):
+        show(f"[dim]near  {escaped(each.fact.content)}  replace it: --replaces {each.fact.id}[/dim]")
+
+
+def recall(  # noqa: PLR0913 (one parameter for each option)
+    query: Annotated[
+        str,
+        typer.Argument(metavar="QUERY", help="What to look for, as a question or in words; `-` reads standard input."),
+    ],
+    *,
+    limit: Annotated[int, typer.Option(help="How many memories at most.")] = 10,
+    min_score: Annotated[float | None, typer.Option(help="Leave out what scores less, 0 to 1.")] = None,
+    kind: Annotated[
+        list[Kind] | None,
+        typer.Option("--type", metavar="|".join(Kind), help="Look among these only; may be given several times."),
+    ] = None,
+    detail: Annotated[Level, typer.Option(help="Which text of each is shown.")] = "summary",
+    full: Annotated[bool, typer.Option("--full", help="Show the whole text of each, however long.")] = False,
+    frame: FrameOption = None,
+    as_of: Annotated[str | None, typer.Option(metavar="ISO-8601", help="What was believed at that moment.")] = None,
+    user: UserOption = None,
+    project: ProjectOption = None,
+    agent: AgentOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Recall what matters for a question, best first: of each memory its summary, in at most three lines.
+
+    [bold]Examples[/bold]
+
+    [dim]$[/dim] nous recall "which database does staging use?" --limit 3
+
+    [dim]$[/dim] nous recall "who approves deploys" --as-of 2026-05-01T00:00:00Z --json
+    """
+    with opened(agent) as heart:
+        found = heart.recall(
+            said(query), limit=limit, min_score=min_score, types=kind, detail="full" if full else detail, frame=frame,
+            as_of=as_of, user_id=user, project_id=project,
+        )  # fmt: skip
+    if as_json:
+        memories = [recalled_json(each) for each in found]
+        show_json({"recall_id": found.id, "is_confident": found.is_confident, "memories": memories})
+        return
+    show_answers(found, is_full=full)
+
+
+def show_answers(found: Recall, *, is_full: bool) -> None:
+    """Print the answers of a recall, each with its score and its id."""
+    if not found:
+        show("nothing was found")
+    elif not found.is_confident:
+        show_note("perhaps none of these answers the question")
+    for place, each in enumerate(found, start=1):
+        shown = escaped(few_lines(each.text, is_full=is_full))
+        contested = f"  contradicted by {', '.join(map(str, each.contradicted_by))}" if each.contradicted_by else ""
+        show(f"[bold]{place:>2}[/bold]  [cyan]{each.score:.3f}[/cyan]  {shown}")
+        show(f"            [dim]{each.id}  said {each.memory.said_at:%Y-%m-%d}{contested}[/dim]")
+    if found:
+        show_note(f"say what was used: nous feedback {found.id} --cite ID")
+
+
+def few_lines(text: str, *, is_full: bool = False) -> str:
+    """Return a text in at most three lines of a terminal, indented under its score, cut short where it has more."""
+    if is_full:
+        return text
+    columns = max(LEAST_COLUMNS, shutil.get_terminal_size().columns) - len(INDENT)
+    lines = textwrap.wrap(" ".join(text.split()), columns, max_lines=MOST_LINES, placeholder=" … (--full)")
+    return f"\n{INDENT}".join(lines)
+
+
+def status(*, agent: AgentOption = None, as_json: JsonOption = False) -> None:
+    """Count what an agent remembers.
+
+    [bold]Examples[/bold]
+
+    [dim]$[/dim] nous status --agent aria
+
+    [dim]$[/dim] nous status --json | jq .memories.fact.active
+    """
+    from nous_online.core.settings import settings
+    from nous_online.core.validation import checked_agent
+    from nous_online.database.connection import Database, open_url
+    from nous_online.memories.status import status_of
+
+    name = checked_agent(agent or settings().agent)
+    database = Database(open_url())
+    try:
+        with database.transaction(name) as connection:
+            found = status_of(connection, name)
+    finally:
+        database.close()
+    if as_json:
+        show_json(found)
+        return
+    show(f"[bold]{escaped(name)}[/bold]")
+    for kind, states in found.memories.items():
+        counts = ", ".join(f"{count:,} {state}" for state, count in states.items())
+        show(f"{kind:<10} {counts}")
+    show(f"{'recalls':<10} {found.recalls:,}")
+    for line in waiting_lines(found.waiting):
+        show(line)
+    if not found.memories:
+        show_note("no memories yet; teach it some with `nous learn` or `nous import`")
+
+
+def waiting_lines(waiting: Waiting) -> list[str]:
+    """Return what is left to whoever works, a line each; nothing where nothing is."""
+    lines = [f"{'waiting':<10} {waiting.episodes:,} closed episodes to complete"] if waiting.episodes else []
+    if waiting.failed_episodes:
+        lines.append(
+            f"{'':<10} {waiting.failed_episodes:,} failed and are tried again: {escaped(waiting.last_error or '')}"
+        )
+    if waiting.set_aside:
+        ids = " ".join(map(str, waiting.set_aside_ids))
+        lines.append(f"{'set aside':<10} {waiting.set_aside:,} closed episodes that failed too often: {ids}")
+    lines += [f"{'waiting':<10} {count:,} events for {escaped(consumer)}" for consumer, count in waiting.events.items()]
+    return lines
+
+
+def recalled_json(recalled: Any) -> dict[str, Any]:
+    """Return one answer of a recall for machines: the memory, its score and the parts of it, what contradicts it."""
+    told = {"score": recalled.score, "memory": recalled.memory, "parts": recalled.parts}
+    return {**told, "put_before": recalled.put_before, "contradicted_by": recalled.contradicted_by}

@@ -1,0 +1,222 @@
+"""Patterns in the shapes of source: how a project answers requests, tests, treats errors, and what it does over again.
+
+A pattern needs three examples. It holds names and shapes, never a literal; every one says where it was seen.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import PurePosixPath
+
+from nous_online.core.policy import WorkflowPolicy
+from nous_online.interfaces.code.modules import module_of
+from nous_online.interfaces.code.shapes import Shape, SourceShape, shape_of
+from nous_online.memories.procedure_details import ARROW
+from nous_online.memories.workflows import frequent_runs
+
+LEAST_EXAMPLES = 3
+MOST_EXAMPLES_NAMED = 5
+MOST_SHAPES = 5
+"""Repeated shapes of functions that are told of one project, the commonest."""
+MOST_NAMES = 3
+MOST, SOME = 1 / 3, 1 / 10
+"""Share of the examples that must have a name for it to stand in a template; errors are of many kinds."""
+REPEATED = WorkflowPolicy(least_sessions=LEAST_EXAMPLES, least_steps=3, most_steps=8)
+_VALIDATES = re.compile(
+    r"valid|schema|safe_?parse|sanitiz|should_?bind|bind_?json|^checked_|^check_|decode$", re.IGNORECASE
+)
+_ANSWERS = re.compile(
+    r"(?:^|\.)(?:json|send|render|jsonify|encode|write|html|text|redirect|\w*Response)$", re.IGNORECASE
+)
+_ASSERTS = re.compile(r"assert|expect|raises|^t\.(Error|Fatal)")
+_PLAIN_TYPES = frozenset(
+    """int str float bool bytes dict list tuple set None Any Optional Request Response NextFunction Context any string
+    number boolean http ResponseWriter http.ResponseWriter http.Request""".split()  # noqa: SIM905
+)
+COMMON_CALLS = frozenset(
+    """len str int float bool print range enumerate zip map filter sorted list dict set tuple isinstance getattr setattr
+    super min max sum any all open repr iter next type append extend add get items keys values join split strip
+    format replace update pop push forEach log console make new panic String Number Array Object Error errors
+    Sprintf Printf Println Errorf lower upper startswith endswith encode decode dict.fromkeys partition""".split()  # noqa: SIM905
+)
+
+
+@dataclass(frozen=True)
+class NewPattern:
+    """A pattern that source shows, ready to be stored; `examples` are places, "api/users.py:12"."""
+
+    name: str
+    trigger: str
+    template: dict[str, str]
+    hint: str
+    language: str
+    module: str
+    count: int
+    examples: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Place:
+    """One shape and where it stands."""
+
+    path: str
+    shape: Shape
+
+    def __str__(self) -> str:
+        return f"{self.path}:{self.shape.line}"
+
+
+def patterns_of(path: str, source: str | bytes) -> list[NewPattern]:
+    """Return the patterns of one file; none for a file that is not read (`shape_of` says why).
+
+    Raises `Unsupported` where the extra `code` is not installed.
+    """
+    return patterns_in([shape_of(path, source)])
+
+
+def patterns_in(files: Sequence[SourceShape]) -> list[NewPattern]:
+    """Return the patterns of the files of a project, for each language; the order of the files changes nothing."""
+    found: list[NewPattern] = []
+    by_language: defaultdict[str, list[Place]] = defaultdict(list)
+    for each in sorted(files, key=lambda file: file.path):
+        family = "typescript" if each.language == "tsx" else str(each.language)
+        by_language[family].extend(Place(each.path, shape) for shape in each.shapes)
+    for language, places in sorted(by_language.items()):
+        for make in (endpoint_pattern, testing_pattern, error_pattern):
+            found.extend(filter(None, [make(language, places)]))
+        found.extend(repeated_patterns(language, places))
+    return found
+
+
+def endpoint_pattern(language: str, places: Sequence[Place]) -> NewPattern | None:
+    """Return how requests are answered: route, validation, error handling and response, as most endpoints do it."""
+    endpoints = [place for place in places if place.shape.route]
+    parts = {
+        "route": route_template([place.shape for place in endpoints]),
+        "validation": commonest(endpoints, validation),
+        "error_handling": commonest(endpoints, lambda shape: [*shape.raises, *shape.catches]),
+        "response": commonest(endpoints, answers),
+    }
+    shown = ["route", parts["validation"], parts["error_handling"], parts["response"]]
+    return pattern("endpoint", language, endpoints, parts, shown, trigger="a new endpoint")
+
+
+def route_template(endpoints: Sequence[Shape]) -> str:
+    """Return the route that all share, with placeholders: "{method} /api/{resource}"."""
+    parts = [[part for part in shape.route.path.split("/") if part] for shape in endpoints if shape.route]
+    shared: list[str] = []
+    for level in zip(*parts, strict=False):
+        if len(set(level)) > 1 or level[0][0] in "{:<[*":
+            break
+        shared.append(level[0])
+    return "/".join(["{method} ", *shared, "{resource}"])
+
+
+def validation(shape: Shape) -> list[str]:
+    """Return what checks the input of a function: calls whose names say so, otherwise the types of its parameters."""
+    calls = [call for call in shape.calls if _VALIDATES.search(call.rpartition(".")[2]) or _VALIDATES.search(call)]
+    typed = [each for each in shape.types if each not in _PLAIN_TYPES and each[:1].isupper()]
+    return calls or typed
+
+
+def answers(shape: Shape) -> list[str]:
+    """Return what a function answers with: calls that write a response, otherwise what it returns."""
+    return [call for call in shape.calls if _ANSWERS.search(call)] or list(shape.returns)
+
+
+def testing_pattern(language: str, places: Sequence[Place]) -> NewPattern | None:
+    """Return how tests are written: their names, what is arranged for them, and how they assert."""
+    tests = [place for place in places if place.shape.is_test]
+    parts = {
+        "naming": {"python": "test_{what}", "go": "Test{What}"}.get(language, "{what}, in words"),
+        "fixtures": commonest(tests, lambda shape: shape.parameters),
+        "assertion": commonest(tests, assertions),
+    }
+    return pattern("test", language, tests, parts, [parts["fixtures"], "act", parts["assertion"]], trigger="a new test")
+
+
+def assertions(shape: Shape) -> list[str]:
+    """Return how a test asserts."""
+    calls = [call for call in shape.calls if _ASSERTS.search(call)]
+    return [*(["assert"] if shape.has_assert else []), *calls]
+
+
+def error_pattern(language: str, places: Sequence[Place]) -> NewPattern | None:
+    """Return how errors are treated outside of tests: what is caught, what is raised, whether the cause is kept."""
+    raising = [place for place in places if (place.shape.raises or place.shape.catches) and not place.shape.is_test]
+    raised = commonest(raising, lambda shape: shape.raises, share=SOME)
+    wrapping = sum(place.shape.is_wrapping for place in raising)
+    parts = {
+        "catch": commonest(raising, lambda shape: shape.catches, share=SOME),
+        "raise": raised,
+        "cause": "kept" if raised and 2 * wrapping >= sum(bool(place.shape.raises) for place in raising) else "",
+    }
+    shown = [parts["catch"], raised, "with its cause" if parts["cause"] else ""]
+    return pattern("errors", language, raising, parts, shown, trigger="an error to handle")
+
+
+def repeated_patterns(language: str, places: Sequence[Place]) -> list[NewPattern]:
+    """Return the sequences of calls that at least three functions share, the commonest five."""
+    by_place = {str(place): place for place in places if not place.shape.is_test}
+    runs = {key: telling(place.shape.calls) for key, place in by_place.items()}
+    found: list[NewPattern] = []
+    for run, holders in list(frequent_runs(runs, REPEATED).items())[:MOST_SHAPES]:
+        calls = ARROW.join(run)
+        held = [by_place[key] for key in holders]
+        made = pattern("function", language, held, {"calls": calls}, run, trigger="a function like these")
+        found.extend([replace(made, name=f"{calls} in {place_name(made.module)} ({language})")] if made else [])
+    return found
+
+
+def telling(calls: Iterable[str]) -> tuple[str, ...]:
+    """Return the last names of calls, without those every program makes."""
+    last = (call.rpartition(".")[2] for call in calls)
+    return tuple(name for name in last if name not in COMMON_CALLS and len(name) > 1)
+
+
+def pattern(
+    what: str, language: str, places: Sequence[Place], parts: dict[str, str], shown: Sequence[str], *, trigger: str
+) -> NewPattern | None:
+    """Return a pattern of enough examples, with what they have of it; None where they are too few or say nothing."""
+    template = {part: value for part, value in parts.items() if value}
+    steps = [each.partition(", ")[0] for each in shown if each]
+    examples = sorted({str(place) for place in places})
+    if len(examples) < LEAST_EXAMPLES or not template or not steps:
+        return None
+    module = shared_module([place.path for place in places])
+    return NewPattern(
+        name=f"{what} in {place_name(module)} ({language})",
+        trigger=trigger,
+        template=template,
+        hint=f"{what}: {ARROW.join(steps)}",
+        language=language,
+        module=module,
+        count=len(examples),
+        examples=tuple(examples[:MOST_EXAMPLES_NAMED]),
+    )
+
+
+def place_name(module: str) -> str:
+    """Return how a module is called in a name."""
+    return module or "the project"
+
+
+def commonest(places: Sequence[Place], of: Callable[[Shape], Iterable[str]], *, share: float = MOST) -> str:
+    """Return the names that a share of some shapes have, the commonest first; "" where there is none."""
+    counts = Counter(name for place in places for name in dict.fromkeys(of(place.shape)) if name)
+    ranked = sorted(counts.items(), key=lambda each: (-each[1], each[0]))
+    return ", ".join([name for name, count in ranked if count >= share * len(places)][:MOST_NAMES])
+
+
+def shared_module(paths: Sequence[str]) -> str:
+    """Return the module all files lie in."""
+    parts = [PurePosixPath(module_of(path)).parts for path in dict.fromkeys(paths)]
+    shared: list[str] = []
+    for level in zip(*parts, strict=False):
+        if len(set(level)) > 1:
+            break
+        shared.append(level[0])
+    return "/".join(shared)

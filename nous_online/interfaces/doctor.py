@@ -1,0 +1,211 @@
+"""Whether everything Nous needs is there: one look at each thing, and what to do where it is not."""
+
+from __future__ import annotations
+
+import platform
+import shlex
+import shutil
+import sys
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+import psycopg
+
+from nous_online.core.errors import NousError, Unavailable, Unsupported
+from nous_online.core.privacy import readable_by_others
+from nous_online.core.settings import settings
+from nous_online.database import postgres
+from nous_online.database.connection import CONNECT_TIMEOUT_S
+from nous_online.database.database_url import require_readable, without_password
+from nous_online.database.isolation import require_isolation
+from nous_online.database.migrations import is_current
+from nous_online.database.statements import statements
+from nous_online.language.claude.chat import Chat
+from nous_online.language.claude.client import claude_of
+from nous_online.language.claude.preflight import DEADLINE_S, MOST_NAMED, checked_model
+from nous_online.language.claude.prices import has_price
+from nous_online.language.embedding import default_embedder
+
+SQL = statements("nous_online.interfaces", "doctor.sql")
+ROLES = ("nous_app", "nous_night", "nous_purge")
+OLDEST_PYTHON, NEWEST_PYTHON = (3, 11), (3, 14)
+MOST_EPISODES = 5
+"""Of those set aside, named one by one."""
+FREE_BYTES_NEEDED = 2**30  # 100k memories with their vectors and words take about half of it
+
+
+@dataclass(frozen=True)
+class Check:
+    """One look: what was looked at, whether it is in order, and what was found or is to be done."""
+
+    name: str
+    is_ok: bool
+    message: str
+
+
+def checks() -> Iterator[Check]:
+    """Yield one check after the other, of Claude too where it is asked; nothing is started, and nothing changed."""
+    for name, look in LOOKS.items():
+        yield checked(name, look)
+    if settings().asks_model:
+        claude = settings().provider == "anthropic"
+        yield checked("claude" if claude else "model", look_at_claude if claude else look_at_model)
+
+
+def checked(name: str, look: Callable[[], str]) -> Check:
+    """Return what a look found."""
+    try:
+        return Check(name, is_ok=True, message=look())
+    except NousError as error:
+        return Check(name, is_ok=False, message=str(error))
+
+
+def look_at_python() -> str:
+    """Return the version of Python."""
+    if not OLDEST_PYTHON <= sys.version_info[:2] <= NEWEST_PYTHON:
+        raise Unsupported(f"Python {platform.python_version()} is untested here; use 3.11 to 3.14")
+    return f"{platform.python_implementation()} {platform.python_version()}"
+
+
+def look_at_embedder() -> str:
+    """Embed a word, which checks the local weights or the server that is configured."""
+    embedder = default_embedder()
+    embedder.embed_query("memory")
+    found = "checksums match" if embedder.space.weights_sha256 else "answers"
+    return f"{embedder.space.id}, {embedder.space.dimensions} dimensions, {found}"
+
+
+def look_at_disk() -> str:
+    """Return how much space is left where the embedded server keeps its data."""
+    data = postgres.data_directory(settings().home)
+    place = next(path for path in (data, *data.parents) if path.exists())
+    free = shutil.disk_usage(place).free
+    if free < FREE_BYTES_NEEDED:
+        raise Unavailable(f"{place} has {free / 2**30:.1f} GiB left; free some, or name another place in NOUS_HOME")
+    return f"{free / 2**30:.1f} GiB free at {place}"
+
+
+def look_at_privacy() -> str:
+    """Check that no other user can read what lies in the home: snapshots, reports and logs hold memories."""
+    home = (settings().home or postgres.default_home()).expanduser().absolute()
+    found = [str(path) for path in readable_by_others(home)]
+    if found:
+        raise NousError(f"other users can read {', '.join(found)}; close it: chmod go-rw {shlex.join(found)}")
+    return f"{home} is for its owner alone"
+
+
+def look_at_server() -> str:
+    """Connect, and check the versions of PostgreSQL and pgvector."""
+    with connected() as connection:
+        postgres.require_capable(connection)
+        row = connection.execute(SQL["read_versions"]).fetchone()
+        found, vector = row or ("", None)
+        at = f"{connection.info.host}:{connection.info.port}"
+        return f"PostgreSQL {found}, pgvector {vector or 'not created yet'}, at {at}"
+
+
+def look_at_schema() -> str:
+    """Check that the schema is the one this version knows."""
+    with connected() as connection:
+        if not is_current(connection):
+            raise Unsupported("the database lacks migrations of this version; run `nous up`")
+    return "current"
+
+
+def look_at_roles() -> str:
+    """Check that this user may act as each of the roles."""
+    with connected() as connection:
+        for role in ROLES:
+            try:
+                with connection.transaction():
+                    connection.execute(SQL["take_role"], [role])
+            except psycopg.Error as error:
+                fix = "run `nous up` once as the owner of the database"
+                raise Unsupported(f"this user can't act as {role}: {str(error).strip()}; {fix}") from error
+    return ", ".join(ROLES)
+
+
+def look_at_isolation() -> str:
+    """Check that row-level security keeps every agent from what is another's."""
+    with connected() as connection, connection.transaction():
+        connection.execute(SQL["take_role"], ["nous_app"])
+        require_isolation(connection)
+    return "every agent sees what is its own"
+
+
+def look_at_episodes() -> str:
+    """Check that no closed episode was set aside after too many failures; name the latest, why, and what to do."""
+    with connected() as connection, connection.transaction():
+        if not is_current(connection):
+            return "not looked at: the schema is not current"
+        connection.execute(SQL["take_role"], ["nous_night"])
+        found = connection.execute(SQL["set_aside"], [MOST_EPISODES]).fetchall()
+    if not found:
+        return "none was set aside"
+    more = f", the latest {len(found)}" if found[0][3] > len(found) else ""
+    retries = "; ".join(f"{note}: nous retry {each} --agent {shlex.quote(agent)}" for agent, each, note, _ in found)
+    raise NousError(f"{found[0][3]} set aside, and tried again only if somebody asks for it{more}: {retries}")
+
+
+def look_at_model() -> str:
+    """Look up both models among those the server names; one that names none is believed."""
+    chosen = settings()
+    client = Chat(chosen.llm_key.get_secret_value(), base_url=chosen.llm_url)
+    client.open()
+    named = client.models(deadline_s=DEADLINE_S)
+    for model in (chosen.judge_model, chosen.writer_model):
+        if named and model not in named:
+            some = ", ".join(named[:MOST_NAMED])
+            raise Unsupported(f"{client.host} does not name the model {model}; set NOUS_LLM to one of {some}")
+    free = "" if has_price(chosen.judge_model) else "; no price is known for it, so it counts as 0"
+    return f"{chosen.judge_model} at {client.host} judges, {chosen.writer_model} writes{free}"
+
+
+def look_at_claude() -> str:
+    """Look up both models in the catalogue of the key: the judge's, which has to take batches too, and the writer's."""
+    claude, chosen = claude_of(settings()), settings()
+    claude.open()
+    judge = checked_model(claude, chosen.judge_model, for_batches=True)
+    writer = checked_model(claude, chosen.writer_model, for_batches=False)
+    warnings = {warning for facts in (judge, writer) if (warning := facts.warning(datetime.now(UTC)))}
+    return "; ".join([f"{judge.id} judges, {writer.id} writes", *sorted(warnings)])
+
+
+@contextmanager
+def connected() -> Generator[psycopg.Connection]:
+    """Yield a connection to the server in use, which is not started for it."""
+    url = known_url()
+    require_readable(url)
+    try:
+        with psycopg.connect(url, connect_timeout=CONNECT_TIMEOUT_S, autocommit=True) as connection:
+            yield connection
+    except psycopg.Error as error:
+        said = without_password(str(error).strip(), url)
+        message = f"the server can't be asked: {said}; check NOUS_DATABASE_URL, or run `nous up`"
+        raise Unavailable(message) from error
+
+
+def known_url() -> str:
+    """Return the URL of the server in use; raise `Unavailable` when the embedded one is not running."""
+    configured = settings().database_url
+    if configured:
+        return configured.get_secret_value()
+    server = postgres.running(settings().home)
+    if server is None:
+        raise Unavailable("the embedded server is not running; run `nous up`")
+    return server.dsn()
+
+
+LOOKS: dict[str, Callable[[], str]] = {
+    "python": look_at_python,
+    "embedder": look_at_embedder,
+    "disk": look_at_disk,
+    "home": look_at_privacy,
+    "server": look_at_server,
+    "schema": look_at_schema,
+    "roles": look_at_roles,
+    "isolation": look_at_isolation,
+    "episodes": look_at_episodes,
+}

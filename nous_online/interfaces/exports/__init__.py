@@ -1,0 +1,1 @@
+"""An agent as a file: everything that is known of it, out and back in."""

@@ -1,0 +1,174 @@
+"""Exporting an agent: every row of it as it was at one moment, streamed to a file that is there whole or not at all."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import zlib
+from collections.abc import Callable, Generator, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from hashlib import sha256
+from importlib.metadata import version
+from pathlib import Path
+from typing import BinaryIO, cast
+
+from psycopg import Connection
+from psycopg.rows import class_row
+from psycopg.sql import SQL, Composed, Identifier
+
+from nous_online.core.domain import EmbeddingSpace
+from nous_online.core.errors import InvalidInput, NotFound, Refused
+from nous_online.database.connection import Database
+from nous_online.database.statements import statements
+from nous_online.interfaces.exports.export_tables import DROPPED, FORMAT, TABLES, Table
+from nous_online.interfaces.imports.records import parsed_object
+from nous_online.memories.agent_erasure import copying
+
+BLOCKS = statements("nous_online.interfaces.exports", "exporting.sql")
+EXPORT_TIMEOUT_S = 4 * 3600.0
+FETCHED_AT_ONCE = 100  # rows; an episode may hold a megabyte
+TOLD_EVERY = 200  # rows
+PACKED = ".gz"
+MAX_HEADER_BYTES = 1024 * 1024
+
+OnRows = Callable[[int], None]
+
+
+@dataclass(frozen=True)
+class Exported:
+    """What was exported: the file, and how many rows of each table it holds."""
+
+    path: Path
+    agent_id: str
+    rows: Mapping[str, int]
+    sha256: str
+    """Of everything in the file before its last line, as text."""
+    size_bytes: int
+
+
+class Writer:
+    """Writes lines, and knows their checksum."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+        self._digest = sha256()
+
+    def write(self, line: str) -> None:
+        """Write one line."""
+        encoded = line.encode() + b"\n"
+        self._digest.update(encoded)
+        self._file.write(encoded)
+
+    def checksum(self) -> str:
+        """Return the SHA-256 of what was written so far."""
+        return self._digest.hexdigest()
+
+
+def export_agent(database: Database, agent_id: str, path: Path, *, on_rows: OnRows | None = None) -> Exported:
+    """Write everything of an agent to a file, packed where its name ends in `.gz`, and return what it holds.
+
+    Raises `NotFound` for an agent nobody knows, and `InvalidInput` when the file can't be written; what was there
+    under that name then is there still. Raises `Refused` when that is an export of another agent.
+    """
+    check_replaceable(path, agent_id)
+    rows: dict[str, int] = {}
+    with copying(database.url), replaced(path) as file:
+        writer = Writer(file)
+        with database.transaction(agent_id, timeout_s=EXPORT_TIMEOUT_S, is_snapshot=True) as connection:
+            connection.execute(BLOCKS["act_as_night"])
+            writer.write(json.dumps(header(agent_id, spaces_of(connection, agent_id))))
+            for number, (table, row) in enumerate(all_rows(connection, agent_id), start=1):
+                writer.write(f'{{"table":"{table}","row":{row}}}')
+                rows[table] = rows.get(table, 0) + 1
+                if on_rows and number % TOLD_EVERY == 0:
+                    on_rows(number)
+        checksum = writer.checksum()
+        writer.write(json.dumps({"end": {"rows": rows, "sha256": checksum}}))
+    return Exported(path, agent_id, rows, checksum, path.stat().st_size)
+
+
+def check_replaceable(path: Path, agent_id: str) -> None:
+    """Raise `Refused` when a file is an export of another agent, perhaps the only one there is."""
+    try:
+        with (gzip.open if path.name.endswith(PACKED) else open)(path, "rb") as file:
+            found = parsed_object(cast("BinaryIO", file).readline(MAX_HEADER_BYTES))
+    except (OSError, EOFError, zlib.error, InvalidInput):
+        return
+    if "nous_export" in found and found.get("agent") != agent_id:
+        message = (
+            f"{path} is an export of agent {found.get('agent')!r}, not of {agent_id!r}; move it, or name another file"
+        )
+        raise Refused(message)
+
+
+def header(agent_id: str, spaces: list[EmbeddingSpace]) -> dict[str, object]:
+    """Return the first line of an export; raise `NotFound` for an agent that lives in no space."""
+    if not spaces:
+        raise NotFound(f"agent {agent_id!r} is not known here, so there is nothing to export; see `nous status`")
+    return {
+        "nous_export": FORMAT,
+        "agent": agent_id,
+        "exported_at": datetime.now(UTC).isoformat(),
+        "version": version("nous-pipelines"),
+        "spaces": [asdict(space) for space in spaces],
+    }
+
+
+def spaces_of(connection: Connection, agent_id: str) -> list[EmbeddingSpace]:
+    """Return the embedding spaces of an agent's vectors, the one it lives in first."""
+    with connection.cursor(row_factory=class_row(EmbeddingSpace)) as cursor:
+        return cursor.execute(BLOCKS["spaces_of"], {"agent_id": agent_id}).fetchall()
+
+
+def all_rows(connection: Connection, agent_id: str) -> Iterator[tuple[str, str]]:
+    """Yield every row of an agent as JSON, with the name of its table."""
+    parameters = {"agent_id": agent_id, "dropped": list(DROPPED)}
+    for table in TABLES.values():
+        with connection.cursor(name="export") as cursor:
+            cursor.itersize = FETCHED_AT_ONCE
+            cursor.execute(reading(table), parameters)
+            for (row,) in cursor:
+                yield table.name, row
+
+
+def reading(table: Table) -> Composed:
+    """Return the query for the rows of a table."""
+    key = SQL(", ").join(map(Identifier, table.key))
+    return SQL(BLOCKS[table.reading]).format(table=named(table), key=key)
+
+
+def named(table: Table) -> Identifier:
+    """Return the name of a table for a statement."""
+    return Identifier(*table.name.split("."))
+
+
+@contextmanager
+def replaced(path: Path) -> Generator[BinaryIO]:
+    """Yield a file that takes the place of another once it is whole; nobody else may read it.
+
+    Raises `InvalidInput` when it can't be written.
+    """
+    partial = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        with opened_new(partial) as plain:
+            if path.name.endswith(PACKED):
+                with gzip.GzipFile("", "wb", 6, plain, mtime=0) as packed:
+                    yield cast("BinaryIO", packed)
+            else:
+                yield plain
+            plain.flush()
+            os.fsync(plain.fileno())
+        partial.replace(path)
+    except OSError as error:
+        raise InvalidInput(f"can't write {path}: {error.strerror or error}; name another place") from error
+    finally:
+        with suppress(OSError):
+            partial.unlink()
+
+
+def opened_new(path: Path) -> BinaryIO:
+    """Open a file for writing that only its owner may read."""
+    return os.fdopen(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "wb")

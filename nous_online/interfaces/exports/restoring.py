@@ -1,0 +1,258 @@
+"""Restoring an agent from an export: checked whole, then stored in one transaction, row for row as it was."""
+
+from __future__ import annotations
+
+import gzip
+import zlib
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from hashlib import sha256
+from itertools import groupby, islice
+from pathlib import Path
+from typing import Any, BinaryIO, cast
+
+from psycopg import Connection
+from psycopg.sql import SQL, Composed, Identifier
+from psycopg.types.json import Jsonb
+
+from nous_online.core.domain import EmbeddingSpace
+from nous_online.core.errors import InvalidInput, Refused
+from nous_online.core.validation import checked_agent
+from nous_online.database.connection import Database, register_space
+from nous_online.database.statements import statements
+from nous_online.interfaces.exports.export_tables import FORMAT, TABLES, Table
+from nous_online.interfaces.exports.exporting import BLOCKS as ROLES
+from nous_online.interfaces.exports.exporting import PACKED, named
+from nous_online.interfaces.imports.records import parsed_object
+from nous_online.memories import store
+from nous_online.memories.agent_erasure import default_embedder_of
+from nous_online.memories.part_erasure import erase_buried
+
+BLOCKS = statements("nous_online.interfaces.exports", "restoring.sql")
+RESTORE_TIMEOUT_S = 4 * 3600.0
+STORED_AT_ONCE = 200  # rows
+MAX_LINE_BYTES = 64 * 1024 * 1024
+EVENTS = "lifecycle.events"
+
+OnRows = Callable[[int], None]
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Header:
+    """The first line of an export."""
+
+    agent_id: str
+    exported_at: str
+    spaces: tuple[EmbeddingSpace, ...]
+    """The one the agent lives in comes first."""
+    format: int
+
+
+@dataclass(frozen=True)
+class Restored:
+    """What was restored: for whom, from when, and how many rows of each table."""
+
+    agent_id: str
+    exported_at: str
+    rows: Mapping[str, int]
+    erased: int = 0
+    """How many of its memories had been erased here on request, and were erased again."""
+
+
+def restore_agent(
+    database: Database, path: Path, *, agent_id: str | None = None, on_rows: OnRows | None = None
+) -> Restored:
+    """Store everything an export holds, for its agent or under another name, and return how much it was.
+
+    Of what was erased here on request nothing comes back. Raises `InvalidInput` when the file is no export, cut off,
+    changed since or of a newer version, and `Refused` when the agent has memories already or was erased here; nothing
+    was stored then.
+    """
+    header, rows, merged = checked(path)
+    agent_id = checked_agent(agent_id or header.agent_id)
+    for number, space in enumerate(header.spaces):
+        register_space(database.url, space, is_indexed=number == 0)
+    with database.transaction(agent_id, timeout_s=RESTORE_TIMEOUT_S) as connection:
+        store.lock_agent(connection, agent_id)
+        make_room(connection, agent_id, header.spaces[0])
+        stored = 0
+        for table, batch in batches(path):
+            known = batch if header.format == FORMAT else completed(table, batch, merged)
+            store_batch(connection, agent_id, table, known)
+            stored += len(batch)
+            if on_rows:
+                on_rows(stored)
+        if header.format < FORMAT:
+            connection.execute(ROLES["act_as_app"])
+            connection.execute(BLOCKS["store_first_statements"], {"agent_id": agent_id})
+        for block in ("check_rows", "check_later"):
+            connection.execute(BLOCKS[block])
+        connection.execute(ROLES["act_as_purge"])
+        erased = erase_buried(connection, agent_id, default_embedder_of())
+        connection.execute(ROLES["act_as_night"])
+    return Restored(agent_id, header.exported_at, rows, erased)
+
+
+def checked(path: Path) -> tuple[Header, Mapping[str, int], frozenset[str]]:
+    """Read an export to its end and return its header, its counts, and the facts whose last successor says the same.
+
+    Raises `InvalidInput` where it is not whole.
+    """
+    with opened(path) as file:
+        header = read_header(file.readline(MAX_LINE_BYTES), path)
+    counts: dict[str, int] = {}
+    is_merged: dict[str, bool] = {}
+    for table, row in rows_in(path):
+        counts[table.name] = counts.get(table.name, 0) + 1
+        if table.name == EVENTS and row.get("after", {}).get("superseded_by"):
+            is_ruled = str(row["reason"]).startswith("contradiction resolved: merged")
+            is_merged[row["memory_id"]] = row["action"] == "merged" or is_ruled
+    return header, counts, frozenset(memory for memory, says_the_same in is_merged.items() if says_the_same)
+
+
+def completed(table: Table, rows: list[Row], merged: frozenset[str]) -> list[Row]:
+    """Return rows of an export of format 1 with what it left to be read from the events: how each fact gave way."""
+    if table.name != "heart.facts":
+        return rows
+    ways = {True: "merged", False: "replaced"}
+    return [{**row, "succession": ways[row["id"] in merged] if row["superseded_by"] else None} for row in rows]
+
+
+@contextmanager
+def opened(path: Path) -> Generator[BinaryIO]:
+    """Open an export, unpacking it where its name says so; raise `InvalidInput` when it can't be read."""
+    try:
+        with path.open("rb") as plain:
+            yield cast("BinaryIO", gzip.GzipFile(fileobj=plain)) if path.name.endswith(PACKED) else plain
+    except (OSError, EOFError, zlib.error) as error:
+        raise InvalidInput(f"can't read {path}: {error}; take another copy of the export") from error
+
+
+def read_header(line: bytes, path: Path) -> Header:
+    """Read the first line of an export; raise `InvalidInput` where the file is none, or of a later format."""
+    try:
+        fields = parsed_object(line)
+    except InvalidInput:
+        fields = {}
+    if "nous_export" not in fields:
+        raise InvalidInput(f"{path} is no export of Nous; `nous export` writes one, other histories need no --format")
+    if fields["nous_export"] not in range(1, FORMAT + 1):
+        raise InvalidInput(
+            f"{path} is an export of format {fields['nous_export']!r}, this version of Nous reads {FORMAT}; upgrade it"
+        )
+    try:
+        spaces = tuple(EmbeddingSpace(**space) for space in fields["spaces"])
+        own = (spaces[0], *spaces[1:])
+        return Header(checked_agent(fields["agent"]), str(fields["exported_at"]), own, int(fields["nous_export"]))
+    except (KeyError, TypeError, IndexError) as error:
+        raise damaged(path, "its first line is not what an export begins with") from error
+
+
+def rows_in(path: Path) -> Iterator[tuple[Table, Row]]:
+    """Yield the rows of an export, each with its table; raise `InvalidInput` at its end unless it is whole."""
+    digest = sha256()
+    counts: dict[str, int] = {}
+    with opened(path) as file:
+        digest.update(file.readline(MAX_LINE_BYTES))
+        while line := file.readline(MAX_LINE_BYTES):
+            fields = parsed_line(line, path)
+            if "end" in fields:
+                check_end(fields["end"], counts, digest.hexdigest(), path)
+                if file.read(1):
+                    raise damaged(path, "something follows its last line")
+                return
+            digest.update(line)
+            table, row = TABLES.get(str(fields.get("table"))), fields.get("row")
+            if table is None or not isinstance(row, dict):
+                raise damaged(path, f"it holds rows of {fields.get('table')!r}, which is no table of this version")
+            counts[table.name] = counts.get(table.name, 0) + 1
+            yield table, cast("Row", row)
+    raise damaged(path, "it is cut off: its last line is missing")
+
+
+def parsed_line(line: bytes, path: Path) -> Row:
+    """Return the object on a line; raise `InvalidInput` where it is broken or cut off."""
+    try:
+        return parsed_object(line)
+    except InvalidInput as error:
+        raise damaged(path, f"one of its lines can't be read ({error})") from error
+
+
+def check_end(end: object, counts: Mapping[str, int], checksum: str, path: Path) -> None:
+    """Raise `InvalidInput` unless the last line of an export says what was read."""
+    if end != {"rows": counts, "sha256": checksum}:
+        raise damaged(path, "its checksum is not that of its lines, so it was changed since it was written")
+
+
+def damaged(path: Path, what: str) -> InvalidInput:
+    """Return the error for an export that can't be trusted."""
+    return InvalidInput(f"{path} is damaged: {what}; nothing was stored, take another copy of the export")
+
+
+def make_room(connection: Connection, agent_id: str, space: EmbeddingSpace) -> None:
+    """Make the agent known in its space; raise `Refused` when it has rows already or was erased here."""
+    key = {"agent_id": agent_id, "space_id": space.id}
+    connection.execute(ROLES["act_as_purge"])
+    if connection.execute(BLOCKS["was_erased"], key).fetchone() == (True,):
+        raise Refused(f"agent {agent_id!r} was erased here on request; restore it under another name with --agent NAME")
+    connection.execute(ROLES["act_as_night"])
+    for table in TABLES.values():
+        asked = SQL(BLOCKS["has_rows"]).format(table=named(table))
+        if table.storing != "store_plans" and connection.execute(asked, key).fetchone() == (True,):
+            raise Refused(
+                f"agent {agent_id!r} has rows in {table.name} already; restore under another name with --agent NAME, "
+                "or erase the agent first"
+            )
+    connection.execute(ROLES["act_as_app"])
+    connection.execute(BLOCKS["store_agent"], key)
+    connection.execute(ROLES["act_as_night"])
+    connection.execute(BLOCKS["move_agent"], key)
+
+
+def batches(path: Path) -> Iterator[tuple[Table, list[Row]]]:
+    """Yield the rows of an export, some of one table at a time."""
+    for table, group in groupby(rows_in(path), key=lambda found: found[0]):
+        while batch := [row for _, row in islice(group, STORED_AT_ONCE)]:
+            yield table, batch
+
+
+def store_batch(connection: Connection, agent_id: str, table: Table, rows: Sequence[Row]) -> None:
+    """Store rows of one table as whoever may write it."""
+    connection.execute(ROLES["act_as_night" if table.writer == "night" else "act_as_app"])
+    whose = {"agent_ids": [agent_id]} if table.storing == "store_plans" else {"agent_id": agent_id}
+    owned = [{**row, **whose} for row in rows]
+    if table.name == EVENTS:
+        store_events(connection, agent_id, table, owned)
+    else:
+        store_rows(connection, table, owned)
+
+
+def store_events(connection: Connection, agent_id: str, table: Table, rows: Sequence[Row]) -> None:
+    """Store events in their order; what one undoes is stored before it, and has a new id."""
+    for is_undoing, group in groupby(rows, key=lambda row: row.get("undoes") is not None):
+        if not is_undoing:
+            store_rows(connection, table, list(group))
+            continue
+        for row in group:
+            found = connection.execute(BLOCKS["find_event"], {"agent_id": agent_id, **row["undoes"]}).fetchone()
+            store_rows(connection, table, [{**row, "undoes": found[0] if found else None}])
+
+
+def store_rows(connection: Connection, table: Table, rows: Sequence[Row]) -> None:
+    """Store rows of one table; raise `InvalidInput` for a column this version does not know."""
+    columns = tuple(rows[0])
+    known = {row[0] for row in connection.execute(BLOCKS["columns_of"], {"table": table.name})}
+    if unknown := {column for row in rows for column in row} - known:
+        raise InvalidInput(
+            f"the export has a column {sorted(unknown)[0]!r} of {table.name} that this version of Nous does not know; "
+            "upgrade it; nothing was stored"
+        )
+    connection.execute(storing(table, columns), {"rows": Jsonb(list(rows))})
+
+
+def storing(table: Table, columns: Sequence[str]) -> Composed:
+    """Return the statement that stores rows of a table."""
+    given = SQL(", ").join(map(Identifier, columns))
+    return SQL(BLOCKS[table.storing]).format(table=named(table), columns=given)

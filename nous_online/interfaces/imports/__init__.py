@@ -1,0 +1,1 @@
+"""Histories from files: checked line by line, stored as they are, resumable."""

@@ -1,0 +1,46 @@
+"""What of a history is never taken in: what looks as if it held a password, key, token or number of a card."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator
+
+from nous_online.language.writing.credentials import holds_credential
+
+HIDDEN_FACTS = "facts that look as if they hold a credential"
+HIDDEN_TITLES = "headings and titles that look as if they hold a credential"
+HIDDEN_LINES = "lines that look as if they hold a credential"
+LEFT_OUT_LINE = "[a line was left out: it looks as if it holds a credential]"
+KEY_BEGINS, KEY_ENDS = "-----BEGIN", "-----END"
+WORDS = (
+    "pass", "pw", "kennwort", "contrase", "senha", "пароль", "密码", "パスワード", "pin",
+    "code", "phrase", "words", "key", "secret", "token",
+    "cred", "bearer", "basic", "otp", "cvv", "cvc", "ssn", "login", "log in", "log on", "logged",
+    "sign in", "sign on", "signed", "-----", "@",
+)  # fmt: skip
+LONG = re.compile(r"[\w+/=.-]{14}|\d{3}-\d\d-\d{4}|\d{4}[\s-]\d{4}")
+SEED_PHRASE = re.compile(r"[a-z]{3,8}(?:\s[a-z]{3,8}){11}")
+"""Whatever is a credential has one of the words, a long run of characters, or is a row of plain words: most lines of a
+talk have none of these and need no closer look."""
+
+
+def without_credentials(lines: Iterable[str], left_out: Counter[str]) -> Iterator[str]:
+    """Yield lines, with a mark for each that looks as if it holds a credential, or for a whole block of a key."""
+    is_in_key = False
+    for line in lines:
+        if is_in_key:
+            is_in_key = KEY_ENDS not in line
+        elif looks_secret(line):
+            left_out[HIDDEN_LINES] += 1
+            is_in_key = KEY_BEGINS in line and KEY_ENDS not in line
+            yield LEFT_OUT_LINE
+        else:
+            yield line
+
+
+def looks_secret(text: str) -> bool:
+    """Tell whether a text looks as if it holds a credential."""
+    lowered = text.lower()
+    may_be = any(word in lowered for word in WORDS) or LONG.search(text) or SEED_PHRASE.match(lowered.lstrip())
+    return bool(may_be) and holds_credential(text)

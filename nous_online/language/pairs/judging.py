@@ -1,0 +1,432 @@
+"""The seam that answers for a pair of statements: same, update, contradiction, compatible or unsure.
+
+The question is never which statement is true, only: is it the same slot, and which was stated later?
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Literal, Protocol, TypeAlias
+
+from nous_online.core.unseen import unseen
+from nous_online.language.pairs import reader
+from nous_online.language.pairs.conflicts import (
+    conflict_rows,
+    may_conflict,
+    shared_words,
+    speak_of_one_thing,
+    tell_likings,
+)
+from nous_online.language.pairs.denials import denied
+from nous_online.language.pairs.guards import differences, exact_differences
+from nous_online.language.pairs.harmless import may_be_same
+from nous_online.language.pairs.matching import LEAST_SIMILARITY, PairModel, load_model, pair_features
+from nous_online.language.pairs.reader import Chances, calibration, read_pairs
+from nous_online.language.pairs.reading import read
+from nous_online.language.pairs.slot_rivalry import shared_slot
+from nous_online.language.pairs.subjects import other_subjects, other_things
+
+Touch: TypeAlias = tuple[str | None, str | None]
+LEAST_CLOSENESS = 0.45  # cosine from which two statements are asked whether they conflict
+LEFT_OPEN = frozenset({"compatible", "unsure"})  # verdicts that leave both as they are, slot or not
+NOTHING_SHARED = "different statements, no shared slot with another value"  # reason of what no guard had to part
+SURE_FROM = 0.8
+"""Confidence from which a verdict alone retires a memory: less sure, an update opens a contradiction instead.
+
+The built-in judge's confidence is the share of such verdicts that came true of pairs it had not learned from: 0.97
+where it read one slot off both statements, which is all it calls an update (of `facts_pairs` 0.996 were one). One that
+answers in words and is sure says 0.9 or more, so what lies below is a judge's own doubt, of `same` as well.
+"""
+HARMLESS_HELD = 0.99
+"""Confidence of `same`: of 110 pairs of `facts_pairs` that may be the same people called all 110 so."""
+TWO_THINGS_HELD = 0.96
+"""The same of two things with a value each: 77 of 78 in training, and all 7 of the even and odd half of `wording`."""
+CODE = re.compile(r'\{\s?"|":|</|\(\)|=>|==|::')
+"""What stands in code and in data, which the reader was not made for; it may also be meant for a judge."""
+WORD = re.compile(r"\w+")
+PREFERENCE = "preference"  # how the reason begins that the guard of likings gives
+NEGATION = "negation"  # the reason the guard of that name gives
+UNRELATED_BELOW = 0.2  # chance of `same` under which a pair without a shared slot is simply two statements
+DOUBTED_FROM = 0.2  # chance of conflict from which two that stay are two in doubt
+TWO_THINGS_FROM = 0.9
+"""Chance of two things from which a denial that the words alone show is none; hardly a plain denial is given it."""
+TWO_VALUES_FROM = 0.93
+"""The same of two values of what reads as one slot: of the changes of FactConsolidation 1 in 1,000 is given it."""
+MOST_FAR_WORDS = 12  # of a statement that a reader alone may call the same as one far from it
+FEW_CHANGED = 6  # words of near statements, among which one small word may decide
+NOT_AGAINST = 0.2  # chance of `same` from which trees, or the reader, are not against what the other is sure of
+SURER = 0.06  # by which a reader must be surer of near ones, which differ in a word that may decide
+CLOSE_WORDING = 0.5  # Jaccard of the words from which two texts differ in a few of them
+UNSURE_UPDATE = 0.79  # confidence of an update that opens a contradiction instead of retiring: under `SURE_FROM`
+
+
+class Verdict(StrEnum):
+    """What one statement is to another; `UNSURE` is always a valid answer and the cheapest one."""
+
+    SAME = "same"
+    UPDATES = "updates"
+    CONTRADICTS = "contradicts"
+    COMPATIBLE = "compatible"
+    UNSURE = "unsure"
+
+
+@dataclass(frozen=True)
+class Statement:
+    """A memory's words as a judge sees them; `trust` runs from 0 to 100 and is the caller's to weigh."""
+
+    text: str
+    subject: str | None = None
+    stated_at: datetime | None = None
+    trust: int = 50
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Two statements of one agent and the cosine of their vectors; `b` is the newer where the order is known."""
+
+    a: Statement
+    b: Statement
+    similarity: float
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """A verdict with who gave it and why; `slot` names what both speak about, `later` which was stated later."""
+
+    verdict: Verdict
+    confidence: float
+    reason: str
+    slot: str | None
+    later: Literal["a", "b"] | None
+    model: str
+    prompt_version: str
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cost_usd: float = 0.0
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What is known of a pair before its verdict: reasons apart, slot or denial read off it, and two raw chances.
+
+    `is_harmless` tells that nothing but what never changes what is said tells the two apart.
+    """
+
+    similarity: float
+    reasons: Sequence[str]
+    slot: str | None
+    denial: str | None
+    same: float
+    conflict: float
+    later: Literal["a", "b"] | None
+    is_harmless: bool
+    reading: Chances | None = None
+    """What the pair reader makes of both, the earlier first; None of a pair it need not see."""
+    kept_apart: Sequence[str] = ()
+    """What a reader may miss, and what keeps the two apart whatever it says of them (`never_same`)."""
+    words: int = 0
+    """How many the longer of the two has."""
+    changed: int = 0
+    """How many words stand in one of the two alone."""
+    things: str | None = None
+    """Which two things they give a value each, in words that are otherwise the same (`other_things`)."""
+
+
+class Judge(Protocol):
+    """Anything that gives one judgement per pair, in order."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def prompt_version(self) -> str: ...
+
+    def judge(self, pairs: Sequence[Pair]) -> list[Judgement]:
+        """Judge each pair on its own; raise `Unavailable` when no verdict can be had now."""
+        ...
+
+
+class OfflineJudge:
+    """A small model that reads both statements, beside rules for what is exact: no key, 2.5 milliseconds a pair."""
+
+    prompt_version = "reader-1"
+
+    @property
+    def name(self) -> str:
+        return f"offline:{load_model().version}+{calibration().version}"
+
+    def load(self) -> None:
+        """Read the models now, so that no call's deadline pays for it; raise `Unavailable` when one is missing."""
+        load_model()
+        reader.weights()
+
+    def judge(self, pairs: Sequence[Pair]) -> list[Judgement]:
+        """Judge each pair from its words alone; `Unavailable` is raised when the model file is missing or altered.
+
+        Two statements too far apart to be the same, that neither share a slot, nor deny each other, nor are likely to,
+        are compatible whatever the guards would say: they are not asked.
+        """
+        touches = [_touch(pair) for pair in pairs]
+        near = [pair.similarity >= LEAST_SIMILARITY or any(touch) for pair, touch in zip(pairs, touches, strict=True)]
+        reasons = [reasons_apart(pair) if is_near else () for pair, is_near in zip(pairs, near, strict=True)]
+        same = chances_of_same(pairs, reasons)
+        conflict = chances_of_conflict(pairs, touches, same)
+        harmless = [not apart and is_harmless(pair) for pair, apart in zip(pairs, reasons, strict=True)]
+        readings = read_those(pairs, [not is_equal for is_equal in harmless])
+        found = [
+            Seen(
+                similarity=pair.similarity,
+                reasons=reasons[i] or _why(pair, conflict[i]),
+                slot=touches[i][0],
+                denial=touches[i][1],
+                same=same[i],
+                conflict=conflict[i],
+                later=later(pair),
+                is_harmless=harmless[i],
+                reading=readings[i],
+                kept_apart=_kept_apart(pair, readings[i]),
+                words=max(len(pair.a.text.split()), len(pair.b.text.split())),
+                changed=words_changed(pair.a.text, pair.b.text),
+                things=_two_things(pair, touches[i], readings[i]),
+            )
+            for i, pair in enumerate(pairs)
+        ]
+        return [self._judged(pair, seen) for pair, seen in zip(pairs, found, strict=True)]
+
+    def _judged(self, pair: Pair, seen: Seen) -> Judgement:
+        model = load_model()
+        verdict, confidence, reason = decide(seen, model)
+        is_likely = verdict in LEFT_OPEN and seen.conflict >= model.conflict.decide_at
+        slot = shared_words(pair.a.text, pair.b.text) if is_likely else seen.slot
+        return Judgement(verdict, confidence, reason, slot, seen.later, self.name, self.prompt_version)
+
+
+def _touch(pair: Pair) -> Touch:
+    """Return the slot a pair shares, if any, else what one of them says and the other denies."""
+    known, new = (pair.b, pair.a) if later(pair) == "a" else (pair.a, pair.b)
+    if other_subjects(known.subject, new.subject):
+        return None, None
+    slot = shared_slot(known.text, new.text, subjects=(known.subject, new.subject))
+    return slot, None if slot else denied(pair.a.text, pair.b.text)
+
+
+def reasons_apart(pair: Pair) -> tuple[str, ...]:
+    """Return each reason why a pair can never be duplicates: other subjects, hidden text, what the guards find."""
+    reasons = (other_subjects(pair.a.subject, pair.b.subject), unseen(pair.a.text, pair.b.text))
+    return (*filter(None, reasons), *differences(pair.a.text, pair.b.text))
+
+
+def is_harmless(pair: Pair) -> bool:
+    """Tell whether two near statements differ in nothing that could change what is said, so that no judge is needed."""
+    return pair.similarity >= LEAST_SIMILARITY and may_be_same(pair.a.text, pair.b.text)
+
+
+def never_same(a: str, b: str) -> tuple[str, ...]:
+    """Return, in words, why two texts are never the same, however alike a reader finds them.
+
+    Always: another number, date, name, identifier or quotation; the same words in another order, case or punctuation;
+    a letter no person sees.
+    In close wording also whatever a guard finds, and names in another order: there one small word decides.
+    """
+    if hidden := unseen(a, b):
+        return (hidden,)
+    one, other = (WORD.findall(text.casefold()) for text in (a, b))
+    if sorted(one) == sorted(other):
+        return ("the same words in another order or spelling",)
+    if len({*one} & {*other}) < CLOSE_WORDING * len({*one} | {*other}):
+        return exact_differences(a, b)
+    names = [[name.lower() for name in read(text).names] for text in (a, b)]
+    first, second = ([name for name in own if name in names[0] and name in names[1]] for own in names)
+    return (*differences(a, b), *(("names in another order",) if first != second else ()))
+
+
+def _kept_apart(pair: Pair, reading: Chances | None) -> tuple[str, ...]:
+    """Return `never_same` of a pair the reader takes for one thing said again or changed; of others nothing asks it."""
+    if reading is None or max(reading.same, reading.change) < UNRELATED_BELOW:
+        return ()
+    return never_same(pair.a.text, pair.b.text)
+
+
+def words_changed(a: str, b: str) -> int:
+    """Return how many words, however written, stand in one of two texts alone."""
+    one, other = (Counter(WORD.findall(text.casefold())) for text in (a, b))
+    return ((one - other) + (other - one)).total()
+
+
+def _two_things(pair: Pair, touch: Touch, reading: Chances | None) -> str | None:
+    """Return `other_things` of a pair that reads as a change or shares a slot; nothing asks it of others."""
+    is_asked = any(touch) or (reading is not None and reading.change >= UNRELATED_BELOW)
+    return other_things(pair.a.text, pair.b.text) if is_asked else None
+
+
+def read_those(pairs: Sequence[Pair], wanted: Sequence[bool]) -> list[Chances | None]:
+    """Return what the reader makes of the pairs that are wanted, may be about one subject, and are no code or data.
+
+    The statement made earlier is read first; of two whose order nobody knows the one that sorts first, so that it does
+    not matter which is asked about first.
+    """
+    asked = [
+        at
+        for at, (pair, is_wanted) in enumerate(zip(pairs, wanted, strict=True))
+        if is_wanted
+        and not other_subjects(pair.a.subject, pair.b.subject)
+        and not (CODE.search(pair.a.text) or CODE.search(pair.b.text))
+    ]
+    readings: list[Chances | None] = [None] * len(pairs)
+    for at, reading in zip(asked, read_pairs([_in_order(pairs[at]) for at in asked]), strict=True):
+        readings[at] = reading
+    return readings
+
+
+def _in_order(pair: Pair) -> tuple[str, str]:
+    match later(pair):
+        case "a":
+            return pair.b.text, pair.a.text
+        case "b":
+            return pair.a.text, pair.b.text
+        case None:
+            return min(pair.a.text, pair.b.text), max(pair.a.text, pair.b.text)
+
+
+def chances_of_same(pairs: Sequence[Pair], reasons: Sequence[Sequence[str]]) -> list[float]:
+    """Return the classifier's own chance of `same` per pair: 0 where a guard fired or the cosine is under 0.85."""
+    open_to_doubt = [i for i, pair in enumerate(pairs) if not reasons[i] and pair.similarity >= LEAST_SIMILARITY]
+    model = load_model()
+    rows = pair_features([(pairs[i].a.text, pairs[i].b.text, pairs[i].similarity) for i in open_to_doubt])
+    chances = [0.0] * len(pairs)
+    for index, chance in zip(open_to_doubt, model.probability(rows), strict=True):
+        chances[index] = float(chance)
+    return chances
+
+
+def chances_of_conflict(pairs: Sequence[Pair], touches: Sequence[Touch], same: Sequence[float]) -> list[float]:
+    """Return the classifier's own chance of conflict per pair: 0 where a slot, a denial or `same` answers already.
+
+    Under a cosine of 0.45, or where two statements have next to nothing in common, none is likely: they are not asked.
+    """
+    model = load_model()
+    asked = [
+        place
+        for place, (pair, touch, alike) in enumerate(zip(pairs, touches, same, strict=True))
+        if not any(touch)
+        and alike < model.merge_at
+        and pair.similarity >= LEAST_CLOSENESS
+        and not other_subjects(pair.a.subject, pair.b.subject)
+        and speak_of_one_thing(pair.a.text, pair.b.text)
+        and may_conflict(pair.a.text, pair.b.text)
+        and not tell_likings(pair.a.text, pair.b.text)
+    ]
+    rows = conflict_rows([(pairs[i].a.text, pairs[i].b.text, pairs[i].similarity) for i in asked])
+    chances = [0.0] * len(pairs)
+    for place, chance in zip(asked, model.conflict.raw_chance(rows), strict=True):
+        chances[place] = float(chance)
+    return chances
+
+
+def _why(pair: Pair, conflict: float) -> tuple[str, ...]:
+    """Return the reasons apart of two distant statements that are likely to conflict all the same."""
+    is_likely = conflict >= load_model().conflict.decide_at and pair.similarity < LEAST_SIMILARITY
+    return reasons_apart(pair) if is_likely else ()
+
+
+def later(pair: Pair) -> Literal["a", "b"] | None:
+    """Return which statement was made later, None when that is unknown or both were made at once."""
+    first, second = pair.a.stated_at, pair.b.stated_at
+    if first is None or second is None or first == second:
+        return None
+    return "b" if second > first else "a"
+
+
+def decide(seen: Seen, model: PairModel) -> tuple[Verdict, float, str]:
+    """Turn what is seen of a pair into a verdict, the chance that it is right, and its reason.
+
+    What can be read off exactly comes first, then what the reader is sure of, then the classifiers; doubt keeps two.
+    """
+    if seen.is_harmless:
+        return Verdict.SAME, HARMLESS_HELD, "the same words, but for what never changes what is said"
+    if seen.things is not None:
+        return Verdict.COMPATIBLE, TWO_THINGS_HELD, seen.things
+    if seen.slot is not None:
+        return _about_one_slot(seen, model)
+    if seen.denial is not None and not _may_both_hold(seen):
+        return Verdict.CONTRADICTS, model.denial_held, f"one says “{seen.denial}”, the other denies it"
+    if seen.reading is not None and (read := _as_read(seen, seen.reading, model)):
+        return read
+    return _likely(seen, model)
+
+
+def _as_read(seen: Seen, reading: Chances, model: PairModel) -> tuple[Verdict, float, str] | None:
+    """Return the verdict the reader is sure of, None where it is not; a value that only may be another keeps two."""
+    limits = calibration()
+    likings = [reason for reason in seen.kept_apart if reason.startswith(PREFERENCE)]
+    if likings:
+        return Verdict.COMPATIBLE, 1 - limits.held("change", reading.change), "; ".join(likings)
+    if reading.change >= limits.change_at:
+        chance = limits.held("change", reading.change)
+        what = f": {'; '.join(seen.kept_apart)}" if seen.kept_apart else ""
+        if seen.later is None or reading.replaces < reading.change / 2:
+            return Verdict.CONTRADICTS, chance, f"read together, the two can't both be so{what}"
+        if reading.replaces < limits.retire_at:
+            return Verdict.UPDATES, min(chance, UNSURE_UPDATE), f"the later one may replace what the earlier says{what}"
+        return Verdict.UPDATES, chance, f"the later one replaces what the earlier says, or ends it{what}"
+    if reading.is_in_depth and not seen.kept_apart and (held := _held_same(seen, reading, model)):
+        return Verdict.SAME, held, "the same in other words"
+    return None
+
+
+def _held_same(seen: Seen, reading: Chances, model: PairModel) -> float | None:
+    """Return how sure it is that two statements say the same, None where it is not.
+
+    The reader alone says it of short far ones. Of near ones the trees and the reader must both say so, one of them
+    surely, and they must differ in many words: where a few differ ("over the past year", "over the past month") no
+    model is to be trusted, only what never changes what is said. On statements as people tell them the reader is right
+    about 98 times in 100 where far, and in all of 63 pairs where near.
+    """
+    limits = calibration()
+    if seen.similarity < LEAST_SIMILARITY:
+        is_same = reading.same >= limits.same_at and seen.words <= MOST_FAR_WORDS
+        return limits.held("same", reading.same) if is_same else None
+    if seen.changed <= FEW_CHANGED:
+        return None
+    if seen.same >= model.merge_at and reading.same >= NOT_AGAINST:
+        return max(limits.held("same", reading.same), model.same.held(seen.same))
+    is_same = reading.same >= limits.same_at + SURER and seen.same >= NOT_AGAINST
+    return limits.held("same", reading.same) if is_same else None
+
+
+def _may_both_hold(seen: Seen) -> bool:
+    """Tell whether the reader takes the two for statements on two things, of which one may be denied."""
+    return seen.reading is not None and seen.reading.distinct >= TWO_THINGS_FROM
+
+
+def _likely(seen: Seen, model: PairModel) -> tuple[Verdict, float, str]:
+    """Return the verdict on a pair of which nothing can be read off: both stay, unless one denies the other."""
+    clash = model.conflict.held(seen.conflict) if seen.conflict else 1 - model.unasked_held
+    if seen.reading is not None:
+        clash = max(clash, calibration().held("change", seen.reading.change))
+    if NEGATION in seen.reasons and seen.conflict >= model.denial_at and not _may_both_hold(seen):
+        return Verdict.CONTRADICTS, clash, "one denies what the other says in more words"
+    is_like = seen.reading is not None and seen.reading.same >= UNRELATED_BELOW
+    if is_like and seen.reading is not None and not seen.kept_apart:
+        same = calibration().held("same", seen.reading.same)
+        return Verdict.UNSURE, max(same, 1 - same), "perhaps the same in other words"
+    if apart := seen.reasons or (seen.kept_apart if is_like else ()):
+        return Verdict.COMPATIBLE, 1 - clash, "; ".join(apart)
+    if seen.conflict >= model.conflict.decide_at or clash >= DOUBTED_FROM:
+        return Verdict.UNSURE, clash, "perhaps another value of what both speak of"
+    return Verdict.COMPATIBLE, 1 - clash, NOTHING_SHARED
+
+
+def _about_one_slot(seen: Seen, model: PairModel) -> tuple[Verdict, float, str]:
+    """Order turns another value of one slot into an update; without it, it is an open contradiction."""
+    why = f"same slot “{seen.slot}”, {'; '.join(seen.reasons) or 'another value'}"
+    if seen.reading is not None and seen.reading.distinct >= TWO_VALUES_FROM:
+        return Verdict.UNSURE, seen.reading.distinct, f"{why}, though read together both may hold"
+    if seen.later is None:
+        return Verdict.CONTRADICTS, model.slot_held, f"{why}, order unknown"
+    return Verdict.UPDATES, model.slot_held, f"{why}, stated later"

@@ -1,0 +1,146 @@
+"""A small cross-encoder that reads two statements together and gives a chance to each thing the later may do."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nous_online.core.errors import Unavailable
+from nous_online.language.model_files import session, tokenizer
+
+if TYPE_CHECKING:
+    from tokenizers import Encoding
+
+FOLDER = Path(__file__).parent / "model"
+OUTCOMES = ("same", "update", "negation", "distinct", "refines", "vaguer", "contradiction")
+"""What the later statement may do to the earlier, in the order of the model's columns (training/pairs/README.md)."""
+MOST_TOKENS = 62
+"""Word pieces of one statement that are read; the model was trained with no more."""
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """What was chosen for one set of weights on pairs that trained nothing: see the model card beside it."""
+
+    version: str
+    onnx_sha256: str
+    temperature: float
+    """What the model's scores are divided by, so that its chances come true as often as they say."""
+    same_at: float
+    """Chance of `same` from which two statements say the same."""
+    change_at: float
+    """Chance of update, negation and contradiction together from which the two do not hold together."""
+    retire_at: float
+    """Chance of update and negation together from which the earlier gives way; below, a contradiction is opened."""
+    foreign_at: float
+    """Word pieces a word, in both statements together, from which a text is not one the model can be sure of."""
+    curves: dict[str, list[list[float]]]
+    """For `same` and `change`: chances the model gave, and how often what was given them came true."""
+
+    def held(self, outcome: str, chance: float) -> float:
+        """Return how often what the model gives this chance comes true, for `same` or `change`."""
+        given, came_true = self.curves[outcome]
+        return float(np.interp(chance, given, came_true))
+
+
+@dataclass(frozen=True)
+class Chances:
+    """The chances of one pair, and whether it lies within what the model was made for."""
+
+    outcomes: NDArray[np.float64]
+    """One chance for each of `OUTCOMES`."""
+    is_in_depth: bool
+
+    @property
+    def same(self) -> float:
+        """Chance that the later statement says the same in other words."""
+        return float(self.outcomes[0])
+
+    @property
+    def distinct(self) -> float:
+        """Chance that both hold, each of its own thing."""
+        return float(self.outcomes[3])
+
+    @property
+    def replaces(self) -> float:
+        """Chance that the later statement replaces a value of the earlier, or ends it."""
+        return float(self.outcomes[1] + self.outcomes[2])
+
+    @property
+    def change(self) -> float:
+        """Chance that the two do not hold together: an update, an ending or a contradiction."""
+        return float(self.outcomes[1] + self.outcomes[2] + self.outcomes[6])
+
+
+@cache
+def calibration() -> Calibration:
+    """Read the numbers that belong to the weights; raise `Unavailable` when the file is missing or for others."""
+    path = FOLDER / "pair_reader.json"
+    try:
+        return Calibration(**json.loads(path.read_text("utf-8")))
+    except (OSError, ValueError, TypeError) as error:
+        raise Unavailable(f"{path} can't be read ({error}); reinstall nous-pipelines") from error
+
+
+def weights() -> Any:
+    """Return the model ready to run; raise `Unavailable` when it is missing or altered."""
+    # One thread: a pair is short, and waking others costs more than they save.
+    return session(FOLDER / "pair_reader.onnx", calibration().onnx_sha256, 1)
+
+
+def read_pairs(pairs: Sequence[tuple[str, str]]) -> list[Chances]:
+    """Return what the model makes of each (earlier, later) pair of texts; raises `Unavailable` without its file."""
+    encoded = encodings(pairs)
+    return [
+        Chances(_chances(scores(weights(), one, other)[: len(OUTCOMES)]), _is_in_depth(one, other))
+        for one, other in encoded
+    ]
+
+
+def read_actions(pairs: Sequence[tuple[str, str]]) -> list[float]:
+    """Return the log odds that an action does what a trigger warns of, for each (trigger, action).
+
+    They are the model's own, not calibrated. Raises `Unavailable` without its file.
+    """
+    return [float(scores(weights(), trigger, action)[len(OUTCOMES)]) for trigger, action in encodings(pairs)]
+
+
+def encodings(pairs: Sequence[tuple[str, str]]) -> list[tuple[Encoding, Encoding]]:
+    """Return the word pieces of both texts of each pair; every distinct text is cut up once."""
+    texts = list(dict.fromkeys(text for pair in pairs for text in pair))
+    encoded = dict(zip(texts, tokenizer().encode_batch(texts, add_special_tokens=False), strict=True))
+    return [(encoded[one], encoded[other]) for one, other in pairs]
+
+
+def scores(model: Any, one: Encoding, other: Encoding) -> NDArray[np.float64]:
+    """Return the model's scores of one pair, laid out as it was trained: [CLS] one [SEP] other [SEP].
+
+    Each pair is read alone: int8 scales are taken over all that is read at once, so that in a batch the chances of one
+    pair would depend on the others. Alone it costs a fifth more.
+    """
+    start, end = (tokenizer().token_to_id(name) for name in ("[CLS]", "[SEP]"))
+    first, second = [start, *one.ids[:MOST_TOKENS], end], [*other.ids[:MOST_TOKENS], end]
+    ids = np.asarray([[*first, *second]], dtype=np.int64)
+    sides = np.asarray([[0] * len(first) + [1] * len(second)], dtype=np.int64)
+    feeds = {"input_ids": ids, "token_type_ids": sides, "attention_mask": np.ones_like(ids)}
+    return np.asarray(model.run(None, feeds)[0], dtype=np.float64)[0]
+
+
+def _chances(scores: NDArray[np.float64]) -> NDArray[np.float64]:
+    exponents = np.exp((scores - scores.max()) / calibration().temperature)
+    return exponents / exponents.sum()
+
+
+def _is_in_depth(one: Encoding, other: Encoding) -> bool:
+    """Tell whether both texts are short enough to be read whole, and in words the model knows as words."""
+    pieces = len(one.ids) + len(other.ids)
+    words = len({*one.word_ids}) + len({*other.word_ids})
+    is_read_whole = max(len(one.ids), len(other.ids)) <= MOST_TOKENS
+    return is_read_whole and pieces < calibration().foreign_at * max(words, 1)

@@ -1,0 +1,400 @@
+"""What a short statement says in checkable terms: its words, numbers, dates, times, identifiers, quotes and names.
+
+Everything here is read off the surface with bounded patterns, so hostile text costs linear time.
+"""
+# ruff: noqa: PLR2004, RUF001 — word lengths are read best in place, and typographic quotes are the subject
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import pairwise
+
+from nous_online.language.pairs.lexicon import (
+    ALIASES,
+    COPULAS,
+    FUNCTION_WORDS,
+    MONTHS,
+    NEVER_NAMES,
+    NUMBER_WORDS,
+    ORDINAL_WORDS,
+    SCALES,
+    SINGULAR_VERBS,
+    UNITS,
+)
+
+FIRST_MARK, LAST_MARK = 0xE000, 0xF8FF  # the private-use characters, more of them than a text has characters
+_MARK = re.compile(f"[{chr(FIRST_MARK)}-{chr(LAST_MARK)}]")
+MAX_CHARS = 4_000  # what comes later in a longer text can still separate two memories, never join them
+_QUOTES = str.maketrans(
+    {"‘": "'", "’": "'", "`": "'", "“": '"', "”": '"', "«": '"', "»": '"', "–": "-", "—": "-", "−": "-"}
+)
+_UNDECOMPOSED = str.maketrans({"ø": "o", "ł": "l", "đ": "d", "ß": "ss", "æ": "ae", "œ": "oe", "ı": "i"})
+_INITIALS = re.compile(r"\b(?:[A-Z]\.\s?){2,6}|\b[A-Z]\.[A-Z]\b")
+_ALIAS = re.compile(rf"\b(?:{'|'.join(ALIASES)})\b", re.IGNORECASE)
+_COUNTRY = re.compile(r"\bUS\b")  # so that it never reads as the pronoun
+_WORD = re.compile(r"\d+(?:[.,]\d+)*|[^\W\d_]+(?:'[^\W\d_]+)?|[^\w\s]", re.UNICODE)
+_MONTH = (
+    r"(jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?"
+    r"|sept?(?:ember)?|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?)\.?"
+)
+_DATES = (
+    re.compile(r"\b(?P<y>\d{4})-(?P<m>\d{1,2})-(?P<d>\d{1,2})(?!\d)"),
+    re.compile(
+        rf"\b(?P<d>\d{{1,2}})(?:st|nd|rd|th)?\s(?:of\s)?(?P<m>{_MONTH})\b(?:\s?,?\s?(?P<y>\d{{4}})\b)?", re.IGNORECASE
+    ),
+    re.compile(
+        rf"\b(?P<m>{_MONTH})\s(?:the\s)?(?P<d>\d{{1,2}})(?:st|nd|rd|th)?\b(?!:)(?:\s?,?\s?(?P<y>\d{{4}})\b)?",
+        re.IGNORECASE,
+    ),
+    re.compile(rf"\b(?P<m>{_MONTH})\s?,?\s?(?:of\s)?(?P<y>\d{{4}})\b", re.IGNORECASE),
+)
+_SLASHED = re.compile(r"(?<![\w/.])(\d{1,2})[/.](\d{1,2})[/.](\d{4}|\d{2})(?![\w/]|\.\d)")
+_BARE_MONTH = re.compile(
+    r"(?<=\b[a-z]\s)|(?<=[a-z,]\s)(January|February|March|April|May|June|July|August|September|October|November|December)\b"
+)
+_CLOCK = re.compile(
+    r"\b(\d{1,2})(?:[:.](\d{2}))?(?::\d{2})?\s?([ap])\.?m\b\.?|\b([01]?\d|2[0-3]):([0-5]\d)(?::[0-5]\d)?\b|\b(noon|midnight)\b",
+    re.IGNORECASE,
+)
+_IDENTIFIER = re.compile(r"(?P<token>[\w@#](?:[@#.:+=&?%~-]*+[\w/]++)*+)[@#.:+=&?%~-]*+")
+_NUMBER = re.compile(
+    r"(?P<sign>(?<![\w.)-])-\s?)?(?P<money>[$€£¥])?\s?(?P<digits>\d{1,3}(?:,\d{3})+(?:\.\d+)?(?!\d)|\d+(?:\.\d+)*)"
+    r"(?P<ordinal>(?:st|nd|rd|th)\b)?(?:\s?-?(?P<scale>k|bn|m|thousand|million|billion|trillion|hundred)\b)?"
+    r"\s?-?(?P<unit>%|°?[^\W\d_]{1,14}\b)?"
+)
+_TENS = "|".join(word for word, value in NUMBER_WORDS.items() if value >= 20)
+_SMALL = "|".join(sorted((word for word, value in NUMBER_WORDS.items() if value < 20), key=len, reverse=True))
+_SPELLED = re.compile(
+    rf"\b(?:(?P<tens>{_TENS})(?:[\s-](?P<units>{_SMALL}|one)\b)?|(?P<few>{_SMALL})|(?P<ordinal>{'|'.join(ORDINAL_WORDS)}))\b",
+    re.IGNORECASE,
+)
+CURRENCIES = frozenset({"usd", "eur", "gbp", "jpy"})
+_ENDINGS = (("ingly", 8), ("edly", 7), ("ies", 5), ("ing", 6), ("ed", 5), ("es", 5), ("s", 4), ("ly", 6), ("e", 5))
+_CONTRACTIONS = tuple(
+    (re.compile(pattern), whole)
+    for pattern, whole in (
+        (r"\bwon't\b", "will not"), (r"(?i)\bcan't\b", "can not"), (r"\bcannot\b", "can not"),
+        (r"(?i)(?<=[a-z])n't\b|(?<=[a-z]) n't\b", " not"), (r"(?i)\b(i|you|we|they)'(ve|re|m|ll|d)\b", r"\1"),
+        (r"(?<=\w)'s\b", ""),
+    )
+)  # fmt: skip
+_QUANTITY = re.compile(r"\A[\d.,]++-?([^\W\d_]++)(-[^\W\d_]++)*+")
+_FIGURE = re.compile(r"v?\d+(?:[.,:/-]\d+)*(?:st|nd|rd|th|s|%)?", re.IGNORECASE)
+_BEFORE_VERSION = re.compile(r"\b(?:v|version|release|[A-Z]\w*)\s?$")
+_ZEROES = re.compile(r"(?<!\.0)(?:\.0)++$")
+_ROMAN = re.compile(r"[IVX]{1,5}")
+_QUOTED = re.compile(r'"([^"]{1,120})"|(?<!\w)\'([^\']{2,120})\'(?!\w)')
+
+
+@dataclass(frozen=True)
+class Number:
+    """A quantity: `value` in the base unit of `dimension` (or none), `bare` the digits, `shown` as it stood."""
+
+    value: float
+    shown: str
+    dimension: str | None = None
+    unit: str | None = None
+    version: str | None = None
+    bare: float = 0.0
+
+
+@dataclass(frozen=True)
+class Date:
+    """A calendar date of which any part may be missing; `swapped` tells that day and month could be exchanged."""
+
+    year: int | None
+    month: int | None
+    day: int | None
+    swapped: bool = False
+
+    def __str__(self) -> str:
+        month = list(MONTHS)[self.month - 1].capitalize() if self.month and self.month <= 12 else None
+        return " ".join(str(part) for part in (self.day, month, self.year) if part)
+
+
+@dataclass(frozen=True)
+class Words:
+    """The words of one statement: `words` lower-case with contractions opened, in order, `cased` as they stood."""
+
+    text: str
+    words: tuple[str, ...]
+    cased: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Reading(Words):
+    """One statement taken apart.
+
+    `terms` are the words with each date, time, identifier and number in one spelling: "3,000" and "3000" are "#3000".
+    """
+
+    terms: tuple[str, ...]
+    numbers: tuple[Number, ...]
+    ordinals: frozenset[int]
+    dates: tuple[Date, ...]
+    times: frozenset[int]
+    identifiers: frozenset[str]
+    quotes: tuple[str, ...]
+    names: tuple[str, ...]
+    numerals: frozenset[str]
+
+
+class _Marks:
+    """What has been taken out of a text: a private character stands for each, so that order is kept."""
+
+    def __init__(self) -> None:
+        self.terms: list[str] = []
+
+    def mark(self, term: str) -> str:
+        self.terms.append(term)
+        return f" {chr(FIRST_MARK + len(self.terms) - 1)} "
+
+    def spelled(self, rest: str) -> tuple[str, ...]:
+        """Return the words of `rest` with each mark replaced by the term it stands for."""
+        words = (_accentless(word.lower()) for word in _WORD.findall(_opened(rest)))
+        return tuple(
+            self.terms[ord(word) - FIRST_MARK] if FIRST_MARK <= ord(word[0]) <= LAST_MARK else word for word in words
+        )
+
+
+@lru_cache(maxsize=65_536)
+def read_words(text: str) -> Words:
+    """Return the words of one statement, which cost a third of a reading; of its first 4,000 characters."""
+    plain = cleaned(text)
+    cased = tuple(_WORD.findall(_opened(plain)))
+    return Words(plain, tuple(_accentless(word.lower()) for word in cased), cased)
+
+
+@lru_cache(maxsize=65_536)
+def read(text: str) -> Reading:
+    """Take one statement apart; only its first 4,000 characters are looked at."""
+    said = read_words(text)
+    marks = _Marks()
+    dates, rest = _take_dates(said.text, marks)
+    times, rest = _take_times(rest, marks)
+    identifiers, rest = _take_identifiers(rest, marks)
+    numbers, ordinals, rest = _take_numbers(rest, marks)
+    return Reading(
+        text=said.text,
+        words=said.words,
+        cased=said.cased,
+        terms=marks.spelled(rest),
+        numbers=numbers,
+        ordinals=ordinals,
+        dates=dates,
+        times=times,
+        identifiers=identifiers,
+        quotes=tuple(one or other for one, other in _QUOTED.findall(said.text)),
+        names=_names(said.cased),
+        numerals=_numerals(said.cased),
+    )
+
+
+def cleaned(text: str) -> str:
+    """Return the text in one normal form: compatibility characters folded, quotes straight, spaces single."""
+    folded = (
+        _MARK.sub(" ", unicodedata.normalize("NFKC", text[:MAX_CHARS])[:MAX_CHARS])
+        .translate(_QUOTES)
+        .replace("''", '"')
+    )
+    dotted = _INITIALS.sub(lambda match: match.group().replace(".", "").replace(" ", "") + " ", folded)
+    spelled = _ALIAS.sub(lambda match: ALIASES[match.group().lower()], dotted)
+    return " ".join(_COUNTRY.sub("USA", spelled).split())
+
+
+def folded_letters(text: str) -> str:
+    """Return only the letters and digits of a text, lower-case and without accents."""
+    lower = text.lower()
+    return "".join(filter(str.isalnum, lower if lower.isascii() else _accentless(lower)))
+
+
+def _accentless(word: str) -> str:
+    if word.isascii():
+        return word
+    plain = unicodedata.normalize("NFD", word.translate(_UNDECOMPOSED))
+    return "".join(c for c in plain if not unicodedata.combining(c)) or word
+
+
+def _opened(plain: str) -> str:
+    """Open contractions so that "doesn't" and "does not" read the same."""
+    for pattern, whole in _CONTRACTIONS:
+        plain = pattern.sub(whole, plain)
+    return plain
+
+
+def _take_dates(plain: str, marks: _Marks) -> tuple[tuple[Date, ...], str]:
+    found: list[Date] = []
+
+    def note(date: Date) -> str:
+        found.append(date)
+        return marks.mark(f"@{date.year or ''}-{date.month}-{date.day or ''}")
+
+    def keep(match: re.Match[str]) -> str:
+        parts = match.groupdict()
+        month = parts["m"]
+        number = int(month) if month.isdigit() else list(MONTHS.values()).index(month[:3].lower()) + 1
+        return note(Date(_int(parts.get("y")), number, _int(parts.get("d"))))
+
+    def keep_slashed(match: re.Match[str]) -> str:
+        first, second, year = (int(part) for part in match.groups())
+        year = year if year > 99 else 2000 + year
+        return note(Date(year, min(first, second), max(first, second), swapped=True))
+
+    for pattern in _DATES:
+        plain = pattern.sub(keep, plain)
+    plain = _SLASHED.sub(keep_slashed, plain)
+    months = [match for match in _BARE_MONTH.findall(plain) if match]
+    found += [Date(None, list(MONTHS).index(month.lower()) + 1, None) for month in months]
+    return tuple(dict.fromkeys(found)), plain
+
+
+def _int(digits: str | None) -> int | None:
+    return int(digits) if digits else None
+
+
+def _take_times(plain: str, marks: _Marks) -> tuple[frozenset[int], str]:
+    found: set[int] = set()
+
+    def keep(match: re.Match[str]) -> str:
+        hour12, minute12, half, hour, minute, named = match.groups()
+        if named:
+            minutes = 720 if named.lower() == "noon" else 0
+        elif half:
+            minutes = (int(hour12) % 12 + 12 * (half.lower() == "p")) * 60 + int(minute12 or 0)
+        else:
+            minutes = int(hour) * 60 + int(minute)
+        found.add(minutes)
+        return marks.mark(f"@{minutes}")
+
+    rest = _CLOCK.sub(keep, plain)
+    return frozenset(found), rest
+
+
+def _take_identifiers(plain: str, marks: _Marks) -> tuple[frozenset[str], str]:
+    found: set[str] = set()
+
+    def keep(match: re.Match[str]) -> str:
+        token = match["token"].rstrip("./:-")
+        if not is_identifier(token):
+            return match.group()
+        found.add(token.lower())
+        return marks.mark(f"#{token.lower()}") + match.group()[len(token) :]
+
+    rest = _IDENTIFIER.sub(keep, plain)
+    return frozenset(found), rest
+
+
+def is_identifier(token: str) -> bool:
+    """Tell whether a token is a code, path, address or key rather than a word or a quantity."""
+    if "_" in token.strip("_") or "@" in token.strip("@") or "://" in token:
+        return True
+    if _FIGURE.fullmatch(token):
+        return False
+    if not (any(c.isdigit() for c in token) and any(c.isalpha() for c in token)):
+        return False
+    quantity = _QUANTITY.fullmatch(token)
+    return not (quantity and (quantity[1].lower() in UNITS or quantity[1].lower() in SCALES or len(quantity[1]) > 2))
+
+
+def _take_numbers(plain: str, marks: _Marks) -> tuple[tuple[Number, ...], frozenset[int], str]:
+    ordinals: set[int] = set()
+    numbers: list[Number] = []
+    digits = _digitised(plain)
+
+    def keep(match: re.Match[str]) -> str:
+        if match["ordinal"]:
+            ordinal = int(match["digits"].replace(",", "").split(".")[0][:15])
+            ordinals.add(ordinal)
+            return marks.mark(f"#{ordinal}th")
+        number = _number(match, before=digits[max(0, match.start() - 12) : match.start()])
+        numbers.append(number)
+        left_over = "" if number.unit or not match["unit"] else f" {match['unit']} "
+        term = marks.mark(f"#{number.version or format(number.bare, '.12g')}")
+        return f"{term} {marks.mark(f'~{number.dimension}')} " if number.dimension else f"{term}{left_over}"
+
+    rest = _NUMBER.sub(keep, digits)
+    return tuple(dict.fromkeys(numbers)), frozenset(ordinals), rest
+
+
+def _number(match: re.Match[str], *, before: str) -> Number:
+    digits = match["digits"].replace(",", "")
+    unit = "$€£¥".find(match["money"]) if match["money"] else -1
+    word = ("usd", "eur", "gbp", "jpy")[unit] if unit >= 0 else (match["unit"] or "").lower()
+    written = (match["scale"] or "").lower()
+    if written == "m" and UNITS.get(word, ("",))[0] not in CURRENCIES:  # metres, unless it is money
+        word, written = "m", ""
+    dimension, factor = UNITS.get(word, (None, 1.0))
+    scale = SCALES.get(written, 1.0)
+    versioned = "." in digits and (digits.count(".") > 1 or bool(_BEFORE_VERSION.search(before)))
+    version = _ZEROES.sub("", digits) if versioned else None
+    bare = float(".".join(digits.split(".")[:2])) * scale * (-1 if match["sign"] else 1)
+    return Number(bare * factor, match["digits"], dimension, word if dimension else None, version, bare)
+
+
+def _digitised(plain: str) -> str:
+    """Write number words as digits: "twenty-five" → "25", "third" → "3th"; "one" stays, it is often a pronoun."""
+
+    def digits(match: re.Match[str]) -> str:
+        if match["ordinal"]:
+            return f"{ORDINAL_WORDS[match['ordinal'].lower()]}th"
+        parts = (match["tens"], match["units"], match["few"])
+        return str(sum(NUMBER_WORDS.get(part.lower(), 1) for part in parts if part))
+
+    return _SPELLED.sub(digits, plain)
+
+
+def _names(cased: tuple[str, ...]) -> tuple[str, ...]:
+    """Return capitalised words that are not so merely because they open a sentence or stand in a title."""
+    letters = [word for word in cased if word[0].isalpha() and len(word) > 3]
+    titled = len(letters) >= 4 and all(word[0].isupper() or word in FUNCTION_WORDS for word in letters)
+    titled = titled and not COPULAS & set(cased)
+    found: list[str] = []
+    opening = True
+    for index, word in enumerate(cased):
+        if word[0].isalpha():
+            lower = word.lower()
+            follower = cased[index + 1] if index + 1 < len(cased) else ""
+            usable = word[0].isupper() and len(word) > 1 and lower not in NEVER_NAMES and not titled
+            if usable and (not opening or (word.isupper() and len(word) > 1) or _opens_as_name(lower, follower)):
+                found.append(word)
+            opening = False
+        else:
+            opening = word in {".", "!", "?", ":", '"'} or (opening and not word.isalnum())
+    return tuple(dict.fromkeys(found))
+
+
+def _opens_as_name(lower: str, follower: str) -> bool:
+    """Tell whether a bare word that opens a sentence can only be a name: no plural, a verb or a name next."""
+    if lower in FUNCTION_WORDS or lower.endswith(("ing", "ed", "ly")):
+        return False
+    if lower.endswith("s"):  # "Jonas approves", but "Orders are kept" and "Deploys happen"
+        return follower[:1].isupper() or follower.lower() in SINGULAR_VERBS or _is_third_person(follower.lower())
+    return follower[:1].isupper() or follower.lower() in FUNCTION_WORDS or follower.lower().endswith(("s", "ed"))
+
+
+def _is_third_person(word: str) -> bool:
+    return word.endswith("s") and not word.endswith("ss") and word not in FUNCTION_WORDS
+
+
+def _numerals(cased: tuple[str, ...]) -> frozenset[str]:
+    """Return Roman numerals that follow a capitalised word, as in "Leopold II"."""
+    return frozenset(
+        second
+        for first, second in pairwise(cased)
+        if _ROMAN.fullmatch(second) and first[0].isupper() and len(first) > 1
+    )
+
+
+@lru_cache(maxsize=65_536)
+def stem(word: str) -> str:
+    """Cut the commonest English endings, so that "plays", "played" and "playing" agree."""
+    if len(word) < 4 or not word.isalpha():
+        return word
+    for ending, least in _ENDINGS:
+        if word.endswith(ending) and len(word) >= least and not word.endswith("ss"):
+            root = word[: -len(ending)]
+            return root[:-1] if len(root) > 3 and root[-1] == root[-2] and ending in {"ing", "ed"} else root
+    return word

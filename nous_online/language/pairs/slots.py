@@ -1,0 +1,400 @@
+"""Which attribute of which thing a statement states, and the value it gives it: "same slot?" asked of the words alone.
+
+A slot is the statement without its value. Only what can be superseded has one: a statement about an identified thing,
+of an attribute that holds one value at a time. Doubt leaves a statement without a slot, so that nothing hides it.
+"""
+# ruff: noqa: PLR2004 — word counts are read best in place
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import dropwhile
+
+from nous_online.language.pairs.lexicon import (
+    ADDITIONS,
+    ATTRIBUTES,
+    CHANGING,
+    DATED,
+    DAY_PARTS,
+    FUNCTION_WORDS,
+    HABITUAL,
+    HOLDING,
+    IRREGULAR_PAST,
+    MANY_VALUED,
+    NEGATORS,
+    NUMBER_WORDS,
+    ONE_OF_SEVERAL,
+    PAST_MARKERS,
+    PROGRESSIVE_STATES,
+    SINGLING,
+    UNIDENTIFIED,
+    UNITS,
+)
+from nous_online.language.pairs.reading import Words, read_words
+from nous_online.language.pairs.subjects import ARTICLES, subject_words
+
+MOST_WORDS = 30
+"""A longer statement makes more than one claim; a new value of one of them must not hide the others."""
+COPULAS = frozenset({"is", "are", "was", "were", "am"})
+PASSIVE = COPULAS | {"been", "be", "being", "gets", "got"}
+PLACING = frozenset({"in", "at", "by", "to", "as", "from", "on", "for", "of"})
+NAMING = frozenset({"called", "named", "equals"})
+OPENERS = COPULAS | PLACING | NAMING
+INSIDE_NAMES = frozenset(
+    {"of", "in", "at", "on", "for", "and", "the", "de", "la", "du", "von", "van", "der", "del", "to", "from", ","}
+)
+THIRD_PERSON = frozenset({"he", "him", "his", "she", "her", "hers", "it", "its", "they", "them", "their", "theirs"})
+PRONOUNS = THIRD_PERSON | {"i", "me", "my", "mine"}
+JOINTS = frozenset({"and", "or", "but", "while", "because", "although", "if", "when", "whose", "then", "so"})
+COMPLEMENTS = frozenset({"of", "in", "for", "at", "on", "that", "where", "who", "which", "to", "from", "by"})
+RELATIVES = frozenset({"that", "which", "who", "where"})
+INDEFINITE = frozenset({"a", "an", "some", "any", "several"})
+CASUAL = frozenset({"now", "current", "currently", "presently", "still", "just", "actually", "recently", "today"})
+SENTENCE_END = re.compile(r"[a-z0-9)]{3}[.!?;]\s+[A-Z\"(]|\?\s*$")
+
+
+@dataclass(frozen=True)
+class Slot:
+    """A slot and what fills it: `key` is what another value of the same attribute of the same thing shares."""
+
+    key: str
+    value: tuple[str, ...]
+    is_name: bool = False
+
+
+@dataclass(frozen=True)
+class _Claim:
+    """A statement as two rows of equally many words, as written and lower-case, punctuation kept."""
+
+    cased: tuple[str, ...]
+    words: tuple[str, ...]
+
+    def is_named(self, place: int) -> bool:
+        """Tell whether the word at `place` is written as part of a name ("iPhone" and "École" too)."""
+        return 0 <= place < len(self.cased) and any(letter.isupper() for letter in self.cased[place])
+
+
+def slot_key(text: str, subject: str | None) -> str | None:
+    """Return the key of the slot `text` fills, or None when it fills none that can be read off.
+
+    "Wilma Trent was born in the city of London." → "wilma trent was born in city of".
+    """
+    slot = filled_slot(text, subject)
+    return slot.key if slot else None
+
+
+@lru_cache(maxsize=131_072)
+def filled_slot(text: str, subject: str | None) -> Slot | None:
+    """Return the slot and the value of a single claim about an identified thing, or None."""
+    claim = _claim(read_words(text))
+    if claim is None or not _is_identified(claim, subject):
+        return None
+    counted = _counted(claim)
+    if counted is not None:
+        return _keyed(claim, subject, *counted, kind="number")
+    turned = _chosen(claim, subject) or _turned(claim, subject)
+    if turned is not None:
+        return turned
+    opening = _value_opening(claim)
+    if opening is not None and _runs_a_version(claim, opening):
+        return _keyed(claim, subject, opening + 2, opening + 3, kind="number")
+    if opening is None or not _holds_one_value(claim, opening):
+        return None
+    kind = _kind(claim, opening)
+    return None if kind is None else _keyed(claim, subject, opening + 1, len(claim.words), kind=kind)
+
+
+def _claim(reading: Words) -> _Claim | None:
+    """Return a statement that makes one claim, in the present: short, asked, denied, added or bygone it is none."""
+    cased = list(reading.cased)
+    while cased and not _is_spoken(cased[-1]):
+        cased.pop()
+    claim = _Claim(tuple(cased), reading.words[: len(cased)])
+    if not 3 <= len(claim.words) <= MOST_WORDS or SENTENCE_END.search(reading.text):
+        return None
+    opening = () if _opens_with_title(claim) else claim.words[:1]
+    common = {*opening, *(word for place, word in enumerate(claim.words) if not claim.is_named(place))}
+    return None if common & (NEGATORS | ADDITIONS | PAST_MARKERS) or _is_compound(claim) else claim
+
+
+def _opens_with_title(claim: _Claim) -> bool:
+    """Tell whether the first word belongs to a name of three or more: "A Rake's Progress", "No More Heroes"."""
+    return claim.is_named(0) and claim.is_named(1) and (claim.is_named(2) or _is_inside_name(claim, 2))
+
+
+def _is_spoken(word: str) -> bool:
+    return any(letter.isalnum() for letter in word)
+
+
+def _is_compound(claim: _Claim) -> bool:
+    """Tell whether a comma or a conjunction opens another clause; inside a name they do not."""
+    for place, word in enumerate(claim.words):
+        joins = word in JOINTS and not claim.is_named(place) and not _is_inside_name(claim, place)
+        follower = claim.cased[place + 1] if place + 1 < len(claim.cased) else ""
+        if joins or (word == "," and follower[:1].islower()):
+            return True
+    return False
+
+
+def _is_inside_name(claim: _Claim, place: int) -> bool:
+    """Tell whether the small word at `place` holds a name together: "University of the Arts", "Duke, Prince of"."""
+    if claim.words[place] not in INSIDE_NAMES or not claim.is_named(place - 1):
+        return False
+    after = place + 1
+    while after < len(claim.words) and claim.words[after] in INSIDE_NAMES and not claim.is_named(after):
+        after += 1
+    return claim.is_named(after)
+
+
+def _is_identified(claim: _Claim, subject: str | None) -> bool:
+    """Tell whether one knows which thing is meant: "a man" and "three girls" may be others next time."""
+    first, second = claim.words[0], claim.words[1]
+    is_counted = is_number(first) and second.isalpha() and second not in COPULAS and not claim.is_named(1)
+    if is_counted or (first in UNIDENTIFIED and not _opens_with_title(claim)):
+        return False
+    return bool(subject) or first not in THIRD_PERSON
+
+
+def _counted(claim: _Claim) -> tuple[int, int] | None:
+    """Return where the only number of a claim stands when it counts or measures: "has 3 dogs", "lasts 14 days"."""
+    places = [place for place, word in enumerate(claim.words) if is_number(word)]
+    if len(places) != 1 or not 2 <= places[0] < len(claim.words) - 1:
+        return None
+    place = places[0]
+    before, after = claim.words[place - 1], claim.words[place + 1]
+    is_dated = before in PLACING - {"of", "to"} or claim.is_named(place - 1) or claim.is_named(place + 1)
+    is_counted = after in UNITS or (after.endswith("s") and after not in FUNCTION_WORDS)
+    is_event = any(rule(claim, place) for rule in (_is_past_event, _is_activity, _is_one_of_several))
+    return None if is_dated or is_event or not is_counted else (place, place + 1)
+
+
+def is_number(word: str) -> bool:
+    """Tell whether a word is a number in digits or in letters; "one" is none."""
+    return word[0].isdigit() or word in NUMBER_WORDS
+
+
+def _value_opening(claim: _Claim) -> int | None:
+    """Return the place of the word after which the value stands: the last copula or preposition outside of names."""
+    places = [
+        place
+        for place, word in enumerate(claim.words[:-1])
+        if place and word in OPENERS and not claim.is_named(place) and not _is_inside_name(claim, place)
+    ]
+    return places[-1] if places else None
+
+
+def _holds_one_value(claim: _Claim, opening: int) -> bool:
+    """Tell whether what is stated before the value is true of one value at a time."""
+    common = {word for place, word in enumerate(claim.words[: opening + 1]) if not claim.is_named(place)}
+    if claim.words[opening] in COPULAS and _is_attribute(claim, opening):  # "the type of music that Ana plays is"
+        common -= set(dropwhile(lambda word: word not in RELATIVES, claim.words[:opening]))
+    if _names_attribute(claim, opening):
+        common -= HOLDING
+    if MANY_VALUED & common or any(rule(claim, opening) for rule in (_holds_many, _is_one_of_several, _is_recurring)):
+        return False
+    if not common - FUNCTION_WORDS - CASUAL:
+        return bool(common & COPULAS)
+    if claim.words[opening] in COPULAS:
+        return True
+    return not _is_past_event(claim, opening) and not _is_activity(claim, opening)
+
+
+def _holds_many(claim: _Claim, opening: int) -> bool:
+    """Tell whether several values hold at once: places lie in one another, and one may be the publisher of many.
+
+    An office moves; what goes by a name of its own stays where it is, so that another place is a wider or nearer one.
+    """
+    copula = next((place for place in range(1, opening) if claim.words[place] in COPULAS), None)
+    if copula is None:
+        return False
+    if claim.words[opening] == "of":
+        return claim.words[copula + 1] == "the"
+    is_place = claim.words[opening] in {"in", "at", "on", "from"} and _value_kind(claim, opening + 1) == "name"
+    return is_place and (claim.words[opening] == "from" or _is_name(claim, copula))
+
+
+def _runs_a_version(claim: _Claim, opening: int) -> bool:
+    """Tell whether a claim ends in the version of what something runs on: "runs on Postgres 15"."""
+    if (
+        len(claim.words) != opening + 3
+        or claim.words[opening] != "on"
+        or claim.words[opening - 1] not in {"run", "runs"}
+    ):
+        return False
+    return claim.is_named(opening + 1) and is_number(claim.words[-1])
+
+
+def _is_one_of_several(claim: _Claim, end: int) -> bool:
+    """Tell whether a subject is one of those somebody has: "my dog" may be another dog next time, "the dog" may not."""
+    places = [
+        place for place in range(end) if not claim.is_named(place) and _singular(claim.words[place]) in ONE_OF_SEVERAL
+    ]
+    if not places or SINGLING & set(claim.words[:end]):
+        return False
+    last = places[-1]
+    if claim.words[last] == "child" and claim.is_named(0) and claim.words[end] in COPULAS:
+        return False  # "Ana's child is Max" speaks of her only one
+    is_of_somebody = last + 1 < end and claim.words[last + 1] == "of"
+    return is_of_somebody or not {claim.words[0], claim.words[max(0, last - 1)]} & {"the", "our"}
+
+
+def _is_recurring(claim: _Claim, opening: int) -> bool:
+    """Tell whether a day or an hour may be one of several: "plays on Monday", "is taken at 8"; "is due" is once."""
+    start = next((at for at in range(opening + 1, len(claim.words)) if claim.words[at] not in ARTICLES | CASUAL), 0)
+    is_time = _value_kind(claim, opening + 1) == "number" or claim.words[start] in DAY_PARTS
+    if claim.words[opening] not in {"in", "at", "on", "from"} or not is_time:
+        return False
+    before = [word for word in claim.words[:opening] if word not in CASUAL]
+    once = (CHANGING - HABITUAL if COPULAS & set(before) - {"was", "were"} else CHANGING) | {"due", "expected"}
+    return before[-1] not in COPULAS and not once & set(before)
+
+
+def _is_name(claim: _Claim, end: int) -> bool:
+    """Tell whether the words before `end` are a name, its article included: they begin and end as one."""
+    start = int(claim.words[0] in ARTICLES and end > 1)
+    return claim.is_named(start) and claim.is_named(end - 1)
+
+
+def _names_attribute(claim: _Claim, opening: int) -> bool:
+    """Tell whether a verb of holding leads to an attribute by its name: "has the rank of", "speaks the language of"."""
+    verb, article, attribute = (claim.words[max(0, opening - back)] for back in (3, 2, 1))
+    return (
+        claim.words[opening] == "of"
+        and verb in HOLDING
+        and article == "the"
+        and attribute in ATTRIBUTES | ONE_OF_SEVERAL
+    )
+
+
+def _is_past_event(claim: _Claim, end: int) -> bool:
+    """Tell whether a past verb before `end` may happen again; "moved", "born" or "set" say how things are since."""
+    for place in range(1, end):
+        word, before = claim.words[place], claim.words[max(0, place - 2) : place]
+        is_past = (word.endswith("ed") and len(word) > 4) or word in IRREGULAR_PAST
+        is_adjective = before[-1] in ARTICLES or bool(PASSIVE & set(before))
+        if is_past and not claim.is_named(place) and word not in CHANGING and not is_adjective:
+            return True
+    return False
+
+
+def _is_activity(claim: _Claim, end: int) -> bool:
+    """Tell whether something is being done at the moment: "is riding"; "is living" is a state."""
+    pairs = zip(claim.words[:end], claim.words[1:end], strict=False)
+    return any(verb in COPULAS and word.endswith("ing") and word not in PROGRESSIVE_STATES for verb, word in pairs)
+
+
+def _kind(claim: _Claim, opening: int) -> str | None:
+    """Return what kind of value keeps two of one slot comparable ("" for any), None when it only describes.
+
+    "The office is open" and "The office is in Rome" speak of two attributes, and so may "works in Rome" and "in May".
+    """
+    opener, is_indefinite = claim.words[opening], claim.words[opening + 1] in INDEFINITE
+    kind = _value_kind(claim, opening + 1)
+    if opener in NAMING or (opener in COPULAS and _is_attribute(claim, opening)):
+        return ""
+    if is_indefinite:
+        return None
+    if opener == "of":
+        return ""
+    if opener not in COPULAS:
+        return kind
+    if _is_name(claim, opening) and claim.words[0] not in ARTICLES:
+        return kind if kind.startswith("number") else None
+    return None if kind == "word" else kind
+
+
+def _value_kind(claim: _Claim, start: int) -> str:
+    places = [place for place in range(start, len(claim.words)) if claim.words[place] not in ARTICLES | CASUAL]
+    first = places[0] if places else start
+    word, follower = claim.words[first], claim.words[first + 1] if first + 1 < len(claim.words) else ""
+    is_name = claim.is_named(first + 1) and follower not in DATED  # "60 Minutes", "Jan Peter", "de Havilland"
+    if (is_number(word) or word in DATED or not _is_spoken(word)) and not is_name:
+        unit = UNITS.get(follower)
+        return f"number of {unit[0]}" if unit else "number"
+    return "name" if claim.is_named(first) or (is_name and (is_number(word) or word in INSIDE_NAMES)) else "word"
+
+
+def _is_attribute(claim: _Claim, end: int) -> bool:
+    """Tell whether a subject asks for one value: "the status of the job", "Ana's favourite food"."""
+    return _head(claim, end) in ATTRIBUTES or bool({"favourite", "favorite"} & set(claim.words[:end]))
+
+
+def _head(claim: _Claim, end: int) -> str:
+    """Return the noun a subject turns on: "name" in "the name of the king", "number" in "Ana's phone number"."""
+    head = ""
+    for place in range(end):
+        word = claim.words[place]
+        if head and (word in COMPLEMENTS or claim.is_named(place)):
+            break
+        if not claim.is_named(place) and word not in ARTICLES | PRONOUNS and _is_spoken(word):
+            head = word
+    return head
+
+
+def _turned(claim: _Claim, subject: str | None) -> Slot | None:
+    """Return the slot of "X is the R of Y", which is that of "the R of Y is X"."""
+    copula = next((place for place, word in enumerate(claim.words) if word in COPULAS), 0)
+    follows = [place for place in range(copula + 1, len(claim.words)) if claim.words[place] not in CASUAL][:1]
+    if not copula or not all(claim.is_named(place) for place in range(copula)) or not follows:
+        return None
+    place = follows[0]
+    links = [link for link in range(place + 2, len(claim.words) - 1) if claim.words[link] in {"of", "for", "at", "in"}]
+    if claim.words[place] != "the" or not links or claim.words[links[0] + 1] in INDEFINITE:
+        return None
+    role = {claim.words[between] for between in range(place + 1, links[0])}
+    if role & MANY_VALUED or (role & ONE_OF_SEVERAL and not role & SINGLING) or claim.words[copula] in {"was", "were"}:
+        return None
+    order = [*range(place + 1, len(claim.words)), copula]
+    key = _spelled(claim, order, subject) + ([] if role & ATTRIBUTES else ["<name>"])
+    return Slot(" ".join(key), tuple(_spelled(claim, range(copula), None)), is_name=True)
+
+
+def _chosen(claim: _Claim, subject: str | None) -> Slot | None:
+    """Return the slot of "prefers X over Y", which is that of "prefers Y over X"; without a Y one may prefer many."""
+    verb = next((place for place, word in enumerate(claim.words) if place and word in {"prefer", "prefers"}), 0)
+    over = next((place for place, word in enumerate(claim.words) if word in {"over", "to"} and place > verb + 1), 0)
+    if not verb or not over or over == len(claim.words) - 1:
+        return None
+    liked, left = (
+        _spelled(claim, places, None) for places in (range(verb + 1, over), range(over + 1, len(claim.words)))
+    )
+    alternatives = f"<{' or '.join(sorted((' '.join(liked), ' '.join(left))))}>"
+    return Slot(" ".join([*_spelled(claim, range(verb), subject), "prefer", alternatives]), tuple(liked))
+
+
+def _keyed(claim: _Claim, subject: str | None, start: int, end: int, *, kind: str) -> Slot:
+    """Return the slot of a claim whose value stands from `start` to `end`."""
+    marks = [f"<{kind}>"] if kind else []
+    rest = _spelled(claim, range(end, len(claim.words)), None)
+    key = [*_spelled(claim, range(start), subject), *marks, *rest]
+    is_name = any(claim.is_named(place) or claim.words[place] == "," for place in range(start, end))
+    return Slot(" ".join(key), tuple(_spelled(claim, range(start, end), None)), is_name=is_name)
+
+
+def _spelled(claim: _Claim, places: Iterable[int], subject: str | None) -> list[str]:
+    """Return the words at `places` in the one spelling slots are compared in, after the words of the subject."""
+    about = subject_words(subject)
+    left_out = ARTICLES | CASUAL | (PRONOUNS if about else frozenset[str]())
+    found = [
+        claim.words[place] if claim.is_named(place) else _singular(claim.words[place])
+        for place in places
+        if _is_spoken(claim.words[place])
+        and (claim.words[place] not in left_out or (place > 0 and claim.is_named(place)))  # "Test A" is no "test"
+    ]
+    return [*about, *(word for word in found if word not in about)]
+
+
+def _singular(word: str) -> str:
+    is_inflected = len(word) > 3 and word.endswith("s") and not word.endswith(("ss", "us", "is"))
+    return word[:-1] if is_inflected and word not in FUNCTION_WORDS else word
+
+
+def is_state(text: str, subject: str | None) -> bool:
+    """Tell whether a text claims how an identified thing is, rather than what somebody does or did."""
+    claim = _claim(read_words(text))
+    if claim is None or not _is_identified(claim, subject) or MANY_VALUED & set(claim.words):
+        return False
+    return not _is_past_event(claim, len(claim.words)) and not _is_activity(claim, len(claim.words))

@@ -1,0 +1,177 @@
+"""Child processes that read long texts: whatever a text does to one, it ends at its deadline, and nobody waits longer.
+
+A thread can't be ended, and a regular expression holds the interpreter of its process until it is done.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Callable
+from math import ceil
+from multiprocessing import Pipe
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any, Literal, ParamSpec, TypeVar
+
+from nous_online.core.errors import DeadlineExceeded, Unavailable
+from nous_online.core.policy import WritingPolicy
+from nous_online.processes.children import python_program
+
+P = ParamSpec("P")
+T = TypeVar("T")
+Answer = tuple[Literal[True], T] | tuple[Literal[False], Exception] | None
+
+POLICY = WritingPolicy()
+PACKAGES = Path(__file__).parents[3]
+PROGRAM = (
+    "import sys; sys.path.append(sys.argv[1]); "
+    "from nous_online.language.writing import child; child.serve(int(sys.argv[2]))"
+)
+KEPT = ("PATH", "PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV", "LD_LIBRARY_PATH", "LANG", "LC_ALL", "TMPDIR")
+"""Of the environment: no address, no key, for a text is all that a child is given."""
+GRACE_S = 2.0
+"""After the moment at which a child ends itself; one that is stopped does not."""
+
+
+class Child:
+    """A process that calls one function after the other, and is ended by the system when one takes too long."""
+
+    def __init__(self) -> None:
+        self._connection, there = Pipe()
+        try:
+            self._process = subprocess.Popen(  # noqa: S603 (the command is ours)
+                python_program(PROGRAM, str(PACKAGES), str(there.fileno())),
+                pass_fds=[there.fileno()],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                cwd="/",
+                env={name: os.environ[name] for name in KEPT if name in os.environ}
+                | {"PYTHONSAFEPATH": "1", "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"},
+                start_new_session=True,
+            )
+        except BaseException:
+            self._connection.close()
+            raise
+        finally:
+            there.close()
+
+    def is_alive(self) -> bool:
+        """Tell whether the process runs."""
+        return self._process.poll() is None
+
+    def call(self, function: Callable[..., T], arguments: tuple[Any, ...], *, seconds: float) -> Answer[T]:
+        """Return what the function returned or raised; None when the process has ended, or does not answer in time."""
+        try:
+            self._connection.send((function, arguments, seconds))
+            return self._connection.recv() if self._connection.poll(seconds + GRACE_S) else None
+        except (EOFError, OSError):
+            return None
+
+    def end(self) -> int:
+        """End the process, whatever it does, and return its exit code: below zero the signal that ended it."""
+        self._connection.close()
+        try:
+            return self._process.wait(0.2)  # it ends by itself at the end of its connection
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            return self._process.wait()
+
+
+class Children:
+    """The children of this process: as many as read texts at the same time, and one that is kept warm."""
+
+    def __init__(self, *, seconds: float = POLICY.reading_s, most: int = POLICY.most_readers) -> None:
+        self._seconds = seconds
+        self._most = most
+        self.forget()
+
+    def forget(self) -> None:
+        """Know no child: in a forked process, whose parent goes on talking to them."""
+        self._lock = threading.Lock()
+        self._idle: list[Child] = []
+        self._busy = 0
+
+    def call(self, function: Callable[P, T], *arguments: P.args, **_: P.kwargs) -> T:
+        """Return what a function of a module returns when a child calls it; raise what it raises.
+
+        Raises `DeadlineExceeded` when it took longer than a text may take, `ChildProcessError` when the child was
+        killed, and `Unavailable` when none can be started, or as many as may be read texts already.
+        """
+        child = self._take()
+        answer = None
+        began = time.monotonic()
+        try:
+            answer = child.call(function, arguments, seconds=self._seconds)
+        finally:
+            code = self._give_back(child, is_broken=answer is None)
+        match answer:
+            case (True, result):
+                return result
+            case (False, Exception() as error):
+                raise error
+            case _ if code == -signal.SIGALRM or time.monotonic() - began > self._seconds:
+                raise DeadlineExceeded(f"reading the text took longer than {self._seconds:g} s and was ended")
+            case _ if code > 0:
+                raise Unavailable(f"the process that reads texts ended with code {code}; see whether it can be started")
+            case _:
+                raise ChildProcessError(f"the process that reads texts was ended by signal {-code}")
+
+    def end(self) -> None:
+        """End the children that are idle; one that reads ends with its text."""
+        with self._lock:
+            idle, self._idle = self._idle, []
+        for child in idle:
+            child.end()
+
+    def _take(self) -> Child:
+        with self._lock:
+            if self._busy >= self._most:
+                raise Unavailable(f"{self._most} texts are read already; try again")
+            self._busy += 1
+            kept = self._idle.pop() if self._idle else None
+        if kept is not None and kept.is_alive():
+            return kept
+        try:
+            return Child()
+        except OSError as error:
+            with self._lock:
+                self._busy -= 1
+            message = f"no process that reads texts can be started: {error}"
+            raise Unavailable(message) from error
+
+    def _give_back(self, child: Child, *, is_broken: bool = False) -> int:
+        with self._lock:
+            self._busy -= 1
+            is_kept = not is_broken and not self._idle
+            if is_kept:
+                self._idle.append(child)
+        return 0 if is_kept else child.end()
+
+
+def serve(descriptor: int) -> None:
+    """Call what is asked for until the other end is closed. The alarm's own action ends a process in any code."""
+    signal.signal(signal.SIGALRM, signal.SIG_DFL)
+    connection: Connection[Any, Any] = Connection(descriptor)
+    while True:
+        try:
+            function, arguments, seconds = connection.recv()
+        except EOFError:
+            return
+        signal.alarm(ceil(seconds))
+        try:
+            answer = (True, function(*arguments))
+        except Exception as error:  # carried over to whoever asked
+            answer = (False, error)
+        signal.alarm(0)
+        connection.send(answer)
+
+
+CHILDREN = Children()
+atexit.register(CHILDREN.end)
+os.register_at_fork(after_in_child=CHILDREN.forget)

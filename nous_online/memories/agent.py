@@ -1,0 +1,180 @@
+"""One agent: who it is, where its memories live, and what embeds and judges for it."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from functools import wraps
+from threading import Event, RLock
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
+
+from psycopg import Connection
+
+from nous_online.core.deadline import Deadline, within
+from nous_online.core.domain import EmbeddingSpace
+from nous_online.core.errors import InvalidInput, Moved, NousError, Unavailable
+from nous_online.core.policy import LearnPolicy
+from nous_online.core.rights import UNLIMITED, Rights
+from nous_online.database.connection import Database, register_space
+from nous_online.language.embedding import Embedder, Vectors, checked_vectors
+from nous_online.language.pairs.judging import Judge, Judgement, Pair
+from nous_online.memories.store import ask_space, register_agent, require_space
+
+if TYPE_CHECKING:
+    from nous_online.language.writing.writer import Writer
+    from nous_online.memories.events import Subscription
+
+logger = logging.getLogger(__name__)
+
+
+class Bell(Event):
+    """Rung by verbs that leave work behind; `on_ring` is called each time, to start whoever does the work."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.on_ring: Callable[[], None] | None = None
+
+    def set(self) -> None:
+        """Ring: wake who waits."""
+        super().set()
+        if self.on_ring is not None:
+            self.on_ring()
+
+
+def no_other(space: EmbeddingSpace) -> Embedder | None:
+    """Know the embedder of no other space."""
+    return None
+
+
+@dataclass(frozen=True)
+class Agent:
+    """Everything a verb needs besides its arguments."""
+
+    id: str
+    database: Database
+    embedder: Embedder
+    judge: Judge
+    writer: Writer
+    policy: LearnPolicy
+    deadline_s: float
+    rights: Rights = UNLIMITED
+    """How far whoever calls is believed."""
+    at_work: RLock = field(default_factory=RLock, compare=False)
+    """Held by the thread of this process that completes episodes and delivers events: the others wait for it."""
+    awake: Bell = field(default_factory=Bell, compare=False)
+    """Set by verbs that leave work behind: a closed episode, an event to deliver."""
+    subscriptions: list[Subscription] = field(default_factory=list, compare=False)
+    """Who in this process hears of events."""
+    embedder_of: Callable[[EmbeddingSpace], Embedder | None] = field(default=no_other, compare=False)
+    """Where to find the embedder of the space the agent has been moved to, if this process can offer it."""
+
+    def deadline(self, seconds: float | None) -> Deadline:
+        """Start the clock of one call."""
+        return Deadline(self.deadline_s if seconds is None else seconds)
+
+    @contextmanager
+    def transaction(self, deadline: Deadline) -> Generator[Connection]:
+        """Yield a connection that sees this agent only."""
+        with self.database.transaction(self.id, timeout_s=deadline.remaining()) as connection:
+            yield connection
+
+    @contextmanager
+    def space_transaction(self, deadline: Deadline) -> Generator[Connection]:
+        """Yield a connection while the agent's memories stay in the space of its embedder: for whoever stores vectors.
+
+        Raises `Moved` when they live in another one.
+        """
+        seconds = deadline.remaining()
+        with self.database.transaction(self.id, timeout_s=seconds, keeps_space=True) as connection:
+            require_space(ask_space(connection, self.id), self.id, self.embedder.space)
+            yield connection
+
+    def followed(self, moved: Moved) -> Agent:
+        """Return this agent with the embedder of the space it was moved to; raise `moved` where there is none."""
+        embedder = self.embedder_of(moved.space)
+        if embedder is None:
+            raise moved
+        logger.info("agent %r was re-embedded; from now on its texts are embedded for %r", self.id, moved.space.id)
+        return replace(self, embedder=embedder)
+
+    def embed(self, texts: Sequence[str], deadline: Deadline) -> Vectors:
+        """Return unit vectors of `texts`, or raise `Unavailable` when the embedder fails."""
+        shape = (len(texts), self.embedder.space.dimensions)
+        try:
+            vectors = within(deadline.remaining(), lambda: self.embedder.embed_documents(texts), name="embedder")
+        except NousError:
+            raise
+        except Exception as error:  # an embedder may be anybody's code
+            raise Unavailable(f"the embedder failed: {error!r}; nothing was stored, mend it and try again") from error
+        return checked_vectors(vectors, shape=shape)
+
+    def ask(self, pairs: Sequence[Pair], deadline: Deadline) -> list[Judgement] | None:
+        """Return a judgement for each pair, or None from a judge that failed or took half of the time that is left."""
+        try:
+            answer = within(deadline.remaining() / 2, lambda: self.judge.judge(pairs), name="judge")
+            return checked_judgements(answer, count=len(pairs))
+        except Exception as error:  # a judge may be anybody's code, and none may lose a memory
+            logger.warning("the judge failed, so %d pairs are left to the night: %s", len(pairs), error)
+            return None
+
+
+def checked_judgements(answer: Sequence[object], *, count: int) -> list[Judgement]:
+    """Return what a judge answered if that is a judgement for each of `count` pairs; raise `ValueError` otherwise."""
+    judgements = [each for each in answer if isinstance(each, Judgement)]
+    if not len(answer) == len(judgements) == count:
+        raise ValueError(f"{len(judgements)} of {len(answer)} answers are judgements, for {count} pairs")
+    return judgements
+
+
+def register(agent: Agent) -> Agent:
+    """Make the agent known, and return it with the embedder of the space its memories live in.
+
+    Raises `InvalidInput` when that is another space than its embedder's, and nobody knows the embedder of that one.
+    """
+    register_space(agent.database.url, agent.embedder.space)
+    with agent.transaction(agent.deadline(None)) as connection:
+        found = register_agent(connection, agent.id, agent.embedder.space.id)
+    if found.id == agent.embedder.space.id:
+        return agent
+    embedder = agent.embedder_of(found)
+    if embedder is None:
+        message = (
+            f"agent {agent.id!r} has its memories in embedding space {found.id!r}, the embedder offers "
+            f"{agent.embedder.space.id!r}; open it with the embedder it was made with, or re-embed it: nous reembed"
+        )
+        raise InvalidInput(message)
+    register_space(agent.database.url, embedder.space)
+    return replace(agent, embedder=embedder)
+
+
+P = ParamSpec("P")
+V = TypeVar("V", bound="Verbs")
+R = TypeVar("R")
+
+
+class Verbs:
+    """What every group of verbs works on."""
+
+    agent: Agent
+
+
+def across_moves(verb: Callable[Concatenate[V, P], R]) -> Callable[Concatenate[V, P], R]:
+    """Let a verb that embeds go over to the space its agent has been moved to, and do it there in the time left.
+
+    It raises `Moved`, having written nothing, where this process can't offer the embedder of that space.
+    """
+
+    @wraps(verb)
+    def tried(self: V, *arguments: P.args, **details: P.kwargs) -> R:
+        seconds: Any = details.get("deadline_s")
+        deadline = self.agent.deadline(seconds)
+        try:
+            return verb(self, *arguments, **details)
+        except Moved as moved:
+            self.agent = self.agent.followed(moved)
+            details["deadline_s"] = deadline.remaining()
+            return verb(self, *arguments, **details)
+
+    return tried

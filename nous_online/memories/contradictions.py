@@ -1,0 +1,327 @@
+"""Contradictions: two facts of one slot of which nobody knows which is later; both are kept until somebody decides."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any, Literal
+from uuid import UUID
+
+from psycopg import Connection
+from psycopg.rows import class_row
+from psycopg.sql import SQL, Composed
+from psycopg.types.json import Jsonb
+
+from nous_online.core.deadline import Deadline
+from nous_online.core.domain import Fact, shortened
+from nous_online.core.errors import Conflict, Forbidden, InvalidInput, NotFound, Refused
+from nous_online.core.kinds import FACT
+from nous_online.core.rights import Rights
+from nous_online.database.changes import (
+    Alteration,
+    Cause,
+    Note,
+    Version,
+    change_memories,
+    change_memory,
+    locked_memories,
+    version_of,
+)
+from nous_online.database.statements import statements
+from nous_online.memories.agent import Agent
+
+BLOCKS = statements("nous_online.memories", "contradictions.sql")
+REACH = statements("nous_online.memories", "reach.sql")
+Reach = Mapping[str, str | None]
+"""Whose facts are looked among: `user_id` and `project_id`."""
+Resolution = Literal["a_wins", "b_wins", "both_valid", "merged"]
+RESOLUTIONS = ("a_wins", "b_wins", "both_valid", "merged")
+
+
+@dataclass(frozen=True)
+class Contradiction:
+    """Two facts that can't both be so; `memory_a` is the one with the smaller id, which says nothing about them."""
+
+    def __repr__(self) -> str:
+        a, b = (shortened(side["content"]) for _, side in sides_of(self))
+        return f"<contradiction {str(self.id)[:8]} {self.resolution or self.status}: {a!r} and {b!r}>"
+
+    id: UUID
+    memory_a: UUID
+    memory_b: UUID
+    detected_at: datetime
+    status: str
+    resolution: str | None
+    resolved_at: datetime | None
+    note: str | None
+    judgement: Mapping[str, Any] | None
+    a: Mapping[str, Any]
+    """What `memory_a` says: its `id`, `content` and `learned_at`."""
+    b: Mapping[str, Any]
+    proposed: Mapping[str, Any] | None = None
+    """How somebody who may not decide it would: `resolution`, `merged_into`, `note`, `by` whom and `at` what time.
+
+    An operator decides so, or rejects it."""
+
+
+def sides_of(found: Contradiction) -> list[tuple[str, Mapping[str, Any]]]:
+    """Return the two sides of a contradiction, under the names resolutions call them by."""
+    return [("a", found.a), ("b", found.b)]
+
+
+@dataclass(frozen=True)
+class Ruling:
+    """How a contradiction ends: who wins, why, and, when both were merged, the fact that takes their place."""
+
+    resolution: Resolution | None
+    note: str | None = None
+    merged_into: UUID | None = None
+    keep: UUID | None = None
+    """The fact that wins, instead of a resolution."""
+
+    def __post_init__(self) -> None:
+        if (self.resolution is None) == (self.keep is None):
+            raise InvalidInput(
+                f"tell either a resolution ({', '.join(RESOLUTIONS)}) or keep, the id of the fact that wins"
+            )
+        if self.keep is not None and self.merged_into is None:
+            return
+        if self.resolution not in RESOLUTIONS:
+            raise InvalidInput(f"resolution must be one of {', '.join(RESOLUTIONS)}; got {self.resolution!r}")
+        if (self.resolution == "merged") != (self.merged_into is not None):
+            raise InvalidInput(
+                "resolution 'merged', and only that one, names the fact that takes the place of both: "
+                f"learn it first and pass its id as merged_into; got {self.resolution!r} and {self.merged_into!r}"
+            )
+
+
+def find(connection: Connection, agent_id: str, *, status: str | None) -> list[Contradiction]:
+    """Return the contradictions of an agent in one status, or in any, the oldest first."""
+    with connection.cursor(row_factory=class_row(Contradiction)) as cursor:
+        return cursor.execute(with_sides("find_contradictions"), {"agent_id": agent_id, "status": status}).fetchall()
+
+
+def with_sides(statement: str) -> Composed:
+    """Return a statement that answers with contradictions, and with what both sides say."""
+    return SQL(BLOCKS[statement]).format(sides=SQL(BLOCKS["sides"]), in_reach=SQL(REACH["in_reach"]))
+
+
+def find_in_reach(connection: Connection, agent_id: str, reach: Reach, *, limit: int) -> list[Contradiction]:
+    """Return the oldest open contradictions between facts that whoever asks could recall, at most `limit`."""
+    return sought(connection, agent_id, reach, status="open", limit=limit)
+
+
+def check_reach(
+    connection: Connection, agent_id: str, reach: Reach, contradiction_id: UUID, *, merged_into: UUID | None
+) -> None:
+    """Raise `NotFound` unless whoever rules could recall both facts, and the one that is to take their place."""
+    if not sought(connection, agent_id, reach, id=contradiction_id, merged_into=merged_into):
+        ruled = f"contradiction {contradiction_id}" + (f" to merge into fact {merged_into}" if merged_into else "")
+        raise NotFound(f"agent {agent_id!r} has no {ruled} in reach of user and project {list(reach.values())}")
+
+
+def sought(connection: Connection, agent_id: str, reach: Reach, **wanted: Any) -> list[Contradiction]:
+    """Return the contradictions in reach that are as wanted, the oldest first."""
+    query = with_sides("contradictions_in_reach")
+    usual = {"status": None, "id": None, "merged_into": None, "limit": None}
+    with connection.cursor(row_factory=class_row(Contradiction)) as cursor:
+        return cursor.execute(query, {**usual, **wanted, **reach, "agent_id": agent_id}).fetchall()
+
+
+def open_between(
+    connection: Connection, agent_id: str, one: Fact, other: Fact, *, judgement: Mapping[str, Any], cause: Cause
+) -> bool:
+    """Record that two facts contradict each other and mark both; return whether that is news."""
+    row = {
+        "agent_id": agent_id,
+        "one": one.id,
+        "other": other.id,
+        "at": cause.effective_at,
+        "judgement": Jsonb(dict(judgement)),
+    }
+    if connection.execute(BLOCKS["open_contradiction"], row).fetchone() is None:
+        return False
+    for fact in locked_memories(connection, agent_id, FACT, [one.id, other.id]):
+        mark(connection, agent_id, fact, "open", cause=cause)
+    return True
+
+
+def resolve(agent: Agent, contradiction_id: UUID, ruling: Ruling, *, at: datetime, deadline: Deadline) -> Contradiction:
+    """End a contradiction as ruled: the loser is superseded by the winner, or both by what merges them.
+
+    Where the caller may not decide it, the ruling is kept as a proposal, and the contradiction comes back open. Ruling
+    the same again returns the same answer; another ruling raises `Conflict`, as does a winner that has left recall; a
+    loser that has left it already stays as it is. Raises `NotFound` for an unknown contradiction or fact.
+    """
+    with agent.transaction(deadline) as connection:
+        found = locked(connection, agent.id, contradiction_id)
+        if ruling.keep is not None:
+            ruling = replace(ruling, resolution=winner_of(found, ruling.keep), keep=None)
+        if found.status == "resolved":
+            return repeated(found, ruling)
+        wanted = [found.memory_a, found.memory_b, *filter(None, [ruling.merged_into])]
+        facts = {fact.id: fact for fact in locked_memories(connection, agent.id, FACT, wanted)}
+        if ruling.merged_into not in {None, *facts}:
+            raise NotFound(f"agent {agent.id!r} has no fact {ruling.merged_into} to merge into")
+        if not may_decide(agent.rights, found, ruling, facts):
+            return propose(connection, agent, found, ruling, at=at)
+        row = {"resolution": ruling.resolution, "at": at, "note": ruling.note}
+        resolved = changed(connection, agent.id, "resolve_contradiction", found, row)
+        carry_out(connection, agent.id, found, ruling, facts, at=at)
+    return resolved
+
+
+def may_decide(rights: Rights, found: Contradiction, ruling: Ruling, facts: Mapping[UUID, Fact]) -> bool:
+    """Tell whether a caller may rule so: below operator, nothing that is pinned or trusted more gives way.
+
+    That both are valid takes the doubt off the one that is trusted less, so that needs two that stand alike.
+    """
+    a, b = facts[found.memory_a], facts[found.memory_b]
+    if ruling.resolution == "both_valid":
+        return rights.may_retire(a, b) and rights.may_retire(b, a)
+    return all(rights.may_retire(facts[loser], facts[winner]) for loser, winner in losers(found, ruling).items())
+
+
+def propose(
+    connection: Connection, agent: Agent, found: Contradiction, ruling: Ruling, *, at: datetime
+) -> Contradiction:
+    """Keep a ruling that an operator is to confirm, in the place of an earlier one; nothing else changes."""
+    into = None if ruling.merged_into is None else str(ruling.merged_into)
+    told = {"resolution": ruling.resolution, "merged_into": into, "note": ruling.note}
+    row = {"proposed": Jsonb({**told, "by": agent.rights.holder, "at": at.isoformat()})}
+    return changed(connection, agent.id, "propose_ruling", found, row)
+
+
+def reject(agent: Agent, contradiction_id: UUID, *, deadline: Deadline) -> Contradiction:
+    """Forget the ruling that was proposed; the contradiction stays open.
+
+    Raises `Forbidden` below operator, `NotFound` for an unknown contradiction, `Refused` where nothing is proposed.
+    """
+    if not agent.rights.is_operator:
+        raise Forbidden(f"only an operator rejects how a contradiction is to be decided, not {agent.rights.holder}")
+    with agent.transaction(deadline) as connection:
+        found = locked(connection, agent.id, contradiction_id)
+        if found.proposed is None or found.status == "resolved":
+            raise Refused(f"nobody proposed how to decide contradiction {found.id}, or it is resolved already")
+        return changed(connection, agent.id, "propose_ruling", found, {"proposed": None})
+
+
+def locked(connection: Connection, agent_id: str, contradiction_id: UUID) -> Contradiction:
+    """Lock a contradiction until the transaction ends and return it; raise `NotFound` where there is none."""
+    key = {"agent_id": agent_id, "id": contradiction_id}
+    with connection.cursor(row_factory=class_row(Contradiction)) as cursor:
+        found = cursor.execute(with_sides("lock_contradiction"), key).fetchone()
+    if found is None:
+        raise NotFound(f"agent {agent_id!r} has no contradiction {contradiction_id}")
+    return found
+
+
+def changed(
+    connection: Connection, agent_id: str, block: str, found: Contradiction, values: Mapping[str, Any]
+) -> Contradiction:
+    """Return a contradiction as a statement left it."""
+    with connection.cursor(row_factory=class_row(Contradiction)) as cursor:
+        return cursor.execute(with_sides(block), {"agent_id": agent_id, "id": found.id, **values}).fetchall()[0]
+
+
+def winner_of(found: Contradiction, keep: UUID) -> Resolution:
+    """Return which side a fact is; raise `InvalidInput` when it is neither."""
+    if keep not in {found.memory_a, found.memory_b}:
+        raise InvalidInput(
+            f"contradiction {found.id} is between facts {found.memory_a} and {found.memory_b}; keep names {keep}"
+        )
+    return "a_wins" if keep == found.memory_a else "b_wins"
+
+
+def repeated(found: Contradiction, ruling: Ruling) -> Contradiction:
+    """Return a contradiction that was ruled the same way before; raise `Conflict` for another ruling."""
+    if found.resolution != ruling.resolution:
+        raise Conflict(
+            f"contradiction {found.id} was resolved as {found.resolution!r} at {found.resolved_at}; "
+            "to rule otherwise, take back the supersession with undo and name the winner with supersede_fact"
+        )
+    return found
+
+
+def carry_out(
+    connection: Connection,
+    agent_id: str,
+    found: Contradiction,
+    ruling: Ruling,
+    facts: dict[UUID, Fact],
+    *,
+    at: datetime,
+) -> None:
+    """Retire the losers and clear the marks of both facts."""
+    reason = f"contradiction resolved: {ruling.resolution}" + (f" ({ruling.note})" if ruling.note else "")
+    for loser, winner in losers(found, ruling).items():
+        how = "merged" if ruling.resolution == "merged" else "replaced"
+        cause = Cause("agent", "superseded", reason, at)
+        if how == "merged" and facts[loser].state == "active":
+            facts[winner] = absorb(connection, agent_id, facts[winner], facts[loser], cause=cause)
+        facts[loser] = retire(connection, agent_id, facts[loser], facts[winner], succession=how, cause=cause)
+    cause = Cause("agent", "contradiction_resolved", reason, at)
+    for memory_id in (found.memory_a, found.memory_b):
+        row = connection.execute(
+            BLOCKS["has_open_contradiction"], {"agent_id": agent_id, "memory_id": memory_id}
+        ).fetchone()
+        if row is not None and not row[0]:
+            mark(connection, agent_id, facts[memory_id], "resolved", cause=cause)
+
+
+def losers(found: Contradiction, ruling: Ruling) -> dict[UUID, UUID]:
+    """Return which fact gives way to which."""
+    a, b = found.memory_a, found.memory_b
+    if ruling.merged_into is not None:
+        return {each: ruling.merged_into for each in (a, b) if each != ruling.merged_into}
+    return {"a_wins": {b: a}, "b_wins": {a: b}}.get(str(ruling.resolution), {})
+
+
+def retire(connection: Connection, agent_id: str, loser: Fact, winner: Fact, *, succession: str, cause: Cause) -> Fact:
+    """Supersede the loser, which something else may have retired already; the winner must still be active."""
+    if loser.state != "active":
+        return loser
+    if winner.state != "active":
+        raise Conflict(f"fact {winner.id} is {winner.state}, so it can't win; recall it with as_of, or learn it again")
+    at = cause.effective_at.isoformat()
+    values = {"state": "superseded", "superseded_by": str(winner.id), "superseded_at": at, "succession": succession}
+    return change_memory(connection, agent_id, version_of(FACT, loser), values, cause=cause)
+
+
+def absorb(connection: Connection, agent_id: str, winner: Fact, loser: Fact, *, cause: Cause) -> Fact:
+    """Let what was said for a fact count for the one it is merged into; as a night does."""
+    is_weighty = loser.trust >= winner.trust
+    moments = [winner.last_confirmed_at, winner.learned_at]
+    moments += [loser.last_confirmed_at, loser.learned_at] if is_weighty else []
+    values = {
+        "confirmation_count": winner.confirmation_count + loser.confirmation_count + 1,
+        "last_confirmed_at": max(filter(None, moments)).isoformat(),
+        "sources": list(dict.fromkeys([*winner.sources, *loser.sources, *filter(None, [loser.source])])),
+    }
+    note = Note({"absorbed": str(loser.id)})
+    return change_memory(
+        connection, agent_id, version_of(FACT, winner), values, cause=replace(cause, action="absorbed"), noted=note
+    )
+
+
+def mark_sides(connection: Connection, agent_id: str, fact_id: UUID, *, cause: Cause) -> None:
+    """Let a fact that left for the archive or came back, and all that is set against it, say how they stand now."""
+    sides = connection.execute(BLOCKS["sides_of_open"], {"agent_id": agent_id, "id": fact_id}).fetchall()
+    mark_anew(connection, agent_id, [row[0] for row in sides], cause=cause)
+
+
+def mark_anew(connection: Connection, agent_id: str, fact_ids: Collection[UUID], *, cause: Cause) -> None:
+    """Let facts say whether an open contradiction names them, where they say otherwise."""
+    found = connection.execute(BLOCKS["wrong_marks"], {"agent_id": agent_id, "ids": list(fact_ids)}).fetchall()
+    marks = [
+        Alteration(Version(FACT, fact_id, version), {"contradiction_status": status}, cause)
+        for fact_id, version, status in found
+    ]
+    change_memories(connection, agent_id, marks)
+
+
+def mark(connection: Connection, agent_id: str, fact: Fact, status: str, *, cause: Cause) -> None:
+    """Say on a fact how its contradictions stand, where that is news."""
+    if fact.contradiction_status != status:
+        change_memory(connection, agent_id, version_of(FACT, fact), {"contradiction_status": status}, cause=cause)

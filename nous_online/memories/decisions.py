@@ -1,0 +1,311 @@
+"""Decisions the agent took: recorded with their reasons, resolved once, each announced to whoever reacts."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, fields
+from datetime import datetime
+from functools import cache
+from typing import Any, TypedDict
+from uuid import UUID
+
+from psycopg import Connection
+from psycopg.rows import class_row
+from psycopg.sql import SQL, Composed, Identifier
+
+from nous_online.core.deadline import Deadline
+from nous_online.core.domain import DecisionId, decision_of, shortened
+from nous_online.core.errors import Conflict, InvalidInput, NotFound, NousError
+from nous_online.core.kinds import EPISODE
+from nous_online.core.origin import check_known
+from nous_online.core.policy import MAX_RECALL_LIMIT
+from nous_online.core.validation import (
+    checked_choice,
+    checked_id,
+    checked_names,
+    checked_optional,
+    checked_said,
+    checked_share,
+    checked_text,
+)
+from nous_online.database.changes import get_memory
+from nous_online.database.statements import statements
+from nous_online.memories import store
+from nous_online.memories.agent import Agent
+from nous_online.memories.episodes import current_episode
+from nous_online.memories.events import emit
+from nous_online.memories.store import Request
+
+logger = logging.getLogger(__name__)
+BLOCKS = statements("nous_online.memories", "decisions.sql")
+VERB = "record_decision"
+RESOLUTIONS = ("succeeded", "failed", "abandoned")
+STATUSES = ("pending", *RESOLUTIONS)
+MAX_TITLE_BYTES = 2000
+MAX_REASON_CHARACTERS = 20_000
+
+
+class DecisionDetails(TypedDict, total=False):
+    """Everything that may be told about a decision besides its title."""
+
+    rationale: str | None
+    confidence: float | None
+    files: Sequence[str]
+    tags: Sequence[str]
+    session_id: str | None
+    episode_id: UUID | str | None
+    """The episode it belongs to; the current one of the session, unless told."""
+    decided_at: datetime | str | None
+    reference: str | None
+    """What the agent calls it, such as `abc123`: names it wherever an id of a decision is asked for."""
+    idempotency_key: str | None
+
+
+class DecisionFilter(TypedDict, total=False):
+    """Which decisions to list; what is left out is not asked for."""
+
+    status: str | None
+    file: str | None
+    tag: str | None
+    session_id: str | None
+    episode_id: UUID | str | None
+    limit: int
+
+
+@dataclass(frozen=True)
+class Decision:
+    """What the agent decided, why, and what became of it."""
+
+    def __repr__(self) -> str:
+        return f"<decision {str(self.id)[:8]} {self.status} {self.decided_at:%Y-%m-%d}: {shortened(self.title)!r}>"
+
+    id: UUID
+    title: str
+    rationale: str | None
+    confidence: float | None
+    status: str
+    episode_id: UUID | None
+    session_id: str | None
+    files: list[str]
+    tags: list[str]
+    outcome: str | None
+    decided_at: datetime
+    resolved_at: datetime | None
+    row_version: int
+    reference: str | None = None
+    """What the agent calls it."""
+
+    @property
+    def name(self) -> DecisionId:
+        """What episodes and censors name it by: its reference, where it has one."""
+        return self.reference or self.id
+
+
+@dataclass(frozen=True)
+class NewDecision:
+    """A decision checked and ready to be stored."""
+
+    title: str
+    rationale: str | None
+    confidence: float | None
+    files: list[str]
+    tags: list[str]
+    session_id: str | None
+    episode_id: UUID | None
+    decided_at: datetime
+    reference: str | None
+    idempotency_key: str | None
+    content_hash: str
+    """What makes a retry recognisable: the SHA-256 of the verb and of all it was told."""
+
+
+@dataclass(frozen=True)
+class Resolution:
+    """What became of a decision, checked."""
+
+    status: str
+    outcome: str | None
+    at: datetime
+
+
+def new_decision(title: object, details: DecisionDetails, *, now: datetime) -> NewDecision:
+    """Check everything said about a decision; raise `InvalidInput` naming what to mend."""
+    check_known(details, DecisionDetails)
+    confidence, episode_id = details.get("confidence"), details.get("episode_id")
+    told: dict[str, Any] = {
+        "title": checked_text("title", title, max_bytes=MAX_TITLE_BYTES),
+        "rationale": checked_optional("rationale", details.get("rationale"), max_characters=MAX_REASON_CHARACTERS),
+        "confidence": None if confidence is None else checked_share("confidence", confidence),
+        "files": checked_names("files", details.get("files")) or [],
+        "tags": checked_names("tags", details.get("tags")) or [],
+        "session_id": checked_optional("session_id", details.get("session_id"), max_characters=100),
+        "episode_id": None if episode_id is None else checked_id("episode_id", episode_id),
+        "decided_at": checked_said("decided_at", details.get("decided_at"), now=now),
+    }
+    reference = checked_new_reference(details.get("reference"))
+    told |= {"reference": reference} if reference else {}
+    key = checked_optional("idempotency_key", details.get("idempotency_key"), max_characters=200)
+    new: dict[str, Any] = {**told, "reference": reference, "decided_at": told["decided_at"] or now}
+    return NewDecision(**new, idempotency_key=key, content_hash=hash_of(told))
+
+
+def checked_new_reference(value: object) -> str | None:
+    """Return what an agent calls a decision; raise `InvalidInput` for a UUID, which is what ids look like."""
+    reference = checked_optional("reference", value, max_characters=200)
+    if reference is not None and isinstance(decision_of(reference), UUID):
+        raise InvalidInput(f"reference {reference!r} looks like the id of a decision; use another name")
+    return reference
+
+
+def hash_of(told: Mapping[str, Any]) -> str:
+    """Return the SHA-256 of a request to record a decision; a moment it did not tell differs at each retry."""
+    return hashlib.sha256(json.dumps([VERB, told], sort_keys=True, default=str).encode()).hexdigest()
+
+
+def new_resolution(status: object, outcome: object, at: object, *, now: datetime) -> Resolution:
+    """Check what is said to have become of a decision; raise `InvalidInput` naming what to mend."""
+    return Resolution(
+        status=checked_choice("status", status, RESOLUTIONS),
+        outcome=checked_optional("outcome", outcome, max_characters=MAX_REASON_CHARACTERS),
+        at=checked_said("at", at, now=now) or now,
+    )
+
+
+def record(agent: Agent, new: NewDecision, deadline: Deadline) -> Decision:
+    """Store a decision and announce it, once for each idempotency key.
+
+    The announcement names the episode that is open now: by the time somebody reacts it may be over, or another.
+    """
+    with agent.transaction(deadline) as connection:
+        earlier = repeated(connection, agent.id, new)
+        if earlier is not None:
+            return earlier
+        if new.episode_id is not None:
+            get_memory(connection, agent.id, EPISODE, new.episode_id)
+        episode_id = new.episode_id or getattr(current_episode(connection, agent.id, new.session_id), "id", None)
+        if new.reference is not None:
+            check_free(connection, agent.id, new.reference)
+        decision = one(connection, "store_decision", {"agent_id": agent.id, **vars(new)})
+        payload = {
+            "decision_id": str(decision.id),
+            "title": decision.title,
+            "session_id": decision.session_id,
+            "episode_id": None if episode_id is None else str(episode_id),
+        }
+        emit(connection, agent.id, "decision_recorded", memory_id=decision.id, payload=payload)
+        if new.idempotency_key:
+            request = Request(new.idempotency_key, new.content_hash, decision.id, "recorded")
+            store.store_request(connection, agent.id, VERB, request)
+    return decision
+
+
+def check_free(connection: Connection, agent_id: str, reference: str) -> None:
+    """Raise `Conflict` when a decision of this reference is recorded already."""
+    store.lock_agent(connection, agent_id)
+    with suppress(NotFound):
+        known = get(connection, agent_id, reference)
+        raise Conflict(f"decision {known.id} has the reference {reference!r} already; use another, or resolve that one")
+
+
+def repeated(connection: Connection, agent_id: str, new: NewDecision) -> Decision | None:
+    """Return the decision this idempotency key led to; raise `Conflict` when it was used for anything else."""
+    if not new.idempotency_key:
+        return None
+    store.lock_agent(connection, agent_id)  # the same that every other verb with such keys waits for
+    request = store.find_requests(connection, agent_id, [new.idempotency_key]).get(new.idempotency_key)
+    if request is None:
+        return None
+    if request.content_hash != new.content_hash:
+        raise Conflict(f"idempotency key {new.idempotency_key!r} was used for something else; use a new key for this")
+    return get(connection, agent_id, request.memory_id)
+
+
+def resolve(agent: Agent, decision_id: DecisionId, resolution: Resolution, deadline: Deadline) -> Decision:
+    """Say what became of a decision, and announce a failure; saying the same again, or less, changes nothing.
+
+    Raises `NotFound`, and `Conflict` when something else was said to have become of it: reactions built on that.
+    """
+    with agent.transaction(deadline) as connection:
+        known = get(connection, agent.id, decision_id, statement="lock_decision")
+        if known.status == resolution.status and resolution.outcome in (None, known.outcome):
+            return known
+        if known.status != "pending":
+            raise Conflict(
+                f"decision {decision_id} was resolved as {known.status!r} already, neither that nor the outcome told "
+                f"then can become another ({resolution.status!r}); record a new decision that says what changed"
+            )
+        row = {"agent_id": agent.id, "id": known.id, "row_version": known.row_version, **vars(resolution)}
+        resolved = one(connection, "resolve_decision", row)
+        if resolution.status == "failed":
+            payload = {"decision_id": str(known.id), "title": resolved.title, "outcome": resolved.outcome}
+            emit(connection, agent.id, "decision_failed", memory_id=known.id, payload=payload)
+    return resolved
+
+
+def get(connection: Connection, agent_id: str, decision_id: DecisionId, *, statement: str = "get_decision") -> Decision:
+    """Return one decision by its id or reference; raise `NotFound` when this agent has none."""
+    is_id = isinstance(decision_id, UUID)
+    names = {"id": decision_id if is_id else None, "reference": None if is_id else decision_id}
+    return one(connection, statement, {"agent_id": agent_id, **names})
+
+
+def reread(agent: Agent, decision: Decision, deadline: Deadline) -> Decision:
+    """Return a stored decision with what reactions made of it, or as it is known when it can't be read in time."""
+    try:
+        with agent.transaction(deadline) as connection:
+            return get(connection, agent.id, decision.id)
+    except NousError as error:  # it is stored: no failure to look again may make it look otherwise
+        logger.warning("decision %s is returned as it was recorded: %s", decision.id, error)
+        return decision
+
+
+def link(connection: Connection, agent_id: str, decision_id: UUID, episode_id: UUID) -> None:
+    """Say in which episode a decision was taken, unless that is known."""
+    row = {"agent_id": agent_id, "id": decision_id, "episode_id": episode_id}
+    connection.execute(BLOCKS["link_decision"], row)
+
+
+def find(connection: Connection, agent_id: str, wanted: DecisionFilter) -> list[Decision]:
+    """Return decisions, the latest first; raise `InvalidInput` for a filter that makes no sense."""
+    check_known(wanted, DecisionFilter)
+    status, episode_id = wanted.get("status"), wanted.get("episode_id")
+    parameters = {
+        "agent_id": agent_id,
+        "status": None if status is None else checked_choice("status", status, STATUSES),
+        "file": checked_optional("file", wanted.get("file"), max_characters=400),
+        "tag": checked_optional("tag", wanted.get("tag"), max_characters=400),
+        "session_id": checked_optional("session_id", wanted.get("session_id"), max_characters=100),
+        "episode_id": None if episode_id is None else checked_id("episode_id", episode_id),
+        "limit": checked_limit(wanted.get("limit", 50)),
+    }
+    with connection.cursor(row_factory=class_row(Decision)) as cursor:
+        return cursor.execute(composed("find_decisions"), parameters).fetchall()
+
+
+def checked_limit(value: object) -> int:
+    """Return how many decisions to list at most."""
+    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= MAX_RECALL_LIMIT:
+        raise InvalidInput(f"limit must be a whole number from 1 to {MAX_RECALL_LIMIT}, got {value!r}")
+    return value
+
+
+def one(connection: Connection, statement: str, parameters: Mapping[str, Any]) -> Decision:
+    """Return the one decision a statement yields; raise `NotFound` when it yields none."""
+    with connection.cursor(row_factory=class_row(Decision)) as cursor:
+        found = cursor.execute(composed(statement), parameters).fetchone()
+    if found is None:
+        raise NotFound(
+            f"agent {parameters['agent_id']!r} has no decision {parameters.get('id') or parameters.get('reference')}"
+        )
+    return found
+
+
+@cache
+def composed(statement: str) -> Composed:
+    """Fill the columns of a decision into a statement."""
+    columns = SQL(", ").join(Identifier(field.name) for field in fields(Decision))
+    return SQL(BLOCKS[statement]).format(columns=columns)

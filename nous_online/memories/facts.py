@@ -1,0 +1,408 @@
+"""Learning facts: embed, compare, ask, and write in one transaction."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+from typing import cast
+from uuid import UUID, uuid5
+
+from psycopg import Connection
+
+from nous_online.core.deadline import Deadline
+from nous_online.core.domain import DOCUMENT, Fact, FactDetails, LearnAction, Learned, Neighbour, NewFact
+from nous_online.core.errors import Conflict, Forbidden, InvalidInput, NotFound, Stale
+from nous_online.core.kinds import FACT
+from nous_online.core.policy import MAX_CONTENT_BYTES, MAX_CONTEXT_BYTES
+from nous_online.core.rights import UNLIMITED, Rights
+from nous_online.core.validation import (
+    checked_active_censors,
+    checked_decision,
+    checked_frame,
+    checked_id,
+    checked_moment,
+    checked_names,
+    checked_optional,
+    checked_said,
+    checked_share,
+    checked_text,
+)
+from nous_online.database.changes import Cause, change_memory, get_memory, locked_memories, locked_memory, version_of
+from nous_online.language.pairs.judging import Judgement, OfflineJudge, Verdict
+from nous_online.language.passages import passages, recall_vector
+from nous_online.memories import store
+from nous_online.memories.agent import Agent
+from nous_online.memories.contradictions import open_between
+from nous_online.memories.fact_statements import wording_of
+from nous_online.memories.learning import Decision, holds_since, pair_of, questions, slot_of
+from nous_online.memories.levels import stored_levels
+from nous_online.memories.replacement import Named, check_active, decide_told, is_later, keyed, near_facts, told
+from nous_online.memories.store import Embedded, Request
+
+IMPORTED = UUID("6f1d2f0e-3c7b-5d0a-9a65-6e6f75730001")  # the namespace of ids made from import keys
+ROUNDS = 12  # as many may learn values of one slot at once; then the night settles what is left
+UNDECIDED = Judgement(
+    verdict=Verdict.UNSURE,
+    confidence=0.0,
+    reason="the judge failed",
+    slot=None,
+    later=None,
+    model="none",
+    prompt_version="none",
+)
+HELD = replace(UNDECIDED, confidence=1.0, reason="another value of its key, which is trusted more, or pinned")
+ACTIONS: dict[str, LearnAction] = {
+    "store": "stored",
+    "store_superseded": "stored",
+    "confirm": "confirmed",
+    "supersede": "superseded",
+}
+
+
+def new_fact(content: object, details: FactDetails, *, now: datetime, rights: Rights = UNLIMITED) -> NewFact:
+    """Check everything a caller said about a fact; raise `InvalidInput`, and `Forbidden` for more than it may claim."""
+    unknown = set(details) - set(FactDetails.__annotations__)
+    if unknown:
+        raise InvalidInput(f"unknown detail {sorted(unknown)[0]!r}; known: {', '.join(FactDetails.__annotations__)}")
+    text = checked_text("content", content, max_bytes=MAX_CONTENT_BYTES)
+    context = details.get("context")
+    episode, decision = details.get("source_episode_id"), details.get("source_decision_id")
+    subject = checked_optional("subject", details.get("subject"), max_characters=500)
+    valid_from, valid_to = (checked_moment(name, details.get(name)) for name in ("valid_from", "valid_to"))
+    if valid_from and valid_to and valid_to < valid_from:
+        raise InvalidInput(f"valid_to {valid_to.isoformat()} lies before valid_from {valid_from.isoformat()}")
+    standing = rights.standing(details)
+    return NewFact(
+        content=text,
+        subject=subject,
+        slot=slot_of(text, subject),
+        key=checked_optional("key", details.get("key"), max_characters=200),
+        category=checked_category(details.get("category")),
+        tags=checked_names("tags", details.get("tags")) or [],
+        context=checked_text("context", context, max_bytes=MAX_CONTEXT_BYTES) if context else None,
+        confidence=checked_share("confidence", details.get("confidence", 1.0)),
+        source=checked_optional("source", details.get("source"), max_characters=500),
+        source_kind=standing.source_kind,
+        trust=standing.trust,
+        is_pinned=standing.is_pinned,
+        learned_at=checked_said("learned_at", details.get("learned_at"), now=now) or now,
+        valid_from=valid_from,
+        valid_to=valid_to,
+        encoded_frame=checked_frame(details),
+        encoded_censors=checked_active_censors(details),
+        session_id=checked_optional("session_id", details.get("session_id"), max_characters=100),
+        scope=standing.scope,
+        user_id=checked_optional("user_id", details.get("user_id"), max_characters=100),
+        project_id=checked_optional("project_id", details.get("project_id"), max_characters=100),
+        source_episode_id=None if episode is None else checked_id("source_episode_id", episode),
+        source_decision_id=None if decision is None else checked_decision("source_decision_id", decision),
+        idempotency_key=checked_optional("idempotency_key", details.get("idempotency_key"), max_characters=200),
+    )
+
+
+def checked_category(category: object) -> str | None:
+    """Return the category of a statement, or None; raise `InvalidInput` for that of documents."""
+    if category == DOCUMENT:
+        raise InvalidInput(f"category {category!r} is kept for the files and values of adapters; use another word")
+    return checked_optional("category", category, max_characters=100)
+
+
+def embedded(agent: Agent, news: Sequence[NewFact], ids: Sequence[UUID | None], deadline: Deadline) -> list[Embedded]:
+    """Return the facts with the vectors they are compared and recalled by, and at the levels they are shown at.
+
+    No passage is embedded twice.
+    """
+    texts = list(dict.fromkeys(text for new in news for text in passages(new.content, new.subject, new.context)))
+    vectors = dict(zip(texts, agent.embed(texts, deadline), strict=True))
+    return [
+        Embedded(levelled(new), vectors[new.content], around, fact_id)
+        for new, fact_id in zip(news, ids, strict=True)
+        for around in [recall_vector(new.content, new.subject, new.context, vectors)]
+    ]
+
+
+def levelled(new: NewFact) -> NewFact:
+    """Return a new fact with the shorter levels of its text."""
+    return replace(new, **stored_levels(vars(new)))
+
+
+def learn(agent: Agent, new: NewFact, deadline: Deadline, *, replaces: Sequence[Named] = ()) -> Learned:
+    """Confirm, supersede or store one fact, in one transaction; what it replaces gives way in the same one."""
+    (ready,) = embedded(agent, [new], [None], deadline)
+    judgements: dict[UUID, Judgement] = {}
+    rounds_left = ROUNDS
+    while True:
+        rounds_left -= 1
+        try:
+            outcome = look(agent, ready, judgements, deadline, replaces=replaces, is_last=not rounds_left)
+        except Stale:  # somebody confirmed, undid or ruled on a neighbour in between: look again
+            if not rounds_left:
+                raise
+            continue
+        if isinstance(outcome, Learned):
+            return outcome
+        # Asking may take seconds: never inside a transaction that others wait for.
+        judgements.update(ask(agent, new, outcome, deadline))
+
+
+def look(
+    agent: Agent,
+    ready: Embedded,
+    judgements: dict[UUID, Judgement],
+    deadline: Deadline,
+    *,
+    replaces: Sequence[Named],
+    is_last: bool,
+) -> Learned | list[Neighbour]:
+    """Look at what is near and write what follows, in one transaction; return instead whom the judge has yet to see."""
+    new = ready.fact
+    seconds = deadline.remaining()
+    with agent.database.transaction(agent.id, timeout_s=seconds, is_pipelined=True, keeps_space=True) as connection:
+        request, near, forgotten = store.look_around(
+            connection,
+            agent.id,
+            ready,
+            space=agent.embedder.space,
+            limit=agent.policy.neighbour_count,
+            replaces=[each.id for each in replaces],
+        )
+        if request is not None:
+            return repeated(connection, agent, request, new)
+        said = told(new, near, replaces, agent.id)
+        open_questions = [n for n in questions(new, said.rest, agent.policy) if n.fact.id not in judgements]
+        if isinstance(agent.judge, OfflineJudge):  # it answers in less time than it takes to look around once more
+            judgements.update(ask(agent, new, open_questions[: agent.policy.read_count], deadline))
+            open_questions = []
+        if open_questions and not is_last:
+            return open_questions
+        decision = decide_told(new, said, judgements, agent.policy)
+        if forgotten is not None:
+            again = f"learned again: fact {forgotten} said so and was forgotten, and stays forgotten"
+            decision = replace(decision, reason=f"{again}; {decision.reason}")
+        learned = write(connection, agent, replace(ready, fact=keyed(new, decision)), decision)
+        learned = contradict(connection, agent, learned, decision, judgements)
+        return replace(learned, near=near_facts(near, learned.memory, decision, judgements), forgotten=forgotten)
+
+
+def ask(agent: Agent, new: NewFact, near: Sequence[Neighbour], deadline: Deadline) -> dict[UUID, Judgement]:
+    """Return what the judge says of each pair; a judge that says nothing leaves them undecided, and the fact stored."""
+    if not near:
+        return {}
+    judgements = agent.ask([pair_of(new, n) for n in near], deadline) or [UNDECIDED] * len(near)
+    return {n.fact.id: judgement for n, judgement in zip(near, judgements, strict=True)}
+
+
+def write(connection: Connection, agent: Agent, ready: Embedded, decision: Decision) -> Learned:
+    """Carry out a decision and remember the request it answers."""
+    new, match = ready.fact, decision.match
+    if decision.action == "confirm" and match is not None:
+        memory = confirm(connection, agent, match.fact, new, decision.reason)
+    else:
+        memory = store.store_fact(
+            connection, agent.id, ready, space=agent.embedder.space, actor="agent", reason=decision.reason
+        )
+    for near in sorted(decision.superseded, key=lambda each: each.fact.id):
+        moment = max(new.learned_at, near.fact.learned_at)
+        supersede(connection, agent, old=near.fact, by=memory, at=moment, reason=decision.reason)
+    if decision.action == "store_superseded" and match is not None:
+        memory = store_late(connection, agent, memory, last=match.fact, reason=decision.reason)
+    action = ACTIONS[decision.action]
+    if new.idempotency_key:
+        request = Request(new.idempotency_key, content_hash(new), memory.id, action)
+        store.store_request(connection, agent.id, "learn", request)
+    return Learned(action, memory, decision.reason, match)
+
+
+def contradict(
+    connection: Connection, agent: Agent, learned: Learned, decision: Decision, judgements: Mapping[UUID, Judgement]
+) -> Learned:
+    """Record what a fact just stored contradicts; both stay active, and say so."""
+    for near in decision.contradicted:
+        judgement = judgements.get(near.fact.id, HELD)
+        cause = Cause("agent", "contradicted", judgement.reason, effective_at=learned.memory.learned_at)
+        verdict = {name: getattr(judgement, name) for name in ("model", "prompt_version", "confidence", "reason")}
+        open_between(connection, agent.id, learned.memory, near.fact, judgement=verdict, cause=cause)
+    if not decision.contradicted:
+        return learned
+    memory = get_memory(connection, agent.id, FACT, learned.memory.id)
+    return replace(learned, memory=memory, contradicts=decision.contradicted)
+
+
+def confirm(connection: Connection, agent: Agent, known: Fact, new: NewFact, reason: str) -> Fact:
+    """Count one more time that a fact was stated, keep the statement, and take over what it adds.
+
+    Sources and tags unite, the highest trust and a pin stay. A statement that is trusted less makes the fact no newer:
+    else an old value, repeated by anybody, would take the place of a later one. The frame and censors it was first
+    encoded with stay as they are: they say in which situation it came to mind, and a repetition elsewhere must not
+    move it there. A key of the statement is taken over by a fact that has none.
+    """
+    said_at = new.learned_at if new.trust >= known.trust else None
+    confirmed_at = max(filter(None, (known.last_confirmed_at, known.learned_at, said_at)))
+    values = {
+        "confirmation_count": known.confirmation_count + 1,
+        "last_confirmed_at": confirmed_at.isoformat(),
+        "trust": max(known.trust, new.trust),
+        "is_pinned": known.is_pinned or new.is_pinned,
+        "tags": list(dict.fromkeys([*known.tags, *new.tags])),
+        "sources": list(dict.fromkeys([*known.sources, *filter(None, [new.source])])),
+    }
+    if new.key is not None and known.key is None:
+        values["key"] = new.key
+    cause = Cause("agent", "confirmed", reason, effective_at=new.learned_at)
+    wording = wording_of(known, new)
+    return change_memory(connection, agent.id, version_of(FACT, known), values, cause=cause, noted=wording)
+
+
+def confirm_known(agent: Agent, fact_id: UUID, *, at: datetime, source: str | None, deadline: Deadline) -> Fact:
+    """Confirm an active fact by its id; raise `NotFound` when there is none, `Conflict` when it is no longer active."""
+    with agent.transaction(deadline) as connection:
+        known = locked_memory(connection, agent.id, FACT, fact_id)
+        check_active(known, "confirmed")
+        whose: FactDetails = {"scope": known.scope, "user_id": known.user_id, "project_id": known.project_id}
+        details: FactDetails = {**whose, "subject": known.subject, "source": source}
+        details["trust"] = min(known.trust, agent.rights.max_trust)
+        return confirm(connection, agent, known, new_fact(known.content, details, now=at), "confirmed by its id")
+
+
+def supersede_known(
+    agent: Agent, old_id: UUID, new_id: UUID, *, reason: str, at: datetime | None, deadline: Deadline
+) -> Fact:
+    """Retire an active fact in favour of another one, and return it as it became.
+
+    It counts from `at`, otherwise from when the later of both was learned. Raises `NotFound` when one of them doesn't
+    exist, `InvalidInput` when both are one, and `Conflict` when the old one is no longer active or the new one leads
+    back to it.
+    """
+    if old_id == new_id:
+        raise InvalidInput(f"fact {old_id} can't supersede itself; name the fact that replaces it")
+    with agent.transaction(deadline) as connection:
+        known = {fact.id: fact for fact in locked_memories(connection, agent.id, FACT, [old_id, new_id])}
+        for fact_id in (old_id, new_id):
+            if fact_id not in known:
+                raise NotFound(f"agent {agent.id!r} has no fact {fact_id}")
+        old, new = known[old_id], known[new_id]
+        check_active(old, "superseded")
+        check_may_retire(agent, old, new)
+        check_successor(connection, agent, new, old_id)
+        moment = at or max(old.learned_at, new.learned_at)
+        return supersede(connection, agent, old=old, by=new, at=moment, reason=reason)
+
+
+def check_may_retire(agent: Agent, old: Fact, new: Fact) -> None:
+    """Raise `Forbidden` when what is pinned or trusted more would give way on the word of a caller below operator."""
+    if not agent.rights.may_retire(old, new):
+        message = f"fact {old.id} is pinned, or trusted more than fact {new.id} ({old.trust} > {new.trust})"
+        raise Forbidden(f"{message}, so only an operator puts that one in its place")
+
+
+def check_successor(connection: Connection, agent: Agent, new: Fact, old_id: UUID) -> None:
+    """Raise `Conflict` when following the successors of `new` ends nowhere active or comes back to `old_id`."""
+    last = new
+    while last.superseded_by is not None and last.id != old_id:
+        last = get_memory(connection, agent.id, FACT, last.superseded_by)
+    if last.id == old_id:
+        raise Conflict(f"fact {new.id} was itself superseded by {old_id}; learn what is true now as a new fact")
+    check_active(last, "a successor")
+
+
+def supersede(connection: Connection, agent: Agent, *, old: Fact, by: Fact, at: datetime, reason: str) -> Fact:
+    """Retire `old` in favour of `by`; it stays in the store, out of recall, and `as_of` brings it back."""
+    gone = {"state": "superseded", "superseded_by": str(by.id), "superseded_at": at.isoformat()}
+    values = {**gone, "succession": "replaced"}
+    cause = Cause("agent", "superseded", reason, effective_at=at)
+    return change_memory(connection, agent.id, version_of(FACT, old), values, cause=cause)
+
+
+def store_late(connection: Connection, agent: Agent, late: Fact, *, last: Fact, reason: str) -> Fact:
+    """Put a value that was told late between those around it: it ends where the next began, the one before at its own.
+
+    `last` is the value known now.
+    """
+    heir = store.next_value(connection, agent.id, last, learned_at=late.learned_at)
+    moment = max(heir.learned_at, late.learned_at)
+    before = store.values_before(connection, agent.id, late, heir=heir) if heir.learned_at > late.learned_at else []
+    stored = supersede(connection, agent, old=late, by=heir, at=moment, reason=reason)
+    for each in before:
+        why = "the value that followed it was told later"
+        supersede(connection, agent, old=each, by=stored, at=late.learned_at, reason=why)
+    return stored
+
+
+def repeated(connection: Connection, agent: Agent, request: Request, new: NewFact) -> Learned:
+    """Return the first answer to an idempotency key; raise `Conflict` when it was used for another content."""
+    check_same_content(request, new)
+    memory = get_memory(connection, agent.id, FACT, request.memory_id)
+    return Learned(cast("LearnAction", request.action), memory, "this request was answered before")
+
+
+def check_same_content(request: Request, new: NewFact) -> None:
+    """Raise `Conflict` when a key comes back with another content."""
+    if request.content_hash != content_hash(new):
+        message = f"idempotency key {request.idempotency_key!r} was used for another content; use a new key for it"
+        raise Conflict(message)
+
+
+def content_hash(new: NewFact) -> str:
+    """Return the SHA-256 of what was said."""
+    return hashlib.sha256(new.content.encode()).hexdigest()
+
+
+def store_deferred(agent: Agent, news: Sequence[NewFact], deadline: Deadline) -> int:
+    """Store facts as they are and leave all matching to the night, but for values of one key; return how many were new.
+
+    Facts whose idempotency key is known are skipped, so that an interrupted import can simply be run again.
+    """
+    ready = embedded(agent, news, [deferred_id(agent.id, new) for new in news], deadline)
+    with agent.space_transaction(deadline) as connection:
+        store.lock_agent(connection, agent.id)
+        known = store.find_requests(connection, agent.id, [new.idempotency_key for new in news if new.idempotency_key])
+        fresh = unrepeated(ready, known)
+        reason = "imported; matching is left to the night"
+        free = [entry for entry in fresh if entry.fact.key is None]
+        store.store_facts(connection, agent.id, free, space=agent.embedder.space, actor="import", reason=reason)
+        for entry in sorted((each for each in fresh if each.fact.key), key=lambda each: holds_since(each.fact)):
+            store_value(connection, agent, entry)
+        store.store_requests(connection, agent.id, "import", [r for entry in fresh if (r := request_of(entry))])
+    return len(fresh)
+
+
+def store_value(connection: Connection, agent: Agent, entry: Embedded) -> None:
+    """Store an imported value of a key: the later one is active, and gives way to nothing it is trusted less than."""
+    new, space = entry.fact, agent.embedder.space
+    known = store.value_of_key(connection, agent.id, new)
+    stored = store.store_fact(connection, agent.id, entry, space=space, actor="import", reason="imported with its key")
+    if known is None:
+        return
+    if is_later(new, known) and not known.is_pinned and new.trust >= known.trust:
+        moment = max(new.learned_at, known.learned_at)
+        supersede(connection, agent, old=known, by=stored, at=moment, reason=f"a newer value of the key {new.key!r}")
+        return
+    reason = f"an older value of the key {new.key!r}, or one that is trusted less, than the one known"
+    store_late(connection, agent, stored, last=known, reason=reason)
+
+
+def unrepeated(entries: Sequence[Embedded], known: Mapping[str, Request]) -> list[Embedded]:
+    """Return the entries whose key neither `known` nor an earlier entry has; raise `Conflict` on another content."""
+    seen, fresh = dict(known), list[Embedded]()
+    for entry in entries:
+        request = request_of(entry)
+        if request and request.idempotency_key in seen:
+            check_same_content(seen[request.idempotency_key], entry.fact)
+            continue
+        fresh.append(entry)
+        if request:
+            seen[request.idempotency_key] = request
+    return fresh
+
+
+def request_of(entry: Embedded) -> Request | None:
+    """Return what to remember of a deferred fact's idempotency key, None when it has none."""
+    key = entry.fact.idempotency_key
+    return Request(key, content_hash(entry.fact), entry.id, "stored") if key and entry.id else None
+
+
+def deferred_id(agent_id: str, new: NewFact) -> UUID | None:
+    """Return the id an imported fact gets: its key decides, so that records can refer to each other by theirs."""
+    return uuid5(IMPORTED, f"{agent_id}\n{new.idempotency_key}") if new.idempotency_key else None

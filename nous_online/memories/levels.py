@@ -1,0 +1,177 @@
+"""The four levels a memory can be shown at: full, summary, compressed and index, each no longer than the one before.
+
+What was written for a memory wins; what was not is derived from its text, in its own words.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from nous_online.core.errors import InvalidInput
+from nous_online.language.pairs.lexicon import NEGATORS
+from nous_online.language.writing.fact_lines import (
+    LONGEST_SCOPE,
+    byte_count,
+    fact_line,
+    key_of,
+    shortest_sentence,
+    terse_line,
+    with_subject,
+)
+from nous_online.language.writing.titles import LONGEST_INDEX, condensed, index_word
+from nous_online.memories.procedure_details import BANDS, hint_of, step_name
+
+SEVERE = frozenset({"block", "absolute"})
+_SPACES = re.compile(r"\s+")
+
+
+@dataclass(frozen=True)
+class Levels:
+    """One memory at its four levels; the texts of each are no longer than those of the level before it."""
+
+    full: str
+    summary: str
+    compressed: str
+    index: str
+    """A word or a phrase of at most 50 characters, never empty."""
+
+
+def levels_of(kind: str, row: Mapping[str, Any]) -> Levels:
+    """Return a memory at its four levels, from the columns of its table or the fields of `recall.Found`.
+
+    `kind` is `fact`, `episode`, `procedure`, `censor` or `decision`; a column that is absent counts as null. Stored
+    levels win, unless they are longer than the level above them. Raises `InvalidInput` for another kind.
+    """
+    derive = DERIVED.get(kind)
+    if derive is None:
+        raise InvalidInput(f"there are no levels of a {kind!r}; known: {', '.join(DERIVED)}")
+    return derive(row)
+
+
+def fact_levels(row: Mapping[str, Any]) -> Levels:
+    """Return the levels of a fact; a subject its statement does not name stands before it.
+
+    Where it has an index word its levels were stored: one that is null then repeats the level above it.
+    """
+    content: str = row["content"]
+    subject: str | None = row.get("subject")
+    full = with_subject(content, subject)
+    index: str | None = row.get("index_word")
+    summary = row.get("summary") or (full if index else with_subject(shortest_sentence(content), subject))
+    compressed = row.get("compressed") or (summary if index else fact_line(content, subject, scope_of(row)))
+    return descending(full, summary, compressed, (index, subject, key_of(compressed)))
+
+
+def stored_levels(row: Mapping[str, Any]) -> dict[str, str | None]:
+    """Return the columns of a new fact that keep its levels; one that only repeats the level above it stays null."""
+    levels = fact_levels(row)
+    return {
+        "summary": levels.summary if levels.summary != levels.full else None,
+        "compressed": levels.compressed if levels.compressed != levels.summary else None,
+        "index_word": levels.index,
+    }
+
+
+def scope_of(row: Mapping[str, Any]) -> str | None:
+    """Return where a fact holds: its category, its project or its first tag."""
+    tags: Sequence[str] = row.get("tags") or ()
+    told = (row.get("category"), row.get("project_id"), *tags[:1])
+    return next((each for each in told if each and len(each) <= LONGEST_SCOPE), None)
+
+
+def episode_levels(row: Mapping[str, Any]) -> Levels:
+    """Return the levels of an episode; until it is written up, its title stands for what is missing."""
+    title = row.get("title") or row.get("subject") or ""
+    written = (row.get("content"), row.get("detail"), row.get("summary"), row.get("compressed"), title)
+    full = next(filter(None, written), None) or row.get("index_word") or "episode"
+    summary = row.get("summary") or row.get("compressed") or title or condensed(full)
+    compressed = row.get("compressed") or title or condensed(summary)
+    return descending(full, summary, compressed, (row.get("index_word"), title))
+
+
+def procedure_levels(row: Mapping[str, Any]) -> Levels:
+    """Return the levels of a procedure; its compressed one is the hint "deploy: test→build→stage"."""
+    name: str = row.get("name") or row.get("subject") or ""
+    full = row.get("content") or procedure_text(name, row)
+    steps: Sequence[Any] = row.get("steps") or ()
+    template: Any = row.get("template")
+    bands: dict[str, Sequence[str]] = {band: row.get(band) or () for band in BANDS}
+    is_told = bool(steps or template or any(bands.values()))
+    hint = row.get("compressed") or (hint_of(name, bands=bands, steps=steps, template=template) if is_told else name)
+    wanted = row.get("trigger")
+    summary = row.get("summary") or (f"{hint}\n{wanted}" if wanted else hint)
+    return descending(full, summary, hint, (row.get("index_word"), name))
+
+
+def procedure_text(name: str, row: Mapping[str, Any]) -> str:
+    """Return all that is told of a procedure, a line each, as recall shows it."""
+    bands = ("goals", "core_patterns", "core_tools", "core_concepts", "implementation_notes")
+    titles = ("Goals", "Patterns", "Tools", "Concepts", "Notes")
+    told = (f"{title}: {'; '.join(row[band])}" for band, title in zip(bands, titles, strict=True) if row.get(band))
+    steps = (f"{place}. {said_step(step)}" for place, step in enumerate(row.get("steps") or [], start=1))
+    template: Mapping[str, Any] = row.get("template") or {}
+    filled = (f"{part}: {value}" for part, value in template.items())
+    return "\n".join(filter(None, (name, row.get("trigger"), *told, *steps, *filled)))
+
+
+def said_step(step: Any) -> str:
+    """Return a step with its detail."""
+    return ": ".join(filter(None, (step_name(step), None if isinstance(step, str) else step.get("detail"))))
+
+
+def censor_levels(row: Mapping[str, Any]) -> Levels:
+    """Return the levels of a censor: what not to do, and why; one that blocks says never."""
+    trigger = row.get("trigger") or str(row.get("content", "")).partition(": ")[0]
+    reason = row.get("reason") or str(row.get("content", "")).partition(": ")[2]
+    severity = row.get("severity") or row.get("category")
+    denies = bool(NEGATORS & set(trigger.lower().split()[:2])) or trigger.lower().startswith(("don't", "do not"))
+    action = f"never {trigger}" if severity in SEVERE and not denies else trigger
+    full = f"{action}: {reason}" if reason else action
+    summary = row.get("summary") or (f"{action}: {shortest_sentence(reason)}" if reason else action)
+    compressed = row.get("compressed") or (f"{action}: {terse_line(reason)}" if reason else action)
+    return descending(full, summary, compressed, (row.get("index_word"), trigger))
+
+
+def decision_levels(row: Mapping[str, Any]) -> Levels:
+    """Return the levels of a decision: what was decided, and why."""
+    title: str = row["title"]
+    rationale = row.get("rationale") or ""
+    full = f"{title}: {rationale}" if rationale else title
+    summary = f"{title}: {shortest_sentence(rationale)}" if rationale else title
+    return descending(full, summary, fact_line(title), (title,))
+
+
+def descending(full: str, summary: str, compressed: str, names: Iterable[str | None]) -> Levels:
+    """Return levels of which none is longer than the one before it; the index is the first name that fits."""
+    shorter = summary if byte_count(summary) <= byte_count(full) else full
+    line = _SPACES.sub(" ", compressed).strip()
+    line = line if line and byte_count(line) <= byte_count(shorter) else shorter
+    return Levels(full, shorter, line, index_of(line, names))
+
+
+def index_of(line: str, names: Iterable[str | None]) -> str:
+    """Return a word or a phrase of at most 50 characters, no longer than `line`, to find a memory under."""
+    told = (" ".join(name.split()) for name in names if name)
+    for name in (*told, index_word(line)):
+        if name and len(name) <= LONGEST_INDEX and byte_count(name) <= byte_count(line):
+            return name
+    return cut(line)
+
+
+def cut(line: str) -> str:
+    """Return the opening of a line within 50 characters, at the end of a word where it has one."""
+    opening = line[:LONGEST_INDEX]
+    whole = opening if len(line) <= LONGEST_INDEX else opening.rpartition(" ")[0] or opening
+    return whole.strip() or opening
+
+
+DERIVED: dict[str, Callable[[Mapping[str, Any]], Levels]] = {
+    "fact": fact_levels,
+    "episode": episode_levels,
+    "procedure": procedure_levels,
+    "censor": censor_levels,
+    "decision": decision_levels,
+}

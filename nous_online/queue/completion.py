@@ -1,0 +1,390 @@
+"""Completing closed episodes: a title, a summary, facts, outcomes of procedures and censors, once each, come what may.
+
+Every step can be repeated: the draft is kept before it is carried out, each fact has an idempotency key of its own, and
+all that counts something happens in the one transaction that says the episode is complete.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+from psycopg import Connection
+from psycopg.rows import class_row
+from psycopg.types.json import Jsonb
+
+from nous_online.core.deadline import Deadline, within
+from nous_online.core.domain import DecisionId, Episode, NewFact, decision_of
+from nous_online.core.errors import Conflict, DeadlineExceeded, InvalidInput, NousError, Unavailable
+from nous_online.core.kinds import EPISODE, PROCEDURE
+from nous_online.core.origin import OriginDetails
+from nous_online.core.policy import DEFAULT_SESSION, CompletionPolicy
+from nous_online.database.changes import Cause, change_memory, locked_memories, locked_memory, version_of
+from nous_online.database.statements import statements
+from nous_online.language.embedding import Vectors
+from nous_online.memories import censors, facts, procedures, store
+from nous_online.memories.agent import Agent
+from nous_online.memories.censors import CensorDetails, NewCensor
+from nous_online.memories.cold_texts import full_text
+from nous_online.memories.episode_changes import united
+from nous_online.memories.episodes import get_episode, text_to_embed, vector_values
+from nous_online.memories.events import emit
+from nous_online.memories.retries import Unwritten, set_aside
+
+if TYPE_CHECKING:
+    from nous_online.language.writing.writer import Draft
+
+logger = logging.getLogger(__name__)
+SQL = statements("nous_online.queue", "completion.sql")
+POLICY = CompletionPolicy()
+NOTHING_TOLD = "skipped: the episode has neither a detail nor a summary to draw from"
+DRAWN_FROM = ("outcome", "detail", "summary")
+"""What of an episode its draft depends on: when one of them is told anew, so is the draft."""
+
+
+@dataclass(frozen=True)
+class Task:
+    """A closed episode that was taken to be completed."""
+
+    episode_id: UUID
+    attempt_count: int
+    draft: dict[str, Any] | None
+    failure_count: int = 0
+    """Attempts that were no outages, this one included."""
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """What was drawn from an episode and is still to be written down."""
+
+    draft: Draft | None = None
+    facts: Sequence[UUID] = ()
+    vector: Vectors | None = None
+    censors: Sequence[tuple[NewCensor, Vectors]] = ()
+
+
+def complete_due(
+    agent: Agent,
+    deadline: Deadline,
+    *,
+    limit: int = POLICY.episode_limit,
+    is_stopping: Callable[[], bool] = lambda: False,
+) -> int:
+    """Complete the closed episodes that are due, at most `limit`, and return how many are complete now.
+
+    None is begun after half of the time, or once `is_stopping` says so. A writer or an embedder that fails puts its
+    episode off and is told in `last_error`. Raises `Unavailable` and `DeadlineExceeded` when the database fails; what
+    was taken then falls due again by itself.
+    """
+    completed = 0
+    for _ in range(limit):
+        if is_stopping() or deadline.remaining() < deadline.seconds * POLICY.finishing_share:
+            break
+        task = take(agent, deadline)
+        if task is None:
+            break
+        completed += attempt(agent, task, deadline)
+    return completed
+
+
+def take(agent: Agent, deadline: Deadline) -> Task | None:
+    """Take the episode that is due longest, so that others leave it alone for a while."""
+    parameters = {"agent_id": agent.id, "lease_s": POLICY.lease_s, "longest_wait_s": POLICY.longest_wait_s}
+    with agent.transaction(deadline) as connection, connection.cursor(row_factory=class_row(Task)) as cursor:
+        return cursor.execute(SQL["take_due"], parameters).fetchone()
+
+
+def attempt(agent: Agent, task: Task, deadline: Deadline) -> bool:
+    """Complete one episode, or put it off with the reason; return whether it is complete.
+
+    One that failed too often is set aside: for its own sake, or because no attempt at it was ever heard of again.
+    """
+    if task.failure_count > POLICY.most_failures:
+        give_up(agent, task, POLICY.most_failures, "whoever tried was ended by it", deadline)
+        return False
+    try:
+        return complete(agent, task, deadline)
+    except NousError as error:
+        logger.warning("episode %s of agent %r was not completed: %s", task.episode_id, agent.id, error)
+        is_outage = isinstance(error, Unavailable | Conflict)
+        if not is_outage and task.failure_count >= POLICY.most_failures:
+            give_up(agent, task, task.failure_count, str(error), deadline)
+        else:
+            put_off(agent, task, str(error), deadline, is_outage=is_outage)
+        return False
+
+
+def give_up(agent: Agent, task: Task, failure_count: int, reason: str, deadline: Deadline) -> None:
+    """Set an episode aside, and say so in the log."""
+    logger.error("episode %s of agent %r is set aside; `nous retry` queues it again", task.episode_id, agent.id)
+    set_aside(agent, task.episode_id, failure_count=failure_count, reason=reason, deadline=deadline)
+
+
+def put_off(agent: Agent, task: Task, error: str, deadline: Deadline, *, is_outage: bool) -> None:
+    """Let an episode rest after a failure, twice as long after each."""
+    wait_s = min(POLICY.first_wait_s * 2 ** (min(task.attempt_count, 20) - 1), POLICY.longest_wait_s)
+    row = {
+        "agent_id": agent.id,
+        "episode_id": task.episode_id,
+        "wait_s": wait_s,
+        "error": error,
+        "is_outage": is_outage,
+    }
+    with agent.transaction(deadline) as connection:
+        connection.execute(SQL["put_off"], row)
+
+
+def complete(agent: Agent, task: Task, deadline: Deadline) -> bool:
+    """Write or continue the draft of an episode, and carry it out; return whether the episode is complete now.
+
+    One that was taken back since is left as it is, and its task ends with a note that says so. One that a night has
+    condensed meanwhile is drawn from as it was told.
+    """
+    episode = get_episode(agent, task.episode_id, deadline)
+    told = in_full(agent, episode, deadline)
+    if episode.completed_at or episode.state != "closed" or not (told.detail or told.summary):
+        return conclude(agent, episode, Drawn(), deadline)
+    draft = kept_draft(agent, told, task, deadline)
+    check_unchanged(episode, get_episode(agent, episode.id, deadline))  # the writer may have taken long
+    learned = [facts.learn(agent, new, deadline).memory.id for new in new_facts(episode, draft)]
+    return conclude(agent, episode, drawn(agent, told, draft, learned, deadline), deadline)
+
+
+def in_full(agent: Agent, episode: Episode, deadline: Deadline) -> Episode:
+    """Return an episode with the most detailed text there is of it as its detail, wherever that lies by now."""
+    if episode.detail or episode.compression_tier == "raw":
+        return episode
+    with agent.transaction(deadline) as connection:
+        found = full_text(connection, agent.id, episode.id)
+    return replace(episode, detail=None if found.level == "title" else found.text)
+
+
+def kept_draft(agent: Agent, episode: Episode, task: Task, deadline: Deadline) -> Draft:
+    """Return the draft that is kept for what was told of an episode, written and kept first where there is none."""
+    source = source_of(episode)
+    if task.draft is not None and task.draft.get("drawn_from") == source:
+        return lifted(task.draft)
+    own = {**written(agent, episode, deadline), "drawn_from": source}
+    row = {"agent_id": agent.id, "episode_id": episode.id, "lease_s": POLICY.lease_s}
+    with agent.transaction(deadline) as connection:
+        kept = connection.execute(SQL["keep_draft"], {**row, "draft": Jsonb(own), "drawn_from": source}).fetchone()
+    return lifted(kept[0] if kept else own)
+
+
+def source_of(episode: Episode) -> str:
+    """Return the SHA-256 of what a draft is drawn from."""
+    told = [getattr(episode, name) for name in DRAWN_FROM]
+    return hashlib.sha256(json.dumps(told).encode()).hexdigest()
+
+
+def lifted(kept: dict[str, Any]) -> Draft:
+    """Return the draft in what is kept of it; raise `InvalidInput` when it is of another form."""
+    from nous_online.language.writing.writer import Draft
+
+    return Draft.from_json({name: value for name, value in kept.items() if name != "drawn_from"})
+
+
+def written(agent: Agent, episode: Episode, deadline: Deadline) -> dict[str, Any]:
+    """Return the draft the writer makes of an episode, as JSON.
+
+    Raises `Unwritten` when the writer fails at it or is late, and what the writer raises when it can't be reached.
+    """
+    from nous_online.language.writing.writer import Draft, Told
+
+    told = Told(
+        detail=episode.detail or episode.summary or "",
+        title=episode.title,
+        outcome=episode.outcome,
+        participants=episode.participants,
+        lessons=episode.lessons_learned,
+        ended_at=episode.ended_at,
+    )
+    try:
+        made = within(deadline.remaining() * POLICY.writer_share, lambda: agent.writer.write(told), name="writer")
+        return checked_draft(made, Draft).as_json()
+    except DeadlineExceeded as error:
+        raise Unwritten(str(error)) from error
+    except NousError:
+        raise
+    except Exception as error:  # a writer may be anybody's code, and none may lose an episode
+        raise Unwritten(f"the writer failed: {error!r}") from error
+
+
+def checked_draft(made: object, form: type[Draft]) -> Draft:
+    """Return what a writer made if it is a draft; raise `TypeError` otherwise."""
+    if not isinstance(made, form):
+        raise TypeError(f"it returned a {type(made).__name__}, which is no Draft")
+    return made
+
+
+def new_facts(episode: Episode, draft: Draft) -> list[NewFact]:
+    """Return the facts of a draft, checked; each is trusted and seen as the episode is, and has its own key."""
+    details = inherited(episode)
+    news: list[NewFact] = []
+    for place, fact in enumerate(draft.facts[: POLICY.most_facts]):
+        key = key_of(episode, fact.content)
+        try:
+            new = facts.new_fact(
+                fact.content,
+                {**details, "subject": fact.subject, "category": fact.category, "idempotency_key": key},
+                now=ended(episode),
+            )
+        except InvalidInput as error:
+            logger.warning("fact %d of episode %s was left out: %s", place, episode.id, error)
+            continue
+        news.append(replace(new, source_episode_id=episode.id))
+    return news
+
+
+def inherited(episode: Episode) -> OriginDetails:
+    """Return what everything drawn from an episode takes over: trusted no more than it, seen by who sees it."""
+    return {
+        "source": f"episode:{episode.id}",
+        "source_kind": "episode",
+        "trust": episode.trust,
+        "learned_at": ended(episode),
+        "encoded_frame": episode.frame_used,
+        "encoded_censors": episode.encoded_censors,
+        "scope": episode.scope,
+        "user_id": episode.user_id,
+        "project_id": episode.project_id,
+    }
+
+
+def key_of(episode: Episode, content: str) -> str:
+    """Return the idempotency key of a fact of an episode; the same in every draft that has this fact."""
+    return f"episode:{episode.id}:{hashlib.sha256(json.dumps(content).encode()).hexdigest()}"
+
+
+def ended(episode: Episode) -> datetime:
+    """Return when an episode ended; a closed one always says so."""
+    return episode.ended_at or episode.started_at
+
+
+def drawn(agent: Agent, episode: Episode, draft: Draft, learned: Sequence[UUID], deadline: Deadline) -> Drawn:
+    """Embed what is to be written down: the episode as it will be, and the triggers of its censors."""
+    text = text_to_embed(episode.title or draft.title, episode.summary or draft.summary, episode.detail)
+    news = new_censors(episode, draft) if episode.outcome == "failure" else []
+    vectors = agent.embed([text, *(new.trigger for new in news)], deadline)
+    return Drawn(draft, learned, vectors[0], list(zip(news, vectors[1:], strict=True)))
+
+
+def new_censors(episode: Episode, draft: Draft) -> list[NewCensor]:
+    """Return the censors a failed episode suggests, checked; they only warn."""
+    details: CensorDetails = {**inherited(episode), "severity": "warn", "learned_from_episode_id": episode.id}
+    news: list[NewCensor] = []
+    for candidate in draft.censors:
+        try:
+            news.append(censors.new_censor(candidate.trigger, candidate.reason, details))
+        except InvalidInput as error:
+            logger.warning("a censor of episode %s was left out: %s", episode.id, error)
+    return news
+
+
+def conclude(agent: Agent, read: Episode, drawn: Drawn, deadline: Deadline) -> bool:
+    """Write everything down at once, unless somebody else did; return whether the episode is complete now.
+
+    Of one that was taken back nothing is written. Raises `Conflict` when it was told more of since it was read.
+    """
+    with agent.space_transaction(deadline) as connection:
+        store.lock_agent(connection, agent.id)  # before the episode, as learning from one does
+        episode = locked_memory(connection, agent.id, EPISODE, read.id)
+        is_standing = episode.completed_at is not None or episode.state == "closed"
+        if is_standing:
+            check_unchanged(read, episode)
+        if is_standing and episode.completed_at is None:
+            write_down(connection, agent, episode, drawn)
+        note = None if is_standing else f"not completed: the episode is {episode.state}"
+        connection.execute(SQL["finish"], {"agent_id": agent.id, "episode_id": read.id, "note": note})
+    return is_standing
+
+
+def check_unchanged(read: Episode, now: Episode) -> None:
+    """Raise `Conflict` when an episode that is still to be completed is not as it was read."""
+    told = any(getattr(read, name) != getattr(now, name) for name in (*DRAWN_FROM, "title", "state"))
+    if told and now.completed_at is None:
+        raise Conflict(f"episode {read.id} was told more of, or taken back, while it was completed; it is tried again")
+
+
+def write_down(connection: Connection, agent: Agent, episode: Episode, drawn: Drawn) -> None:
+    """Complete the episode, count its procedures, store its censors, link its decisions and announce it."""
+    cause = Cause("agent", "completed", reason_of(drawn), effective_at=ended(episode))
+    decisions = linked_decisions(connection, agent.id, episode)
+    values = completed_values(agent, episode, drawn, decisions)
+    change_memory(connection, agent.id, version_of(EPISODE, episode), values, cause=cause)
+    count_procedures(connection, agent.id, episode)
+    suggested = replace(cause, action="suggested", reason=f"episode {episode.id} failed")
+    stored = [censors.store(connection, agent, new, vector, cause=suggested) for new, vector in drawn.censors]
+    payload = {
+        "episode_id": str(episode.id),
+        "facts": [str(fact_id) for fact_id in dict.fromkeys(drawn.facts)],
+        "censors": [str(censor_id) for censor_id in dict.fromkeys(censor.id for censor in stored)],
+    }
+    emit(connection, agent.id, "episode_completed", memory_id=episode.id, payload=payload)
+
+
+def reason_of(drawn: Drawn) -> str:
+    """Say who drew what, or why nothing was drawn."""
+    return f"drawn by {drawn.draft.writer}" if drawn.draft else NOTHING_TOLD
+
+
+def completed_values(agent: Agent, episode: Episode, drawn: Drawn, decisions: Sequence[DecisionId]) -> dict[str, Any]:
+    """Return the columns of a completed episode; title and summary that were told stay."""
+    values: dict[str, Any] = {"completed_at": datetime.now(UTC).isoformat()}
+    if list(decisions) != episode.decision_ids:
+        values["decision_ids"] = [str(decision_id) for decision_id in decisions]
+    if drawn.draft is None:
+        return {**values, "completion_note": NOTHING_TOLD}
+    return {
+        **values,
+        **vector_values(agent, drawn.vector),
+        **shorter_texts(episode, drawn.draft),
+    }
+
+
+def shorter_texts(episode: Episode, draft: Draft) -> dict[str, str | None]:
+    """Return the shorter texts of a completed episode, but for those its tier keeps no longer."""
+    texts = {
+        "title": episode.title or draft.title or None,
+        "summary": episode.summary or draft.summary or None,
+        "compressed": draft.compressed or None,
+        "index_word": draft.index_word or None,
+    }
+    gone = {"compressed": ("summary",), "fossil": ("summary", "compressed")}.get(episode.compression_tier, ())
+    return {name: text for name, text in texts.items() if name not in gone}
+
+
+def linked_decisions(connection: Connection, agent_id: str, episode: Episode) -> list[DecisionId]:
+    """Link the decisions made during an episode to it, and return all it has."""
+    during = {
+        "agent_id": agent_id,
+        "episode_id": episode.id,
+        "session_id": episode.session_id,
+        "default_session": DEFAULT_SESSION,
+        "started_at": episode.started_at,
+        "ended_at": ended(episode),
+    }
+    found = [decision_of(row[0]) for row in connection.execute(SQL["decisions_during"], during)]
+    linked = united(episode.decision_ids, found)
+    names = {
+        "ids": [each for each in linked if isinstance(each, UUID)],
+        "references": [each for each in linked if isinstance(each, str)],
+    }
+    connection.execute(SQL["link_decisions"], {"agent_id": agent_id, "episode_id": episode.id, **names})
+    return linked
+
+
+def count_procedures(connection: Connection, agent_id: str, episode: Episode) -> None:
+    """Count the episode's success or failure for each procedure it used; those erased since are left out."""
+    if episode.outcome not in ("success", "failure"):
+        return
+    is_success = episode.outcome == "success"
+    cause = Cause("agent", episode.outcome, f"episode {episode.id} ended in {episode.outcome}", ended(episode))
+    for procedure in locked_memories(connection, agent_id, PROCEDURE, episode.procedures_activated):
+        procedures.record_outcome(connection, agent_id, procedure.id, is_success=is_success, cause=cause)

@@ -1,0 +1,324 @@
+"""Events that others consume: written with the change they tell of, delivered at least once and in order per agent."""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any, Literal, TypedDict, cast, get_args
+from uuid import UUID
+
+from psycopg import Connection
+from psycopg.rows import class_row, dict_row
+
+from nous_online.core.deadline import Deadline
+from nous_online.core.errors import InvalidInput, Unavailable, Unsupported
+from nous_online.core.policy import OutboxPolicy
+from nous_online.core.validation import checked_id, checked_optional, checked_text
+from nous_online.database.statements import statements
+from nous_online.memories.agent import Agent
+from nous_online.memories.events import EVERYTHING, Event, EventName, Handler, Subscription
+
+logger = logging.getLogger(__name__)
+SQL = statements("nous_online.queue", "outbox.sql")
+POLICY = OutboxPolicy()
+HEART = "heart"
+"""The consumer whose reactions are built in."""
+ENROLLING = threading.Lock()
+
+OWN_NAMES = frozenset(get_args(EventName)) - {"guardrail_triggered", "calibration_drift"}
+NAME = re.compile(r"[a-z][a-z0-9_.:-]{0,99}")
+MAX_PAYLOAD_BYTES = 64 * 1024
+
+
+@dataclass(frozen=True)
+class Cursor:
+    """How far a consumer has come: everything up to (transaction, id) was delivered to it."""
+
+    consumer: str
+    last_xid: str
+    last_id: int
+    failed_count: int
+    retry_at: datetime | None
+    """When it is due again; for who leased it, the end of that lease."""
+
+
+@dataclass(frozen=True)
+class Progress:
+    """What one round of delivery came to: where the cursor goes, and what went wrong there."""
+
+    last_xid: str
+    last_id: int
+    delivered_count: int
+    failed_count: int = 0
+    error: str | None = None
+
+    @property
+    def delay_s(self) -> float | None:
+        """How long the consumer rests; longer each time the same event fails."""
+        return retry_delay_s(self.failed_count) if self.failed_count else None
+
+
+def retry_delay_s(failed_count: int, policy: OutboxPolicy = POLICY) -> float:
+    """Return how long to wait after an event failed `failed_count` times, in seconds."""
+    return min(policy.first_delay_s * 2 ** min(failed_count - 1, 30), policy.longest_delay_s)
+
+
+class News(TypedDict):
+    """An event from outside, checked."""
+
+    name: str
+    memory_id: UUID | None
+    payload: Mapping[str, Any]
+
+
+def new_event(name: object, payload: object, memory_id: object) -> News:
+    """Check an event that comes from outside; raise `InvalidInput` naming what to mend."""
+    checked = checked_name(name)
+    if checked in OWN_NAMES:
+        raise InvalidInput(f"{checked!r} is announced by the heart itself; give your event a name of its own")
+    return News(
+        name=checked,
+        memory_id=None if memory_id is None else checked_id("memory_id", memory_id),
+        payload=checked_payload(payload),
+    )
+
+
+def checked_name(name: object) -> str:
+    """Return the name of an event: small letters, digits and `_.:-`, beginning with a letter."""
+    if not isinstance(name, str) or not NAME.fullmatch(name):
+        raise InvalidInput(f"an event is named in up to 100 of a-z, 0-9 and '_.:-', as in 'build_failed'; got {name!r}")
+    return name
+
+
+def checked_wish(name: object) -> frozenset[str]:
+    """Return the names of the events asked for: one, several, or `"*"`, which takes in all others."""
+    is_one = isinstance(name, str) or not isinstance(name, Sequence)
+    wished = cast("Sequence[object]", (name,) if is_one else name)
+    if not wished:
+        raise InvalidInput(f"name at least one event to subscribe to, or '*' for all; got {name!r}")
+    return frozenset([EVERYTHING] if EVERYTHING in wished else map(checked_name, wished))
+
+
+def checked_consumer(consumer: object) -> str:
+    """Return the name of a consumer, which is not the heart."""
+    name = checked_optional("consumer", consumer, max_characters=100)
+    if name is None or name == HEART:
+        raise InvalidInput(f"consumer must be a name of its own, such as 'brain'; got {consumer!r}")
+    return name
+
+
+def checked_handler(handler: object) -> Handler:
+    """Return what is to be called with events."""
+    if not callable(handler):
+        raise InvalidInput(f"handler must be something to call with an event, got {handler!r}")
+    return handler
+
+
+def checked_payload(payload: object) -> Mapping[str, Any]:
+    """Return a payload that JSON and PostgreSQL can hold, at most 64 KiB of it."""
+    if not isinstance(payload, Mapping):
+        raise InvalidInput(f"the payload of an event must be a mapping, got {payload!r}")
+    try:
+        text = json.dumps(payload, ensure_ascii=False, allow_nan=False)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise InvalidInput(f"the payload of an event must be JSON: {error}") from error
+    checked_text("the payload of an event", text, max_bytes=MAX_PAYLOAD_BYTES)
+    return json.loads(text)
+
+
+def enrol(subscription: Subscription) -> None:
+    """Let a subscription hear from now on; raise `InvalidInput` when its consumer hears other names already.
+
+    A consumer has one place in the queue: what passes it unasked for by one subscription is lost to the others.
+    """
+    with ENROLLING:
+        for other in subscription.among:
+            if other.consumer == subscription.consumer and other.names != subscription.names:
+                raise InvalidInput(
+                    f"consumer {other.consumer!r} is subscribed to {sorted(other.names)} already, now to "
+                    f"{sorted(subscription.names)}: name all in one call, or choose another consumer name"
+                )
+        subscription.among.append(subscription)
+
+
+def add_cursor(connection: Connection, agent_id: str, consumer: str, *, is_from_now: bool) -> None:
+    """Let a consumer that is new begin now or at the first event; one that is known stays where it is."""
+    row = {"agent_id": agent_id, "consumer": consumer, "is_from_now": is_from_now}
+    connection.execute(SQL["add_cursor"], row)
+
+
+def get_cursor(
+    connection: Connection, agent_id: str, consumer: str, how: Literal["read", "lock", "lock_free"]
+) -> Cursor | None:
+    """Return the cursor of a consumer; none when it is resting, or when only a free one will do and it is not."""
+    with connection.cursor(row_factory=class_row(Cursor)) as cursor:
+        return cursor.execute(SQL[f"{how}_cursor"], {"agent_id": agent_id, "consumer": consumer}).fetchone()
+
+
+def read_horizon(connection: Connection, cursor: Cursor) -> str:
+    """Return the transaction before which all have ended: what they wrote is complete, so nothing can be overtaken.
+
+    Raises `Unsupported` when the cursor stands beyond it, which is so only in a database restored from a dump.
+    """
+    row = connection.execute(SQL["read_horizon"]).fetchone()
+    if row is None:
+        raise Unavailable("the database did not say which transactions are running; try again")
+    if int(cursor.last_xid) > int(row[0]):
+        raise Unsupported(
+            f"consumer {cursor.consumer!r} stands at transaction {cursor.last_xid}, this server has come to {row[0]} "
+            "only: the database was restored from a dump; renumber its outbox as docs/decisions/0010 says"
+        )
+    return row[0]
+
+
+def next_events(
+    connection: Connection,
+    agent_id: str,
+    cursor: Cursor,
+    *,
+    horizon: str,
+    names: Sequence[str] | None,
+    limit: int = POLICY.batch_size,
+) -> list[tuple[Event, str]]:
+    """Return what comes after a cursor, oldest first, each with the transaction that wrote it."""
+    parameters = {
+        "agent_id": agent_id,
+        "last_xid": cursor.last_xid,
+        "last_id": cursor.last_id,
+        "horizon": horizon,
+        "names": None if names is None else list(names),
+        "limit": limit,
+    }
+    with connection.cursor(row_factory=dict_row) as rows:
+        found = rows.execute(SQL["next_events"], parameters).fetchall()
+    return [(Event(**row), written_xid) for row in found for written_xid in [row.pop("written_xid")]]
+
+
+def lease_cursor(connection: Connection, agent_id: str, cursor: Cursor) -> Cursor:
+    """Make a locked consumer rest while this process delivers to it, and return its cursor with the lease's end."""
+    lease = {"agent_id": agent_id, "consumer": cursor.consumer, "lease_s": POLICY.lease_s}
+    row = connection.execute(SQL["lease_cursor"], lease).fetchone()
+    return replace(cursor, retry_at=row[0] if row else None)
+
+
+def move_cursor(connection: Connection, agent_id: str, cursor: Cursor, progress: Progress) -> None:
+    """Store how far a consumer came; it is due again at once, or after its delay.
+
+    When somebody else leased it meanwhile, it is due when that one says so.
+    """
+    row = {
+        "agent_id": agent_id,
+        "consumer": cursor.consumer,
+        "held_until": cursor.retry_at,
+        **vars(progress),
+        "delay_s": progress.delay_s,
+    }
+    connection.execute(SQL["move_cursor"], row)
+
+
+def left_s(deadline: Deadline) -> float:
+    """Return the seconds left of a deadline, which may be none."""
+    return deadline.began + deadline.seconds - time.monotonic()
+
+
+def deliver_due(agent: Agent, deadline: Deadline) -> int:
+    """Deliver what is due, to the built-in reactions first and then to each subscriber; return how many deliveries.
+
+    A consumer that fails rests for a while and holds up nobody else. Raises `Unavailable` when the database fails.
+    """
+    from nous_online.queue import reactions
+
+    delivered, failure = 0, None
+    try:
+        if due_consumers(agent, [HEART], deadline):
+            delivered += reactions.react(agent, Deadline(deadline.remaining() / 2))
+    except Unavailable as error:  # a row that somebody else locks for long is no reason to keep subscribers waiting
+        failure = error
+    for consumer in due_consumers(agent, sorted({each.consumer for each in agent.subscriptions}), deadline):
+        delivered += deliver_to(agent, consumer, deadline)
+    if failure is not None:
+        raise failure
+    return delivered
+
+
+def due_consumers(agent: Agent, consumers: Sequence[str], deadline: Deadline) -> list[str]:
+    """Return those consumers who have something to do now."""
+    if not consumers:
+        return []
+    with agent.transaction(deadline) as connection:
+        parameters = {"agent_id": agent.id, "consumers": list(consumers)}
+        return [row[0] for row in connection.execute(SQL["due_consumers"], parameters).fetchall()]
+
+
+def deliver_to(agent: Agent, consumer: str, deadline: Deadline) -> int:
+    """Deliver batch after batch to one consumer until one is not full or the time is up; return how many events."""
+    delivered = count = deliver_batch(agent, consumer, deadline)
+    while count == POLICY.batch_size and left_s(deadline) > 0:
+        count = deliver_batch(agent, consumer, deadline)
+        delivered += count
+    return delivered
+
+
+def deliver_batch(agent: Agent, consumer: str, deadline: Deadline) -> int:
+    """Hand the next events to the handlers of one consumer, outside any transaction, and return how many it took.
+
+    Other processes leave the consumer alone meanwhile; if this one dies, they begin where its cursor stood.
+    """
+    names = next((each.names for each in agent.subscriptions if each.consumer == consumer), None)
+    if names is None:
+        return 0
+    ends_at = time.monotonic() + min(left_s(deadline), POLICY.lease_s / 2)
+    with agent.transaction(deadline) as connection:
+        cursor = get_cursor(connection, agent.id, consumer, "lock_free")
+        if cursor is None:
+            return 0
+        cursor = lease_cursor(connection, agent.id, cursor)
+        horizon = read_horizon(connection, cursor)
+        asked = None if EVERYTHING in names else sorted(names)
+        events = next_events(connection, agent.id, cursor, horizon=horizon, names=asked)
+    progress = handed_over(agent, cursor, events, names=names, horizon=horizon, ends_at=ends_at)
+    with agent.transaction(Deadline(max(left_s(deadline), POLICY.settle_s))) as connection:
+        move_cursor(connection, agent.id, cursor, progress)
+    return progress.delivered_count
+
+
+def hearing(agent: Agent, consumer: str, names: frozenset[str]) -> list[Subscription]:
+    """Return the subscriptions of a consumer, unless they were ended or exchanged since it asked for these names."""
+    return [each for each in agent.subscriptions if each.consumer == consumer and each.names == names]
+
+
+def handed_over(
+    agent: Agent,
+    cursor: Cursor,
+    events: Sequence[tuple[Event, str]],
+    *,
+    names: frozenset[str],
+    horizon: str,
+    ends_at: float,
+) -> Progress:
+    """Call the handlers event by event, until one fails, none is left or the clock reaches `ends_at`."""
+    here = Progress(cursor.last_xid, cursor.last_id, 0, cursor.failed_count)
+    for event, written_xid in events:
+        handlers = hearing(agent, cursor.consumer, names)
+        if not handlers or time.monotonic() >= ends_at:
+            return here
+        try:
+            for subscription in handlers:
+                if subscription.wants(event):
+                    subscription.handler(event)
+        except Exception as error:  # a handler may be anybody's code
+            logger.warning(
+                "%s failed at event %d (%s) and tries again: %r", cursor.consumer, event.id, event.name, error
+            )
+            return replace(
+                here, failed_count=here.failed_count + 1, error=f"event {event.id} ({event.name}): {error!r}"
+            )
+        here = Progress(written_xid, event.id, here.delivered_count + 1)
+    is_complete = len(events) < POLICY.batch_size and hearing(agent, cursor.consumer, names)
+    return Progress(horizon, 0, len(events)) if is_complete else here

@@ -1,0 +1,318 @@
+"""What the heart does about events: each reaction in one transaction with the cursor that passes its event."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import Any, Literal, cast
+from uuid import UUID
+
+import numpy as np
+import psycopg
+from psycopg import Connection
+
+from nous_online.core.deadline import Deadline
+from nous_online.core.errors import Conflict, InvalidInput, NotFound, NousError, Refused, Unavailable, Unsupported
+from nous_online.core.validation import checked_id, checked_optional
+from nous_online.database.changes import Cause
+from nous_online.language.embedding import Vectors
+from nous_online.memories import censors, checking, decisions, episodes, procedures
+from nous_online.memories.agent import Agent
+from nous_online.memories.episode_changes import EpisodeChange
+from nous_online.memories.events import Event, emit
+from nous_online.queue import outbox
+from nous_online.queue.outbox import HEART, POLICY, Cursor, Progress
+
+logger = logging.getLogger(__name__)
+NO_VECTORS = np.empty((0, 0), dtype=np.float32)
+Outcome = Literal["passed", "resting", "overtaken", "idle"]
+FINAL = (InvalidInput, NotFound, Refused, psycopg.IntegrityError, psycopg.DataError)
+"""What trying again can't mend."""
+LOOKS = 5
+LOOK_AGAIN_S = 0.02  # a transaction that began before ours and still runs hides our event; most end in this time
+MAX_NOTE_CHARACTERS = 500
+
+
+@dataclass(frozen=True)
+class Reaction:
+    """What is done about an event, and which texts of it have to be embedded before the transaction."""
+
+    act: Callable[[Connection, Agent, Event, Vectors], None]
+    texts: Callable[[Connection, str, Event], Sequence[str]] = lambda _connection, _agent_id, _event: ()
+
+
+def link_decision(connection: Connection, agent: Agent, event: Event, _vectors: Vectors) -> None:
+    """A decision was recorded: it and the episode it was taken in name each other."""
+    if event.payload.get("episode_id") is None:
+        return
+    decision = decisions.get(connection, agent.id, subject_of(event))
+    episode_id = checked_id("episode_id", event.payload["episode_id"])
+    change = EpisodeChange(decision_ids=(decision.name,))
+    episodes.amend(connection, agent, episode_id, change, at=event.created_at)  # locked first, as completions do
+    decisions.link(connection, agent.id, decision.id, episode_id)
+
+
+def censor_candidate(decision: decisions.Decision) -> censors.NewCensor:
+    """Return the warning a failed decision leaves: beware of doing so again, for this is what came of it."""
+    reason = decision.outcome or decision.rationale or f"{decision.title!r} was decided before, and failed"
+    return censors.new_censor(
+        shortened(decision.title, censors.POLICY.trigger_bytes),
+        shortened(reason, censors.POLICY.reason_bytes),
+        {"severity": "warn", "learned_from_decision_id": decision.name, "source": f"decision:{decision.id}"},
+    )
+
+
+def warn_of_failure(connection: Connection, agent: Agent, event: Event, vectors: Vectors) -> None:
+    """A decision failed: store the candidate for a censor, unless there is one that says the same."""
+    decision = decisions.get(connection, agent.id, subject_of(event))
+    cause = Cause("agent", "learned", f"decision {decision.id} failed", effective_at=event.created_at)
+    censors.store(connection, agent, censor_candidate(decision), vectors[0], cause=cause)
+
+
+def failed_trigger(connection: Connection, agent_id: str, event: Event) -> list[str]:
+    """Return the trigger of a failed decision's censor."""
+    return [censor_candidate(decisions.get(connection, agent_id, subject_of(event))).trigger]
+
+
+def count_guardrail(connection: Connection, agent: Agent, event: Event, vectors: Vectors) -> None:
+    """A guardrail was triggered: each active censor it names, or its action sets off, counts an activation.
+
+    Raises `NotFound` when none of those it names is active.
+    """
+    asked = guarded_action(event)
+    if asked is not None:
+        suspects = checking.find_suspects(connection, agent, asked, vectors, policy=censors.POLICY)
+        found = checking.set_off(
+            asked, suspects, vectors, {}, policy=censors.POLICY
+        )  # nothing is embedded in a transaction
+        firings = {censor_id: censors.Firing(each.match, each.part) for censor_id, each in found.items()}
+        checking.recorded(connection, agent.id, asked, firings)
+        return
+    censor_ids = guarding_ids(event)
+    cause = Cause("agent", "activated", "a guardrail was triggered", effective_at=event.created_at)
+    firings = {censor_id: censors.Firing() for censor_id in censor_ids}
+    if not censors.activate(connection, agent.id, firings, at=event.created_at, cause=cause):
+        named = ", ".join(map(str, censor_ids))
+        raise NotFound(f"event {event.id} (guardrail_triggered) names {named}: no active censor is among them")
+
+
+def guarding_ids(event: Event) -> list[UUID]:
+    """Return the censors a guardrail names; beside an action, `memory_id` tells of something else."""
+    has_action = event.payload.get("action") is not None
+    return ids_of(replace(event, memory_id=None) if has_action else event, "censor_id", "censor_ids")
+
+
+def guarded_action(event: Event) -> checking.Question | None:
+    """Return the action a guardrail was triggered by, None when the event names its censors instead."""
+    if guarding_ids(event):
+        return None
+    told = event.payload
+    details: checking.CheckDetails = {
+        "session_id": told.get("session_id"),
+        "user_id": told.get("user_id"),
+        "project_id": told.get("project_id"),
+        "at": event.created_at,
+    }
+    return checking.question(told.get("action"), details, now=event.created_at, policy=censors.POLICY)
+
+
+def guarded_parts(_connection: Connection, _agent_id: str, event: Event) -> Sequence[str]:
+    """Return what of a guarded action is compared with censors."""
+    asked = guarded_action(event)
+    return () if asked is None else asked.parts
+
+
+def flag_procedures(connection: Connection, agent: Agent, event: Event, _vectors: Vectors) -> None:
+    """Calibration drifted: the procedures it names, or those of a domain, are flagged for review."""
+    domain = checked_optional("domain", event.payload.get("domain"), max_characters=100)
+    procedure_ids = ids_of(event, "procedure_id", "procedure_ids")
+    if not procedure_ids and domain is None:
+        raise InvalidInput(f"event {event.id} (calibration_drift) names neither procedure_ids nor domain")
+    reason = drift_reason(event.payload)
+    cause = Cause("agent", "flagged", reason, effective_at=event.created_at)
+    procedures.flag_for_review(
+        connection, agent.id, procedure_ids=procedure_ids, domain=domain, reason=reason, cause=cause
+    )
+
+
+def drift_reason(payload: Mapping[str, Any]) -> str:
+    """Return why procedures are to be reviewed, in words."""
+    drift = payload.get("drift")
+    if drift is not None and (isinstance(drift, bool) or not isinstance(drift, int | float)):
+        raise InvalidInput(f"drift must be a number, got {drift!r}")
+    note = checked_optional("note", payload.get("note"), max_characters=MAX_NOTE_CHARACTERS)
+    by = "" if drift is None else f" by {drift:+.3g}"
+    return f"calibration drifted{by}" + (f": {note}" if note else "")
+
+
+def subject_of(event: Event) -> UUID:
+    """Return what an event tells of; raise `InvalidInput` when it does not say."""
+    if event.memory_id is None:
+        raise InvalidInput(f"event {event.id} ({event.name}) names no decision")
+    return event.memory_id
+
+
+def ids_of(event: Event, single: str, several: str) -> list[UUID]:
+    """Return the ids an event names: one, several, or the memory it tells of."""
+    listed = event.payload.get(several, [])
+    if not isinstance(listed, list):
+        raise InvalidInput(f"{several} of event {event.id} must be a list, got {listed!r}")
+    named = [event.payload.get(single), event.memory_id, *cast("list[object]", listed)]
+    return list(dict.fromkeys(checked_id(single, value) for value in named if value is not None))
+
+
+def shortened(text: str, max_bytes: int) -> str:
+    """Return as much of the beginning of a text as fits into so many bytes of UTF-8."""
+    return text.encode()[:max_bytes].decode(errors="ignore")
+
+
+REACTIONS: Mapping[str, Reaction] = {
+    "decision_recorded": Reaction(link_decision),
+    "decision_failed": Reaction(warn_of_failure, failed_trigger),
+    "guardrail_triggered": Reaction(count_guardrail, guarded_parts),
+    "calibration_drift": Reaction(flag_procedures),
+}
+
+
+def react_soon(agent: Agent, deadline: Deadline) -> None:
+    """React to what was just announced, if that is possible now; the worker does the rest, and tells subscribers."""
+    is_left = True
+    try:
+        soon = Deadline(min(deadline.remaining(), POLICY.immediate_s))
+        for _ in range(LOOKS):
+            react(agent, soon, is_waiting=True)
+            is_left, is_resting = what_is_left(agent, soon)
+            if is_resting or not is_left:
+                break
+            time.sleep(LOOK_AGAIN_S)
+    except NousError as error:  # what was announced is stored: no failure to react may make it look otherwise
+        logger.warning("reactions are left to the worker: %s", error)
+    if is_left or agent.subscriptions:
+        agent.awake.set()
+
+
+def what_is_left(agent: Agent, deadline: Deadline) -> tuple[bool, bool]:
+    """Tell whether events wait for a reaction, hidden ones included, and whether the last one failed a moment ago."""
+    parameters = {"agent_id": agent.id, "consumer": HEART, "names": list(REACTIONS)}
+    with agent.transaction(deadline) as connection:
+        return connection.execute(outbox.SQL["what_is_left"], parameters).fetchone() or (True, False)
+
+
+def react(agent: Agent, deadline: Deadline, *, is_waiting: bool = False) -> int:
+    """React to all events that are due, and return how many there were.
+
+    One that can't be reacted to, or not after several attempts, is passed over: that is logged, kept as the
+    cursor's last error, and announced as `event_skipped`. While a model or the database is unavailable, none is.
+    With `is_waiting` another reactor's end is waited for, otherwise left alone.
+    """
+    passed_count = 0
+    while outbox.left_s(deadline) > 0:
+        outcome = react_to_next(agent, deadline, is_waiting=is_waiting)
+        if outcome in ("idle", "resting"):
+            break
+        passed_count += outcome == "passed"
+    return passed_count
+
+
+def react_to_next(agent: Agent, deadline: Deadline, *, is_waiting: bool) -> Outcome:
+    """React to the next event, in one transaction with the move of the cursor.
+
+    One event a transaction: several would lock memories in the order of events, while others lock them in theirs.
+    """
+    ready = prepared(agent, deadline)
+    if ready is None and is_waiting:
+        return "idle"
+    with agent.space_transaction(deadline) as connection:
+        cursor = outbox.get_cursor(connection, agent.id, HEART, "lock" if is_waiting else "lock_free")
+        if cursor is None:
+            return "idle"
+        found = next_event(connection, agent.id, cursor)
+        if isinstance(found, str):
+            outbox.move_cursor(connection, agent.id, cursor, Progress(found, 0, 0))
+            return "idle"
+        if ready is None or ready[0] != found[0].id:
+            return "overtaken"
+        progress = reacted(connection, agent, cursor, found, ready[1])
+        outbox.move_cursor(connection, agent.id, cursor, progress)
+    return "passed" if progress.delivered_count else "resting"
+
+
+def next_event(connection: Connection, agent_id: str, cursor: Cursor) -> tuple[Event, str] | str:
+    """Return the next event there is a reaction to, or the horizon up to which there is none."""
+    horizon = outbox.read_horizon(connection, cursor)
+    found = outbox.next_events(connection, agent_id, cursor, horizon=horizon, names=list(REACTIONS), limit=1)
+    return found[0] if found else horizon
+
+
+def prepared(agent: Agent, deadline: Deadline) -> tuple[int, Vectors | NousError] | None:
+    """Return the id of the next event, with the vectors its reaction needs or why they could not be had.
+
+    None when there is none, or while the heart rests after a failure: nobody is asked for vectors then.
+    """
+    with agent.transaction(deadline) as connection:
+        outbox.add_cursor(connection, agent.id, HEART, is_from_now=False)
+        cursor = outbox.get_cursor(connection, agent.id, HEART, "read")
+        found = None if cursor is None else next_event(connection, agent.id, cursor)
+        if found is None or isinstance(found, str):
+            return None
+        event, _ = found
+        texts: Sequence[str] = ()
+        with suppress(Exception):  # whatever it is, its reaction meets the same and says so
+            texts = REACTIONS[event.name].texts(connection, agent.id, event)
+    return event.id, embedded(agent, texts, deadline) if texts else NO_VECTORS
+
+
+def embedded(agent: Agent, texts: Sequence[str], deadline: Deadline) -> Vectors | NousError:
+    """Return the vectors of some texts, or why they could not be had."""
+    try:
+        return agent.embed(texts, deadline)
+    except Unavailable as error:
+        return error
+    except InvalidInput as error:  # of the embedder's making, so no fault of the event that is to be passed over
+        return Unsupported(str(error))
+
+
+def reacted(
+    connection: Connection, agent: Agent, cursor: Cursor, found: tuple[Event, str], vectors: Vectors | NousError
+) -> Progress:
+    """React to one event; it is passed, for good if need be, unless it is to be tried again."""
+    event, written_xid = found
+    error = attempted(connection, agent, event, vectors)
+    if error is None:
+        return Progress(written_xid, event.id, 1)
+    said, failed_count = f"event {event.id} ({event.name}): {error!r}", cursor.failed_count + 1
+    if is_worth_another(error, failed_count):
+        return Progress(cursor.last_xid, cursor.last_id, 0, failed_count, said)
+    skip(connection, agent.id, event, error)
+    return Progress(written_xid, event.id, 1, error=said)
+
+
+def attempted(connection: Connection, agent: Agent, event: Event, vectors: Vectors | NousError) -> Exception | None:
+    """React to one event, and return what went wrong; then nothing of it was written."""
+    try:
+        with connection.transaction():
+            if isinstance(vectors, NousError):
+                raise vectors
+            REACTIONS[event.name].act(connection, agent, event, vectors)
+    except psycopg.OperationalError:  # the connection, a lock or the time: it comes again with the next look
+        raise
+    except Exception as error:  # whatever it is, it must not block the queue for ever
+        return error
+    return None
+
+
+def is_worth_another(error: Exception, failed_count: int) -> bool:
+    """Tell whether a reaction that failed so often is to be tried again."""
+    if isinstance(error, Unavailable | Conflict):
+        return True
+    return not isinstance(error, FINAL) and failed_count < POLICY.attempt_count
+
+
+def skip(connection: Connection, agent_id: str, event: Event, error: Exception) -> None:
+    """Pass over an event for good, and say so where an operator and other consumers will see it."""
+    logger.warning("event %d (%s) of agent %s is passed over: %r", event.id, event.name, agent_id, error)
+    payload = {"event_id": event.id, "name": event.name, "consumer": HEART, "error": repr(error)}
+    emit(connection, agent_id, "event_skipped", memory_id=event.memory_id, payload=payload)

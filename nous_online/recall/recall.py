@@ -1,0 +1,376 @@
+"""Recall at the database: one statement that nominates and scores, then one ranking across kinds of memory."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from datetime import datetime
+from functools import cache
+from typing import Any, Literal, LiteralString, Protocol, cast
+from uuid import UUID
+
+from pgvector import Vector
+from psycopg import Connection, Cursor, RawCursor
+from psycopg.rows import namedtuple_row
+from psycopg.sql import SQL, Composable, Composed, Identifier
+from psycopg.sql import Literal as Constant
+
+from nous_online.core.domain import EmbeddingSpace, shortened
+from nous_online.core.errors import InvalidInput, Unsupported
+from nous_online.core.kinds import KINDS
+from nous_online.database.statements import statements
+from nous_online.language.embedding import Vectors
+from nous_online.memories.levels import levels_of
+from nous_online.memories.store import ask_space, require_space
+from nous_online.recall.periods import Period
+from nous_online.recall.ranking import (
+    Candidate,
+    Comparable,
+    RecallPolicy,
+    ScoreParts,
+    Situation,
+    confidence,
+    later_first,
+    rank,
+)
+
+REACH = statements("nous_online.memories", "reach.sql")  # the memories have it too
+BLOCKS: Mapping[str, LiteralString] = {**REACH, **statements("nous_online.recall", "recall.sql")}
+PARAMETER = re.compile(r"%\((\w+)\)s")
+SCAN = "relaxed_order"
+WIDEST_SCAN = 1_000  # the upper bound of hnsw.ef_search
+HELD: dict[str, Sequence[str]] = {}
+"""The kinds an agent had anything of when it last asked: a guess that saves a round trip, made good when wrong."""
+MOST_AGENTS = 10_000
+Detail = Literal["full", "summary", "compressed", "index"]
+DETAILS: tuple[Detail, ...] = ("full", "summary", "compressed", "index")
+"""The levels a memory can be shown at, the most detailed first."""
+
+
+@dataclass(frozen=True)
+class Cue:
+    """What a recall starts from: the question, its vector, and who asks in which situation."""
+
+    query: str
+    embedding: Vectors
+    types: Sequence[str] = tuple(KINDS)
+    limit: int = 10
+    min_score: float = 0.0
+    """Answers that score less are left out."""
+    detail: Detail = "full"
+    frame: str | None = None
+    active_censors: Sequence[str] | None = None
+    as_of: datetime | None = None
+    """Ask for what was believed at that moment instead of now."""
+    user_id: str | None = None
+    project_id: str | None = None
+    periods: tuple[Period, ...] = ()
+    """The days, months and years the question names; what was said in the first of them is looked at in any case."""
+
+
+@dataclass(frozen=True)
+class Found:
+    """A memory of any kind that might answer, with the two scores the database gave it."""
+
+    id: UUID
+    kind: str
+    content: str
+    """The full text. Of an episode, its title and detail; without the detail where a shorter level was asked for."""
+    subject: str | None
+    """What it is about: the subject of a fact, the title of an episode, the name of a procedure."""
+    category: str | None
+    """The category of a fact, outcome of an episode, domain of a procedure, severity of a censor."""
+    tags: list[str]
+    confidence: float | None
+    learned_at: datetime
+    """For an episode, when it started."""
+    said_at: datetime
+    """When it was said last: a fact that was confirmed, then; for an episode, when it started."""
+    valid_from: datetime | None
+    valid_to: datetime | None
+    """When an episode ended or a censor expires, too."""
+    superseded_by: UUID | None
+    contradiction_status: str
+    encoded_frame: str | None
+    summary: str | None
+    compressed: str | None
+    index_word: str | None
+    state: str
+    source: str | None
+    source_kind: str
+    trust: int
+    is_pinned: bool
+    encoded_censors: list[str] | None
+    rank_weight: float
+    dense: float
+    lexical: float
+
+    def level(self, detail: Detail) -> str:
+        """Return the memory at one level: as it was stored there, otherwise derived from its text."""
+        return self.content if detail == "full" else getattr(levels_of(self.kind, vars(self)), detail)
+
+    def shown(self, detail: Detail) -> Detail:
+        """Return the level asked for; of an episode nothing shorter is told of than its detail, the full one."""
+        told = self.subject or self.summary or self.compressed or self.index_word
+        return detail if told or self.kind != "episode" else "full"
+
+
+class Row(Candidate, Comparable, Protocol):
+    """A candidate as the driver returns it: a tuple of the fields of `Found`, and what it is to the others."""
+
+
+FIELDS = len(fields(Found))
+
+
+def memory_of(row: Row) -> Found:
+    """Return the memory of a candidate: made for the answers alone."""
+    return Found(*cast("tuple[Any, ...]", row)[:FIELDS])
+
+
+@dataclass(frozen=True)
+class Recalled:
+    """One answer of a recall, and why it stands where it stands."""
+
+    memory: Found
+    parts: ScoreParts
+    detail: Detail = "full"
+    """The level that was asked for."""
+    put_before: UUID | None = None
+    """The earlier fact about the same thing that scored higher, and that it was put before."""
+    contradicted_by: tuple[UUID, ...] = ()
+    """The facts it contradicts, undecided, as far as they can be recalled."""
+
+    def __repr__(self) -> str:
+        memory = self.memory
+        when = f"{str(memory.id)[:8]} {memory.learned_at:%Y-%m-%d}"
+        return f"<{memory.kind} {self.score:.2f} {when}: {shortened(memory.content)!r}>"
+
+    @property
+    def id(self) -> UUID:
+        return self.memory.id
+
+    @property
+    def content(self) -> str:
+        return self.memory.content
+
+    @property
+    def text(self) -> str:
+        """The memory at the level that was asked for."""
+        return self.memory.level(self.memory.shown(self.detail))
+
+    @property
+    def score(self) -> float:
+        return self.parts.score
+
+
+@dataclass(frozen=True)
+class Answers:
+    """What a recall found, best first, and the id it is logged under."""
+
+    recall_id: UUID
+    answers: list[Recalled]
+    confidence: float = 0.0
+    """The chance that the best of what was found is an answer."""
+    can_be_logged: bool = True
+    """Whether the server takes writes: a standby, or one that is read-only for now, answers all the same."""
+
+
+def recall(connection: Connection, agent_id: str, cue: Cue, *, space: EmbeddingSpace, policy: RecallPolicy) -> Answers:
+    """Return what answers `cue` best, best first, in one ranking over all the kinds asked for.
+
+    Settings and search share a round trip on a connection in pipeline mode. Raises `InvalidInput` for an unknown kind
+    or a limit out of range, `Moved` when the agent's memories live in another space, and `Unsupported` when the
+    server's pgvector does not honour iterative scans, without which filtered answers would silently be cut short.
+    """
+    check(cue)
+    asked = tuple(dict.fromkeys(cue.types))
+    likely = tuple(kind for kind in asked if kind in HELD.get(agent_id, KINDS))
+    prepared = prepare(connection, agent_id, cue, policy)
+    found = search(connection, agent_id, cue, likely, space=space, policy=policy)
+    home = ask_space(connection, agent_id)  # after the search: a move in between must not pass for a poor answer
+    recall_id, held, can_be_logged = settled(prepared.fetchall(), cue, policy)
+    remember(agent_id, held)
+    missed = tuple(kind for kind in asked if kind in held and kind not in likely)
+    if missed:
+        found += search(connection, agent_id, cue, missed, space=space, policy=policy)
+        home = ask_space(connection, agent_id)
+    require_space(home, agent_id, space)
+    ranked = rank(found, Situation(cue.query, cue.frame, cue.active_censors, cue.periods), policy, limit=len(found))
+    answers = [
+        Recalled(memory_of(row), parts, cue.detail, put_before, tuple(row.contradicted_by or ()))
+        for row, parts, put_before in later_first(ranked, policy)[: cue.limit]
+        if parts.score >= cue.min_score
+    ]
+    chance = confidence(ranked[0][1], policy) if ranked else 0.0
+    return Answers(recall_id, with_details(connection, agent_id, answers), chance, can_be_logged)
+
+
+def prepare(connection: Connection, agent_id: str, cue: Cue, policy: RecallPolicy) -> Cursor[tuple[Any, ...]]:
+    """Set this transaction up, and ask for an id for the recall and for the kinds the agent has anything of."""
+    wanted = {"agent_id": agent_id, "scan": SCAN, "breadth": scan_breadth(cue, policy)}
+    return connection.execute(BLOCKS["prepare_recall"], wanted, prepare=True)
+
+
+def settled(rows: Sequence[tuple[Any, ...]], cue: Cue, policy: RecallPolicy) -> tuple[UUID, Sequence[str], bool]:
+    """Return the id of the recall, the kinds the agent has anything of, and whether it can be logged.
+
+    Raises `Unsupported` for another scan.
+    """
+    ((recall_id, scan, breadth, held, can_be_logged),) = rows
+    check_scan((scan, breadth), scan_breadth(cue, policy))
+    return recall_id, held, can_be_logged
+
+
+def remember(agent_id: str, held: Sequence[str]) -> None:
+    """Keep which kinds an agent has anything of, for its next recall."""
+    if len(HELD) >= MOST_AGENTS:
+        HELD.clear()
+    HELD[agent_id] = held
+
+
+def scan_breadth(cue: Cue, policy: RecallPolicy) -> str:
+    """Return how many neighbours the index scan keeps in sight, as a setting."""
+    return str(min(max(candidate_count(cue, policy), policy.scan_breadth), WIDEST_SCAN))
+
+
+def search(
+    connection: Connection,
+    agent_id: str,
+    cue: Cue,
+    kinds: tuple[str, ...],
+    *,
+    space: EmbeddingSpace,
+    policy: RecallPolicy,
+) -> list[Row]:
+    """Return the candidates among `kinds`, in one statement."""
+    if not kinds:
+        return []
+    statement, names = search_statement(
+        kinds, space, policy, candidate_count(cue, policy), is_past=cue.as_of is not None, is_dated=bool(cue.periods)
+    )
+    wanted = search_parameters(agent_id, cue)
+    cursor = RawCursor(connection, row_factory=namedtuple_row)
+    cursor.execute(statement, [wanted[name] for name in names], prepare=True, binary=True)
+    return cast("list[Row]", cursor.fetchall())
+
+
+def check(cue: Cue) -> None:
+    """Raise `InvalidInput` when a cue asks for kinds that do not exist."""
+    unknown = sorted(set(cue.types) - set(KINDS))
+    if unknown or not cue.types:
+        raise InvalidInput(
+            f"can't recall memories of type {unknown[0] if unknown else None!r}; known: {', '.join(KINDS)}"
+        )
+
+
+def candidate_count(cue: Cue, policy: RecallPolicy) -> int:
+    """Return how many memories each nominator puts forward: of few sizes, since each is a statement of its own."""
+    count = policy.candidate_count
+    least = policy.dated_count if cue.periods else 0
+    while count < max(cue.limit, least, min(2 * cue.limit, policy.spare_up_to)):
+        count *= 2
+    return count
+
+
+def with_details(connection: Connection, agent_id: str, answers: list[Recalled]) -> list[Recalled]:
+    """Return the answers with the full text of the episodes that are to be shown in full."""
+    ids = [a.id for a in answers if a.memory.kind == "episode" and a.memory.shown(a.detail) == "full"]
+    if not ids:
+        return answers
+    texts = dict(connection.execute(BLOCKS["read_details"], {"agent_id": agent_id, "ids": ids}).fetchall())
+    return [replace(a, memory=replace(a.memory, content=texts[a.id])) if a.id in texts else a for a in answers]
+
+
+@cache
+def search_statement(
+    kinds: tuple[str, ...],
+    space: EmbeddingSpace,
+    policy: RecallPolicy,
+    candidates: int,
+    *,
+    is_past: bool,
+    is_dated: bool,
+) -> tuple[bytes, tuple[str, ...]]:
+    """Return the search among `kinds` with its constants filled in, and the names of its numbered parameters.
+
+    Width and space must be constants for the index to be used, and limits for the plan to be right for any agent. The
+    driver would read this long text anew at every call to find its parameters, which takes as long as the search.
+    """
+    common: dict[str, Composable] = {
+        **{name: Constant(value) for name, value in vars(policy).items()},
+        "candidate_count": Constant(candidates),
+        "breadth": Constant(max(candidates, policy.scan_breadth)),
+        "dimensions": Constant(space.dimensions),
+        "space_id": Constant(space.id),
+        "in_reach": SQL(BLOCKS["in_reach"]),
+        "fact_visible": SQL(BLOCKS[f"facts_{'then' if is_past else 'now'}"]),
+        "kinds": Constant(list(kinds)),
+    }
+    parts = [parts_of_kind(kind, common, is_past=is_past, is_dated=is_dated) for kind in kinds]
+    composed = SQL(BLOCKS["search"]).format(
+        **common,
+        sizes=united("size_of_kind", parts, "\n    union all\n"),
+        nominations=united("nominations_of_kind", parts, "\n        union all\n"),
+    )
+    numbers: dict[str, int] = {}
+    text = PARAMETER.sub(lambda found: f"${numbers.setdefault(found[1], len(numbers) + 1)}", composed.as_string())
+    return text.encode(), tuple(numbers)
+
+
+def parts_of_kind(
+    kind: str, common: Mapping[str, Composable], *, is_past: bool, is_dated: bool
+) -> dict[str, Composable]:
+    """Return what the search for one kind is made of: its table, what is visible of it, and what is shown."""
+    table = KINDS[kind].table
+    visible = SQL(BLOCKS[f"{table}_{'then' if is_past else 'now'}"])
+    parts = {
+        **common,
+        "kind": Constant(kind),
+        "table": Identifier("heart", table),
+        "table_name": Constant(f"heart.{table}"),
+        "visible": visible,
+        "indexed": SQL(" and ").join((SQL(BLOCKS[f"{table}_recalled"]), visible)) if is_past else visible,
+        "is_retired": SQL(BLOCKS[f"{table}_retired"]),
+        "shown": SQL(BLOCKS[f"{table}_shown"]).format(),
+        "said_at": Identifier("started_at" if kind == "episode" else "learned_at"),
+    }
+    parts["columns"] = SQL(BLOCKS["columns_of_kind"]).format(**parts)
+    others = {"retired": is_past, "dated": is_dated}
+    return {
+        **parts,
+        **{name: SQL(BLOCKS[f"{name}_of_kind"]).format(**parts) if used else SQL("") for name, used in others.items()},
+    }
+
+
+def united(block: str, parts: Sequence[Mapping[str, Composable]], joint: LiteralString) -> Composed:
+    """Return one block filled in for each kind, and joined."""
+    return SQL(joint).join(SQL(BLOCKS[block]).format(**of_kind) for of_kind in parts)
+
+
+def search_parameters(agent_id: str, cue: Cue) -> dict[str, Any]:
+    """Return the values a search asks for."""
+    return {
+        "agent_id": agent_id,
+        "query": cue.query,
+        "embedding": Vector(cue.embedding),
+        "as_of": cue.as_of,
+        "user_id": cue.user_id,
+        "project_id": cue.project_id,
+        "period_start": cue.periods[0].start if cue.periods else None,
+        "period_end": cue.periods[0].end if cue.periods else None,
+    }
+
+
+def check_scan(took_effect: tuple[Any, ...], breadth: str) -> None:
+    """Raise `Unsupported` unless the settings of the index scan are the ones asked for."""
+    if took_effect != (SCAN, breadth):
+        raise Unsupported(
+            f"pgvector took hnsw settings {took_effect}, asked for {(SCAN, breadth)}; pgvector 0.8 or newer is needed"
+        )
+
+
+def refresh_statistics(connection: Connection, agent_id: str) -> None:
+    """Count anew in how many memories each word occurs and how long memories are; after an import, and every night."""
+    connection.execute(BLOCKS["refresh_term_stats"], {"agent_id": agent_id})
+    connection.execute(BLOCKS["refresh_corpus_stats"], {"agent_id": agent_id})

@@ -1,0 +1,218 @@
+"""Open pairs become questions with an estimate, as far as the budget goes: nearest first, canaries added.
+
+A question holds all open pairs of one newer statement. What would retire a memory is asked again in the other order
+when the answers come home.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache
+from uuid import UUID
+
+from nous_online.language.claude.pair_prompt import MAX_TOKENS, pairs_request, together
+from nous_online.language.claude.prices import cost_of
+from nous_online.language.claude.replies import Request, Usage
+from nous_online.language.claude.verdicts import CANARIES
+from nous_online.language.tokens import claude_tokens
+from nous_pipelines.batches.outcomes import Fate
+from nous_pipelines.batches.questions import Question, Tried
+
+QUESTION, CANARY = "q", "c"
+"""How a custom id ends: pairs of one newer statement, or a pair whose verdict is known beforehand."""
+PREFIX_DIGITS = 12
+ALONE = (Fate.REFUSED, Fate.TRUNCATED, Fate.MALFORMED)
+"""What keeps a pair from being asked about together with others the next time: any of them may have been the reason."""
+WIDER = 4
+"""How many times the room an answer gets that was cut short before."""
+MOST_REQUESTS = 4_000
+"""Of one batch, about 30 MB; the API takes 100,000, but what is lost with one batch is asked about again."""
+MOST_BYTES = 100_000_000
+"""Of one batch; the API takes 256 MB."""
+
+
+@dataclass(frozen=True)
+class Models:
+    """Who is asked, and who is asked once about what the first refuses."""
+
+    judge: str
+    fallback: str
+
+
+@dataclass
+class Sheet:
+    """One batch to be: of one agent and one model, canaries first; `homes` bring its answers home."""
+
+    agent_id: str
+    model: str
+    questions: list[Sequence[Question]] = field(default_factory=list[Sequence[Question]])
+    """What is asked together, question by question."""
+    requests: list[tuple[str, Request]] = field(default_factory=list[tuple[str, Request]])
+    estimated_usd: float = 0.0
+    bytes: int = 0
+
+    def add(self, pieces: Sequence[tuple[str, Request]], *, is_confirmed: bool = False) -> None:
+        """Append requests, each with what its custom id is to end with; those may be confirmed when they come home."""
+        self.requests += pieces
+        self.estimated_usd += sum(estimate(request, is_confirmed=is_confirmed) for _, request in pieces)
+        self.bytes += sum(size(request) for _, request in pieces)
+
+    @property
+    def pairs(self) -> list[Question]:
+        """Every pair that is asked about, in order."""
+        return [pair for question in self.questions for pair in question]
+
+    def named(self, row_id: UUID) -> list[tuple[str, Request]]:
+        """Return the requests under the custom ids they have in the batch of a row."""
+        return [(f"{prefix(row_id)}-{ending}", request) for ending, request in self.requests]
+
+
+@dataclass(frozen=True)
+class Written:
+    """What is to be asked for one agent, and how many pairs the budget holds back or are too long to be asked about."""
+
+    sheets: tuple[Sheet, ...] = ()
+    held_back: int = 0
+    too_long: int = 0
+
+    @property
+    def pair_count(self) -> int:
+        """How many pairs are asked about."""
+        return sum(len(sheet.pairs) for sheet in self.sheets)
+
+    @property
+    def request_count(self) -> int:
+        """How many requests that takes."""
+        return sum(len(sheet.requests) for sheet in self.sheets)
+
+    @property
+    def estimated_usd(self) -> float:
+        """What they cost at the most, in US dollars."""
+        return sum(sheet.estimated_usd for sheet in self.sheets)
+
+
+def prefix(row_id: UUID) -> str:
+    """Return what all custom ids of a row begin with."""
+    return row_id.hex[:PREFIX_DIGITS]
+
+
+def written(
+    agent_id: str,
+    questions: Sequence[Question],
+    *,
+    models: Models,
+    tried: Tried,
+    left_usd: float,
+    stops_when_full: bool = False,
+) -> Written:
+    """Return the requests about pairs, in their order, until the estimate reaches `left_usd`, in US dollars.
+
+    What comes after is held back, even if it is cheaper: the order says what matters. With `stops_when_full` so is what
+    comes after the first sheet that is full. Raises `InvalidInput` for a model without a price.
+    """
+    sheets: list[Sheet] = []
+    last: dict[str, Sheet] = {}
+    asked = questions_together(questions, models=models, tried=tried)
+    for question, model in asked:
+        number = len(last[model].questions) if model in last else 0
+        piece = piece_of(question, model=model, tried=tried, number=number)
+        sheet = last.get(model)
+        if sheet is None or is_full(sheet, piece[1]):
+            sheet = with_canaries(agent_id, model)
+            piece = piece_of(question, model=model, tried=tried, number=0)
+        is_new = sheet is not last.get(model)
+        cost_usd = estimate(piece[1], is_confirmed=True) + (sheet.estimated_usd if is_new else 0.0)
+        if cost_usd > left_usd or (stops_when_full and is_new and model in last):
+            break
+        left_usd -= cost_usd
+        sheet.questions.append(question)
+        sheet.add([piece], is_confirmed=True)
+        sheets += [sheet] if is_new else []
+        last[model] = sheet
+    count = sum(len(question) for question, _ in asked)
+    done = Written(tuple(sheets), too_long=len(questions) - count)
+    return replace(done, held_back=count - done.pair_count)
+
+
+def questions_together(
+    questions: Sequence[Question], *, models: Models, tried: Tried
+) -> list[tuple[Sequence[Question], str]]:
+    """Return which pairs are asked about together and of whom, in the order of the first of each.
+
+    One that earlier got no answer is asked about alone: what was in the way of it is not to be in the way of others.
+    """
+    by_model = {model: list[Question]() for model in (models.judge, models.fallback)}
+    found: list[tuple[Sequence[Question], str]] = []
+    for question in questions:
+        model = model_for(question, models=models, tried=tried)
+        if any(tried.count(models.judge, question.pair_hash, fate) for fate in ALONE):
+            found += [([question], model)] if together([question.pair]) else []
+        else:
+            by_model[model].append(question)
+    for model, free in by_model.items():
+        found += [([free[i] for i in places], model) for places in together([each.pair for each in free])]
+    order = {question.pair_hash: place for place, question in enumerate(questions)}
+    return sorted(found, key=lambda each: order[each[0][0].pair_hash])
+
+
+def model_for(question: Question, *, models: Models, tried: Tried) -> str:
+    """Return who is asked about a pair: the fallback once the judge has refused."""
+    is_refused = tried.count(models.judge, question.pair_hash, Fate.REFUSED)
+    return models.fallback if is_refused else models.judge
+
+
+def piece_of(question: Sequence[Question], *, model: str, tried: Tried, number: int) -> tuple[str, Request]:
+    """Return the request about pairs, with more room where an answer was cut short, and how its custom id ends."""
+    is_cut = any(tried.count(model, each.pair_hash, Fate.TRUNCATED) for each in question)
+    room = MAX_TOKENS * (WIDER if is_cut else 1)
+    request = pairs_request([each.pair for each in question], model=model, max_tokens=room)
+    return f"{number}-{QUESTION}", request
+
+
+def with_canaries(agent_id: str, model: str) -> Sheet:
+    """Return a sheet that asks about nothing yet but the pairs whose verdict is known."""
+    sheet = Sheet(agent_id, model)
+    sheet.add([(f"{n}-{CANARY}", pairs_request([canary.pair], model=model)) for n, canary in enumerate(CANARIES)])
+    return sheet
+
+
+def is_full(sheet: Sheet, request: Request) -> bool:
+    """Tell whether a batch would grow too large with one more request."""
+    return len(sheet.requests) >= MOST_REQUESTS or sheet.bytes + size(request) > MOST_BYTES
+
+
+# --- estimates ---
+
+
+def estimate(request: Request, *, is_confirmed: bool = False) -> float:
+    """Return what a request may cost in a batch, in US dollars: nothing comes from the cache, all room is used.
+
+    With `is_confirmed` all is asked once more, without a batch. Raises `InvalidInput` for a model without a price.
+    """
+    fixed_tokens, _ = fixed(request["model"])
+    usage = Usage(
+        input_tokens=claude_tokens(asked(request)), output_tokens=request["max_tokens"], cache_write_tokens=fixed_tokens
+    )
+    once = cost_of(request["model"], usage, is_batch=True)
+    return once + cost_of(request["model"], usage, is_batch=False) if is_confirmed else once
+
+
+def size(request: Request) -> int:
+    """Return how many bytes a request takes in a batch."""
+    _, fixed_bytes = fixed(request["model"])
+    return fixed_bytes + len(json.dumps(asked(request)))
+
+
+def asked(request: Request) -> str:
+    """Return what differs from request to request."""
+    return request["messages"][0]["content"]
+
+
+@cache
+def fixed(model: str) -> tuple[int, int]:
+    """Return tokens and bytes of what every request about pairs says, which is counted once."""
+    same = {**pairs_request([CANARIES[0].pair], model=model), "messages": []}
+    text = json.dumps(same)
+    return claude_tokens(text), len(text)

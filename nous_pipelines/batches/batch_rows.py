@@ -1,0 +1,235 @@
+"""The batches as the database knows them: one row for each, from the wish to ask until what was answered is at home."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from datetime import date, datetime
+from typing import Any
+from uuid import UUID
+
+from psycopg import Connection
+from psycopg.rows import class_row
+from psycopg.types.json import Jsonb
+
+from nous_online.database.connection import Database
+from nous_online.database.statements import statements
+from nous_online.language.claude.pair_prompt import PROMPT_VERSION
+from nous_online.language.claude.replies import Usage
+from nous_online.language.claude.verdicts import CANARIES
+from nous_online.language.pairs.judging import Judgement
+from nous_pipelines.batches.batch_requests import Sheet, prefix
+from nous_pipelines.batches.questions import Home, Tried
+from nous_pipelines.batches.verdict_cache import store_verdicts
+
+SQL = statements("nous_pipelines.batches", "batches.sql")
+CANARY_NAMES = [canary.name for canary in CANARIES]
+OPEN = ("intent", "submitted", "ended")
+
+
+@dataclass(frozen=True)
+class BatchRow:
+    """One batch of pairs; `request` brings its answers home and holds no word of a memory."""
+
+    id: UUID
+    agent_id: str
+    night: date
+    model: str
+    prompt_version: str
+    state: str
+    batch_id: str | None
+    custom_ids: tuple[str, ...]
+    request: Mapping[str, Any]
+    raw_sha256: str | None
+    request_count: int
+    failed_count: int
+    estimated_usd: float
+    cost_usd: float
+    error: str | None
+    created_at: datetime
+
+    @property
+    def is_open(self) -> bool:
+        """Whether its pairs are on their way."""
+        return self.state in OPEN
+
+    @property
+    def homes(self) -> Sequence[Home]:
+        """What brings its answers home."""
+        return self.request.get("pairs", ())
+
+    @property
+    def questions(self) -> list[list[str]]:
+        """The hashes of the pairs of each question, in their order."""
+        found: dict[int, list[str]] = {}
+        for home in self.homes:
+            found.setdefault(home[-1], []).append(home[0])
+        return list(found.values())
+
+    @property
+    def pair_count(self) -> int:
+        """How many pairs it asked about."""
+        return self.request.get("pair_count", 0)
+
+    @property
+    def account(self) -> str | None:
+        """From which account it was sent; None in a row of a version that did not write it down."""
+        return self.request.get("account")
+
+    @property
+    def canaries(self) -> Sequence[str]:
+        """The names of the canaries that were sent with it, in their order, which another version may not know."""
+        return self.request.get("canaries", CANARY_NAMES)
+
+    @property
+    def prefix(self) -> str:
+        """What its custom ids begin with."""
+        return prefix(self.id)
+
+
+# --- what is known before anything is sent ---
+
+
+def hold_batches(connection: Connection, agent_id: str) -> None:
+    """Wait until nobody else sends for an agent, and let nobody until the transaction ends."""
+    connection.execute(SQL["hold_batches"], {"agent_id": agent_id})
+
+
+def open_pairs(connection: Connection, agent_id: str) -> set[str]:
+    """Return the hashes of an agent's pairs that are on their way."""
+    return {row[0] for row in connection.execute(SQL["open_pairs"], {"agent_id": agent_id})}
+
+
+def answered_pairs(
+    connection: Connection, agent_id: str, hashes: Sequence[str], models: Sequence[str]
+) -> dict[tuple[str, str], str]:
+    """Return the verdicts of these models about pairs, by hash and model."""
+    key = {"agent_id": agent_id, "prompt_version": PROMPT_VERSION}
+    found = connection.execute(SQL["answered_pairs"], {**key, "models": list(models), "pair_hashes": list(hashes)})
+    return {(pair_hash, model): verdict for pair_hash, model, verdict in found}
+
+
+def spent(connection: Connection, agent_id: str, night: date) -> float:
+    """Return what a night cost an agent so far, and its open batches may yet, in US dollars."""
+    row = connection.execute(SQL["spent"], {"agent_id": agent_id, "night": night}).fetchone()
+    return row[0] if row else 0.0
+
+
+def tried(connection: Connection, agent_id: str) -> Tried:
+    """Return what earlier batches of an agent left unsettled, and why."""
+    rows = connection.execute(SQL["tried"], {"agent_id": agent_id, "prompt_version": PROMPT_VERSION}).fetchall()
+    return Tried.of(rows)
+
+
+# --- from the wish to ask until everything is at home ---
+
+
+def store_intent(connection: Connection, row_id: UUID, night: date, sheet: Sheet, *, account: str) -> None:
+    """Write down what is about to be sent, and from which account (see `Claude.account`)."""
+    homes = [[*pair.home, number] for number, question in enumerate(sheet.questions) for pair in question]
+    connection.execute(
+        SQL["store_intent"],
+        {
+            "id": row_id,
+            "agent_id": sheet.agent_id,
+            "night": night,
+            "model": sheet.model,
+            "prompt_version": PROMPT_VERSION,
+            "custom_ids": [custom_id for custom_id, _ in sheet.named(row_id)],
+            "request": Jsonb({"pairs": homes, "pair_count": len(homes), "account": account, "canaries": CANARY_NAMES}),
+            "request_count": len(sheet.requests),
+            "estimated_usd": sheet.estimated_usd,
+        },
+    )
+
+
+def set_state(database: Database, block: str, row: UUID, **values: Any) -> bool:
+    """Take a batch one step further; false, and nothing is changed, if somebody else did already."""
+    with database.transaction() as connection:
+        return connection.execute(SQL[block], {"id": row, **values}).rowcount == 1
+
+
+def is_open(database: Database, row: UUID) -> bool:
+    """Tell whether a batch is still on its way, as the database knows it now."""
+    with database.transaction() as connection:
+        return connection.execute(SQL["is_open"], {"id": row}).fetchone() is not None
+
+
+@dataclass(frozen=True)
+class Imported:
+    """What the results of a batch came to, as its row keeps it."""
+
+    request: Mapping[str, Any]
+    failed_count: int
+    usage: Usage
+    cost_usd: float
+    error: str | None
+
+
+def import_verdicts(
+    connection: Connection, row: BatchRow, judgements: Mapping[str, Judgement], imported: Imported
+) -> bool:
+    """Store the verdicts of a batch and what they cost, at once; false, and nothing is stored, if somebody else has."""
+    values = {
+        "id": row.id,
+        "request": Jsonb(dict(imported.request)),
+        "failed_count": imported.failed_count,
+        "cost_usd": imported.cost_usd,
+        "error": imported.error,
+        **asdict(imported.usage),
+    }
+    if connection.execute(SQL["set_imported"], values).fetchone() is None:
+        return False
+    store_verdicts(
+        connection,
+        [(row.agent_id, pair_hash) for pair_hash in judgements],
+        list(judgements.values()),
+        model=row.model,
+        prompt_version=row.prompt_version,
+    )
+    return True
+
+
+# --- looking back ---
+
+
+def unfinished(database: Database, agent_ids: Sequence[str] = ()) -> list[BatchRow]:
+    """Return the batches something is still to be done about, of some agents or all, the oldest first."""
+    return rows_of(database, "unfinished", {"agent_ids": list(agent_ids)})
+
+
+def given_up(database: Database, agent_id: str, *, since: datetime) -> list[BatchRow]:
+    """Return the batches of an agent that failed and that the API may keep still, the oldest first."""
+    return rows_of(database, "given_up", {"agent_id": agent_id, "since": since})
+
+
+def about(database: Database, agent_id: str, ids: Sequence[str]) -> list[BatchRow]:
+    """Return the batches of an agent that ask about one of some memories, the oldest first."""
+    return rows_of(database, "about", {"agent_id": agent_id, "ids": list(ids)})
+
+
+def recent(database: Database, agent_ids: Sequence[str] = (), *, limit: int) -> list[BatchRow]:
+    """Return every open batch, then the latest others, `limit` in all unless more are open."""
+    return rows_of(database, "recent", {"agent_ids": list(agent_ids), "limit": limit})
+
+
+def rows_of(database: Database, block: str, parameters: Mapping[str, Any]) -> list[BatchRow]:
+    """Return batches."""
+    with database.transaction() as connection, connection.cursor(row_factory=class_row(BatchRow)) as cursor:
+        return cursor.execute(SQL[block], parameters).fetchall()
+
+
+def last_imported(connection: Connection, model: str) -> list[tuple[list[str], list[str]]]:
+    """Return of the latest two batches of a model which canaries were wrong, and which types of result unknown."""
+    parameters = {"model": model, "prompt_version": PROMPT_VERSION}
+    return [(wrong or [], types or []) for wrong, types in connection.execute(SQL["last_imported"], parameters)]
+
+
+def known_batches(connection: Connection, batch_ids: Iterable[str]) -> set[str]:
+    """Return which batches a row already names."""
+    return {row[0] for row in connection.execute(SQL["known_batches"], {"batch_ids": list(batch_ids)})}
+
+
+def facts_told(connection: Connection, agent_id: str, ids: Iterable[str]) -> list[tuple[Any, ...]]:
+    """Return facts as they read now, in the columns a judge is told of."""
+    return connection.execute(SQL["facts_told"], {"agent_id": agent_id, "ids": sorted(set(ids))}).fetchall()

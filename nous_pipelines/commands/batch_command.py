@@ -1,0 +1,133 @@
+"""The command about batches: what is on its way to Claude, what came back, and bringing it home."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Generator, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from nous_online.interfaces.cli.output import AgentOption, JsonOption, show, show_json, show_note, waiting
+
+if TYPE_CHECKING:
+    from nous_online.database.connection import Database
+    from nous_pipelines.batches.batch_rows import BatchRow
+    from nous_pipelines.batches.collecting import Collected
+    from nous_pipelines.batches.second_judge import SecondJudge
+
+SHOWN = 20
+LOOK_S = 600.0
+LOOK_EVERY_S = 30.0
+MOST_TROUBLED = 10
+"""Looks in a row that met a trouble, which may pass, after which waiting is over."""
+SHOWN_ERROR = 60  # characters
+
+
+def batches(
+    *,
+    collect: Annotated[bool, typer.Option("--collect", help="Bring home what has ended.")] = False,
+    wait: Annotated[bool, typer.Option("--wait", help="With --collect: look again until nothing is open.")] = False,
+    agent: AgentOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Show what Claude was asked about in batches: what is on its way, and what came back of the latest.
+
+    A night sends what the offline judge may be wrong about; the answers come within a day, mostly within the hour, and
+    count in the next night. While the daemon runs it brings them home by itself. Without a key nothing is sent.
+
+    [bold]Examples[/bold]
+
+    [dim]$[/dim] nous batches
+
+    [dim]$[/dim] nous batches --collect --wait
+    """
+    from nous_online.core.errors import InvalidInput
+    from nous_pipelines.batches.batch_rows import recent
+
+    if wait and not collect:
+        raise InvalidInput("--wait says how long to collect: write --collect --wait")
+    agent_ids = [agent] if agent else []
+    with opened() as database:
+        collected = collected_now(database, agent_ids, waits=wait) if collect else None
+        rows = recent(database, agent_ids, limit=SHOWN)
+    if as_json:
+        show_json({"batches": [as_plain(row) for row in rows], "collected": collected})
+    else:
+        show_rows(rows)
+        if collected is not None:
+            show_note(collected.words)
+    if collected is not None and collected.troubles:
+        raise typer.Exit(1)
+
+
+@contextmanager
+def opened() -> Generator[Database]:
+    """Open the database as the night."""
+    from nous_online.database.connection import Database, open_url
+
+    with closing(Database(open_url(), role="nous_night", max_connections=2)) as database:
+        yield database
+
+
+def collected_now(database: Database, agent_ids: Sequence[str], *, waits: bool) -> Collected:
+    """Bring home what has ended; with `waits` look again until nothing is open or something stays in the way."""
+    from nous_online.core.errors import InvalidInput
+    from nous_online.core.settings import settings
+    from nous_pipelines.batches.second_judge import SecondJudge
+
+    second = SecondJudge.collector(settings())
+    if second is None:
+        raise InvalidInput("there is nobody to collect from: set ANTHROPIC_API_KEY")
+    done = looked(second, database, agent_ids)
+    with waiting("waiting for Claude …"):
+        troubled = 0
+        while waits and done.waiting:
+            troubled = troubled + 1 if done.troubles else 0
+            if troubled == MOST_TROUBLED:
+                break
+            if troubled == 1:
+                show_note("; ".join(done.troubles))
+            time.sleep(LOOK_EVERY_S)
+            done = replace(done, waiting=0, troubles=()) + looked(second, database, agent_ids)
+    return done
+
+
+def looked(second: SecondJudge, database: Database, agent_ids: Sequence[str]) -> Collected:
+    """Look once, keeping erasing away as long as that takes."""
+    from nous_online.memories.agent_erasure import copying
+    from nous_pipelines.orchestration.instance import home_folder
+
+    with copying(database.url):
+        return second.look(database, home_folder(), seconds=LOOK_S, agent_ids=agent_ids)
+
+
+def as_plain(row: BatchRow) -> dict[str, Any]:
+    """Return a batch for machines."""
+    names = ("id", "agent_id", "night", "model", "state", "batch_id", "pair_count", "request_count", "failed_count")
+    told = {name: getattr(row, name) for name in (*names, "estimated_usd", "cost_usd", "error", "created_at")}
+    return {**told, "is_open": row.is_open}
+
+
+def show_rows(rows: Sequence[BatchRow]) -> None:
+    """Print batches as a table, the open ones first."""
+    from rich.table import Table
+    from rich.text import Text
+
+    if not rows:
+        show("no batch was sent yet")
+        return
+    table = Table(box=None, pad_edge=False)
+    for name in ("state", "agent", "night", "model", "pairs", "requests", "USD", "batch"):
+        table.add_column(name, justify="right" if name in {"pairs", "requests", "USD"} else "left")
+    for row in rows:
+        cost = f"≤ {row.estimated_usd:.4f}" if row.is_open else f"{row.cost_usd:.4f}"
+        counts = (f"{row.pair_count:,}", f"{row.request_count:,}", cost)
+        told = Text(row.batch_id or "not answered")
+        if row.error:
+            told.append(f"  {row.error[:SHOWN_ERROR]}", style="yellow")
+        style = "bold" if row.is_open else "red" if row.state == "failed" else ""
+        table.add_row(Text(row.state, style=style), row.agent_id, str(row.night), row.model, *counts, told)
+    show(table)

@@ -1,0 +1,310 @@
+"""The commands about nights: night, diff, report, undo, demo."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from datetime import UTC, date, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from nous_online.core.errors import InvalidInput
+from nous_online.interfaces.cli.output import AgentOption, JsonOption, plain, show, show_error, show_json, show_note
+from nous_pipelines.commands.batch_command import batches
+from nous_pipelines.commands.cost_command import cost
+from nous_pipelines.commands.dev_command import dev
+from nous_pipelines.commands.policy_commands import policy as policy_command
+from nous_pipelines.commands.purge_command import purge
+from nous_pipelines.commands.reembed_command import reembed
+from nous_pipelines.commands.undo_command import NightOption, undo
+from nous_pipelines.nights import nights_between, parse_night
+
+if TYPE_CHECKING:
+    from dagster import DagsterInstance
+
+    from nous_pipelines.orchestration.running import NightOptions, NightOutcome
+    from nous_pipelines.reports.report import NightReport
+
+
+def register(app: typer.Typer) -> None:
+    """Add these commands."""
+    for name, command in {"night": night, "diff": diff, "report": report, "undo": undo, "purge": purge}.items():
+        app.command(name, rich_help_panel="Nights")(command)
+    app.command("policy", rich_help_panel="Nights")(policy_command)
+    app.command("cost", rich_help_panel="Nights")(cost)
+    app.command("batches", rich_help_panel="Nights")(batches)
+    app.command("reembed", rich_help_panel="Nights")(reembed)
+    app.command("dev", rich_help_panel="Nights")(dev)
+    app.command("demo", rich_help_panel="Nights")(demo)
+
+
+def night(  # noqa: PLR0913 (one parameter for each option)
+    *,
+    night: NightOption = None,
+    first: Annotated[
+        str | None, typer.Option("--from", metavar="YYYY-MM-DD", help="Backfill from this night on …")
+    ] = None,
+    last: Annotated[str | None, typer.Option("--to", metavar="YYYY-MM-DD", help="… up to this one, in order.")] = None,
+    backfill: Annotated[
+        bool, typer.Option("--backfill", help="All nights not run yet, from the first memory to yesterday, in order.")
+    ] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Stop after the checks; change nothing.")] = False,
+    policy: Annotated[
+        list[str] | None, typer.Option(metavar="FIELD=NUMBER", help="Override a policy field for this run.")
+    ] = None,
+    agent: AgentOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Run the nightly lifecycle: propose, check, apply, report. Running a night twice changes nothing.
+
+    Without --date it is yesterday's night, the last one that is over. Without --agent it is for all agents.
+    --backfill ages an imported history: closed episodes are completed, then every night that was not run yet is. Ctrl-C
+    ends it after the last night that is whole; run it again and it goes on.
+    Exit code 1 when a check or a step failed; then nothing of that night was applied.
+
+    [bold]Examples[/bold]
+
+    [dim]$[/dim] nous night --dry-run
+
+    [dim]$[/dim] nous night --date 2026-11-20 --agent aria
+
+    [dim]$[/dim] nous night --from 2026-08-01 --to 2026-11-20
+
+    [dim]$[/dim] nous import history.jsonl --agent aria && nous night --backfill --agent aria
+    """
+    from nous_pipelines.orchestration.running import run_night
+
+    options = options_for(agent, policy=parsed_policy(policy or []), is_dry_run=dry_run)
+    wanted = missing_nights(options, night or first or last) if backfill else chosen_nights(night, first, last)
+    outcomes: list[NightOutcome] = []
+    with recorded_runs() as instance:
+        for each in wanted:
+            with progress(each, is_single=len(wanted) == 1) as tell:
+                outcomes.append(run_night(each, options, instance=instance, tell=tell))
+            if not as_json:
+                show_outcome(outcomes[-1])
+            if not outcomes[-1].is_success:
+                break
+    if as_json:
+        show_json({"nights": [as_plain(outcome) for outcome in outcomes]})
+    elif not wanted:
+        show("every night that is over has been run")
+    if outcomes and not outcomes[-1].is_success:
+        raise typer.Exit(1)
+
+
+def diff(*, night: NightOption = None, agent: AgentOption = None, as_json: JsonOption = False) -> None:
+    """Show what a night changed, or after a dry run would change: one line a memory.
+
+    [bold]Examples[/bold]
+
+    [dim]$[/dim] nous diff --night 2026-11-20
+
+    [dim]$[/dim] nous diff --json | jq '.entries[].changed[].text'
+    """
+    from nous_pipelines.orchestration.running import read_report
+    from nous_pipelines.reports.terminal_report import show_diff
+
+    found = read_report(chosen_night(night), options_for(agent), shown=None)
+    if as_json:
+        show_json({"night": found.night, "plan_hash": found.plan_hash, "entries": found.entries})
+    else:
+        show_diff(found)
+
+
+def report(
+    *,
+    night: NightOption = None,
+    html: Annotated[
+        Path | None, typer.Option("--html", metavar="FILE", help="Write it as one HTML page with plots instead.")
+    ] = None,
+    open_page: Annotated[bool, typer.Option("--open", help="Open that page in the browser.")] = False,
+    agent: AgentOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Tell what a night did and why, what it left alone and why, how the store stands, and how to take it all back.
+
+    [bold]Examples[/bold]
+
+    [dim]$[/dim] nous report
+
+    [dim]$[/dim] nous report --night 2026-11-20 --agent aria
+
+    [dim]$[/dim] nous report --html report.html --open
+    """
+    from nous_pipelines.orchestration.running import read_report
+    from nous_pipelines.reports.terminal_report import show_report
+
+    if open_page and html is None:
+        raise InvalidInput("the command names no file: --open opens the page that --html FILE writes")
+    found = read_report(chosen_night(night), options_for(agent))
+    if html is not None:
+        write_report(html, found, is_opened=open_page)
+    if as_json:
+        show_json({**plain(found), "counts": found.counts, "cost_usd": found.cost_usd})
+    elif html is None:
+        show_report(found)
+        told = [f"take it back: {command}, or --proposal ID (ids: --json)" for command in found.undo]
+        for line in told or [found.undo_told]:
+            show_note(f"\n{line}")
+
+
+def write_report(path: Path, report: NightReport, *, is_opened: bool) -> None:
+    """Write a report as a page, say where, and open it if wanted."""
+    from nous_pipelines.reports.html_report import write_page
+
+    page = write_page(path, report).resolve()
+    show_note(f"the report of night {report.night} is at {page}")
+    if is_opened:
+        typer.launch(page.as_uri())
+
+
+def demo(
+    *,
+    source: Annotated[
+        Path | None, typer.Option("--from", metavar="FILE", help="Your own history, as `nous import` reads it.")
+    ] = None,
+    no_interface: Annotated[bool, typer.Option("--no-ui", help="Don't start the Dagster interface.")] = False,
+) -> None:
+    """Watch a night over a sample history: ninety days of one agent, learned, then one night through Dagster.
+
+    Uses a server and a home of its own; your memories are not touched. `nous down` stops what it started.
+
+    [bold]Examples[/bold]
+
+    [dim]$[/dim] nous demo
+
+    [dim]$[/dim] nous demo --from my_memories.jsonl
+    """
+    from nous_pipelines.demo.show import run_demo
+
+    if not run_demo(source, with_interface=not no_interface):
+        raise typer.Exit(1)
+
+
+def missing_nights(options: NightOptions, named: str | None) -> list[date]:
+    """Complete what is due and return the nights to make up for; raise `InvalidInput` where one is named."""
+    from nous_pipelines.orchestration.backfilling import complete_episodes, nights_to_run
+
+    if named:
+        raise InvalidInput("--backfill finds the nights itself; leave --date, --from and --to out")
+    if options.is_dry_run:
+        raise InvalidInput("--backfill builds each night on the one before, so it can't be a dry run; name one --date")
+    if completed := complete_episodes(options):
+        show_note(f"episodes completed: {completed:,}")
+    wanted = nights_to_run(options, now=datetime.now(UTC))
+    if wanted:
+        show_note(f"nights to run: {len(wanted):,}, {wanted[0]} to {wanted[-1]}; Ctrl-C ends it between two of them")
+    return wanted
+
+
+def chosen_nights(night: str | None, first: str | None, last: str | None) -> list[date]:
+    """Return the nights the options ask for."""
+    if first is None and last is None:
+        return [chosen_night(night)]
+    if night is not None or first is None or last is None:
+        raise InvalidInput("say either --date, or both --from and --to")
+    return list(nights_between(parse_night(first), parse_night(last)))
+
+
+def chosen_night(night: str | None) -> date:
+    """Return the night named, or the last one that is over."""
+    from nous_pipelines.nights import last_night
+
+    return parse_night(night) if night else last_night(datetime.now(UTC))
+
+
+def parsed_policy(assignments: list[str]) -> dict[str, float]:
+    """Read overrides such as candidate_similarity=0.95; raise `InvalidInput` for anything else."""
+    from nous_pipelines.night_policy import NightPolicy
+
+    values: dict[str, float] = {}
+    for assignment in assignments:
+        name, _, number = assignment.partition("=")
+        try:
+            values[name] = float(number)
+        except ValueError as error:
+            raise InvalidInput(f"--policy {assignment!r} is not of the form FIELD=NUMBER") from error
+    NightPolicy().overridden(values)
+    return values
+
+
+def options_for(agent: str | None, *, policy: dict[str, float] | None = None, is_dry_run: bool = False) -> NightOptions:
+    """Return the options of a run over the database and the home of this process."""
+    from nous_online.database.connection import open_url
+    from nous_pipelines.orchestration.instance import home_folder
+    from nous_pipelines.orchestration.running import NightOptions
+
+    return NightOptions(open_url(), home_folder(), (agent,) if agent else (), policy or {}, is_dry_run=is_dry_run)
+
+
+@contextmanager
+def recorded_runs() -> Generator[DagsterInstance]:
+    """Yield the Dagster instance, with its log kept to what went wrong."""
+    import logging
+
+    from nous_pipelines.orchestration.instance import dagster_instance
+
+    logging.getLogger("dagster").setLevel(logging.CRITICAL)
+    with dagster_instance() as instance:
+        yield instance
+
+
+@contextmanager
+def progress(night: date, *, is_single: bool) -> Generator[Callable[[str], None]]:
+    """Show on a terminal which step of a night has just ended, a line for each when it is the only night."""
+    from nous_online.interfaces.cli.output import stderr
+
+    console = stderr()
+    if not console.is_terminal:
+        yield lambda step: None
+        return
+    began = time.monotonic()
+    with console.status(f"night {night} …") as status:
+
+        def tell(step: str) -> None:
+            status.update(f"night {night}: after {step} …")
+            if is_single:
+                console.print(f"  {time.monotonic() - began:5.1f} s  {step}", style="dim")
+
+        yield tell
+
+
+def show_outcome(outcome: NightOutcome) -> None:
+    """Print what a run came to, in a few lines."""
+    for failure in outcome.failures:
+        show_error(failure)
+    if outcome.report is None:
+        return
+    counts = outcome.report.counts
+    mark = "[green]✓[/green]" if outcome.is_success else "[red]✗[/red]"
+    show(f"{mark} night {outcome.night}: {outcome.report.summary}")
+    for stop in outcome.report.stopped:
+        show_note(f"  what to do about {stop.check}: {stop.advice}")
+    if outcome.asking:
+        show_note(f"  {outcome.asking}")
+    if counts["waiting"]:
+        show_note(f"  {counts['waiting']} proposals wait for the next night")
+    if counts["stale"] or counts["refused"]:
+        show(f"  [yellow]{counts['stale']} went stale, {counts['refused']} were refused[/yellow]; they changed nothing")
+    show_note(
+        f"  why: nous report --night {outcome.night}"
+        + (f"   back: {'; '.join(outcome.report.undo)}" if outcome.report.undo else "")
+    )
+
+
+def as_plain(outcome: NightOutcome) -> dict[str, Any]:
+    """Return an outcome for machines."""
+    report: NightReport | None = outcome.report
+    return {
+        "night": outcome.night,
+        "run_id": outcome.run_id,
+        "is_success": outcome.is_success,
+        "failures": list(outcome.failures),
+        "counts": report.counts if report else None,
+        "plan_hash": report.plan_hash if report else None,
+        "asking": outcome.asking or None,
+    }

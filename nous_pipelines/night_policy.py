@@ -1,0 +1,220 @@
+"""The opinions of the night: one frozen value, with unit and provenance, written into each night's metadata."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields, replace
+from functools import cached_property
+from math import inf
+from typing import Any
+
+from nous_online.core.errors import InvalidInput
+
+MOST_DAYS = 36_500
+WEIGHTS = (0.25, 4.0)
+"""What `rank_weight` may be at all; the schema holds it too."""
+
+
+@dataclass(frozen=True)
+class NightPolicy:
+    """What a night does and how far it may go; every field can be overridden per agent and per run. Ages in days."""
+
+    candidate_similarity: float = 0.92
+    """Cosine from which two facts are looked at as duplicates (living memory, consolidation engine)."""
+    same_similarity: float = 0.50
+    """Cosine from which two facts a judge is sure of are merged all the same (`LearnPolicy`)."""
+    neighbour_similarity: float = 0.80
+    """Cosine from which two facts may be about one subject, and are compared for updates and contradictions."""
+    neighbour_count: int = 20
+    """How many of its nearest facts below `candidate_similarity` each fact is compared with."""
+    ranked_count: int = 6
+    """How many of its nearest a fact that was said lately meets, however far they are."""
+    ranked_similarity: float = 0.25
+    """Cosine from which it meets them; this and the number are those of `LearnPolicy`, where they come from."""
+    ranked_facts: int = 1000
+    """Of the facts said lately the latest so many: what was learned while somebody waited was compared then."""
+
+    summary_after_days: int = 7
+    """Age at which a closed episode keeps its summary and its full text moves to cold storage."""
+    compressed_after_days: int = 30
+    """Age at which it keeps its compressed line."""
+    fossil_after_days: int = 90
+    """Age at which it keeps its title and index word."""
+
+    max_promotion: float = 1.5
+    """Largest `rank_weight` that use alone can earn a memory."""
+    min_demotion: float = 0.7
+    """Smallest `rank_weight` that being ignored can bring a memory."""
+    rank_step: float = 0.05
+    """Weights move in steps of this size; a smaller change is not worth a new version."""
+
+    superseded_grace_days: int = 30
+    """For how long a superseded fact stays within reach before it is archived."""
+    unused_after_days: int = 90
+    """Age from which a memory nobody ever used is archived (living memory, active forgetting); never earlier."""
+    unused_return_share: float = 0.01
+    """Share of its unused memories that may still come to use at that age in as many days; the night waits for it.
+
+    Measured on each agent's own last year: on traces of real use one in nine came back at 90 days. 1 waits for nothing.
+    """
+    unused_asked_days: int = 10
+    """On how many of these days an agent must have recalled anything; where nobody asks, unused says nothing."""
+
+    links_per_memory: int = 5
+    """How many links a memory keeps to others of one kind of link."""
+    share_among_users: int = 2
+    """How many users of a project must hold a fact before it becomes the project's."""
+    false_positive_majority: float = 0.5
+    """Share of a censor's activations reported as false above which it retires."""
+    censor_activations: int = 3
+    """Activations below which the share says nothing."""
+    review_below_success: float = 0.4
+    """Success rate under which a procedure is flagged for review (living memory, procedures)."""
+    review_after_uses: int = 5
+    """Uses below which the rate says nothing."""
+
+    max_leaving_share: float = 0.40
+    """Largest share of an agent's active memories one night may retire; a first night over an import needs most."""
+    max_leaving_count: int = 20_000
+    """Largest number of memories one night may retire for one agent."""
+    max_leaving_jump: float = 10.0
+    """Retired tonight over the median of the last 14 nights; above it something changed that a person should see."""
+    free_leaving_count: int = 20
+    """Up to here the share and the jump say nothing: a young agent has few memories."""
+    max_cost_usd: float = 5.0
+    """What one night's verdicts and texts for one agent may cost."""
+    probe_days: int = 30
+    """For how many days what was recalled and used stays a probe that must not get worse."""
+
+    cold_texts_kept_days: int = 0
+    """For how many days the texts of condensed episodes can be restored before a purge deletes them; 0 is for ever."""
+    outbox_kept_days: int = 30
+    """For how many days announcements are kept that every consumer has heard; 0 is for ever, here and below."""
+    completions_kept_days: int = 30
+    """For how many days it is kept how a closed episode was completed."""
+    requests_kept_days: int = 90
+    """For how many days an idempotency key is known; those of imports for ever."""
+
+    def __post_init__(self) -> None:
+        self._check_cosines()
+        self._check_ranges()
+        self._check_order()
+
+    def _check_cosines(self) -> None:
+        for name in ("candidate_similarity", "neighbour_similarity", "same_similarity"):
+            if not 0.5 <= getattr(self, name) <= 1:  # noqa: PLR2004 (below 0.5 everything is related to everything)
+                raise InvalidInput(f"{name} must be between 0.5 and 1, got {getattr(self, name)!r}")
+
+    def _check_ranges(self) -> None:
+        for name, (least, most) in RANGES.items():
+            if not least <= getattr(self, name) <= most or getattr(self, name) == inf:
+                raise InvalidInput(f"{name} must be between {least} and {most}, got {getattr(self, name)!r}")
+        for name in ("max_leaving_share", "rank_step"):
+            if not getattr(self, name) > 0:
+                raise InvalidInput(f"{name} must be above 0 and at most 1, got {getattr(self, name)!r}")
+
+    def _check_order(self) -> None:
+        ages = (self.summary_after_days, self.compressed_after_days, self.fossil_after_days)
+        if sorted(ages) != list(ages):
+            raise InvalidInput(
+                "an episode becomes a summary, then a compressed line, then a fossil; "
+                f"summary_after_days, compressed_after_days, fossil_after_days are {ages}"
+            )
+
+    def overridden(self, values: Mapping[str, Any]) -> NightPolicy:
+        """Return this policy with fields replaced; raise `InvalidInput` for a name or value that makes no sense."""
+        known = {field.name: field for field in fields(self)}
+        given: dict[str, int | float] = {}
+        for name, value in values.items():
+            if name not in known:
+                raise InvalidInput(f"the policy has no field {name!r}; it has: {', '.join(known)}")
+            if isinstance(value, bool) or not isinstance(value, int | float) or value != value:  # noqa: PLR0124 (NaN)
+                raise InvalidInput(f"policy field {name} must be a number, got {value!r}")
+            given[name] = whole(name, value) if isinstance(known[name].default, int) else float(value)
+        return replace(self, **given)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the policy as it goes into metadata and into the plan's hash."""
+        return asdict(self)
+
+
+def whole(name: str, value: float) -> int:
+    """Return a number of days or things as an integer; raise `InvalidInput` for a part of one."""
+    if value in (inf, -inf) or value != int(value):
+        raise InvalidInput(f"policy field {name} must be a whole number, got {value!r}")
+    return int(value)
+
+
+RANGES: Mapping[str, tuple[float, float]] = {
+    "neighbour_count": (0, 1000),
+    "ranked_count": (0, 100),
+    "ranked_similarity": (0, 1),
+    "ranked_facts": (0, 100_000),
+    **dict.fromkeys(
+        (
+            "summary_after_days",
+            "compressed_after_days",
+            "fossil_after_days",
+            "superseded_grace_days",
+            "unused_after_days",
+            "probe_days",
+            "cold_texts_kept_days",
+            "outbox_kept_days",
+            "completions_kept_days",
+            "requests_kept_days",
+        ),
+        (0, MOST_DAYS),
+    ),
+    "max_promotion": (1, WEIGHTS[1]),
+    "min_demotion": (WEIGHTS[0], 1),
+    "rank_step": (0, 1),
+    "links_per_memory": (0, 100),
+    "unused_return_share": (0, 1),
+    "unused_asked_days": (0, MOST_DAYS),
+    "share_among_users": (2, 1_000_000),
+    "false_positive_majority": (0, 1),
+    "censor_activations": (1, 1_000_000),
+    "review_below_success": (0, 1),
+    "review_after_uses": (1, 1_000_000),
+    "max_leaving_share": (0, 1),
+    "max_leaving_count": (0, 1e9),
+    "max_leaving_jump": (0, 1e9),
+    "free_leaving_count": (0, 1e9),
+    "max_cost_usd": (0, 1e9),
+}
+
+
+@dataclass(frozen=True)
+class Policies:
+    """The policy of each agent: the default, changed by what the agent's table says, changed by what the run says."""
+
+    run: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    agents: Mapping[str, Mapping[str, Any]] = field(default_factory=dict[str, Mapping[str, Any]])
+
+    @cached_property
+    def default(self) -> NightPolicy:
+        """The policy of an agent that has none of its own."""
+        return NightPolicy().overridden(self.run)
+
+    def of(self, agent_id: str) -> NightPolicy:
+        """Return the policy of one agent; raise `InvalidInput`, naming it, when its table makes no sense."""
+        own = self.agents.get(agent_id)
+        if not own:
+            return self.default
+        try:
+            return NightPolicy().overridden({**own, **self.run})
+        except InvalidInput as error:
+            raise InvalidInput(f"the policy of agent {agent_id!r} makes no sense: {error}") from error
+
+    def groups(self, agent_ids: Sequence[str]) -> list[tuple[NightPolicy, list[str]]]:
+        """Return the agents by policy, so that those of one policy are worked on together; in order of name."""
+        groups: defaultdict[NightPolicy, list[str]] = defaultdict(list)
+        for agent_id in sorted(agent_ids):
+            groups[self.of(agent_id)].append(agent_id)
+        return list(groups.items())
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the default and what agents have otherwise, as it goes into metadata and the plan's hash."""
+        own = {agent_id: dict(values) for agent_id, values in sorted(self.agents.items()) if values}
+        return {**self.default.as_dict(), **({"agents": own} if own else {})}

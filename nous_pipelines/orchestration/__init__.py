@@ -1,0 +1,1 @@
+"""The night in Dagster: definitions, assets, resources, schedules, sensors, and what they run."""

@@ -1,0 +1,27 @@
+"""What is known about a plan when it is made, and again when it is checked."""
+
+from collections.abc import Sequence
+from datetime import date
+
+from nous_pipelines.orchestration.resources import NightRun
+from nous_pipelines.phases.phase import Phase
+from nous_pipelines.phases.proposals import Plan
+from nous_pipelines.plan.apply import costs_of, earlier_leaving
+from nous_pipelines.plan.evidence import Evidence, searchable_of, standing_of, statements_of
+
+
+def evidence_about(made: Plan, night: date, night_run: NightRun, phases: Sequence[Phase]) -> Evidence:
+    """Read what a plan has to be weighed against from the night's snapshot and the store."""
+    taken = night_run.snapshot(night)
+    return Evidence(
+        plan=made,
+        memories=standing_of(taken),
+        statements=statements_of(taken),
+        searchable=searchable_of(taken),
+        probes=taken.table("recalls"),
+        phases=phases,
+        earlier_leaving=earlier_leaving(night_run.database, made),
+        costs=costs_of(night_run.database, night),
+        policies=night_run.policies(night),
+        judge=night_run.judge,
+    )

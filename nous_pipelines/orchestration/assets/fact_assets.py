@@ -1,0 +1,156 @@
+"""Facts that say the same: snapshot → neighbours → judgements → duplicate_clusters → merge_proposals."""
+
+from dataclasses import asdict
+from datetime import date, timedelta
+
+import dagster as dg
+import polars as pl
+
+from nous_online.core.settings import settings
+from nous_pipelines.batches.batch_rows import unfinished
+from nous_pipelines.batches.collecting import Collected
+from nous_pipelines.batches.second_judge import SecondJudge
+from nous_pipelines.batches.second_opinions import Seconded, second_opinions, too_long_among
+from nous_pipelines.batches.verdict_cache import Account, Progress, verdicts_on
+from nous_pipelines.nights import end_of
+from nous_pipelines.orchestration.assets.night_assets import kept, night_asset, night_of
+from nous_pipelines.orchestration.assets.store_assets import snapshot
+from nous_pipelines.orchestration.previous_nights import (
+    compared_in,
+    earlier_compared,
+    earlier_verdicts,
+    write_compared,
+    write_judged_by,
+)
+from nous_pipelines.orchestration.resources import NightRun
+from nous_pipelines.phases.asking import TOLD, judged, ruled, to_ask, with_hashes
+from nous_pipelines.phases.merging import CLUSTERS, JUDGED, USED, merge_phase
+from nous_pipelines.phases.merging import duplicate_clusters as clustered
+from nous_pipelines.phases.neighbours import COPY, FOUND, MOST_CANDIDATES, READ, neighbours_of
+from nous_pipelines.phases.successors import FOLLOWED, carried
+
+FRESH_FOR = timedelta(days=2)  # a day before the night, and one in case a night was late
+LOOK_S = 120.0  # for batches that have ended; what can't be fetched by then is fetched by the sensor
+
+
+@night_asset(
+    deps=[snapshot],
+    kinds={"numpy", "parquet"},
+    description=(
+        "Pairs of facts worth a look: near each other, of one slot, or told by two users of one project. "
+        f"`cut` facts have more than {MOST_CANDIDATES} others like them: they meet the nearest of those tonight, and "
+        "the rest when these are merged."
+    ),
+)
+def neighbours(context: dg.AssetExecutionContext, night_run: NightRun) -> dg.MaterializeResult:
+    night = night_of(context)
+    undone, files = night_run.settled_snapshot(night).table("undone"), night_run.files(night)
+    earlier, parts, fresh_from = earlier_compared(files), [], end_of(night) - FRESH_FOR
+    for chunk in night_run.chunks(night):
+        facts, known = chunk.table("facts", columns=READ), compared_in(earlier, chunk.agent_ids)
+        parts.append(neighbours_of(facts, policy=chunk.policy, undone=undone, earlier=known, fresh_from=fresh_from))
+    pairs = pl.concat([pl.DataFrame(schema=FOUND), *(part.pairs for part in parts)])
+    files.write_table("neighbours", pairs)
+    files.write_table("copies", pl.concat([pl.DataFrame(schema=COPY), *(part.copies for part in parts)]))
+    write_compared(files, [part.compared for part in parts])
+    return dg.MaterializeResult(
+        metadata={
+            "pairs": len(pairs),
+            "facts": sum(len(part.copies) for part in parts),
+            "cut": sum(part.cut for part in parts),
+            "built_on": ", ".join(kept.folder.parent.name for kept in earlier[:1]),
+        }
+    )
+
+
+@night_asset(
+    deps=[neighbours],
+    kinds={"postgres", "parquet"},
+    description=(
+        "Those pairs with a verdict each and the reason for it; what was judged in an earlier night is known. With a "
+        "key for it, Claude decides where the offline judge may be wrong, and what it has not answered yet waits."
+    ),
+)
+def judgements(context: dg.AssetExecutionContext, night_run: NightRun) -> dg.MaterializeResult:
+    night = night_of(context)
+    files, judge = night_run.files(night), night_run.judge
+    collected, second, seconded = brought_home(night, night_run), night_run.second_judge, Seconded()
+    pairs, copies = files.read_table("neighbours"), files.read_table("copies")
+    parts, account = [pl.DataFrame(schema=JUDGED)], Account()
+    for chunk in night_run.chunks(night):
+        facts = chunk.table("facts", columns=TOLD)
+        found = with_hashes(chunk.own(pairs), facts)
+        undone, contradictions = carried(
+            chunk.table("undone"),
+            chunk.table("contradictions"),
+            facts=chunk.table("facts", columns=FOLLOWED),
+            copies=copies,
+        )
+        rules = ruled(found, undone=undone, contradictions=contradictions)
+        known = earlier_verdicts(files, judge, chunk.agent_ids)
+        asked = to_ask(found, rules)
+        verdicts, part = verdicts_on(
+            night_run.database, judge, asked, facts, earlier=known, on_progress=progress(context)
+        )
+        if second is not None:
+            too_long = too_long_among(asked, facts)
+            verdicts, by_second = second_opinions(night_run.database, verdicts, second.models, too_long=too_long)
+            seconded += by_second
+        parts.append(judged(found, rules, verdicts))
+        account += part
+    table = pl.concat(parts)
+    write_judged_by(files, judge, files.write_table("judgements", table))
+    verdicts_found = dict(table.group_by("verdict").len().sort("verdict").iter_rows())
+    told = {} if second is None else {**vars(seconded), "collected": collected.words}
+    return dg.MaterializeResult(metadata={"pairs": len(table), **vars(account), **told, **verdicts_found})
+
+
+@night_asset(
+    deps=[judgements],
+    kinds={"parquet"},
+    description="Facts that say the same, in clusters where every two were judged the same: no chaining.",
+)
+def duplicate_clusters(context: dg.AssetExecutionContext, night_run: NightRun) -> dg.MaterializeResult:
+    night = night_of(context)
+    files = night_run.files(night)
+    table, copies = files.read_table("judgements"), files.read_table("copies")
+    parts = [clustered(chunk.own(table), chunk.own(copies), policy=chunk.policy) for chunk in night_run.chunks(night)]
+    found = pl.concat([pl.DataFrame(schema=CLUSTERS), *parts])
+    files.write_table("duplicate_clusters", found)
+    clusters = found.select("agent_id", "cluster_id").n_unique()
+    return dg.MaterializeResult(metadata={"clusters": clusters, "members": len(found)})
+
+
+@night_asset(
+    deps=[duplicate_clusters],
+    kinds={"json"},
+    description="One merge for each cluster: which memory stays, which point to it, and why.",
+)
+def merge_proposals(context: dg.AssetExecutionContext, night_run: NightRun) -> dg.MaterializeResult:
+    night = night_of(context)
+    files = night_run.files(night)
+    tables = [files.read_table(name) for name in ("judgements", "copies", "duplicate_clusters")]
+    parts = [
+        merge_phase(
+            chunk.table("facts", columns=USED),
+            *map(chunk.own, tables),
+            policy=chunk.policy,
+            night=night,
+        )
+        for chunk in night_run.chunks(night)
+    ]
+    return kept(files, "merge_proposals", parts)
+
+
+def brought_home(night: date, night_run: NightRun) -> Collected:
+    """Look once for verdicts of Claude that are ready, and note what was in the way; a dry run leaves them there."""
+    second, collected = SecondJudge.collector(settings()), Collected()
+    if second is not None and not night_run.is_dry_run and unfinished(night_run.database):
+        collected = second.look(night_run.database, night_run.home_folder, seconds=LOOK_S)
+    night_run.files(night).write_json("collected", asdict(collected))
+    return collected
+
+
+def progress(context: dg.AssetExecutionContext) -> Progress:
+    """Return a callback that writes a line to the run log for each batch of pairs."""
+    return lambda done, total: context.log.info("judged %d of %d pairs", done, total)

@@ -1,0 +1,27 @@
+"""The store as a night sees it."""
+
+from datetime import UTC, datetime
+
+import dagster as dg
+
+from nous_pipelines.orchestration.assets.night_assets import night_asset, night_of
+from nous_pipelines.orchestration.resources import NightRun
+from nous_pipelines.snapshots.snapshot import take_snapshot
+
+YESTERDAY = dg.TimeWindowPartitionMapping(start_offset=-1, end_offset=-1)
+
+
+@night_asset(
+    deps=[dg.AssetDep("snapshot", partition_mapping=YESTERDAY)],
+    kinds={"postgres", "parquet"},
+    description="The store at the end of the night, read in one transaction; immutable once the night is over.",
+)
+def snapshot(context: dg.AssetExecutionContext, night_run: NightRun) -> dg.MaterializeResult:
+    night = night_of(context)
+    policy = night_run.night_policy
+    taken = take_snapshot(
+        night_run.database, night_run.folder(night), night=night, probe_days=policy.probe_days, now=datetime.now(UTC)
+    )
+    return dg.MaterializeResult(
+        metadata={**taken.counts, "folder": str(taken.folder), "taken_at": taken.taken_at.isoformat()}
+    )

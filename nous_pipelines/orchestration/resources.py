@@ -1,0 +1,131 @@
+"""What assets reach the world through: the database, the files of a night, and this run's options."""
+
+import json
+from contextlib import ExitStack, closing
+from datetime import date
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+from pydantic import Field, PrivateAttr
+
+from nous_online.core.settings import settings
+from nous_online.database import postgres
+from nous_online.database.connection import Database, open_url
+from nous_online.language.pairs.judging import Judge, OfflineJudge
+from nous_online.memories.agent_erasure import copying
+from nous_pipelines.batches.second_judge import SecondJudge
+from nous_pipelines.night_policy import NightPolicy, Policies
+from nous_pipelines.plan.apply import applied_since, find_agents
+from nous_pipelines.plan.night_files import NightFiles
+from nous_pipelines.snapshots.chunks import Chunk, chunked
+from nous_pipelines.snapshots.snapshot import Snapshot, night_folder, open_snapshot, take_snapshot
+
+
+class NightRun(dg.ConfigurableResource):
+    """One night's database, files, policy and judge; the fields can be set in the launchpad."""
+
+    agent_ids: list[str] = Field(default=[], description="Agents this run is for; empty means all of them.")
+    policy: dict[str, float] = Field(default={}, description="Policy fields to override, such as candidate_similarity.")
+    is_dry_run: bool = Field(default=False, description="Keep this run's files apart; the job `dry_run` sets it.")
+    home: str = Field(default="", description="Where snapshots are kept; empty means the home of Nous.")
+    database_url: str = Field(
+        default="",
+        description="Leave it empty: the database is the one Nous is set up with, and what is typed here is recorded.",
+    )
+
+    _database: Database | None = PrivateAttr(default=None)
+    _opened: ExitStack = PrivateAttr(default_factory=ExitStack)
+
+    def setup_for_execution(self, context: dg.InitResourceContext) -> None:
+        """Open the database for the length of a step, or of a run in one process, and keep erasing away meanwhile."""
+        url = self.database_url or open_url()
+        with ExitStack() as opening:
+            self._database = opening.enter_context(closing(Database(url, role="nous_night", max_connections=4)))
+            opening.enter_context(copying(url))
+            self._opened = opening.pop_all()
+
+    def teardown_after_execution(self, context: dg.InitResourceContext) -> None:
+        """Give the connections back."""
+        self._opened.close()
+
+    @property
+    def database(self) -> Database:
+        """The database, as the role of the night."""
+        if self._database is None:
+            raise RuntimeError("the resource is used outside of a run")
+        return self._database
+
+    @property
+    def night_policy(self) -> NightPolicy:
+        """The policy of this run for agents without one of their own."""
+        return Policies(self.policy).default
+
+    def policies(self, night: date) -> Policies:
+        """Return each agent's policy, as the snapshot of the night has it."""
+        agents = self.snapshot(night).table("agents", columns=["agent_id", "policy"])
+        return Policies(self.policy, {agent_id: json.loads(policy) for agent_id, policy in agents.iter_rows()})
+
+    def chunks(self, night: date) -> list[Chunk]:
+        """Return the agents of this run in chunks: those of one policy together, so many as fit in memory at once."""
+        taken, agents = self.snapshot(night), self.agents()
+        sizes = dict(taken.table("facts", columns=["agent_id"]).group_by("agent_id").len().iter_rows())
+        return [
+            Chunk(taken, policy, tuple(chunk))
+            for policy, members in self.policies(night).groups(agents)
+            for chunk in chunked(members, sizes)
+        ]
+
+    @cached_property
+    def judge(self) -> Judge:
+        """Who decides about pairs."""
+        return OfflineJudge()
+
+    @property
+    def second_judge(self) -> SecondJudge | None:
+        """Whom the night asks about what the offline judge may be wrong about; None without a key."""
+        return SecondJudge.of(settings())
+
+    @property
+    def home_folder(self) -> Path:
+        """Where this run keeps its files."""
+        return Path(self.home) if self.home else settings().home or postgres.default_home()
+
+    def folder(self, night: date) -> Path:
+        """Return where this night's files lie."""
+        return night_folder(self.home_folder / "snapshots", self.database, night)
+
+    def files(self, night: date) -> NightFiles:
+        """Return this night's working files."""
+        return NightFiles(self.folder(night), is_dry_run=self.is_dry_run)
+
+    def snapshot(self, night: date) -> Snapshot:
+        """Return this night's snapshot; fails the step when it has not been taken."""
+        snapshot = open_snapshot(self.folder(night))
+        if snapshot is None:
+            raise dg.Failure(f"night {night} has no snapshot; materialise the asset `snapshot` first")
+        return snapshot
+
+    def settled_snapshot(self, night: date) -> Snapshot:
+        """Return this night's snapshot, taken anew if the night was not applied yet and an earlier one was since.
+
+        A range launched in the interface takes the snapshot of a night as soon as that of the night before is there. A
+        dry run leaves it where it is: the files of a night that was applied lie beside it.
+        """
+        taken, real = self.snapshot(night), NightFiles(self.folder(night))
+        if self.is_dry_run or real.has("applied") or not applied_since(self.database, night, taken.taken_at):
+            return taken
+        taken.folder.rename(taken.folder.with_name(f"{taken.folder.name}.taken-{taken.taken_at:%Y%m%dT%H%M%S%f}"))
+        return take_snapshot(self.database, taken.folder, night=night, probe_days=self.night_policy.probe_days)
+
+    def agents(self) -> list[str]:
+        """Return the agents this run is for."""
+        return find_agents(self.database, self.agent_ids)
+
+
+def as_metadata(values: dict[str, Any]) -> dict[str, Any]:
+    """Return plain values as Dagster metadata, nested ones as JSON."""
+    return {
+        key: dg.MetadataValue.json(value) if isinstance(value, dict | list) else value for key, value in values.items()
+    }

@@ -1,0 +1,31 @@
+"""Shorter texts for episodes that lack them: what an import brought along, or what no worker ever came to complete."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import polars as pl
+
+from nous_online.language.writing.titles import index_word
+from nous_online.language.writing.writer import Told, levels_by_words
+from nous_pipelines.phases.tiers import KEY, LEVELS, SUMMARIES, lacking
+
+
+def episode_summaries_of(due: pl.DataFrame) -> pl.DataFrame:
+    """Return shorter texts for the episodes of `due_episodes` that move and lack one: shape `SUMMARIES`.
+
+    They are lifted from the detail, or from the summary where that is all there is, by their words alone: the same
+    wherever the night runs. A text that was told stays in front of what is made here.
+    """
+    rows = lacking(due).select(*KEY, *LEVELS, "detail", "participants").to_dicts()
+    return pl.DataFrame([{**{key: row[key] for key in KEY}, **shortened(row)} for row in rows], schema=SUMMARIES)
+
+
+def shortened(row: Mapping[str, Any]) -> dict[str, str | None]:
+    """Return the levels of one episode, None for what can't be drawn from anything it has."""
+    text: str = row["detail"] or row["summary"] or row["compressed"] or ""
+    if not text.strip():
+        return {"index_word": index_word(row["title"]) if row["title"] else None}
+    levels = levels_by_words(Told(text, title=row["title"], participants=row["participants"] or ()))
+    return {name: row[name] or getattr(levels, name) or None for name in LEVELS}

@@ -1,0 +1,152 @@
+"""What a judge is asked about, once for each content, and how its verdicts come back to all pairs of that content."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from hashlib import sha256
+from typing import Any
+
+import polars as pl
+
+from nous_online.language.pairs.judging import Judge, Judgement, Pair, Statement, Verdict
+from nous_pipelines.phases.merging import JUDGED
+from nous_pipelines.phases.taken_back import parted
+
+TOLD = ["agent_id", "id", "content", "subject", "trust", "embedding_space_id"]
+"""The columns of a fact that a judge is told of, and the space that tells how near it is to another."""
+OPERATOR, NOBODY = "operator", "none"
+"""Who gave a verdict that no judge gave: a person, or nobody yet."""
+VERDICTS = {
+    "agent_id": pl.String,
+    "pair_hash": pl.String,
+    "verdict": pl.String,
+    "confidence": pl.Float32,
+    "slot": pl.String,
+    "reason": pl.String,
+}
+"""A verdict for each content of a pair; one is paid for once."""
+KEY = ["agent_id", "pair_hash"]
+SIDES = ["agent_id", "left_id", "right_id"]
+
+
+def with_hashes(pairs: pl.DataFrame, facts: pl.DataFrame) -> pl.DataFrame:
+    """Add to pairs of facts (`FOUND`) their `pair_hash` and the rows of both among `facts` (`TOLD`).
+
+    The hash is SHA-256 over both texts, their subjects, whether the order they were stated in is known, and the space
+    both live in: a verdict rests on how near they are there, and in another space they are nearer or farther.
+    """
+    rows = facts.select("agent_id", "id", row=pl.int_range(pl.len(), dtype=pl.UInt32))
+    placed = pairs.join(
+        rows.rename({"row": "left"}),
+        left_on=["agent_id", "left_id"],
+        right_on=["agent_id", "id"],
+        maintain_order="left",
+    ).join(
+        rows.rename({"row": "right"}),
+        left_on=["agent_id", "right_id"],
+        right_on=["agent_id", "id"],
+        maintain_order="left",
+    )
+    said = {row: _digest(*facts.row(row)[2:4]) for row in {*placed["left"], *placed["right"]}}
+    spaces = facts["embedding_space_id"].gather(placed["left"]).to_list()
+    ends = placed.select("left", "right", "is_ordered").iter_rows()
+    hashes = [
+        _pair_hash(said[left], said[right], space, is_ordered=is_ordered)
+        for (left, right, is_ordered), space in zip(ends, spaces, strict=True)
+    ]
+    return placed.with_columns(pair_hash=pl.Series(hashes, dtype=pl.String))
+
+
+def _digest(content: str, subject: str | None) -> bytes:
+    named = b"" if subject is None else b"\1" + subject.encode()
+    return sha256(b"%d:%b%b" % (len(content.encode()), content.encode(), named)).digest()
+
+
+def _pair_hash(left: bytes, right: bytes, space: str, *, is_ordered: bool) -> str:
+    if is_ordered:
+        return sha256(b">" + left + right + space.encode()).hexdigest()
+    return sha256(b"=" + min(left, right) + max(left, right) + space.encode()).hexdigest()
+
+
+def ruled(pairs: pl.DataFrame, *, undone: pl.DataFrame, contradictions: pl.DataFrame) -> pl.DataFrame:
+    """Return the pairs (agent_id, left_id, right_id) about which a person decided that both stay, and the `reason`."""
+    ends, apart = pairs.select(SIDES), parted(pairs, undone, sides=("left_id", "right_id"))
+    valid = contradictions.filter(pl.col("resolution") == "both_valid")
+    ways = (("memory_a", "memory_b"), ("memory_b", "memory_a"))
+    both = pl.concat(valid.select("agent_id", left_id=one, right_id=other) for one, other in ways)
+    reasons = [
+        (apart, "an earlier change that joined the two was undone by a person"),
+        (ends.join(both, on=SIDES, how="semi"), "a person ruled that both are valid"),
+    ]
+    rows = [found.select(*SIDES, reason=pl.lit(reason)) for found, reason in reasons]
+    return pl.concat(rows).unique(SIDES, keep="first", maintain_order=True)
+
+
+def to_ask(pairs: pl.DataFrame, rules: pl.DataFrame) -> pl.DataFrame:
+    """Return one of all pairs of each content that a judge has to decide about, nearest first in each agent."""
+    return (
+        pairs.join(rules, on=SIDES, how="anti", maintain_order="left")
+        .sort("similarity", descending=True, maintain_order=True)
+        .unique(KEY, keep="first", maintain_order=True)
+    )
+
+
+def ask(judge: Judge, pairs: pl.DataFrame, facts: pl.DataFrame) -> list[Judgement]:
+    """Return a judgement for each pair of `to_ask`, in order; raise `Unavailable` when the judge can give none."""
+    return judge.judge(told_pairs(pairs, facts))
+
+
+def told_pairs(pairs: pl.DataFrame, facts: pl.DataFrame) -> list[Pair]:
+    """Return each pair of `with_hashes` as a judge is told of it; `facts` are those it was made with."""
+    told: dict[tuple[int, Any], Statement] = {}
+
+    def statement(row: int, said_at: Any) -> Statement:
+        if (row, said_at) not in told:
+            text, subject, trust = facts.row(row)[2:5]
+            told[row, said_at] = Statement(text=text, subject=subject, stated_at=said_at, trust=trust)
+        return told[row, said_at]
+
+    columns = ("left", "left_said_at", "right", "right_said_at", "similarity")
+    return [
+        Pair(a=statement(left, left_at), b=statement(right, right_at), similarity=similarity)
+        for left, left_at, right, right_at, similarity in pairs.select(columns).iter_rows()
+    ]
+
+
+def verdicts_of(asked: pl.DataFrame, judgements: Sequence[Judgement]) -> pl.DataFrame:
+    """Return judgements as a table (`VERDICTS`), by the content of the pairs asked about."""
+    columns = {
+        "verdict": [judgement.verdict.value for judgement in judgements],
+        "confidence": [judgement.confidence for judgement in judgements],
+        "slot": [judgement.slot for judgement in judgements],
+        "reason": [judgement.reason for judgement in judgements],
+    }
+    return pl.DataFrame({**asked.select(KEY).to_dict(), **columns}, schema=VERDICTS)
+
+
+def undecided(asked: pl.DataFrame, why: str) -> pl.DataFrame:
+    """Return `unsure` for pairs no verdict could be had about (`VERDICTS`): they are asked about again."""
+    return asked.select(
+        *KEY,
+        verdict=pl.lit(Verdict.UNSURE.value),
+        confidence=pl.lit(0.0, pl.Float32),
+        slot=pl.lit(None, pl.String),
+        reason=pl.lit(f"no verdict could be had: {why}"),
+    )
+
+
+def judged(pairs: pl.DataFrame, rules: pl.DataFrame, verdicts: pl.DataFrame) -> pl.DataFrame:
+    """Return every pair with its verdict, shape `JUDGED`: a person's where there is one, else that of its content.
+
+    `verdicts` have the columns `VERDICTS` and `model`, who gave them.
+    """
+    by_person = rules.with_columns(
+        verdict=pl.lit(Verdict.COMPATIBLE.value),
+        confidence=pl.lit(1.0, pl.Float32),
+        slot=pl.lit(None, pl.String),
+        model=pl.lit(OPERATOR),
+    )
+    decided = pairs.join(by_person, on=SIDES)
+    left_open = pairs.join(rules, on=SIDES, how="anti").join(verdicts, on=KEY)
+    columns = [pl.col(name).cast(dtype) for name, dtype in JUDGED.items()]
+    return pl.concat([decided.select(columns), left_open.select(columns)]).sort(SIDES)

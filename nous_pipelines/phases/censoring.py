@@ -1,0 +1,86 @@
+"""Censors that were mostly wrong, and those that ran out: the night retires them; absolute and trusted ones stay."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import date
+from typing import Any
+
+import polars as pl
+
+from nous_online.core.policy import CensorPolicy
+from nous_pipelines.night_policy import NightPolicy
+from nous_pipelines.nights import end_of
+from nous_pipelines.phases.phase import Phase
+from nous_pipelines.phases.proposals import Change, Proposal, Read
+from nous_pipelines.phases.taken_back import taken_back
+
+KEY = ["agent_id", "id"]
+
+
+def censor_phase_of(censors: pl.DataFrame, *, undone: pl.DataFrame, policy: NightPolicy, night: date) -> Phase:
+    """Return the retirement of each active censor that was mostly wrong or has run out, and why the others stay.
+
+    Looked at is every active censor that ever fired falsely, or has run out.
+    """
+    due = (
+        censors.filter(pl.col("state") == "active")
+        .with_columns(is_over=(pl.col("expires_at") <= end_of(night)).fill_null(value=False))
+        .filter(pl.col("is_over") | (pl.col("false_positive_count") > 0))
+        .join(taken_back(undone, "censor"), on=KEY, how="left")
+        .with_columns(stays=_stays(policy))
+        .sort(KEY)
+    )
+    phase = Phase("censor_proposals")
+    for agent_id, reason, rows in due.group_by("agent_id", "stays").len().sort("agent_id", "stays").iter_rows():
+        phase.look(agent_id, rows)
+        if reason is not None:
+            phase.leave(agent_id, reason, rows)
+    for row in due.filter(pl.col("stays").is_null()).iter_rows(named=True):
+        phase.propose(retirement(row, night=night))
+    return phase
+
+
+def _stays(policy: NightPolicy) -> pl.Expr:
+    """Say why a censor stays; null where it retires."""
+    limit = policy.false_positive_majority * pl.col("activation_count")
+    return (
+        pl.when("is_pinned")
+        .then(pl.lit("pinned"))
+        .when("is_rewound")
+        .then(pl.lit("changed after the end of the night"))
+        .when(pl.col("severity") == "absolute")
+        .then(pl.lit("absolute: only a person retires it"))
+        .when("is_taken_back")
+        .then(pl.lit("a person brought it back"))
+        .when("is_over")
+        .then(None)
+        .when(pl.col("trust") > CensorPolicy.agent_trust)
+        .then(pl.lit("trusted more than the agent that reports: only a person retires it"))
+        .when(pl.col("activation_count") < policy.censor_activations)
+        .then(pl.lit(f"fired fewer than {policy.censor_activations} times"))
+        .when(pl.col("false_positive_count") <= limit)
+        .then(pl.lit("right often enough"))
+    )
+
+
+def retirement(row: Mapping[str, Any], *, night: date) -> Proposal:
+    """Return what retires one censor; it is archived and can be restored."""
+    values = {"state": "archived", "archived_at": end_of(night).isoformat()}
+    return Proposal(
+        night=night,
+        agent_id=row["agent_id"],
+        kind="censor",
+        targets=(row["id"],),
+        read_set=(Read("censor", row["id"], row["row_version"]),),
+        changes=(Change("censor", row["id"], set=values, action="retired"),),
+        reason=reason_of(row),
+        evidence={name: row[name] for name in ("activation_count", "false_positive_count", "severity")},
+    )
+
+
+def reason_of(row: Mapping[str, Any]) -> str:
+    """Say that a censor has run out, or how often it was wrong."""
+    if row["is_over"]:
+        return f"ran out on {row['expires_at']:%d %b %Y}"
+    return f"{row['false_positive_count']} of {row['activation_count']} activations were reported as false"

@@ -1,0 +1,227 @@
+"""A join that remembers: what an earlier night compared is not compared again, and the nearest of each are the same.
+
+In a store where nearly everything is near everything, only a few times the nearest of each row are kept, and with each
+row down to which similarity its pairs are all there. A row that lost too many of those is compared anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TypeAlias
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from nous_pipelines.phases.crowded_join import Crowd, Limits, is_crowded, nearest_pairs
+from nous_pipelines.phases.self_join import Pairs, similar_pairs, similar_pairs_between
+from nous_pipelines.phases.vectors import vector_matrix
+
+SITES = {
+    "agent_id": pl.String,
+    "id": pl.String,
+    "mark": pl.UInt64,  # changes with all that decides what it is compared with, and how
+    "place": pl.UInt32,
+    "threshold": pl.Float64,
+    "about": pl.UInt32,  # rows of two of these are no pair; 0 may be about anything
+    "owner": pl.UInt32,  # two rows of one of these are no pair; 0 has none
+    "at": pl.UInt32,  # its row among the vectors
+}
+"""Memories where they are compared: those of one place with each other, sorted by place and id."""
+ROWS = {"agent_id": pl.String, "id": pl.String, "mark": pl.UInt64, "row": pl.UInt32, "reach": pl.Float32}
+"""Above `reach` all pairs of a row are there; 0 where none was cut."""
+PAIRS = {"agent_id": pl.String, "left": pl.UInt32, "right": pl.UInt32, "similarity": pl.Float32}
+PACKED_ROWS = 256  # small places are compared in one product of this size; what lies across places is dropped
+MOST_FRESH = 0.5  # with more new rows than this, comparing all of them again is cheaper
+SPARE = 1.5  # how many times the nearest asked for are kept, so that few rows are compared anew when others leave
+
+Mask: TypeAlias = NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Compared:
+    """What was compared, and the nearest pairs that reached its threshold, by row: what a later night builds on."""
+
+    rows: pl.DataFrame
+    pairs: pl.DataFrame
+
+    def renumbered(self, start: int) -> Compared:
+        """Return the same with rows counted from `start`."""
+        return Compared(
+            self.rows.with_columns((pl.col("row") + start).cast(pl.UInt32)),
+            self.pairs.with_columns((pl.col("left", "right") + start).cast(pl.UInt32)),
+        )
+
+
+NOTHING = Compared(pl.DataFrame(schema=ROWS), pl.DataFrame(schema=PAIRS))
+
+
+def compared(sites: pl.DataFrame, vectors: pl.Series, *, nearest: int, earlier: Compared = NOTHING) -> Compared:
+    """Return pairs of one place at or above its threshold, as rows of `sites` (left < right), sorted.
+
+    Those of each row with its `nearest` are there, ties to the smaller row, and of a row with more of them at least one
+    more. Only what `earlier` does not hold with the same mark is compared, with everything of its place. Raises
+    `InvalidInput` for vectors that are not of length one, or of several widths in one place.
+    """
+    rows = sites.with_row_index("row").select("agent_id", "id", "mark", "row")
+    known = rows.join(earlier.rows, on=["agent_id", "id", "mark"], suffix="_earlier").select(
+        "row_earlier", "row", "reach"
+    )
+    reach = np.zeros(len(sites), dtype=np.float32)
+    reach[known["row"].to_numpy()] = known["reach"].to_numpy()
+    is_fresh = np.ones(len(sites), dtype=np.bool_)
+    is_fresh[known["row"].to_numpy()] = False
+    kept = kept_pairs(earlier.pairs, known)
+    is_short = too_short(kept, reach, least=nearest + 1)
+    is_fresh, reach[is_short] = is_fresh | is_short, 0
+    known = known.filter(~pl.Series(is_fresh).gather(known["row"]))
+    kept = kept_pairs(earlier.pairs, known) if is_short.any() else kept
+    most = int(SPARE * (nearest + 1))
+    parts = [kept, *(as_table(part) for part in _new_pairs(sites, vectors, is_fresh, reach, most=most))]
+    pairs = bounded(once(pl.concat(parts)), reach, most=most)
+    return Compared(
+        rows.with_columns(reach=pl.Series(reach)).select(pl.col(name).cast(kind) for name, kind in ROWS.items()),
+        pairs.select(sites["agent_id"].gather(pairs["left"]).alias("agent_id"), *list(PAIRS)[1:]),
+    )
+
+
+def too_short(pairs: pl.DataFrame, reach: NDArray[np.float32], *, least: int) -> Mask:
+    """Tell for each row whether it was cut, and has fewer than `least` pairs left of those known to be all there."""
+    counts = np.zeros(len(reach), dtype=np.int64)
+    similarity = pairs["similarity"].to_numpy()
+    for side in ("left", "right"):
+        ends = pairs[side].to_numpy()
+        counts += np.bincount(ends[similarity > reach[ends]], minlength=len(reach))
+    return (reach > 0) & (counts < least)
+
+
+def once(pairs: pl.DataFrame) -> pl.DataFrame:
+    """Return pairs sorted by (left, right), each one time."""
+    ordered = pairs.sort("left", "right")
+    is_first = (pl.col("left") != pl.col("left").shift()) | (pl.col("right") != pl.col("right").shift())
+    return ordered.filter(is_first.fill_null(value=True))
+
+
+def bounded(pairs: pl.DataFrame, reach: NDArray[np.float32], *, most: int) -> pl.DataFrame:
+    """Return sorted pairs, at most `most` for each row on average, by leaving what is beyond the nearest of both ends.
+
+    Raises the `reach` of the rows that are cut.
+    """
+    if len(pairs) <= most * len(reach):
+        return pairs
+    left, right, similarity = (pairs[name].to_numpy() for name in ("left", "right", "similarity"))
+    ranks = ranks_of(left, right, similarity)
+    for ends, rank in zip((left, right), ranks, strict=True):
+        is_cut = np.bincount(np.concatenate([left, right]), minlength=len(reach)) > most
+        is_last = (rank == most - 1) & is_cut[ends]
+        reach[ends[is_last]] = np.maximum(reach[ends[is_last]], similarity[is_last])
+    return pairs.filter(pl.Series((ranks[0] < most) | (ranks[1] < most)))
+
+
+def ranks_of(
+    left: NDArray[np.uint32], right: NDArray[np.uint32], similarity: NDArray[np.float32]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the place of each pair among those of its left and of its right end, nearest first, ties by smaller row.
+
+    The pairs are sorted by (left, right), the smaller row left.
+    """
+    ends = np.concatenate([right, left]).astype(np.uint64)  # so that of each end the other rows come in order
+    distance = np.uint32(0xFFFFFFFF) - np.tile(similarity.view(np.uint32), 2)  # bits of floats above 0 sort as they do
+    order = np.argsort((ends << np.uint64(32)) | distance, kind="stable")
+    counts = np.bincount(ends.astype(np.int64))
+    place = np.arange(len(order)) - np.repeat(np.cumsum(counts) - counts, counts)
+    ranks = np.empty(len(order), dtype=np.int64)
+    ranks[order] = place
+    return ranks[len(left) :], ranks[: len(left)]
+
+
+def kept_pairs(pairs: pl.DataFrame, known: pl.DataFrame) -> pl.DataFrame:
+    """Return the earlier pairs of which both rows are still there, by their present rows."""
+    return (
+        pairs.join(known.rename({"row": "a"}), left_on="left", right_on="row_earlier")
+        .join(known.rename({"row": "b"}), left_on="right", right_on="row_earlier")
+        .select(left=pl.min_horizontal("a", "b"), right=pl.max_horizontal("a", "b"), similarity="similarity")
+    )
+
+
+def as_table(pairs: Pairs) -> pl.DataFrame:
+    """Return pairs as a table, the smaller row left."""
+    return pl.DataFrame(
+        {
+            "left": np.minimum(pairs.left, pairs.right).astype(np.uint32),
+            "right": np.maximum(pairs.left, pairs.right).astype(np.uint32),
+            "similarity": pairs.similarity,
+        }
+    )
+
+
+def _new_pairs(
+    sites: pl.DataFrame, vectors: pl.Series, is_fresh: Mask, reach: NDArray[np.float32], *, most: int
+) -> Iterator[Pairs]:
+    """Yield what is found, place by place, by rows of `sites`; sets the `reach` of the fresh rows that are cut."""
+    place, threshold = sites["place"].to_numpy(), sites["threshold"].to_numpy()
+    about, owner = sites["about"].to_numpy(), sites["owner"].to_numpy()
+    width = vectors.list.len().gather(sites["at"]).to_numpy()
+    for start, stop in _units(place, np.column_stack([threshold, width])):
+        span = slice(start, stop)
+        if not is_fresh[span].any():
+            continue
+        own = vector_matrix(_slice(vectors, sites["at"].slice(start, stop - start)))
+        crowd = Crowd(own, about[span], owner[span])
+        found = _found(crowd, place[span], is_fresh[span], reach[span], threshold=threshold[start], most=most)
+        yield Pairs(found.left + np.int32(start), found.right + np.int32(start), found.similarity)
+
+
+def _found(
+    crowd: Crowd, place: NDArray[np.uint32], fresh: Mask, reach: NDArray[np.float32], *, threshold: float, most: int
+) -> Pairs:
+    is_small, new = len(place) <= 2 * PACKED_ROWS, np.flatnonzero(fresh).astype(np.int32)
+    if not is_small and is_crowded(crowd.rows, new, threshold=threshold, most=most):
+        least = np.nextafter(np.float32(threshold), np.float32(0))
+        floors = np.where(fresh, np.float32(np.inf), np.maximum(reach, least))
+        found, reach[new] = nearest_pairs(crowd, new, Limits(threshold, most, floors))
+        return found
+    if is_small or fresh.mean() > MOST_FRESH:
+        found = _among_all(crowd.rows, place, fresh, threshold=threshold)
+    else:
+        found = _fresh_with_all(crowd.rows, fresh, threshold=threshold)
+    may_meet = crowd.may_meet(found.left, found.right)
+    return Pairs(found.left[may_meet], found.right[may_meet], found.similarity[may_meet])
+
+
+def _units(place: NDArray[np.uint32], alike: NDArray[np.float64]) -> Iterator[tuple[int, int]]:
+    """Yield what is compared at once: a large place, or small ones in a row that agree in threshold and width."""
+    bounds = [0, *(np.flatnonzero(np.diff(place)) + 1).tolist(), len(place)]
+    first = 0
+    for start, stop in pairwise(bounds):
+        if first < start and (stop - first > PACKED_ROWS or (alike[start] != alike[first]).any()):
+            yield first, start
+            first = start
+    if first < len(place):
+        yield first, len(place)
+
+
+def _slice(vectors: pl.Series, at: pl.Series) -> pl.Series:
+    """Return the vectors at some rows, without a copy where they lie in a row."""
+    first = int(at[0])
+    is_run = at[-1] == first + len(at) - 1 and bool((at.diff().drop_nulls() == 1).all())
+    return vectors.slice(first, len(at)) if is_run else vectors.gather(at)
+
+
+def _among_all(own: NDArray[np.float32], place: NDArray[np.uint32], fresh: Mask, *, threshold: float) -> Pairs:
+    found = similar_pairs(own, threshold=threshold)
+    is_new = (place[found.left] == place[found.right]) & (fresh[found.left] | fresh[found.right])
+    return Pairs(found.left[is_new], found.right[is_new], found.similarity[is_new])
+
+
+def _fresh_with_all(own: NDArray[np.float32], fresh: Mask, *, threshold: float) -> Pairs:
+    new, known = np.flatnonzero(fresh).astype(np.int32), np.flatnonzero(~fresh).astype(np.int32)
+    across = similar_pairs_between(own[new], own[known], threshold=threshold)
+    within = similar_pairs(own[new], threshold=threshold)
+    return Pairs(
+        np.concatenate([new[across.left], new[within.left]]),
+        np.concatenate([known[across.right], new[within.right]]),
+        np.concatenate([across.similarity, within.similarity]),
+    )

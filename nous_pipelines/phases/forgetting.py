@@ -1,0 +1,387 @@
+"""What leaves an agent's reach: facts superseded for longer than the grace, and memories nobody ever used.
+
+Nothing is deleted: what is archived can be restored. Censors, open episodes and closed ones stay; age condenses those.
+
+"Unused" is weighed, not counted: where nobody asked, it says nothing, and how long to wait is read off the last year of
+memories of the same kind, source and form: the agent's own, then those of the other agents of the night, then what is
+usual. Real traces of use differ by a factor of ten in how many things return after 90 idle days.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import date, timedelta
+from typing import Any
+
+import polars as pl
+
+from nous_pipelines.night_policy import NightPolicy
+from nous_pipelines.nights import end_of
+from nous_pipelines.phases.phase import Phase
+from nous_pipelines.phases.proposals import Change, Proposal, Read
+from nous_pipelines.phases.taken_back import taken_back
+from nous_pipelines.phases.usage import KEY, WINDOW_DAYS, heirs
+
+WAITS = tuple(2 ** (power / 2) for power in range(9))
+"""The ages tried, in multiples of `unused_after_days`, up to 16 times: 90, 127, 180 … 1,440 days."""
+FACT_COLUMNS = (
+    *KEY, "state", "is_pinned", "is_rewound", "row_version", "learned_at", "last_confirmed_at", "superseded_by",
+    "superseded_at", "archived_at", "contradiction_status", "source_kind", "retrieved_count", "cited_count",
+    "last_used_at", "content",
+)  # fmt: skip
+PROCEDURE_COLUMNS = (
+    *KEY, "state", "is_pinned", "is_rewound", "row_version", "learned_at", "archived_at", "related_procedures",
+    "retrieved_count", "cited_count", "activation_count", "success_count", "failure_count",
+)  # fmt: skip
+COLUMNS = {
+    "facts": FACT_COLUMNS,
+    "procedures": PROCEDURE_COLUMNS,
+    "uses": None,
+    "contradictions": ("agent_id", "memory_a", "memory_b", "status"),
+    "undone": ("agent_id", "kind", "targets"),
+}
+"""What is read of each table; None: all of it."""
+NO = pl.lit(value=False)
+AWAITS_EVIDENCE = "such memories still come to use at this age, or are too few to tell; see unused_return_share"
+GROUP = ["kind", "source_kind", "form"]
+"""Memories alike in these come back alike, and lend each other their evidence."""
+LEAST_SERIES = 5
+"""So many facts that differ in their numbers alone are a series: the lines of a job, not statements of somebody."""
+PASSING = (
+    r"(?i)\b(?:right now|at the moment|just now|in progress|exit code|"
+    r"\d+ (?:\w+ ){0,2}(?:tests?|checks?) (?:\w+ )?(?:pass|fail|succeed)(?:es|ed|ing)?)\b"
+)
+"""What holds for a minute, as agents write it; in other words or languages it is a statement until it is a series."""
+USUAL_IDLE_DAYS = {"statement": 800.0, "passing": 18_000.0, "series": 18_000.0}
+"""Idle days of one return, where nothing else is known. A statement: one in nine came back within 90 days on traces of
+real use. The others: half of what `unused_return_share` allows, so that they leave unless two of them came back."""
+
+FORMS_IN_WORDS = {
+    "statement": "",
+    "passing": "; it tells what held at that moment",
+    "series": "; it is one of a series that differs in its numbers alone, none of which was cited",
+}
+
+
+def forgetting_phase_of(
+    tables: Mapping[str, pl.DataFrame], *, policy: NightPolicy, night: date, others: pl.DataFrame | None = None
+) -> Phase:
+    """Return an archive proposal for each memory that leaves, and for the others past their age why they stay.
+
+    `tables` are those of the snapshot: facts, procedures, contradictions, undone, and `uses`: what happened per memory
+    and day in the last `WINDOW_DAYS`. `others` is what `returns_of` gave for all agents of the night; these alone,
+    unless told.
+    """
+    taken = taken_back(tables["undone"], "archive")
+    facts = stated(in_contradiction(tables["facts"], tables["contradictions"]))
+    lives = lives_of(tables)
+    returns = returns_of(lives, policy=policy, night=night)
+    waits = waiting_days(lives, returns, returns if others is None else others, policy=policy)
+    asked = asked_days(tables["uses"], policy=policy, night=night)
+    due = pl.concat(
+        [
+            past_grace(facts, taken, policy=policy, night=night),
+            unused(lives, policy=policy, night=night)
+            .join(facts.select(*KEY, "is_open", "is_stated"), on=KEY, how="left")
+            .join(asked, on="agent_id", how="left")
+            .join(waits, on=["agent_id", *GROUP], how="left")
+            .join(needed(facts, tables["procedures"], policy=policy, night=night), on=KEY, how="left")
+            .join(taken, on=KEY, how="left")
+            .with_columns(pl.col("asked_days").fill_null(0))
+            .with_columns(stays=_stays(policy)),
+        ],
+        how="diagonal_relaxed",
+    ).sort(KEY)
+    phase = Phase("forgetting_proposals")
+    for agent_id, reason, rows in due.group_by("agent_id", "stays").len().sort("agent_id", "stays").iter_rows():
+        phase.look(agent_id, rows)
+        if reason is not None:
+            phase.leave(agent_id, reason, rows)
+    for row in due.filter(pl.col("stays").is_null()).iter_rows(named=True):
+        phase.propose(archive_proposal(row, night=night))
+    return phase
+
+
+def in_contradiction(facts: pl.DataFrame, contradictions: pl.DataFrame) -> pl.DataFrame:
+    """Add whether a fact `is_open`: it says so, or a contradiction that is open names it, whatever it says.
+
+    One of which a side was archived, as by being forgotten, is no open question until that comes back.
+    """
+    gone = facts.filter(pl.col("state") == "archived").select("agent_id", "id")
+    named = contradictions.filter(pl.col("status") == "open")
+    for side in ("memory_a", "memory_b"):
+        named = named.join(gone, left_on=["agent_id", side], right_on=["agent_id", "id"], how="anti")
+    sides = pl.concat([named.select("agent_id", id=side) for side in ("memory_a", "memory_b")]).unique()
+    is_open = (pl.col("contradiction_status") == "open") | pl.col("is_named").fill_null(NO)
+    return facts.join(sides.with_columns(is_named=pl.lit(value=True)), on=KEY, how="left").with_columns(is_open=is_open)
+
+
+def stated(facts: pl.DataFrame) -> pl.DataFrame:
+    """Add whether a fact `is_stated`: a person said it, or said what it took the place of, at any remove."""
+    of = heirs(facts.with_columns(is_rewound=NO))
+    said = facts.filter(pl.col("source_kind") == "user").select(KEY)
+    passed_on = of.join(said, on=KEY, how="semi").select("agent_id", id="heir_id")
+    every = pl.concat([said, passed_on]).unique().with_columns(is_stated=pl.lit(value=True))
+    return facts.join(every, on=KEY, how="left").with_columns(pl.col("is_stated").fill_null(NO))
+
+
+def past_grace(facts: pl.DataFrame, taken: pl.DataFrame, *, policy: NightPolicy, night: date) -> pl.DataFrame:
+    """Return the facts superseded longer ago than the grace, with why each `stays` (null: it leaves)."""
+    grace = pl.lit(end_of(night) - timedelta(days=policy.superseded_grace_days))
+    after = facts.select("agent_id", superseded_by="id", heir_version="row_version", heir_state="state")
+    stays = (
+        pl.when("is_pinned")
+        .then(pl.lit("pinned"))
+        .when("is_rewound")
+        .then(pl.lit("changed after the end of the night"))
+        .when("is_taken_back")
+        .then(pl.lit("a person brought it back"))
+        .when("is_open")
+        .then(pl.lit("in an open contradiction"))
+        .when((pl.col("heir_state") == "quarantined").fill_null(value=True))
+        .then(pl.lit("its successor is not there"))
+        .when((pl.col("last_used_at") >= grace).fill_null(NO))
+        .then(pl.lit(f"recalled within the {policy.superseded_grace_days} days of grace"))
+    )
+    return (
+        facts.filter(pl.col("state") == "superseded", pl.col("superseded_at") < grace)
+        .join(after, on=["agent_id", "superseded_by"], how="left")
+        .join(taken, on=KEY, how="left")
+        .select(*KEY, "row_version", "superseded_by", "superseded_at", "heir_version", kind=pl.lit("fact"), stays=stays)
+    )
+
+
+def unused(lives: pl.DataFrame, *, policy: NightPolicy, night: date) -> pl.DataFrame:
+    """Return the active facts and procedures past `unused_after_days` without any use, with their `idle_days`."""
+    is_due = (pl.col("state") == "active") & ~pl.col("is_used") & (age_days(night) >= policy.unused_after_days)
+    return lives.filter(is_due).with_columns(idle_days=age_days(night))
+
+
+def lives_of(tables: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
+    """Return what of each fact and procedure says whether and how long it went unused, and what it is alike to."""
+    parts = [lives_of_facts(tables["facts"]), lives_of_procedures(tables["procedures"])]
+    memories = pl.concat(parts, how="diagonal_relaxed")
+    return memories.join(first_days(memories, tables["uses"]), on=KEY, how="left")
+
+
+def form() -> pl.Expr:
+    """Return the form of a fact: `series`, `passing` or `statement`.
+
+    A series is told by its wording without what has a digit in it, whatever the language; what was superseded is no
+    part of it, since the values of one thing are no series. Where one of the same wording was ever cited, all of them
+    are statements.
+    """
+    wording = pl.col("content").str.to_lowercase().str.replace_all(r"[a-z_]*\d[a-z\d_]*", "0").hash()
+    alike = (pl.col("state") != "superseded").sum().over("agent_id", wording)
+    cited = pl.col("cited_count").sum().over("agent_id", wording)
+    return (
+        pl.when(cited > 0)
+        .then(pl.lit("statement"))
+        .when(pl.col("content").str.contains(r"\d") & (alike >= LEAST_SERIES))
+        .then(pl.lit("series"))
+        .when(pl.col("content").str.contains(PASSING))
+        .then(pl.lit("passing"))
+        .otherwise(pl.lit("statement"))
+    )
+
+
+def lives_of_facts(facts: pl.DataFrame) -> pl.DataFrame:
+    """Return what of a fact says whether and how long it went unused; a confirmation is a use, and a new beginning."""
+    return facts.filter(pl.col("state") != "quarantined").select(
+        *KEY,
+        "state",
+        "is_pinned",
+        "is_rewound",
+        "row_version",
+        "learned_at",
+        "retrieved_count",
+        "source_kind",
+        confirmed_at="last_confirmed_at",
+        since=pl.max_horizontal("learned_at", "last_confirmed_at"),
+        left_at=pl.min_horizontal("superseded_at", "archived_at"),
+        kind=pl.lit("fact"),
+        form=form(),
+        is_used=(pl.col("retrieved_count") + pl.col("cited_count")) > 0,
+    )
+
+
+def lives_of_procedures(procedures: pl.DataFrame) -> pl.DataFrame:
+    """Return the same of a procedure, where being activated, or judged by its outcome, is a use as well."""
+    counts = ("retrieved_count", "cited_count", "activation_count", "success_count", "failure_count")
+    return procedures.select(
+        *KEY,
+        "state",
+        "is_pinned",
+        "is_rewound",
+        "row_version",
+        "learned_at",
+        "retrieved_count",
+        since="learned_at",
+        left_at="archived_at",
+        kind=pl.lit("procedure"),
+        source_kind=pl.lit("agent"),
+        form=pl.lit("statement"),
+        is_used=pl.sum_horizontal(counts) > 0,
+    )
+
+
+def age_days(night: date) -> pl.Expr:
+    """How many days ago, at the end of the night, a memory was learned or last confirmed."""
+    return (pl.lit(end_of(night)) - pl.col("since")).dt.total_days()
+
+
+def first_days(memories: pl.DataFrame, uses: pl.DataFrame) -> pl.DataFrame:
+    """Return the day a memory first came to use (agent_id, id, first_day), where every use lies in the window."""
+    return (
+        uses.group_by("agent_id", id="memory_id")
+        .agg(first_day=pl.col("day").min(), known=pl.col("retrieved").sum())
+        .join(memories, on=KEY)
+        .filter(pl.col("known") >= pl.col("retrieved_count"))
+        .select(*KEY, "first_day")
+    )
+
+
+def asked_days(uses: pl.DataFrame, *, policy: NightPolicy, night: date) -> pl.DataFrame:
+    """Return on how many of the last `unused_after_days` each agent recalled anything: agent_id, asked_days."""
+    is_late = pl.col("day") > night - timedelta(days=policy.unused_after_days)
+    return uses.filter(is_late).group_by("agent_id").agg(asked_days=pl.col("day").n_unique())
+
+
+def returns_of(lives: pl.DataFrame, *, policy: NightPolicy, night: date) -> pl.DataFrame:
+    """Return how many memories of each agent and group came to use, and over how many idle days, at each age tried.
+
+    Columns: agent_id, `GROUP`, wait_days, returns, idle. Counted are those that lay unused through the second half of
+    the age, during the last `WINDOW_DAYS`.
+    """
+    ages = [round(policy.unused_after_days * factor) for factor in WAITS]
+    return pl.concat([returns_at(lives, age, night=night) for age in ages])
+
+
+def returns_at(lives: pl.DataFrame, age: int, *, night: date) -> pl.DataFrame:
+    """Return the same at one age."""
+    learned = pl.col("learned_at").dt.date()
+    came_back = pl.min_horizontal("first_day", pl.col("confirmed_at").dt.date())
+    begins = pl.max_horizontal(learned + timedelta(days=age // 2), pl.lit(night - timedelta(days=WINDOW_DAYS)))
+    ends = pl.min_horizontal(learned + timedelta(days=age), came_back, pl.col("left_at").dt.date(), pl.lit(night))
+    is_return = (came_back == ends).fill_null(NO)
+    return (
+        lives.filter(~pl.col("is_used") | pl.col("first_day").is_not_null())
+        .with_columns(idle=(ends - begins).dt.total_days(), is_return=is_return)
+        .filter(pl.col("idle") > 0)
+        .group_by("agent_id", *GROUP)
+        .agg(wait_days=pl.lit(age, pl.Int64), returns=pl.col("is_return").sum(), idle=pl.col("idle").sum())
+    )
+
+
+def waiting_days(
+    lives: pl.DataFrame, returns: pl.DataFrame, others: pl.DataFrame, *, policy: NightPolicy
+) -> pl.DataFrame:
+    """Return for each agent and group the age at which its unused memories rarely come back.
+
+    Columns: agent_id, `GROUP`, wait_days, return_share. It is the smallest age of `WAITS` at which the share to come
+    to use within `unused_after_days` is at most `unused_return_share`; no row where there is none. An agent's rate is
+    the mean of a Gamma distribution of shape 1: one return more than were seen, over the idle days seen and those of
+    one return elsewhere. Elsewhere is the mean of the other agents' rates and the usual one, each counted once: agents
+    differ by a factor of ten, so that many days of one other agent say less than a few of many.
+    """
+    ages = [round(policy.unused_after_days * factor) for factor in WAITS]
+    groups = lives.select("agent_id", *GROUP).unique()
+    if policy.unused_return_share >= 1:
+        return groups.with_columns(wait_days=pl.lit(ages[0], pl.Int64), return_share=pl.lit(1.0))
+    place = [*GROUP, "wait_days"]
+    usual = 1 / pl.col("form").replace_strict(USUAL_IDLE_DAYS, return_dtype=pl.Float64)
+    rate = (pl.col("returns") + 1) / (pl.col("idle") + 1 / usual)
+    every = others.with_columns(rate=rate).group_by(place).agg(rates=pl.col("rate").sum(), agents=pl.len())
+    elsewhere = (usual + pl.col("rates") - pl.col("own_rate")) / (1 + pl.col("agents") - pl.col("own_rate").sign())
+    share = (pl.col("returns") + 1) / (pl.col("idle") + 1 / elsewhere) * policy.unused_after_days
+    return (
+        groups.join(pl.DataFrame({"wait_days": ages}), how="cross")
+        .join(returns.with_columns(own_rate=rate), on=["agent_id", *place], how="left")
+        .join(every, on=place, how="left")
+        .with_columns(pl.col("returns", "idle", "own_rate", "rates", "agents").fill_null(0))
+        .select("agent_id", *place, return_share=share)
+        .filter(pl.col("return_share") <= policy.unused_return_share)
+        .sort("agent_id", *place)
+        .group_by("agent_id", *GROUP, maintain_order=True)
+        .first()
+    )
+
+
+def needed(facts: pl.DataFrame, procedures: pl.DataFrame, *, policy: NightPolicy, night: date) -> pl.DataFrame:
+    """Return the memories that others lean on, and how: agent_id, id, needed."""
+    grace = end_of(night) - timedelta(days=policy.superseded_grace_days)
+    recent = facts.filter(pl.col("state") == "superseded", pl.col("superseded_at") >= grace).select(
+        "agent_id", id="superseded_by", needed=pl.lit("it took the place of a fact that is still in its grace")
+    )
+    used = facts.filter(pl.col("retrieved_count") + pl.col("cited_count") > 0)
+    inheriting = (
+        heirs(facts)
+        .join(used, on=KEY, how="semi")
+        .select("agent_id", id="heir_id", needed=pl.lit("it took the place of a fact that was used"))
+    )
+    related = (
+        procedures.filter(pl.col("state") != "archived")
+        .explode("related_procedures")
+        .filter(pl.col("related_procedures").is_not_null())
+        .select("agent_id", id="related_procedures", needed=pl.lit("another procedure names it"))
+    )
+    return pl.concat([recent, inheriting, related]).unique(KEY, keep="first", maintain_order=True)
+
+
+def _stays(policy: NightPolicy) -> pl.Expr:
+    """Say why a memory that was never used stays; null where it leaves."""
+    return (
+        pl.when("is_pinned")
+        .then(pl.lit("pinned"))
+        .when("is_rewound")
+        .then(pl.lit("changed after the end of the night"))
+        .when("is_taken_back")
+        .then(pl.lit("a person brought it back"))
+        .when("is_open")
+        .then(pl.lit("in an open contradiction"))
+        .when(pl.col("is_stated") & (pl.col("form") == "statement"))
+        .then(pl.lit("a person said it"))
+        .when(pl.col("needed").is_not_null())
+        .then("needed")
+        .when(pl.col("asked_days") < policy.unused_asked_days)
+        .then(pl.lit(f"hardly anything was recalled in the last {policy.unused_after_days} days"))
+        .when((pl.col("idle_days") < pl.col("wait_days")).fill_null(value=True))
+        .then(pl.lit(AWAITS_EVIDENCE))
+    )
+
+
+def archive_proposal(row: Mapping[str, Any], *, night: date) -> Proposal:
+    """Return the archiving of one memory."""
+    is_superseded = row["superseded_by"] is not None
+    heir = (Read("fact", row["superseded_by"], row["heir_version"]),) if is_superseded else ()
+    values = {"state": "archived", "archived_at": end_of(night).isoformat()}
+    return Proposal(
+        night=night,
+        agent_id=row["agent_id"],
+        kind="archive",
+        targets=(row["id"],),
+        read_set=(Read(row["kind"], row["id"], row["row_version"]), *heir),
+        changes=(Change(row["kind"], row["id"], set=values, action="archived"),),
+        reason=reason_of(row, night=night),
+        evidence=evidence_of(row),
+    )
+
+
+def reason_of(row: Mapping[str, Any], *, night: date) -> str:
+    """Say since when a memory has been superseded, or unused."""
+    if row["superseded_by"] is not None:
+        days = (end_of(night) - row["superseded_at"]).days
+        return f"superseded on {row['superseded_at']:%d %b %Y}, {days} days ago; its successor stays"
+    verb = "learned" if row["since"] == row["learned_at"] else "last confirmed"
+    idle = f"{verb} on {row['since']:%d %b %Y} and not used in the {row['idle_days']} days since"
+    asked = {0: "no day", 1: "1 day"}.get(row["asked_days"], f"{row['asked_days']} days")
+    return f"{idle}, while something was recalled on {asked}{FORMS_IN_WORDS[row['form']]}"
+
+
+def evidence_of(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the figures behind the archiving of a memory."""
+    if row["superseded_by"] is not None:
+        return {"superseded_by": row["superseded_by"], "superseded_at": row["superseded_at"].isoformat()}
+    figures = {name: row[name] for name in ("idle_days", "asked_days", "wait_days")}
+    figures |= {name: row[name] for name in GROUP}
+    return {**figures, "return_share": round(row["return_share"], 6)}

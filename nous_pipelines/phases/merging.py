@@ -1,0 +1,297 @@
+"""Facts that say the same: from verdicts to clusters, and the merges they lead to. Tables in, tables out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import date
+from itertools import groupby
+from operator import itemgetter
+from typing import Any
+
+import polars as pl
+
+from nous_online.language.pairs.guards import added
+from nous_online.language.pairs.judging import SURE_FROM, Verdict
+from nous_pipelines.night_policy import NightPolicy
+from nous_pipelines.nights import end_of
+from nous_pipelines.phases.duplicates import clusters
+from nous_pipelines.phases.neighbours import INTERVAL, NEIGHBOURS
+from nous_pipelines.phases.phase import Phase
+from nous_pipelines.phases.proposals import Change, Proposal, Read
+
+CLUSTERS = {"agent_id": pl.String, "cluster_id": pl.String, "member_id": pl.String}
+JUDGED = {
+    **NEIGHBOURS,
+    "verdict": pl.String,
+    "confidence": pl.Float32,
+    "slot": pl.String,
+    "reason": pl.String,
+    "model": pl.String,
+    "pair_hash": pl.String,
+}
+USED = [
+    *("id", "agent_id", "content", "trust", "is_pinned", "learned_at", "last_confirmed_at", "confirmation_count"),
+    *("tags", "source", "sources", "confidence", "retrieved_count", "cited_count", "ignored_count", "row_version"),
+    *("contradiction_status", "key"),
+]
+"""The columns of a fact that a merge reads."""
+MEMBER = ["agent_id", "member_id"]
+SIDES = ("left", "right")
+OWN_TIME = "each holds in its own time"
+OFFLINE = "offline:"
+DOUBTED = "the judge is not sure that they say the same"
+KEYED = "it has a key, and gives way to a later value of it alone"
+OPEN = "one of the two is in an open contradiction, which waits for a person"
+
+
+def same(judged: pl.DataFrame, copies: pl.DataFrame, policy: NightPolicy) -> pl.DataFrame:
+    """Return the pairs of facts that were judged the same and are near enough to be merged, those of users included.
+
+    Adds `is_of_one_time`: what is said of another interval is another statement, however alike the words; and
+    `is_doubted`: a judge that answers in words says so itself, while the built-in one calls nothing the same in doubt.
+    """
+    is_near = pl.col("similarity").cast(pl.Float64) >= policy.candidate_similarity
+    is_read = pl.col("similarity").cast(pl.Float64) >= policy.same_similarity
+    pairs = judged.filter(
+        pl.col("verdict") == Verdict.SAME.value, is_near | (is_read & (pl.col("confidence") >= SURE_FROM))
+    )
+    times = copies.select(*MEMBER, time=pl.struct(INTERVAL))
+    for side in SIDES:
+        own = times.rename({"time": f"{side}_time"})
+        pairs = pairs.join(own, left_on=["agent_id", f"{side}_id"], right_on=MEMBER, how="left", maintain_order="left")
+    is_of_one_time = pl.col("left_time").eq_missing(pl.col("right_time"))
+    is_doubted = ~pl.col("model").str.starts_with(OFFLINE) & (pl.col("confidence") < SURE_FROM)
+    return pairs.with_columns(is_of_one_time=is_of_one_time, is_doubted=is_doubted).drop("left_time", "right_time")
+
+
+def duplicate_clusters(judged: pl.DataFrame, copies: pl.DataFrame, *, policy: NightPolicy) -> pl.DataFrame:
+    """Return the facts that say the same, copies included, without chaining: shape `CLUSTERS`, for all agents."""
+    rows = copies.sort(MEMBER).with_row_index("row")
+    of = rows.select("agent_id", "member_id", "row")
+    pairs = same(judged, copies, policy).filter("is_of_one_time", ~pl.col("is_across_users"), ~pl.col("is_doubted"))
+    accepted = placed(pairs, of, "left_id", "left").pipe(placed, of, "right_id", "right")
+    equals = placed(rows, of, "representative_id", "representative")
+    found = clusters(
+        accepted.select("similarity", left_id="left", right_id="right"),
+        equals=equals.select(member_id="row", representative_id="representative"),
+    )
+    names = rows["member_id"]
+    return pl.DataFrame(
+        {
+            "agent_id": rows["agent_id"].gather(found["member_id"]),
+            "cluster_id": names.gather(found["cluster_id"]),
+            "member_id": names.gather(found["member_id"]),
+        },
+        schema=CLUSTERS,
+    )
+
+
+def placed(pairs: pl.DataFrame, rows: pl.DataFrame, column: str, name: str) -> pl.DataFrame:
+    """Add the row of the fact that `column` names."""
+    return pairs.join(rows.rename({"row": name}), left_on=["agent_id", column], right_on=MEMBER, maintain_order="left")
+
+
+def merge_phase(
+    facts: pl.DataFrame,
+    judged: pl.DataFrame,
+    copies: pl.DataFrame,
+    members: pl.DataFrame,
+    *,
+    policy: NightPolicy,
+    night: date,
+) -> Phase:
+    """Return a merge for each cluster: the canonical memory stays, the others point to it; and the account of pairs.
+
+    Every pair judged the same and every copy with the one that stands for it is merged, or left for a reason.
+    """
+    phase, pairs = Phase("merge_proposals"), alike_pairs(judged, copies, policy)
+    evidence = _evidence(judged, members)
+    rows = members.join(facts.select(USED), left_on=MEMBER, right_on=["agent_id", "id"])
+    rows = rows.sort("agent_id", "cluster_id", "member_id").to_dicts()
+    proposals = {
+        key: proposal
+        for key, group in groupby(rows, key=itemgetter("agent_id", "cluster_id"))
+        if (proposal := _merge(list(group), evidence.get(key, []), night=night)) is not None
+    }
+    counted = _accounted(pairs, members.join(_holding(facts), on=MEMBER, how="left"), list(proposals.values()))
+    taken = dict.fromkeys(proposals, 0)
+    for agent_id, cluster_id, reason, count in counted.iter_rows():
+        phase.look(agent_id, count)
+        if reason is None:
+            taken[agent_id, cluster_id] = count
+        else:
+            phase.leave(agent_id, reason, count)
+    for key, proposal in proposals.items():
+        phase.propose(proposal, rows=taken[key])
+    return phase
+
+
+def alike_pairs(judged: pl.DataFrame, copies: pl.DataFrame, policy: NightPolicy) -> pl.DataFrame:
+    """Return what has to be decided about: pairs judged the same, and each copy with the one that stands for it.
+
+    `stays` says why two are never merged; null where they may be.
+    """
+    is_copy = (pl.col("member_id") != pl.col("representative_id")) | pl.col("is_silent")
+    equal = copies.filter(is_copy).select(
+        "agent_id",
+        left_id="representative_id",
+        right_id="member_id",
+        stays=pl.when("is_silent").then(pl.lit("copies that a person took apart")),
+    )
+    pairs = same(judged, copies, policy).filter(~pl.col("is_across_users"))
+    stays = pl.when(~pl.col("is_of_one_time")).then(pl.lit(OWN_TIME)).when("is_doubted").then(pl.lit(DOUBTED))
+    return pl.concat([pairs.select("agent_id", "left_id", "right_id", stays=stays), equal])
+
+
+def _accounted(pairs: pl.DataFrame, members: pl.DataFrame, proposals: Sequence[Proposal]) -> pl.DataFrame:
+    """Count the pairs by agent, cluster and why they were left, null when a proposal takes them up.
+
+    `members` tell in `holding` what holds them back, if anything does.
+    """
+    merged = pl.DataFrame(
+        [(proposal.agent_id, target, row) for row, proposal in enumerate(proposals) for target in proposal.targets],
+        schema={"agent_id": pl.String, "member_id": pl.String, "merge": pl.UInt32},
+        orient="row",
+    )
+    known = members.join(merged, on=MEMBER, how="left")
+    sides = pairs
+    for side in SIDES:
+        columns = {name: f"{side}_{name}" for name in ("cluster_id", "merge", "holding")}
+        sides = sides.join(known.rename(columns), left_on=["agent_id", f"{side}_id"], right_on=MEMBER, how="left")
+    reason = (
+        pl.when(pl.col("stays").is_not_null())
+        .then("stays")
+        .when(pl.col("left_cluster_id").ne_missing(pl.col("right_cluster_id")) | pl.col("left_cluster_id").is_null())
+        .then(pl.lit("another fact that says the same as one of the two was not judged the same as the other"))
+        .when(pl.col("left_merge").is_null() | pl.col("right_merge").is_null())
+        .then(pl.coalesce(pl.when(pl.col(f"{side}_merge").is_null()).then(f"{side}_holding") for side in SIDES))
+    )
+    counted = sides.select("agent_id", "left_cluster_id", reason=reason)
+    cluster = pl.when(pl.col("reason").is_null()).then("left_cluster_id")
+    return counted.group_by("agent_id", cluster.alias("cluster_id"), "reason").len().sort(pl.all())
+
+
+def _holding(facts: pl.DataFrame) -> pl.DataFrame:
+    """Return what keeps each fact (`MEMBER`) from giving way, null if nothing does."""
+    is_open = pl.col("contradiction_status") == "open"
+    reason = pl.when(is_open).then(pl.lit(OPEN)).when("is_pinned").then(pl.lit("pinned"))
+    reason = reason.when(pl.col("key").is_not_null()).then(pl.lit(KEYED))
+    return facts.select("agent_id", member_id="id", holding=reason)
+
+
+def gives_way(row: dict[str, Any]) -> bool:
+    """Tell whether a fact may point to another that says the same: not while it is held, or waits for a decision.
+
+    A person holds what is pinned; whoever gave a fact a key says when another value takes its place.
+    """
+    return not row["is_pinned"] and row["key"] is None and row["contradiction_status"] != "open"
+
+
+def _evidence(judged: pl.DataFrame, members: pl.DataFrame) -> Mapping[tuple[str, str], list[dict[str, Any]]]:
+    """Return, by agent and cluster, the pairs inside it with what was said of them."""
+    of = members.select("agent_id", "member_id", "cluster_id")
+    inside = (
+        judged.join(of, left_on=["agent_id", "left_id"], right_on=MEMBER)
+        .join(of, left_on=["agent_id", "right_id", "cluster_id"], right_on=[*MEMBER, "cluster_id"])
+        .sort("agent_id", "cluster_id", "left_id", "right_id")
+        .select(
+            "agent_id",
+            "cluster_id",
+            a="left_id",
+            b="right_id",
+            similarity=pl.col("similarity").cast(pl.Float64).round(4),
+            confidence=pl.col("confidence").cast(pl.Float64).round(4),
+            reason="reason",
+            model="model",
+        )
+    )
+    groups = groupby(inside.to_dicts(), key=lambda row: (row.pop("agent_id"), row.pop("cluster_id")))
+    return {key: list(group) for key, group in groups}
+
+
+def _merge(rows: list[dict[str, Any]], evidence: list[dict[str, Any]], *, night: date) -> Proposal | None:
+    canonical = canonical_of(rows)
+    leaving = [row for row in rows if row is not canonical and gives_way(row)]
+    if not leaving:
+        return None
+    merged = [canonical, *leaving]
+    return Proposal(
+        night=night,
+        agent_id=canonical["agent_id"],
+        kind="merge",
+        targets=tuple(row["member_id"] for row in merged),
+        read_set=tuple(Read("fact", row["member_id"], row["row_version"]) for row in merged),
+        changes=(
+            Change("fact", canonical["member_id"], set=united(merged), action="absorbed"),
+            *summed_usage(merged),
+            *retired(leaving, canonical, night=night),
+        ),
+        reason=_reason(merged, evidence),
+        evidence={"pairs": evidence, "copies": len(merged) - len({row["content"] for row in merged})},
+    )
+
+
+def retired(rows: Sequence[dict[str, Any]], canonical: dict[str, Any], *, night: date) -> tuple[Change, ...]:
+    """Return the changes by which facts give way to the one that says what they say."""
+    values = {
+        "state": "superseded",
+        "superseded_by": canonical["member_id"],
+        "superseded_at": end_of(night).isoformat(),
+        "succession": "merged",
+    }
+    return tuple(Change("fact", row["member_id"], set=values, action="merged") for row in rows)
+
+
+def canonical_of(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Return the member that stays: the first in order, unless an equal of it says all that it says and more.
+
+    An equal is as trusted and as pinned; more are dates, numbers, times, identifiers or names, as the guards read them.
+    """
+    first = min(rows, key=canonical_order)
+    texts = {row["content"] for row in rows}
+    if len(texts) == 1:
+        return first
+    equals = [row for row in rows if (row["trust"], row["is_pinned"]) == (first["trust"], first["is_pinned"])]
+    richer = {row["content"] for row in equals if added(first["content"], row["content"])}
+    fullest = {text for text in richer if not any(added(text, other) for other in texts)}
+    return min((row for row in equals if row["content"] in fullest), key=canonical_order, default=first)
+
+
+def canonical_order(row: dict[str, Any]) -> tuple[Any, ...]:
+    """Rank the members of a cluster: most trusted, pinned, most used and confirmed, first said, smallest id."""
+    use = row["cited_count"] * 2 + row["confirmation_count"] + row["retrieved_count"]
+    return (-row["trust"], not row["is_pinned"], -use, row["learned_at"], row["member_id"])
+
+
+def united(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Return what the canonical memory takes over: each statement counts as a confirmation, tags and sources unite.
+
+    One that is trusted less makes it neither newer nor surer: else an old value, repeated by anybody, would take the
+    place of a later one.
+    """
+    weighty = [row for row in rows if row["trust"] >= rows[0]["trust"]]
+    sources = {source for row in rows for source in [*row["sources"], *([row["source"]] if row["source"] else [])]}
+    said_last = max(moment for row in weighty for moment in (row["learned_at"], row["last_confirmed_at"]) if moment)
+    return {
+        "confirmation_count": sum(row["confirmation_count"] for row in rows) + len(rows) - 1,
+        "last_confirmed_at": said_last.isoformat(),
+        "tags": sorted({tag for row in rows for tag in row["tags"]}),
+        "sources": sorted(sources),
+        "confidence": max(row["confidence"] for row in weighty),
+    }
+
+
+def summed_usage(rows: Sequence[dict[str, Any]]) -> tuple[Change, ...]:
+    """Return what the first takes over of the usage of the others, if there was any."""
+    canonical, *leaving = rows
+    add = {name: sum(row[name] for row in leaving) for name in ("retrieved_count", "cited_count", "ignored_count")}
+    return (Change("usage", canonical["member_id"], add=add),) if any(add.values()) else ()
+
+
+def _reason(rows: Sequence[dict[str, Any]], evidence: Sequence[dict[str, Any]]) -> str:
+    canonical = rows[0]
+    said = [f"{row['learned_at']:%d %b %Y}" for row in sorted(rows, key=lambda row: row["learned_at"])]
+    times = f"said {len(rows)} times, first {said[0]}, last {said[-1]}"
+    least = min((pair["similarity"] for pair in evidence), default=None)
+    alike = ", word for word" if least is None else f", at least {min(least, 0.999):.3f} similar"
+    return f"{times}{alike}; keeps the one of {canonical['learned_at']:%d %b %Y}"

@@ -1,0 +1,389 @@
+"""Which facts are worth a look together: near each other, of one slot, or told by two users of one project."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import pairwise
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from nous_online.core.domain import DOCUMENT
+from nous_online.language.pairs.subjects import subject_words
+from nous_pipelines.night_policy import NightPolicy
+from nous_pipelines.phases.compared import NOTHING, SITES, Compared, compared, ranks_of
+from nous_pipelines.phases.successors import successors, undone_with
+from nous_pipelines.phases.taken_back import memberships
+from nous_pipelines.phases.vectors import ROWS_AT_ONCE, fingerprints, vector_matrix
+
+PLACE = ("scope", "user_id", "project_id", "embedding_space_id")
+"""Facts that differ in one of these are never compared, but for those of two users of one project."""
+PROJECT = ["agent_id", "project_id", "embedding_space_id"]
+INTERVAL = ["valid_from", "valid_to"]
+WORDING = ["text", "subject", *INTERVAL]
+"""What says a thing of one time in one wording."""
+COPIES = ["agent_id", *WORDING, *PLACE]
+"""Facts that agree in all of these are copies of each other."""
+READ = (
+    *("id", "agent_id", "state", "category", "content", "subject", "slot", "learned_at", "last_confirmed_at"),
+    *(*INTERVAL, *PLACE, "superseded_by", "is_rewound", "embedding"),
+)
+"""The columns of a fact that tell what it is to be compared with."""
+MOST_CANDIDATES = 60
+"""With how many of its nearest candidates a fact is compared at most; the others wait until those are merged."""
+CELLS_AT_ONCE = 1 << 24
+"""Of a table of cosines: 64 MB."""
+MOMENT = pl.Datetime("us", "UTC")
+NEIGHBOURS = {
+    "agent_id": pl.String,
+    "left_id": pl.String,
+    "right_id": pl.String,
+    "similarity": pl.Float32,
+    "is_across_users": pl.Boolean,
+    "is_ordered": pl.Boolean,  # the right one was stated later, not at the same moment
+}
+"""Pairs worth a look, the earlier statement left; those of two users of one project are asked about sharing alone."""
+FOUND = {**NEIGHBOURS, "left_said_at": MOMENT, "right_said_at": MOMENT}
+COPY = {
+    "agent_id": pl.String,
+    "member_id": pl.String,
+    "representative_id": pl.String,
+    "is_silent": pl.Boolean,
+    "speaker_id": pl.String,
+    **dict.fromkeys(INTERVAL, MOMENT),
+}
+"""For each fact that may be compared the one that stands for it and its copies, a silent one being apart from those.
+
+The speaker stands for all that say the same word for word, the silent included; nothing else is compared.
+"""
+
+
+@dataclass(frozen=True)
+class Neighbours:
+    """The pairs worth a look (`FOUND`), who is a copy of whom (`COPY`), and what was compared to know.
+
+    `cut` counts the facts with more candidates than they are compared with.
+    """
+
+    pairs: pl.DataFrame
+    copies: pl.DataFrame
+    compared: Compared
+    cut: int
+
+
+def neighbours_of(
+    facts: pl.DataFrame,
+    *,
+    policy: NightPolicy,
+    undone: pl.DataFrame,
+    earlier: Compared = NOTHING,
+    fresh_from: datetime | None = None,
+) -> Neighbours:
+    """Return the pairs of facts worth a look; `facts` need the columns `READ`, `undone` is that of the snapshot.
+
+    What `earlier` compared is not compared again; the result is the same. A copy of a text is represented once. What
+    was said since `fresh_from` meets its nearest however far they are.
+    """
+    found = comparable(facts, undone_with(undone, successors(facts)))
+    distinct = representatives_of(found)
+    vectors = facts["embedding"].gather(distinct["row"])
+    distinct = distinct.with_columns(fingerprint=_fingerprints(distinct, vectors))
+    sites = pl.concat([_in_places(distinct, policy), _across_users(distinct, policy)])
+    done = compared(sites, vectors, nearest=looked_at(policy), earlier=earlier)
+    near, is_cut = nearest(done.pairs, len(sites), policy)
+    pairs = pl.concat(
+        [
+            near.select(sites["at"].gather(near[side]).alias(side) for side in ("left", "right")).with_columns(
+                near["similarity"]
+            ),
+            about_one(_of_one_slot(distinct, vectors), distinct),
+            about_one(_by_rank(distinct, vectors, policy, fresh_from), distinct),
+            _copies_of_users(distinct),
+        ]
+    )
+    copies = copies_among(found)
+    return Neighbours(
+        _named(pairs, distinct), copies.sort("agent_id", "member_id"), done, sites["at"].filter(is_cut).n_unique()
+    )
+
+
+def copies_among(found: pl.DataFrame) -> pl.DataFrame:
+    """Return who is a copy of whom (`COPY`) among facts that may be compared."""
+    first, word_for_word = pl.col("id").min(), ["content", *(name for name in COPIES if name != "text")]
+    return found.select(
+        "agent_id",
+        pl.col("id").alias("member_id"),
+        first.over(COPIES).alias("representative_id"),
+        "is_silent",
+        first.over(word_for_word).alias("speaker_id"),
+        *(pl.col(name).cast(MOMENT) for name in INTERVAL),
+    )
+
+
+def comparable(facts: pl.DataFrame, undone: pl.DataFrame) -> pl.DataFrame:
+    """Return the facts a night may compare: active, no document, with a vector, and with no history after the night.
+
+    Adds `row`, its place among the facts, `text`, which copies share, and `said_at`, when what they say was said last.
+    Of copies that a person took apart (`undone`: agent_id, kind, targets) all but one have a text of their own and are
+    `is_silent`: the one speaks for them. Sorted so that places lie together, by id within them.
+    """
+    is_active = (pl.col("state") == "active") & pl.col("category").ne_missing(DOCUMENT)
+    is_comparable = facts.select(is_active & pl.col("embedding").is_not_null() & ~pl.col("is_rewound"))
+    found = facts.drop("embedding", "category").with_row_index("row").filter(is_comparable.to_series())
+    silent = taken_apart(found, undone).with_columns(is_silent=pl.lit(value=True))
+    return (
+        found.join(silent, on=["agent_id", "id"], how="left")
+        .with_columns(pl.col("is_silent").fill_null(value=False))
+        .with_columns(text=pl.when("is_silent").then("id").otherwise("content"))
+        .with_columns(said_at=said_at().max().over(COPIES))
+        .sort("embedding_space_id", "agent_id", *PLACE[:-1], "id")
+    )
+
+
+def said_at() -> pl.Expr:
+    """When a statement was made as far as order goes: since when it holds, else when it was said or confirmed last."""
+    return pl.coalesce("valid_from", pl.max_horizontal("learned_at", "last_confirmed_at")).cast(MOMENT)
+
+
+def taken_apart(facts: pl.DataFrame, undone: pl.DataFrame) -> pl.DataFrame:
+    """Return (agent_id, id) of each fact with a copy of smaller id that a person took it apart from."""
+    alike = ["group", "content", *(name for name in COPIES if name != "text")]
+    return (
+        memberships(undone)
+        .join(facts.select("id", *alike[1:]), on=["agent_id", "id"])
+        .filter(pl.col("id") > pl.col("id").min().over(alike))
+        .select("agent_id", "id")
+        .unique()
+    )
+
+
+def representatives_of(found: pl.DataFrame) -> pl.DataFrame:
+    """Return one of each set of copies, the silent left out, with its `place` and row `at`.
+
+    `about` is the subject in the one spelling subjects are compared in.
+    """
+    distinct = found.filter(~pl.col("is_silent")).filter(pl.col("id") == pl.col("id").min().over(COPIES))
+    subjects = distinct["subject"].unique()
+    spelled = pl.Series([" ".join(subject_words(subject)) or None for subject in subjects], dtype=pl.String)
+    about = pl.DataFrame({"subject": subjects, "about": spelled})
+    return (
+        distinct.join(about, on="subject", how="left", nulls_equal=True, maintain_order="left")
+        .with_columns(place=pl.struct("agent_id", *PLACE).rle_id())
+        .with_row_index("at")
+    )
+
+
+def _fingerprints(distinct: pl.DataFrame, vectors: pl.Series) -> pl.Series:
+    """Return a fingerprint of each vector; those of one space have one width."""
+    parts = [
+        fingerprints(vector_matrix(vectors.slice(start, size))) for start, size in _runs(distinct["embedding_space_id"])
+    ]
+    return pl.Series(np.concatenate([np.empty(0, np.uint64), *parts]))
+
+
+def _runs(values: pl.Series) -> Iterator[tuple[int, int]]:
+    """Yield start and length of each run of equal values."""
+    starts = np.flatnonzero(np.diff(values.rle_id().to_numpy().astype(np.int64), prepend=-1))
+    yield from ((start, stop - start) for start, stop in pairwise([*starts.tolist(), len(values)]))
+
+
+def _in_places(distinct: pl.DataFrame, policy: NightPolicy) -> pl.DataFrame:
+    """Return each fact where it is compared with those of its place."""
+    return _sites(
+        distinct,
+        ["agent_id", *PLACE],
+        policy.neighbour_similarity,
+        owner=pl.lit(None, pl.String),
+        nearest=looked_at(policy),
+    )
+
+
+def _across_users(distinct: pl.DataFrame, policy: NightPolicy) -> pl.DataFrame:
+    """Return what users of a project keep to themselves, each text once, where it is compared with that of others."""
+    texts = (
+        _private(distinct)
+        .filter(pl.col("id") == pl.col("id").min().over(*PROJECT, *WORDING))
+        .sort("embedding_space_id", "agent_id", "project_id", "id")
+        .with_columns(place=pl.struct(PROJECT).rle_id() + distinct["place"].n_unique())
+    )
+    return _sites(texts, PROJECT, policy.candidate_similarity, owner=pl.col("user_id"), nearest=looked_at(policy))
+
+
+def _private(distinct: pl.DataFrame) -> pl.DataFrame:
+    """Return the private facts of projects that more than one user told something."""
+    return distinct.filter(
+        pl.col("scope") == "private", pl.col("project_id").is_not_null(), pl.col("user_id").is_not_null()
+    ).filter(pl.col("user_id").n_unique().over(PROJECT) > 1)
+
+
+def _sites(facts: pl.DataFrame, key: list[str], threshold: float, *, owner: pl.Expr, nearest: int) -> pl.DataFrame:
+    """Return facts as `SITES`: the mark changes with all that decides which pairs are found."""
+    how = pl.lit(f"{len(key)} {threshold!r} {nearest}")
+    where = pl.struct(*key, "about", owner=owner, how=how).hash(seed=0)
+    return facts.select(
+        "agent_id",
+        "id",
+        "place",
+        "at",
+        mark=pl.col("fingerprint") ^ where,
+        threshold=pl.lit(threshold, pl.Float64),
+        about=pl.col("about").rank("dense").fill_null(0),
+        owner=owner.rank("dense").fill_null(0),
+    ).select(pl.col(name).cast(dtype) for name, dtype in SITES.items())
+
+
+def about_one(pairs: pl.DataFrame, distinct: pl.DataFrame) -> pl.DataFrame:
+    """Return the pairs that may be about one subject: the same, or one names none."""
+    about = distinct["about"]
+    return pairs.filter((about.gather(pairs["left"]) == about.gather(pairs["right"])).fill_null(value=True))
+
+
+def looked_at(policy: NightPolicy) -> int:
+    """Return with how many others a fact is compared at most, but for those it is among the nearest of."""
+    return MOST_CANDIDATES + policy.neighbour_count
+
+
+def nearest(pairs: pl.DataFrame, count: int, policy: NightPolicy) -> tuple[pl.DataFrame, pl.Series]:
+    """Keep of each row its nearest `MOST_CANDIDATES` at `candidate_similarity`, and `neighbour_count` after them.
+
+    A pair stays when it is among those of either; ties go to the smaller row. `count` rows there are in all. Adds for
+    each of them whether it has more candidates than it is compared with.
+    """
+    left, right, similarity = (pairs[name].to_numpy() for name in ("left", "right", "similarity"))
+    is_candidate = similarity.astype(np.float64) >= policy.candidate_similarity
+    candidates = _ends(left[is_candidate], right[is_candidate], count)
+    room = np.minimum(candidates, MOST_CANDIDATES) + policy.neighbour_count
+    is_full = _ends(left, right, count) > room
+    is_crowded = is_full[left] & is_full[right]
+    stays = ~is_crowded
+    if is_crowded.any():
+        at_left, at_right = ranks_of(left, right, similarity)
+        stays |= (at_left < room[left]) | (at_right < room[right])
+    return pairs.filter(pl.Series(stays)), pl.Series(candidates > looked_at(policy))
+
+
+def _ends(left: NDArray[np.uint32], right: NDArray[np.uint32], count: int) -> NDArray[np.int64]:
+    return np.bincount(left, minlength=count) + np.bincount(right, minlength=count)
+
+
+def _of_one_slot(distinct: pl.DataFrame, vectors: pl.Series) -> pl.DataFrame:
+    """Return, for the facts of one slot in order, each with the one before it and with the last: n facts, 2n pairs."""
+    alike = ["place", "slot"]
+    chain = (
+        distinct.filter(pl.col("slot").is_not_null())
+        .sort("said_at", "id")
+        .select("at", before=pl.col("at").shift(1).over(alike), last=pl.col("at").last().over(alike))
+    )
+    ends = pl.concat([chain.select("at", other="before"), chain.select("at", other="last")])
+    pairs = (
+        ends.filter(pl.col("at") != pl.col("other"))
+        .select(left=pl.min_horizontal("at", "other"), right=pl.max_horizontal("at", "other"))
+        .unique()
+        .sort("left", "right")
+    )
+    return pairs.with_columns(similarity=_cosines(pairs, vectors))
+
+
+def _by_rank(
+    distinct: pl.DataFrame, vectors: pl.Series, policy: NightPolicy, fresh_from: datetime | None
+) -> pl.DataFrame:
+    """Return each of an agent's latest facts with its nearest in its place, down to `ranked_similarity`.
+
+    In people's own words a value and the one that takes its place lie far apart: what tells them is their rank.
+    """
+    found = [pl.DataFrame(schema={"left": pl.UInt32, "right": pl.UInt32})]
+    if fresh_from is not None and policy.ranked_count:
+        fresh = (
+            distinct.filter(pl.col("said_at") >= fresh_from)
+            .sort("said_at", "id", descending=True)
+            .filter(pl.int_range(pl.len()).over("agent_id") < policy.ranked_facts)
+        )
+        runs = dict(enumerate(_runs(distinct["place"])))
+        for (place,), own in fresh.group_by("place", maintain_order=True):
+            start, size = runs[place]
+            rows = vector_matrix(vectors.slice(start, size))
+            found.append(_nearest_rows(own["at"].to_numpy() - start, rows, policy).select(pl.all() + start))
+    pairs = pl.concat(found).unique(maintain_order=True)
+    return pairs.with_columns(similarity=_cosines(pairs, vectors))
+
+
+def _nearest_rows(asked: NDArray[np.int64], rows: NDArray[np.float32], policy: NightPolicy) -> pl.DataFrame:
+    """Return the nearest of each row asked about, itself left out, as pairs with the smaller row left.
+
+    Of equally near ones the smaller row comes first.
+    """
+    count = min(policy.ranked_count, len(rows) - 1)
+    found = [pl.DataFrame(schema={"left": pl.UInt32, "right": pl.UInt32})]
+    at_once = max(1, CELLS_AT_ONCE // len(rows))
+    for chunk in (asked[start : start + at_once] for start in range(0, len(asked), at_once) if count):
+        cosines = rows[chunk] @ rows.T
+        cosines[np.arange(len(chunk)), chunk] = -1
+        least = np.partition(cosines, -count, axis=1)[:, -count]
+        one, other = np.nonzero(cosines >= np.maximum(least, policy.ranked_similarity)[:, None])
+        order = np.lexsort((other, -cosines[one, other], one))
+        one, other = one[order], other[order]
+        is_among = np.arange(len(one)) - np.searchsorted(one, one) < count
+        one, other = chunk[one[is_among]], other[is_among]
+        pairs = {"left": np.minimum(one, other), "right": np.maximum(one, other)}
+        found.append(pl.DataFrame(pairs, schema={"left": pl.UInt32, "right": pl.UInt32}))
+    return pl.concat(found)
+
+
+def _cosines(pairs: pl.DataFrame, vectors: pl.Series) -> pl.Series:
+    """Return the cosine of each pair, computed in double precision; the vectors of a place have one width."""
+    width = vectors.list.len().gather(pairs["left"])
+    parts = [
+        _products(
+            *(
+                vectors.gather(pairs[side].slice(first, min(ROWS_AT_ONCE, start + size - first)))
+                for side in ("left", "right")
+            )
+        )
+        for start, size in _runs(width)
+        for first in range(start, start + size, ROWS_AT_ONCE)
+    ]
+    return pl.Series(np.concatenate([np.empty(0), *parts]).astype(np.float32))
+
+
+def _products(left: pl.Series, right: pl.Series) -> NDArray[np.float64]:
+    return np.vecdot(vector_matrix(left).astype(np.float64), vector_matrix(right).astype(np.float64))
+
+
+def _copies_of_users(distinct: pl.DataFrame) -> pl.DataFrame:
+    """Return, for each text that several users of a project told, the first of them with every other one."""
+    alike = [*PROJECT, *WORDING]
+    return (
+        _private(distinct)
+        .with_columns(first=pl.col("at").sort_by("id").first().over(alike))
+        .filter(pl.col("at") != pl.col("first"))
+        .select(left="first", right="at", similarity=pl.lit(1.0, pl.Float32))
+    )
+
+
+def _named(pairs: pl.DataFrame, distinct: pl.DataFrame) -> pl.DataFrame:
+    """Return pairs of rows as pairs of facts, the earlier statement left, of one moment the one of smaller id."""
+    pairs = pairs.unique(["left", "right"], keep="first", maintain_order=True)
+    ids, said, users = (distinct[name] for name in ("id", "said_at", "user_id"))
+    one, other = pairs["left"], pairs["right"]
+    is_swapped = pl.DataFrame({"one": said.gather(one), "id": ids.gather(one)}).select(
+        (pl.col("one") > said.gather(other))
+        | ((pl.col("one") == said.gather(other)) & (pl.col("id") > ids.gather(other)))
+    )
+    sides = pl.DataFrame([is_swapped.to_series().alias("swap"), one, other]).select(
+        left=pl.when("swap").then("right").otherwise("left"), right=pl.when("swap").then("left").otherwise("right")
+    )
+    left, right = sides["left"], sides["right"]
+    columns = {
+        "agent_id": distinct["agent_id"].gather(left),
+        "left_id": ids.gather(left),
+        "right_id": ids.gather(right),
+        "similarity": pairs["similarity"],
+        "is_across_users": users.gather(left).ne_missing(users.gather(right)),
+        "is_ordered": said.gather(left) != said.gather(right),
+        "left_said_at": said.gather(left),
+        "right_said_at": said.gather(right),
+    }
+    return pl.DataFrame(columns, schema=FOUND).sort("agent_id", "left_id", "right_id")

@@ -1,0 +1,113 @@
+"""What one phase of the night found: what it proposes, and for everything it looked at and left alone, why."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from nous_pipelines.phases.proposals import Proposal
+
+PHASES = (
+    "merge_proposals",
+    "update_proposals",
+    "shared_proposals",
+    "episode_tiers",
+    "rank_proposals",
+    "forgetting_proposals",
+    "censor_proposals",
+    "procedure_proposals",
+    "link_proposals",
+)
+"""The assets that propose, in the order of DESIGN's table; the plan reads the phase each of them wrote."""
+
+Counts = dict[str, int]
+
+
+@dataclass
+class Phase:
+    """Proposals with the account of the rows they came from: eligible = proposed + left, or something went missing.
+
+    The check `effect` holds every agent's account against this, so that no phase succeeds by doing nothing.
+    """
+
+    name: str
+    proposals: list[Proposal] = field(default_factory=list[Proposal])
+    eligible: Counts = field(default_factory=Counts)
+    """For each agent, how many rows (memories, or pairs of them) the phase had to decide about."""
+    proposed: Counts = field(default_factory=Counts)
+    """How many of them the proposals take up."""
+    left: dict[str, Counts] = field(default_factory=dict[str, Counts])
+    """How many were left alone, by agent and reason in words."""
+
+    def look(self, agent_id: str, rows: int = 1) -> None:
+        """Count rows that have to be decided about."""
+        self.eligible[agent_id] = self.eligible.get(agent_id, 0) + rows
+
+    def propose(self, proposal: Proposal, rows: int = 1) -> None:
+        """Add a proposal that takes up so many of the rows."""
+        self.proposals.append(proposal)
+        self.proposed[proposal.agent_id] = self.proposed.get(proposal.agent_id, 0) + rows
+
+    def leave(self, agent_id: str, reason: str, rows: int = 1) -> None:
+        """Say why rows are left as they are."""
+        if rows:
+            reasons = self.left.setdefault(agent_id, {})
+            reasons[reason] = reasons.get(reason, 0) + rows
+
+    def unexplained(self) -> Counts:
+        """Return by how many rows each agent's account does not come out; none, if all is well.
+
+        Positive: rows neither proposed nor left with a reason. Negative: rows counted twice, which could hide others.
+        """
+        missing = {
+            agent_id: self.eligible.get(agent_id, 0)
+            - self.proposed.get(agent_id, 0)
+            - sum(self.left.get(agent_id, {}).values())
+            for agent_id in {**self.eligible, **self.proposed, **self.left}
+        }
+        return {agent_id: rows for agent_id, rows in missing.items() if rows}
+
+    def reasons(self) -> Counts:
+        """Return how many rows were left for each reason, over all agents."""
+        return dict(sum((Counter(reasons) for reasons in self.left.values()), Counter[str]()))
+
+    def metadata(self) -> dict[str, Any]:
+        """Return the account as it goes into the asset's metadata."""
+        return {
+            "proposals": len(self.proposals),
+            "eligible": sum(self.eligible.values()),
+            "proposed": sum(self.proposed.values()),
+            "left": self.reasons(),
+        }
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the phase as plain JSON values."""
+        return {
+            "name": self.name,
+            "proposals": [proposal.as_dict() for proposal in self.proposals],
+            "eligible": self.eligible,
+            "proposed": self.proposed,
+            "left": self.left,
+        }
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Phase:
+        """Read back what `as_dict` wrote."""
+        read: dict[str, Any] = {**values, "proposals": [Proposal.from_dict(entry) for entry in values["proposals"]]}
+        return cls(**read)
+
+
+def united(name: str, parts: Iterable[Phase]) -> Phase:
+    """Return one phase from those of several chunks of agents."""
+    whole = Phase(name)
+    for part in parts:
+        whole.proposals += part.proposals
+        for mine, others in ((whole.eligible, part.eligible), (whole.proposed, part.proposed)):
+            for agent_id, rows in others.items():
+                mine[agent_id] = mine.get(agent_id, 0) + rows
+        for agent_id, reasons in part.left.items():
+            for reason, rows in reasons.items():
+                whole.leave(agent_id, reason, rows)
+    return whole

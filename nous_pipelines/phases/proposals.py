@@ -1,0 +1,211 @@
+"""What a night wants to change, as values that can be read, hashed and stored before anything changes."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from datetime import date
+from functools import cached_property
+from typing import Any
+from uuid import UUID, uuid5
+
+NAMESPACE = UUID("6f1d2f0e-3c7b-5d0a-9a65-6e6f75730002")
+
+PRECEDENCE = (
+    "merge",
+    "supersede",
+    "contradiction",
+    "archive",
+    "share",
+    "tier",
+    "promote",
+    "demote",
+    "link",
+    "censor",
+    "procedure",
+)
+"""When two proposals want the same memory, the one whose kind comes first here keeps it; the other waits a night.
+
+Merging goes first since it decides which memory the others would have to speak of. Condensing goes before weights: it
+comes three times in a life, while weights move any night.
+"""
+
+
+RETIRED = ("superseded", "archived", "quarantined")
+"""States of memories that are out of use."""
+
+
+@dataclass(frozen=True)
+class Read:
+    """A row the proposal was decided on, at the version it had."""
+
+    kind: str
+    id: str
+    row_version: int
+
+
+@dataclass(frozen=True)
+class Change:
+    """One thing to change: columns of a memory, or what is known about it.
+
+    By `kind`: `fact`, `episode`, `procedure`, `censor` set columns of that memory, and `action` says in the event what
+    was done to it. `usage` adds to its counters. `contradiction` opens one between two facts, `link` leads from this
+    memory to another, `cold_text` moves texts of this episode to cold storage as it reads before the change.
+    """
+
+    kind: str
+    id: str
+    set: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    add: Mapping[str, int] = field(default_factory=dict[str, int])
+    action: str = ""
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the change as plain JSON values; what is empty is left out."""
+        values = {"kind": self.kind, "id": self.id}
+        return values | {name: given for name in ("set", "add", "action") if (given := getattr(self, name))}
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """One change a night proposes: on what, having read what, why, and on which evidence."""
+
+    night: date
+    agent_id: str
+    kind: str
+    targets: tuple[str, ...]
+    read_set: tuple[Read, ...]
+    changes: tuple[Change, ...]
+    reason: str
+    evidence: Mapping[str, Any]
+    cost_usd: float = 0.0
+
+    @cached_property
+    def id(self) -> UUID:
+        """The same proposal of the same night always has the same id, so that a retry finds itself."""
+        return uuid5(NAMESPACE, "\n".join((self.night.isoformat(), self.agent_id, self.kind, *self.targets)))
+
+    @cached_property
+    def changed(self) -> frozenset[tuple[str, str]]:
+        """What it changes, by agent and id; a memory that a link leads from stays as it is."""
+        return frozenset((self.agent_id, change.id) for change in self.changes if change.kind != "link")
+
+    @cached_property
+    def read(self) -> frozenset[tuple[str, str]]:
+        """What it was decided on, by agent and id."""
+        return frozenset((self.agent_id, entry.id) for entry in self.read_set)
+
+    @cached_property
+    def retired(self) -> frozenset[tuple[str, str]]:
+        """What it takes out of use, by agent and id."""
+        return frozenset((self.agent_id, change.id) for change in self.changes if change.set.get("state") in RETIRED)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the proposal as plain JSON values."""
+        return {
+            **vars_of(self),
+            "night": self.night.isoformat(),
+            "read_set": [vars_of(read) for read in self.read_set],
+            "changes": [change.as_dict() for change in self.changes],
+        }
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Proposal:
+        """Read back what `as_dict` wrote."""
+        read: dict[str, Any] = {
+            **values,
+            "night": date.fromisoformat(values["night"]),
+            "targets": tuple(values["targets"]),
+            "read_set": tuple(Read(**read) for read in values["read_set"]),
+            "changes": tuple(Change(**change) for change in values["changes"]),
+        }
+        return cls(**read)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """All proposals of a night that don't get in each other's way, and those that had to wait."""
+
+    night: date
+    agent_ids: tuple[str, ...]
+    policy: Mapping[str, Any]
+    proposals: tuple[Proposal, ...]
+    waiting: tuple[Proposal, ...] = ()
+
+    @cached_property
+    def hash(self) -> str:
+        """SHA-256 of everything that would be done; the checks pass this plan, and apply executes no other."""
+        return hashlib.sha256(canonical_json(self.as_dict()).encode()).hexdigest()
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the plan as plain JSON values."""
+        return {
+            "night": self.night.isoformat(),
+            "agent_ids": list(self.agent_ids),
+            "policy": dict(self.policy),
+            "proposals": [proposal.as_dict() for proposal in self.proposals],
+            "waiting": [proposal.as_dict() for proposal in self.waiting],
+        }
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Plan:
+        """Read back what `as_dict` wrote."""
+        return cls(
+            night=date.fromisoformat(values["night"]),
+            agent_ids=tuple(values["agent_ids"]),
+            policy=values["policy"],
+            proposals=tuple(Proposal.from_dict(entry) for entry in values["proposals"]),
+            waiting=tuple(Proposal.from_dict(entry) for entry in values["waiting"]),
+        )
+
+
+def planned(night: date, proposals: Iterable[Proposal], *, agent_ids: Sequence[str], policy: Mapping[str, Any]) -> Plan:
+    """Resolve conflicts by the written precedence and return the plan.
+
+    A memory is changed by one proposal a night; a later one that reads or changes it would be decided on what is
+    no longer true, so it waits. So does one that would take out of use what an earlier one relies on: a successor.
+    """
+    taken: set[tuple[str, str]] = set()
+    relied_on: set[tuple[str, str]] = set()
+    kept: list[Proposal] = []
+    waiting: list[Proposal] = []
+    found = list(proposals)
+    for proposal in sorted(found, key=precedence_among(found)):
+        if taken & (proposal.changed | proposal.read) or relied_on & proposal.retired:
+            waiting.append(proposal)
+        else:
+            taken |= proposal.changed
+            relied_on |= proposal.read
+            kept.append(proposal)
+    return Plan(night, tuple(sorted(agent_ids)), policy, tuple(kept), tuple(waiting))
+
+
+def precedence_among(proposals: Iterable[Proposal]) -> Callable[[Proposal], tuple[Any, ...]]:
+    """Return the order in which proposals are planned and applied.
+
+    A supersession goes before the merges when it only reads what they change and they retire nothing it reads: both
+    can be carried out then, in this order. Otherwise a value that is repeated every day would wait for ever.
+    """
+    changed: set[tuple[str, str]] = set()
+    retired: set[tuple[str, str]] = set()
+    for merge in proposals:
+        if merge.kind == "merge":
+            changed |= merge.changed
+            retired |= merge.retired
+
+    def place(proposal: Proposal) -> tuple[Any, ...]:
+        is_free = proposal.kind == "supersede" and not (proposal.changed & changed or proposal.read & retired)
+        return (not is_free, PRECEDENCE.index(proposal.kind), proposal.agent_id, proposal.id)
+
+    return place
+
+
+def vars_of(value: Read | Proposal) -> dict[str, Any]:
+    """Return the fields of a value by name, not copied: `asdict` copies every text in it."""
+    return {each.name: getattr(value, each.name) for each in fields(value)}
+
+
+def canonical_json(value: Any) -> str:
+    """Write JSON one way only: sorted keys, no spaces."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)

@@ -1,0 +1,87 @@
+"""Procedures that fail more often than they may: flagged for review, and active again once they work.
+
+Only what this phase flagged comes back by itself; whatever else put a procedure under review waits for a person, or for
+its content to be told anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import date
+from typing import Any
+
+import polars as pl
+
+from nous_pipelines.night_policy import NightPolicy
+from nous_pipelines.phases.phase import Phase
+from nous_pipelines.phases.proposals import Change, Proposal, Read
+from nous_pipelines.phases.taken_back import taken_back
+
+KEY = ["agent_id", "id"]
+FLAGGED = "worked in only"
+"""How every review reason of this phase begins: by it the phase knows its own."""
+RATE = pl.col("success_count") / pl.col("judged")
+
+
+def procedure_phase_of(procedures: pl.DataFrame, *, undone: pl.DataFrame, policy: NightPolicy, night: date) -> Phase:
+    """Return a proposal for each procedure to be flagged or to be trusted again, and for the others why they stay.
+
+    Looked at are the active procedures that ever failed, and those this phase has put under review.
+    """
+    is_flagged = (pl.col("state") == "review") & pl.col("review_reason").fill_null("").str.starts_with(FLAGGED)
+    is_failing = (pl.col("state") == "active") & (pl.col("failure_count") > 0)
+    due = (
+        procedures.filter(is_flagged | is_failing)
+        .with_columns(judged=pl.col("success_count") + pl.col("failure_count"))
+        .join(taken_back(undone, "procedure"), on=KEY, how="left")
+        .with_columns(stays=_stays(policy))
+        .sort(KEY)
+    )
+    phase = Phase("procedure_proposals")
+    for agent_id, reason, rows in due.group_by("agent_id", "stays").len().sort("agent_id", "stays").iter_rows():
+        phase.look(agent_id, rows)
+        if reason is not None:
+            phase.leave(agent_id, reason, rows)
+    for row in due.filter(pl.col("stays").is_null()).iter_rows(named=True):
+        phase.propose(review(row, policy=policy, night=night))
+    return phase
+
+
+def _stays(policy: NightPolicy) -> pl.Expr:
+    """Say why a procedure stays as it is; null where it is flagged, or trusted again."""
+    is_active = pl.col("state") == "active"
+    return (
+        pl.when("is_pinned")
+        .then(pl.lit("pinned"))
+        .when("is_rewound")
+        .then(pl.lit("changed after the end of the night"))
+        .when("is_taken_back")
+        .then(pl.lit("a person took its review back"))
+        .when(is_active & (pl.col("judged") < policy.review_after_uses))
+        .then(pl.lit(f"used fewer than {policy.review_after_uses} times"))
+        .when(is_active & (policy.review_below_success <= RATE))
+        .then(pl.lit("works often enough"))
+        .when(~is_active & (policy.review_below_success > RATE))
+        .then(pl.lit("under review, and still fails too often"))
+    )
+
+
+def review(row: Mapping[str, Any], *, policy: NightPolicy, night: date) -> Proposal:
+    """Return what flags an active procedure, or what ends the review of one that works again."""
+    uses = f"{row['success_count']} of {row['judged']} uses"
+    if row["state"] == "active":
+        reason = f"{FLAGGED} {uses}, less than {policy.review_below_success:.0%}"
+        change = Change("procedure", row["id"], set={"state": "review", "review_reason": reason}, action="flagged")
+    else:
+        reason = f"works again: in {uses}, at least {policy.review_below_success:.0%}"
+        change = Change("procedure", row["id"], set={"state": "active", "review_reason": None}, action="trusted")
+    return Proposal(
+        night=night,
+        agent_id=row["agent_id"],
+        kind="procedure",
+        targets=(row["id"],),
+        read_set=(Read("procedure", row["id"], row["row_version"]),),
+        changes=(change,),
+        reason=reason,
+        evidence={name: row[name] for name in ("success_count", "failure_count")},
+    )

@@ -1,0 +1,57 @@
+"""What people decided about memories that gave way since: it holds for the memories that say so now."""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+
+from nous_pipelines.phases.numbering import numbered
+
+FOLLOWED = ("id", "agent_id", "state", "superseded_by")
+"""The columns of a fact that tell what it gave way to."""
+MOVES = {"agent_id": pl.String, "id": pl.String, "now_id": pl.String}
+MOVED = ["agent_id", "id"]
+
+
+def successors(facts: pl.DataFrame) -> pl.DataFrame:
+    """Return (agent_id, id, now_id) of each superseded fact: the last one comes to from it; `facts` need `FOLLOWED`."""
+    edges = facts.filter(pl.col("state") == "superseded", pl.col("superseded_by").is_not_null())
+    old, new, named = numbered(edges, "id", "superseded_by")
+    following = np.arange(len(named))
+    following[old] = new
+    for _ in range(len(named).bit_length()):  # each round doubles the step, and a circle ends too
+        following = following[following]
+    columns = {"agent_id": edges["agent_id"], "id": edges["id"], "now_id": named["id"].gather(following[old])}
+    return pl.DataFrame(columns, schema=MOVES)
+
+
+def carried(
+    undone: pl.DataFrame, contradictions: pl.DataFrame, *, facts: pl.DataFrame, copies: pl.DataFrame
+) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Return what was undone and what contradicts itself as if it had been said of the facts a night compares.
+
+    A fact that gave way is replaced by the one it gave way to (`facts` need `FOLLOWED`), and that by the one that
+    stands for its copies (`copies` as the neighbours have them).
+    """
+    now, spoken_for = successors(facts), copies.select("agent_id", id="member_id", now_id="speaker_id")
+    followed = contradictions_with(contradictions_with(contradictions, now), spoken_for)
+    return undone_with(undone_with(undone, now), spoken_for), followed
+
+
+def undone_with(undone: pl.DataFrame, moves: pl.DataFrame) -> pl.DataFrame:
+    """Return what was undone, moved facts replaced among its targets."""
+    each = undone.with_row_index("row").explode("targets", empty_as_null=True).rename({"targets": "id"})
+    grouped = moved(each, "id", moves).group_by("row", maintain_order=True).agg(pl.col("id").drop_nulls())
+    return undone.with_columns(targets=grouped["id"])
+
+
+def contradictions_with(contradictions: pl.DataFrame, moves: pl.DataFrame) -> pl.DataFrame:
+    """Return contradictions, moved facts replaced; one whose sides came together is none any more."""
+    both = moved(moved(contradictions, "memory_a", moves), "memory_b", moves)
+    return both.filter(pl.col("memory_a") != pl.col("memory_b"))
+
+
+def moved(table: pl.DataFrame, column: str, moves: pl.DataFrame) -> pl.DataFrame:
+    """Return a table, moved facts replaced in one column."""
+    joined = table.join(moves, left_on=["agent_id", column], right_on=MOVED, how="left", maintain_order="left")
+    return joined.with_columns(pl.coalesce("now_id", column).alias(column)).drop("now_id")

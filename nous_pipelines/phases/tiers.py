@@ -1,0 +1,184 @@
+"""Episodes condensed by age: raw, a summary, one line, a title. What leaves the row lies in cold storage.
+
+Age asks for a tier, and an episode moves one tier a night towards it, so that no import is reduced to titles at once.
+An episode that was cited within `probe_days` stays one tier more detailed, since someone works with it. One that no
+writer has completed goes no further than its summary: the night's own, made of words alone, may miss what mattered.
+Each text that leaves lies in cold storage under the tier that the episode had.
+
+Recall by meaning does not notice: the vector stays. Recall by words loses those that only the moved texts hold, and
+keeps title, lessons and tags at every tier, the summary and the one line as long as they stay; the facts drawn from an
+episode are memories of their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import date, timedelta
+from typing import Any
+
+import polars as pl
+
+from nous_pipelines.night_policy import NightPolicy
+from nous_pipelines.nights import end_of
+from nous_pipelines.phases.phase import Phase
+from nous_pipelines.phases.proposals import Change, Proposal, Read
+from nous_pipelines.phases.taken_back import taken_back
+
+TIERS = ("raw", "summary", "compressed", "fossil")
+SUMMARY = TIERS.index("summary")
+LEVELS = ("title", "summary", "compressed", "index_word")
+KEPT: Mapping[str, tuple[str, ...]] = {
+    "summary": LEVELS,
+    "compressed": ("title", "compressed", "index_word"),
+    "fossil": ("title", "index_word"),
+}
+"""Which texts an episode keeps at each tier; tags, lessons, outcome, decisions, artifacts, procedures always stay."""
+ESSENTIAL: Mapping[str, str] = {"summary": "summary", "compressed": "compressed", "fossil": "title"}
+"""The text without which nothing would be left to show at a tier."""
+LEAVING = ("detail", "summary", "compressed")
+"""Which texts may move to cold storage."""
+NAMES: Mapping[str, str] = {"detail": "detail", "summary": "summary", "compressed": "compressed line", "title": "title"}
+"""What recall shows of an episode, the most detailed first, in words."""
+
+SUMMARIES = {"agent_id": pl.String, "id": pl.String, **dict.fromkeys(LEVELS, pl.String)}
+COLUMNS = (
+    "id", "agent_id", "state", "title", "summary", "compressed", "index_word", "detail", "compression_tier", "ended_at",
+    "completed_at", "completion_note", "participants", "is_pinned", "row_version", "is_rewound",
+)  # fmt: skip
+KEY = ["agent_id", "id"]
+
+
+def due_episodes(
+    episodes: pl.DataFrame, *, uses: pl.DataFrame, undone: pl.DataFrame, policy: NightPolicy, night: date
+) -> pl.DataFrame:
+    """Return the closed episodes whose age asks for another tier, with `age_days`, `target` and why it `waits`.
+
+    `waits` is null for those that move. `episodes` needs the columns `COLUMNS`, `uses` and `undone` those of the
+    snapshot. By agent and id.
+    """
+    age = pl.lit(end_of(night)) - pl.col("ended_at")
+    asked = pl.sum_horizontal((age >= timedelta(days=days)).cast(pl.Int8) for days in ages(policy))
+    place = pl.col("compression_tier").replace_strict(TIERS, list(range(len(TIERS))), return_dtype=pl.Int8)
+    is_sure = pl.col("completed_at").is_not_null() & pl.col("completion_note").is_null()
+    least = pl.min_horizontal(pl.col("asked") - pl.col("is_cited").cast(pl.Int8), pl.col("place") + 1)
+    target = pl.when(is_sure).then(least).otherwise(pl.min_horizontal(least, pl.lit(SUMMARY, pl.Int8)))
+    return (
+        episodes.filter(pl.col("state") == "closed", pl.col("ended_at").is_not_null())
+        .with_columns(asked=asked, place=place, age_days=age.dt.total_days())
+        .filter(pl.col("asked") > pl.col("place"))
+        .join(cited_lately(uses, policy=policy, night=night), on=KEY, how="left")
+        .join(taken_back(undone, "tier"), on=KEY, how="left")
+        .with_columns(pl.col("is_cited", "is_taken_back").fill_null(value=False))
+        .with_columns(target=target.clip(0, None), waits=waiting(target > pl.col("place"), is_sure, policy))
+        .with_columns(pl.col("target").replace_strict(list(range(len(TIERS))), TIERS, return_dtype=pl.String))
+        .sort(KEY)
+    )
+
+
+def ages(policy: NightPolicy) -> tuple[int, int, int]:
+    """Return the ages in days at which an episode moves to each tier after the first."""
+    return (policy.summary_after_days, policy.compressed_after_days, policy.fossil_after_days)
+
+
+def cited_lately(uses: pl.DataFrame, *, policy: NightPolicy, night: date) -> pl.DataFrame:
+    """Return the episodes cited in the `probe_days` up to the night, marked `is_cited`."""
+    is_late = pl.col("day") > night - timedelta(days=policy.probe_days)
+    return (
+        uses.filter(pl.col("memory_kind") == "episode", pl.col("cited") > 0, is_late)
+        .select("agent_id", id="memory_id", is_cited=pl.lit(value=True))
+        .unique()
+    )
+
+
+def waiting(is_moving: pl.Expr, is_sure: pl.Expr, policy: NightPolicy) -> pl.Expr:
+    """Return why an episode stays as it is, null where nothing speaks against moving it."""
+    return (
+        pl.when("is_pinned")
+        .then(pl.lit("pinned"))
+        .when("is_rewound")
+        .then(pl.lit("changed after the end of the night"))
+        .when("is_taken_back")
+        .then(pl.lit("a person took its condensing back"))
+        .when(~is_moving & ~is_sure)
+        .then(pl.lit("no writer has completed it, so it keeps its summary"))
+        .when(~is_moving)
+        .then(pl.lit(f"cited within {policy.probe_days} days, so it stays one tier more detailed"))
+    )
+
+
+def lacking(due: pl.DataFrame) -> pl.DataFrame:
+    """Return the episodes of `due_episodes` that move and lack a text that their target keeps."""
+    lacks = pl.lit(value=False)
+    for tier, kept in KEPT.items():
+        lacks |= (pl.col("target") == tier) & pl.any_horizontal(pl.col(name).is_null() for name in kept)
+    return due.filter(pl.col("waits").is_null() & lacks)
+
+
+def tier_phase_of(due: pl.DataFrame, summaries: pl.DataFrame, *, night: date) -> Phase:
+    """Return a proposal for each episode of `due_episodes` that moves, and for the others why they stay."""
+    phase = Phase("episode_tiers")
+    for agent_id, reason, rows in due.group_by("agent_id", "waits").len().sort("agent_id", "waits").iter_rows():
+        phase.look(agent_id, rows)
+        if reason is not None:
+            phase.leave(agent_id, reason, rows)
+    made = summaries.rename({name: f"made_{name}" for name in LEVELS})
+    words = [pl.col(name).str.count_matches(r"\S+").alias(f"{name}_words") for name in NAMES]
+    moving = due.filter(pl.col("waits").is_null()).join(made, on=KEY, how="left", maintain_order="left")
+    for row in moving.with_columns(words).drop("detail").iter_rows(named=True):
+        if row[ESSENTIAL[row["target"]]] or row[f"made_{ESSENTIAL[row['target']]}"]:
+            phase.propose(tier_proposal(row, night=night))
+        else:
+            phase.leave(row["agent_id"], "nothing could be drawn from it yet")
+    return phase
+
+
+def tier_proposal(row: Mapping[str, Any], *, night: date) -> Proposal:
+    """Return what moves one episode to its target: texts to cold storage, those drawn from it into the row."""
+    episode_id, kept = row["id"], KEPT[row["target"]]
+    drawn = {name: row[f"made_{name}"] for name in kept if row[name] is None and row[f"made_{name}"]}
+    moved = [name for name in LEAVING if name not in kept and row[f"{name}_words"] is not None]
+    values = {"compression_tier": row["target"], **dict.fromkeys(moved), **drawn}
+    cold = {"tier": row["compression_tier"], "columns": moved, "purge_after": None}
+    leaving = [Change("cold_text", episode_id, set=cold)] if moved else []
+    return Proposal(
+        night=night,
+        agent_id=row["agent_id"],
+        kind="tier",
+        targets=(episode_id,),
+        read_set=(Read("episode", episode_id, row["row_version"]),),
+        changes=(*leaving, Change("episode", episode_id, set=values, action="condensed")),
+        reason=reason_of(row, moved, drawn),
+        evidence={
+            "age_days": row["age_days"],
+            "from": row["compression_tier"],
+            "to": row["target"],
+            "drawn": list(drawn),
+            "words_before": shown_words(row, moved=(), drawn={}),
+            "words_after": shown_words(row, moved=moved, drawn=drawn),
+        },
+    )
+
+
+def shown_words(row: Mapping[str, Any], *, moved: Sequence[str], drawn: Mapping[str, str]) -> int:
+    """Return the words of the most detailed text an episode shows once `moved` has left and `drawn` has come."""
+    for name in NAMES:
+        if name in drawn:
+            return len(drawn[name].split())
+        if row[f"{name}_words"] is not None and name not in moved:
+            return row[f"{name}_words"]
+    return 0
+
+
+def reason_of(row: Mapping[str, Any], moved: Sequence[str], drawn: Mapping[str, str]) -> str:
+    """Say how old an episode is, what it keeps, and what of it can be restored."""
+    essential = ESSENTIAL[row["target"]]
+    keeps = f"closed {row['age_days']} days ago: keeps its {NAMES[essential]}"
+    if essential in drawn:
+        keeps += ", drawn from it tonight"
+    left = " and ".join(f"its {NAMES[name]} of {counted(row[f'{name}_words'])}" for name in moved)
+    return f"{keeps}; {left} can be restored" if left else keeps
+
+
+def counted(words: int) -> str:
+    """Return a number of words in words."""
+    return "1 word" if words == 1 else f"{words:,} words"

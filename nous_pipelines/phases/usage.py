@@ -1,0 +1,295 @@
+"""How much each memory is used, against how much its agent uses memories at all, and the rank weight that earns.
+
+Being cited lifts, being ignored lowers, and both fade. Being shown does neither: recall showed it, nobody used it. What
+takes the place of another memory inherits its use.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import date, datetime, time, timedelta
+from math import log
+from typing import Any
+
+import polars as pl
+
+from nous_pipelines.night_policy import NightPolicy
+from nous_pipelines.nights import end_of
+from nous_pipelines.phases.phase import Phase
+from nous_pipelines.phases.proposals import Change, Proposal, Read
+from nous_pipelines.phases.taken_back import taken_back
+
+HALF_LIVES_DAYS = (1, 14, 90)
+"""Yesterday, this fortnight, this quarter: each is blind to what the others see."""
+CITED, IGNORED = 1.0, 0.5
+"""What one use of each sort is worth: cited is what counts, ignored may have been chance."""
+WINDOW_DAYS = 365
+"""For how long the snapshot remembers on which day a memory was used."""
+LATELY_DAYS = 30
+"""The days a reason speaks of."""
+YOUNG_DAYS = 14
+"""An agent's pace is taken over no fewer days: the first ones of an agent say little about it."""
+DAY_S = 86_400
+
+KEY = ["agent_id", "id"]
+COUNTS = ("retrieved", "cited", "ignored")
+RANKED_STATES: Mapping[str, str] = {"fact": "active", "episode": "closed", "procedure": "active"}
+"""The kinds that use can lift or lower, each in the state in which it is recalled."""
+STANDING = ("rank_weight", "is_pinned", "is_rewound", "row_version")
+COLUMNS = (*KEY, "state", *STANDING)
+FACT_COLUMNS = (*COLUMNS, "superseded_by")
+"""What is read of an episode or a procedure, and of a fact."""
+RANKS = {
+    "agent_id": pl.String,
+    "id": pl.String,
+    "kind": pl.String,
+    "rank_weight": pl.Float64,
+    "is_pinned": pl.Boolean,
+    "is_rewound": pl.Boolean,
+    "row_version": pl.Int64,
+    "lift": pl.Float64,
+    "drop": pl.Float64,
+    "pace": pl.Float64,
+    "relative": pl.Float64,
+    "weight": pl.Float64,
+    "lately_retrieved": pl.Int64,
+    "lately_cited": pl.Int64,
+    "lately_ignored": pl.Int64,
+    "last_used_at": pl.Datetime("us", "UTC"),
+    "is_probe": pl.Boolean,
+    "read": pl.List(pl.Struct({"id": pl.String, "row_version": pl.Int64})),
+}
+"""What a memory is used, what that is worth to its agent, and whose uses it inherited."""
+
+
+def usage_score(uses: pl.DataFrame, *, at: datetime) -> pl.DataFrame:
+    """Return `lift` and `drop` of each memory, in uses per day: agent_id, id, lift, drop, last_used_at.
+
+    `uses` has a row for each memory and day: agent_id, id, used_at (moment of the day's last use), retrieved, cited,
+    ignored. A count decayed by half in h days estimates uses per day once it is multiplied by ln 2 / h (a steady
+    use of r a day makes it r · h / ln 2); the score is the mean of the three estimates. The second use of a day says
+    less than the first: n uses count log2(1 + n).
+    """
+    age = (pl.lit(at) - pl.col("used_at")).dt.total_seconds().clip(0) / DAY_S
+    per_day = pl.sum_horizontal((age * (-log(2) / h)).exp() * (log(2) / h) for h in HALF_LIVES_DAYS)
+    fading = per_day / len(HALF_LIVES_DAYS)
+    return (
+        uses.lazy()
+        .select(*KEY, "used_at", lift=lift_of_day() * fading, drop=drop_of_day() * fading)
+        .group_by(KEY)
+        .agg(pl.col("lift", "drop").sum(), last_used_at=pl.col("used_at").max())
+        .collect()
+    )
+
+
+def lift_of_day() -> pl.Expr:
+    """What a day's citations are worth."""
+    return CITED * repeated(pl.col("cited"))
+
+
+def drop_of_day() -> pl.Expr:
+    """What having been ignored on a day costs."""
+    return IGNORED * repeated(pl.col("ignored"))
+
+
+def repeated(count: pl.Expr) -> pl.Expr:
+    """What `count` uses on one day are worth, the first being worth 1."""
+    return (1 + count).log(2)
+
+
+def inherited_uses(uses: pl.DataFrame, facts: pl.DataFrame, *, night: date) -> pl.DataFrame:
+    """Return the uses up to the night, those of a superseded fact credited to its active successor.
+
+    One row for each memory and day, with `used_at` its noon: the snapshot knows no closer.
+    """
+    known = uses.lazy().filter(pl.col("day") <= night).rename({"memory_id": "id"}).select(*KEY, "day", *COUNTS)
+    of = heirs(facts).lazy()
+    passed_on = known.join(of, on=KEY).with_columns(id="heir_id").select(*KEY, "day", *COUNTS)
+    is_heir = passed_on.select(KEY).unique()
+    own = known.join(of, on=KEY, how="anti")
+    united = (
+        pl.concat([own.join(is_heir, on=KEY, how="semi"), passed_on]).group_by(*KEY, "day").agg(pl.col(COUNTS).sum())
+    )
+    noon = pl.col("day").dt.combine(time(12)).dt.replace_time_zone("UTC")
+    return pl.concat([own.join(is_heir, on=KEY, how="anti"), united]).with_columns(used_at=noon).collect()
+
+
+def heirs(facts: pl.DataFrame) -> pl.DataFrame:
+    """Return the active fact at the end of each superseded fact's successors: agent_id, id, heir_id.
+
+    Each round looks twice as far ahead as the one before; facts that succeed each other in a circle have no heir.
+    What was changed after the night's end hands nothing on.
+    """
+    superseded = facts.filter(pl.col("superseded_by").is_not_null(), ~pl.col("is_rewound"))
+    step = superseded.select(*KEY, heir_id="superseded_by")
+    for _ in range(len(step).bit_length()):
+        ahead = step.rename({"id": "heir_id", "heir_id": "next_id"})
+        step = step.join(ahead, on=["agent_id", "heir_id"], how="left").select(
+            *KEY, heir_id=pl.coalesce("next_id", "heir_id")
+        )
+    active = facts.filter(pl.col("state") == "active").select("agent_id", heir_id="id")
+    return step.join(active, on=["agent_id", "heir_id"], how="semi")
+
+
+def predecessors(facts: pl.DataFrame, uses: pl.DataFrame) -> pl.DataFrame:
+    """Return for each fact that inherits uses the rows they came by, each with its version: agent_id, id, read."""
+    superseded = heirs(facts).join(facts.select(*KEY, "row_version", "superseded_by"), on=KEY)
+    is_used = superseded.join(uses, left_on=KEY, right_on=["agent_id", "memory_id"], how="semi")
+    between = superseded.join(superseded, left_on=KEY, right_on=["agent_id", "superseded_by"], how="semi")
+    return (
+        pl.concat([is_used, between.join(is_used, on=["agent_id", "heir_id"], how="semi")])
+        .unique(KEY)
+        .sort(KEY)
+        .group_by("agent_id", id="heir_id", maintain_order=True)
+        .agg(read=pl.struct("id", "row_version"))
+    )
+
+
+def usage_ranks_of(
+    facts: pl.DataFrame,
+    episodes: pl.DataFrame,
+    procedures: pl.DataFrame,
+    uses: pl.DataFrame,
+    *,
+    policy: NightPolicy,
+    night: date,
+) -> pl.DataFrame:
+    """Return each memory that is used or bears a weight, with its score and the weight that asks for: shape `RANKS`.
+
+    `pace` is what a memory of this agent that is cited or ignored at all is worth per day, over the days since the
+    first use (`YOUNG_DAYS` to `WINDOW_DAYS`); `relative` = (lift - drop) / pace, so that an agent that recalls 10,000
+    times a day and one that recalls five times are measured alike. By agent and id.
+    """
+    known = inherited_uses(uses, facts, night=night)
+    at = end_of(night)
+    memories = pl.concat(
+        table.filter(pl.col("state") == RANKED_STATES[kind]).select(*KEY, *STANDING, kind=pl.lit(kind))
+        for kind, table in (("fact", facts), ("episode", episodes), ("procedure", procedures))
+    )
+    scored = usage_score(known, at=at)
+    return (
+        memories.join(scored, on=KEY, how="left")
+        .filter(pl.col("lift").is_not_null() | (pl.col("rank_weight") != 1))
+        .join(counted_lately(known, night=night), on=KEY, how="left")
+        .join(probes(known, policy=policy, night=night), on=KEY, how="left")
+        .join(paces(known, scored, night=night), on="agent_id", how="left")
+        .join(predecessors(facts, uses), on=KEY, how="left")
+        .with_columns(pl.col("lift", "drop", "lately_retrieved", "lately_cited", "lately_ignored").fill_null(0))
+        .with_columns(relative=((pl.col("lift") - pl.col("drop")) / pl.col("pace")).fill_null(0.0).round(9))
+        .with_columns(weight=weight_of(pl.col("relative"), policy))
+        .select(pl.col(name).cast(dtype) for name, dtype in RANKS.items())
+        .sort(KEY)
+    )
+
+
+def counted_lately(uses: pl.DataFrame, *, night: date) -> pl.DataFrame:
+    """Return each memory's uses of the last `LATELY_DAYS` by sort."""
+    is_late = pl.col("day") > night - timedelta(days=LATELY_DAYS)
+    return uses.filter(is_late).group_by(KEY).agg(pl.col(name).sum().alias(f"lately_{name}") for name in COUNTS)
+
+
+def probes(uses: pl.DataFrame, *, policy: NightPolicy, night: date) -> pl.DataFrame:
+    """Return the memories cited within `probe_days`, marked `is_probe`: no night may make them harder to find."""
+    is_late = pl.col("day") >= night - timedelta(days=policy.probe_days)
+    return uses.filter(is_late, pl.col("cited") > 0).select(*KEY, is_probe=pl.lit(value=True)).unique(KEY)
+
+
+def paces(uses: pl.DataFrame, scored: pl.DataFrame, *, night: date) -> pl.DataFrame:
+    """Return what a memory that is cited or ignored is worth per day, for each agent: agent_id, pace."""
+    days = ((pl.lit(night) - pl.col("day").min()).dt.total_days() + 1).clip(YOUNG_DAYS)
+    worth = uses.group_by("agent_id").agg(worth=(lift_of_day() + drop_of_day()).sum() / days)
+    used = scored.filter(pl.col("lift") + pl.col("drop") > 0).group_by("agent_id").agg(used=pl.len())
+    return worth.join(used, on="agent_id").select("agent_id", pace=pl.col("worth") / pl.col("used"))
+
+
+def weight_of(relative: pl.Expr, policy: NightPolicy) -> pl.Expr:
+    """Return the weight that use asks for: half of the way to its bound at the agent's own pace, never past it."""
+    span = pl.when(relative > 0).then(policy.max_promotion - 1).otherwise(1 - policy.min_demotion)
+    return 1 + span * relative / (1 + relative.abs())
+
+
+def moved_weight(policy: NightPolicy) -> pl.Expr:
+    """Return the weight a memory moves to, on a grid of `rank_step`; null where it stays.
+
+    It leaves 1 as soon as use asks for a full step, and comes back in double steps, or when use asks for 1: what fades
+    a little every night would otherwise be written every night.
+    """
+    step, now = policy.rank_step, pl.col("rank_weight")
+    asked = (1 + ((pl.col("weight") - 1) / step).round() * step).clip(policy.min_demotion, policy.max_promotion)
+    distance = ((pl.col("weight") - now).abs() / step + 1e-6).floor()
+    is_lifted = (asked - 1).abs() > (now - 1).abs()
+    is_due = (is_lifted & (distance >= 1)) | (distance >= 2) | ((asked == 1) & (now != 1))  # noqa: PLR2004 (see above)
+    return pl.when(is_due & (asked.round(4) != now.round(4))).then(asked.round(4))
+
+
+def rank_phase_of(ranks: pl.DataFrame, *, undone: pl.DataFrame, policy: NightPolicy, night: date) -> Phase:
+    """Return a promotion or demotion for each memory whose weight moves, and for the others why they stay."""
+    phase = Phase("rank_proposals")
+    decided = (
+        ranks.join(taken_back(undone, "promote", "demote"), on=KEY, how="left")
+        .with_columns(new_weight=moved_weight(policy))
+        .with_columns(stays=_stays())
+    )
+    for agent_id, reason, rows in decided.group_by("agent_id", "stays").len().sort("agent_id", "stays").iter_rows():
+        phase.look(agent_id, rows)
+        if reason is not None:
+            phase.leave(agent_id, reason, rows)
+    for row in decided.filter(pl.col("stays").is_null()).iter_rows(named=True):
+        phase.propose(rank_proposal(row, night=night))
+    return phase
+
+
+def _stays() -> pl.Expr:
+    return (
+        pl.when("is_pinned")
+        .then(pl.lit("pinned"))
+        .when("is_rewound")
+        .then(pl.lit("changed after the end of the night"))
+        .when("is_taken_back")
+        .then(pl.lit("a person took back what its use had made of its weight"))
+        .when(pl.col("new_weight").is_null())
+        .then(pl.lit("its weight is what its use asks for"))
+        .when(pl.col("is_probe") & (pl.col("new_weight") < pl.col("rank_weight")))
+        .then(pl.lit("cited too lately to be lowered"))
+    )
+
+
+def rank_proposal(row: Mapping[str, Any], *, night: date) -> Proposal:
+    """Return the promotion or demotion of one memory."""
+    is_up = row["new_weight"] > row["rank_weight"]
+    change = Change(
+        row["kind"],
+        row["id"],
+        set={"rank_weight": row["new_weight"]},
+        action="promoted" if is_up else "demoted",
+    )
+    return Proposal(
+        night=night,
+        agent_id=row["agent_id"],
+        kind="promote" if is_up else "demote",
+        targets=(row["id"],),
+        read_set=(
+            Read(row["kind"], row["id"], row["row_version"]),
+            *(Read("fact", read["id"], read["row_version"]) for read in row["read"] or ()),
+        ),
+        changes=(change,),
+        reason=f"{told(row)}: weight {row['rank_weight']:.2f} → {row['new_weight']:.2f}",
+        evidence={name: round(row[name] or 0.0, 6) for name in ("lift", "drop", "pace", "relative", "weight")},
+    )
+
+
+def told(row: Mapping[str, Any]) -> str:
+    """Say in words how a memory was used lately."""
+    cited, ignored = row["lately_cited"], row["lately_ignored"]
+    counts = {"cited": cited, "ignored": ignored, "shown": max(row["lately_retrieved"] - cited - ignored, 0)}
+    said = [f"{what} {times(count)}" for what, count in counts.items() if count]
+    if said:
+        return f"{', '.join(said)} in the last {LATELY_DAYS} days"
+    if row["last_used_at"] is None:
+        return f"not used in the last {WINDOW_DAYS} days"
+    return f"last used on {row['last_used_at']:%d %b %Y}"
+
+
+def times(count: int) -> str:
+    """Return how often in words."""
+    return {1: "once", 2: "twice"}.get(count, f"{count:,} times")

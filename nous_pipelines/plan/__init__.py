@@ -1,0 +1,1 @@
+"""One plan of all proposals: kept, checked, carried out, taken back."""

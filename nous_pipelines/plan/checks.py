@@ -1,0 +1,220 @@
+"""What must hold of a plan before anything changes: pure functions of plan, snapshot tables and policy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from statistics import median
+from typing import Any
+
+from nous_online.language.pairs.judging import Pair, Statement
+from nous_pipelines.phases.proposals import Proposal
+from nous_pipelines.plan.canaries import CANARIES, Canary
+from nous_pipelines.plan.evidence import IS_LIVE, Evidence, final_successor
+from nous_pipelines.plan.replaying import usable, worse
+
+SUCCESSIONS = ("merged", "replaced")
+"""How a fact gives way: it says which statements speak for its successor."""
+SHOWN = 5  # offenders named in a description; all of them are counted
+STATED = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True)
+class CheckResult:
+    """Whether a rule holds, in a sentence a person can act on, with the figures behind it."""
+
+    passed: bool
+    description: str
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+
+
+Check = Callable[[Evidence], CheckResult]
+
+
+def conservation(evidence: Evidence) -> CheckResult:
+    """Whatever leaves use is archived or has a living successor of the same agent, with what was said for it."""
+    successor, leaving, rows = evidence.successors, evidence.leaving, evidence.of_plan
+    alive = evidence.live - leaving
+    heirs = {memory: final_successor(memory, successor) for memory in (leaving | set(successor)) - evidence.archived}
+    lost = sorted(
+        memory
+        for memory, heir in heirs.items()
+        if heir not in alive or heir not in rows or rows[heir]["agent_id"] != rows.get(memory, {}).get("agent_id")
+    )
+    said, unreached = sum(evidence.said_counts.values()), sum(evidence.said_counts.get(memory, 0) for memory in lost)
+    figures = {"statements": said, "unreached_statements": unreached}
+    if lost:
+        and_said = f", and {unreached} statements with them" if unreached else ""
+        return failed(f"{len(lost)} memories would leave without a living successor{and_said}", lost, **figures)
+    unexplained = sorted(memory for memory in successor if evidence.successions[memory] not in SUCCESSIONS)
+    if unexplained:
+        return failed(f"{len(unexplained)} memories would give way without saying how", unexplained, **figures)
+    return held(f"all {len(leaving)} memories that leave have a living successor or are archived", figures)
+
+
+def no_cycles(evidence: Evidence) -> CheckResult:
+    """No memory ends up, by whatever detour, as its own successor."""
+    circular = sorted(memory for memory in evidence.successors if final_successor(memory, evidence.successors) is None)
+    if circular:
+        return failed(f"{len(circular)} memories would supersede each other in a circle", circular)
+    return held("no memory succeeds itself")
+
+
+def reads_what_it_changes(evidence: Evidence) -> CheckResult:
+    """Every memory a proposal changes is in its read set, so that apply can see whether it changed since."""
+    blind = [str(p.id) for p in evidence.plan.proposals if changed_by(p) - {r.id for r in p.read_set}]
+    if blind:
+        return failed(f"{len(blind)} proposals would change what they did not read", blind)
+    return held("every proposal read all it changes")
+
+
+def changed_by(proposal: Proposal) -> set[str]:
+    """Return the memories a proposal changes; a contradiction has an id of its own and marks the facts besides."""
+    return {change.id for change in proposal.changes if change.kind != "contradiction"}
+
+
+def blast_radius(evidence: Evidence) -> CheckResult:
+    """No agent loses more of its active memories in one night than the policy allows."""
+    active = dict(evidence.memories.filter(IS_LIVE).group_by("agent_id").len().iter_rows())
+    counts: dict[str, int] = {}
+    for proposal in evidence.plan.proposals:
+        counts[proposal.agent_id] = counts.get(proposal.agent_id, 0) + len(evidence.leaving_by(proposal))
+    complaints = [
+        complaint
+        for agent_id, count in sorted(counts.items())
+        if (complaint := excess(agent_id, count, active.get(agent_id, 0), evidence)) is not None
+    ]
+    metadata = {"leaving": sum(counts.values()), "active": sum(active.values())}
+    if complaints:
+        hint = (
+            "look at the proposals (nous diff); if they are right, raise the limit for this run: --policy FIELD=NUMBER"
+        )
+        return broken(f"{'; '.join(complaints[:SHOWN])} — {hint}", metadata)
+    return held(f"{metadata['leaving']} of {metadata['active']} active memories would leave", metadata)
+
+
+def excess(agent_id: str, count: int, active: int, evidence: Evidence) -> str | None:
+    """Say in which way an agent would lose too much, if it would."""
+    policy = evidence.policies.of(agent_id)
+    if count <= policy.free_leaving_count:
+        return None
+    would = f"{agent_id}: {count} of {active} memories would leave"
+    if count > policy.max_leaving_count:
+        return f"{would}, the limit is {policy.max_leaving_count} (max_leaving_count)"
+    if count > policy.max_leaving_share * active:
+        return f"{would}, the limit is {policy.max_leaving_share:.0%} (max_leaving_share)"
+    earlier = evidence.earlier_leaving.get(agent_id, ())
+    usual = median(earlier) if earlier else None
+    if usual and count > policy.max_leaving_jump * usual:
+        limit = f"the limit is {policy.max_leaving_jump:g} times (max_leaving_jump)"
+        return f"{would}, {count / usual:.0f} times the usual {usual:g}; {limit}"
+    return None
+
+
+def canaries(evidence: Evidence) -> CheckResult:
+    """Pairs with known answers still come out right, so that tonight's verdicts can be believed."""
+    verdicts = evidence.judge.judge([pair_of(canary) for canary in CANARIES])
+    wrong = [
+        f"“{c.a}” / “{c.b}” came out as {v.verdict}"
+        for c, v in zip(CANARIES, verdicts, strict=True)
+        if v.verdict not in c.allowed
+    ]
+    if wrong:
+        return failed(
+            f"{len(wrong)} of {len(CANARIES)} canary pairs were judged wrongly; tonight's verdicts can't be believed, "
+            "look at the judge before running the night again",
+            wrong,
+        )
+    return held(f"all {len(CANARIES)} canary pairs were judged rightly")
+
+
+def pair_of(canary: Canary) -> Pair:
+    """Return a canary as a judge is asked about it: the second statement was made a day later."""
+    a, b = Statement(canary.a, stated_at=STATED), Statement(canary.b, stated_at=STATED + timedelta(days=1))
+    return Pair(a, b, canary.similarity)
+
+
+def protected(evidence: Evidence) -> CheckResult:
+    """No pinned memory leaves, and none gives way to a less trusted one."""
+    known = evidence.of_plan
+    pinned = sorted(memory for memory in evidence.leaving & known.keys() if known[memory]["is_pinned"])
+    if pinned:
+        return failed(f"{len(pinned)} pinned memories would leave", pinned)
+    weaker = sorted(
+        memory
+        for memory, after in evidence.successors.items()
+        if {memory, after} <= known.keys() and known[after]["trust"] < known[memory]["trust"]
+    )
+    if weaker:
+        return failed(f"{len(weaker)} memories would give way to a less trusted one", weaker)
+    return held("pinned and trusted memories stay")
+
+
+def budget(evidence: Evidence) -> CheckResult:
+    """What the night's verdicts cost stays within the policy's limit for each agent."""
+    over = [
+        f"{agent_id} ({cost:.2f} USD of {evidence.policies.of(agent_id).max_cost_usd:.2f})"
+        for agent_id, cost in sorted(evidence.costs.items())
+        if cost > evidence.policies.of(agent_id).max_cost_usd
+    ]
+    total = sum(evidence.costs.values())
+    if over:
+        return failed("the night's verdicts cost more than max_cost_usd allows for", over, cost_usd=total)
+    return held(f"the night's verdicts cost {total:.2f} USD", {"cost_usd": total})
+
+
+def recall_does_not_regress(evidence: Evidence) -> CheckResult:
+    """What was recalled and used in the last nights stays findable: itself, or the memory that takes its place.
+
+    Each probe's question is asked again, before the plan and after it. A used memory may not vanish, and one that was
+    among the probe's answers may not fall out of them. A judged update may: it is no other wording of what it replaces.
+    """
+    sentences = [str(found) for found in worse(evidence)]
+    checked = len(usable(evidence.probes))
+    if sentences:
+        return failed(f"{len(sentences)} used memories would be harder to find", sentences, checked=checked)
+    return held(f"{checked} probes find what they found before", {"probes": checked})
+
+
+def effect(evidence: Evidence) -> CheckResult:
+    """Every row a phase had to decide about, of every agent, is in a proposal or was left for a reason it gives."""
+    missing = [
+        f"{phase.name} of {agent_id} ({rows} of {phase.eligible.get(agent_id, 0)} rows)"
+        for phase in evidence.phases
+        for agent_id, rows in phase.unexplained().items()
+    ]
+    metadata = {phase.name: phase.metadata() for phase in evidence.phases}
+    if missing:
+        return failed("rows were neither changed nor left for a reason, in", missing, **metadata)
+    eligible = sum(sum(phase.eligible.values()) for phase in evidence.phases)
+    return held(f"all {eligible} rows that had to be decided about are in a proposal or left for a reason", metadata)
+
+
+CHECKS: Mapping[str, Check] = {
+    "conservation": conservation,
+    "no_cycles": no_cycles,
+    "reads_what_it_changes": reads_what_it_changes,
+    "blast_radius": blast_radius,
+    "canaries": canaries,
+    "protected": protected,
+    "budget": budget,
+    "recall_does_not_regress": recall_does_not_regress,
+    "effect": effect,
+}
+
+
+def held(sentence: str, metadata: Mapping[str, Any] | None = None) -> CheckResult:
+    """Return that a rule holds."""
+    return CheckResult(passed=True, description=sentence, metadata=metadata or {})
+
+
+def broken(sentence: str, metadata: Mapping[str, Any]) -> CheckResult:
+    """Return that a rule is broken."""
+    return CheckResult(passed=False, description=sentence, metadata=metadata)
+
+
+def failed(sentence: str, offenders: Sequence[str], **metadata: Any) -> CheckResult:
+    """Return a failure that names the first offenders and counts them all."""
+    shown = ", ".join(offenders[:SHOWN]) + (" …" if len(offenders) > SHOWN else "")
+    return broken(f"{sentence}: {shown}", {"offenders": len(offenders), **metadata})

@@ -1,0 +1,180 @@
+"""What the checks look at: the plan, and of the store it was decided on no more than they need."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from typing import Any
+
+import polars as pl
+
+from nous_online.language.pairs.judging import Judge
+from nous_pipelines.night_policy import Policies
+from nous_pipelines.phases.phase import Phase
+from nous_pipelines.phases.proposals import Plan, Proposal
+from nous_pipelines.phases.successors import moved, successors
+from nous_pipelines.snapshots.snapshot import Snapshot
+
+LIVE = {
+    "fact": ("active",),
+    "episode": ("open", "closed"),
+    "procedure": ("active", "review"),
+    "censor": ("active",),
+}
+"""The states in which a memory of each kind is in use; leaving them is what a night has to account for."""
+IS_LIVE = pl.any_horizontal(
+    (pl.col("kind") == kind) & pl.col("state").is_in(list(states)) for kind, states in LIVE.items()
+)
+TABLES = {"fact": "facts", "episode": "episodes", "procedure": "procedures", "censor": "censors"}
+RECALLED = ("fact", "episode", "procedure")
+"""The kinds that are ranked by cosine; censors are matched against actions instead."""
+STANDING = ("agent_id", "id", "state", "trust", "is_pinned")
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """Everything the checks look at: the plan and the tables it was decided on."""
+
+    plan: Plan
+    memories: pl.DataFrame
+    """Every memory: agent_id, id, kind, state, trust, is_pinned."""
+    statements: pl.DataFrame
+    """How many statements speak for a fact, itself or merged into it: agent_id, id, said_count."""
+    searchable: Callable[[Sequence[str]], pl.DataFrame]
+    """Of some agents, the memories that recall can find: agent_id, id, kind, rank_weight, embedding."""
+    probes: pl.DataFrame
+    """What was asked and which of the answers was used: agent_id, query, types, result_limit, cited_ids, embedding."""
+    phases: Sequence[Phase]
+    earlier_leaving: Mapping[str, Sequence[int]]
+    """For each agent, how many memories each of its last 14 nights retired."""
+    costs: Mapping[str, float]
+    """What language models cost this night, in US dollars, by agent."""
+    policies: Policies
+    judge: Judge
+
+    @cached_property
+    def live(self) -> frozenset[str]:
+        """The memories in use before the plan."""
+        return frozenset(self.memories.filter(IS_LIVE)["id"])
+
+    @cached_property
+    def of_plan(self) -> Mapping[str, dict[str, Any]]:
+        """The rows of the memories the plan changes, or makes successors, by id."""
+        wanted = {change.id for proposal in self.plan.proposals for change in proposal.changes}
+        wanted |= set(self.successors.values())
+        return {row["id"]: row for row in self.memories.filter(pl.col("id").is_in(list(wanted))).to_dicts()}
+
+    @cached_property
+    def successors(self) -> Mapping[str, str]:
+        """For each memory the plan supersedes, the memory that takes its place."""
+        return {
+            change.id: change.set["superseded_by"]
+            for proposal in self.plan.proposals
+            for change in proposal.changes
+            if change.set.get("superseded_by")
+        }
+
+    @cached_property
+    def successions(self) -> Mapping[str, str | None]:
+        """For each memory the plan supersedes, how it gives way."""
+        return {
+            change.id: change.set.get("succession")
+            for proposal in self.plan.proposals
+            for change in proposal.changes
+            if change.set.get("superseded_by")
+        }
+
+    @cached_property
+    def updated(self) -> frozenset[str]:
+        """The memories that give way to a later value, which need not answer the questions they answered."""
+        return frozenset(
+            change.id
+            for proposal in self.plan.proposals
+            if proposal.kind == "supersede"
+            for change in proposal.changes
+            if change.set.get("superseded_by")
+        )
+
+    @cached_property
+    def said_counts(self) -> Mapping[str, int]:
+        """How many statements speak for each memory that the plan takes out of use or gives a successor."""
+        wanted = self.leaving | set(self.successors)
+        own = self.statements.filter(pl.col("id").is_in(list(wanted)))
+        return dict(own.select("id", "said_count").iter_rows())
+
+    @cached_property
+    def archived(self) -> frozenset[str]:
+        """The memories the plan archives, from where they can be restored."""
+        return frozenset(
+            change.id
+            for proposal in self.plan.proposals
+            for change in proposal.changes
+            if change.set.get("state") == "archived"
+        )
+
+    @cached_property
+    def weights(self) -> Mapping[str, float]:
+        """What the plan multiplies the relevance of a memory with, where it changes that."""
+        return {
+            change.id: change.set["rank_weight"]
+            for proposal in self.plan.proposals
+            for change in proposal.changes
+            if "rank_weight" in change.set
+        }
+
+    @cached_property
+    def leaving(self) -> frozenset[str]:
+        """The memories in use that the plan takes out of use."""
+        return frozenset(memory for proposal in self.plan.proposals for memory in self.leaving_by(proposal))
+
+    def leaving_by(self, proposal: Proposal) -> set[str]:
+        """Return the memories in use that one proposal takes out of use."""
+        return {
+            change.id
+            for change in proposal.changes
+            if change.id in self.live and "state" in change.set and change.set["state"] not in LIVE[change.kind]
+        }
+
+
+def standing_of(taken: Snapshot) -> pl.DataFrame:
+    """Return every memory of a snapshot as `Evidence.memories` has it."""
+    return pl.concat([
+        taken.table(table, columns=STANDING).with_columns(pl.col("trust").cast(pl.Int64), kind=pl.lit(kind))
+        for kind, table in TABLES.items()
+    ])  # fmt: skip
+
+
+def statements_of(taken: Snapshot) -> pl.DataFrame:
+    """Return how many statements of a snapshot speak for each fact as `Evidence.statements` has it."""
+    facts = taken.table("facts", columns=["agent_id", "id", "superseded_by", "succession"])
+    edges = facts.filter(pl.col("succession") == "merged").with_columns(state=pl.lit("superseded"))
+    said = taken.table("statements", columns=["agent_id", "fact_id"]).rename({"fact_id": "id"})
+    return moved(said, "id", successors(edges)).group_by("agent_id", "id").agg(said_count=pl.len())
+
+
+def searchable_of(taken: Snapshot) -> Callable[[Sequence[str]], pl.DataFrame]:
+    """Return how to read what recall can find of some agents in a snapshot."""
+    columns = ["agent_id", "id", "state", "rank_weight", "embedding"]
+
+    @lru_cache(maxsize=1)  # a plan is replayed again and again, and of most nights there is one chunk
+    def of_agents(agent_ids: tuple[str, ...]) -> pl.DataFrame:
+        return pl.concat([
+            taken.table(TABLES[kind], columns=columns, agent_ids=agent_ids)
+            .filter(pl.col("state").is_in(list(LIVE[kind])), pl.col("embedding").is_not_null())
+            .select("agent_id", "id", pl.col("rank_weight").cast(pl.Float32), "embedding", kind=pl.lit(kind))
+            for kind in RECALLED
+        ])  # fmt: skip
+
+    return lambda agent_ids: of_agents(tuple(agent_ids))
+
+
+def final_successor(memory: str, successor: Mapping[str, str]) -> str | None:
+    """Follow the successors of a memory to the end; None when they run in a circle."""
+    seen = {memory}
+    while memory in successor:
+        memory = successor[memory]
+        if memory in seen:
+            return None
+        seen.add(memory)
+    return memory

@@ -1,0 +1,108 @@
+"""What assets hand to each other: files of one night, written whole or not at all."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from nous_online.core.errors import Refused, Unavailable
+from nous_pipelines.phases.phase import Phase
+from nous_pipelines.phases.proposals import Plan
+from nous_pipelines.snapshots.copy_binary import write_parquet_atomically
+
+
+@dataclass(frozen=True)
+class CheckedPlan:
+    """A plan that passed, with the results of its checks."""
+
+    plan: Plan
+    results: list[dict[str, Any]]
+
+
+@contextmanager
+def writing(path: Path) -> Iterator[None]:
+    """Make the folder of `path`, and raise `Unavailable` when it can't be written there."""
+    try:
+        path.parent.mkdir(mode=0o700, exist_ok=True)
+        yield
+    except (OSError, pl.exceptions.PolarsError) as error:
+        message = f"{path} can't be written ({error}); is there space left, and may this user write there?"
+        raise Unavailable(message) from error
+
+
+class NightFiles:
+    """The folder of one night's working files, beside its snapshot; made again by every run."""
+
+    def __init__(self, snapshot_folder: Path, *, is_dry_run: bool = False) -> None:
+        self.folder = snapshot_folder / ("dry_run" if is_dry_run else "run")
+
+    def write_table(self, name: str, table: pl.DataFrame) -> Path:
+        """Write a table as Parquet; raise `Unavailable` when that is not possible."""
+        path = self.folder / f"{name}.parquet"
+        with writing(path):
+            write_parquet_atomically(table, path)
+        return path
+
+    def read_table(self, name: str) -> pl.DataFrame:
+        """Read a table; raise `Unavailable` when it is missing or damaged."""
+        try:
+            return pl.read_parquet(self.folder / f"{name}.parquet")
+        except (OSError, pl.exceptions.PolarsError) as error:
+            raise Unavailable(
+                f"{name}.parquet in {self.folder} can't be read ({error}); run the night again"
+            ) from error
+
+    def write_json(self, name: str, value: Mapping[str, Any]) -> Path:
+        """Write a JSON document; raise `Unavailable` when that is not possible."""
+        path = self.folder / f"{name}.json"
+        part = path.with_suffix(f".{os.getpid()}.part")
+        with writing(path):
+            try:
+                part.write_text(json.dumps(value, ensure_ascii=False, allow_nan=False), "utf-8")
+                part.replace(path)
+            finally:
+                part.unlink(missing_ok=True)
+        return path
+
+    def read_json(self, name: str) -> dict[str, Any]:
+        """Read a JSON document; raise `Unavailable` when it is missing or damaged."""
+        try:
+            return json.loads((self.folder / f"{name}.json").read_text("utf-8"))
+        except (OSError, ValueError) as error:
+            raise Unavailable(f"{name}.json in {self.folder} can't be read ({error}); run the night again") from error
+
+    def has(self, name: str) -> bool:
+        """Tell whether a JSON document has been written."""
+        return (self.folder / f"{name}.json").exists()
+
+    def write_phase(self, phase: Phase) -> Path:
+        """Write what one phase found, under its name."""
+        return self.write_json(phase.name, phase.as_dict())
+
+    def read_phase(self, name: str) -> Phase:
+        """Read what one phase found."""
+        return Phase.from_dict(self.read_json(name))
+
+    def read_plan(self) -> Plan:
+        """Read the plan of the night."""
+        return Plan.from_dict(self.read_json("plan"))
+
+    def read_checked_plan(self) -> CheckedPlan:
+        """Read the plan with what its checks said; raise `Refused` when they failed, or saw another plan."""
+        plan, checks = self.read_plan(), self.read_json("checks")
+        if checks["hash"] != plan.hash:
+            message = (
+                f"the checks saw plan {checks['hash'][:12]}, the plan is now {plan.hash[:12]}; run the checks again"
+            )
+            raise Refused(message)
+        broken = [result["name"] for result in checks["results"] if not result["passed"]]
+        if broken:
+            raise Refused(f"plan {plan.hash[:12]} failed its checks ({', '.join(broken)}); nothing is applied")
+        return CheckedPlan(plan, checks["results"])

@@ -1,0 +1,379 @@
+"""The morning report as values: what the night changed and why, what it left alone, and how to take it back."""
+
+from __future__ import annotations
+
+import shlex
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import date
+from typing import Any
+
+from nous_online.language.pairs.judging import Verdict
+from nous_pipelines.night_policy import NightPolicy
+from nous_pipelines.phases.proposals import PRECEDENCE
+from nous_pipelines.reports.costs import Cost
+
+SHOWN = 20
+"""Entries of one kind and state that a report shows; all of them are counted, and `nous diff` has them all."""
+NAMED_AGENTS = 5
+"""For how many agents a report names the commands, one for each; for more it names those of single proposals alone."""
+FORGETTING = "forgetting_proposals"
+SHOWN_REASONS = 3
+"""Reasons why memories past their age stay that the first line of a report names."""
+IN_FORCE = ("proposed", "applied")
+NOT_IN_FORCE = ("stale", "refused", "undone")
+
+
+@dataclass(frozen=True)
+class Words:
+    """How a report speaks of one kind of proposal."""
+
+    title: str
+    figure: str
+    """Its name among the counts."""
+    one: str
+    """What was done, after the number one; of merges nothing, they are counted otherwise."""
+    many: str
+    """The same after any other number."""
+
+
+WORDS: Mapping[str, Words] = {
+    "merge": Words("Merged", "merges", "", ""),
+    "supersede": Words("Superseded", "superseded", "fact superseded", "facts superseded"),
+    "contradiction": Words("Contradictions found", "contradictions", "contradiction found", "contradictions found"),
+    "archive": Words("Archived", "archived", "memory archived", "memories archived"),
+    "share": Words("Shared with the project", "shared", "fact shared", "facts shared"),
+    "promote": Words("Promoted", "promoted", "memory promoted", "memories promoted"),
+    "demote": Words("Demoted", "demoted", "memory demoted", "memories demoted"),
+    "tier": Words("Condensed", "condensed", "episode condensed", "episodes condensed"),
+    "link": Words("Linked", "linked", "link found", "links found"),
+    "censor": Words("Censors retired", "censors_retired", "censor retired", "censors retired"),
+    "procedure": Words("Procedures to review", "procedures_flagged", "procedure to review", "procedures to review"),
+}
+
+
+@dataclass(frozen=True)
+class Outline:
+    """As much of a proposal as counting and choosing need: there may be tens of thousands."""
+
+    id: str
+    agent_id: str
+    kind: str
+    state: str
+    size: int
+    """How many memories it is about."""
+    leaving: int
+    """How many facts it takes out of `active`; what had left before is not among them."""
+
+
+@dataclass(frozen=True)
+class Changed:
+    """One memory a proposal changes: how it reads, and what becomes of it."""
+
+    kind: str
+    id: str
+    text: str
+    before: str
+    after: str
+
+    @property
+    def move(self) -> str:
+        """What becomes of it, in a few words."""
+        return f"{self.before} → {self.after}" if self.before else self.after
+
+
+@dataclass(frozen=True)
+class Quoted:
+    """Words that were said for what a merge joins, and how many times."""
+
+    proposal_id: str
+    text: str
+    times: int
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One proposal in words: what it is about, why, what became of it, and how to take it back."""
+
+    proposal_id: str
+    agent_id: str
+    kind: str
+    state: str
+    reason: str
+    outcome: str | None
+    """Why it went stale, was refused or taken back."""
+    told: tuple[str, ...]
+    """The texts of its targets; of a merge the canonical memory comes first."""
+    changed: tuple[Changed, ...]
+    said: tuple[Quoted, ...] = ()
+    """Of a merge: every wording that was said for it, the oldest first."""
+
+    @property
+    def said_count(self) -> int:
+        """How many times it was said, in whatever words."""
+        return sum(each.times for each in self.said)
+
+    @property
+    def undo(self) -> str:
+        """The command that takes this one back."""
+        return f"nous undo --proposal {self.proposal_id}"
+
+    @property
+    def is_in_force(self) -> bool:
+        """Whether it holds, or will once the plan is applied."""
+        return self.state in IN_FORCE
+
+
+@dataclass(frozen=True)
+class KeptApart:
+    """Two statements that look alike and are not the same, and in what they differ."""
+
+    agent_id: str
+    a: str
+    b: str
+    similarity: float
+    reason: str
+    verdict: str
+
+
+@dataclass(frozen=True)
+class Waiting:
+    """A proposal that waits for the next night, since a memory of it is changed by another one tonight."""
+
+    proposal_id: str
+    agent_id: str
+    kind: str
+    reason: str
+    told: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Account:
+    """What one phase looked at, took up, and left alone for which reason."""
+
+    phase: str
+    eligible: int
+    proposed: int
+    left: Mapping[str, int]
+
+
+@dataclass(frozen=True)
+class Offender:
+    """A memory or proposal that a failed check names, as people know it."""
+
+    id: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Stopped:
+    """A check that kept the plan from being applied, whom it accuses, and what to do about it."""
+
+    check: str
+    description: str
+    offenders: tuple[Offender, ...]
+    advice: str
+
+
+@dataclass(frozen=True)
+class PolicyUsed:
+    """In which fields the policy of the night was another than the default, for all and for single agents."""
+
+    changed: Mapping[str, Any]
+    agents: Mapping[str, Mapping[str, Any]]
+
+    @property
+    def lines(self) -> list[str]:
+        """The differences in words, one a field."""
+        default = NightPolicy().as_dict()
+        told = [f"{name} = {value} (default {default.get(name)})" for name, value in self.changed.items()]
+        return told + [
+            f"{agent_id}: {name} = {value} (default {default.get(name)})"
+            for agent_id, own in self.agents.items()
+            for name, value in own.items()
+        ]
+
+
+@dataclass(frozen=True)
+class NightFigures:
+    """How the store stood after one night, summed over the agents of the report."""
+
+    night: date
+    figures: Mapping[str, float]
+
+
+@dataclass(frozen=True)
+class NightReport:
+    """Everything a person wants to know of one night; entries are cut to some of each kind, figures are whole."""
+
+    night: date
+    plan_hash: str
+    agent_ids: tuple[str, ...]
+    """Whom the report is about; empty for all."""
+    active_by_agent: Mapping[str, int]
+    """How many active facts each agent had before the night."""
+    figures: Mapping[str, Mapping[str, Mapping[str, int]]]
+    """For each kind and state: proposals, memories they are about, facts leaving `active`."""
+    entries: tuple[Entry, ...] = ()
+    kept_apart: tuple[KeptApart, ...] = ()
+    apart_by_verdict: Mapping[str, int] = field(default_factory=dict[str, int])
+    waiting: tuple[Waiting, ...] = ()
+    waiting_by_kind: Mapping[str, int] = field(default_factory=dict[str, int])
+    accounts: tuple[Account, ...] = ()
+    checks: tuple[dict[str, Any], ...] = ()
+    stopped: tuple[Stopped, ...] = ()
+    policy: PolicyUsed = field(default_factory=lambda: PolicyUsed({}, {}))
+    costs: tuple[Cost, ...] = ()
+    """What the night asked of language models, by purpose, model and way."""
+    health: tuple[NightFigures, ...] = ()
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """The figures of the night; what went stale, was refused or taken back counts as such alone."""
+        before = sum(self.active_by_agent.values())
+        return {
+            "active_before": before,
+            "active_after": before - sum(self.in_force(kind, "leaving") for kind in PRECEDENCE),
+            **{WORDS[kind].figure: self.in_force(kind) for kind in PRECEDENCE},
+            "retired": self.in_force("merge", "memories") - self.in_force("merge"),
+            "kept_apart": sum(self.apart_by_verdict.values()),
+            "unsure": self.apart_by_verdict.get(Verdict.UNSURE.value, 0),
+            **{state: sum(self.number(kind, state) for kind in PRECEDENCE) for state in NOT_IN_FORCE},
+            "planned": sum(self.number(kind, "proposed") for kind in PRECEDENCE),
+            "waiting": sum(self.waiting_by_kind.values()),
+        }
+
+    @property
+    def cost_usd(self) -> float:
+        """What the night cost."""
+        return sum(cost.usd for cost in self.costs)
+
+    @property
+    def is_merely_planned(self) -> bool:
+        """Whether what is told of would be done, and nothing of it is: a dry run, or a night its checks stopped."""
+        return any(self.number(kind, "proposed") for kind in PRECEDENCE) and not any(
+            self.number(kind, state) for kind in PRECEDENCE for state in ("applied", *NOT_IN_FORCE)
+        )
+
+    @property
+    def undo(self) -> tuple[str, ...]:
+        """The commands that take the whole night back, as far as this report goes."""
+        return self.undoing()
+
+    def undo_kind(self, kind: str) -> tuple[str, ...]:
+        """Return the commands that take back everything of one kind."""
+        return self.undoing(f" --kind {kind}")
+
+    def undoing(self, options: str = "") -> tuple[str, ...]:
+        """Return commands that undo; none where nothing was done."""
+        return () if self.is_merely_planned else self.commands("undo", options)
+
+    @property
+    def undo_told(self) -> str:
+        """How to take back what this report tells of, where no short command would stay within it."""
+        if self.is_merely_planned:
+            return "Nothing of this night was applied, so there is nothing to take back."
+        return (
+            f"No command takes back {len(self.agent_ids)} agents and nobody else: take back one at a time with "
+            f"nous undo --night {self.night} --agent NAME, or one entry with nous undo --proposal ID."
+        )
+
+    def commands(self, verb: str, options: str = "") -> tuple[str, ...]:
+        """Return a command about this night, one for each agent of the report, so that it reaches nobody else.
+
+        None for more than `NAMED_AGENTS`.
+        """
+        told = f"nous {verb} --night {self.night}{options}"
+        if not self.agent_ids:
+            return (told,)
+        is_few = len(self.agent_ids) <= NAMED_AGENTS
+        return tuple(f"{told} --agent {shlex.quote(each)}" for each in self.agent_ids) if is_few else ()
+
+    def number(self, kind: str, state: str, what: str = "proposals") -> int:
+        """Return how many proposals, memories or leaving facts there are of one kind and state."""
+        return self.figures.get(kind, {}).get(state, {}).get(what, 0)
+
+    def in_force(self, kind: str, what: str = "proposals") -> int:
+        """Return how many there are of one kind that hold, or would if the plan were applied."""
+        return sum(self.number(kind, state, what) for state in IN_FORCE)
+
+    @property
+    def kinds(self) -> list[str]:
+        """The kinds of which something holds, in the order of precedence."""
+        return [kind for kind in PRECEDENCE if self.in_force(kind)]
+
+    def of_kind(self, kind: str) -> list[Entry]:
+        """Return the entries shown of one kind that hold."""
+        return [entry for entry in self.entries if entry.kind == kind and entry.is_in_force]
+
+    @property
+    def not_in_force(self) -> list[Entry]:
+        """The entries shown that went stale, were refused or taken back."""
+        return [entry for entry in self.entries if not entry.is_in_force]
+
+    def headline(self, kind: str) -> str:
+        """Return in a few words how much of one kind was done."""
+        number, memories = self.in_force(kind), self.in_force(kind, "memories")
+        if kind == "merge":
+            retired = memories - number
+            return f"{retired} {'memory' if retired == 1 else 'memories'} merged into {number}"
+        return f"{number} {WORDS[kind].one if number == 1 else WORDS[kind].many}"
+
+    @property
+    def summary(self) -> str:
+        """What the night did, all kinds, in one line."""
+        done = [self.headline(kind) for kind in self.kinds] or ["nothing to change"]
+        counts = self.counts
+        pairs = "pair of look-alikes" if counts["kept_apart"] == 1 else "pairs of look-alikes"
+        apart = f"; {counts['kept_apart']} {pairs} kept apart" if counts["kept_apart"] else ""
+        would = "this would be done: " if self.is_merely_planned else ""
+        active = f"{counts['active_before']} → {counts['active_after']} active facts"
+        return f"{would}{', '.join(done)}{apart}{self.past_their_age}; {active}"
+
+    @property
+    def past_their_age(self) -> str:
+        """How many memories could be forgotten by their age and stay, and what most of them wait for."""
+        left = Counter[str]()
+        for each in self.accounts:
+            left.update(each.left if each.phase == FORGETTING else {})
+        if not left:
+            return ""
+        reasons = ", ".join(f"{count} ({reason})" for reason, count in left.most_common(SHOWN_REASONS))
+        stays = "memory past its age stays" if left.total() == 1 else "memories past their age stay"
+        return f"; {left.total()} {stays}: {reasons}"
+
+
+def figures_of(outlines: Sequence[Outline]) -> dict[str, dict[str, dict[str, int]]]:
+    """Count proposals, their memories and the facts that leave, by kind and state."""
+    counted: dict[str, dict[str, dict[str, int]]] = {}
+    for kind, state in {(each.kind, each.state) for each in outlines}:
+        counted.setdefault(kind, {})[state] = {"proposals": 0, "memories": 0, "leaving": 0}
+    for each in outlines:
+        tally = counted[each.kind][each.state]
+        tally["proposals"] += 1
+        tally["memories"] += each.size
+        tally["leaving"] += each.leaving
+    return counted
+
+
+def chosen(outlines: Sequence[Outline], shown: int | None) -> list[Outline]:
+    """Return the first `shown` proposals of each kind and state, in their order by kind; all of them for None."""
+    taken: Counter[tuple[str, str]] = Counter()
+    kept: list[Outline] = []
+    for each in outlines:
+        taken[each.kind, each.state] += 1
+        if shown is None or taken[each.kind, each.state] <= shown:
+            kept.append(each)
+    return sorted(kept, key=lambda each: PRECEDENCE.index(each.kind))
+
+
+def policy_used(used: Mapping[str, Any], agents: Mapping[str, Mapping[str, Any]]) -> PolicyUsed:
+    """Return the differences of a night's policy from the default."""
+    default = NightPolicy().as_dict()
+    return PolicyUsed({name: value for name, value in used.items() if default.get(name) != value}, agents)
+
+
+def shown_similarity(similarity: float) -> str:
+    """Return a cosine for people; what is not the same never reads as 1."""
+    return f"{min(similarity, 0.999):.3f}"

@@ -1,0 +1,313 @@
+"""Draws up the report of a night: what the database says was decided, what the plan holds besides, and the files."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import date
+from types import MappingProxyType
+from typing import Any, LiteralString, TypeVar
+from uuid import UUID
+
+import polars as pl
+from psycopg.rows import class_row
+
+from nous_online.core.errors import Unavailable
+from nous_online.database.connection import Database
+from nous_online.database.statements import statements
+from nous_online.language.pairs.judging import Verdict
+from nous_pipelines.phases.proposals import Proposal
+from nous_pipelines.plan.night_files import NightFiles
+from nous_pipelines.reports.advice import advice_for
+from nous_pipelines.reports.costs import Dimension, costs_of
+from nous_pipelines.reports.health import health_history
+from nous_pipelines.reports.moves import changed_of
+from nous_pipelines.reports.plan_account import NightAccount
+from nous_pipelines.reports.report import (
+    SHOWN,
+    Entry,
+    KeptApart,
+    NightReport,
+    Offender,
+    Outline,
+    Quoted,
+    Stopped,
+    Waiting,
+    chosen,
+    figures_of,
+    policy_used,
+)
+from nous_pipelines.snapshots.snapshot import Snapshot
+
+T = TypeVar("T")
+SQL = statements("nous_pipelines.reports", "report.sql")
+TIMEOUT_S = 120.0
+ID = re.compile(r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b")
+UNKNOWN = "(no longer stored)"
+COST_BY = (Dimension.PURPOSE, Dimension.MODEL, Dimension.WAY)
+
+
+@dataclass(frozen=True)
+class Told:
+    """How a memory reads, and what of it a night may change, as it is now."""
+
+    id: str
+    kind: str
+    text: str
+    now: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+
+@dataclass(frozen=True)
+class Decided:
+    """A proposal with all a report says of it, and what its memories were before it was applied."""
+
+    id: str
+    agent_id: str
+    kind: str
+    targets: Sequence[str]
+    changes: Sequence[Mapping[str, Any]]
+    reason: str
+    state: str
+    outcome: str | None = None
+    before: Mapping[str, Mapping[str, Any]] = field(default_factory=dict[str, Mapping[str, Any]])
+
+    @property
+    def named(self) -> set[str]:
+        """The memories whose words the report needs."""
+        others = {
+            value
+            for change in self.changes
+            for name, value in change.get("set", {}).items()
+            if name in {"superseded_by", "to_id", "memory_a", "memory_b"} and value
+        }
+        return {*self.targets, *others, *(change["id"] for change in self.changes if change["kind"] != "contradiction")}
+
+
+def night_report(
+    database: Database,
+    snapshot: Snapshot,
+    files: NightFiles,
+    *,
+    agent_ids: Sequence[str] = (),
+    shown: int | None = SHOWN,
+) -> NightReport:
+    """Draw up the report of a night, for some agents or all: what any of its runs decided, and what is planned besides.
+
+    At most `shown` entries of each kind and state are read, all of them for None; the counts are exact.
+    Raises `Unavailable` when the night has not been planned, or its files can't be read.
+    """
+    account, night = NightAccount.read(files), snapshot.night
+    active, inactive = facts_before(snapshot, tuple(agent_ids) or account.agent_ids)
+    outlines, planned = outlines_of(database, files, account, inactive, night=night, agent_ids=agent_ids)
+    decided = decided_of(database, chosen(outlines, shown), planned)
+    apart_by_verdict, apart = look_alikes(files, account, agent_ids=agent_ids, shown=shown)
+    waiting = account.first_waiting(agent_ids)[:shown]
+    checks = files.read_json("checks")["results"] if files.has("checks") else []
+    wanted = {(each.agent_id, memory) for each in decided for memory in each.named}
+    wanted |= {(pair["agent_id"], pair[side]) for pair in apart for side in ("left_id", "right_id")}
+    wanted |= {(each["agent_id"], memory) for each in waiting for memory in each["targets"]}
+    told = told_of(database, wanted)
+    return NightReport(
+        night=night,
+        plan_hash=account.hash,
+        agent_ids=tuple(agent_ids),
+        active_by_agent=active,
+        figures=figures_of(outlines),
+        entries=entries_of(decided, told, said_of(database, decided)),
+        kept_apart=tuple(kept_apart(pair, told) for pair in apart),
+        apart_by_verdict=apart_by_verdict,
+        waiting=tuple(waiting_of(each, told) for each in waiting),
+        waiting_by_kind=account.waiting_by_kind(agent_ids),
+        accounts=account.phases(agent_ids),
+        checks=tuple(checks),
+        stopped=stopped_by(database, checks, account, outlines, planned),
+        policy=policy_used(account.policy, account.policies(agent_ids)),
+        costs=tuple(costs_of(database, COST_BY, first=night, last=night, agent_ids=agent_ids, nights_only=True)),
+        health=health_history(database, night, agent_ids=agent_ids),
+    )
+
+
+def facts_before(snapshot: Snapshot, agent_ids: Sequence[str]) -> tuple[dict[str, int], frozenset[str]]:
+    """Return how many active facts each agent had when the night began, and which facts were not active then."""
+    facts = snapshot.table("facts", columns=["agent_id", "id", "state"], agent_ids=agent_ids or None)
+    is_active = pl.col("state") == "active"
+    active = facts.filter(is_active).group_by("agent_id").len().sort("agent_id")
+    return dict(active.iter_rows()), frozenset(facts.filter(~is_active)["id"])
+
+
+def outlines_of(
+    database: Database,
+    files: NightFiles,
+    account: NightAccount,
+    inactive: Collection[str],
+    *,
+    night: date,
+    agent_ids: Sequence[str],
+) -> tuple[list[Outline], dict[str, Decided]]:
+    """Return all proposals of the night in outline, and those of its plan that were not decided, by id."""
+    outlines = rows_of(database, Outline, SQL["outlines"], {"night": night, "agent_ids": list(agent_ids)})
+    if files.has("applied") and files.read_json("applied").get("hash") == account.hash:
+        return outlines, {}
+    known = {each.id for each in outlines}
+    planned = {each.id: each for each in undecided(files, night, agent_ids) if each.id not in known}
+    open_outlines = [outline_of(each, inactive) for each in planned.values()]
+    return outlines + sorted(open_outlines, key=lambda each: (-each.size, each.id)), planned
+
+
+def undecided(files: NightFiles, night: date, agent_ids: Sequence[str]) -> Iterable[Decided]:
+    """Yield the proposals of the plan as if they were stored, without making more of them than a report needs."""
+    for each in files.read_json("plan")["proposals"]:
+        if not agent_ids or each["agent_id"] in agent_ids:
+            named = Proposal(night, each["agent_id"], each["kind"], tuple(each["targets"]), (), (), each["reason"], {})
+            yield Decided(
+                str(named.id), named.agent_id, named.kind, named.targets, each["changes"], named.reason, "proposed"
+            )
+
+
+def outline_of(proposal: Decided, inactive: Collection[str]) -> Outline:
+    """Return a proposal in outline, as the database would; facts that were inactive before can't leave."""
+    leaving = sum(
+        change["kind"] == "fact"
+        and change.get("set", {}).get("state", "active") != "active"
+        and change["id"] not in inactive
+        for change in proposal.changes
+    )
+    return Outline(proposal.id, proposal.agent_id, proposal.kind, proposal.state, len(proposal.targets), leaving)
+
+
+def decided_of(database: Database, outlines: Sequence[Outline], planned: Mapping[str, Decided]) -> list[Decided]:
+    """Return the proposals outlined, in their order, with everything a report says of them."""
+    stored = [each for each in outlines if each.id not in planned]
+    wanted = {"agent_ids": sorted({each.agent_id for each in stored}), "ids": [UUID(each.id) for each in stored]}
+    known = {**planned, **{each.id: each for each in rows_of(database, Decided, SQL["decided"], wanted)}}
+    return [known[each.id] for each in outlines if each.id in known]
+
+
+def told_of(database: Database, wanted: Iterable[tuple[str, str]]) -> dict[str, Told]:
+    """Return how memories, given by agent and id, read; those that are gone are left out."""
+    pairs = [(agent_id, UUID(memory)) for agent_id, memory in wanted]
+    parameters = {"agent_ids": [agent_id for agent_id, _ in pairs], "ids": [memory for _, memory in pairs]}
+    return {each.id: each for each in rows_of(database, Told, SQL["told"], parameters)}
+
+
+def said_of(database: Database, decided: Iterable[Decided]) -> dict[str, list[Quoted]]:
+    """Return what was said for the facts that are merged, by proposal."""
+    named = [
+        (each.agent_id, each.id, UUID(memory))
+        for each in decided
+        if each.kind in {"merge", "share"}
+        for memory in each.targets
+    ]
+    agents, proposals, memories = zip(*named, strict=True) if named else ((), (), ())
+    wanted = {"agent_ids": list(agents), "proposal_ids": list(proposals), "ids": list(memories)}
+    found: dict[str, list[Quoted]] = {}
+    for each in rows_of(database, Quoted, SQL["said"], wanted) if named else ():
+        found.setdefault(each.proposal_id, []).append(each)
+    return found
+
+
+def entries_of(
+    decided: Iterable[Decided], told: Mapping[str, Told], said: Mapping[str, Sequence[Quoted]] = MappingProxyType({})
+) -> tuple[Entry, ...]:
+    """Put proposals in words."""
+    texts = {memory: known.text for memory, known in told.items()}
+    return tuple(replace(entry_of(each, told, texts), said=tuple(said.get(each.id, ()))) for each in decided)
+
+
+def entry_of(proposal: Decided, told: Mapping[str, Told], texts: Mapping[str, str]) -> Entry:
+    """Put a proposal in words, given how all memories read."""
+    is_applied = proposal.state in {"applied", "undone"}
+    before = proposal.before if is_applied else {memory: told[memory].now for memory in proposal.named & told.keys()}
+    return Entry(
+        proposal_id=proposal.id,
+        agent_id=proposal.agent_id,
+        kind=proposal.kind,
+        state=proposal.state,
+        reason=proposal.reason,
+        outcome=proposal.outcome,
+        told=tuple(texts.get(memory, UNKNOWN) for memory in proposal.targets),
+        changed=tuple(changed_of(proposal.changes, before, texts)),
+    )
+
+
+def waiting_of(proposal: Mapping[str, Any], told: Mapping[str, Told]) -> Waiting:
+    """Put a proposal that waits in words."""
+    texts = tuple(told[memory].text if memory in told else UNKNOWN for memory in proposal["targets"])
+    return Waiting(proposal["id"], proposal["agent_id"], proposal["kind"], proposal["reason"], texts)
+
+
+def look_alikes(
+    files: NightFiles, account: NightAccount, *, agent_ids: Sequence[str], shown: int | None
+) -> tuple[dict[str, int], list[dict[str, Any]]]:
+    """Count the pairs that a threshold alone would have merged, by verdict, and return the first of them.
+
+    Known differences come first, then the most alike. Only what is counted or shown is read into memory.
+    """
+    threshold = pl.col("agent_id").replace_strict(
+        account.thresholds, default=account.threshold, return_dtype=pl.Float64
+    )
+    is_unsure = pl.col("verdict") == Verdict.UNSURE.value
+    pairs = (
+        read_pairs(files, "agent_id", "similarity", "verdict", "is_across_users")
+        .with_row_index("place")
+        .filter(pl.lit(not agent_ids) | pl.col("agent_id").is_in(list(agent_ids)), ~pl.col("is_across_users"))
+        .filter(pl.col("verdict") != Verdict.SAME.value, pl.col("similarity") >= threshold)
+    )
+    counted = dict(pairs.group_by("verdict").len().sort("verdict").iter_rows())
+    first = pairs.sort(is_unsure, "similarity", "place", descending=[False, True, False]).head(
+        len(pairs) if shown is None else shown
+    )
+    names = ("left_id", "right_id", "reason")
+    return counted, first.hstack(read_pairs(files, *names)[first["place"]]).to_dicts() if len(first) else []
+
+
+def read_pairs(files: NightFiles, *columns: str) -> pl.DataFrame:
+    """Read some columns of the night's judgements; raise `Unavailable` when they are missing or damaged."""
+    path = files.folder / "judgements.parquet"
+    try:
+        return pl.read_parquet(path, columns=list(columns))
+    except (OSError, pl.exceptions.PolarsError) as error:
+        raise Unavailable(f"{path.name} in {files.folder} can't be read ({error}); run the night again") from error
+
+
+def kept_apart(pair: Mapping[str, Any], told: Mapping[str, Told]) -> KeptApart:
+    """Put a pair that was kept apart in words."""
+    a, b = (told[pair[side]].text if pair[side] in told else UNKNOWN for side in ("left_id", "right_id"))
+    return KeptApart(pair["agent_id"], a, b, pair["similarity"], pair["reason"], pair["verdict"])
+
+
+def stopped_by(
+    database: Database,
+    checks: Sequence[Mapping[str, Any]],
+    account: NightAccount,
+    outlines: Sequence[Outline],
+    planned: Mapping[str, Decided],
+) -> tuple[Stopped, ...]:
+    """Say for each failed check whom it accuses, in words, and what the operator can do."""
+    broken = [check for check in checks if not check["passed"]]
+    named = {memory for check in broken for memory in ID.findall(check["description"])}
+    if not broken:
+        return ()
+    agents = {each.agent_id for each in outlines}
+    known = told_of(database, ((agent_id, memory) for agent_id in agents for memory in named))
+    texts = {memory: each.text for memory, each in known.items()}
+    texts |= {each.id: f"{each.kind} proposal: {each.reason}" for each in planned.values() if each.id in named}
+    return tuple(
+        Stopped(
+            check["name"],
+            check["description"],
+            tuple(Offender(each, texts.get(each, UNKNOWN)) for each in dict.fromkeys(ID.findall(check["description"]))),
+            advice_for(check["name"], account.policy),
+        )
+        for check in broken
+    )
+
+
+def rows_of(database: Database, value: type[T], query: LiteralString, parameters: Mapping[str, Any]) -> list[T]:
+    """Return the rows of a query as values."""
+    with (
+        database.transaction(timeout_s=TIMEOUT_S) as connection,
+        connection.cursor(row_factory=class_row(value)) as cursor,
+    ):
+        return cursor.execute(query, parameters).fetchall()

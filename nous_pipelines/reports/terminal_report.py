@@ -1,0 +1,196 @@
+"""The report of a night on a terminal."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterable, Iterator, Mapping
+
+from rich.console import Group, RenderableType
+from rich.padding import Padding
+from rich.text import Text
+
+from nous_online.interfaces.cli.output import show
+from nous_pipelines.reports.costs import Cost, told_cost, told_usd
+from nous_pipelines.reports.health import stale_ratio, tokens_saved
+from nous_pipelines.reports.report import (
+    WORDS,
+    Account,
+    Changed,
+    Entry,
+    KeptApart,
+    NightReport,
+    Stopped,
+    Waiting,
+    shown_similarity,
+)
+
+SHOWN = 12
+SHOWN_REASONS = 4
+LONGEST_TEXT = 240  # characters: three lines of a terminal
+INDENT = (0, 0, 0, 2)
+SIGNS: Mapping[str, tuple[str, str]] = {
+    "merge": ("= ", "green"),
+    "supersede": ("→ ", "green"),
+    "contradiction": ("⚡", "yellow"),
+    "archive": ("▽ ", "blue"),
+    "share": ("⇄ ", "green"),
+    "promote": ("↑ ", "green"),
+    "demote": ("↓ ", "yellow"),
+    "tier": ("≡ ", "blue"),
+    "link": ("— ", "blue"),
+    "censor": ("∅ ", "yellow"),
+    "procedure": ("? ", "yellow"),
+}
+
+
+def show_report(report: NightReport, *, shown: int = SHOWN) -> None:
+    """Print the whole report: what was done and why, what was left and why, the checks, and how the store stands."""
+    counts = report.counts
+    show(
+        f"\n[bold]Night {report.night}[/bold]   {counts['active_before']} active facts → {counts['active_after']}"
+        f"   [dim]plan {report.plan_hash[:12]}   {told_usd(report.cost_usd)}[/dim]"
+    )
+    for stop in report.stopped:
+        show(stopped_text(stop))
+    for kind in report.kinds:
+        title = f"{WORDS[kind].title}: {report.headline(kind)}"
+        show(section(title, map(entry_text, report.of_kind(kind)), report.in_force(kind), shown))
+        for command in report.undo_kind(kind):
+            show(Text(f"    back: {command}", style="dim"))
+    others = sum(counts[state] for state in ("stale", "refused", "undone"))
+    show_section("Went stale, refused or taken back", map(entry_text, report.not_in_force), others, shown)
+    show_section("Waiting for the next night", map(waiting_text, report.waiting), counts["waiting"], shown)
+    show_section("Look alike, kept apart", map(pair_text, report.kept_apart), counts["kept_apart"], shown)
+    show_apart(counts)
+    show_section("Looked at and left alone", map(account_text, report.accounts), len(report.accounts), shown)
+    show_section("Checked before anything changed", map(check_text, report.checks), len(report.checks), shown)
+    lines = report.policy.lines
+    show_section("Policy, where it is not the default", map(Text, lines), len(lines), shown)
+    show_section("What language models cost", map(cost_text, report.costs), len(report.costs), shown)
+    show_health(report)
+
+
+def show_section(title: str, entries: Iterable[Text], count: int, shown: int) -> None:
+    """Print a section that has entries."""
+    if count:
+        show(section(f"{title}: {count}", entries, count, shown))
+
+
+def show_apart(counts: Mapping[str, int]) -> None:
+    """Say what a threshold alone would have done, if it would have done anything."""
+    apart, unsure = counts["kept_apart"], counts["unsure"]
+    if apart:
+        told = (
+            f"\nA cosine threshold alone would have merged every one of these pairs. {apart} were kept apart: "
+            f"{apart - unsure} differ in something that matters, {unsure} are close but not certain, and a wrong merge "
+            "costs more than a second copy."
+        )
+        show(Text(told, style="bold"))
+
+
+def show_health(report: NightReport) -> None:
+    """Print how the store stands after the night."""
+    if report.health and report.health[-1].night == report.night:
+        now = report.health[-1].figures
+        show(
+            Text(
+                f"\nThe store now: {now.get('facts_active', 0):.0f} active facts, "
+                f"{now.get('duplicates_092', 0):.0f} possible duplicates left at 0.92 and "
+                f"{now.get('duplicates_097', 0):.0f} at 0.97, {stale_ratio(now):.1%} stale, "
+                f"{now.get('contradictions_open', 0):.0f} open contradictions, "
+                f"{now.get('tokens_active', 0):,.0f} tokens active, {tokens_saved(now):,.0f} saved"
+            )
+        )
+
+
+def show_diff(report: NightReport) -> None:
+    """Print one line for each memory that changed: how it reads, and from what to what it went."""
+    for entry in report.entries:
+        mark = "" if entry.state == "applied" else f"  [{entry.state}]"
+        for changed in entry.changed:
+            text, move = (" ".join(each.split()) for each in (changed.text, changed.move))
+            show(Text.assemble(SIGNS[entry.kind], text, (f"   {move}", "cyan"), (mark, "yellow")))
+    if not report.entries:
+        apart = report.counts["kept_apart"]
+        show(f"night {report.night} changed nothing; {apart} look-alikes were kept apart")
+
+
+def section(title: str, entries: Iterable[Text], count: int, shown: int) -> RenderableType:
+    """Return a titled list, cut to `shown` entries with a line saying how many more there are."""
+    lines: list[RenderableType] = [Text(f"\n{title}", style="bold")]
+    first = [entry for _, entry in zip(range(shown), entries, strict=False)]
+    lines += [Padding(entry, INDENT) for entry in first]
+    if count > len(first):
+        lines.append(Padding(Text(f"… and {count - len(first)} more", style="dim"), INDENT))
+    return Group(*lines)
+
+
+def entry_text(entry: Entry) -> Text:
+    """Return one proposal: what it is about, what becomes of it, and why."""
+    text = Text.assemble(SIGNS[entry.kind], shortened(entry.told[0]))
+    for told in changed_lines(entry):
+        text.append(f"\n    {told}", style="dim")
+    text.append(f"\n    {entry.reason}", style="cyan")
+    if not entry.is_in_force:
+        text.append(f"  [{entry.state}{f': {entry.outcome}' if entry.outcome else ''}]", style="yellow")
+    return text
+
+
+def changed_lines(entry: Entry) -> Iterator[str]:
+    """Yield what an entry changes, in the words of its kind."""
+    if entry.kind == "merge":
+        for retired in entry.told[1:]:
+            yield shortened(retired) if retired != entry.told[0] else "(word for word)"
+        return
+    for changed in entry.changed:
+        yield changed.move if changed.text == entry.told[0] else said(changed)
+
+
+def said(changed: Changed) -> str:
+    """Return one changed memory with what became of it."""
+    return f"{shortened(changed.text)}: {changed.move}"
+
+
+def waiting_text(waiting: Waiting) -> Text:
+    """Return one proposal that waits."""
+    title = WORDS[waiting.kind].title.lower()
+    return Text.assemble(("… ", "yellow"), shortened(waiting.told[0]), (f"\n    {title}: {waiting.reason}", "cyan"))
+
+
+def pair_text(pair: KeptApart) -> Text:
+    """Return one pair that looked alike, and in what it differs."""
+    text = Text.assemble(("≠ ", "yellow"), shortened(pair.a), f"\n  {shortened(pair.b)}")
+    text.append(f"\n    {shown_similarity(pair.similarity)} similar, but {pair.reason}", style="cyan")
+    return text
+
+
+def account_text(account: Account) -> Text:
+    """Return what one phase looked at, and why it left what it left."""
+    reasons = [f"{rows} {reason}" for reason, rows in account.left.items()]
+    left = "; ".join([*reasons[:SHOWN_REASONS], *(["…"] if len(reasons) > SHOWN_REASONS else [])]) or "nothing left"
+    return Text.assemble(f"{account.phase}: {account.proposed} of {account.eligible} taken up", (f"   {left}", "dim"))
+
+
+def stopped_text(stop: Stopped) -> Text:
+    """Return what stopped the night, whom it accuses, and what to do."""
+    text = Text.assemble((f"\n✗ stopped by {stop.check}: nothing was applied", "bold red"), f"\n  {stop.description}")
+    for offender in stop.offenders:
+        text.append(f"\n  - {shortened(offender.text)}", style="yellow")
+        text.append(f"  {offender.id}", style="dim")
+    return text.append(f"\n  what to do: {stop.advice}", style="cyan")
+
+
+def shortened(text: str) -> str:
+    """Return a text for the terminal; `--json`, `--html` and the Markdown report have all of it."""
+    return textwrap.shorten(text, LONGEST_TEXT, placeholder=" …")
+
+
+def cost_text(cost: Cost) -> Text:
+    """Return what was asked of one model for one purpose, and what it cost."""
+    return Text.assemble(f"{cost.purpose}: {told_cost(cost)}", (f"   {cost.model}, {cost.way}", "dim"))
+
+
+def check_text(check: Mapping[str, object]) -> Text:
+    """Return one check with its outcome."""
+    mark = ("✓ ", "green") if check["passed"] else ("✗ ", "red")
+    return Text.assemble(mark, f"{check['name']}: ", (str(check["description"]), "dim"))

@@ -1,0 +1,183 @@
+"""What each table of a snapshot holds, written while it is read; memories as they were when the night ended."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import closing
+from dataclasses import dataclass
+from datetime import date, timedelta
+from functools import cached_property
+from itertools import chain
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import polars as pl
+import polars.selectors as cs
+from psycopg import Connection
+from psycopg.sql import SQL, Composed, Identifier
+
+from nous_online.core.kinds import CENSOR, EPISODE, FACT, PROCEDURE, Kind
+from nous_online.database.statements import statements
+from nous_pipelines.failpoints import reach
+from nous_pipelines.nights import end_of
+from nous_pipelines.snapshots.copy_binary import ROW_GROUP_SIZE, Query, read_parts, read_rows, write_parquet_as_read
+
+BLOCKS = statements("nous_pipelines.snapshots", "snapshot.sql")
+FORMAT = 4
+"""Raised whenever a table or a column is added: an older snapshot is made again before a night runs over it."""
+LISTS = (
+    "tags", "sources", "encoded_censors", "types", "result_ids", "cited_ids", "ignored_ids", "targets", "participants",
+    "lessons_learned", "procedures_activated", "decision_ids", "related_procedures",
+)  # fmt: skip
+COUNTS = ("retrieved_count", "cited_count", "ignored_count")
+USAGE = {**dict.fromkeys(COUNTS, pl.Int64()), "last_used_at": pl.Datetime("us", "UTC")}
+KEY = ("agent_id", "id")
+USES_DAYS = 365
+EPISODES_AT_ONCE = 256
+"""Rows of episodes encoded together: each may hold a text of a hundred pages."""
+Written: TypeAlias = tuple[int, int]  # how many rows, and the CRC-32 of their file
+
+
+@dataclass(frozen=True)
+class Reading:
+    """One transaction that reads the store as it was at the end of a night."""
+
+    connection: Connection
+    night: date
+    probe_days: int
+
+    @cached_property
+    def bounds(self) -> dict[str, Any]:
+        """The moments the statements ask for."""
+        ends_at = end_of(self.night)
+        return {
+            "night": self.night,
+            "ends_at": ends_at,
+            "probes_from": ends_at - timedelta(days=self.probe_days),
+            "uses_from": ends_at - timedelta(days=USES_DAYS),
+        }
+
+    @cached_property
+    def usage(self) -> pl.DataFrame:
+        """The counters of all memories that were ever used."""
+        return self.rows(BLOCKS["usage"])
+
+    def rows(self, query: Query, **more: Any) -> pl.DataFrame:
+        """Return the rows of a query."""
+        return read_rows(self.connection, query, {**self.bounds, **more})
+
+
+def write_tables(reading: Reading, folder: Path) -> Mapping[str, Written]:
+    """Write all tables of a snapshot into a folder."""
+    written: dict[str, Written] = {}
+    for name, write in TABLES.items():
+        written[name] = write(reading, folder / f"{name}.parquet")
+        reach("snapshot table written")
+    return written
+
+
+def as_stored(table: pl.DataFrame) -> pl.DataFrame:
+    """Turn JSON lists into lists of text, and reals into the doubles that are printed alike."""
+    return table.with_columns(
+        pl.col(pl.Float32).cast(pl.String).cast(pl.Float64),
+        cs.by_name(*LISTS, require_all=False).str.json_decode(pl.List(pl.String)),
+    )
+
+
+def write_small(reading: Reading, path: Path) -> Written:
+    """Write the rows of the query that is named as the file is."""
+    table = as_stored(reading.rows(BLOCKS[path.stem]))
+    return len(table), write_parquet_as_read([table], table.schema, path)
+
+
+def write_facts(reading: Reading, path: Path) -> Written:
+    """Write the facts by id while they are read, sorting them only where they don't come so."""
+    rewound = reading.rows(selected(FACT, "rewound"), kind=FACT.name)
+    is_untouched = reading.connection.execute(BLOCKS["is_untouched"]).fetchone() == (True,)
+    source = selected(FACT, "present" if is_untouched else "present_by_id")
+    with closing(read_parts(reading.connection, source, reading.bounds)) as present:
+        unchanged = (without(part, rewound) for part in present)
+        written = write_used(chain(unchanged, [rewound]), reading.usage, path)
+    ids = pl.read_parquet(path, columns=["id"])["id"]
+    if not (ids.slice(1) > ids.head(-1)).all():
+        by_id = pl.read_parquet(path, memory_map=False).sort("id", "agent_id")
+        written = write_parquet_as_read([by_id], by_id.schema, path)
+    return len(ids), written
+
+
+def write_statements(reading: Reading, path: Path) -> Written:
+    """Write what was said while it is read: there are more statements than facts."""
+    with closing(read_parts(reading.connection, BLOCKS["statements"], reading.bounds)) as parts:
+        first = as_stored(next(parts))
+        written = write_parquet_as_read(chain([first], map(as_stored, parts)), first.schema, path)
+    return pl.scan_parquet(path).select(pl.len()).collect().item(), written
+
+
+def write_episodes(reading: Reading, path: Path) -> Written:
+    """Write the episodes by id while they are read: all their texts together may be more than memory holds."""
+    source = selected(EPISODE, "episodes_as_of")
+    with closing(read_parts(reading.connection, source, {**reading.bounds, "kind": EPISODE.name})) as parts:
+        written = write_used(parts, reading.usage, path, row_group_size=EPISODES_AT_ONCE)
+    return pl.scan_parquet(path).select(pl.len()).collect().item(), written
+
+
+def write_procedures(reading: Reading, path: Path) -> Written:
+    """Write the procedures by id."""
+    rows = reading.rows(selected(PROCEDURE, "as_of"), kind=PROCEDURE.name)
+    return len(rows), write_used([rows], reading.usage, path)
+
+
+def write_censors(reading: Reading, path: Path) -> Written:
+    """Write the censors by id."""
+    rows = as_stored(reading.rows(selected(CENSOR, "as_of"), kind=CENSOR.name))
+    return len(rows), write_parquet_as_read([rows], rows.schema, path)
+
+
+def selected(kind: Kind[Any], block: str) -> Composed:
+    """Return the query for the memories of one kind as one block has them."""
+    later = SQL(BLOCKS["later"]).format()
+    memories = SQL(BLOCKS[block]).format(table=Identifier("heart", kind.table), later=later)
+    return SQL(BLOCKS[kind.table]).format(memories=memories)
+
+
+def without(facts: pl.DataFrame, others: pl.DataFrame) -> pl.DataFrame:
+    """Leave out the facts that are in another table too."""
+    return facts.join(others, on=KEY, how="anti", maintain_order="left") if len(others) else facts
+
+
+def write_used(
+    parts: Iterable[pl.DataFrame], usage: pl.DataFrame, path: Path, *, row_group_size: int = ROW_GROUP_SIZE
+) -> int:
+    """Write memories with how they were used while they are read; return the CRC-32 of the file."""
+    used = (with_usage(as_stored(part), usage) for part in parts)
+    first = next(used)
+    return write_parquet_as_read(chain([first], used), first.schema, path, row_group_size=row_group_size)
+
+
+def with_usage(memories: pl.DataFrame, usage: pl.DataFrame) -> pl.DataFrame:
+    """Add how often and when last each memory was used, before the vectors, which no join has to move."""
+    if usage.is_empty():
+        counts = pl.DataFrame([
+            pl.Series(name, [None if name == "last_used_at" else 0], dtype=dtype).new_from_index(0, len(memories))
+            for name, dtype in USAGE.items()
+        ])  # fmt: skip
+    else:
+        found = memories.select(KEY).join(usage, on=KEY, how="left", maintain_order="left")
+        counts = found.select(pl.col(*COUNTS).fill_null(0), "last_used_at")
+    return memories.drop("embedding").hstack(counts).hstack([memories["embedding"]])
+
+
+TABLES: dict[str, Callable[[Reading, Path], Written]] = {
+    "facts": write_facts,
+    "statements": write_statements,
+    "episodes": write_episodes,
+    "procedures": write_procedures,
+    "censors": write_censors,
+    "uses": write_small,
+    "recalls": write_small,
+    "contradictions": write_small,
+    "links": write_small,
+    "cold_texts": write_small,
+    "undone": write_small,
+    "agents": write_small,
+}

@@ -1,0 +1,307 @@
+"""The house rules: sizes, words, the arrow of imports, pinned dependencies, and prose that stays true."""
+
+from __future__ import annotations
+
+import ast
+import functools
+import io
+import os
+import re
+import shutil
+import statistics
+import subprocess
+import sys
+import time
+import tokenize
+import tomllib
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).parents[2]
+BIN = Path(sys.executable).parent
+SHIPPED = ("nous_online", "nous_pipelines", "sql")
+PROSE = ("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "docs/glossary.md", "docs/dependencies.md")
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+
+LONGEST_FUNCTION = 40
+P90_FUNCTION = 25
+LONGEST_FILE = 450
+COMMENT_SHARE = 0.10
+IMPORT_S = 0.3
+
+VAGUE = {"util", "utils", "helper", "helpers", "common", "manager", "handler", "processor", "engine", "service", "base"}
+VAGUE |= {"data", "info"}
+HEAVY = ("anthropic", "dagster", "duckdb", "onnxruntime", "polars", "psycopg_pool", "sklearn")
+SQL_TEXT = re.compile(
+    r"\s*(select\s|insert\s+into\s|delete\s+from\s|update\s+[\w.]+\s+set\s|with\s+\w+\s+as\s*\(|copy\s+[\w.(]+.*\b(from|to)\b"
+    r"|(create|alter|drop)\s+(or\s+replace\s+)?(table|index|unique|database|schema|role|view|function|extension)\b|truncate\s)",
+    re.IGNORECASE,
+)
+
+
+def python_files(*folders: str) -> list[Path]:
+    return sorted(path for folder in folders for path in (ROOT / folder).rglob("*.py"))
+
+
+def functions(path: Path) -> Iterator[tuple[str, int]]:
+    """Yield each function of a file with its lines, docstring not counted."""
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            assert node.end_lineno is not None
+            yield (
+                f"{path.relative_to(ROOT)}:{node.lineno} {node.name}",
+                node.end_lineno - node.lineno + 1 - doc_lines(node),
+            )
+
+
+def doc_lines(node: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
+    if ast.get_docstring(node) is None:
+        return 0
+    first = node.body[0]
+    assert first.end_lineno is not None
+    return first.end_lineno - first.lineno + 1
+
+
+def tracked_files() -> list[Path]:
+    """Every file under version control; outside a clone, every file of the packages and of the root."""
+    listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=False)
+    names = [name for name in listed.stdout.split("\0") if name]
+    found = [ROOT / name for name in names] or [*ROOT.glob("*.*"), *python_files(*SHIPPED, "tests")]
+    return [path for path in found if path.is_file()]
+
+
+def test_no_function_is_longer_than_a_screen() -> None:
+    too_long = [
+        f"{name}: {lines}"
+        for path in python_files(*SHIPPED, "benchmarks", "tests")
+        for name, lines in functions(path)
+        if lines > LONGEST_FUNCTION
+    ]
+
+    assert not too_long
+
+
+def test_nine_functions_of_ten_are_short() -> None:
+    lines = [lines for path in python_files(*SHIPPED) for _, lines in functions(path)]
+
+    assert statistics.quantiles(lines, n=10)[-1] <= P90_FUNCTION
+
+
+def test_no_file_is_too_long_to_read() -> None:
+    lengths = {
+        path: len(path.read_text("utf-8").splitlines()) for path in python_files(*SHIPPED, "benchmarks", "tests")
+    }
+
+    assert {path.name: lines for path, lines in lengths.items() if lines > LONGEST_FILE} == {}
+
+
+def test_comments_are_rare() -> None:
+    sources = [path.read_text("utf-8") for path in python_files(*SHIPPED)]
+    comments = sum(
+        token.type == tokenize.COMMENT
+        for source in sources
+        for token in tokenize.generate_tokens(io.StringIO(source).readline)
+    )
+
+    assert comments / sum(len(source.splitlines()) for source in sources) <= COMMENT_SHARE
+
+
+def test_names_say_what_a_thing_is() -> None:
+    modules = {str(path.relative_to(ROOT)): path.stem for path in python_files(*SHIPPED, "benchmarks")}
+    classes = {
+        f"{path.relative_to(ROOT)}: {node.name}": re.sub(r"(?<=[a-z])(?=[A-Z])", "_", node.name)
+        for path in python_files(*SHIPPED, "benchmarks")
+        for node in ast.walk(ast.parse(path.read_text("utf-8")))
+        if isinstance(node, ast.ClassDef)
+    }
+
+    vague = [where for where, name in (modules | classes).items() if VAGUE & set(name.lower().split("_"))]
+
+    assert not vague
+
+
+def test_sql_lives_in_sql_files() -> None:
+    found = [
+        f"{path.relative_to(ROOT)}:{node.lineno} {node.value[:40]!r}"
+        for path in python_files(*SHIPPED)
+        for node in texts(ast.parse(path.read_text("utf-8")))
+        if SQL_TEXT.match(node.value)
+    ]
+
+    assert not found
+
+
+def texts(tree: ast.AST) -> Iterator[ast.Constant]:
+    """Yield the string literals of a module that are no docstrings."""
+    prose = {node.value for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and node not in prose:
+            yield node
+
+
+def test_imports_point_one_way() -> None:
+    ended = subprocess.run([BIN / "lint-imports", "--no-cache"], cwd=ROOT, capture_output=True, text=True, check=False)
+
+    assert ended.returncode == 0, ended.stdout.partition("Broken contracts")[2]
+
+
+def test_importing_the_online_module_is_quick() -> None:
+    bare = min(seconds("pass") for _ in range(5))
+    ours = min(seconds("import nous_online") for _ in range(5))
+
+    assert ours - bare < IMPORT_S
+
+
+def seconds(program: str) -> float:
+    began = time.perf_counter()
+    subprocess.run([sys.executable, "-c", program], check=True)
+    return time.perf_counter() - began
+
+
+def test_importing_the_online_module_loads_nothing_heavy() -> None:
+    program = f"import sys, nous_online; print(*(set({HEAVY!r}) & set(sys.modules)))"
+
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+
+    assert ended.stdout.split() == []
+
+
+# --- pinned, explained, and nobody's machine ---
+
+
+def requirements() -> dict[str, str]:
+    """Every direct dependency, as its name and the whole requirement."""
+    extras = PROJECT["optional-dependencies"].values()
+    listed = [*PROJECT["dependencies"], *(requirement for extra in extras for requirement in extra)]
+    return {re.match(r"[\w.-]+", requirement)[0]: requirement for requirement in listed}
+
+
+@functools.cache
+def locked(name: str) -> dict[str, str]:
+    """The requirements of a lock file: their names, and everything written for each."""
+    text = (ROOT / name).read_text("utf-8").replace("\\\n", " ")
+    return {line.split("==")[0]: line for line in text.splitlines() if line and not line.startswith("#")}
+
+
+@pytest.mark.parametrize("name", ["requirements.lock", "requirements-bench.lock"])
+def test_every_locked_requirement_has_hashes(name: str) -> None:
+    assert [line for line in locked(name).values() if "==" not in line or "--hash=sha256:" not in line] == []
+
+
+def test_every_dependency_is_locked() -> None:
+    assert set(requirements()) - set(locked("requirements-bench.lock")) == set()
+
+
+def test_the_lock_has_the_dagster_that_was_asked_for() -> None:
+    asked = {name: pin for name, pin in requirements().items() if name.startswith("dagster")}
+
+    assert asked
+    assert all("==" in pin and locked("requirements.lock")[name].startswith(pin) for name, pin in asked.items())
+
+
+def test_benchmarks_measure_what_users_install() -> None:
+    installed, measured = locked("requirements.lock"), locked("requirements-bench.lock")
+
+    assert [name for name, line in installed.items() if measured[name].split()[0] != line.split()[0]] == []
+
+
+def test_every_dependency_has_one_line_of_reason() -> None:
+    rows = re.findall(
+        r"^\| `([^`]+)` \| .+ \| .+ \|$", (ROOT / "docs/dependencies.md").read_text("utf-8"), re.MULTILINE
+    )
+
+    assert sorted(rows) == sorted(requirements())
+
+
+def test_no_file_names_a_machine_or_an_index() -> None:
+    places = re.compile(r"(?<![\w.])/(home|Users|work|root)/\w|--(extra-)?index-url|/simple/\w")
+    found = [path.name for path in tracked_files() if path != Path(__file__) and places.search(readable(path))]
+
+    assert found == []
+
+
+def readable(path: Path) -> str:
+    return path.read_bytes().decode("utf-8", "replace")
+
+
+def test_the_packaged_dagster_settings_equal_those_of_the_root() -> None:
+    assert (ROOT / "nous_pipelines/orchestration/dagster.yaml").read_bytes() == (ROOT / "dagster.yaml").read_bytes()
+
+
+def test_the_wheel_holds_every_file_of_the_packages(tmp_path: Path) -> None:
+    for name in SHIPPED:
+        shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__"))
+    for name in ("pyproject.toml", "README.md", "LICENSE", "NOTICE"):
+        shutil.copy(ROOT / name, tmp_path)
+    build = "from setuptools.build_meta import build_wheel; build_wheel('.')"
+
+    subprocess.run([sys.executable, "-c", build], cwd=tmp_path, check=True, capture_output=True)
+
+    (wheel,) = tmp_path.glob("*.whl")
+    shipped = {path.relative_to(ROOT).as_posix() for path in tracked_files()}
+    needed = {name for name in shipped if name.split("/")[0] in SHIPPED}
+    assert needed - set(zipfile.ZipFile(wheel).namelist()) == set()
+
+
+def test_containers_listen_on_this_machine_only() -> None:
+    services = yaml.safe_load((ROOT / "docker-compose.yml").read_text("utf-8"))["services"]
+
+    published = [port for service in services.values() for port in service.get("ports", [])]
+
+    assert published
+    assert [port for port in published if not port.startswith("127.0.0.1:")] == []
+
+
+def test_the_changelog_knows_this_version() -> None:
+    assert f"## {PROJECT['version']}" in (ROOT / "CHANGELOG.md").read_text("utf-8")
+
+
+# --- prose ---
+
+
+@functools.cache
+def code_in(name: str) -> tuple[str, ...]:
+    """The lines of code in a page: those of its shell blocks and its code spans."""
+    text = (ROOT / name).read_text("utf-8")
+    blocks = re.findall(r"^```(?:sh|text)\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
+    spans = re.findall(r"`([^`\n]+)`", re.sub(r"^```.*?^```", "", text, flags=re.DOTALL | re.MULTILINE))
+    return (*spans, *(line for block in blocks for line in block.splitlines()))
+
+
+@pytest.mark.parametrize("page", PROSE)
+def test_paths_in_prose_exist(page: str) -> None:
+    links = re.findall(r"\]\(([^)#:]+)\)", (ROOT / page).read_text("utf-8"))
+    missing_links = [link for link in links if not (ROOT / page).parent.joinpath(link).exists()]
+    path = re.compile(
+        r"(?:(?:sql|nous_online|nous_pipelines|tests|training|docs|benchmarks|\.ci)/[\w./*-]*|[\w.-]+\.(?:md|toml|ya?ml|lock))$"
+    )
+    named = {line for line in code_in(page) if path.match(line)}
+
+    missing = [name for name in named if not any(ROOT.glob(name.rstrip("/")))]
+
+    assert (missing_links, missing) == ([], [])
+
+
+def test_the_architecture_fits_in_one_sitting() -> None:
+    assert len((ROOT / "ARCHITECTURE.md").read_text("utf-8").splitlines()) <= 150
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/heart.md"])
+def test_the_examples_of_a_page_print_what_they_say(page: str, database_url: str) -> None:
+    blocks = re.findall(r"^```python\n(.*?)^```", (ROOT / page).read_text("utf-8"), re.DOTALL | re.MULTILINE)
+    promised = re.findall(r"^ *print\(.*#\s*(.+)$", "".join(blocks), re.MULTILINE)
+
+    ended = subprocess.run(
+        [sys.executable, "-c", "".join(blocks)],
+        env={**os.environ, "NOUS_DATABASE_URL": database_url},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert ended.returncode == 0, ended.stderr
+    assert ended.stdout.splitlines() == promised

@@ -1,0 +1,183 @@
+from __future__ import annotations
+
+from uuid import UUID
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nous_online.context.context_answer import TIERS
+from nous_online.context.context_lines import Entry, one_line
+from nous_online.context.packing import arranged, cost, heading_tokens, lines_of, packed, rendered, unseen
+from nous_online.context.shares import rooms
+from nous_online.core.policy import ContextPolicy
+from nous_online.language.tokens import tokens_of
+
+POLICY = ContextPolicy()
+TEXTS = st.text(max_size=300) | st.text(alphabet="🦊ß部署\n\u2028 a", max_size=2_000)
+
+
+def entry(number: int, *texts: str, is_pinned: bool = False) -> Entry:
+    names = ("full", "summary", "compressed")
+    first, *shorter = zip(names, (one_line(text) for text in texts), strict=False)
+    topic = f"topic {number}"
+    return Entry("fact", (UUID(int=number),), first, "", is_pinned=is_pinned, topic=topic, shorter=lambda: shorter)
+
+
+@st.composite
+def entries(draw: st.DrawFn) -> list[Entry]:
+    numbers = draw(st.lists(st.integers(0, 30), max_size=25))
+    return [
+        entry(number, *draw(st.lists(TEXTS, min_size=1, max_size=3)), is_pinned=draw(st.booleans()))
+        for number in numbers
+    ]
+
+
+def point_at(nominated: list[Entry]):
+    def pointers(shown):
+        return [
+            Entry("fact", each.memory_ids, ("index", each.topic), "1 not shown") for each in unseen(nominated, shown)
+        ]
+
+    return pointers
+
+
+@given(entries(), entries(), entries(), st.integers(1, 3_000), st.sampled_from(["debug", "task"]))
+def test_a_context_never_has_a_token_too_many_and_no_memory_twice(critical, relevant, background, budget, frame):
+    wanted = {"critical": critical, "relevant": relevant, "background": background}
+    nominated = [*critical, *relevant, *background]
+
+    placed = arranged(wanted, point_at(nominated), rooms=rooms(budget, frame=frame, policy=POLICY))
+    lines = lines_of(placed)
+    text = "\n".join(rendered(lines).values())
+
+    shown = [each for line in lines for each in line.memory_ids]
+    assert tokens_of(text) <= budget
+    assert len(shown) == len(set(shown))
+    assert [line.tier for line in lines] == sorted((line.tier for line in lines), key=TIERS.index)
+    assert sum(line.startswith("# ") for line in text.split("\n")) == len({line.tier for line in lines})
+
+
+@given(entries(), st.integers(1, 3_000))
+def test_what_finds_room_costs_no_more_than_the_room(wanted, room):
+    assert cost(packed(unseen(wanted, frozenset()), room)) <= room
+
+
+@given(entries(), st.integers(1, 3_000))
+def test_the_same_entries_are_packed_the_same_way(wanted, budget):
+    shares = rooms(budget, frame=None, policy=POLICY)
+
+    once, again = (arranged({"relevant": wanted}, point_at(wanted), rooms=shares) for _ in range(2))
+
+    assert once == again
+
+
+def test_the_first_are_told_in_full_and_the_others_in_short():
+    wanted = [entry(number, "long " * 20, "short") for number in range(100)]
+
+    levels = [each.level for each in packed(wanted, 1_000)]
+
+    in_full = levels.count(0)
+    assert levels[:in_full] == [0] * in_full
+    assert sum(each.costs[0] for each in wanted[:in_full]) == pytest.approx(750, rel=0.1)
+    assert levels.count(1) > in_full
+
+
+def test_with_room_for_all_nothing_is_shortened():
+    wanted = [entry(number, "long " * 10, "short") for number in range(10)]
+
+    placed = packed(wanted, heading_tokens() + sum(each.first_cost for each in wanted))
+
+    assert [each.level for each in placed] == [0] * 10
+
+
+def test_a_long_text_is_shortened_where_it_does_not_fit():
+    wanted = [entry(1, "long " * 100, "still long " * 5, "short"), entry(2, "other " * 10)]
+
+    assert [each.level for each in packed(wanted, 120)] == [1, 0]
+
+
+def test_an_entry_too_long_for_the_room_makes_way_for_shorter_ones():
+    wanted = [entry(1, "word " * 500), entry(2, "short")]
+
+    assert [each.entry for each in packed(wanted, 100)] == [wanted[1]]
+
+
+def test_what_a_tier_leaves_flows_down():
+    background = [entry(number, "background line") for number in range(300)]
+    shares = rooms(1_000, frame=None, policy=POLICY)
+
+    placed = arranged({"background": background}, point_at([]), rooms=shares)
+
+    assert cost(placed["background"]) > 900
+
+
+def test_what_the_last_tier_leaves_flows_back_to_what_matters():
+    relevant = [entry(number, "relevant line") for number in range(300)]
+    shares = rooms(1_000, frame=None, policy=POLICY)
+
+    placed = arranged({"relevant": relevant}, lambda shown: [], rooms=shares)
+
+    assert cost(placed["relevant"]) > 950
+
+
+def test_a_full_tier_leaves_the_others_their_share():
+    wanted = {
+        tier: [entry(place * 1_000 + number, f"{tier} line {number}") for number in range(300)]
+        for place, tier in enumerate(TIERS[:-1])
+    }
+    nominated = [each for own in wanted.values() for each in own]
+    shares = rooms(2_000, frame=None, policy=POLICY)
+
+    placed = arranged(wanted, point_at(nominated), rooms=shares)
+
+    for tier in TIERS:
+        assert cost(placed[tier]) == pytest.approx(shares[tier], rel=0.1)
+
+
+def test_what_is_pinned_borrows_from_the_lower_tiers():
+    pin = entry(1_000, "pinned " * 1_200, is_pinned=True)
+    crowd = {
+        tier: [entry(place * 100 + number, f"{tier} line " * 20) for number in range(90)]
+        for place, tier in enumerate(TIERS[:-1])
+    }
+    wanted = {**crowd, "critical": [*crowd["critical"], pin]}
+    shares = rooms(8_000, frame=None, policy=POLICY)
+
+    placed = arranged(wanted, point_at([]), rooms=shares)
+
+    assert pin.first_cost > shares["critical"]
+    assert [each.level for each in placed["critical"] if each.entry is pin] == [0]
+    assert cost(placed["relevant"]) > shares["relevant"] / 2
+
+
+def test_each_pinned_entry_has_a_line_before_any_is_told_in_full():
+    pins = [entry(number, "pinned " * 100, f"pin {number}", is_pinned=True) for number in range(20)]
+
+    placed = arranged({"critical": pins}, point_at([]), rooms=rooms(1_000, frame=None, policy=POLICY))
+
+    assert [each.entry for each in placed["critical"]] == pins
+
+
+def test_a_memory_without_room_in_its_tier_falls_to_the_next():
+    crowd = [entry(number, f"critical line {number}") for number in range(50)]
+    wanted = {"critical": crowd, "relevant": [crowd[-1]]}
+    shares = rooms(400, frame=None, policy=POLICY)
+
+    placed = arranged(wanted, point_at([]), rooms=shares)
+
+    assert [each.entry for each in placed["relevant"]] == [crowd[-1]]
+
+
+def test_the_index_is_one_line_of_pointers():
+    crowd = [entry(number, "a line that is much too long to be shown " * 9) for number in range(3)]
+
+    lines = lines_of(arranged({"relevant": crowd}, point_at(crowd), rooms=rooms(60, frame=None, policy=POLICY)))
+
+    assert rendered(lines) == {"index": "# Ask me about\n- topic 0, topic 1, topic 2"}
+
+
+def test_nothing_to_show_is_an_empty_text_without_headings():
+    placed = arranged({}, lambda shown: [], rooms=rooms(8_000, frame=None, policy=POLICY))
+
+    assert rendered(lines_of(placed)) == {}

@@ -1,0 +1,255 @@
+"""Opening a database and losing it: down, read-only, half-migrated, full; a clear error, and the next call is right."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import tempfile
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+
+import psycopg
+import pytest
+from conftest import ScriptedJudge, WordEmbedder
+
+from nous_online.core.domain import EmbeddingSpace
+from nous_online.core.errors import InvalidInput, NotFound, Refused, Unavailable, Unsupported
+from nous_online.core.settings import settings
+from nous_online.database import postgres
+from nous_online.database.connection import Database, has_ended, open_url, prepare, register_space
+from nous_online.heart import Heart
+
+SPACE = EmbeddingSpace(id="a-space", model="m", weights_sha256="x", dimensions=3)
+
+
+def opened(url: str) -> Heart:
+    return Heart.open("aria", database=Database(url), embedder=WordEmbedder(), judge=ScriptedJudge())
+
+
+@pytest.mark.parametrize(
+    ("url", "said"),
+    [
+        ("postgresql://nous@127.0.0.1:9/nous", r"can't connect.*NOUS_DATABASE_URL.*nous up"),
+        ("postgresql://nous@127.0.0.1:port/nous", "can't connect"),
+        ("nonsense", "can't connect"),
+    ],
+)
+def test_a_database_that_cannot_be_reached_is_unavailable(url: str, said: str) -> None:
+    with pytest.raises(Unavailable, match=f"(?s){said}"):
+        Database(url)
+
+
+def test_a_wrong_password_is_unavailable_and_never_shown(database_url: str) -> None:
+    wrong = database_url.replace("//nous@", "//nous:sesame@")
+
+    with pytest.raises(Unavailable) as refused:
+        Database(wrong)
+
+    assert "sesame" not in str(refused.value)
+
+
+def test_a_database_that_does_not_exist_is_unavailable(server: postgres.Server) -> None:
+    with pytest.raises(Unavailable, match="absent"):
+        Database(server.dsn("absent"))
+
+
+def test_a_call_after_closing_is_unavailable(database_url: str) -> None:
+    database = Database(database_url)
+    database.close()
+
+    with pytest.raises(Unavailable), database.transaction("aria"):
+        pass
+
+
+def test_the_configured_server_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NOUS_DATABASE_URL", "postgresql://somewhere/nous")
+    settings.cache_clear()
+
+    url = open_url()
+
+    settings.cache_clear()
+    assert url == "postgresql://somewhere/nous"
+
+
+@pytest.fixture
+def read_only(database_url: str, owner: psycopg.Connection) -> str:
+    """A database that already knows the agent and a fact, and then stops taking writes."""
+    heart = opened(database_url)
+    heart.learn("Tea helps")
+    heart.agent.database.close()
+    name = owner.info.dbname
+    owner.execute(f"alter database {name} set default_transaction_read_only = on")  # type: ignore[arg-type]
+    return database_url
+
+
+def test_a_read_only_database_is_said_to_be_one_and_works_again_when_it_is_not(
+    read_only: str, owner: psycopg.Connection
+) -> None:
+    with pytest.raises(Unavailable, match=r"can't be written to.*read-only.*nothing was stored"):
+        opened(read_only).learn("Coffee helps")
+
+    owner.execute(f"alter database {owner.info.dbname} reset default_transaction_read_only")  # type: ignore[arg-type]
+    assert opened(read_only).learn("Coffee helps").action == "stored"
+
+
+def test_a_read_only_database_is_recalled_from_without_a_note(read_only: str, owner: psycopg.Connection) -> None:
+    heart = opened(read_only)
+
+    found, context = heart.recall("tea"), heart.assemble_context(query="does tea help?")
+
+    assert [answer.content for answer in found] == ["Tea helps"]
+    assert "Tea helps" in context.text
+    assert owner.execute("select count(*) from heart.recalls").fetchone() == (0,)
+    with pytest.raises(Unavailable, match="can't be written to"):
+        heart.cite(found.id, [found[0].id])
+
+
+def test_a_new_agent_is_not_made_in_a_read_only_database(read_only: str) -> None:
+    database = Database(read_only)
+
+    with pytest.raises(Unavailable, match="can't be written to"):
+        Heart.open("boris", database=database, embedder=WordEmbedder(), judge=ScriptedJudge())
+    database.close()
+
+
+def test_an_empty_read_only_database_cannot_be_prepared(server: postgres.Server) -> None:
+    name = f"empty_{uuid.uuid4().hex[:12]}"
+    with psycopg.connect(server.dsn("postgres"), autocommit=True) as connection:
+        connection.execute(f"create database {name}")  # type: ignore[arg-type]
+        connection.execute(f"alter database {name} set default_transaction_read_only = on")  # type: ignore[arg-type]
+
+        with pytest.raises(Unavailable, match="can't be written to"):
+            Database(server.dsn(name))
+
+        connection.execute(f"alter database {name} reset default_transaction_read_only")  # type: ignore[arg-type]
+        prepare(server.dsn(name))
+        connection.execute(f"drop database {name} with (force)")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "drop table heart.requests cascade",
+        "drop table heart.facts cascade",
+        "alter table heart.facts drop column slot cascade",
+        "drop schema lifecycle cascade",
+        "drop function heart.require_event() cascade; drop function heart.current_agent() cascade",
+    ],
+)
+def test_a_damaged_schema_is_said_to_be_incomplete(heart: Heart, owner: psycopg.Connection, damage: str) -> None:
+    owner.execute(damage)  # type: ignore[arg-type]
+
+    with pytest.raises((Unsupported, Refused, NotFound)):  # without its policies, an agent is not even to be found
+        heart.learn("Tea helps", idempotency_key="k")
+
+
+def test_a_user_without_rights_is_told_so(server: postgres.Server, database_url: str) -> None:
+    name = f"user_{uuid.uuid4().hex[:8]}"
+    with psycopg.connect(database_url, autocommit=True) as connection:
+        connection.execute(f"create role {name} login password 'x'")  # type: ignore[arg-type]
+    stranger = database_url.replace("//nous@", f"//{name}:x@")
+
+    with pytest.raises(Refused, match="as its owner"):
+        Database(stranger)
+
+    with psycopg.connect(server.dsn("postgres"), autocommit=True) as connection:
+        connection.execute(f"drop role {name}")  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def tiny_disk(owner: psycopg.Connection) -> Iterator[Path]:
+    """A file system of 24 MB that the server may write to."""
+    if os.name != "posix" or os.geteuid() != 0:
+        pytest.skip("mounting a small file system takes root")
+    place = Path(tempfile.gettempdir()) / f"nous-tiny-{uuid.uuid4().hex[:8]}"
+    place.mkdir()
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=24m", "tmpfs", place], check=False).returncode:
+        place.rmdir()
+        pytest.skip("this machine does not allow to mount a file system")
+    (data,) = owner.execute("show data_directory").fetchone() or ("/",)
+    shutil.chown(place, Path(data).stat().st_uid, Path(data).stat().st_gid)
+    yield place
+    subprocess.run(["umount", place], check=True)
+    place.rmdir()
+
+
+def test_a_full_disk_loses_the_call_but_nothing_else(
+    server: postgres.Server, database_url: str, owner: psycopg.Connection, tiny_disk: Path
+) -> None:
+    space, filler = f"tiny_{uuid.uuid4().hex[:8]}", tiny_disk / "filler"
+    owner.execute(f"create tablespace {space} location '{tiny_disk}'")  # type: ignore[arg-type]
+    owner.execute(f"alter table heart.facts set tablespace {space}")  # type: ignore[arg-type]
+    heart = opened(database_url)
+    heart.learn("Tea helps")
+    free = os.statvfs(tiny_disk)
+    filler.write_bytes(b"x" * (free.f_bavail * free.f_frsize))
+
+    with pytest.raises(Unavailable, match="can't be written to"):
+        heart.learn_deferred([(f"statement {n} " + "long " * 500, {}) for n in range(100)], deadline_s=20)
+    full = heart.count()
+    filler.unlink()
+    after = heart.learn_deferred([(f"statement {n} " + "long " * 500, {}) for n in range(100)], deadline_s=20)
+
+    assert (full, after, heart.count()) == ({"active": 1}, 100, {"active": 101})
+    heart.agent.database.close()
+    owner.execute("alter table heart.facts set tablespace pg_default")
+    owner.execute(f"drop tablespace {space}")  # type: ignore[arg-type]
+
+
+def test_a_space_is_registered_once_and_recognised_again(database: Database, owner: psycopg.Connection) -> None:
+    register_space(database.url, SPACE)
+    register_space(database.url, SPACE)
+
+    stored = owner.execute("select id, weights_sha256, dimensions from heart.embedding_spaces").fetchall()
+    indexes = owner.execute(
+        "select count(*) from pg_indexes where schemaname = 'heart' and indexdef like '%hnsw%halfvec(3)%'"
+    ).fetchone()
+    assert stored == [("a-space", "x", 3)]
+    assert indexes == (8,)
+
+
+@pytest.mark.parametrize("other", [EmbeddingSpace("a-space", "m", "y", 3), EmbeddingSpace("a-space", "m", "x", 4)])
+def test_a_space_of_that_name_with_other_weights_or_width_is_refused(database: Database, other: EmbeddingSpace) -> None:
+    register_space(database.url, SPACE)
+
+    with pytest.raises(InvalidInput, match="'a-space'"):
+        register_space(database.url, other)
+
+
+def test_the_widest_space_has_its_indexes_too(database: Database, owner: psycopg.Connection) -> None:
+    register_space(database.url, EmbeddingSpace("wide", "m", "", 4000))
+
+    assert owner.execute("select count(*) from pg_indexes where indexdef like '%halfvec(4000)%'").fetchone() == (8,)
+
+
+@pytest.mark.parametrize("dimensions", [0, -1, 4001])
+def test_a_space_of_impossible_width_is_refused(database: Database, dimensions: int) -> None:
+    with pytest.raises(Refused, match="rule of the schema"):
+        register_space(database.url, EmbeddingSpace("odd", "m", "", dimensions))
+
+
+def test_a_snapshot_sees_one_moment_and_changes_nothing(heart: Heart, database: Database) -> None:
+    with database.transaction("aria", is_snapshot=True) as connection:
+        before = connection.execute("select count(*) from heart.facts").fetchone()
+        heart.learn("Tea helps")
+        after = connection.execute("select count(*) from heart.facts").fetchone()
+
+    assert before == after == (0,)
+    with (
+        pytest.raises(Unavailable, match="can't be written to"),
+        database.transaction("aria", is_snapshot=True) as connection,
+    ):
+        connection.execute("delete from heart.links")
+    assert heart.learn("Tea helps").action == "confirmed"
+
+
+def test_an_idle_connection_shows_when_the_server_has_ended_it(database_url: str, owner: psycopg.Connection) -> None:
+    with psycopg.connect(database_url) as connection:
+        alive = has_ended(connection)
+        owner.execute("select pg_terminate_backend(%s, 1000)", [connection.info.backend_pid])
+
+        assert not alive
+        assert has_ended(connection)
+    assert has_ended(connection)

@@ -1,0 +1,148 @@
+"""The contract: every answer is as the OpenAPI document says, whatever is sent; Schemathesis looks for the exception.
+
+Set NOUS_API_EXAMPLES to the number of examples an operation for a longer look, such as 200.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from typing import Any
+
+import jsonschema
+import pytest
+import schemathesis
+from api_client import app_over, bearer, key_of
+from conftest import ScriptedJudge, WordEmbedder
+from fastapi import FastAPI
+from schemathesis import engine
+from schemathesis.config import SchemathesisConfig
+
+from nous_online.core.policy import ApiPolicy
+from nous_online.database.connection import Database
+from nous_online.interfaces.api.application import Access
+
+EXAMPLES = int(os.environ.get("NOUS_API_EXAMPLES", "0"))
+UNLIMITED = Access(policy=ApiPolicy(calls_per_minute=1_000_000, strangers_per_minute=1_000_000))
+
+
+@pytest.fixture
+def app(database_url: str, embedder: WordEmbedder, judge: ScriptedJudge) -> Iterator[FastAPI]:
+    app = app_over(database_url, embedder, access=UNLIMITED, judge=judge)
+    yield app
+    app.state.door.hearts.close()
+
+
+@pytest.fixture
+def document(app: FastAPI) -> dict[str, Any]:
+    return app.openapi()
+
+
+def operations(document: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+    for path, methods in document["paths"].items():
+        for method, operation in methods.items():
+            yield f"{method.upper()} {path}", operation
+
+
+def resolved(document: dict[str, Any], schema: dict[str, Any]) -> dict[str, Any]:
+    """The schema with what it refers to, for a validator that knows nothing of the rest."""
+    return {**schema, "components": document["components"]}
+
+
+def findings(
+    app: FastAPI, key: str, *, phases: tuple[str, ...], examples: int, only: list[str] | None = None
+) -> tuple[list[str], int]:
+    """What Schemathesis finds with all of its checks, and how many requests it made."""
+    config = SchemathesisConfig.from_dict(
+        {
+            "headers": bearer(key),
+            "parameters": {"header.X-Nous-Agent": "aria"},
+            "generation": {"max-examples": max(examples, 1), "deterministic": True, "database": "none"},
+            "phases": {name: {"enabled": name in phases} for name in ("examples", "coverage", "fuzzing", "stateful")},
+        }
+    )
+    schema = schemathesis.openapi.from_asgi("/openapi.json", app, config=config).exclude(tag="nights")
+    schema = schema if only is None else schema.include(operation_id=only)
+    found: list[str] = []
+    count = 0
+    for event in engine.from_schema(schema).execute():
+        if isinstance(event, engine.events.NonFatalError | engine.events.FatalError):
+            found.append(repr(getattr(event, "value", None) or getattr(event, "exception", None)))
+        if isinstance(event, engine.events.ScenarioFinished):
+            count += len(event.recorder.cases)
+            for checks in event.recorder.checks.values():
+                found += [f"{event.label}: {check.failure_info.failure}" for check in checks if check.failure_info]
+    return found, count
+
+
+def test_schemathesis_finds_nothing(app: FastAPI, database: Database) -> None:
+    found, count = findings(app, key_of(database, "*"), phases=("examples",), examples=1)
+
+    assert found == []
+    assert count >= 28
+
+
+def test_schemathesis_finds_nothing_however_a_question_is_asked(app: FastAPI, database: Database) -> None:
+    questions = ["recall"]
+
+    found, count = findings(app, key_of(database, "*"), phases=("fuzzing",), examples=3, only=questions)
+
+    assert found == []
+    assert count >= 3
+
+
+@pytest.mark.skipif(not EXAMPLES, reason="a longer look: set NOUS_API_EXAMPLES, such as 200")
+@pytest.mark.timeout(3600)
+def test_schemathesis_finds_nothing_in_a_longer_look(app: FastAPI, database: Database) -> None:
+    phases = ("examples", "coverage", "fuzzing", "stateful")
+
+    found, _ = findings(app, key_of(database, "*"), phases=phases, examples=EXAMPLES)
+
+    assert found == []
+
+
+def test_every_operation_has_a_name_a_tag_and_a_summary(document: dict[str, Any]) -> None:
+    names = [operation["operationId"] for _, operation in operations(document)]
+    bare = [
+        name for name, each in operations(document) if not (each["tags"] and each["summary"] and each["description"])
+    ]
+
+    assert len(set(names)) == len(names)
+    assert bare == []
+
+
+def test_every_body_has_an_example_that_fits_its_schema(document: dict[str, Any]) -> None:
+    for name, operation in operations(document):
+        if "requestBody" in operation:
+            schema = operation["requestBody"]["content"]["application/json"]["schema"]
+            body = document["components"]["schemas"][schema["$ref"].rpartition("/")[2]]
+            assert "example" in body, name
+            jsonschema.validate(body["example"], resolved(document, body))
+
+
+def test_every_answer_has_an_example_that_fits_its_schema(document: dict[str, Any]) -> None:
+    answers = [
+        (name, content["application/json"])
+        for name, operation in operations(document)
+        for status, response in operation["responses"].items()
+        if status.startswith("2") and "application/json" in (content := response.get("content", {}))
+    ]
+
+    assert len(answers) >= 28
+    for name, content in answers:
+        assert content["example"] not in (None, {}), name
+        jsonschema.validate(content["example"], resolved(document, content["schema"]))
+
+
+def test_every_operation_that_needs_a_key_says_how_it_fails(document: dict[str, Any]) -> None:
+    for name, operation in operations(document):
+        if operation["tags"] != ["server"]:
+            assert operation["security"] == [{"key": []}], name
+            assert {"400", "401", "403", "404", "409", "422", "429", "500", "503", "504"} <= set(operation["responses"])
+            assert "application/problem+json" in operation["responses"]["401"]["content"]
+
+
+def test_the_document_is_the_same_each_time_and_plain_json(document: dict[str, Any], app: FastAPI) -> None:
+    assert json.loads(json.dumps(document, allow_nan=False)) == document
+    assert app.openapi() is document

@@ -1,0 +1,121 @@
+"""The page about the REST API: its examples run, and its tables are those of the code."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from os import environ
+from pathlib import Path
+
+import httpx
+import pytest
+
+from nous_online.interfaces.api import problems
+from nous_online.interfaces.api.keys import parsed
+from nous_online.interfaces.api.metrics import Metrics
+
+PAGE = (Path(__file__).parents[3] / "docs/rest.md").read_text("utf-8")
+NOUS = [sys.executable, "-m", "nous_online.interfaces.cli"]
+
+
+@pytest.fixture
+def environment(database_url: str) -> dict[str, str]:
+    return {**environ, "NOUS_DATABASE_URL": database_url, "PYTHONWARNINGS": "ignore"}
+
+
+@pytest.fixture
+def address(environment: dict[str, str]) -> Iterator[str]:
+    """A server as the page starts it, at a port that is free."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    process = subprocess.Popen([*NOUS, "api", "--port", str(port)], env=environment, stderr=subprocess.PIPE, text=True)
+    try:
+        wait_for(f"http://127.0.0.1:{port}/ready", process)
+        yield f"http://127.0.0.1:{port}"
+    finally:
+        process.terminate()
+        _, said = process.communicate(timeout=30)
+    assert process.returncode in (0, -15), said
+    assert "Traceback" not in said
+
+
+def wait_for(address: str, process: subprocess.Popen[str]) -> None:
+    ends_at = time.monotonic() + 60
+    while time.monotonic() < ends_at and process.poll() is None:
+        try:
+            if httpx.get(address, timeout=10).is_success:
+                return
+        except httpx.TransportError:
+            time.sleep(0.1)
+    pytest.fail(f"nothing answers at {address}")
+
+
+@pytest.mark.integration
+def test_the_examples_of_the_page_work(address: str, environment: dict[str, str]) -> None:
+    made = subprocess.run(
+        [*NOUS, "key", "create", "--agent", "aria"], env=environment, capture_output=True, text=True, check=True
+    )
+    key = made.stdout.strip()
+    commands = [line for line in PAGE.replace("\\\n", " ").splitlines() if line.startswith("curl ")]
+
+    answers = [httpx.request(**request_of(command, address, key), timeout=30) for command in commands]
+
+    found = parsed(key)
+    assert found is not None
+    assert found.agent_id == "aria"
+    assert len(commands) == 6
+    assert [each.status_code for each in answers] == [200] * 6
+    assert answers[1].json()["memories"][0]["text"] == "Deploys go through blue/green since May"
+    assert key not in made.stderr
+
+
+def request_of(command: str, address: str, key: str) -> dict:
+    """What a curl command of the page would send."""
+    words = shlex.split(command.replace("$API", address).replace("$KEY", key))
+    values = {flag: [words[place + 1] for place, word in enumerate(words) if word == flag] for flag in ("-H", "-d")}
+    headers = dict(each.split(": ", 1) for each in values["-H"])
+    url = next(word for word in words if word.startswith("http"))
+    return {
+        "method": "POST" if values["-d"] else "GET",
+        "url": url,
+        "headers": headers,
+        "content": "".join(values["-d"]),
+    }
+
+
+def test_the_page_names_every_problem() -> None:
+    kinds = [value for value in vars(problems).values() if isinstance(value, problems.Kind)]
+
+    assert [kind.name for kind in kinds if kind.status not in (405, 408) and f"`{kind.name}`" not in PAGE] == []
+
+
+def test_the_page_names_every_metric() -> None:
+    names = re.findall(rb"^# TYPE (\w+) ", Metrics(open_hearts=lambda: 0).text(), re.MULTILINE)
+
+    missing = [name for name in names if name.decode() not in PAGE and not name.endswith(b"_created")]
+
+    assert missing == []
+
+
+def test_keys_are_made_listed_and_revoked_from_the_command_line(environment: dict[str, str]) -> None:
+    def nous(*arguments: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run([*NOUS, "key", *arguments], env=environment, capture_output=True, text=True, check=False)
+
+    made = nous("create", "--admin", "--name", "operator")
+    key = parsed(made.stdout.strip())
+    assert key is not None
+    listed, revoked = nous("list", "--admin"), nous("revoke", key.id, "--admin")
+
+    assert key.agent_id == "*"
+    assert key.id in listed.stdout
+    assert key.secret not in listed.stdout
+    assert "operator" in listed.stdout
+    assert revoked.returncode == 0
+    assert nous("create", "--admin", "--agent", "aria").returncode == 1
+    assert nous("revoke", "000000000000").returncode == 1

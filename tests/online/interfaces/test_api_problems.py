@@ -1,0 +1,294 @@
+"""What can't be answered: each failure has its status, its problem, and nothing of the inside."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import psycopg
+import pytest
+from api_client import PROBLEM, app_over, bearer, client_of, key_of
+from conftest import WordEmbedder
+from starlette.testclient import TestClient
+
+from nous_online.core.errors import (
+    Conflict,
+    DeadlineExceeded,
+    InvalidInput,
+    NotFound,
+    NotIsolated,
+    NousError,
+    Refused,
+    Unavailable,
+    Unsupported,
+)
+from nous_online.core.policy import ApiPolicy
+from nous_online.database.connection import Database
+from nous_online.interfaces.api import problems
+from nous_online.interfaces.api.application import Access
+from nous_online.interfaces.api.hearts import Hearts
+
+OPEN = Access(requires_keys=False, policy=ApiPolicy(most_body_bytes=100_000, calls_per_minute=100_000))
+JSON = {"Content-Type": "application/json"}
+
+
+class SlowEmbedder(WordEmbedder):
+    """An embedder that takes its time over what is slow, and breaks over what is broken."""
+
+    def embed_documents(self, texts: Any) -> Any:
+        if any("slow" in text for text in texts):
+            time.sleep(1.5)
+        if any("broken" in text for text in texts):
+            raise OSError("the weights in /opt/secret are gone")
+        return super().embed_documents(texts)
+
+
+@pytest.fixture
+def client(database_url: str) -> Iterator[TestClient]:
+    with client_of(app_over(database_url, SlowEmbedder(), access=OPEN), {"X-Nous-Agent": "aria"}) as client:
+        yield client
+
+
+def told(answer: Any) -> tuple[int, str]:
+    """The status and the kind of a problem, which has to be one."""
+    assert answer.headers["content-type"] == PROBLEM, answer.text
+    body = answer.json()
+    assert body["status"] == answer.status_code
+    assert body["instance"] == f"urn:nous:request:{answer.headers['x-request-id']}"
+    return answer.status_code, body["type"].removeprefix("urn:nous:problem:")
+
+
+@pytest.mark.parametrize(
+    ("error", "status"),
+    [
+        (InvalidInput, 422), (NotFound, 404), (Conflict, 409), (Refused, 409), (DeadlineExceeded, 504),
+        (Unavailable, 503), (Unsupported, 503), (NotIsolated, 503), (NousError, 500),
+    ],
+)  # fmt: skip
+def test_every_error_of_ours_has_a_status(error: type[NousError], status: int) -> None:
+    assert problems.kind_of(error("it")).status == status
+
+
+@pytest.mark.parametrize(
+    ("body", "where"),
+    [
+        ({}, "body.content"),
+        ({"content": "   "}, "body.content"),
+        ({"content": "a\x00b"}, "body.content"),
+        ({"content": "x", "trust": 101}, "body.trust"),
+        ({"content": "x", "trust": "50"}, "body.trust"),
+        ({"content": "x", "confidence": True}, "body.confidence"),
+        ({"content": "x", "learned_at": "2026-05-01T09:00:00"}, "body.learned_at"),
+        ({"content": "x", "learned_at": 5}, "body.learned_at"),
+        ({"content": "x", "tags": [""]}, "body.tags.0"),
+        ({"content": "x", "colour": "blue"}, "body.colour"),
+        ([], "body"),
+    ],
+)
+def test_an_invalid_body_is_told_where_and_not_repeated(client: TestClient, body: object, where: str) -> None:
+    answer = client.post("/facts", json=body)
+
+    assert told(answer) == (422, "invalid-input")
+    assert answer.json()["errors"][0]["where"] == where
+    assert "colour': 'blue" not in answer.text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"content": "x", "confidence": NaN}',
+        '{"content": "x", "confidence": Infinity}',
+        '{"content": "x", "confidence": 1e999}',
+        '{"content": "x", "trust": 1e308}',
+        f'{{"content": "x", "trust": {"9" * 5000}}}',
+        '{"content": "\\ud800"}',
+        '{"content": "a\\u0000b"}',
+        '{"\\ud800": 1, "content": "x"}',
+        '{"content": "x", "learned_at": "9999-12-31T23:59:59-14:00"}',
+        '{"content": "x", "learned_at": "0000-01-01T00:00:00Z"}',
+        "[" * 20_000,
+        '{"a":' * 5_000 + "1" + "}" * 5_000,
+        '{"content": "x"',
+        "\xff\xfe",
+    ],
+)
+def test_hostile_json_is_the_callers_problem(client: TestClient, text: str) -> None:
+    answer = client.post("/facts", content=text.encode("latin-1"), headers=JSON)
+
+    assert told(answer)[0] in (400, 422)
+
+
+@pytest.mark.parametrize("filled", [{"a": "\x00"}, {"a": {"b": "\ud800"}}, {"a": float("nan")}, {"\x00": "b"}])
+def test_hostile_templates_are_the_callers_problem(client: TestClient, filled: object) -> None:
+    body = json.dumps({"name": "endpoint", "kind": "pattern", "template": filled})
+
+    assert told(client.post("/procedures", content=body, headers=JSON)) == (422, "invalid-input")
+
+
+@pytest.mark.parametrize("path", ["/sessions/%00", "/episodes/%00", "/sessions/" + "x" * 101])
+def test_hostile_paths_are_the_callers_problem(client: TestClient, path: str) -> None:
+    assert told(client.get(path))[0] in (404, 422)
+
+
+def test_a_body_has_to_be_json(client: TestClient) -> None:
+    for kind in ("text/plain", "application/x-www-form-urlencoded", ""):
+        assert told(client.post("/facts", content=b'{"content": "x"}', headers={"Content-Type": kind})) == (
+            415,
+            "not-json",
+        )
+    compressed = {**JSON, "Content-Encoding": "gzip"}
+    assert told(client.post("/facts", content=b"x", headers=compressed)) == (415, "not-json")
+
+
+def test_a_body_too_large_is_refused_said_or_unsaid(client: TestClient) -> None:
+    said = client.post("/facts", json={"content": "x" * 100_001})
+    unsaid = client.post("/facts", content=(b"x" * 10_000 for _ in range(11)), headers=JSON)
+
+    assert {told(said), told(unsaid)} == {(413, "too-large")}
+
+
+def test_another_method_is_told_which_there_are(client: TestClient) -> None:
+    answer = client.delete("/censors")
+
+    assert told(answer) == (405, "method-not-allowed")
+    assert answer.headers["allow"] == "POST, GET"
+    assert client.patch("/episodes/record").headers["allow"] == "POST"
+
+
+def test_a_call_ends_by_its_deadline(client: TestClient) -> None:
+    began = time.monotonic()
+
+    answer = client.post("/facts", json={"content": "a slow fact"}, headers={"X-Nous-Deadline": "1"})
+
+    assert told(answer) == (504, "deadline-exceeded")
+    assert time.monotonic() - began < 1.4
+
+
+@pytest.mark.parametrize("seconds", ["0", "-1", "61", "NaN", "1e1", "", "soon"])
+def test_a_deadline_that_makes_no_sense_is_refused(client: TestClient, seconds: str) -> None:
+    assert told(client.get("/censors", headers={"X-Nous-Deadline": seconds})) == (422, "invalid-input")
+
+
+def test_what_fails_outside_may_work_later(client: TestClient) -> None:
+    answer = client.post("/facts", json={"content": "a broken fact"})
+
+    assert told(answer) == (503, "unavailable")
+    assert answer.headers["retry-after"] == "1"
+
+
+def test_what_nobody_foresaw_tells_nothing_of_the_inside(
+    client: TestClient, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(Hearts, "known", lambda *_: 1 / 0)
+
+    answer = client.get("/censors", headers={"X-Request-Id": "mine-1"})
+
+    assert told(answer) == (500, "unexpected")
+    assert answer.headers["x-request-id"] == "mine-1"
+    assert "division" not in answer.text
+    assert "mine-1" in caplog.text
+    assert "ZeroDivisionError" in caplog.text
+
+
+def test_a_request_id_that_could_do_harm_is_replaced(client: TestClient) -> None:
+    given = client.get("/health", headers={"X-Request-Id": "a b<script>"}).headers["x-request-id"]
+
+    assert len(given) == 32
+    assert given.isalnum()
+
+
+def test_too_many_calls_at_once_are_told_to_come_back(database_url: str, embedder: WordEmbedder) -> None:
+    nobody = Access(requires_keys=False, policy=ApiPolicy(most_in_flight=0))
+
+    with client_of(app_over(database_url, embedder, access=nobody)) as client:
+        answer, health, ready = (client.get(path) for path in ("/censors", "/health", "/ready"))
+
+    assert told(answer) == (503, "busy")
+    assert answer.headers["retry-after"] == "1"
+    assert (health.status_code, ready.status_code) == (200, 200)
+
+
+def test_readiness_tells_what_is_wrong(client: TestClient, embedder: WordEmbedder) -> None:
+    def away() -> Database:
+        raise Unavailable("can't connect to PostgreSQL: connection refused; run `nous up`")
+
+    from nous_online.interfaces.api.application import application
+
+    with client_of(application(Hearts(opened_by=away, embedder=embedder), access=OPEN)) as stranded:
+        health, ready, call = (stranded.get(path) for path in ("/health", "/ready", "/censors"))
+
+    assert (health.status_code, ready.status_code) == (200, 503)
+    assert [(each["name"], each["is_ok"]) for each in ready.json()["checks"]] == [
+        ("database", False), ("schema", False), ("embedder", True),
+    ]  # fmt: skip
+    assert "connection refused" in ready.json()["checks"][0]["message"]
+    assert told(call) == (503, "unavailable")
+    assert client.get("/ready").json()["is_ready"]
+
+
+def test_a_stranger_is_told_which_look_failed_and_an_administrator_why(
+    database_url: str, database: Database, embedder: WordEmbedder, owner: psycopg.Connection
+) -> None:
+    admin, aria = key_of(database, "*"), key_of(database, "aria")
+
+    with client_of(app_over(database_url, embedder, access=Access(policy=ApiPolicy(ready_memory_s=0)))) as guarded:
+        assert guarded.get("/ready", headers=bearer(admin)).json()["checks"][0]["message"] == "answers"
+        owner.execute("delete from migration.applied where number = 11")
+        told_to = {key: guarded.get("/ready", headers=bearer(key)) for key in ("", "wrong", aria, admin)}
+
+    schema = {key: answer.json()["checks"][1] for key, answer in told_to.items()}
+    assert {answer.status_code for answer in told_to.values()} == {503}
+    assert {(look["name"], look["is_ok"]) for look in schema.values()} == {("schema", False)}
+    assert [("run `nous up`" in look["message"]) for look in schema.values()] == [False, False, False, True]
+
+
+def test_a_stranger_whose_key_cannot_be_looked_up_learns_nothing_of_the_database(embedder: WordEmbedder) -> None:
+    def away() -> Database:
+        raise Unavailable("can't connect to PostgreSQL: db.internal:5432 refused")
+
+    from nous_online.interfaces.api.application import application
+
+    with client_of(application(Hearts(opened_by=away, embedder=embedder))) as stranded:
+        answers = [stranded.get(path, headers=bearer("guess")) for path in ("/censors", "/ready")]
+
+    assert told(answers[0]) == (503, "unavailable")
+    assert not [answer for answer in answers if "db.internal" in answer.text]
+
+
+def test_metrics_count_by_route_and_say_nothing_of_memories(client: TestClient) -> None:
+    client.post("/facts", json={"content": "a secret of aria"})
+    client.get("/sessions/secret-session")
+    client.get("/secret-path")
+
+    text = client.get("/metrics").text
+
+    assert 'nous_http_requests_total{method="POST",route="/facts",status="200"} 1.0' in text
+    assert 'route="/sessions/{session_id}"' in text
+    assert 'nous_http_problems_total{kind="not-found"} 1.0' in text
+    assert "nous_http_request_seconds_bucket" in text
+    assert "secret" not in text
+    assert "aria" not in text
+
+
+def test_the_root_tells_the_way(client: TestClient) -> None:
+    links = client.get("/").json()
+
+    assert "POST /context/assemble" in links["endpoints"]
+    assert {client.get(links[name]).status_code for name in ("openapi", "docs", "health", "ready", "metrics")} == {200}
+
+
+def test_hearts_are_opened_when_needed_and_make_room(database_url: str, embedder: WordEmbedder) -> None:
+    hearts = Hearts(opened_by=lambda: Database(database_url), embedder=embedder, most=2, works_in_background=False)
+
+    first = hearts.of("a", seconds=5)
+    second = hearts.of("b", seconds=5)
+    same = hearts.of("a", seconds=5)
+    hearts.of("c", seconds=5)
+
+    assert same is first
+    assert (hearts.known("a"), hearts.known("b")) == (first, None)
+    assert first.agent.database is second.agent.database
+    hearts.close()
+    assert len(hearts) == 0

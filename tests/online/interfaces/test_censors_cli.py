@@ -1,0 +1,78 @@
+"""`nous check` and `nous censor`: what they print, and the code they end with."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from nous_online.core.settings import settings
+from nous_online.interfaces.cli import application
+
+
+@pytest.fixture
+def nous(database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Any]]:
+    monkeypatch.setenv("NOUS_DATABASE_URL", database_url)
+    monkeypatch.setenv("NOUS_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("COLUMNS", "200")
+    monkeypatch.delenv("NOUS_AGENT", raising=False)
+    settings.cache_clear()
+    yield lambda *arguments: CliRunner().invoke(application(), arguments)
+    settings.cache_clear()
+
+
+def test_what_blocks_ends_in_exit_code_one_and_what_warns_in_zero(nous: Callable[..., Any]) -> None:
+    nous("censor", "add", "pushing directly to main branch", "use a [feature] branch", "--severity", "block")
+    nous("censor", "add", "--literal", "git * origin", "look twice")
+
+    pushed, pulled, other = (nous("check", f"git {words}") for words in ("push origin main", "pull origin", "status"))
+
+    assert (pushed.exit_code, pulled.exit_code, other.exit_code) == (1, 0, 0)
+    assert "use a [feature] branch" in pushed.stdout
+    assert pushed.stdout.index("block") < pushed.stdout.index("warn")
+    assert "block" not in pulled.stdout
+    assert other.stdout == ""
+    assert "nothing speaks against it" in other.stderr
+
+
+def test_machines_get_one_json_object(nous: Callable[..., Any]) -> None:
+    added = json.loads(nous("censor", "add", "rm -rf /*", "no", "--literal", "--threshold", "2", "--json").stdout)
+    checks = [json.loads(nous("check", "sudo rm -rf /usr", "--json").stdout) for _ in range(2)]
+    listed = json.loads(nous("censor", "list", "--json").stdout)
+
+    assert (added["severity"], added["escalation_threshold"]) == ("warn", 2)
+    assert [check["is_blocked"] for check in checks] == [False, True]
+    (activation,) = checks[1]["activations"]
+    assert (activation["match"], activation["censor"]["id"]) == ("literal", added["id"])
+    assert [(each["severity"], each["activation_count"]) for each in listed["censors"]] == [("block", 2)]
+
+
+def test_looking_only_counts_nothing(nous: Callable[..., Any]) -> None:
+    nous("censor", "add", "rm -rf", "no", "--literal", "--threshold", "1")
+
+    looked = nous("check", "rm -rf build", "--look-only")
+
+    assert (looked.exit_code, "warn" in looked.stdout) == (0, True)
+    assert nous("censor", "list").stdout.split()[-1] == "0"
+
+
+def test_a_check_that_fails_is_no_permission(nous: Callable[..., Any]) -> None:
+    failed = nous("check", " ", "--json")
+
+    assert failed.exit_code == 1
+    assert json.loads(failed.stdout)["error"]["kind"] == "InvalidInput"
+
+
+def test_a_censor_of_a_project_is_heard_in_it(nous: Callable[..., Any]) -> None:
+    nous("censor", "add", "deploy", "frozen", "--literal", "--severity", "block", "--project", "shop")
+
+    assert nous("check", "deploy now", "--project", "shop").exit_code == 1
+    assert nous("check", "deploy now").exit_code == 0
+
+
+def test_without_censors_the_list_says_how_to_add_one(nous: Callable[..., Any]) -> None:
+    assert "nous censor add" in nous("censor", "list").stderr

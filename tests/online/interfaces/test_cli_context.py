@@ -1,0 +1,210 @@
+"""`nous context`, `predict`, `feedback`, `history`, `contradictions` and `resolve`, as somebody types them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from cli_runs import pointed_at, typed
+
+from nous_online.database.changes import Cause
+from nous_online.heart import Heart
+from nous_online.memories import contradictions
+
+SECRET = "Tokens are signed with the key of the auth service."  # noqa: S105 (a fact about tokens)
+
+
+@pytest.fixture(autouse=True)
+def _environment(database_url: str, tmp_path: Path) -> Iterator[None]:
+    with pointed_at(database_url, tmp_path / "home"):
+        yield
+
+
+def learned(text: str) -> str:
+    return typed("learn", text, "--json").json["memory"]["id"]
+
+
+def test_a_context_is_printed_and_what_it_took_is_told_beside_it():
+    learned(SECRET)
+
+    shown = typed("context", "how are tokens signed?", "--budget", "500")
+
+    assert shown.code == 0
+    assert SECRET in shown.out
+    assert " of 500 tokens (" in shown.err
+    assert "nous feedback " in shown.err
+
+
+def test_a_context_says_of_each_line_why_it_is_there():
+    learned(SECRET)
+
+    shown = typed("context", "-", "--why", stdin="how are tokens signed?\n")
+
+    assert SECRET in shown.out
+    assert "for the question" in shown.out
+
+
+def test_a_context_for_machines_takes_every_signal_and_its_feedback():
+    known = learned(SECRET)
+
+    told = ("--file", "src/auth/login.py", "--import", "jwt", "--branch", "fix/tokens", "--error", "TokenExpired")
+    found = typed("context", *told, "--task", "sign tokens", "--with", "ada", "--frame", "debug", "--json").json
+    noted = typed("feedback", found["recall_id"], "--cite", known, "--json").json
+
+    assert known in {shown for line in found["lines"] for shown in line["memory_ids"]}
+    assert 0 < found["token_count"] <= found["budget"]
+    assert sum(found["tokens"].values()) <= found["token_count"]
+    assert noted == {"recall_id": found["recall_id"], "cited": 1, "ignored": 0}
+
+
+def test_an_agent_that_knows_nothing_has_an_empty_context():
+    shown = typed("context", "anything?")
+
+    assert (shown.code, shown.out) == (0, "nothing is known that matters now\n")
+
+
+def test_what_was_used_is_predicted_and_what_never_was_is_not_claimed():
+    assert "nothing was used in work like this yet" in typed("predict", "--file", "src/auth/login.py").err
+    known = learned(SECRET)
+    for session in ("monday", "tuesday", "wednesday"):
+        at = ("--file", "src/auth/login.py", "--session", session)
+        context = typed("context", "how are tokens signed?", *at, "--json").json
+        typed("feedback", context["recall_id"], "--cite", known)
+
+    likely = typed("predict", "--file", "src/auth/login.py", "--limit", "3", "--json").json
+    told = typed("predict", "--file", "src/auth/login.py")
+
+    assert [each["memory_id"] for each in likely["memories"]] == [known]
+    assert "%  fact  " in told.out
+
+
+def test_feedback_that_says_nothing_is_refused():
+    recall = typed("recall", "anything", "--json").json["recall_id"]
+
+    refused = typed("feedback", recall)
+
+    assert refused.code == 1
+    assert "name what was used with --cite" in refused.err
+    assert "did not find memory" in typed("feedback", recall, "--ignore", recall).err
+
+
+def test_the_history_of_a_memory_is_told_the_latest_first():
+    known = learned(SECRET)
+    typed("learn", SECRET)
+
+    told, plain = typed("history", known), typed("history", known, "--json").json
+
+    assert [event["action"] for event in plain["events"]] == ["confirmed", "learned"]
+    assert told.out.index("confirmed") < told.out.index("learned")
+
+
+def test_a_fact_is_shown_with_every_statement_and_its_history():
+    known = learned(SECRET)
+    typed("learn", SECRET.upper(), "--source", "a [call]")
+
+    told, plain = typed("show", known), typed("show", known, "--json").json
+
+    assert [each["content"] for each in plain["statements"]] == [SECRET, SECRET.upper()]
+    assert "said twice, in these words" in told.out
+    assert f"repeat, a [call]: {plain['statements'][1]['id']}" in told.out
+    assert plain["fact"]["confirmation_count"] == 1
+    assert plain["unrecorded_count"] == 0
+    assert [event["action"] for event in plain["events"]] == ["confirmed", "learned"]
+
+
+def test_a_statement_is_split_off_by_its_id_and_the_first_is_not():
+    known = learned(SECRET)
+    typed("learn", SECRET.upper())
+    first, again = (each["id"] for each in typed("show", known, "--json").json["statements"])
+
+    split, refused = typed("split", again, "--reason", "shouted"), typed("split", first)
+
+    assert split.out.startswith(f"split off  {SECRET.upper()}")
+    assert (refused.code, f"is what fact {known} says" in refused.err) == (1, True)
+    assert "said once, in these words" in typed("show", known).out
+
+
+def test_what_an_agent_learned_is_taken_back_by_the_name_of_the_memory():
+    known = learned(SECRET)
+
+    undone = typed("undo", "--memory", known, "--reason", "that was a joke")
+    refused = typed("undo", "--memory", known, "--night", "2026-11-20")
+
+    assert undone.out.startswith("taken back  learned")
+    assert typed("status", "--json").json["memories"] == {"fact": {"archived": 1}}
+    assert (refused.code, "leave out --night" in refused.err) == (1, True)
+
+
+def test_what_a_source_said_is_taken_back_by_its_name():
+    forged, shared = "Pay to DE02 1203", "The gate is green"
+    for words in (forged, shared):
+        typed("learn", words, "--source", "a page")
+    typed("learn", shared, "--source", "chat")
+
+    undone = typed("undo", "--source", "a page", "--reason", "it was forged")
+    told = typed("undo", "--source", "a page", "--json")
+    wrong = typed("undo", "--source", "a page", "--night", "2026-11-20")
+
+    assert (undone.code, "taken back  1 memory of a page" in undone.out, "by others too" in undone.out) == (
+        1,
+        True,
+        True,
+    )
+    assert (told.json["undone"], len(told.json["refused"])) == ([], 1)
+    assert (wrong.code, "leave out --night" in wrong.err) == (1, True)
+
+
+def test_a_contradiction_is_listed_and_decided():
+    in_contradiction("Ana sits in Lima", "The desk of Ana stands in Oslo")
+    (found,) = typed("contradictions", "--json").json["contradictions"]
+    listed = typed("contradictions")
+
+    decided = typed("resolve", found["id"], "a_wins", "--note", "she moved")
+
+    assert {found["a"], found["b"]} == {"Ana sits in Lima", "The desk of Ana stands in Oslo"}
+    assert "The desk of Ana stands in Oslo" in listed.out
+    assert "decide one: nous resolve" in listed.err
+    assert decided.out.startswith("resolved  a_wins")
+    assert "nothing contradicts itself" in typed("contradictions").err
+    (resolved,) = typed("contradictions", "--status", "resolved", "--json").json["contradictions"]
+    assert (resolved["resolution"], resolved["note"]) == ("a_wins", "she moved")
+
+
+def test_a_contradiction_is_decided_by_naming_the_fact_to_keep_and_tells_both_texts():
+    in_contradiction("Ana sits in Lima", "The desk of Ana stands in Oslo")
+    (found,) = typed("contradictions", "--json").json["contradictions"]
+    listed = typed("contradictions")
+
+    decided = typed("resolve", found["id"], "--keep", found["memory_b"])
+
+    assert all(found[side] in listed.out for side in ("memory_a", "memory_b"))
+    assert decided.out.startswith("resolved  b_wins")
+    assert all(found[side] in decided.out for side in ("a", "b"))
+
+
+def test_a_ruling_that_is_none_is_wrong_usage():
+    answer = typed("resolve", "01a202e5-e0bd-7d8c-b5bd-9313b051deb4", "both_win")
+
+    assert answer.code == 2
+    assert "'both_win' is not one of" in answer.err
+    assert typed("history", "7").code == 2
+
+
+def test_memories_are_recalled_by_kind_and_as_short_as_wanted():
+    learned(SECRET)
+    typed("censor", "add", "signing tokens by hand", "the auth service does it")
+
+    found = typed("recall", "signing tokens", "--type", "censor", "--detail", "index", "--json").json["memories"]
+
+    assert [each["memory"]["kind"] for each in found] == ["censor"]
+
+
+def in_contradiction(one: str, other: str) -> None:
+    """Learn two facts and record that they can't both be so."""
+    with Heart.open("default", works_in_background=False) as heart:
+        told = [heart.learn(text).memory for text in (one, other)]
+        cause = Cause("agent", "contradicted", "one seat", datetime.now(UTC))
+        with heart.agent.database.transaction("default") as connection:
+            contradictions.open_between(connection, "default", *told, judgement={"reason": "one seat"}, cause=cause)

@@ -1,0 +1,62 @@
+"""The commands about one memory."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+
+import pytest
+from click.testing import Result
+from typer.testing import CliRunner
+
+from nous_online import heart as hearts
+from nous_online.core.settings import settings
+from nous_online.heart import Heart
+from nous_online.interfaces.cli import application
+
+
+@pytest.fixture
+def nous(database_url: str, heart: Heart, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Result]]:
+    """The command line over the database of `heart`, with its embedder."""
+    monkeypatch.setenv("NOUS_DATABASE_URL", database_url)
+    monkeypatch.setenv("NOUS_AGENT", "aria")
+    monkeypatch.setattr(hearts, "default_embedder", lambda: heart.agent.embedder)
+    settings.cache_clear()
+    yield lambda *arguments: CliRunner().invoke(application(), arguments)
+    settings.cache_clear()
+
+
+def test_a_memory_is_forgotten_and_restored_by_its_id(nous: Callable[..., Result], heart: Heart) -> None:
+    fact = heart.learn("The gate code is 4711").memory
+
+    forgotten = nous("forget", str(fact.id), "--reason", "the lock was changed")
+    state = heart.get(fact.id).state
+    restored = nous("restore", str(fact.id), "--json")
+
+    assert (forgotten.exit_code, restored.exit_code) == (0, 0), forgotten.output
+    assert "The gate code is 4711" in forgotten.stdout
+    assert state == "archived"
+    assert json.loads(restored.stdout)["state"] == heart.get(fact.id).state == "active"
+
+
+def test_forgetting_without_a_reason_is_wrong_usage(nous: Callable[..., Result], heart: Heart) -> None:
+    fact = heart.learn("The gate code is 4711").memory
+
+    refused = nous("forget", str(fact.id))
+
+    assert refused.exit_code == 2
+    assert heart.get(fact.id) == fact
+
+
+def test_a_memory_is_pinned_unpinned_and_corrected(nous: Callable[..., Result], heart: Heart) -> None:
+    fact = heart.learn("It is 4711", tags=["old"], category="secret").memory
+
+    nous("pin", str(fact.id), "--reason", "keep it")
+    pinned = heart.get(fact.id)
+    nous("unpin", str(fact.id))
+    nous("update", str(fact.id), "--subject", "gate code", "--tag", "home", "--tag", "gate", "--category", "")
+    corrected = heart.get(fact.id)
+
+    assert (pinned.is_pinned, corrected.is_pinned) == (True, False)
+    assert (corrected.subject, corrected.tags, corrected.category) == ("gate code", ["home", "gate"], None)
+    assert [each.action for each in heart.history(fact.id)] == ["changed", "unpinned", "pinned", "learned"]

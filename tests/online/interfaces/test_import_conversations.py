@@ -1,0 +1,424 @@
+"""Conversations of other programs become closed episodes: dated, whole, once, and without their credentials."""
+
+from __future__ import annotations
+
+import json
+import os
+import tracemalloc
+import zipfile
+from datetime import UTC, datetime, timedelta
+from io import BytesIO
+from pathlib import Path
+
+import psycopg
+import pytest
+from conftest import ScriptedWriter
+from import_files import written
+from told_credentials import HELD
+
+from nous_online.core.errors import InvalidInput
+from nous_online.heart import Heart
+from nous_online.interfaces.imports.importing import Choice, import_history
+from nous_online.interfaces.imports.json_stream import Unread, elements_of
+from nous_online.interfaces.imports.redact import looks_secret
+
+NOON = datetime(2026, 5, 4, 12, tzinfo=UTC)
+SECRET = "sk-proj-Zx81kQmV0pLr7TnB3wYc"  # noqa: S105 (made up)
+
+
+def said(kind: str, minute: float, content: object, **more: object) -> dict[str, object]:
+    """Return a line of a transcript."""
+    moment = (NOON + timedelta(minutes=minute)).isoformat().replace("+00:00", "Z")
+    return {
+        "type": kind, "uuid": f"{more.pop('session', 's-1')}-{kind}-{minute}", "parentUuid": None, "timestamp": moment,
+        "sessionId": "s-1", "cwd": "/srv/ada/atlas", "gitBranch": "retries", "isSidechain": False,
+        "message": {"role": kind, "content": content}, **more,
+    }  # fmt: skip
+
+
+def used(tool: str, call: str, **given: object) -> list[dict[str, object]]:
+    return [{"type": "tool_use", "id": call, "name": tool, "input": given}]
+
+
+def result(call: str, text: str, *, is_error: bool = False) -> list[dict[str, object]]:
+    return [{"type": "tool_result", "tool_use_id": call, "content": text, "is_error": is_error}]
+
+
+SESSION = (
+    {"type": "summary", "summary": "Retries of payments", "leafUuid": "x"},
+    {"type": "file-history-snapshot", "messageId": "m", "snapshot": {}},
+    said("user", 0, "<command-name>/clear</command-name>"),
+    said("user", 0.5, "Caveat: local commands follow", isMeta=True),
+    said("user", 1, "Why do payments fail?\n<system-reminder>be kind</system-reminder>"),
+    said("assistant", 2, [{"type": "thinking", "thinking": "hm"}, {"type": "text", "text": "Retries are off."}]),
+    said("assistant", 3, used("Edit", "t1", file_path="/srv/ada/atlas/pay/retry.py", old_string="a", new_string="b")),
+    said("user", 3.1, result("t1", "1 replacement")),
+    said("assistant", 4, used("Bash", "t2", command="git commit -am 'Retry thrice'")),
+    said("user", 4.1, [{**result("t2", "")[0], "content": [{"type": "text", "text": "[main 4f3d51d] Retry thrice"}]}]),
+    said("assistant", 5, used("Bash", "t3", command="pytest -q")),
+    said("user", 5.1, result("t3", "1 failed: test_retry", is_error=True)),
+    said("assistant", 6, "I looked into it.", isSidechain=True),
+    said("user", 7, f"The key is\nOPENAI_API_KEY={SECRET}\nkeep it out of git."),
+    said("user", 200, "fact: Retries happen three times."),
+)
+
+
+def test_a_session_becomes_an_episode_for_each_stretch_without_a_pause(
+    heart: Heart, owner: psycopg.Connection, tmp_path: Path
+):
+    path = written(tmp_path / "s-1.jsonl", *SESSION)
+
+    report = import_history(heart, [path])
+
+    assert (report.source, report.episodes, report.stored, report.bad) == ("claude-code", 2, 0, ())
+    assert dict(report.skipped) == {
+        "messages of subagents": 1,
+        "lines that look as if they hold a credential": 1,
+    }
+    first, second = episodes(owner)
+    assert first["detail"].splitlines() == [
+        "user: Why do payments fail?",
+        "assistant: Retries are off.",
+        "assistant: [Edit: pay/retry.py]",
+        "assistant: [Bash: git commit -am 'Retry thrice']",
+        "Commit: Retry thrice",
+        "assistant: [Bash: pytest -q]",
+        "user: [failed: 1 failed: test_retry]",
+        "user: The key is",
+        "[a line was left out: it looks as if it holds a credential]",
+        "keep it out of git.",
+    ]
+    assert (first["title"], first["session_id"], first["state"]) == ("Retries of payments", "s-1", "closed")
+    assert (first["tags"], first["participants"]) == (["atlas", "branch:retries"], ["user", "assistant"])
+    assert (first["started_at"], first["ended_at"]) == ("2026-05-04T12:01:00+00:00", "2026-05-04T12:07:00+00:00")
+    assert second["started_at"] == "2026-05-04T15:20:00+00:00"
+    assert owner.execute("select kind, reference from heart.episode_artifacts order by 1").fetchall() == [
+        ("commit", "4f3d51d"),
+        ("file", "pay/retry.py"),
+    ]
+
+
+def test_a_session_tells_what_calls_were_for_what_was_planned_answered_objected_and_summed_up(
+    heart: Heart, owner: psycopg.Connection, tmp_path: Path
+):
+    def called(minute: int, name: str, **call: str) -> dict[str, object]:
+        return said("assistant", minute, [{"type": "tool_use", "id": f"c{minute}", "name": name, "input": call}])
+
+    def answered(minute: int, text: str, *, call: int, is_error: bool = False) -> dict[str, object]:
+        result = {"type": "tool_result", "tool_use_id": f"c{call}", "content": text, "is_error": is_error}
+        return said("user", minute, [result])
+
+    heredoc = "git commit -m \"$(cat <<'EOF'\nWire the store\n\nAnd more.\nEOF\n)\""
+    session = (
+        called(0, "Bash", command="mix credo", description="Run the linters"),
+        called(1, "Bash", command=heredoc),
+        called(2, "Bash", command='gh pr create --title "Store and cache" --body x'),
+        called(3, "ExitPlanMode", plan="Keep the cache, then drop the lock."),
+        called(4, "AskUserQuestion"),
+        answered(5, 'User has answered: "Which lock?"="The second one".', call=4),
+        answered(6, "It was rejected. To tell you how to proceed, the user said:\nUse main", call=2, is_error=True),
+        said("user", 7, "Decided so far: the cache stays.", isCompactSummary=True),
+        said("user", 8, "Go on.<task-notification>\n<id>7</id>\n</task-notification>"),
+    )
+
+    import_history(heart, [written(tmp_path / "s.jsonl", *session)])
+
+    (episode,) = episodes(owner)
+    lines = episode["detail"].splitlines()
+    assert "assistant: [Bash: Run the linters]" in lines
+    assert {"Commit: Wire the store", "Pull request: Store and cache"} <= set(lines)
+    assert "assistant: Plan: Keep the cache, then drop the lock." in lines
+    assert "user: Decision: Which lock? The second one" in lines
+    assert "user: Use main" in lines
+    assert "assistant: Decided so far: the cache stays." in lines
+    assert lines[-1] == "user: Go on."
+
+
+def test_each_stretch_of_a_session_has_the_branches_it_was_on(heart: Heart, owner: psycopg.Connection, tmp_path: Path):
+    moved = said("user", 10, "And on.", gitBranch="main", cwd="/srv/ada/pay")
+    hotfix = said("user", 400, "Payments are down.", gitBranch="hotfix")
+
+    import_history(heart, [written(tmp_path / "s.jsonl", said("user", 0, "Why?"), moved, hotfix)])
+
+    assert [each["tags"] for each in episodes(owner)] == [
+        ["atlas", "branch:retries", "pay", "branch:main"],
+        ["atlas", "branch:hotfix"],
+    ]
+
+
+def test_facts_are_drawn_from_an_imported_session_dated_by_its_end(
+    heart: Heart, owner: psycopg.Connection, writer: ScriptedWriter, tmp_path: Path
+):
+    import_history(heart, [written(tmp_path / "s-1.jsonl", said("user", 0, "Hi\nfact: Retries happen three times."))])
+
+    heart.work()
+
+    assert [told.ended_at for told in writer.told] == [NOON]
+    assert owner.execute("select content, learned_at from heart.facts").fetchall() == [
+        ("Retries happen three times.", NOON)
+    ]
+
+
+def test_a_session_that_was_taken_up_again_adds_only_what_is_new(
+    heart: Heart, owner: psycopg.Connection, tmp_path: Path
+):
+    first = written(tmp_path / "b.jsonl", *SESSION)
+    os.utime(first, (1_000, 1_000))
+    before = import_history(heart, [tmp_path])
+    again = import_history(heart, [tmp_path])
+    written(tmp_path / "a.jsonl", {"type": "ai-title", "aiTitle": "Renamed"}, *SESSION, said("user", 400, "And now?"))
+    third = import_history(heart, [tmp_path], format="claude-code")
+
+    assert (before.episodes, again.episodes, again.already_known, third.episodes) == (2, 0, 2, 1)
+    assert (third.bad, third.already_known) == ((), 2)
+    assert [each["detail"].splitlines()[0] for each in episodes(owner)][-1] == "user: And now?"
+
+
+def test_leaves_out_what_may_still_be_going_on(heart: Heart, owner: psycopg.Connection, tmp_path: Path):
+    now = datetime.now(UTC).isoformat()
+    line = {**said("user", 0, "And next?"), "timestamp": now, "uuid": "late"}
+
+    report = import_history(heart, [written(tmp_path / "s.jsonl", said("user", 0, "First."), line)])
+
+    assert report.episodes == 1
+    assert dict(report.skipped) == {"conversations that may still be going on (import them later)": 1}
+
+
+def test_reports_the_lines_of_a_session_it_cannot_read_and_keeps_the_others(heart: Heart, tmp_path: Path):
+    broken = {**said("user", 1, "x"), "timestamp": "yesterday"}
+    shapeless = {**said("user", 1, "x"), "message": {"role": "user", "content": 7}}
+    path = written(tmp_path / "s.jsonl", said("user", 0, "First."), "{", broken, shapeless, {"no": "type"})
+
+    report = import_history(heart, [path])
+
+    assert report.episodes == 1
+    assert [note.number for note in report.bad] == [2, 3, 4, 5]
+    assert "yesterday" in report.bad[1].message
+
+
+def test_whatever_is_a_credential_elsewhere_is_one_in_a_history():
+    assert [text for text in HELD if not looks_secret(text)] == []
+
+
+# --- ChatGPT ---
+
+
+def node(name: str, parent: str | None, role: str, text: object, minute: float | None, **more: object) -> dict:
+    message = {
+        "id": name, "author": {"role": role}, "create_time": None if minute is None else NOON.timestamp() + 60 * minute,
+        "content": {"content_type": "text", "parts": [text]}, "recipient": "all", "metadata": {}, **more,
+    }  # fmt: skip
+    return {"id": name, "parent": parent, "children": [], "message": message}
+
+
+def conversation(name: str, *nodes: dict, title: str = "Boats", current: str | None = None) -> dict:
+    root = {"id": "root", "parent": None, "children": [], "message": None}
+    mapping = {each["id"]: each for each in (root, *nodes)}
+    for each in nodes:
+        mapping[each["parent"]]["children"].append(each["id"])
+    return {
+        "conversation_id": name, "title": title, "create_time": NOON.timestamp(), "mapping": mapping,
+        "update_time": (NOON + timedelta(days=1)).timestamp(), "current_node": current or nodes[-1]["id"],
+    }  # fmt: skip
+
+
+BOATS = conversation(
+    "c-1",
+    node("sys", "root", "system", "be brief", 0),
+    node("u1", "sys", "user", "Which boat is fast?", 1),
+    node("a1", "u1", "assistant", "None.", 2),
+    node("a2", "u1", "assistant", "The sloop is fast.", 3),
+    node("call", "a2", "assistant", "search(boats)", 4, recipient="browser"),
+    node("tool", "call", "tool", "ten results", 5),
+    node("hidden", "tool", "user", "secret settings", 6, metadata={"is_visually_hidden_from_conversation": True}),
+    node("u2", "hidden", "user", {"asset_pointer": "picture"}, 7),
+    node("u3", "u2", "user", "And a slow one?", None),
+)
+LATER = conversation("c-2", node("u9", "root", "user", "Do boats float?", 500), title="Floating")
+
+
+def test_a_conversation_is_read_along_the_branch_that_was_shown_last(
+    heart: Heart, owner: psycopg.Connection, tmp_path: Path
+):
+    report = import_history(heart, [written(tmp_path / "conversations.json", json.dumps([BOATS, LATER]))])
+
+    assert (report.source, report.episodes, report.bad) == ("chatgpt", 2, ())
+    first, second = episodes(owner)
+    assert first["detail"].splitlines() == [
+        "user: Which boat is fast?",
+        "assistant: The sloop is fast.",
+        "user: And a slow one?",
+    ]
+    assert (first["title"], first["session_id"]) == ("Boats", "c-1")
+    assert (first["started_at"], first["ended_at"]) == ("2026-05-04T12:01:00+00:00", "2026-05-04T12:07:00+00:00")
+    assert (second["title"], second["started_at"]) == ("Floating", "2026-05-04T20:20:00+00:00")
+
+
+def test_reads_the_zip_as_it_was_downloaded_and_a_renamed_conversation_is_known(heart: Heart, tmp_path: Path):
+    path = tmp_path / "export.zip"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("chat.html", "<html>")
+        archive.writestr("conversations-000.json", json.dumps([BOATS]))
+        archive.writestr("conversations-001.json", json.dumps([LATER]))
+    first = import_history(heart, [path])
+    again = import_history(heart, [written(tmp_path / "conversations.json", json.dumps([{**BOATS, "title": "Sails"}]))])
+
+    assert (first.episodes, again.episodes, again.already_known, again.bad) == (2, 0, 1, ())
+
+
+TALK = (
+    node("t1", "root", "user", "Which rope?", 0),
+    node("t2", "t1", "assistant", "Hemp.", 10),
+    node("t3", "t2", "user", "And for salt water?", 20),
+)
+
+
+def exported(path: Path, count: int, *, minute: float, form: str) -> Path:
+    """Write an export made at that minute, with so many messages of a conversation under way."""
+    made_at = NOON + timedelta(minutes=minute)
+    text = json.dumps([{**conversation("c-3", *TALK[:count]), "update_time": made_at.timestamp()}])
+    if form == "file":
+        return written(path / "conversations.json", text)
+    member = zipfile.ZipInfo("conversations.json")
+    member.date_time = {
+        "dated zip": made_at.timetuple()[:6],
+        "undated zip": (1980, 1, 1, 0, 0, 0),
+        "badly dated zip": (1980, 0, 0, 0, 0, 0),
+    }[form]
+    with zipfile.ZipFile(path / "export.zip", "w") as archive:
+        archive.writestr(member, text)
+    return path / "export.zip"
+
+
+@pytest.mark.parametrize("form", ["file", "dated zip", "undated zip", "badly dated zip"])
+def test_a_conversation_under_way_when_it_was_exported_is_taken_from_the_next_export_whole(
+    heart: Heart, owner: psycopg.Connection, tmp_path: Path, form: str
+):
+    first = import_history(heart, [exported(tmp_path, 2, minute=12, form=form)])
+    second = import_history(heart, [exported(tmp_path, 3, minute=600, form=form)])
+
+    assert first.episodes == 0
+    assert dict(first.skipped) == {
+        "conversations that were going on when they were exported (import the next export)": 1
+    }
+    assert (second.episodes, second.bad) == (1, ())
+    assert [each["detail"].splitlines() for each in episodes(owner)] == [
+        ["user: Which rope?", "assistant: Hemp.", "user: And for salt water?"]
+    ]
+
+
+def test_a_conversation_that_was_over_when_the_zip_was_made_is_whole(heart: Heart, tmp_path: Path):
+    path = tmp_path / "export.zip"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("conversations.json", json.dumps([{**BOATS, "update_time": None}]))
+
+    assert import_history(heart, [path]).episodes == 1
+
+
+def test_reports_a_zip_that_is_damaged(heart: Heart, tmp_path: Path):
+    path = tmp_path / "export.zip"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("conversations.json", json.dumps([BOATS] * 50))
+    content = bytearray(path.read_bytes())
+    content[120:160] = bytes(40)
+    path.write_bytes(content)
+
+    report = import_history(heart, [path])
+
+    assert (report.bad_count, report.bad[0].unit) == (1, "conversation")
+    assert "what comes after it was not read" in report.bad[0].message
+
+
+def test_reports_a_bad_conversation_by_its_number_and_what_is_cut_off(heart: Heart, tmp_path: Path):
+    text = json.dumps([BOATS, {"title": "no mapping"}, "words", LATER])
+
+    whole = import_history(heart, [written(tmp_path / "conversations.json", text)])
+    cut = import_history(heart, [written(tmp_path / "conversations-1.json", text[:-200])])
+
+    assert (whole.episodes, [note.place for note in whole.bad]) == (2, ["conversation 2", "conversation 3"])
+    assert (cut.already_known, [note.number for note in cut.bad]) == (1, [2, 3, 4])
+    assert "cut off" in cut.bad[-1].message
+
+
+@pytest.mark.parametrize(
+    ("wanted", "holds", "message"),
+    [
+        ("mem0", {"data": [{"memory": "Boats float."}]}, "under 'results' or 'memories', found 'data';"),
+        ("chatgpt", BOATS, "under 'conversations', found 'conversation_id' or 'title' or"),
+        ("chatgpt", {}, "found nothing;"),
+    ],
+)
+def test_an_object_without_the_list_that_is_read_is_no_empty_history(
+    heart: Heart, tmp_path: Path, wanted: str, holds: object, message: str
+):
+    report = import_history(heart, [written(tmp_path / "d.json", json.dumps(holds))], format=wanted)
+
+    assert ([note.number for note in report.bad], report.is_useful) == ([1], False)
+    assert message in report.bad[0].message
+
+
+def test_a_list_of_any_length_is_read_with_little_memory_in_a_megabyte_or_so(tmp_path: Path):
+    element = json.dumps({"text": 'naïve “quotes” ] } \\" ' * 200})
+    file = BytesIO(("[" + ",\n".join([element] * 6000) + "]").encode())
+
+    tracemalloc.start()
+    count = sum(1 for _ in elements_of(Unread(file), lists=()))
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+
+    assert (count, len(file.getvalue()) > 20_000_000) == (6000, True)
+    assert peak < 12_000_000
+
+
+# --- what is chosen ---
+
+
+def test_a_dry_run_counts_what_an_import_would_store_and_stores_nothing(
+    heart: Heart, owner: psycopg.Connection, tmp_path: Path
+):
+    path = written(tmp_path / "s-1.jsonl", *SESSION)
+
+    dry = import_history(heart, [path], choice=Choice(is_dry_run=True))
+    stored = import_history(heart, [path], choice=Choice(since=NOON + timedelta(hours=1)))
+
+    assert (dry.episodes, dry.is_dry_run) == (2, True)
+    assert (stored.episodes, len(episodes(owner))) == (1, 1)
+    assert dict(stored.skipped)["older than 2026-05-04T13:00:00+00:00"] == 1
+
+
+def test_a_dry_run_makes_no_agent_that_a_line_names(heart: Heart, owner: psycopg.Connection, tmp_path: Path):
+    lines = ({"agent": agent, "content": "Boats float."} for agent in ("basil", "carol", "basil", " "))
+
+    dry = import_history(heart, [written(tmp_path / "facts.jsonl", *lines)], choice=Choice(is_dry_run=True))
+
+    assert (dry.stored, [note.number for note in dry.bad]) == (3, [4])
+    assert owner.execute("select id from heart.agents").fetchall() == [("aria",)]
+
+
+def test_tells_the_formats_of_a_folder_apart(heart: Heart, tmp_path: Path):
+    written(tmp_path / "s-1.jsonl", *SESSION)
+    written(tmp_path / "facts.jsonl", {"content": "Boats float."})
+    written(tmp_path / "memories.json", json.dumps({"results": [{"id": "1", "memory": "Ada sails.", "hash": "x"}]}))
+    written(tmp_path / "conversations.json", json.dumps([LATER]))
+    written(tmp_path / "user.json", json.dumps({"email": "ada@example.org"}))
+    (tmp_path / "notes").mkdir()
+    written(tmp_path / "notes" / "boats.md", "# Boats", "- Sloops have one mast.")
+    (tmp_path / ".git").mkdir()
+    written(tmp_path / ".git" / "x.md", "- Hidden.")
+
+    report = import_history(heart, [tmp_path])
+
+    assert (report.stored, report.episodes, report.files) == (3, 3, 5)
+    assert dict(report.skipped)["files in no known format"] == 1
+
+
+def test_says_what_to_do_about_a_file_in_no_known_format(heart: Heart, tmp_path: Path):
+    with pytest.raises(InvalidInput, match=r"user.json is in no known format; say which with --format: jsonl, claude"):
+        import_history(heart, [written(tmp_path / "user.json", json.dumps({"email": "x"}))])
+    with pytest.raises(InvalidInput, match="nothing to import in"):
+        import_history(heart, [tmp_path])
+
+
+def episodes(owner: psycopg.Connection) -> list[dict]:
+    rows = owner.execute("select to_jsonb(e) from heart.episodes e order by started_at").fetchall()
+    return [row[0] for row in rows]

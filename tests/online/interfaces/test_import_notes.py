@@ -1,0 +1,238 @@
+"""Memories of mem0 and notes in Markdown become facts: each with its subject and date, once, none with a credential."""
+
+from __future__ import annotations
+
+import json
+import os
+from datetime import UTC, datetime
+from pathlib import Path
+from time import process_time
+
+import psycopg
+import pytest
+from import_files import facts_of, written
+
+from nous_online.heart import Heart
+from nous_online.interfaces.imports.importing import import_history
+from nous_online.interfaces.imports.markdown_notes import Page, notes_of
+
+MAY = datetime(2026, 5, 4, tzinfo=UTC)
+PAGE = """\
+---
+title: Atlas
+tags: [work, "atlas"]
+updated: 2026-05-04
+aliases:
+  - The Atlas
+---
+# Atlas <!-- a comment
+over two lines -->
+
+The build takes **nine minutes**
+on one core. See [the log](https://example.org/log).
+
+## Commands
+
+- Run `make check` before a commit.
+  It takes a minute.
+  - Use [[Fast checks|the fast ones]] while writing. #habit
+1. [x] Pin the compiler.
+- [ ] Publish the image.
+
+```bash
+export TOKEN=nothing
+```
+
+| port | service |
+|------|---------|
+| 8080 | api     |
+
+> Never deploy on a Friday.
+
+The password is Xk29-ffQ7-pp31.
+---
+ok
+"""
+
+
+def test_each_item_and_paragraph_of_a_page_is_a_fact_about_the_heading_above_it(
+    heart: Heart, owner: psycopg.Connection, tmp_path: Path
+):
+    path = tmp_path / "CLAUDE.md"
+    path.write_text(PAGE, "utf-8")
+
+    report = import_history(heart, [path])
+
+    found = owner.execute("select content, subject, tags, context from heart.facts order by id").fetchall()
+    assert {content: subject for content, subject, *_ in found} == {
+        "The build takes nine minutes on one core. See the log.": "Atlas",
+        "Run `make check` before a commit. It takes a minute.": "Commands",
+        "Use the fast ones while writing. #habit": "Commands",
+        "Pin the compiler.": "Commands",
+        "Publish the image.": "Commands",
+        "port   service": "Commands",
+        "8080   api": "Commands",
+        "Never deploy on a Friday.": "Commands",
+    }
+    kept = {content: (tags, context) for content, _, tags, context in found}
+    assert kept["Use the fast ones while writing. #habit"] == (
+        ["work", "atlas", "habit"],
+        "CLAUDE > Atlas > Commands > Run `make check` before a commit.",
+    )
+    assert kept["Pin the compiler."][0] == ["work", "atlas", "done"]
+    assert kept["Publish the image."][0] == ["work", "atlas", "open"]
+    assert {moment for (moment,) in facts_of(owner, "learned_at")} == {MAY}
+    assert dict(report.skipped) == {
+        "blocks of code (a note about it is kept, the code is not)": 1,
+        "facts that look as if they hold a credential": 1,
+    }
+
+
+def test_a_page_is_dated_by_its_name_or_by_when_it_was_written_last(
+    heart: Heart, owner: psycopg.Connection, tmp_path: Path
+):
+    written(tmp_path / "2026-05-04 standup.md", "- We talked.")
+    os.utime(written(tmp_path / "ideas.md", "- Boats with wheels."), (0, 86_400))
+
+    import_history(heart, [tmp_path])
+
+    assert facts_of(owner, "content, learned_at") == [
+        ("Boats with wheels.", datetime(1970, 1, 2, tzinfo=UTC)),
+        ("We talked.", MAY),
+    ]
+
+
+def test_a_page_whose_date_cannot_be_read_is_reported_and_not_dated_by_its_file(
+    heart: Heart, owner: psycopg.Connection, tmp_path: Path
+):
+    written(tmp_path / "a.md", "---", "title: Sails", "date: last spring", "---", "- Undated.")
+    written(tmp_path / "b.md", "---", "date: May 4, 2026", "---", "- In words.")
+    written(tmp_path / "c.md", "---", "date: soon", 'created: "[[2026-05-04]]" # in the evening', "---", "- Linked.")
+    written(tmp_path / "2026-05-04.md", "---", "date: soon", "---", "- Named.")
+
+    report = import_history(heart, [tmp_path])
+
+    assert facts_of(owner, "content, learned_at") == [("In words.", MAY), ("Linked.", MAY), ("Named.", MAY)]
+    assert [(note.file, note.number) for note in report.bad] == [("a.md", 3)]
+    assert "date 'last spring' is no date; write it as ISO 8601" in report.bad[0].message
+
+
+def test_a_page_that_changed_adds_only_what_is_new(heart: Heart, tmp_path: Path):
+    path = written(tmp_path / "ideas.md", "# Boats", "- Boats float.", "- Boats sink.")
+    first = import_history(heart, [path])
+    written(path, "# Boats", "A boat is a boat.", "", "- Boats float.", "- Boats sink.")
+
+    again = import_history(heart, [tmp_path])
+
+    assert (first.stored, again.stored, again.already_known) == (2, 1, 2)
+
+
+def test_reports_a_page_that_is_not_utf8(heart: Heart, tmp_path: Path):
+    (tmp_path / "latin.md").write_bytes(b"- caf\xe9")
+
+    report = import_history(heart, [written(tmp_path / "good.md", "- Tea."), tmp_path / "latin.md"])
+
+    assert (report.stored, [note.place for note in report.bad]) == (1, ["latin.md line 1"])
+    assert "byte 6 is not UTF-8" in report.bad[0].message
+
+
+def test_a_file_that_cannot_be_read_is_reported_and_the_others_are_kept(heart: Heart, tmp_path: Path):
+    report = import_history(heart, [tmp_path / "gone.md", written(tmp_path / "good.md", "- Tea.")])
+
+    assert (report.stored, [note.file for note in report.bad]) == (1, ["gone.md"])
+    assert "can't read" in report.bad[0].message
+
+
+def test_a_heading_keeps_the_mark_of_a_name_and_loses_those_that_close_it(
+    heart: Heart, owner: psycopg.Connection, tmp_path: Path
+):
+    import_history(heart, [written(tmp_path / "a.md", "# Boats ##", "- They float.", "# C#", "- It compiles.")])
+
+    assert facts_of(owner, "content, subject") == [("It compiles.", "C#"), ("They float.", "Boats")]
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["|-" * 1_000 + "x", "# " + "#" * 30_000 + "x\n- deep", "one two three four\n" * 100_000],
+    ids=["rule", "heading", "paragraph"],
+)
+def test_a_page_is_read_in_time_in_proportion_to_its_length(text: str):
+    began_at = process_time()
+    found = list(notes_of(text, Page({})))
+
+    assert len(found) == 1
+    assert process_time() - began_at < 3  # seconds; far more where a part of it is quadratic
+
+
+@pytest.mark.parametrize(
+    ("line", "content"),
+    [
+        ("- The entry `src/__init__.py` sets `__version__`.", "The entry `src/__init__.py` sets `__version__`."),
+        ("- Ask `[[ -f x ]]`, never [ours](x.md).", "Ask `[[ -f x ]]`, never ours."),
+        ("- Read src/__init__.py, then __main__.py.", "Read src/__init__.py, then __main__.py."),
+        ("- The name is in __name__ there.", "The name is in __name__ there."),
+        ("- Format src/*.py and tests/*.py.", "Format src/*.py and tests/*.py."),
+        ("- **Use `a*b*c` here**, *not* __that one__.", "Use `a*b*c` here, not that one."),
+        ("- Quote ``a `*b*` c`` [as `d`](x).", "Quote ``a `*b*` c`` as `d`."),
+    ],
+)
+def test_names_of_code_stay_as_they_are_written(line: str, content: str):
+    assert [note.text for note in notes_of(line, Page({}))] == [content]
+
+
+@pytest.mark.parametrize(
+    ("page", "contents"),
+    [
+        ("- Write `<!--` before it.\n- Second. -->", ["Write `<!--` before it.", "Second. -->"]),
+        ("- Begin it with <!-- so.\n- Second.", ["Begin it with <!-- so.", "Second."]),
+        ("- Begin it with <!-- so.\n\n```\na --> b\n```\n\nLast.", ["Begin it with <!-- so.", "Last."]),
+        ("```html\n<!-- open\n```\n\nLast. -->", ["Last. -->"]),
+        ("First <!-- one --> and <!-- two\nlines -->second.", ["First  and second."]),
+        ("<!-- a\n\n- draft\n-->\nLast.", ["Last."]),
+        ("<!--\n```\n-->\nLast.", ["Last."]),
+        ("```make check``` tests.\n\n- Last.", ["```make check``` tests.", "Last."]),
+        ("- ```sh\n  make\n  ```\n- Last.", ["Last."]),
+    ],
+)
+def test_only_comments_and_blocks_of_code_are_passed_over(page: str, contents: list[str]):
+    assert [note.text for note in notes_of(page, Page({}))] == contents
+
+
+# --- mem0 ---
+
+MEMORIES = (
+    {
+        "id": "m-1", "memory": "Ada prefers trains.", "user_id": "ada", "hash": "x", "metadata": {"category": "other"},
+        "categories": ["travel", "habits"], "created_at": "2026-05-04T02:00:00+02:00", "updated_at": None,
+    },
+    {"id": "m-2", "memory": "Ada moved to Faro.", "created_at": "2026-05-01T00:00:00Z",
+     "updated_at": "2026-05-05T00:00:00Z", "metadata": None},
+    {"id": "m-3", "memory": "Ada's wifi password is hunter2hunter2", "created_at": "2026-05-01T00:00:00Z"},
+    {"id": "m-4", "memory": ""},
+    "nonsense",
+)  # fmt: skip
+
+
+def test_memories_keep_their_user_categories_and_date(heart: Heart, owner: psycopg.Connection, tmp_path: Path):
+    path = written(tmp_path / "mem0.json", json.dumps({"relations": [], "results": MEMORIES, "next": None}))
+
+    report = import_history(heart, [path])
+
+    assert facts_of(owner, "content, learned_at, user_id, category, tags, source") == [
+        ("Ada prefers trains.", MAY, "ada", "travel", ["travel", "habits"], "mem0:m-1"),
+        ("Ada moved to Faro.", datetime(2026, 5, 5, tzinfo=UTC), None, None, [], "mem0:m-2"),
+    ]
+    assert [note.place for note in report.bad] == ["memory 4", "memory 5"]
+    assert dict(report.skipped) == {"facts that look as if they hold a credential": 1}
+    assert [found.content for found in heart.recall("trains", user_id="ada")] == [
+        "Ada prefers trains.",
+        "Ada moved to Faro.",
+    ]
+
+
+def test_a_list_and_lines_are_the_same_history_and_an_updated_memory_is_another_fact(heart: Heart, tmp_path: Path):
+    listed = import_history(heart, [written(tmp_path / "list.json", json.dumps(MEMORIES[:2]))])
+    moved = {**MEMORIES[1], "memory": "Ada moved to Porto.", "updated_at": "2026-06-01T00:00:00Z"}
+    lines = import_history(heart, [written(tmp_path / "lines.jsonl", MEMORIES[0], moved)])
+
+    assert (listed.stored, lines.source, lines.stored, lines.already_known, lines.bad) == (2, "mem0", 1, 1, ())

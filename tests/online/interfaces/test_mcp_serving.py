@@ -1,0 +1,143 @@
+"""`nous mcp` as clients start it: over stdio and HTTP, to its end."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+
+import anyio
+import httpx
+import pytest
+from mcp import Client, StdioServerParameters
+from mcp_visits import values
+from typer.testing import CliRunner
+
+from nous_online.interfaces.cli import application
+from nous_online.interfaces.mcp.mcp_server import listening
+
+NOUS = [sys.executable, "-c", "from nous_online.interfaces.cli import main; main()"]
+HELLO = {
+    "jsonrpc": "2.0",
+    "id": 1,
+    "method": "initialize",
+    "params": {
+        "protocolVersion": "2025-06-18",
+        "capabilities": {},
+        "clientInfo": {"name": "test", "version": "1"},
+    },
+}
+
+
+@pytest.fixture
+def environment(database_url: str) -> dict[str, str]:
+    return {**os.environ, "NOUS_DATABASE_URL": database_url, "NOUS_AGENT": "aria"}
+
+
+def started(*arguments: str, environment: dict[str, str]) -> subprocess.Popen[str]:
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    return subprocess.Popen([*NOUS, "mcp", *arguments], **pipes, text=True, env=environment)
+
+
+@pytest.fixture
+def process(environment: dict[str, str]) -> Iterator[subprocess.Popen[str]]:
+    """A server over stdio that has greeted its client."""
+    with started(environment=environment) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write(json.dumps(HELLO) + "\n")
+        process.stdin.flush()
+        assert json.loads(process.stdout.readline())["result"]["serverInfo"]["name"] == "nous"
+        yield process
+        process.kill()
+
+
+def test_a_client_over_stdio_goes_on_with_the_session_it_names(environment, owner):
+    server = StdioServerParameters(command=NOUS[0], args=[*NOUS[1:], "mcp", "--session", "s1"], env=environment)
+
+    async def story() -> str:
+        async with Client(server) as client:
+            values(await client.call_tool("remember", {"content": "Deploys go through blue/green"}))
+            values(await client.call_tool("focus", {"task": "deploy on Monday"}))
+            return values(await client.call_tool("recall", {"query": "how do we deploy?"}))["memories"][0]["text"]
+
+    assert anyio.run(story) == "Deploys go through blue/green"
+    asked = "select agent_id, session_id, task from heart.working_memory"
+    assert owner.execute(asked).fetchall() == [("aria", "s1", "deploy on Monday")]
+
+
+def test_a_server_ends_when_its_client_leaves_with_a_call_under_way(process, owner):
+    asked = {"name": "remember", "arguments": {"content": "The kettle is on"}}
+    ready = {"jsonrpc": "2.0", "method": "notifications/initialized"}
+    for message in (ready, {"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": asked}):
+        process.stdin.write(json.dumps(message) + "\n")
+
+    out, err = process.communicate(timeout=30)
+
+    assert process.returncode == 0
+    assert err == ""
+    assert all(json.loads(line)["jsonrpc"] == "2.0" for line in out.splitlines())
+    whole = "select (select count(*) from heart.facts) = (select count(*) from lifecycle.events)"
+    assert owner.execute(whole).fetchone() == (True,)
+
+
+def test_ctrl_c_ends_a_server_whose_client_stays(process):
+    process.send_signal(signal.SIGINT)
+
+    assert process.wait(timeout=30) == 130
+
+
+def test_clients_over_http_have_sessions_of_their_own_and_web_pages_are_refused(environment, owner):
+    with started("--http", "--port", "0", "--json", environment=environment) as process:
+        url = json.loads(process.stdout.readline())["url"]
+
+        async def story() -> None:
+            for mode in ("auto", "legacy", "legacy"):
+                async with Client(url, mode=mode) as client:
+                    values(await client.call_tool("focus", {"task": f"in mode {mode}"}))
+
+        anyio.run(story)
+        refused = [
+            httpx.post(url, json=HELLO, headers={name: "http://evil.example"}).status_code
+            for name in ("Host", "Origin")
+        ]
+        process.send_signal(signal.SIGTERM)
+        process.communicate(timeout=30)
+
+    assert process.returncode == 0
+    assert refused == [421, 403]
+    sessions = owner.execute("select session_id, task from heart.working_memory order by task").fetchall()
+    assert [task for _, task in sessions] == ["in mode auto", "in mode legacy", "in mode legacy"]
+    assert len({session for session, _ in sessions}) == 3
+
+
+def test_a_port_that_is_taken_is_named_with_the_way_out():
+    with listening(0) as listener:
+        port = listener.getsockname()[1]
+        answer = CliRunner().invoke(application(), ["mcp", "--http", "--port", str(port)])
+
+    assert answer.exit_code == 1
+    assert f"port {port} of 127.0.0.1 can't be listened on" in answer.stderr
+    assert "name a free one with --port" in answer.stderr
+
+
+def test_a_name_that_can_be_no_agents_is_refused_before_anything_is_served():
+    answer = CliRunner().invoke(application(), ["mcp", "--agent", " "])
+
+    assert answer.exit_code == 1
+    assert "agent" in answer.stderr
+
+
+def test_without_the_extra_the_command_says_what_to_install(monkeypatch):
+    for name in [name for name in sys.modules if name.startswith("nous_online.interfaces.mcp")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "mcp.server.stdio", None)
+
+    answer = CliRunner().invoke(application(), ["mcp"])
+
+    assert answer.exit_code == 1
+    assert "`nous mcp` needs the extra `mcp`" in answer.stderr
+    assert "pip install 'nous-pipelines[mcp]'" in answer.stderr

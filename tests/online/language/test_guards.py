@@ -1,0 +1,135 @@
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nous_online.language.pairs.guards import differences
+
+NEVER_DUPLICATES = """
+the lease was signed on 5 May 2023       | the lease was signed on 5 May 2024       | date 5 May 2023 ≠ 5 May 2024
+the host is atlas-prod1 | the host is atlas-prod2 | identifier atlas-prod1 ≠ atlas-prod2
+it started in May 2023                   | it started in May 2024                   | date May 2023 ≠ May 2024
+it says "pull the lever out" | it says "pull the handle out" | quoted pull the lever out ≠ pull the handle out
+the API listens on port 8080             | the API listens on port 9090             | number 8080 ≠ 9090
+the cache holds five entries             | the cache holds six entries              | number 5 ≠ 6
+the review is on 5 May                   | the review is on 6 May                   | date 5 May ≠ 6 May
+the standup starts at 9am                | the standup starts at 09:30              | time 09:00 ≠ 09:30
+the timeout is 5 ms                      | the timeout is 5 s                       | unit ms ≠ s
+we run version 1.2 of the agent          | we run version 1.3 of the agent          | version 1.2 ≠ 1.3
+it needs Python 3.1                      | it needs Python 3.10                     | version 3.1 ≠ 3.10
+the bucket is in us-east1                | the bucket is in us-west2                | identifier us-east1 ≠ us-west2
+planes land on runway 12L/30R            | planes land on runway 12R/30L            | identifier 12l/30r ≠ 12r/30l
+the branch is called "main"              | the branch is called "trunk"             | quoted main ≠ trunk
+Alice prefers tea                        | Bob prefers tea                          | name Alice ≠ Bob
+the owner of the repo is Dana Okafor     | the owner of the repo is Jonas Weber     | name Dana Okafor ≠ Jonas Weber
+Jonas approves the invoices              | Tomas approves the invoices              | name Jonas ≠ Tomas
+Orders are kept for a year               | Invoices are kept for a year             | orders ≠ invoices
+the king was Leopold I                   | the king was Leopold II                  | numeral I ≠ II
+the user likes spicy food                | the user doesn't like spicy food         | negation
+deploys need an approval                 | deploys never need an approval           | negation
+the feature flag is enabled              | the feature flag is disabled             | opposite enabled ≠ disabled
+the sync happens on Monday               | the sync happens on Thursday             | value monday ≠ thursday
+the backup rarely fails                  | the backup often fails                   | value rarely ≠ often
+all pods restart at night                | some pods restart at night               | value all ≠ some
+the guest is mildly allergic to nuts     | the guest is severely allergic to nuts   | value slightly ≠ severely
+the lease ends at the start of the year  | the lease ends at the end of the year    | value start ≠ end
+guests might park in the yard            | guests must park in the yard             | value may ≠ must
+her car is red                           | her car is blue                          | value red ≠ blue
+Arsenal beat Chelsea                     | Chelsea beat Arsenal                     | roles arsenal ⇄ chelsea
+the cat chases the dog                   | the dog chases the cat                   | roles cat ⇄ dog
+the drone is above its pilot             | the pilot is above the drone             | roles drone ⇄ pilot
+it uses Kafka, not Redis                 | it uses Redis, not Kafka                 | negation
+tags are mutable, so pulls may differ    | tags are not mutable, so pulls may not differ | negation
+the job fails to start                   | the job starts                           | negation
+Marlow is part of Orrin County, Tuscany  | Marlow is part of Tessel County, Tuscany | name Orrin ≠ Tessel
+it was the second attempt on 3rd street  | it was the second attempt on 4th street  | ordinal 3 ≠ 4
+"""
+
+MAY_BE_DUPLICATES = """
+Please close the gate at dusk            | Kindly close the gate at dusk
+Deploys happen on Friday                 | Deploy happens on Friday
+the meeting is at 8pm                    | the meeting is at 20:00
+the meeting is at noon                   | the meeting is at 12:00
+she has five cats                        | she has 5 cats
+there are twenty-five users              | there are 25 users
+the ticket costs €10                     | the ticket costs 10 euros
+the round raised $3 million              | the round raised 3m dollars
+he lives in the United States            | he lives in the US
+he lives in the U.S.                     | he lives in the USA
+the list has 3,000 rows                  | the list has 3000 rows
+the runway is 1533.0 metres long         | the runway is 1,533 m long
+it takes 1000 ms                         | it takes 1 s
+it was signed on 5 May 2023              | it was signed on May 5, 2023
+it was signed on 2023-05-05              | it was signed on the 5th of May 2023
+it doesn't run on Windows                | it does not run on Windows
+The Service Runs On Port 80              | the service runs on port 80
+Ferrets are climbing down                | Some ferrets are climbing down
+Tallis is the largest town of Hungary     | Tallis is the largest Hungarian town
+the manager of Köln is Peter Stöger      | the manager of Koln is Peter Stoger
+the file is "notes.txt"                  | the file is notes.txt
+Rosa is the mayor of Turin               | the mayor of Turin is Rosa
+Anna and Ben run the shop                | Ben and Anna run the shop
+the test fails about once a week         | the test is flaky
+the job fails to start                   | the job does not start
+Anna eats no meat and drinks no milk     | Anna doesn't eat meat and doesn't drink milk
+deploys never need an approval any more  | deploys no longer need an approval
+I don't think the cache is shared        | I think the cache is not shared
+Quinn of Ghent is the mayor of Ghent     | the mayor of Ghent is Quinn of Ghent
+the shop opened in 2016 in Bergen        | the shop opened in Bergen in 2016
+the park covers 12.5 sq km               | the park covers 12.5 square kilometres
+Sørby runs the shop                      | Sorby runs the shop
+the backup seldom fails                  | the backup rarely fails
+one user complained                      | 1 user complained
+"""
+
+
+def rows(table):
+    return [tuple(cell.strip() for cell in line.split("|")) for line in table.strip().splitlines()]
+
+
+@pytest.mark.parametrize(("a", "b", "reason"), rows(NEVER_DUPLICATES))
+def test_names_what_keeps_two_statements_apart(a, b, reason):
+    assert reason in differences(a, b)
+
+
+@pytest.mark.parametrize(("a", "b"), rows(MAY_BE_DUPLICATES))
+def test_stays_silent_where_only_the_spelling_differs(a, b):
+    assert differences(a, b) == ()
+    assert differences(b, a) == ()
+
+
+@pytest.mark.parametrize(("a", "b", "reason"), rows(NEVER_DUPLICATES))
+def test_fires_in_both_directions(a, b, reason):
+    assert differences(b, a), reason
+
+
+@given(st.text(max_size=300))
+def test_never_separates_a_statement_from_itself(text):
+    assert differences(text, text) == ()
+    assert differences(text, f" {text}\n") == ()
+
+
+@given(st.text(alphabet="0123456789.,:-/ stnd May@€%½²٣", max_size=120), st.text(max_size=120))
+def test_reads_any_text_without_failing(a, b):
+    assert bool(differences(a, b)) == bool(differences(b, a))
+
+
+@pytest.mark.parametrize(
+    "hostile",
+    [
+        "1." * 50_000,
+        "May " * 30_000,
+        "a-" * 50_000,
+        '"' * 100_000,
+        "9" * 100_000 + "th",
+        "A.B." * 30_000,
+        "\ue000" * 9_000,
+    ],
+)
+def test_answers_within_a_second_on_hostile_text(hostile):
+    started = time.perf_counter()
+
+    differences(hostile, hostile[1:] + " not")
+
+    assert time.perf_counter() - started < 1.0

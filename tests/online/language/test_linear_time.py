@@ -1,0 +1,134 @@
+"""No text can stop a process: every pattern, and every entrance of texts, takes time linear in what it reads.
+
+Time is CPU time of the thread, so other work on the machine counts for nothing.
+"""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import pkgutil
+import re
+import types
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import hostile_texts
+import pytest
+from hostile_texts import cpu_seconds, filled
+
+import nous_online
+import nous_pipelines
+
+ROOT = Path(__file__).parents[3]
+LONG = 8_000
+QUARTER = LONG // 4
+FLOOR_S = 0.015
+"""Less says nothing about how time grows."""
+MOST_S = 0.4
+"""For the longer text: fifty microseconds a character, a minute for a megabyte."""
+MOST_GROWTH = 8.0
+"""Four times the text: linear time grows by 4, quadratic by 16."""
+LIMIT_S = 1.0
+ELSEWHERE = {
+    # makes the patterns of closed lists, all of them kept in modules
+    "nous_online/language/writing/phrases.py alternatives",
+    # holds the quotations of what is erased, which only that run knows
+    "nous_online/memories/part_erasure.py unquoting",
+    # sets of characters that are read from the table of the tokenizer
+    "nous_online/language/tokens.py pieces_of_claude",
+    # holds the name of an agent, which only a run that erases it knows
+    "nous_pipelines/orchestration/redaction.py __init__",
+}
+USES = frozenset({"compile", "search", "match", "fullmatch", "split", "findall", "finditer", "sub", "subn", "template"})
+
+
+def modules() -> Iterator[types.ModuleType]:
+    """Yield every module of the packages; a program is no module."""
+    for package in (nous_online, nous_pipelines):
+        for found in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
+            if not found.name.endswith("__main__"):
+                yield importlib.import_module(found.name)
+
+
+def patterns_in(value: object, name: str) -> Iterator[tuple[str, re.Pattern[Any]]]:
+    """Yield the patterns a value is or holds, by name."""
+    if isinstance(value, re.Pattern):
+        yield name, value
+    elif type(value) in (tuple, list, set, frozenset, dict):
+        entries: Any = value
+        pairs = entries.items() if isinstance(entries, dict) else enumerate(entries)
+        for place, each in pairs:
+            yield from patterns_in(each, f"{name}[{place!r}]")
+
+
+def compiled() -> dict[str, re.Pattern[Any]]:
+    """Return every pattern of the packages once, under the first name it is known by."""
+    found: dict[tuple[Any, int], tuple[str, re.Pattern[Any]]] = {}
+    for module in modules():
+        for attribute, value in list(vars(module).items()):
+            for name, pattern in patterns_in(value, f"{module.__name__}.{attribute}"):
+                found.setdefault((pattern.pattern, pattern.flags), (name, pattern))
+    return dict(found.values())
+
+
+def search_s(pattern: re.Pattern[Any], text: str) -> float:
+    """Return the CPU time of looking for a pattern everywhere in a text, and of fitting it to the whole."""
+    looked_at = text.encode() if isinstance(pattern.pattern, bytes) else text
+
+    def look() -> None:
+        for _ in pattern.finditer(looked_at):
+            pass
+        pattern.fullmatch(looked_at)
+
+    return cpu_seconds(look, limit_s=LIMIT_S)
+
+
+def slowness(pattern: re.Pattern[Any]) -> str | None:
+    """Return which text a pattern is too slow for, None where it is fast for all."""
+    for prefix, pump, end in hostile_texts.attacks_on(pattern):
+        longer, shorter = (filled(pump, length, prefix=prefix, end=end) for length in (LONG, QUARTER))
+        took_s = search_s(pattern, longer)
+        if took_s < FLOOR_S:
+            continue
+        took_s = min(took_s, search_s(pattern, longer)) if took_s < LIMIT_S else took_s
+        grew = took_s / max(search_s(pattern, shorter), 1e-6)
+        if took_s > MOST_S or (took_s > FLOOR_S and grew > MOST_GROWTH):
+            return f"{prefix!r} and {pump!r} over and over: {took_s:.3f} s, {grew:.1f} times a quarter of it"
+    return None
+
+
+def test_every_pattern_takes_linear_time_on_hostile_text() -> None:
+    patterns = compiled()
+
+    slow = {name: found for name, pattern in patterns.items() if (found := slowness(pattern))}
+
+    assert len(patterns) > 150
+    assert slow == {}
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [r"[.!?]+[\"']{0,4}\s+", r"\s*\n\s*", r"\s+$", r"(?:a|a)+b", r"[\w@]+/", r"^(\w+\s?)*:", r"(\w+) in <name>"],
+)
+def test_the_clock_finds_a_pattern_that_takes_longer(pattern: str) -> None:
+    assert slowness(re.compile(pattern)) is not None
+
+
+def test_no_pattern_is_written_where_this_file_does_not_find_it() -> None:
+    hidden = {
+        f"{path.relative_to(ROOT)} {function.name}"
+        for folder in ("nous_online", "nous_pipelines")
+        for path in (ROOT / folder).rglob("*.py")
+        for function in ast.walk(ast.parse(path.read_text("utf-8")))
+        if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
+        and not isinstance(function, ast.Lambda)
+        for node in ast.walk(function)
+        if isinstance(node, ast.Attribute)
+        and node.attr in USES
+        and isinstance(node.value, ast.Name)
+        and node.value.id == "re"
+    }
+
+    assert hidden == ELSEWHERE

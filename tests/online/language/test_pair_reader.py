@@ -1,0 +1,98 @@
+"""The model that reads two statements together: what it finds in hands that trained nothing, and where it is silent."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from nous_online.core.errors import Unavailable
+from nous_online.language.model_files import session
+from nous_online.language.pairs import reader
+from nous_online.language.pairs.reader import OUTCOMES, Chances, calibration, read_pairs
+
+PAIRS = Path(__file__).parents[3] / "training" / "pairs"
+HELD_OUT = PAIRS / "author_6.tsv"
+CHANGES = {"U", "N"}
+EVERY = 2
+
+
+def held_out() -> Iterator[tuple[str, str, str]]:
+    """Yield label, first and second of pairs that trained nothing."""
+    lines = HELD_OUT.read_text("utf-8").splitlines()
+    rows = [line.split("\t") for line in lines if line and not line.startswith("#")]
+    yield from ((label[0], first, second) for label, first, second in rows[::EVERY])
+
+
+@pytest.fixture(scope="module")
+def read() -> list[tuple[str, Chances]]:
+    rows = list(held_out())
+    return list(zip([label for label, *_ in rows], read_pairs([(a, b) for _, a, b in rows]), strict=True))
+
+
+def test_what_changed_is_noticed_and_what_stands_beside_it_seldom_hurt(read: list[tuple[str, Chances]]) -> None:
+    changed = [each.change >= calibration().change_at for label, each in read if label in CHANGES]
+    hurt = [each.change >= calibration().change_at for label, each in read if label == "D"]
+
+    assert len(changed) > 100 < len(read) - len(changed)
+    assert np.mean(changed) > 0.5
+    assert np.mean(hurt) < 0.05
+
+
+def test_what_is_said_again_is_found_and_nothing_else_taken_for_it(read: list[tuple[str, Chances]]) -> None:
+    repeated = [each.same >= calibration().same_at for label, each in read if label == "S"]
+    others = [each.same >= calibration().same_at for label, each in read if label not in {"S", "V"}]
+
+    assert np.mean(repeated) > 0.3
+    assert np.mean(others) < 0.02
+
+
+def test_the_chances_of_a_pair_add_up_and_do_not_depend_on_what_is_read_beside_it() -> None:
+    pair, long = ("Ana lives in Rome", "Ana moved to Paris"), ("word " * 60, "other words " * 30)
+
+    (alone,), (beside, _) = read_pairs([pair]), read_pairs([pair, long])
+
+    assert alone.outcomes.shape == (len(OUTCOMES),)
+    assert alone.outcomes.sum() == pytest.approx(1)
+    assert alone.outcomes.tolist() == beside.outcomes.tolist()
+
+
+def test_no_pairs_give_no_readings() -> None:
+    assert read_pairs([]) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "is_in_depth"),
+    [
+        ("We deploy on Fridays now", True),
+        ("Мы выкатываем релизы по пятницам", False),
+        ("金曜日にデプロイします", False),
+        ("We deploy on Fridays and " + "then again " * 40, False),
+        ("", True),
+    ],
+)
+def test_a_text_in_words_it_does_not_know_or_too_long_to_be_read_whole_is_out_of_its_depth(
+    text: str,
+    is_in_depth: bool,  # noqa: FBT001 (a parameter)
+) -> None:
+    assert read_pairs([(text, text)])[0].is_in_depth is is_in_depth
+
+
+def test_weights_that_are_not_those_the_numbers_belong_to_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stored = json.loads((reader.FOLDER / "pair_reader.json").read_text("utf-8"))
+    (tmp_path / "pair_reader.json").write_text(json.dumps(stored), "utf-8")
+    (tmp_path / "pair_reader.onnx").write_bytes(b"other weights")
+    monkeypatch.setattr(reader, "FOLDER", tmp_path)
+    for cached in (session, calibration):
+        cached.cache_clear()
+    try:
+        with pytest.raises(Unavailable, match="SHA-256"):
+            read_pairs([("one", "other")])
+    finally:
+        for cached in (session, calibration):
+            cached.cache_clear()

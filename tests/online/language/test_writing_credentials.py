@@ -1,0 +1,187 @@
+from __future__ import annotations
+
+from time import process_time
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from told_credentials import AWS, GITHUB, HELD, HEX, JWT, KEY, PHRASE, RANDOM
+
+from nous_online.language.writing.credentials import holds_credential, without_credentials
+from nous_online.language.writing.sentences import sentences_of
+from nous_online.language.writing.writer import OfflineWriter, Told
+
+HARMLESS = [
+    "The password policy requires 12 characters.",
+    "The token is expired.",
+    "API keys should be rotated every month.",
+    "We spent 3000 tokens on the summary.",
+    "Commit 47a88fc0aa11bb22cc33dd44ee55ff6677889900 landed.",
+    "See https://example.com/mill/wheel/Plans2041/Oak-and-Larch for the drawing.",
+    "Secrets are kept in the vault.",
+    "The mill reopens on 4 May with 40 sacks.",
+    "I forgot my password.",
+    "I forgot my password and the mill is open.",
+    "The key decision was to keep Postgres.",
+    "The token expires after 15 minutes.",
+    "The token expires after 15min.",
+    "The access code review is on Monday.",
+    "The password reset page is broken.",
+    "The password manager is Bitwarden.",
+    "The password is hashed with SHA256.",
+    "OAuth2 tokens are refreshed.",
+    "NOUS-123 fixed the token refresh.",
+    "Commit 47a88fc fixed the token refresh.",
+    "Give the token to Orla.",
+    "Tokens are cheap.",
+    "The secret to good bread is time.",
+    "Sign in with Google.",
+    "The tests pass: all of them.",
+    "The PIN pad was installed in 2024.",
+    "My password's strength is weak.",
+]
+
+
+@pytest.mark.parametrize("text", HELD)
+def test_what_looks_like_a_credential_is_seen(text):
+    assert holds_credential(text)
+
+
+@pytest.mark.parametrize("text", HARMLESS)
+def test_talk_about_credentials_is_no_credential(text):
+    assert not holds_credential(text)
+
+
+def test_a_short_answer_to_a_question_for_a_password_is_left_out():
+    asked = sentences_of("Orla: What is the password?\nPiet: swordfish\nOrla: Thanks, I wrote it down in the shed.")
+
+    assert [sentence.text for sentence in without_credentials(asked)] == [
+        "What is the password?",
+        "Thanks, I wrote it down in the shed.",
+    ]
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        f"Orla: What is your seed phrase?\nPiet: Sure. Able about. {PHRASE}.\nOrla: It is noted in the shed now.",
+        "What is your seed phrase?\nAbandon able about the above absent and act in air.\nIt is noted in the shed now.",
+        "What's the wifi password?\nSure.\nIt says swordfish on the label over there.\nIt is noted in the shed now.",
+        "Tell me the door code.\nFour, then eight, then two, and then the one.\nIt is noted in the shed now.",
+    ],
+)
+def test_an_answer_to_a_question_for_a_credential_is_left_out_however_long(told):
+    question, *kept = [sentence.text for sentence in without_credentials(sentences_of(told))]
+
+    assert question in told
+    assert kept == ["It is noted in the shed now."]
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        "Orla: Where do we keep the API keys?\nPiet: We keep them in the vault of the mill.",
+        "Orla: What is the password policy?\nPiet: Everybody must use at least twelve characters.",
+        "What happens when the token expires?\nThe client asks for another one at once.",
+        "What is the best way to store passwords?\nPut them in the vault of the mill.",
+    ],
+)
+def test_an_answer_to_a_question_about_credentials_is_kept(told):
+    assert without_credentials(sentences_of(told)) == sentences_of(told)
+
+
+NAMES = ("password", "passphrase", "PIN", "door code", "API key", "signing key", "access token", "recovery code", "pwd")
+SAYING = (
+    "The {name} is {value}.",
+    "My {name}: {value}",
+    "{name}={value}",
+    "Use {value} as the {name}.",
+    "We changed the {name} to {value} in May.",
+    "The {name} for the old mill, as ever, is {value}.",
+    "The {name}'s {value}.",
+)
+TALKING = (
+    "The {name} is {word}.",
+    "The {name} policy is strict.",
+    "We should change the {name} every month.",
+    "I forgot my {name}.",
+    "The {name} for the old mill is {word} now.",
+    "Orla keeps the {name} in the vault.",
+    "Did you ever need the {name}?",
+    "The {name} expires after {number} days.",
+)
+
+
+@given(
+    st.sampled_from(SAYING),
+    st.sampled_from(NAMES),
+    st.text("bcdfghjklmnpqrstvwxz", min_size=4, max_size=12)
+    | st.from_regex(r"[A-Za-z]{3,9}[0-9]{1,4}", fullmatch=True),
+)
+def test_a_credential_is_seen_whatever_it_is_called_and_however_it_is_told(told, name, value):
+    assert holds_credential(told.format(name=name, value=value))
+
+
+@given(
+    st.sampled_from(TALKING),
+    st.sampled_from(NAMES),
+    st.sampled_from(["expired", "missing", "wrong", "in the vault", "too short", "not known", "still valid"]),
+    st.integers(1, 999),
+)
+def test_ordinary_talk_does_not_vanish(told, name, word, number):
+    assert not holds_credential(told.format(name=name, word=word, number=number))
+
+
+@pytest.mark.parametrize(
+    "piece",
+    ["password ", "password,", "set password ", "use a as ", "log in as a ", "x is my ", "[", "— ", "a1", "eyJabcdef."],
+)
+def test_hostile_text_costs_linear_time(piece):
+    def took(size: int) -> float:
+        text = piece * (size // len(piece))
+        times: list[float] = []
+        for _ in range(3):
+            began = process_time()
+            holds_credential(text)
+            times.append(process_time() - began)
+        return min(times)
+
+    assert took(64_000) < 16 * took(8_000) + 0.2
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.permutations([*HELD, *HARMLESS, "We decided that Orla keeps the mill."]), st.booleans())
+def test_no_credential_is_lifted_into_anything(told, failed):
+    from conftest import WordEmbedder
+
+    detail = "\n".join(f"Orla: {text}" for text in told)
+    draft = OfflineWriter(WordEmbedder()).write(
+        Told(detail, outcome="failure" if failed else "success", lessons=[f"Never {text}" for text in told])
+    )
+
+    written = str(draft.as_json())
+    for secret in (
+        "hunter2",
+        "swordfish",
+        "Mill#44",
+        KEY,
+        GITHUB,
+        AWS,
+        "mill44",
+        JWT,
+        "4111",
+        "078-05",
+        "4821",
+        RANDOM,
+        HEX,
+        PHRASE,
+        "Tr0ub4dor",
+    ):
+        assert secret not in written
+    assert draft.summary
+
+
+def test_an_episode_of_nothing_but_credentials_tells_nothing(embedder):
+    draft = OfflineWriter(embedder).write(Told("\n".join(HELD)))
+
+    assert (draft.summary, draft.facts, draft.title) == ("", (), "Untitled episode")

@@ -1,0 +1,145 @@
+"""Two facts that can't both be so are kept until somebody decides."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from uuid import uuid4
+
+import pytest
+
+from nous_online.core.domain import Fact
+from nous_online.core.errors import Conflict, InvalidInput, NotFound
+from nous_online.database.changes import Cause
+from nous_online.heart import Heart
+from nous_online.language.pairs.judging import Verdict
+from nous_online.memories import contradictions
+from nous_online.memories.contradictions import Contradiction
+
+MAY = datetime(2026, 5, 1, tzinfo=UTC)
+CAUSE = Cause("agent", "contradicted", "they can't both be so", MAY)
+
+
+@pytest.fixture
+def pair(heart: Heart) -> tuple[Fact, Fact]:
+    """Two active facts, the one with the smaller id first."""
+    told = [heart.learn(text).memory for text in ("Ana sits in Lima", "The desk of Ana stands in Oslo")]
+    first, second = sorted(told, key=lambda fact: fact.id)
+    return first, second
+
+
+@pytest.fixture
+def found(heart: Heart, pair: tuple[Fact, Fact]) -> Contradiction:
+    with heart.agent.database.transaction("aria") as connection:
+        assert contradictions.open_between(connection, "aria", *pair, judgement={"reason": "one seat"}, cause=CAUSE)
+    (found,) = heart.contradictions()
+    return found
+
+
+def standing(heart: Heart, pair: tuple[Fact, Fact]) -> list[tuple[str, str]]:
+    facts = [heart.get(fact.id) for fact in pair]
+    return [(fact.state, fact.contradiction_status) for fact in facts]
+
+
+def test_both_stay_and_say_that_they_are_contradicted(heart: Heart, pair, found: Contradiction) -> None:
+    assert (found.memory_a, found.memory_b, found.status) == (pair[0].id, pair[1].id, "open")
+    assert standing(heart, pair) == [("active", "open"), ("active", "open")]
+    assert found.judgement == {"reason": "one seat"}
+
+
+def test_the_same_pair_is_recorded_once_in_whichever_order(heart: Heart, pair, found: Contradiction) -> None:
+    with heart.agent.database.transaction("aria") as connection:
+        is_news = contradictions.open_between(connection, "aria", *pair[::-1], judgement={}, cause=CAUSE)
+
+    assert not is_news
+    assert [each.id for each in heart.contradictions()] == [found.id]
+
+
+@pytest.mark.parametrize(
+    ("resolution", "states"),
+    [
+        ("a_wins", ["active", "superseded"]),
+        ("b_wins", ["superseded", "active"]),
+        ("both_valid", ["active", "active"]),
+    ],
+)
+def test_a_ruling_retires_the_loser_alone(heart: Heart, pair, found: Contradiction, resolution, states) -> None:
+    resolved = heart.resolve_contradiction(found.id, resolution, note="asked Ana", at=MAY)
+
+    assert (resolved.status, resolved.resolution, resolved.note, resolved.resolved_at) == (
+        "resolved", resolution, "asked Ana", MAY,
+    )  # fmt: skip
+    assert standing(heart, pair) == [(state, "resolved") for state in states]
+    assert heart.contradictions() == []
+    assert heart.contradictions(status="resolved") == [resolved]
+
+
+def test_merging_puts_a_third_fact_in_the_place_of_both(heart: Heart, pair, found: Contradiction) -> None:
+    merged = heart.learn("Until May she worked from Peru, afterwards from Norway").memory
+
+    heart.resolve_contradiction(found.id, "merged", merged_into=merged.id)
+
+    assert [heart.get(fact.id).superseded_by for fact in pair] == [merged.id, merged.id]
+
+
+def test_ruling_the_same_again_changes_nothing_and_otherwise_is_a_conflict(heart: Heart, pair, found) -> None:
+    first = heart.resolve_contradiction(found.id, "a_wins")
+
+    assert heart.resolve_contradiction(found.id, "a_wins") == first
+    with pytest.raises(Conflict, match="was resolved as 'a_wins'"):
+        heart.resolve_contradiction(found.id, "b_wins")
+    assert standing(heart, pair) == [("active", "resolved"), ("superseded", "resolved")]
+
+
+def test_what_does_not_exist_or_makes_no_sense_is_refused_by_name(heart: Heart, pair, found) -> None:
+    with pytest.raises(NotFound, match="no contradiction"):
+        heart.resolve_contradiction(uuid4(), "a_wins")
+    with pytest.raises(NotFound, match="to merge into"):
+        heart.resolve_contradiction(found.id, "merged", merged_into=uuid4())
+    with pytest.raises(InvalidInput, match="names the fact"):
+        heart.resolve_contradiction(found.id, "merged")
+    with pytest.raises(InvalidInput, match="one of a_wins"):
+        heart.resolve_contradiction(found.id, "c_wins")  # pyright: ignore[reportArgumentType]
+    assert standing(heart, pair) == [("active", "open"), ("active", "open")]
+
+
+def test_a_winner_that_was_retired_since_can_not_win(heart: Heart, pair, found) -> None:
+    heart.undo(pair[0].id, reason="never said")
+
+    with pytest.raises(Conflict, match="is archived, so it can't win"):
+        heart.resolve_contradiction(found.id, "a_wins")
+
+    heart.restore(pair[0].id)
+    assert heart.contradictions() == [found]
+
+
+def test_the_loser_can_be_brought_back(heart: Heart, pair, found) -> None:
+    heart.resolve_contradiction(found.id, "a_wins")
+
+    heart.undo(pair[1].id, reason="she was right")
+
+    assert heart.get(pair[1].id).state == "active"
+
+
+def test_learning_what_contradicts_a_fact_keeps_both_and_says_so(heart: Heart, judge) -> None:
+    judge.verdicts["The gate is locked at night", "The gate is not locked at night"] = Verdict.CONTRADICTS
+    known = heart.learn("The gate is locked at night", subject="gate").memory
+
+    learned = heart.learn("The gate is not locked at night", subject="gate")
+
+    (found,) = heart.contradictions()
+    assert (learned.action, [near.fact.id for near in learned.contradicts]) == ("stored", [known.id])
+    assert {found.memory_a, found.memory_b} == {known.id, learned.memory.id}
+    assert found.judgement is not None
+    assert found.judgement["reason"] == "so says the script"
+    assert learned.memory == heart.get(learned.memory.id)
+    assert [heart.get(each).contradiction_status for each in (known.id, learned.memory.id)] == ["open", "open"]
+
+
+def test_an_older_value_that_gives_way_at_once_contradicts_nothing(heart: Heart, judge) -> None:
+    old, new = "The office opens at nine", "The office opens at ten"
+    judge.verdicts[new, old] = Verdict.UPDATES
+    heart.learn(new, subject="hours", learned_at="2026-05-01T00:00:00Z")
+
+    learned = heart.learn(old, subject="hours", learned_at="2026-04-01T00:00:00Z")
+
+    assert (learned.memory.state, learned.contradicts, heart.contradictions()) == ("superseded", (), [])

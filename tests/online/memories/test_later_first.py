@@ -1,0 +1,134 @@
+"""Of two facts about one thing the later comes first; a recall says what contradicts an answer and how sure it is."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from itertools import permutations
+
+import pytest
+
+from nous_online.core.errors import InvalidInput
+from nous_online.language.pairs.judging import Verdict
+
+MAY, JUNE, JULY = (datetime(2026, month, 1, tzinfo=UTC) for month in (5, 6, 7))
+
+
+def contents(found) -> list[str]:
+    return [each.content for each in found]
+
+
+def learn_both(heart, *statements: tuple[str, datetime], **details) -> None:
+    """Learn statements as they are, each with when it was said: matching is left to the night."""
+    heart.learn_deferred([(text, {"learned_at": at, **details}) for text, at in statements])
+
+
+@pytest.mark.parametrize("first", [0, 1])
+def test_the_value_said_later_comes_first_whatever_was_stored_first(heart, first):
+    said = [("I prefer window seats on flights", MAY), ("I prefer aisle seats on flights", JUNE)]
+    learn_both(heart, said[first], said[1 - first])
+
+    found = heart.recall("which window or aisle seats do I prefer on flights")
+
+    assert contents(found) == ["I prefer aisle seats on flights", "I prefer window seats on flights"]
+
+
+def test_an_answer_says_whom_it_was_put_before(heart):
+    learn_both(heart, ("The retry limit of the gateway is 3", MAY), ("The retry limit of the gateway is 5", JUNE))
+
+    later, earlier = heart.recall("the retry limit of the gateway is 3")
+
+    assert later.content == "The retry limit of the gateway is 5"
+    assert (later.put_before, earlier.put_before) == (earlier.id, None)
+    assert earlier.score > later.score
+
+
+def test_what_was_confirmed_last_or_holds_from_later_on_is_the_later_one(heart):
+    learn_both(heart, ("Ana lives in the city of Rome", MAY), ("Ana lives in the city of Paris", JUNE))
+    (rome,) = [each for each in heart.recall("Rome", limit=2) if "Rome" in each.content]
+    heart.confirm_fact(rome.id, at=JULY)
+
+    assert contents(heart.recall("in which city does Ana live"))[0] == "Ana lives in the city of Rome"
+
+
+def test_the_number_of_another_thing_never_goes_before_the_one_asked_for(heart):
+    names = ("Ana", "Ben", "Carla", "Dmitri", "Elif", "Farid")
+    days = (datetime(2026, 5, day, tzinfo=UTC) for day in range(1, 7))
+    learn_both(
+        heart, *((f"{name}'s desk phone is extension {day.day}417", day) for name, day in zip(names, days, strict=True))
+    )
+
+    for name in names:
+        assert heart.recall(f"What is {name}'s extension?")[0].content.startswith(name)
+
+
+def test_turns_of_a_talk_stay_in_the_order_of_their_relevance(heart):
+    turns = (
+        ("Ben: the kayak trip on the lake was great fun", MAY),
+        ("Ana: the kayak trip on the lake sounds like fun", JUNE),
+    )
+    learn_both(heart, *turns, context="Ana and Ben about their holidays")
+
+    found = heart.recall("was the kayak trip on the lake great fun")
+
+    assert contents(found) == [text for text, _ in turns]
+
+
+def test_the_later_side_of_an_open_contradiction_comes_first_and_both_are_marked(heart, judge):
+    statements = "The database we use is Postgres", "We store all of it in Mongo"
+    judge.verdicts.update(dict.fromkeys(permutations(statements, 2), Verdict.CONTRADICTS))
+    one, other = (
+        heart.learn(text, subject="database", learned_at=at).memory
+        for text, at in zip(statements, (MAY, JUNE), strict=True)
+    )
+
+    found = heart.recall("which database do we use")
+
+    assert contents(found) == list(reversed(statements))
+    assert [each.contradicted_by for each in found] == [(one.id,), (other.id,)]
+
+
+def test_a_contradiction_out_of_reach_is_no_mark(heart, owner, judge):
+    statements = "The database we use is Postgres", "The database we use is Mongo"
+    judge.verdicts.update(dict.fromkeys(permutations(statements, 2), Verdict.CONTRADICTS))
+    for text in statements:
+        heart.learn(text, subject="database")
+    (of_ana,) = [each for each in heart.recall("Mongo database", limit=2) if "Mongo" in each.content]
+    owner.execute("set session_replication_role = replica")
+    owner.execute("update heart.facts set user_id = 'ana' where id = %s", [of_ana.id])
+
+    (found,) = heart.recall("which database do we use")
+
+    assert found.contradicted_by == ()
+
+
+def test_answers_that_score_too_little_are_left_out(heart):
+    for text in ("Lunch is at noon", "The door badge is blue", "We migrated from SQLite to Postgres"):
+        heart.learn(text)
+
+    found = heart.recall("SQLite migration", min_score=0.3)
+
+    assert contents(found) == ["We migrated from SQLite to Postgres"]
+    assert len(heart.recall("SQLite migration")) == 3
+
+
+@pytest.mark.parametrize("min_score", [-0.1, 1.5, "much", True, float("nan")])
+def test_a_least_score_is_a_number_from_0_to_1(heart, min_score):
+    with pytest.raises(InvalidInput, match="min_score must be a number between 0 and 1"):
+        heart.recall("tea", min_score=min_score)
+
+
+def test_a_recall_is_confident_where_the_answer_is_known_and_not_where_it_is_not(heart):
+    for text in ("The gateway times out after 30 seconds", "Ana leads the harbour project", "Lunch is at noon"):
+        heart.learn(text)
+
+    known, unknown = heart.recall("The gateway times out after 30 seconds?"), heart.recall("Who repaired the violin?")
+
+    assert known.is_confident
+    assert not unknown.is_confident
+    assert 0 < unknown.confidence < 0.5 < known.confidence < 1
+
+
+def test_nothing_found_is_nothing_to_be_confident_of(heart):
+    found = heart.recall("anything")
+
+    assert (len(found), found.confidence, found.is_confident) == (0, 0.0, False)

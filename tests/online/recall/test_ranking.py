@@ -1,0 +1,257 @@
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from uuid import UUID
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nous_online.recall.periods import Period
+from nous_online.recall.ranking import (
+    RecallPolicy,
+    Situation,
+    censor_boost,
+    frame_boost,
+    later_first,
+    names,
+    rank,
+    score_parts,
+)
+
+POLICY = RecallPolicy()
+ASKED = Situation("how do we deploy?")
+SHARE = st.floats(0, 1)
+ONE = UUID(int=1)
+MARCH = datetime(2026, 3, 1, tzinfo=UTC)
+IN_MARCH = Situation("how do we deploy?", periods=(Period(MARCH, MARCH + timedelta(days=31)),))
+
+
+@dataclass(frozen=True)
+class Memory:
+    id: UUID = ONE
+    dense: float = 0.5
+    lexical: float = 0.5
+    subject: str | None = None
+    source_kind: str = "agent"
+    encoded_frame: str | None = None
+    encoded_censors: Sequence[str] | None = None
+    rank_weight: float = 1.0
+    learned_at: datetime = MARCH - timedelta(days=300)
+    said_at: datetime = MARCH - timedelta(days=300)
+    valid_from: datetime | None = None
+    valid_to: datetime | None = None
+    trust: int = 50
+    near_ids: Sequence[UUID] | None = None
+    same_ids: Sequence[UUID] | None = None
+    contradicted_by: Sequence[UUID] | None = None
+
+
+def order(*memories: Memory, situation: Situation = ASKED, limit: int = 10) -> list[int]:
+    return [memory.id.int for memory, _ in rank(memories, situation, POLICY, limit=limit)]
+
+
+@pytest.mark.parametrize(
+    ("encoded", "frame", "boost"),
+    [
+        ("decision", "decision", 1.3),
+        ("debug", "decision", 1.0),
+        (None, "decision", 1.0),
+        ("decision", None, 1.0),
+        (None, None, 1.0),
+    ],
+)
+def test_only_the_same_frame_is_boosted_and_an_unknown_one_is_neutral(encoded, frame, boost):
+    assert frame_boost(encoded, frame, POLICY) == pytest.approx(boost)
+
+
+@pytest.mark.parametrize(
+    ("encoded", "active", "boost"),
+    [
+        (["a", "b"], ["b", "a"], 1.2),
+        (["a"], ["a", "b"], 1.1),
+        (["a"], ["b"], 1.0),
+        (None, ["a"], 1.0),
+        (["a"], None, 1.0),
+        ([], [], 1.0),
+    ],
+)
+def test_shared_censors_boost_by_their_overlap(encoded, active, boost):
+    assert censor_boost(encoded, active, POLICY) == pytest.approx(boost)
+
+
+def test_a_score_is_the_product_of_its_parts():
+    memory = Memory(dense=0.6, lexical=0.2, encoded_frame="decision", encoded_censors=["a"], rank_weight=0.5)
+
+    parts = score_parts(memory, Situation("deploy?", "decision", ["a", "b"]), POLICY)
+
+    assert parts.relevance == pytest.approx(0.4)
+    assert parts.score == pytest.approx(0.4 * 1.3 * 1.1 * 0.5)
+    boosts = parts.frame_boost * parts.censor_boost * parts.time_boost
+    assert parts.score == pytest.approx(parts.relevance * boosts * parts.rank_weight)
+
+
+@pytest.mark.parametrize(
+    ("field", "day", "boost"),
+    [("learned_at", 0, 1.4), ("said_at", 30, 1.4), ("valid_from", 5, 1.4), ("valid_to", 5, 1.4), ("learned_at", 31, 1)],
+)
+def test_a_memory_of_the_time_the_question_names_is_boosted(field, day, boost):
+    memory = replace(Memory(), **{field: MARCH + timedelta(days=day)})
+
+    assert score_parts(memory, IN_MARCH, POLICY).time_boost == pytest.approx(boost)
+    assert score_parts(memory, ASKED, POLICY).time_boost == 1
+
+
+def test_what_held_through_the_named_time_is_of_it_and_what_has_no_end_is_not():
+    held = Memory(valid_from=MARCH - timedelta(days=9), valid_to=MARCH + timedelta(days=99))
+
+    assert score_parts(held, IN_MARCH, POLICY).time_boost > 1
+    assert score_parts(replace(held, valid_to=None), IN_MARCH, POLICY).time_boost == 1
+
+
+def test_a_strong_match_of_another_frame_still_beats_a_weak_one_of_the_same_frame():
+    strong = Memory(UUID(int=1), dense=0.8, lexical=0.6, encoded_frame="debug")
+    weak = Memory(UUID(int=2), dense=0.3, lexical=0.1, encoded_frame="decision")
+
+    assert order(weak, strong, situation=Situation("deploy?", "decision")) == [1, 2]
+
+
+def test_the_frame_decides_between_equal_matches():
+    other, same = Memory(UUID(int=1), encoded_frame="debug"), Memory(UUID(int=2), encoded_frame="decision")
+
+    assert order(other, same, situation=Situation("deploy?", "decision")) == [2, 1]
+
+
+def test_words_and_meaning_together_beat_either_alone():
+    words, meaning, both = (
+        Memory(UUID(int=1), dense=0.2, lexical=0.7),
+        Memory(UUID(int=2), dense=0.7, lexical=0.0),
+        Memory(UUID(int=3), dense=0.6, lexical=0.6),
+    )
+
+    assert order(words, meaning, both) == [3, 1, 2]
+
+
+def test_what_the_user_said_comes_before_the_answer_that_echoes_it():
+    assert order(Memory(UUID(int=1), source_kind="agent"), Memory(UUID(int=2), source_kind="user")) == [2, 1]
+
+
+def test_a_memory_about_whom_the_question_names_comes_first():
+    melanie, caroline = Memory(UUID(int=1), subject="Melanie"), Memory(UUID(int=2), subject="Caroline")
+
+    assert order(melanie, caroline, situation=Situation("What did Caroline adopt?")) == [2, 1]
+
+
+@pytest.mark.parametrize(
+    ("query", "subject", "named"),
+    [
+        ("What did Caroline adopt?", "caroline", True),
+        ("When is the release train due?", "release train", True),
+        ("When is the train due?", "release train", False),
+        ("Is it art?", "Art Basel", False),
+        ("Is a cart there?", "art", False),
+        ("anything", "", False),
+        ("anything", None, False),
+        ("anything", "?!", False),
+    ],
+)
+def test_a_subject_is_named_when_all_its_words_are(query, subject, named):
+    assert names(query, subject) is named
+
+
+def test_ties_are_settled_by_id_whatever_order_they_came_in():
+    one, two, three = (Memory(UUID(int=number)) for number in (1, 2, 3))
+
+    assert order(three, one, two) == order(two, three, one) == [1, 2, 3]
+
+
+def test_no_more_than_the_limit_comes_back():
+    assert order(*(Memory(UUID(int=number)) for number in range(1, 9)), limit=3) == [1, 2, 3]
+
+
+@given(dense=st.floats(-1, 1), lexical=SHARE, weight=st.floats(0.25, 4))
+def test_every_score_is_positive_so_that_boosts_can_multiply_it(dense, lexical, weight):
+    memory = Memory(dense=dense, lexical=lexical, rank_weight=weight, encoded_frame="decision")
+
+    plain = score_parts(memory, ASKED, POLICY)
+    boosted = score_parts(memory, Situation(ASKED.query, "decision"), POLICY)
+
+    assert 0 < plain.score < boosted.score
+
+
+@given(st.lists(st.tuples(SHARE, SHARE), min_size=1, max_size=20), SHARE, SHARE)
+def test_finding_one_more_memory_changes_no_other_score(scores, dense, lexical):
+    memories = [Memory(UUID(int=number), d, w) for number, (d, w) in enumerate(scores)]
+    newcomer = Memory(UUID(int=99), dense, lexical)
+
+    before = order(*memories, limit=100)
+    after = order(newcomer, *memories, limit=100)
+
+    assert [number for number in after if number != 99] == before
+
+
+def test_a_frame_never_filters():
+    memories = [
+        replace(Memory(UUID(int=number)), encoded_frame=frame)
+        for number, frame in ((1, None), (2, "debug"), (3, "task"))
+    ]
+
+    assert sorted(order(*memories, situation=Situation("deploy?", "decision"))) == [1, 2, 3]
+
+
+def later_order(*memories: Memory, situation: Situation = ASKED) -> list[int]:
+    ranked = rank(memories, situation, POLICY, limit=len(memories))
+    return [memory.id.int for memory, _, _ in later_first(ranked, POLICY)]
+
+
+@pytest.mark.parametrize(
+    ("relevance", "evidence", "order"),
+    [
+        (0.46, {"near_ids": [ONE]}, [2, 1, 3]),
+        (0.44, {"near_ids": [ONE]}, [1, 2, 3]),
+        (0.26, {"same_ids": [ONE]}, [2, 1, 3]),
+        (0.24, {"same_ids": [ONE]}, [1, 3, 2]),
+        (0.24, {"same_ids": [ONE], "contradicted_by": [ONE]}, [2, 1, 3]),
+        (0.46, {}, [1, 2, 3]),
+    ],
+)
+def test_the_later_of_two_facts_about_one_thing_comes_first_if_it_answers_about_as_well(relevance, evidence, order):
+    earlier = Memory(ONE)
+    later = Memory(UUID(int=2), dense=relevance, lexical=relevance, **evidence)
+    other = Memory(UUID(int=3), dense=0.25, lexical=0.25)
+
+    assert later_order(earlier, later, other) == order
+
+
+def test_what_is_trusted_less_stays_behind_what_it_resembles_or_contradicts_however_late_and_relevant_it_is():
+    two = UUID(int=2)
+    known = Memory(ONE, trust=60, contradicted_by=[two])
+
+    assert later_order(known, Memory(two, dense=0.49, trust=20, near_ids=[ONE])) == [1, 2]
+    assert later_order(known, Memory(two, dense=0.9, trust=20, same_ids=[ONE], contradicted_by=[ONE])) == [1, 2]
+    assert later_order(replace(known, contradicted_by=None), Memory(two, dense=0.9, trust=20)) == [2, 1]
+
+
+def test_a_later_fact_stays_behind_the_one_of_the_time_the_question_names():
+    earlier = Memory(ONE, said_at=MARCH)
+    later = Memory(UUID(int=2), dense=0.49, near_ids=[ONE])
+
+    assert later_order(earlier, later, situation=IN_MARCH) == [1, 2]
+    assert later_order(earlier, later) == [2, 1]
+
+
+def test_of_three_values_the_latest_comes_first():
+    two, three = UUID(int=2), UUID(int=3)
+    values = Memory(ONE), Memory(two, dense=0.49, near_ids=[ONE]), Memory(three, dense=0.48, near_ids=[ONE, two])
+
+    assert later_order(*values) == [3, 2, 1]
+
+
+def test_a_later_fact_of_another_frame_stays_behind_and_much_use_keeps_no_old_one_in_front():
+    earlier = Memory(ONE, encoded_frame="decision")
+    later = Memory(UUID(int=2), encoded_frame="debug", same_ids=[ONE])
+
+    assert later_order(earlier, later, situation=Situation("how?", frame="decision")) == [1, 2]
+    assert later_order(replace(earlier, rank_weight=2.0), later) == [2, 1]

@@ -1,0 +1,240 @@
+"""One question to all kinds of memory: one ranking, each kind shown as it reads, nobody else's and nothing gone."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import psycopg
+import pytest
+from conftest import ScriptedJudge, WordEmbedder
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from nous_online.core.errors import InvalidInput
+from nous_online.database.connection import Database
+from nous_online.heart import Heart
+from nous_online.recall.recalling import Recall
+
+MAY, JUNE, JULY = (datetime(2026, month, 1, tzinfo=UTC) for month in (5, 6, 7))
+HARBOUR = "heliotrope harbour"
+KINDS = ("fact", "episode", "procedure", "censor")
+
+
+@pytest.fixture
+def full(heart: Heart) -> Heart:
+    """An agent that knows one thing of each kind about the harbour."""
+    heart.learn("The heliotrope harbour opens at six", learned_at=MAY, encoded_frame="task")
+    heart.record_episode(
+        "Ana: the heliotrope harbour was closed all day.",
+        title="A day at the heliotrope harbour",
+        summary="The heliotrope harbour stayed closed.",
+        started_at=MAY,
+        ended_at=MAY + timedelta(hours=2),
+        frame_used="task",
+    )
+    heart.store_procedure(
+        "Enter the heliotrope harbour",
+        kind="workflow",
+        goals=["be safe"],
+        steps=["call the pilot", {"name": "slow down", "detail": "three knots"}],
+        learned_at=MAY,
+        encoded_frame="task",
+    )
+    heart.add_censor(
+        "heliotrope harbour at night", "there are no lights", severity="block", learned_at=MAY, encoded_frame="task"
+    )
+    return heart
+
+
+def kinds(recall: Recall) -> list[str]:
+    return [answer.memory.kind for answer in recall]
+
+
+def answer(recall: Recall, kind: str) -> str:
+    (text,) = [each.text for each in recall if each.memory.kind == kind]
+    return text
+
+
+def test_one_question_is_answered_by_every_kind_in_one_ranking(full: Heart):
+    found = full.recall(HARBOUR)
+
+    assert sorted(kinds(found)) == sorted(KINDS)
+    assert [each.score for each in found] == sorted((each.score for each in found), reverse=True)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_only_the_kinds_asked_for_answer(full: Heart, kind: str):
+    assert kinds(full.recall(HARBOUR, types=[kind])) == [kind]
+
+
+def test_the_best_answer_comes_first_whatever_its_kind(full: Heart):
+    assert kinds(full.recall("no lights at night?"))[0] == "censor"
+    assert kinds(full.recall("call the pilot and slow down"))[0] == "procedure"
+    assert kinds(full.recall("when does it open, at six?"))[0] == "fact"
+    assert kinds(full.recall("Ana was there all day, and it stayed closed"))[0] == "episode"
+
+
+def test_the_limit_counts_all_kinds_together(full: Heart):
+    assert len(full.recall(HARBOUR, limit=3)) == 3
+
+
+def test_the_full_text_of_each_kind_reads_well(full: Heart):
+    found = full.recall(HARBOUR)
+
+    assert answer(found, "fact") == "The heliotrope harbour opens at six"
+    assert answer(found, "episode") == (
+        "A day at the heliotrope harbour\nAna: the heliotrope harbour was closed all day."
+    )
+    assert answer(found, "procedure") == (
+        "Enter the heliotrope harbour\nGoals: be safe\n1. call the pilot\n2. slow down: three knots"
+    )
+    assert answer(found, "censor") == "heliotrope harbour at night: there are no lights"
+
+
+def test_what_an_answer_is_about_and_its_category_are_told(full: Heart):
+    told = {each.memory.kind: (each.memory.subject, each.memory.category) for each in full.recall(HARBOUR)}
+
+    assert told["episode"][0] == "A day at the heliotrope harbour"
+    assert told["procedure"][0] == "Enter the heliotrope harbour"
+    assert told["censor"] == (None, "block")
+
+
+def test_an_answer_is_shown_at_the_level_asked_for_or_the_next_more_detailed_one(
+    full: Heart, owner: psycopg.Connection
+):
+    write_unseen(owner, "update heart.facts set compressed = 'opens at six', index_word = 'port-hours'")
+
+    texts = {
+        detail: {each.memory.kind: each.text for each in full.recall(HARBOUR, detail=detail)}
+        for detail in ("full", "summary", "compressed", "index")
+    }
+
+    assert texts["index"]["fact"] == "port-hours"
+    assert texts["compressed"]["fact"] == "opens at six"
+    assert texts["summary"]["fact"] == texts["full"]["fact"] == "The heliotrope harbour opens at six"
+    assert texts["summary"]["episode"] == "The heliotrope harbour stayed closed."
+    assert "closed all day" in texts["full"]["episode"]
+
+
+def test_an_unknown_level_is_refused(heart: Heart):
+    with pytest.raises(InvalidInput, match="detail must be one of full, summary, compressed, index; got 'micro'"):
+        heart.recall(HARBOUR, detail="micro")  # type: ignore[typeddict-item]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_frame_boosts_every_kind(full: Heart, kind: str):
+    (same,) = full.recall(HARBOUR, types=[kind], frame="task")
+    (other,) = full.recall(HARBOUR, types=[kind], frame="debug")
+
+    assert (same.parts.frame_boost, other.parts.frame_boost) == (pytest.approx(1.3), 1.0)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_past_of_every_kind_can_be_asked_for(full: Heart, owner: psycopg.Connection, kind: str):
+    for table in ("facts", "episodes", "procedures", "censors"):
+        write_unseen(owner, f"update heart.{table} set state = 'archived', archived_at = '2026-06-02Z'")  # noqa: S608 - ours
+
+    before, meanwhile, after = (
+        kinds(full.recall(HARBOUR, types=[kind], as_of=as_of)) for as_of in (MAY - timedelta(days=1), JUNE, JULY)
+    )
+
+    assert (before, meanwhile, after) == ([], [kind], [])
+    assert kinds(full.recall(HARBOUR, types=[kind])) == []
+
+
+def test_what_happened_is_not_known_before_it_ended(full: Heart):
+    during = MAY + timedelta(hours=1)
+
+    assert "episode" not in kinds(full.recall(HARBOUR, as_of=during))
+    assert "episode" in kinds(full.recall(HARBOUR, as_of=MAY + timedelta(hours=3)))
+
+
+@pytest.mark.parametrize(
+    ("change", "kind"),
+    [
+        ("update heart.censors set expires_at = now() - interval '1 minute'", "censor"),
+        ("update heart.episodes set state = 'archived', archived_at = now()", "episode"),
+        ("update heart.procedures set state = 'archived', archived_at = now()", "procedure"),
+        ("update heart.facts set state = 'quarantined'", "fact"),
+    ],
+)
+def test_what_has_expired_or_gone_answers_no_more(full: Heart, owner: psycopg.Connection, change: str, kind: str):
+    write_unseen(owner, change)
+
+    assert sorted(kinds(full.recall(HARBOUR))) == sorted(set(KINDS) - {kind})
+
+
+def test_an_open_episode_and_a_procedure_under_review_still_answer(heart: Heart, owner: psycopg.Connection):
+    heart.start_episode("A day at the heliotrope harbour")
+    heart.store_procedure("Enter the heliotrope harbour", goals=["be safe"])
+    write_unseen(owner, "update heart.procedures set state = 'review'")
+
+    assert sorted(kinds(heart.recall(HARBOUR))) == ["episode", "procedure"]
+
+
+def test_every_kind_is_counted_when_it_is_found(full: Heart, owner: psycopg.Connection):
+    full.recall(HARBOUR)
+    full.recall(HARBOUR)
+
+    counted = owner.execute("select memory_kind, retrieved_count from heart.usage").fetchall()
+    assert sorted(counted) == [(kind, 2) for kind in sorted(KINDS)]
+
+
+def test_statistics_are_kept_for_each_kind_there_is(full: Heart, owner: psycopg.Connection):
+    from nous_online.recall.recall import refresh_statistics
+
+    before = [each.id for each in full.recall(HARBOUR)]
+    with full.agent.database.transaction(full.agent.id) as connection:
+        refresh_statistics(connection, full.agent.id)
+
+    counted = owner.execute("select memory_kind, memory_count from heart.corpus_stats").fetchall()
+    assert sorted(counted) == [(kind, 1) for kind in sorted(KINDS)]
+    assert sorted(before) == sorted(each.id for each in full.recall(HARBOUR))
+
+
+@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    asker=st.sampled_from(["aria", "ben"]), user=st.sampled_from([None, "ana"]), project=st.sampled_from([None, "p"])
+)
+def test_no_answer_is_out_of_reach(two_agents: dict[str, Heart], asker: str, user: str | None, project: str | None):
+    found = two_agents[asker].recall("harbour", user_id=user, project_id=project, limit=50)
+
+    reach = {"system", "private"} | ({"user"} if user else set()) | ({"project"} if project else set())
+    expected = {(asker, kind, scope) for kind in KINDS for scope in reach}
+    assert {tuple(each.memory.source.split()) for each in found if each.memory.source} == expected
+
+
+@pytest.fixture
+def two_agents(database: Database, embedder: WordEmbedder, judge: ScriptedJudge) -> dict[str, Heart]:
+    """Two agents who remember the same of every kind, for everybody, a user, a project and themselves."""
+    hearts = {name: Heart.open(name, database=database, embedder=embedder, judge=judge) for name in ("aria", "ben")}
+    for name, heart in hearts.items():
+        for scope, reach in {
+            "system": {"scope": "system"},
+            "private": {},
+            "user": {"user_id": "ana"},
+            "project": {"scope": "project", "project_id": "p"},
+        }.items():
+            text = f"The harbour {scope}"
+            heart.learn(text, source=f"{name} fact {scope}", **reach)
+            heart.record_episode(text, title=text, source=f"{name} episode {scope}", **reach)
+            heart.store_procedure(f"{name} {text}", goals=[text], source=f"{name} procedure {scope}", **reach)
+            heart.add_censor(text, "why not", source=f"{name} censor {scope}", **reach)
+    return hearts
+
+
+def write_unseen(owner: psycopg.Connection, statement: str) -> None:
+    """Write a row as some earlier night left it, without its event."""
+    owner.execute("set session_replication_role = replica")
+    owner.execute(statement)  # type: ignore[arg-type]
+    owner.execute("set session_replication_role = origin")
+
+
+def test_a_kind_the_agent_has_had_nothing_of_is_found_at_once(heart: Heart):
+    heart.learn("The heliotrope harbour opens at six")
+    before = kinds(heart.recall(HARBOUR))
+
+    heart.add_censor("heliotrope harbour at night", "there are no lights")
+
+    assert before == ["fact"]
+    assert sorted(kinds(heart.recall(HARBOUR))) == sorted(kinds(heart.recall(HARBOUR))) == ["censor", "fact"]

@@ -1,0 +1,92 @@
+"""The sensor and the command that bring batches home: what they wait for, and what they bring though none is asked."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from batch_answers import answering
+from batch_life import AT_NINE, NINE, VERDICTS, send_all, states
+from night_runs import remember
+from typer.testing import CliRunner
+
+from nous_online.core.settings import settings
+from nous_online.database.connection import Database
+from nous_online.heart import Heart
+from nous_online.interfaces.cli import application
+from nous_online.memories.agent_erasure import alone_with_copies
+from nous_pipelines.commands import batch_command
+from nous_pipelines.demo.anthropic_server import LocalAnthropic, Play, Route
+from nous_pipelines.orchestration.sensors import batch_results, let_go
+
+
+@pytest.fixture
+def api() -> Iterator[LocalAnthropic]:
+    with LocalAnthropic(answer=answering(VERDICTS)) as server:
+        yield server
+
+
+@pytest.fixture
+def night(
+    database_url: str, api: LocalAnthropic, heart: Heart, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Database]:
+    """A batch on its way, in a home with a key for the local API."""
+    known = {"NOUS_DATABASE_URL": database_url, "NOUS_HOME": str(tmp_path)}
+    for name, value in {**known, "ANTHROPIC_API_KEY": "a-key", "ANTHROPIC_BASE_URL": api.url}.items():
+        monkeypatch.setenv(name, value)
+    settings.cache_clear()
+    remember(heart, NINE, AT_NINE)
+    opened = Database(database_url, role="nous_night")
+    send_all(opened, api.url)
+    yield opened
+    opened.close()
+    let_go()
+    settings.cache_clear()
+
+
+@pytest.mark.usefixtures("night")
+def test_while_memories_are_erased_a_tick_is_skipped_and_says_so(database_url, owner):
+    began = time.monotonic()
+    with alone_with_copies(database_url):
+        said = batch_results().skip_message or ""
+    took_s = time.monotonic() - began
+
+    assert "memories are being erased" in said
+    assert (took_s < 30, states(owner)) == (True, ["submitted"])
+
+
+@pytest.mark.usefixtures("night")
+def test_what_was_paid_for_is_brought_home_though_claude_is_not_asked_any_more(owner, monkeypatch):
+    monkeypatch.setenv("NOUS_JUDGE", "offline")
+    settings.cache_clear()
+
+    said = batch_results().skip_message
+
+    assert (said, states(owner)) == ("1 batches came home with 1 verdicts", ["imported"])
+
+
+# --- the command that waits ---
+
+
+@pytest.mark.usefixtures("night")
+def test_waiting_goes_on_where_a_failure_passes(api, owner, monkeypatch):
+    monkeypatch.setattr(batch_command, "LOOK_EVERY_S", 0.0)
+    api.play(*[Play(status=503)] * 3, route=Route.GET_BATCH)
+
+    done = CliRunner().invoke(application(), ["batches", "--collect", "--wait"])
+
+    assert (done.exit_code, states(owner)) == (0, ["imported"])
+    assert "answered 503" in done.stderr
+
+
+@pytest.mark.usefixtures("night")
+def test_waiting_ends_where_a_failure_stays(api, owner, monkeypatch):
+    monkeypatch.setattr(batch_command, "LOOK_EVERY_S", 0.0)
+    api.play_always(Play(status=401))
+
+    done = CliRunner().invoke(application(), ["batches", "--collect", "--wait"])
+
+    assert (done.exit_code, states(owner)) == (1, ["submitted"])
+    assert "ANTHROPIC_API_KEY" in done.stderr

@@ -1,0 +1,206 @@
+"""`nous night` and `diff`, and what the commands of nights refuse, as somebody types them."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from datetime import UTC, datetime, timedelta
+
+import psycopg
+import pytest
+from night_commands import HERE, NINE, as_json, dagster_in_one_file, typed
+from night_runs import NIGHT, facts_in, proposals_in, remember
+
+from nous_online.heart import Heart
+from nous_pipelines.plan.checks import CHECKS, CheckResult
+
+NOUS = [sys.executable, "-c", "from nous_online.interfaces.cli import main; main()"]
+
+
+@pytest.fixture(scope="module")
+def dagster_home():
+    with dagster_in_one_file() as home:
+        yield home
+
+
+@pytest.fixture
+def nous(database_url, dagster_home, tmp_path):
+    """Run a command over this test's database, in process."""
+    with typed(database_url, tmp_path / "home", dagster_home) as command:
+        yield command
+
+
+def test_a_night_speaks_json_to_machines(heart, nous):
+    remember(heart, NINE, NINE)
+
+    (night,) = as_json(nous("night", *HERE, "--json"))["nights"]
+
+    assert (night["night"], night["is_success"], night["failures"]) == ("2026-06-01", True, [])
+    assert night["counts"]["retired"] == 1
+    assert len(night["plan_hash"]) == 64
+
+
+def test_nights_are_backfilled_in_order(heart, nous):
+    remember(heart, NINE, NINE)
+
+    nights = as_json(nous("night", "--from", "2026-05-01", "--to", "2026-05-03", "--json"))["nights"]
+
+    assert [(night["night"], night["counts"]["retired"]) for night in nights] == [
+        ("2026-05-01", 0), ("2026-05-02", 1), ("2026-05-03", 0)
+    ]  # fmt: skip
+
+
+def test_a_dry_run_can_be_looked_at_and_changes_nothing(heart, nous, owner):
+    remember(heart, NINE, NINE)
+    before = facts_in(owner, without=())
+
+    dry, shown = nous("night", *HERE, "--dry-run"), nous("diff", "--night", "2026-06-01")
+
+    assert "this would be done: 1 memory merged into 1" in dry.stdout
+    assert "nous undo" not in dry.output
+    assert shown.exit_code == 0
+    assert f"{NINE}   active → superseded by “{NINE}”" in shown.stdout
+    assert facts_in(owner, without=()) == before
+
+
+def test_a_night_that_fails_its_checks_ends_with_an_error_and_the_nights_after_it_wait(heart, nous, owner, monkeypatch):
+    remember(heart, NINE, NINE)
+    before = facts_in(owner, without=())
+    monkeypatch.setitem(CHECKS, "effect", lambda _: CheckResult(passed=False, description="this can't be"))
+
+    result = nous("night", "--from", "2026-06-01", "--to", "2026-06-02")
+    spoken = nous("night", "--from", "2026-06-01", "--to", "2026-06-02", "--json")
+
+    assert (result.exit_code, spoken.exit_code) == (1, 1)
+    assert "check effect: this can't be" in result.stderr
+    assert "2026-06-02" not in result.output
+    (night,) = as_json(spoken)["nights"]
+    assert night["failures"] == ["check effect: this can't be"]
+    assert facts_in(owner, without=()) == before
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("night", "--date", "soon"), "'soon' is no night; write it as a date"),
+        (("night", "--date", "2019-12-31"), "lies before the first one, 2020-01-01"),
+        (("night", "--date", "2099-01-01"), "night 2099-01-01 can't be run"),
+        (("night", "--from", "2026-06-01"), "say either --date, or both --from and --to"),
+        (("night", "--from", "2026-06-02", "--to", "2026-06-01"), "swap them"),
+        (("night", "--date", "2026-06-01", "--from", "2026-06-01", "--to", "2026-06-01"), "either --date, or both"),
+        (("night", "--policy", "candidate_similarity"), "is not of the form FIELD=NUMBER"),
+        (("night", "--policy", "candidate_similarity=high"), "is not of the form FIELD=NUMBER"),
+        (("night", "--policy", "candidate_similarity=2"), "must be between 0.5 and 1, got 2.0"),
+        (("night", "--policy", "boldness=2"), "the policy has no field 'boldness'"),
+        (("night", "--agent", "nobody"), "agent 'nobody' is not known here"),
+        (("report", "--night", "2026-06-01"), "has not run here; run it with: nous night --date 2026-06-01"),
+        (("diff", "--night", "2026-06-01"), "has not run here"),
+        (("report", "--open"), "names no file: --open opens the page that --html FILE writes"),
+        (("undo",), "say what to take back: --night YYYY-MM-DD, --proposal ID, --memory ID or --source NAME"),
+        (("undo", "--proposal", "7"), "'7' is no proposal id"),
+        (("undo", "--night", "2026-06-01"), "no applied proposal has night=2026-06-01"),
+    ],
+)
+def test_what_makes_no_sense_ends_in_one_line_that_says_what_to_do(heart, nous, arguments, said):
+    result = nous(*arguments)
+
+    assert result.exit_code == 1
+    assert said in " ".join(result.stderr.split())
+    assert "Traceback" not in result.output
+
+
+def test_a_home_that_cannot_be_written_to_ends_in_one_line(heart, nous, tmp_path):
+    (tmp_path / "home").write_text("a file")
+
+    result = nous("night", *HERE)
+
+    assert result.exit_code == 1
+    assert "set NOUS_HOME to another folder" in " ".join(result.stderr.split())
+
+
+def test_a_night_that_was_stopped_says_what_to_do(heart, nous, monkeypatch):
+    remember(heart, NINE, NINE)
+    stopped = CheckResult(passed=False, description="aria: 1 of 2 memories would leave")
+    monkeypatch.setitem(CHECKS, "blast_radius", lambda _: stopped)
+
+    night, report = nous("night", *HERE), nous("report", "--night", "2026-06-01")
+
+    assert "what to do about blast_radius" in " ".join(night.stderr.split())
+    assert "max_leaving_share (0.4 now)" in " ".join(night.stderr.split())
+    told = " ".join(report.stdout.split())
+    assert "stopped by blast_radius: nothing was applied" in told
+    assert "what to do: Look at what would leave (nous diff)" in told
+
+
+def test_the_steps_of_a_night_are_told_as_they_end(heart, database_url, dagster_home, nous, tmp_path):
+    from nous_pipelines.commands.night_commands import options_for, recorded_runs
+    from nous_pipelines.orchestration.running import run_night
+
+    told: list[str] = []
+    with recorded_runs() as instance:
+        run_night(NIGHT, options_for(None), instance=instance, tell=told.append)
+
+    assert told[0] == "snapshot"
+    assert {"judgements", "merge_proposals", "plan", "plan_checks", "applied", "report"} <= set(told)
+    assert told.index("plan") < told.index("plan_checks") < told.index("applied") < told.index("report")
+
+
+def test_a_night_of_one_agent_names_the_way_back_for_that_one_alone(heart, nous):
+    remember(heart, NINE, NINE)
+
+    ran, told = nous("night", *HERE, "--agent", "aria"), nous("report", "--night", "2026-06-01", "--agent", "aria")
+
+    assert " ".join(ran.stderr.split()).endswith("back: nous undo --night 2026-06-01 --agent aria")
+    assert "take it back: nous undo --night 2026-06-01 --agent aria," in told.stderr
+    assert "--kind merge --agent aria" in told.stdout
+
+
+def test_without_a_date_it_is_the_last_night_that_is_over(heart, nous):
+    (night,) = as_json(nous("night", "--json"))["nights"]
+
+    assert night["night"] == (datetime.now(UTC) - timedelta(days=1)).date().isoformat()
+
+
+@pytest.fixture
+def bens(database, embedder, judge):
+    """The memory of another agent in the same database."""
+    return Heart.open("ben", database=database, embedder=embedder, judge=judge, works_in_background=False)
+
+
+def test_a_command_killed_in_the_middle_is_run_again_and_ends_where_it_should(
+    heart, bens, database_url, owner, tmp_path, server
+):  # fmt: skip
+    remember(heart, *["Room 0 has a window."] * 2)
+    remember(bens, *[f"Room {number} has a window." for number in (1, 2)] * 2)
+    owner.execute("""create function slow() returns trigger language plpgsql as
+                     $$ begin if new.actor = 'night' then perform pg_sleep(0.3); end if; return new; end $$""")
+    owner.execute("create trigger slow before insert on lifecycle.events for each row execute function slow()")
+    environment = {**os.environ, "NOUS_DATABASE_URL": database_url, "NOUS_HOME": str(tmp_path / "home")}
+    command = [*NOUS, "night", *HERE, "--json"]
+    with (tmp_path / "said").open("w") as said:
+        process = subprocess.Popen(command, env=environment, stdout=said, stderr=said)
+    wait_until(owner, "select count(*) > 0 from lifecycle.proposals where state = 'applied'")
+    process.send_signal(signal.SIGKILL)
+    assert process.wait(timeout=30) == -signal.SIGKILL
+    wait_until(owner, "select count(*) = 0 from pg_locks where locktype = 'advisory' and database = "
+                      "(select oid from pg_database where datname = current_database())")  # fmt: skip
+    halfway = sorted(proposals_in(owner).values())
+
+    again = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, check=False)
+
+    assert halfway == ["applied"]
+    assert again.returncode == 0, again.stderr
+    assert sorted(proposals_in(owner).values()) == ["applied"] * 3
+    assert sorted(columns["state"] for columns in facts_in(owner).values()) == ["active"] * 3 + ["superseded"] * 3
+    with psycopg.connect(server.dsn("postgres"), autocommit=True) as connection:
+        connection.execute(f'drop database "{owner.info.dbname}_dagster" with (force)')
+
+
+def wait_until(owner, query):
+    ends_at = time.monotonic() + 90
+    while not owner.execute(query).fetchone()[0]:
+        assert time.monotonic() < ends_at, query
+        time.sleep(0.02)

@@ -1,0 +1,177 @@
+"""`nous report`, `diff` and `undo` of a night that has run, as somebody types them; each test has a copy of it."""
+
+from __future__ import annotations
+
+import shutil
+import uuid
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+import psycopg
+import pytest
+import typer
+from click.testing import Result
+from conftest import ScriptedJudge, WordEmbedder
+from night_commands import BACKUPS, HERE, NINE, as_json, dagster_in_one_file, typed
+from night_runs import facts_in, proposals_in, remember
+
+from nous_online.database.connection import Database
+from nous_online.heart import Heart
+from nous_online.memories import facts
+from nous_pipelines.plan.checks import CHECKS
+
+
+@dataclass(frozen=True)
+class Ran:
+    """A night that has run: its database and home, what it said, and the facts as they were before it."""
+
+    database: str
+    home: Path
+    dagster_home: Path
+    said: Result
+    facts: dict[str, Any]
+
+
+@pytest.fixture(scope="module")
+def ran(server, admin, template, tmp_path_factory):
+    name, home = f"ran_{uuid.uuid4().hex[:12]}", tmp_path_factory.mktemp("ran")
+    admin.execute(f"create database {name} template {template} strategy file_copy")
+    database = Database(server.dsn(name))
+    remember(
+        Heart.open("aria", database=database, embedder=WordEmbedder(), judge=ScriptedJudge()), NINE, NINE, *BACKUPS
+    )
+    database.close()
+    with psycopg.connect(server.dsn(name), autocommit=True) as owner:
+        before = facts_in(owner)
+    with dagster_in_one_file() as dagster_home:
+        with typed(server.dsn(name), home, dagster_home) as nous:
+            said = nous("night", *HERE)
+        yield Ran(name, home, dagster_home, said, before)
+    admin.execute(f"drop database {name} with (force)")
+
+
+@pytest.fixture
+def database_url(copy_of, ran):
+    with copy_of(ran.database) as url:
+        yield url
+
+
+@pytest.fixture
+def nous(database_url, ran, tmp_path):
+    """Run a command over a copy of the night's database and home, in process."""
+    shutil.copytree(ran.home, tmp_path / "home")
+    with typed(database_url, tmp_path / "home", ran.dagster_home) as command:
+        yield command
+
+
+def test_a_night_says_in_a_few_lines_what_it_did_and_how_to_take_it_back(ran, owner):
+    assert ran.said.exit_code == 0, ran.said.output
+    done = "1 memory merged into 1, 1 fact superseded; 1 pair of look-alikes kept apart; 4 → 2 active facts"
+    assert f"night 2026-06-01: {done}" in ran.said.stdout
+    assert "nous undo --night 2026-06-01" in ran.said.output
+    assert sorted(proposals_in(owner).values()) == ["applied"] * 2
+
+
+def test_a_report_tells_what_was_merged_what_was_kept_apart_and_what_was_checked(nous):
+    told, plain = nous("report", "--night", "2026-06-01"), as_json(nous("report", "--night", "2026-06-01", "--json"))
+
+    for part in (NINE, *BACKUPS, "30", "conservation", "canaries"):
+        assert part in told.stdout
+    assert [(entry["kind"], entry["told"], entry["state"]) for entry in plain["entries"]] == [
+        ("merge", [NINE, NINE], "applied"),
+        ("supersede", [*BACKUPS], "applied"),
+    ]
+    assert {check["name"] for check in plain["checks"]} == set(CHECKS)
+    assert plain["counts"]["kept_apart"] == 1
+
+
+def test_a_report_is_written_as_a_page_that_stands_for_itself(nous, tmp_path):
+    page = tmp_path / "report.html"
+
+    result = nous("report", "--night", "2026-06-01", "--html", str(page))
+    (beside,) = (tmp_path / "home").rglob("report.html")
+
+    assert result.exit_code == 0, result.output
+    assert str(page) in " ".join(result.stderr.split())
+    assert NINE in page.read_text()
+    assert beside.read_text() == page.read_text()
+
+
+def test_a_page_that_cannot_be_written_ends_in_one_line(nous, tmp_path):
+    result = nous("report", "--night", "2026-06-01", "--html", str(tmp_path / "missing" / "report.html"))
+
+    assert result.exit_code == 1
+    assert "report.html can't be written" in " ".join(result.stderr.split())
+
+
+def test_a_page_is_opened_when_asked(nous, tmp_path, monkeypatch):
+    opened = []
+    monkeypatch.setattr(typer, "launch", opened.append)
+
+    nous("report", "--night", "2026-06-01", "--html", str(tmp_path / "report.html"), "--open")
+
+    assert opened == [(tmp_path / "report.html").as_uri()]
+
+
+def test_everything_of_one_kind_is_taken_back(nous, owner):
+    others = nous("undo", "--night", "2026-06-01", "--kind", "archive", "--agent", "aria")
+    merges = nous("undo", "--night", "2026-06-01", "--kind", "merge", "--agent", "aria")
+
+    assert (others.exit_code, merges.exit_code) == (1, 0)
+    assert "no applied proposal has" in " ".join(others.stderr.split())
+    assert dict(owner.execute("select kind, state from lifecycle.proposals").fetchall()) == {
+        "merge": "undone", "supersede": "applied",
+    }  # fmt: skip
+
+
+def test_a_report_can_be_narrowed_to_an_agent(nous):
+    others = as_json(nous("report", "--night", "2026-06-01", "--agent", "ben", "--json"))
+
+    assert (others["entries"], others["counts"]["active_before"]) == ([], 0)
+
+
+def test_a_night_is_taken_back_and_its_report_says_so(ran, nous, owner):
+    result = nous("undo", "--night", "2026-06-01", "--reason", "two offices")
+
+    assert result.exit_code == 0, result.output
+    assert "taken back  2 proposals" in result.stdout
+    assert facts_in(owner) == ran.facts
+    assert as_json(nous("report", "--night", "2026-06-01", "--json"))["entries"][0]["state"] == "undone"
+    assert owner.execute("select outcome from lifecycle.proposals").fetchall() == [("two offices",)] * 2
+    assert nous("undo", "--night", "2026-06-01").exit_code == 1
+
+
+def test_one_proposal_is_taken_back_by_the_name_the_report_gives_it(nous, owner):
+    merged = as_json(nous("diff", "--night", "2026-06-01", "--json"))["entries"]
+
+    undone = as_json(nous("undo", "--proposal", merged[0]["proposal_id"], "--json"))
+
+    assert undone == {"undone": [merged[0]["proposal_id"]], "refused": {}}
+    assert proposals_in(owner) == {merged[0]["proposal_id"]: "undone", merged[1]["proposal_id"]: "applied"}
+
+
+def test_what_others_built_on_is_refused_with_who_and_the_command_fails(heart, nous, owner):
+    update = "The office opens at ten since June."
+    kept = next(
+        memory
+        for memory, columns in facts_in(owner).items()
+        if (columns["content"], columns["state"]) == (NINE, "active")
+    )
+    heart.agent.judge.verdicts = {}
+    supersede(heart, kept, update)
+
+    result = nous("undo", "--night", "2026-06-01")
+
+    assert result.exit_code == 1
+    assert "refused" in result.stdout
+    assert "undo that first" in " ".join(result.stdout.split())
+
+
+def supersede(heart, memory, content):
+    with heart.agent.database.transaction("aria") as connection:
+        old = heart.get(UUID(memory))
+        new = heart.learn(content).memory
+        facts.supersede(connection, heart.agent, old=old, by=new, at=datetime.now(UTC), reason="a newer value")

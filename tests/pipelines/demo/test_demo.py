@@ -1,0 +1,105 @@
+"""What the demo shows is what was planted in it."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from datetime import date
+from pathlib import Path
+
+import polars as pl
+import pytest
+from judged_pairs import judged_pairs
+from postgres_homes import scratch
+
+from nous_online.language.embedding import LocalMiniLM
+from nous_online.language.pairs.judging import OfflineJudge
+from nous_pipelines.demo.history import history, planted
+from nous_pipelines.night_policy import NightPolicy
+from nous_pipelines.phases.merging import duplicate_clusters
+
+UNTIL = date(2026, 11, 20)
+
+
+@pytest.fixture(scope="module")
+def merged() -> set[frozenset[str]]:
+    """The pairs of demo facts that a night would merge."""
+    records = [record for record in history(until=UNTIL) if record["kind"] == "fact"]
+    facts = pl.DataFrame(
+        {
+            "id": [record["id"] for record in records],
+            "content": [record["content"] for record in records],
+            "subject": [record["subject"] for record in records],
+            "learned_at": [record["learned_at"] for record in records],
+            "embedding": LocalMiniLM().embed_documents([record["content"] for record in records]).tolist(),
+        },
+        schema_overrides={"embedding": pl.List(pl.Float32)},
+    ).with_columns(
+        pl.col("learned_at").str.to_datetime(time_zone="UTC"),
+        agent_id=pl.lit("aria"),
+        state=pl.lit("active"),
+        is_rewound=pl.lit(value=False),
+        trust=pl.lit(50),
+        scope=pl.lit("private"),
+        user_id=pl.lit(None, pl.String),
+        project_id=pl.lit(None, pl.String),
+        embedding_space_id=pl.lit("minilm"),
+        slot=pl.lit(None, pl.String),
+        category=pl.lit(None, pl.String),
+        superseded_by=pl.lit(None, pl.String),
+        last_confirmed_at=pl.lit(None, pl.Datetime("us", "UTC")),
+        valid_from=pl.lit(None, pl.Datetime("us", "UTC")),
+        valid_to=pl.lit(None, pl.Datetime("us", "UTC")),
+    )
+    judged, found = judged_pairs(facts, OfflineJudge(), policy=NightPolicy())
+    members = duplicate_clusters(judged, found.copies, policy=NightPolicy())
+    pairs = members.join(members, on="cluster_id", suffix="_other").filter(
+        pl.col("member_id") < pl.col("member_id_other")
+    )
+    return {frozenset(pair) for pair in pairs.select("member_id", "member_id_other").iter_rows()}
+
+
+def test_the_night_keeps_every_planted_difference_apart(merged: set[frozenset[str]]):
+    known = planted(until=UNTIL)
+    different = [(pair.a, pair.b) for pair in known.look_alikes] + [*known.updates, *known.contradictions]
+
+    assert [pair for pair in different if frozenset(pair) in merged] == []
+
+
+def test_the_night_merges_what_was_said_again(merged: set[frozenset[str]]):
+    known = planted(until=UNTIL)
+    of: dict[str, set[str]] = {}
+    for pair in (*known.repeats, *known.rewordings):
+        group = set.union(*(of.get(each, {each}) for each in pair))
+        of |= dict.fromkeys(group, group)
+
+    assert len(merged) >= 20  # repeats, and what the built-in reader knows again in words that are far from few
+    assert [pair for pair in merged if not pair <= of.get(min(pair), set())] == []
+
+
+def test_shows_a_night_over_a_file_of_ones_own(tmp_path: Path):
+    lines = [
+        {"id": "1", "content": "The staging database listens on port 5433.", "learned_at": "2026-05-01T09:00:00Z"},
+        {"id": "2", "content": "The staging database listens on port 5433", "learned_at": "2026-05-08T09:00:00Z"},
+        {"id": "3", "content": "The staging database listens on port 5434.", "learned_at": "2026-05-09T09:00:00Z"},
+    ]
+    source = tmp_path / "mine.jsonl"
+    source.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+
+    with scratch() as home:
+        shown = subprocess.run(
+            [sys.executable, "-m", "nous_online.interfaces.cli", "demo", "--no-ui", "--from", str(source)],
+            env={**os.environ, "NOUS_HOME": str(home)},
+            capture_output=True,
+            text=True,
+            timeout=240,
+            check=False,
+        )
+
+    assert shown.returncode == 0, shown.stderr
+    assert "Merged: 1 memory merged into 1" in shown.stdout
+    assert "5433 ≠ 5434" in " ".join(shown.stdout.split())
+    assert "undo --night" in shown.stdout
+    assert "report.html" in shown.stdout

@@ -1,0 +1,255 @@
+"""The sample history keeps the promises its planted answers make."""
+
+import json
+from collections import Counter
+from datetime import UTC, date, datetime, timedelta
+from itertools import chain, combinations
+
+import pytest
+
+from nous_online.language.embedding import LocalMiniLM
+from nous_pipelines.demo.history import DAYS, history, planted
+
+UNTIL = date(2026, 11, 20)
+NOMINATED = 0.92
+CONFIRMED_ONLINE = 0.95
+FACT = {
+    "kind": str,
+    "id": str,
+    "content": str,
+    "subject": str,
+    "category": str,
+    "tags": list,
+    "source": str,
+    "source_kind": str,
+    "learned_at": str,
+    "confidence": float,
+}
+OPTIONAL = {"encoded_frame": str, "encoded_censors": list}
+EPISODE = {
+    "kind": str,
+    "id": str,
+    "title": str,
+    "detail": str,
+    "started_at": str,
+    "ended_at": str,
+    "participants": list,
+    "tags": list,
+    "frame_used": str,
+    "outcome": str,
+    "lessons_learned": list,
+    "surprise_level": float,
+}
+RECALL = {"kind": str, "query": str, "at": str, "frame": str, "cited": list, "ignored": list}
+
+
+@pytest.fixture(scope="module")
+def records():
+    return list(history(until=UNTIL))
+
+
+@pytest.fixture(scope="module")
+def facts(records):
+    return {record["id"]: record for record in records if record["kind"] == "fact"}
+
+
+@pytest.fixture(scope="module")
+def answers():
+    return planted(until=UNTIL)
+
+
+@pytest.fixture(scope="module")
+def similarity(facts):
+    vectors = LocalMiniLM(threads=1).embed_documents([fact["content"] for fact in facts.values()])
+    row = {fact_id: number for number, fact_id in enumerate(facts)}
+    return lambda a, b: float(vectors[row[a]] @ vectors[row[b]])
+
+
+def as_bytes(until):
+    return "\n".join(json.dumps(record) for record in history(until=until)).encode()
+
+
+def happened_at(record):
+    return record.get("learned_at") or record.get("started_at") or record["at"]
+
+
+def wrong_fields(record, required, optional):
+    known = required | optional
+    missing = required.keys() - record.keys()
+    return [*missing, *(name for name, value in record.items() if not isinstance(value, known.get(name, ())))]
+
+
+def test_the_history_is_as_long_as_promised(records):
+    kinds = Counter(record["kind"] for record in records)
+
+    assert kinds["fact"] >= 400
+    assert kinds["episode"] >= 30
+    assert kinds["recall"] >= 150
+
+
+def test_every_kind_of_trap_is_planted(answers):
+    assert len(answers.repeats) >= 45
+    assert len(answers.rewordings) >= 35
+    assert len(answers.look_alikes) >= 40
+    assert len(answers.updates) >= 35
+    assert len(answers.contradictions) == 8
+    assert len(answers.never_used) >= 30
+    assert len(answers.much_used) >= 10
+
+
+def test_the_same_end_gives_the_same_bytes():
+    assert as_bytes(UNTIL) == as_bytes(UNTIL)
+
+
+def test_another_week_gives_the_same_life_seven_days_later(records):
+    later = list(history(until=UNTIL + timedelta(days=7)))
+
+    moved = [datetime.fromisoformat(happened_at(record)) + timedelta(days=7) for record in records]
+    assert [datetime.fromisoformat(happened_at(record)) for record in later] == moved
+
+
+def test_ids_do_not_depend_on_the_weekday(answers):
+    assert planted(until=UNTIL + timedelta(days=3)).updates == answers.updates
+
+
+@pytest.mark.parametrize(
+    ("kind", "required", "optional"), [("fact", FACT, OPTIONAL), ("episode", EPISODE, {}), ("recall", RECALL, {})]
+)
+def test_every_record_has_exactly_the_fields_of_the_import_schema(records, kind, required, optional):
+    wrong = [
+        (record, names)
+        for record in records
+        if record["kind"] == kind and (names := wrong_fields(record, required, optional))
+    ]
+
+    assert wrong == []
+
+
+def test_values_come_from_the_known_lists(records, facts):
+    episodes = [record for record in records if record["kind"] == "episode"]
+
+    assert {fact["source_kind"] for fact in facts.values()} == {"user", "agent", "tool", "import"}
+    assert all(0.5 < fact["confidence"] <= 1 for fact in facts.values())
+    assert {episode["outcome"] for episode in episodes} == {"success", "failure", "partial"}
+    assert all(0 <= episode["surprise_level"] <= 1 for episode in episodes)
+    assert all(80 <= len(episode["detail"].split()) <= 400 for episode in episodes)
+
+
+def test_ids_are_unique(records):
+    ids = [record["id"] for record in records if "id" in record]
+
+    assert len(ids) == len(set(ids))
+
+
+def test_no_placeholder_is_left_in_a_text(facts):
+    assert [fact["content"] for fact in facts.values() if "<d" in fact["content"]] == []
+
+
+@pytest.mark.parametrize("weekday", range(7))
+def test_records_are_in_order_and_inside_the_ninety_days(weekday):
+    until = UNTIL + timedelta(days=weekday)
+
+    moments = [datetime.fromisoformat(happened_at(record)) for record in history(until=until)]
+
+    assert moments == sorted(moments)
+    assert all(moment.tzinfo == UTC for moment in moments)
+    assert until - timedelta(days=DAYS - 1) <= moments[0].date() <= moments[-1].date() <= until
+
+
+@pytest.mark.parametrize("weekday", range(7))
+def test_a_recall_names_only_what_was_known_by_then(weekday):
+    known = set()
+    unknown = []
+    for record in history(until=UNTIL + timedelta(days=weekday)):
+        if record["kind"] == "recall":
+            unknown += [(record["query"], i) for i in record["cited"] + record["ignored"] if i not in known]
+        else:
+            known.add(record["id"])
+
+    assert unknown == []
+
+
+def test_most_of_it_happens_on_working_days(records):
+    weekend = [record for record in records if datetime.fromisoformat(happened_at(record)).weekday() >= 5]
+
+    assert len(weekend) < len(records) * 0.02
+
+
+def test_planted_ids_exist(records, answers):
+    known = {record["id"] for record in records if "id" in record}
+    pairs = (*answers.repeats, *answers.rewordings, *answers.updates, *answers.contradictions)
+    named = {*chain(*pairs), *answers.never_used, *answers.much_used}
+    named |= {fact_id for pair in answers.look_alikes for fact_id in (pair.a, pair.b)}
+
+    assert named <= known
+
+
+def test_an_update_keeps_its_subject_and_comes_later(facts, answers):
+    for old, new in answers.updates:
+        assert facts[old]["subject"] == facts[new]["subject"]
+        assert facts[old]["learned_at"] < facts[new]["learned_at"]
+
+
+def test_some_values_change_twice(answers):
+    replaced = {old for old, _ in answers.updates}
+
+    assert sum(new in replaced for _, new in answers.updates) >= 3
+
+
+def test_contradicting_facts_come_from_different_sources(facts, answers):
+    assert [pair for pair in answers.contradictions if facts[pair[0]]["source"] == facts[pair[1]]["source"]] == []
+
+
+def test_look_alikes_differ_in_every_way_that_matters(answers):
+    kinds = {"number", "date", "name", "version", "negation", "swapped roles"}
+
+    assert {pair.differ_in for pair in answers.look_alikes} == kinds
+
+
+def test_never_used_memories_appear_in_no_recall(records, answers):
+    used = {i for record in records if record["kind"] == "recall" for i in record["cited"] + record["ignored"]}
+
+    assert used.isdisjoint(answers.never_used)
+
+
+def test_much_used_memories_are_cited_at_least_four_times(records, answers):
+    cited = Counter(i for record in records if record["kind"] == "recall" for i in record["cited"])
+
+    assert min(cited[fact_id] for fact_id in answers.much_used) >= 4
+
+
+def test_repeats_and_rewordings_are_close_and_most_are_nominated_by_the_night(similarity, answers):
+    close = [similarity(a, b) for a, b in (*answers.repeats, *answers.rewordings)]
+
+    assert min(close) >= 0.85
+    assert sum(value >= NOMINATED for value in close) >= len(close) * 2 / 3
+
+
+def test_enough_is_too_far_apart_for_learn_and_near_enough_for_the_night(similarity, answers):
+    said_again = (*answers.repeats, *answers.rewordings)
+    left_to_the_night = [pair for pair in said_again if NOMINATED <= similarity(*pair) < CONFIRMED_ONLINE]
+
+    assert len(left_to_the_night) >= 40
+
+
+def test_forty_look_alikes_would_be_nominated_and_none_is_far(similarity, answers):
+    close = [similarity(pair.a, pair.b) for pair in answers.look_alikes]
+
+    assert sum(value >= NOMINATED for value in close) >= 40
+    assert min(close) >= 0.90
+
+
+def test_nothing_unplanted_looks_like_a_duplicate(facts, similarity, answers):
+    pairs = (*answers.repeats, *answers.rewordings, *answers.updates, *answers.contradictions)
+    family = {fact_id: fact_id for fact_id in facts}
+    for a, b in (*pairs, *((p.a, p.b) for p in answers.look_alikes)):
+        joined, kept = family[b], family[a]
+        family = {fact_id: kept if name == joined else name for fact_id, name in family.items()}
+
+    strangers = [
+        (facts[a]["content"], facts[b]["content"])
+        for a, b in combinations(facts, 2)
+        if family[a] != family[b] and similarity(a, b) >= NOMINATED
+    ]
+
+    assert strangers == []

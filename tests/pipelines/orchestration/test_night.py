@@ -1,0 +1,393 @@
+"""Whole nights, through Dagster itself."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, date, datetime, timedelta
+
+import filelock
+import psycopg
+import pytest
+from dagster import AssetKey, DagsterInstance
+from night_runs import NIGHT, POLICY, SAID, everything, facts_in, options, remember
+from unrecorded import unrecorded
+
+from nous_online.core.errors import Conflict, InvalidInput, NotFound, Unavailable
+from nous_online.database.connection import Database
+from nous_online.heart import Heart
+from nous_online.language.pairs.judging import OfflineJudge, Verdict
+from nous_pipelines.orchestration.running import folder_of, read_report, run_night
+from nous_pipelines.plan.checks import CHECKS, CheckResult
+from nous_pipelines.plan.night_files import NightFiles
+from nous_pipelines.plan.undo import Selection, undo
+
+NINE = "The office opens at nine."
+BACKUPS = ("Backups are kept for 30 days.", "Backups are kept for 14 days.")
+
+
+@pytest.fixture(scope="module")
+def instance():
+    with unrecorded() as one:
+        yield one
+
+
+@pytest.fixture
+def run(database_url, instance, tmp_path):
+    """Run a night of this test's database."""
+
+    def run_it(night=NIGHT, **changes):
+        return run_night(night, options(database_url, tmp_path, **changes), instance=instance)
+
+    return run_it
+
+
+@pytest.fixture
+def folder(database_url, tmp_path):
+    """Where the files of the night lie."""
+    return folder_of(NIGHT, options(database_url, tmp_path))
+
+
+@pytest.fixture
+def opened(database, embedder, judge):
+    """Open the memory of an agent by name."""
+    return lambda agent_id: Heart.open(agent_id, database=database, embedder=embedder, judge=judge)
+
+
+def active(owner, agent_id="aria"):
+    rows = owner.execute(
+        "select content from heart.facts where state = 'active' and agent_id = %s", [agent_id]
+    ).fetchall()
+    return sorted(content for (content,) in rows)
+
+
+def test_a_night_merges_repeats_lets_later_values_win_and_says_so(heart, run, instance, owner):
+    remember(heart, NINE, NINE, "The office opens at nine", *BACKUPS, "Cats like fish.")
+
+    outcome = run()
+
+    assert outcome.is_success, outcome.failures
+    assert outcome.failures == ()
+    assert active(owner) == sorted([BACKUPS[-1], "Cats like fish.", NINE])
+    assert (outcome.report.counts["merges"], outcome.report.counts["retired"]) == (1, 2)
+    (apart,) = outcome.report.kept_apart
+    assert {apart.a, apart.b} == set(BACKUPS)
+    assert "30" in apart.reason
+    recorded = instance.get_run_by_id(outcome.run_id)
+    assert recorded.is_success
+    assert recorded.tags["dagster/partition"] == NIGHT.isoformat()
+
+
+def test_a_night_is_recorded_asset_by_asset_with_its_checks_policy_and_plan(heart, database_url, tmp_path):
+    remember(heart, NINE, NINE)
+
+    with DagsterInstance.ephemeral() as instance:
+        outcome = run_night(NIGHT, options(database_url, tmp_path), instance=instance)
+        plan, report = (instance.get_latest_materialization_event(AssetKey(name)) for name in ("plan", "report"))
+
+    plan, report = plan.asset_materialization, report.asset_materialization
+    assert plan.partition == NIGHT.isoformat()
+    assert plan.metadata["hash"].value == outcome.report.plan_hash
+    assert plan.metadata["policy"].data["candidate_similarity"] == 0.7
+    assert "nous undo --night 2026-06-01" in report.metadata["report"].value
+    assert {check["name"] for check in outcome.report.checks} == set(CHECKS)
+    assert all(check["passed"] for check in outcome.report.checks)
+
+
+def test_a_night_run_twice_changes_nothing(heart, run, owner):
+    remember(heart, NINE, NINE, *BACKUPS)
+    first = run()
+    before = everything(owner)
+
+    again = run()
+
+    assert again.is_success
+    assert again.report == first.report
+    assert everything(owner) == before
+
+
+def test_a_night_whose_files_were_lost_changes_nothing_when_it_is_run_again(heart, run, owner, folder):
+    remember(heart, NINE, NINE, *BACKUPS)
+    run()
+    before = everything(owner)
+    folder.rename(folder.with_name("aside"))
+
+    again = run()
+
+    assert again.is_success, again.failures
+    assert everything(owner) == before
+
+
+@pytest.mark.parametrize("names", [("canaries",), tuple(CHECKS)], ids=["one", "all"])
+def test_failed_checks_stop_the_night_before_anything_changes(heart, run, owner, monkeypatch, names):
+    """That each of them blocks alone, the definitions say: see `test_every_check_is_there_and_blocks`."""
+    remember(heart, NINE, NINE)
+    before = everything(owner)
+    for name in names:
+        monkeypatch.setitem(CHECKS, name, lambda _, name=name: CheckResult(passed=False, description=f"no {name}"))
+
+    outcome = run()
+
+    assert not outcome.is_success
+    assert sorted(outcome.failures) == sorted(f"check {name}: no {name}" for name in names)
+    assert everything(owner) == before
+    assert owner.execute("select count(*) from lifecycle.plans").fetchone() == (0,)
+    assert {check["name"] for check in outcome.report.checks if not check["passed"]} == set(names)
+
+
+def test_a_judge_that_merges_everything_is_stopped_by_the_canaries(heart, run, owner, monkeypatch):
+    remember(heart, NINE, *BACKUPS)
+    before = everything(owner)
+    monkeypatch.setattr("nous_pipelines.orchestration.resources.OfflineJudge", Gullible)
+
+    outcome = run()
+
+    assert not outcome.is_success
+    assert any(
+        failure.startswith("check canaries: 11 of 13 canary pairs were judged wrongly") for failure in outcome.failures
+    )
+    assert everything(owner) == before
+
+
+class Gullible(OfflineJudge):
+    """Takes every pair for a repeat."""
+
+    def judge(self, pairs):
+        return [replace(judgement, verdict=Verdict.SAME) for judgement in super().judge(pairs)]
+
+
+def test_a_night_that_would_retire_too_much_can_be_run_again_with_a_higher_limit(heart, run, owner):
+    remember(heart, *[NINE] * 25)
+    before = everything(owner)
+
+    stopped = run()
+    assert stopped.failures[0].startswith("check blast_radius: aria: 24 of 25 memories would leave, the limit is 40%")
+    assert everything(owner) == before
+
+    assert run(policy={**POLICY, "max_leaving_share": 1}).is_success
+    assert active(owner) == [NINE]
+
+
+def test_what_was_recalled_and_used_may_not_get_harder_to_find(heart, run, owner):
+    remember(heart, "Cats like fish", "Cats like fish.", "Cats like milk")
+    found = heart.recall("Cats like fish", limit=3, at=SAID + timedelta(days=9))
+    heart.cite(found.id, [answer.memory.id for answer in found], at=SAID + timedelta(days=9))
+
+    outcome = run()
+
+    assert outcome.is_success, outcome.failures
+    (check,) = [check for check in outcome.report.checks if check["name"] == "recall_does_not_regress"]
+    assert check["metadata"] == {"probes": 1}
+
+
+def test_a_dry_run_says_what_it_would_do_and_changes_nothing(heart, run, owner):
+    remember(heart, NINE, NINE, *BACKUPS)
+    before = everything(owner)
+
+    dry = run(is_dry_run=True)
+
+    assert dry.is_success
+    assert everything(owner) == before
+    assert owner.execute("select count(*) from lifecycle.plans").fetchone() == (0,)
+    assert (dry.report.counts["merges"], dry.report.counts["active_before"]) == (1, 4)
+    assert run().report.plan_hash == dry.report.plan_hash
+
+
+def test_naming_an_agent_leaves_the_others_alone_until_their_turn(opened, run, owner):
+    for agent_id in ("aria", "ben"):
+        remember(opened(agent_id), NINE, NINE)
+
+    narrowed = run(agent_ids=("ben",))
+    assert narrowed.report.active_by_agent == {"ben": 2}
+    assert (len(active(owner, "aria")), len(active(owner, "ben"))) == (2, 1)
+
+    assert run().is_success
+    assert (len(active(owner, "aria")), len(active(owner, "ben"))) == (1, 1)
+
+
+def test_the_same_statement_of_two_agents_users_projects_and_scopes_is_never_merged(opened, run, owner):
+    places = [
+        {"scope": "private"}, {"scope": "private", "user_id": "u1"}, {"scope": "private", "user_id": "u2"},
+        {"scope": "project", "project_id": "p1"}, {"scope": "project", "project_id": "p2"}, {"scope": "system"},
+    ]  # fmt: skip
+    for agent_id in ("aria", "ben"):
+        for place in places:
+            remember(opened(agent_id), NINE, **place)
+
+    outcome = run()
+
+    assert outcome.is_success, outcome.failures
+    assert outcome.report.counts["merges"] == 0
+    assert active(owner, "aria") == active(owner, "ben") == [NINE] * len(places)
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        (NIGHT, {"agent_ids": ("aria", "nobody")}, NotFound, "agent 'nobody' is not known here"),
+        (NIGHT, {"policy": {"candidate_similarity": 7}}, InvalidInput, "between 0.5 and 1, got 7"),
+        (NIGHT, {"policy": {"candidate_similarity": float("nan")}}, InvalidInput, "must be a number, got nan"),
+        (NIGHT, {"policy": {"max_leaving_share": 0}}, InvalidInput, "above 0 and at most 1, got 0"),
+        (NIGHT, {"policy": {"max_leaving_count": -1}}, InvalidInput, "max_leaving_count .* got -1"),
+        (NIGHT, {"policy": {"max_leaving_jump": float("inf")}}, InvalidInput, "max_leaving_jump .* got inf"),
+        (NIGHT, {"policy": {"probe_days": 1e9}}, InvalidInput, "probe_days must be between 0 and 36500"),
+        (NIGHT, {"policy": {"boldness": 1}}, InvalidInput, "the policy has no field 'boldness'; it has: candidate_"),
+        (NIGHT, {"policy": {"probe_days": True}}, InvalidInput, "probe_days must be a number, got True"),
+        (date(2099, 1, 1), {}, InvalidInput, "night 2099-01-01 can't be run"),
+        (date(2019, 12, 31), {}, InvalidInput, "night 2019-12-31 can't be run: the first one is 2020-01-01"),
+    ],
+)
+def test_what_makes_no_sense_is_refused_before_anything_runs(heart, run, instance, tmp_path, case):
+    night, changes, raised, said = case
+    runs = instance.get_runs_count()
+
+    with pytest.raises(raised, match=said):
+        run(night, **changes)
+
+    assert instance.get_runs_count() == runs
+    assert not (tmp_path / "snapshots").exists()
+
+
+def test_a_night_with_nothing_to_do_is_a_success(heart, run):
+    outcome = run(date(2020, 1, 1))
+
+    assert outcome.is_success, outcome.failures
+    assert set(outcome.report.counts.values()) == {0}
+
+
+def test_two_processes_never_run_one_night_at_once(heart, run, folder):
+    folder.parent.mkdir(parents=True)
+
+    with (
+        filelock.FileLock(folder.with_name(f".{folder.name}.lock")),
+        pytest.raises(Conflict, match="2026-06-01 is being run"),
+    ):
+        run()
+
+    assert run().is_success
+
+
+def test_a_night_that_meets_another_one_of_its_agent_changes_nothing_and_is_right_the_next_time(heart, run, owner):
+    remember(heart, NINE, NINE)
+    before = everything(owner)
+    with psycopg.connect(owner.info.dsn, password=owner.info.password) as other:
+        other.execute("select pg_advisory_xact_lock(hashtextextended('night:aria', 0))")
+
+        outcome = run()
+
+    assert not outcome.is_success
+    (failure,) = outcome.failures
+    assert failure.startswith("applied: another night is being applied for agent 'aria'; wait for it to end")
+    assert everything(owner) == before
+    assert run().is_success
+    assert active(owner) == [NINE]
+
+
+@pytest.mark.parametrize("name", ["snapshot.json", "facts.parquet"])
+def test_a_damaged_snapshot_is_named_with_the_way_out_and_nothing_is_applied(heart, run, owner, folder, name):
+    remember(heart, NINE, NINE)
+    before = everything(owner)
+    run(is_dry_run=True)
+    spoil(folder / name)
+
+    outcome = run()
+
+    assert not outcome.is_success
+    (failure,) = outcome.failures
+    assert f"{folder / name} " in failure
+    assert f"move {folder} aside and run the night again" in failure
+    assert everything(owner) == before
+    folder.rename(folder.with_name("aside"))
+    assert run().is_success
+    assert active(owner) == [NINE]
+
+
+def test_a_plan_that_is_damaged_after_its_checks_is_not_applied(heart, run, owner, folder, monkeypatch):
+    remember(heart, NINE, NINE)
+    before = everything(owner)
+    monkeypatch.setitem(CHECKS, "effect", lambda _: spoil(folder / "run" / "plan.json"))
+
+    (failure,) = run().failures
+
+    assert failure.startswith("applied: plan.json in ")
+    assert failure.endswith("; run the night again")
+    assert everything(owner) == before
+    monkeypatch.undo()
+    assert run().is_success
+    assert active(owner) == [NINE]
+
+
+def test_a_plan_that_is_not_the_one_the_checks_saw_is_not_applied(heart, run, owner, folder, monkeypatch):
+    remember(heart, NINE, NINE)
+    before = everything(owner)
+    monkeypatch.setitem(CHECKS, "effect", lambda evidence: exchange(folder, evidence.plan))
+
+    (failure,) = run().failures
+
+    assert "the checks saw plan" in failure
+    assert "run the checks again" in failure
+    assert everything(owner) == before
+
+
+def exchange(folder, plan):
+    NightFiles(folder).write_json("plan", {**plan.as_dict(), "policy": {"candidate_similarity": 0.5}})
+    return CheckResult(passed=True, description="all is well")
+
+
+def spoil(path):
+    path.write_bytes(path.read_bytes()[:20])
+    return CheckResult(passed=True, description="all is well")
+
+
+def test_a_home_that_cannot_be_written_to_is_named(heart, run, owner, tmp_path):
+    remember(heart, NINE, NINE)
+    before = everything(owner)
+    (tmp_path / "snapshots").write_text("a file where a folder should be")
+
+    with pytest.raises(Unavailable, match=r"snapshots.* can't be written to .*NOUS_HOME"):
+        run()
+
+    assert everything(owner) == before
+
+
+def test_a_night_that_is_undone_stays_undone_when_it_is_run_again_and_in_the_next_ones(
+    database_url, heart, run, owner, tmp_path
+):
+    night_database = Database(database_url, role="nous_night")
+    remember(heart, NINE, NINE)
+    before = facts_in(owner)
+    run()
+    undo(night_database, Selection(night=NIGHT), reason="no")
+    night_database.close()
+
+    again, following = run(), run(NIGHT + timedelta(days=1))
+
+    assert again.is_success
+    assert following.is_success
+    assert facts_in(owner) == before
+    assert again.report.counts["undone"] == 1
+    assert [entry.state for entry in read_report(NIGHT, options(database_url, tmp_path)).entries] == ["undone"]
+
+
+def test_a_night_that_has_not_run_has_no_report(database_url, heart, tmp_path):
+    with pytest.raises(NotFound, match="night 2026-06-01 has not run here; run it with: nous night --date 2026-06-01"):
+        read_report(NIGHT, options(database_url, tmp_path))
+
+
+def test_tonight_can_be_run_before_it_is_over_and_again_afterwards(heart, run, owner):
+    heart.learn_deferred([(NINE, {}), (NINE, {})])
+    tonight = datetime.now(UTC).date()
+
+    assert run(tonight).is_success
+    heart.learn_deferred([("Cats like fish.", {}), ("Cats like fish.", {})])
+    assert run(tonight).is_success
+
+    assert active(owner) == ["Cats like fish.", NINE]
+
+
+def test_words_are_counted_anew_after_a_night(heart, run, owner):
+    remember(heart, NINE, NINE)
+
+    run()
+
+    assert owner.execute("select memory_count from heart.corpus_stats").fetchone() == (2,)
+    assert owner.execute("select lexeme from heart.term_stats where lexeme = 'offic'").fetchone() == ("offic",)

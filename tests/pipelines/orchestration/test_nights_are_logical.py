@@ -1,0 +1,286 @@
+"""A night is logical: an imported history ages as one that was lived, and no night run again changes anything."""
+
+from __future__ import annotations
+
+import logging
+import re
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, time, timedelta
+from pathlib import Path
+
+import psycopg
+import pytest
+from conftest import ScriptedJudge, WordEmbedder
+from dagster import DagsterInstance
+from night_runs import options
+from psycopg.sql import SQL, Identifier
+from psycopg.types.json import Jsonb
+from unrecorded import unrecorded
+
+from nous_online.database.connection import Database
+from nous_online.heart import Heart
+from nous_online.memories.episodes import new_episode, store_deferred
+from nous_pipelines.orchestration.running import NightOptions, run_night
+from nous_pipelines.snapshots.snapshot import Snapshot, open_snapshot
+
+FIRST = date(2026, 3, 1)
+COUNT = 12
+NIGHTS = [FIRST + timedelta(days=offset) for offset in range(COUNT)]
+POLICY = {
+    "candidate_similarity": 0.7, "neighbour_similarity": 0.6, "summary_after_days": 1, "compressed_after_days": 3,
+    "fossil_after_days": 6, "superseded_grace_days": 3, "unused_after_days": 4, "unused_asked_days": 1,
+    "unused_return_share": 1.0,
+}  # fmt: skip
+"""Ages short enough for every phase to have something to do within the nights."""
+FACTS = (
+    (0, "a", "The office opens at nine."), (0, "b", "Backups are kept for 30 days."), (1, "d", "Cats like fish."),
+    (1, "c", "The office opens at nine."), (2, "e", "Backups are kept for 14 days."), (3, "g", "Cats like fish"),
+    (3, "f", "The office opens at nine"), (4, "h", "The release train leaves on Monday."),
+    (6, "i", "Backups are kept for 7 days."),
+    (7, "j", "The office opens at eight."), (9, "k", "Rain falls in Lima."), (10, "l", "Cats like fish!"),
+)  # fmt: skip
+EPISODES = ((1, "p", 'We moved to the "new" office.\nEverybody was there.\nIt rained: ü 🚚.'), (2, "q", "A call."))
+RECALLS = ((2, ("a", "d"), ("a",), ()), (4, ("a", "h", "p"), ("a", "p"), ("h",)), (10, ("k", "j"), (), ("k",)))
+RECALLED = ((2, "when does the office open?"), (4, "what happened at the office?"), (10, "what about rain?"))
+STATE = {
+    "heart.facts": ("created_at", "written_xid"),
+    "heart.episodes": ("created_at", "written_xid"),
+    "heart.procedures": ("created_at", "written_xid"),
+    "heart.censors": ("created_at", "written_xid"),
+    "heart.usage": (),
+    "heart.contradictions": (),
+    "heart.links": (),
+    "heart.cold_texts": ("stored_at",),
+    "lifecycle.proposals": ("decided_at", "plan_hash"),
+    "lifecycle.events": ("id", "recorded_at", "run_id", "undoes"),
+}
+"""Every table a night may change, with the columns that say when or by which run a row was written."""
+
+
+DRAWN_ID = re.compile(r'("activation_id": |"last_activation": \{[^{}]*?"id": )"[0-9a-f-]{36}"')
+"""What an activation of a censor is reported by: drawn at each check."""
+
+
+@dataclass
+class Life:
+    """One way of arriving at the last night: a database, the files of its nights and Dagster's records."""
+
+    url: str
+    home: Path
+    instance: DagsterInstance
+
+    @property
+    def options(self) -> NightOptions:
+        return options(self.url, self.home, policy=POLICY)
+
+    def sleep(self, night: date) -> None:
+        outcome = run_night(night, self.options, instance=self.instance)
+        assert outcome.is_success, outcome.failures
+
+    def snapshots(self) -> dict[str, Snapshot]:
+        found = {path.name: open_snapshot(path) for path in self.home.glob("snapshots/*/night=*")}
+        return {name: snapshot for name, snapshot in sorted(found.items()) if snapshot and "taken" not in name}
+
+    def state(self) -> dict[str, list[str]]:
+        """Return every row a night could change as text, sorted."""
+        with psycopg.connect(self.url, autocommit=True) as owner:
+            return {name: sorted(rows_of(owner, name, without)) for name, without in STATE.items()}
+
+
+def rows_of(owner: psycopg.Connection, name: str, without: tuple[str, ...]) -> Iterator[str]:
+    query = SQL("select (to_jsonb(t) - %s::text[])::text from {} t").format(Identifier(*name.split(".")))
+    return (DRAWN_ID.sub(r"\1", text) for (text,) in owner.execute(query, [list(without)]))
+
+
+def at(day: int, hour: int = 9) -> datetime:
+    return datetime.combine(FIRST + timedelta(days=day), time(hour), UTC)
+
+
+def happens(url: str, days: range) -> None:
+    """Tell the agent what these days brought, as an import does."""
+    database = Database(url)
+    heart = Heart.open(
+        "aria", database=database, embedder=WordEmbedder(), judge=ScriptedJudge(), works_in_background=False
+    )
+    facts = [(text, {"learned_at": at(day), "idempotency_key": key}) for day, key, text in FACTS if day in days]
+    told = [
+        new_episode(text, {"title": text[:6], "summary": text[:20], "started_at": at(day), "idempotency_key": key},
+                    now=at(day))
+        for day, key, text in EPISODES if day in days
+    ]  # fmt: skip
+    if facts:
+        heart.learn_deferred(facts)
+    if told:
+        store_deferred(heart.agent, told, heart.agent.deadline(None))
+    for day, practise in ((3, fails), (5, cries_wolf)):
+        if day in days:
+            with psycopg.connect(url, autocommit=True) as owner:
+                owner.execute("select setval('public.ids', %s)", [day * 1000])
+            practise(heart)
+    heart.close()
+    database.close()
+    with psycopg.connect(url, autocommit=True) as owner:
+        for (day, found, cited, ignored), (_, query) in zip(RECALLS, RECALLED, strict=True):
+            if day in days:
+                recalled(owner, at(day), query, found, cited, ignored)
+
+
+def fails(heart: Heart) -> None:
+    """Use a procedure, in vain, all of one day."""
+    deploy = heart.store_procedure("Deploy", goals=["ship"], learned_at=at(3))
+    for hour in range(10, 17):
+        heart.record_procedure_failure(deploy.id, at=at(3, hour))
+
+
+def cries_wolf(heart: Heart) -> None:
+    """Set off a censor for nothing, all of one day."""
+    censor = heart.add_censor("drop table", "it is gone then", is_literal=True, learned_at=at(5))
+    for hour in range(10, 15):
+        heart.check_censors(f"drop table users_{hour}", at=at(5, hour))
+        heart.report_false_positive(censor.id, at=at(5, hour))
+
+
+def recalled(owner, moment, query, found, cited, ignored):
+    """Store what was recalled and used, and count it."""
+    ids = dict(owner.execute("select idempotency_key, memory_id from heart.requests").fetchall())
+    owner.execute(
+        "insert into heart.recalls (agent_id, recalled_at, query, result_limit, result_ids, cited_ids, ignored_ids)"
+        " values ('aria', %s, %s, 5, %s, %s, %s)",
+        [moment, query, *([ids[key] for key in keys] for keys in (found, cited, ignored))],
+    )
+    for key in found:
+        owner.execute(
+            "insert into heart.usage values ('aria', %s, %s, 1, %s, %s, %s) on conflict (agent_id, memory_id) do update"
+            " set retrieved_count = usage.retrieved_count + 1, cited_count = usage.cited_count + excluded.cited_count,"
+            " ignored_count = usage.ignored_count + excluded.ignored_count,"
+            " last_used_at = greatest(usage.last_used_at, excluded.last_used_at)",
+            [ids[key], "episode" if key in "pq" else "fact", int(key in cited), int(key in ignored), moment],
+        )
+
+
+@contextmanager
+def life(server, template, home: Path) -> Iterator[Life]:
+    """A database of its own whose new ids are the same in every life."""
+    logging.getLogger("dagster").setLevel(logging.CRITICAL)
+    name = f"life_{uuid.uuid4().hex[:12]}"
+    with psycopg.connect(server.dsn("postgres"), autocommit=True) as connection:
+        connection.execute(SQL("create database {} template {}").format(Identifier(name), Identifier(template)))
+        with psycopg.connect(server.dsn(name), autocommit=True) as owner:
+            owner.execute("create sequence public.ids")
+            owner.execute("grant usage on sequence public.ids to public")
+            owner.execute(
+                "create or replace function heart.new_id() returns uuid language sql volatile as"
+                " $$ select md5('id ' || nextval('public.ids'))::uuid $$"
+            )
+        with unrecorded() as instance:
+            yield Life(server.dsn(name), home, instance)
+        connection.execute(SQL("drop database {} with (force)").format(Identifier(name)))
+
+
+@pytest.fixture(scope="module")
+def imported(server, template, tmp_path_factory) -> Iterator[Life]:
+    """Everything is told first, then every night is run."""
+    with life(server, template, tmp_path_factory.mktemp("imported")) as one:
+        happens(one.url, range(COUNT))
+        for night in NIGHTS:
+            one.sleep(night)
+        yield one
+
+
+@pytest.fixture(scope="module")
+def lived(server, template, tmp_path_factory) -> Iterator[Life]:
+    """Each night is run when its day is over, and nobody knows what comes."""
+    with life(server, template, tmp_path_factory.mktemp("lived")) as one:
+        for day, night in enumerate(NIGHTS):
+            happens(one.url, range(day, day + 1))
+            one.sleep(night)
+        yield one
+
+
+def test_backfilling_an_imported_history_leaves_what_living_it_would_have_left(imported: Life, lived: Life):
+    left = lived.state()
+
+    assert imported.state() == left
+    assert not [text for text in left["lifecycle.proposals"] if '"state": "applied"' not in text]
+
+
+def test_the_history_gives_every_kind_of_work_something_to_do(lived: Life):
+    with psycopg.connect(lived.url) as owner:
+        kinds = {row[0] for row in owner.execute("select kind from lifecycle.proposals where state = 'applied'")}
+
+    assert kinds >= {"merge", "supersede", "archive", "tier", "censor", "procedure"}
+
+
+def test_every_night_saw_the_same_whether_lived_or_backfilled(imported: Life, lived: Life):
+    once, again = lived.snapshots(), imported.snapshots()
+
+    assert list(once) == list(again)
+    for name, snapshot in once.items():
+        for table in ("facts", "episodes", "procedures", "censors", "uses", "contradictions", "links"):
+            assert again[name].table(table).equals(snapshot.table(table)), (name, table)
+
+
+@pytest.mark.parametrize("night", [NIGHTS[3], NIGHTS[8], NIGHTS[-1]])
+def test_running_a_night_again_changes_nothing(imported: Life, night: date):
+    before = imported.state()
+
+    imported.sleep(night)
+
+    assert imported.state() == before
+
+
+@pytest.mark.parametrize("night", [NIGHTS[2], NIGHTS[7], NIGHTS[-1]])
+def test_a_missing_snapshot_is_rebuilt_as_it_was(imported: Life, night: date):
+    folder = imported.snapshots()[f"night={night}"].folder
+    aside = folder.rename(folder.with_name(f"night={night}.taken-by-a-test"))
+    before = imported.state()
+
+    imported.sleep(night)
+
+    original, rebuilt = open_snapshot(aside), open_snapshot(folder)
+    assert original
+    assert rebuilt
+    for table in original.counts:
+        mark = [] if night == NIGHTS[-1] else ["is_rewound"]
+        assert rebuilt.table(table).drop(mark, strict=False).equals(original.table(table).drop(mark, strict=False)), (
+            table
+        )
+    assert imported.state() == before
+
+
+def test_a_snapshot_of_the_past_is_never_overwritten_with_what_is_known_today(imported: Life):
+    night = NIGHTS[4]
+    folder = imported.snapshots()[f"night={night}"].folder
+    before = {path.name: path.read_bytes() for path in folder.glob("*.parquet")}
+    database = Database(imported.url)
+    heart = Heart.open("aria", database=database, embedder=WordEmbedder(), judge=ScriptedJudge())
+    heart.learn_deferred([("Snow falls in Oslo.", {"learned_at": at(COUNT + 3)})])
+    heart.close()
+    database.close()
+
+    imported.sleep(night)
+
+    assert {path.name: path.read_bytes() for path in folder.glob("*.parquet")} == before
+
+
+HASTY = {"unused_after_days": 5, "unused_asked_days": 0, "unused_return_share": 1.0}
+
+
+def test_two_agents_of_different_policies_are_each_treated_by_their_own(database_url, owner, tmp_path):
+    database = Database(database_url)
+    for name in ("hasty", "patient"):
+        heart = Heart.open(name, database=database, embedder=WordEmbedder(), judge=ScriptedJudge())
+        heart.learn_deferred([("Rain falls in Lima.", {"learned_at": at(0)})])
+        heart.close()
+    database.close()
+    owner.execute("insert into lifecycle.agent_policies values ('hasty', %s)", [Jsonb(HASTY)])
+    with unrecorded() as instance:
+        assert run_night(NIGHTS[9], options(database_url, tmp_path), instance=instance).is_success
+
+    states = dict(owner.execute("select agent_id, state from heart.facts").fetchall())
+    (policy,) = owner.execute("select policy from lifecycle.plans").fetchone()
+    assert states == {"hasty": "archived", "patient": "active"}
+    assert (policy["unused_after_days"], policy["agents"]) == (90, {"hasty": HASTY})

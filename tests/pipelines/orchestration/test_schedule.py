@@ -1,0 +1,208 @@
+"""What Dagster sees of the nights: definitions, partitions, schedule, backfill."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from datetime import UTC, datetime
+from itertools import pairwise
+
+import dagster as dg
+import pytest
+from night_runs import facts_in, proposals_in, remember
+
+from nous_pipelines.nights import FIRST_NIGHT, last_night
+from nous_pipelines.orchestration.assets.planning_assets import applied
+from nous_pipelines.orchestration.definitions import ASSETS, NIGHTS, PROPOSING, defs
+from nous_pipelines.orchestration.resources import NightRun
+from nous_pipelines.orchestration.schedules import every_night, last_night_applied
+from nous_pipelines.plan.checks import CHECKS
+
+NIGHT_ORDER = (
+    "snapshot", "neighbours", "judgements", "duplicate_clusters", "merge_proposals", "plan", "applied", "report",
+)  # fmt: skip
+
+# A backfill as the interface launches it, without its daemon's pauses of 30 seconds. The daemon's loop has no public
+# door: this is the one place that knows Dagster from inside. In a process of its own, since Dagster leaves coroutines
+# behind that nobody awaits.
+BACKFILL = """
+import json, logging, sys, time
+from dagster import AssetKey
+from dagster._core.execution.backfill import PartitionBackfill
+from dagster._core.test_utils import create_test_daemon_workspace_context, instance_for_test
+from dagster._core.workspace.load_target import ModuleTarget
+from dagster._daemon.backfill import execute_backfill_iteration
+from nous_pipelines.orchestration.definitions import ASSETS
+
+folder, *nights = sys.argv[1:]
+target = ModuleTarget("nous_pipelines.definitions", attribute=None, working_directory=None, location_name=None)
+with (
+    instance_for_test(temp_dir=folder, synchronous_run_coordinator=True, synchronous_run_launcher=True) as instance,
+    create_test_daemon_workspace_context(target, instance) as workspace,
+):
+    instance.add_backfill(
+        PartitionBackfill.from_asset_partitions(
+            backfill_id="range", asset_graph=workspace.create_request_context().asset_graph, partition_names=nights,
+            asset_selection=[asset.key for asset in ASSETS], backfill_timestamp=time.time(), tags={},
+            dynamic_partitions_store=instance, all_partitions=False, title=None, description=None, run_config=None,
+        )
+    )
+    status = "REQUESTED"
+    while status in ("REQUESTED", "COMPLETING"):
+        errors = [error for error in execute_backfill_iteration(workspace, logging.getLogger("backfill")) if error]
+        assert not errors, errors
+        status = instance.get_backfill("range").status.value
+    runs = sorted(instance.get_run_records(), key=lambda record: record.start_time)
+    applied = [
+        (run.dagster_run.tags["dagster/partition"], run.dagster_run.status.value) for run in runs
+        if AssetKey("applied") in run.dagster_run.asset_selection
+    ]
+print(json.dumps({"status": status, "applied": applied}))
+"""
+
+
+@pytest.fixture(scope="module")
+def instance():
+    with dg.DagsterInstance.ephemeral() as ephemeral:
+        yield ephemeral
+
+
+def asked_for(instance, moment):
+    """Return the nights the schedule asks for at a moment."""
+    with dg.build_schedule_context(
+        instance=instance, scheduled_execution_time=moment, repository_def=defs.get_repository_def()
+    ) as context:
+        requests = every_night.evaluate_tick(context).run_requests or []
+    return [(request.partition_key, request.run_key) for request in requests]
+
+
+def test_the_definitions_load():
+    dg.Definitions.validate_loadable(defs)
+
+
+@pytest.mark.parametrize(
+    ("moment", "night"),
+    [
+        (datetime(2026, 6, 2, 3, tzinfo=UTC), "2026-06-01"),
+        (datetime(2026, 3, 1, 3, tzinfo=UTC), "2026-02-28"),
+        (datetime(2027, 1, 1, 3, tzinfo=UTC), "2026-12-31"),
+    ],
+)
+def test_the_schedule_asks_for_the_night_that_ended_once(instance, moment, night):
+    assert asked_for(instance, moment) == [(night, night)]
+
+
+ZONES = """
+import sys
+from datetime import datetime
+import dagster as dg
+from nous_pipelines.orchestration.definitions import defs
+from nous_pipelines.orchestration.schedules import every_night
+for moment in sys.argv[1:]:
+    with (
+        dg.DagsterInstance.ephemeral() as instance,
+        dg.build_schedule_context(
+            instance=instance, scheduled_execution_time=datetime.fromisoformat(moment),
+            repository_def=defs.get_repository_def(),
+        ) as context,
+    ):
+        (request,) = every_night.evaluate_tick(context).run_requests
+    print(every_night.cron_schedule, every_night.execution_timezone, request.partition_key)
+"""
+
+
+@pytest.mark.parametrize(
+    ("zone", "moments", "nights"),
+    [
+        ("Asia/Tokyo", ["2026-06-02T03:00+09:00", "2026-06-02T10:00+09:00"], ["2026-05-31", "2026-06-01"]),
+        ("America/Los_Angeles", ["2026-06-02T03:00-07:00"], ["2026-06-01"]),
+    ],
+)
+def test_in_another_zone_it_is_the_last_night_that_is_over(zone, moments, nights):
+    environment = {**os.environ, "NOUS_NIGHT_ZONE": zone, "NOUS_NIGHT_CRON": "0 4 * * *"}
+
+    said = subprocess.run(
+        [sys.executable, "-c", ZONES, *moments], env=environment, capture_output=True, text=True, check=True
+    )
+
+    assert said.stdout.splitlines() == [f"0 4 * * * {zone} {night}" for night in nights]
+
+
+def test_whether_the_last_night_exists_is_asked_apart_from_the_nights():
+    freshness = dg.AssetCheckKey(dg.AssetKey("applied"), "freshness_check")
+    graph = defs.resolve_asset_graph()
+
+    assert freshness in graph.asset_check_keys
+    assert not graph.get(freshness).blocking
+    assert freshness not in defs.resolve_job_def("nightly").asset_layer.asset_graph.asset_check_keys
+
+
+def test_a_missing_last_night_is_reported_whatever_older_nights_ran(instance):
+    for night, passed in ((FIRST_NIGHT, False), (last_night(datetime.now(UTC)), True)):
+        instance.report_runless_asset_event(dg.AssetMaterialization("applied", partition=night.isoformat()))
+
+        checks = dg.AssetSelection.all_asset_checks()
+        known = {"night_run": NightRun.configure_at_launch()}
+        asked = dg.materialize([applied, last_night_applied], selection=checks, instance=instance, resources=known)
+
+        assert [check.passed for check in asked.get_asset_check_evaluations()] == [passed]
+
+
+def test_the_schedule_waits_to_be_switched_on():
+    assert every_night.default_status is dg.DefaultScheduleStatus.STOPPED
+    assert (every_night.cron_schedule, every_night.execution_timezone) == ("0 3 * * *", "UTC")
+
+
+def test_the_partitions_are_the_nights_from_the_first_one_to_tonight():
+    now = datetime(2026, 6, 1, 12, tzinfo=UTC)
+
+    keys = NIGHTS.get_partition_keys(current_time=now)
+
+    assert (keys[0], keys[-1]) == ("2020-01-01", "2026-06-01")
+
+
+def test_a_night_reads_what_the_night_before_left():
+    graph = defs.resolve_asset_graph()
+
+    assert dg.AssetKey("snapshot") in graph.get(dg.AssetKey("snapshot")).parent_keys
+    for earlier, later in pairwise(NIGHT_ORDER):
+        assert dg.AssetKey(earlier) in graph.get(dg.AssetKey(later)).parent_keys
+
+
+def test_every_check_is_there_and_blocks():
+    keys = {key: defs.resolve_asset_graph().get(key) for key in defs.resolve_asset_graph().asset_check_keys}
+
+    assert {key.name for key in keys if key.asset_key == dg.AssetKey("plan")} == set(CHECKS)
+    assert all(node.blocking for key, node in keys.items() if key.asset_key == dg.AssetKey("plan"))
+
+
+def test_every_asset_is_described_and_part_of_a_night():
+    selected = defs.resolve_job_def("nightly").asset_layer.executable_asset_keys
+
+    assert selected == {asset.key for asset in ASSETS}
+    assert all(asset.descriptions_by_key[asset.key] for asset in ASSETS)
+
+
+def test_a_dry_run_ends_before_anything_is_applied():
+    selected = {key.to_user_string() for key in defs.resolve_job_def("dry_run").asset_layer.executable_asset_keys}
+
+    assert selected == {asset.key.to_user_string() for asset in PROPOSING}
+
+
+def test_a_range_of_nights_is_backfilled_in_order(heart, database_url, owner, tmp_path):
+    remember(heart, *["Cats like fish."] * 3)
+    nights = ["2026-05-02", "2026-05-03"]
+    environment = {**os.environ, "NOUS_DATABASE_URL": database_url, "NOUS_HOME": str(tmp_path / "home")}
+    command = [sys.executable, "-c", BACKFILL, str(tmp_path), *nights]
+
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=240, check=False)
+
+    assert done.returncode == 0, done.stderr[-2000:]
+    said = json.loads(done.stdout.splitlines()[-1])
+    assert said["status"] == "COMPLETED_SUCCESS"
+    assert [night for night, status in said["applied"] if status == "SUCCESS"] == nights
+    retired = [columns["superseded_at"] for columns in facts_in(owner).values() if columns["state"] == "superseded"]
+    assert sorted(moment[:10] for moment in retired) == ["2026-05-03", "2026-05-04"]
+    assert set(proposals_in(owner).values()) == {"applied"}

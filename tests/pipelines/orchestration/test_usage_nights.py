@@ -1,0 +1,115 @@
+"""What a whole night makes of use: weights, what is forgotten, censors and procedures; and that it can be undone."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from night_runs import SAID, options, remember
+from unrecorded import unrecorded
+
+from nous_online.database.connection import Database
+from nous_pipelines.orchestration.running import run_night
+from nous_pipelines.plan.undo import Selection, undo
+
+pytestmark = pytest.mark.integration
+
+
+@pytest.fixture
+def tonight():
+    """The night in which recalls of this test count: they are logged when they happen."""
+    return datetime.now(UTC).date()
+
+
+@pytest.fixture
+def run(database_url, tmp_path, tonight):
+    """Run tonight for this test's database, with fields of the policy."""
+
+    def run_it(**policy):
+        with unrecorded() as instance:
+            return run_night(tonight, options(database_url, tmp_path, policy=policy), instance=instance)
+
+    return run_it
+
+
+@pytest.fixture
+def night_database(database_url):
+    """The database as nights see it: every agent's rows."""
+    opened = Database(database_url, role="nous_night")
+    yield opened
+    opened.close()
+
+
+def states(owner, table):
+    return dict(owner.execute(f"select id, state from heart.{table}").fetchall())  # noqa: S608 (a name of this file)
+
+
+def weights(owner):
+    return dict(owner.execute("select content, rank_weight from heart.facts").fetchall())
+
+
+def used(heart, query, *, cite=(), ignore=(), limit=3):
+    """Recall something, and say which of the answers was of use."""
+    found = heart.recall(query, types=["fact"], limit=limit)
+    by_text = {answer.content: answer.id for answer in found}
+    if cite:
+        heart.cite(found.id, [by_text[text] for text in cite])
+    if ignore:
+        heart.ignore(found.id, [by_text[text] for text in ignore])
+
+
+def test_what_was_cited_rises_what_was_ignored_sinks_and_a_second_run_changes_nothing(heart, run, owner):
+    remember(heart, "Deploys need two reviewers.", "Reviewers sit in Lisbon.", "Cats like fish.")
+    for _ in range(3):
+        used(
+            heart,
+            "reviewers of deploys",
+            cite=["Deploys need two reviewers."],
+            ignore=["Reviewers sit in Lisbon."],
+        )
+
+    first = run()
+    after = weights(owner)
+    second = run()
+
+    assert first.is_success, first.failures
+    assert after["Deploys need two reviewers."] > 1 > after["Reviewers sit in Lisbon."]
+    assert second.is_success, second.failures
+    assert weights(owner) == after
+
+
+def test_superseded_facts_past_their_grace_and_unused_ones_are_archived_and_come_back(
+    heart, run, owner, night_database, tonight
+):
+    remember(heart, "Standup is at nine.", "Standup is at ten.", "Nobody ever asks this.", "Backups run at two.")
+    old, new, unused, backups = (row[0] for row in owner.execute("select id from heart.facts order by learned_at"))
+    heart.supersede_fact(old, new, at=SAID + timedelta(days=3))
+    used(heart, "Standup is at ten.", cite=["Standup is at ten."], limit=1)
+    used(heart, "Backups run at two.", cite=["Backups run at two."], limit=1)
+
+    outcome = run(unused_return_share=1, unused_asked_days=1)
+    archived = states(owner, "facts")
+
+    assert outcome.is_success, outcome.failures
+    undo(night_database, Selection(night=tonight), reason="a test")
+    assert (archived[old], archived[unused], archived[new], archived[backups]) == (
+        "archived", "archived", "active", "active",
+    )  # fmt: skip
+    assert (states(owner, "facts")[old], states(owner, "facts")[unused]) == ("superseded", "active")
+
+
+def test_a_censor_that_cries_wolf_retires_and_a_procedure_that_fails_is_reviewed(heart, run, owner):
+    censor = heart.add_censor("deploy", "nobody is there", is_literal=True)
+    for number in range(3):
+        heart.check_censors(f"deploy release {number}")
+        heart.report_false_positive(censor.id)
+    procedure = heart.store_procedure("deploy", core_tools=["git"])
+    for _ in range(5):
+        heart.record_procedure_failure(procedure.id)
+
+    outcome = run()
+
+    assert outcome.is_success, outcome.failures
+    assert states(owner, "censors") == {censor.id: "archived"}
+    assert states(owner, "procedures") == {procedure.id: "review"}
+    assert heart.list_procedures()[0].review_reason == "worked in only 0 of 5 uses, less than 40%"

@@ -1,0 +1,69 @@
+"""Nights keep others away from their agents, by a number of locks that any server has."""
+
+from __future__ import annotations
+
+import pytest
+from night_runs import remember
+
+from nous_online.core.errors import Conflict
+from nous_online.database.connection import Database
+from nous_online.memories import agent_erasure
+from nous_pipelines.plan.apply import holding_night
+
+
+@pytest.fixture
+def night_database(database_url):
+    opened = Database(database_url, role="nous_night")
+    yield opened
+    opened.close()
+
+
+MANY = [f"agent {number}" for number in range(30_000)]
+
+
+def test_a_night_of_very_many_agents_keeps_all_of_them_with_a_bounded_number_of_locks(night_database, owner):
+    with holding_night(night_database, MANY):
+        (held,) = owner.execute("select count(*) from pg_locks where locktype = 'advisory' and granted").fetchone()
+        for one in (MANY[0], MANY[-1]):
+            with (
+                pytest.raises(Conflict, match=f"for agent '{one}', or for others"),
+                holding_night(night_database, [one]),
+            ):
+                raise AssertionError(one)
+        with pytest.raises(Conflict, match="for many"), holding_night(night_database, MANY):
+            raise AssertionError
+
+    assert held <= 1100
+    with holding_night(night_database, MANY[:2]):
+        pass
+
+
+def test_a_night_of_very_many_agents_waits_for_that_of_one_of_them(night_database):
+    with (
+        holding_night(night_database, [MANY[7]]),
+        pytest.raises(Conflict, match="or for others of its bucket: this night or that one is for many"),
+        holding_night(night_database, MANY),
+    ):
+        raise AssertionError
+
+
+def test_nights_of_different_agents_never_meet_while_they_are_not_very_many(night_database, owner):
+    with holding_night(night_database, MANY[:1000]), holding_night(night_database, MANY[1000:2000]):
+        (held,) = owner.execute("select count(*) from pg_locks where locktype = 'advisory' and granted").fetchone()
+
+    assert 2000 < held < 4200
+
+
+def test_erasing_an_agent_waits_for_a_night_of_very_many_that_holds_it(
+    heart, night_database, database_url, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(agent_erasure, "WAIT_S", 1)
+    remember(heart, "cats like fish")
+
+    with (
+        holding_night(night_database, ["aria", *MANY]),
+        pytest.raises(Conflict, match="a night or a call has been at work on agent 'aria'"),
+    ):
+        agent_erasure.erase_agent(database_url, "aria", reason="asked for")
+    with holding_night(night_database, MANY[:2]):
+        assert agent_erasure.erase_agent(database_url, "aria", reason="asked for").rows["heart.facts"] == 1

@@ -1,0 +1,248 @@
+"""How the store stands after a night: figures that agree with the rows, and stay when a night runs again."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+from drawn import NIGHT
+from psycopg.sql import SQL, Identifier
+from reported import AGAIN, LONG, NINE, RELEASE, SAID, SHORT, TEN, reported_night
+
+from nous_online.core.errors import Unavailable
+from nous_online.database.connection import Database
+from nous_pipelines.reports.health import health_history, measure_health, stale_ratio, tokens_saved
+from nous_pipelines.reports.html_report import PLOTS
+
+PAIRS = f"""
+    left_id | right_id | similarity | verdict    | is_across_users
+    --------|----------|------------|------------|----------------
+    {NINE}  | {AGAIN}  | 0.99       | same       | no
+    {NINE}  | {LONG}   | 0.93       | unsure     | no
+    {LONG}  | {SHORT}  | 0.98       | compatible | no
+    {NINE}  | {TEN}    | 0.93       | updates    | no
+    {AGAIN} | {TEN}    | 0.91       | unsure     | no
+    {AGAIN} | {SHORT}  | 0.99       | same       | yes
+"""
+
+
+@pytest.fixture
+def night_database(database_url):
+    opened = Database(database_url, role="nous_night")
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def night(heart, night_database, tmp_path):
+    """A night over a store with memories of every kind."""
+    return reported_night(heart, night_database, tmp_path)
+
+
+@pytest.fixture
+def measured(night, night_database):
+    """Measure the store after a night and return the figures of the last one."""
+
+    def measure(after=NIGHT, **options):
+        measure_health(night_database, night.files, after, **options)
+        return dict(health_history(night_database, after, **options)[-1].figures)
+
+    return measure
+
+
+def change(owner, table, words, ids, **columns):
+    """Change a memory as its owner, past the rule that wants an event."""
+    owner.execute("set session_replication_role = replica")
+    assignments = SQL(", ").join(SQL("{} = %s").format(Identifier(name)) for name in columns)
+    query = SQL("update heart.{} set {} where id = %s").format(Identifier(table), assignments)
+    owner.execute(query, [*columns.values(), ids[words]])
+    owner.execute("set session_replication_role = origin")
+
+
+def merged(owner, night, words, *, into):
+    """Let one fact give way to another that says the same."""
+    away = {"superseded_by": night.ids[into], "superseded_at": SAID, "succession": "merged"}
+    change(owner, "facts", words, night.ids, state="superseded", **away)
+
+
+def test_every_memory_is_counted_by_state_and_tier(night, measured, owner):
+    merged(owner, night, AGAIN, into=NINE)
+    change(owner, "episodes", RELEASE, night.ids, compression_tier="summary")
+
+    figures = measured()
+
+    assert {name: count for name, count in figures.items() if count and not name.startswith("tokens")} == {
+        "facts_active": 4, "facts_superseded": 1, "facts_stale": 1, "episodes_summary": 1, "procedures_active": 1,
+        "censors_active": 1,
+    }  # fmt: skip
+
+
+def test_pairs_left_are_duplicates_unless_a_difference_is_known(night, measured):
+    night.judge(PAIRS)
+
+    figures = measured()
+
+    assert (figures["duplicates_092"], figures["duplicates_097"]) == (2, 1)
+    assert (figures["look_alikes_092"], figures["look_alikes_097"]) == (2, 1)
+
+
+def test_a_pair_of_which_one_left_is_no_duplicate_any_more(night, measured, owner):
+    night.judge(PAIRS)
+    merged(owner, night, AGAIN, into=NINE)
+
+    assert (measured()["duplicates_092"], measured()["duplicates_097"]) == (1, 0)
+
+
+def test_a_fact_is_stale_when_a_later_one_of_its_slot_and_place_is_active(night, measured, owner):
+    for words in (LONG, SHORT, TEN):
+        change(owner, "facts", words, night.ids, slot="backups are kept for")
+    change(owner, "facts", TEN, night.ids, scope="project", project_id="shop")
+
+    figures = measured()
+
+    assert figures["facts_stale"] == 1
+    assert stale_ratio(figures) == pytest.approx(0.2)
+
+
+def test_tokens_are_those_of_what_can_still_be_read(night, measured, owner):
+    merged(owner, night, AGAIN, into=NINE)
+    change(owner, "facts", TEN, night.ids, archived_at=SAID, state="archived")
+    change(owner, "episodes", RELEASE, night.ids, compression_tier="summary", detail=None, summary="It went out.")
+    owner.execute(
+        "insert into heart.cold_texts (agent_id, memory_id, tier, detail) values ('aria', %s, 'raw', %s)",
+        [night.ids[RELEASE], "x" * 130],
+    )
+
+    figures = measured()
+
+    read = sum(len(text.encode()) for text in (NINE, LONG, SHORT, "It went out."))
+    assert figures["tokens_active"] == pytest.approx(read / 1.3, abs=1)
+    assert figures["tokens_saved_by_merges"] == pytest.approx(len(AGAIN) / 1.3, abs=1)
+    assert figures["tokens_saved_by_archiving"] == pytest.approx(len(TEN) / 1.3, abs=1)
+    assert figures["tokens_saved_by_tiers"] == 100
+    assert tokens_saved(figures) == sum(figures[f"tokens_saved_by_{way}"] for way in ("tiers", "merges", "archiving"))
+
+
+def test_a_text_that_undoing_brought_back_saves_nothing(night, measured, owner):
+    owner.execute(
+        """insert into heart.cold_texts (agent_id, memory_id, tier, detail, compressed)
+           values ('aria', %s, 'raw', 'It went out.', %s)""",
+        [night.ids[RELEASE], "x" * 13],
+    )
+
+    assert measured()["tokens_saved_by_tiers"] == 10
+
+
+def test_contradictions_links_and_costs_are_counted(night, measured, owner):
+    a, b = sorted((night.ids[LONG], night.ids[SHORT]))
+    owner.execute(
+        """insert into heart.contradictions (agent_id, memory_a, memory_b, detected_at)
+           values ('aria', %s, %s, '2026-06-02')""",
+        [a, b],
+    )
+    owner.execute("insert into heart.links values ('aria', %s, %s, 'related', 0.8)", [a, b])
+    owner.execute("""insert into heart.llm_requests (agent_id, night, purpose, model, cost_usd)
+                     values ('aria', '2026-06-01', 'judge', 'small', 0.5), ('aria', '2026-05-01', 'judge', 'x', 9)""")
+
+    figures = measured()
+
+    assert (figures["contradictions_open"], figures["links"], figures["cost_usd"]) == (1, 1, 0.5)
+
+
+def test_what_was_said_after_the_night_does_not_count_in_it(night, measured, heart):
+    heart.learn_deferred([("Cats like fish.", {"learned_at": SAID + timedelta(days=60)})])
+
+    assert measured()["facts_active"] == 5
+    assert measured(NIGHT + timedelta(days=60))["facts_active"] == 6
+
+
+def test_a_night_run_again_writes_its_own_figures_anew(night, measured, night_database, owner):
+    measured()
+    change(owner, "facts", TEN, night.ids, archived_at=SAID, state="archived")
+
+    assert measured()["facts_active"] == 4
+    assert len(health_history(night_database, NIGHT)) == 1
+
+
+def test_a_night_run_again_after_later_ones_keeps_its_figures(night, measured, owner):
+    measured()
+    measured(NIGHT + timedelta(days=1))
+    change(owner, "facts", TEN, night.ids, archived_at=SAID, state="archived")
+
+    assert measured()["facts_active"] == 5
+
+
+def test_the_history_is_that_of_the_last_ninety_nights_of_whom_it_is_asked(night, measured, night_database, owner):
+    for day in (0, 1, 89, 90):
+        measured(NIGHT + timedelta(days=day))
+    owner.execute(
+        "insert into heart.agents (id, embedding_space_id) select 'ben', embedding_space_id from heart.agents"
+    )
+    owner.execute(
+        """insert into lifecycle.health (agent_id, night, figures) values ('ben', %s, '{"facts_active": 7}')""",
+        [NIGHT + timedelta(days=90)],
+    )
+    last = NIGHT + timedelta(days=90)
+
+    everyone, arias = health_history(night_database, last), health_history(night_database, last, agent_ids=["aria"])
+
+    assert [each.night for each in everyone] == [NIGHT + timedelta(days=day) for day in (1, 89, 90)]
+    assert (everyone[-1].figures["facts_active"], arias[-1].figures["facts_active"]) == (12, 5)
+
+
+def test_whoever_was_not_measured_in_a_night_stands_as_when_last_measured_but_for_its_cost(
+    night, measured, night_database, owner
+):
+    owner.execute(
+        "insert into heart.agents (id, embedding_space_id) select 'ben', embedding_space_id from heart.agents"
+    )
+    owner.execute(
+        """insert into lifecycle.health (agent_id, night, figures)
+           values ('ben', %(first)s, '{"facts_active": 9}'),
+                  ('ben', %(early)s, '{"facts_active": 7}'),
+                  ('ben', %(late)s, '{"facts_active": 6}')""",
+        {"first": NIGHT - timedelta(days=200), "early": NIGHT - timedelta(days=100), "late": NIGHT + timedelta(days=2)},
+    )
+    for day in (0, 1, 3):
+        measured(NIGHT + timedelta(days=day), agent_ids=["aria"])
+    owner.execute(
+        """insert into heart.llm_requests (agent_id, night, purpose, model, cost_usd)
+           values ('ben', %(early)s, 'judge', 'm', 2), ('ben', %(late)s, 'judge', 'm', 0.5)""",
+        {"early": NIGHT - timedelta(days=100), "late": NIGHT + timedelta(days=2)},
+    )
+
+    told = health_history(night_database, NIGHT + timedelta(days=3))
+
+    assert [(each.night, each.figures["facts_active"], each.figures["cost_usd"]) for each in told] == [
+        (NIGHT, 12, 0), (NIGHT + timedelta(days=1), 12, 0), (NIGHT + timedelta(days=2), 11, 0.5),
+        (NIGHT + timedelta(days=3), 11, 0),
+    ]  # fmt: skip
+
+
+def test_only_the_agents_of_the_run_are_measured(night, measured, night_database):
+    measure_health(night_database, night.files, NIGHT, agent_ids=["ben"])
+
+    assert health_history(night_database, NIGHT) == ()
+
+
+def test_judgements_that_cannot_be_read_are_named(night, measured):
+    (night.files.folder / "judgements.parquet").write_bytes(b"{")
+
+    with pytest.raises(Unavailable, match=r"judgements\.parquet in .* can't be read .*; run the night again"):
+        measured()
+
+
+def test_every_plot_reads_figures_that_are_measured(measured):
+    figures = measured()
+    asked: set[str] = set()
+
+    class Asked(dict[str, float]):
+        def get(self, name, default=0):
+            asked.add(name)
+            return super().get(name, default)
+
+    for plot in PLOTS:
+        for read in plot.lines.values():
+            read(Asked(figures))
+
+    assert asked <= set(figures)

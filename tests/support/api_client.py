@@ -1,0 +1,52 @@
+"""An application over the database of a test, and clients that hold a key to it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from fastapi import FastAPI
+from starlette.testclient import TestClient
+
+from nous_online.database.connection import Database
+from nous_online.interfaces.api import keys
+from nous_online.interfaces.api.application import Access, application
+from nous_online.interfaces.api.consolidation import Consolidator
+from nous_online.interfaces.api.hearts import Hearts
+from nous_online.language.embedding import Embedder
+
+PROBLEM = "application/problem+json"
+
+
+def key_of(database: Database, agent_id: str, **details: Any) -> str:
+    """Make a key and return it as it is sent."""
+    key = keys.drawn(agent_id)
+    with database.transaction(agent_id) as connection:
+        keys.store(connection, key, **details)
+    return key.text
+
+
+def app_over(
+    url: str,
+    embedder: Embedder,
+    *,
+    access: Access | None = None,
+    consolidator: Consolidator | None = None,
+    **seams: Any,
+) -> FastAPI:
+    """Return an application over a database, which opens connections of its own."""
+    hearts = Hearts(opened_by=lambda: Database(url), embedder=embedder, works_in_background=False, **seams)
+    return application(hearts, access=access, consolidator=consolidator)
+
+
+@contextmanager
+def client_of(app: FastAPI, headers: Mapping[str, str] | None = None) -> Iterator[TestClient]:
+    """Yield a client; what the application does not catch is no test's to catch either."""
+    with TestClient(app, base_url="http://127.0.0.1:8420", headers=dict(headers or {})) as client:
+        yield client
+
+
+def bearer(key: str, **more: str) -> dict[str, str]:
+    """Return the headers of a caller."""
+    return {"Authorization": f"Bearer {key}", **more}

@@ -1,0 +1,31 @@
+"""Processes that a test may kill: each is forked from one that has loaded what a night and a batch need."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import sys
+from collections.abc import Callable
+from multiprocessing import forkserver
+from multiprocessing.connection import Connection
+from typing import Any
+
+import pytest
+
+FORKS = multiprocessing.get_context("forkserver")
+FORKS.set_forkserver_preload(["night_preload", "batch_life"])
+
+
+def forked(target: Callable[..., None], *args: Any, timeout_s: float = 240) -> int | None:
+    """Run a function of a module in another process and return its exit code."""
+    with pytest.MonkeyPatch.context() as patch:
+        # The process all are forked from gets no `sys.path`, and passes over what it can't import.
+        patch.setenv("PYTHONPATH", os.pathsep.join(sys.path), prepend=os.pathsep)
+        forkserver.ensure_running()
+    process = FORKS.Process(target=target, args=args)
+    process.start()
+    for each in args:
+        if isinstance(each, Connection):
+            each.close()  # the other process has its own; the reader sees the end when that one is gone
+    process.join(timeout_s)
+    return process.exitcode

@@ -1,0 +1,57 @@
+"""A client of the official SDK, connected to the heart of a test, in both eras of the protocol."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeVar
+
+import anyio
+from mcp import Client, types
+
+from nous_online.heart import Heart
+from nous_online.interfaces.mcp.acts import Visit
+from nous_online.interfaces.mcp.heart_provider import Door
+from nous_online.interfaces.mcp.mcp_server import place_of
+from nous_online.interfaces.mcp.protocol_server import server_of
+
+T = TypeVar("T")
+SESSION = "mcp-test"
+
+
+def door_to(heart: Heart, **reach: str) -> Door:
+    return Door(lambda: heart, Visit(SESSION, **reach))
+
+
+def visit(door: Door, story: Callable[[Client], Awaitable[T]], *, mode: str = "auto") -> T:
+    """Return what a story told by a connected client comes to."""
+
+    async def connected() -> T:
+        async with Client(server_of(place_of(door)), mode=mode) as client:
+            return await story(client)
+
+    return anyio.run(connected)
+
+
+def call(door: Door, tool: str, **arguments: Any) -> types.CallToolResult:
+    """Call one tool over a connection of its own."""
+    return visit(door, lambda client: client.call_tool(tool, arguments))
+
+
+def values(result: types.CallToolResult) -> dict[str, Any]:
+    """Return the structured answer of a call that went well."""
+    assert not result.is_error, said(result)
+    assert result.structured_content is not None
+    return result.structured_content
+
+
+def said(result: types.CallToolResult) -> str:
+    """Return the text of an answer."""
+    (block,) = result.content
+    assert isinstance(block, types.TextContent)
+    return block.text
+
+
+def refusal(result: types.CallToolResult) -> str:
+    """Return why a call was refused."""
+    assert result.is_error
+    return said(result)

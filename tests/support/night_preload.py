@@ -1,0 +1,19 @@
+"""What the first night of a process loads, loaded once for all processes that are forked to run one.
+
+Only what starts no thread: a fork takes none of them along.
+"""
+
+from __future__ import annotations
+
+import night_runs  # noqa: F401
+import numpy.ma  # noqa: F401
+import onnxruntime  # noqa: F401
+import upath  # noqa: F401
+from unrecorded import unrecorded
+
+from nous_pipelines.orchestration.definitions import defs
+from nous_pipelines.reports.html_report import templates
+
+with unrecorded():
+    defs.resolve_job_def("nightly")
+    templates().get_template("page.html")

@@ -1,0 +1,120 @@
+"""A night that has proposed something of every kind, without the phases that would have."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+import polars as pl
+from drawn import NIGHT, drawn
+from night_runs import snapshot_of
+from psycopg.types.json import Jsonb
+
+from nous_online.database.connection import Database
+from nous_online.heart import Heart
+from nous_pipelines.phases.merging import JUDGED
+from nous_pipelines.phases.phase import Phase
+from nous_pipelines.phases.proposals import Change, Proposal, Read, planned
+from nous_pipelines.plan.night_files import NightFiles
+from nous_pipelines.reports.plan_account import NightAccount
+from nous_pipelines.reports.report import NightReport
+from nous_pipelines.reports.reporting import night_report
+from nous_pipelines.snapshots.snapshot import Snapshot
+
+SAID = datetime(2026, 5, 1, 9, tzinfo=UTC)
+NINE, AGAIN, TEN = "The office opens at nine.", "The office opens at nine", "The office opens at ten."
+LONG, SHORT = "Backups are kept for 30 days.", "Backups are kept for 14 days."
+RELEASE, PROCEDURE = "The release of May", "deploy by hand"
+DECIDED = """
+    insert into lifecycle.proposals (id, agent_id, night, plan_hash, kind, targets, read_set, changes, reason, evidence,
+                                     state, outcome, decided_at)
+    values (%(id)s, %(agent_id)s, %(night)s, %(hash)s, %(kind)s, %(targets)s::uuid[], %(read_set)s, %(changes)s,
+            %(reason)s, %(evidence)s, %(state)s, %(outcome)s, now())"""
+USUAL_PAIR = {"agent_id": "aria", "is_across_users": False, "is_ordered": True, "confidence": 1.0, "model": "offline"}
+
+
+@dataclass
+class ReportedNight:
+    """A store with some memories of each kind, and the files and proposals of one night over it."""
+
+    database: Database
+    snapshot: Snapshot
+    files: NightFiles
+    ids: dict[str, str]
+    """Of each memory by its words."""
+    proposals: list[Proposal] = field(default_factory=list[Proposal])
+
+    def propose(
+        self, kind: str, *targets: str, changes: Sequence[Change] = (), reason: str = "so", agent_id: str = "aria"
+    ) -> Proposal:
+        """Add a proposal about memories named by their words."""
+        named = tuple(self.ids[target] for target in targets)
+        reads = tuple(Read("fact", memory, 1) for memory in named)
+        made = Proposal(NIGHT, agent_id, kind, named, reads, tuple(changes), reason, {})
+        self.proposals.append(made)
+        return made
+
+    def change(self, kind: str, words: str, **columns: Any) -> Change:
+        """Return a change of a memory named by its words."""
+        return Change(kind, self.ids[words], set=columns)
+
+    def merge(self, kept: str, *retired: str, agent_id: str = "aria") -> Proposal:
+        """Add a merge."""
+        gone = [self.change("fact", each, state="superseded", superseded_by=self.ids[kept]) for each in retired]
+        changes = (self.change("fact", kept, confirmation_count=1), *gone)
+        return self.propose("merge", kept, *retired, changes=changes, reason="said twice", agent_id=agent_id)
+
+    def plan(
+        self, *, phases: Sequence[Phase] = (), checks: Sequence[Mapping[str, Any]] = (), policy: Mapping[str, Any] = {}
+    ) -> None:
+        """Write plan, account and checks as the night does."""
+        made = planned(NIGHT, self.proposals, agent_ids=[], policy=policy)
+        self.files.write_json("account", NightAccount.of(made, phases).values)
+        self.files.write_json("plan", made.as_dict())
+        self.files.write_json("checks", {"hash": made.hash, "results": list(checks)})
+
+    def decide(self, states: Mapping[UUID, str] | str = "applied", outcome: str | None = None) -> None:
+        """Store the planned proposals with what became of them: the same for all, or for each."""
+        plan = self.files.read_plan()
+        with self.database.transaction() as connection:
+            connection.execute(
+                "insert into lifecycle.plans (hash, night, policy) values (%s, %s, '{}')", [plan.hash, NIGHT]
+            )
+            for proposal in plan.proposals:
+                state = states if isinstance(states, str) else states[proposal.id]
+                row = {**vars(proposal), **proposal.as_dict(), "hash": plan.hash, "state": state, "outcome": outcome}
+                row |= {name: Jsonb(row[name]) for name in ("read_set", "changes", "evidence")}
+                connection.execute(DECIDED, {**row, "id": proposal.id, "targets": list(proposal.targets)})
+        self.files.write_json("applied", {"hash": plan.hash})
+
+    def judge(self, pairs: str) -> None:
+        """Write the night's judgements about memories named by their words, drawn as a table."""
+        table = drawn(pairs, JUDGED, usual=USUAL_PAIR)
+        self.files.write_table("judgements", table.with_columns(pl.col("left_id", "right_id").replace(self.ids)))
+
+    def report(self, **options: Any) -> NightReport:
+        """Draw up the report."""
+        return night_report(self.database, self.snapshot, self.files, **options)
+
+
+def reported_night(heart: Heart, database: Database, folder: Path) -> ReportedNight:
+    """Remember some facts, an episode, a procedure and a censor, and open the files of a night over them."""
+    contents = (NINE, AGAIN, TEN, LONG, SHORT)
+    heart.learn_deferred([
+        (content, {"learned_at": SAID + timedelta(days=day), "idempotency_key": content})
+        for day, content in enumerate(contents)
+    ])  # fmt: skip
+    episode = heart.record_episode("It went out.", title=RELEASE, started_at=SAID)
+    procedure = heart.store_procedure(PROCEDURE, core_tools=["make"], learned_at=SAID)
+    censor = heart.add_censor("deploy on friday", "it broke twice", learned_at=SAID)
+    with database.transaction("aria") as connection:
+        rows = connection.execute("select content, id::text from heart.facts").fetchall()
+    ids = {**dict(rows), RELEASE: str(episode.id), PROCEDURE: str(procedure.id), "deploy on friday": str(censor.id)}
+    snapshot = snapshot_of(database, folder)
+    night = ReportedNight(database, snapshot, NightFiles(snapshot.folder), ids)
+    night.judge("left_id | right_id\n-|-")
+    return night
