@@ -16,7 +16,7 @@ from nous_online.core.errors import NotFound
 from nous_online.core.policy import CensorPolicy
 from nous_online.language.actions.action_words import warned_act
 from nous_online.language.actions.clauses import variants
-from nous_online.language.actions.triggers import Wording
+from nous_online.language.actions.triggers import ActionWording
 from nous_online.language.embedding import LocalMiniLM, Vectors
 from nous_online.memories.checking import CheckDetails, Suspect, match_of, question, with_readings
 
@@ -93,7 +93,7 @@ def match(trigger: str, action: str) -> str | None:
     found: set[str] = set()
     for suspect in with_readings(asked, near, Deadline(60), policy=POLICY):
         vector = TEXTS[asked.parts[suspect.part - 1]]
-        each = match_of(asked, suspect, Wording(action), vector, others, policy=POLICY)
+        each = match_of(asked, suspect, ActionWording(action), vector, others, policy=POLICY)
         found |= {each.match} if each else set()
     return min(found, key=["near", "meaning"].index, default=None)
 

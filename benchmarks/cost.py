@@ -28,7 +28,7 @@ from nous_online.language.claude.prices import PRICES_AS_OF, cost_of
 from nous_online.language.claude.replies import Request, Usage
 from nous_online.language.claude.spending import Spent
 from nous_pipelines.batches.second_judge import SecondJudge
-from nous_pipelines.demo.anthropic_server import LocalAnthropic, Route
+from nous_pipelines.demo.anthropic_server import LocalAnthropic, PlayRoute
 from nous_pipelines.demo.anthropic_server.counting import CHARACTERS_A_TOKEN
 from nous_pipelines.demo.history import history
 from nous_pipelines.nights import last_night
@@ -123,7 +123,7 @@ def measured(url: str, home: Path, facts: int) -> Measured:
             sent = len(requests_at(api))
         with local_api() as other:  # of another cache: the first question pays for writing it, as in the batch
             ask_at_once(questions, database, online)
-            sent += len(other.asked(Route.MESSAGE))
+            sent += len(other.asked(PlayRoute.MESSAGE))
         nights = [spent_on(night, database) for night in (first, second, online)]
         return Measured(*nights, sent=sent, pairs=pairs_judged(database))
     finally:
@@ -169,8 +169,8 @@ def collected_night(night: date, url: str, home: Path, database: Database) -> No
 
 def requests_at(server: LocalAnthropic) -> list[Request]:
     """Return every request that came, in a batch or by itself."""
-    batched = [item["params"] for body in server.asked(Route.CREATE_BATCH) for item in body["requests"]]
-    return batched + server.asked(Route.MESSAGE)
+    batched = [item["params"] for body in server.asked(PlayRoute.CREATE_BATCH) for item in body["requests"]]
+    return batched + server.asked(PlayRoute.MESSAGE)
 
 
 def ask_at_once(questions: Sequence[Request], database: Database, night: date) -> None:

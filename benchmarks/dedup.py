@@ -18,7 +18,7 @@ from benchmarks import cases
 from benchmarks.intervals import of_count, of_share
 from nous_online.language.embedding import LocalMiniLM
 from nous_online.language.pairs.guards import differences
-from nous_online.language.pairs.judging import SURE_FROM, OfflineJudge, Pair, Statement, Verdict, is_harmless
+from nous_online.language.pairs.judging import SURE_FROM, JudgedStatement, OfflineJudge, Pair, Verdict, is_harmless
 from nous_online.language.pairs.matching import LEAST_SIMILARITY, load_model, pair_features
 from nous_pipelines.night_policy import NightPolicy
 from nous_pipelines.phases.duplicates import clusters
@@ -65,7 +65,10 @@ def of_pairs(pairs: Sequence[Mapping[str, Any]], embedder: LocalMiniLM) -> Metri
 
 def decisions(texts: Sequence[tuple[str, str]], similarity: NDArray[np.float64]) -> dict[str, Flags]:
     """Return which pairs the night would merge (""), and which each of its peers."""
-    asked = [Pair(Statement(a), Statement(b), float(near)) for (a, b), near in zip(texts, similarity, strict=True)]
+    asked = [
+        Pair(JudgedStatement(a), JudgedStatement(b), float(near))
+        for (a, b), near in zip(texts, similarity, strict=True)
+    ]
     judged = OfflineJudge().judge(asked)
     same = np.array([said.verdict is Verdict.SAME for said in judged], dtype=bool)
     is_sure = np.array([said.confidence >= SURE_FROM for said in judged], dtype=bool)

@@ -23,7 +23,7 @@ from benchmarks.porter import stemmed
 from nous_online.language.embedding import Embedder, LocalMiniLM
 from nous_online.language.pairs.lexicon import FUNCTION_WORDS
 from nous_online.language.writing.sentences import split
-from nous_online.language.writing.writer import Draft, OfflineWriter, Told
+from nous_online.language.writing.writer import Draft, EndedEpisode, OfflineWriter
 
 LEAST_OVERLAP, LEAST_COSINE = 0.5, 0.5
 FRAME_OVERLAP, FRAME_COSINE = 0.4, 0.4
@@ -68,7 +68,7 @@ def run(*, data: Path, quick: bool) -> dict[str, Any]:
     """Write each episode offline, and score what is drawn from it against its points."""
     rows = cases(data, "episodes")[:: QUICK_EVERY if quick else 1]
     embedder = LocalMiniLM()
-    drafts = [OfflineWriter(embedder).write(Told(row["detail"], outcome=row["outcome"])) for row in rows]
+    drafts = [OfflineWriter(embedder).write(EndedEpisode(row["detail"], outcome=row["outcome"])) for row in rows]
     pairs = list(zip(rows, drafts, strict=True))
     scores = [score for row, draft in pairs for score in scores_of(row, draft, embedder)]
     shares = {kind: [each.is_covered for each in scores if each.kind == kind] for kind in ("keep", "passing", "frame")}

@@ -13,7 +13,7 @@ from typing import Any
 from benchmarks import cases
 from benchmarks.dedup import cosines
 from nous_online.language.embedding import LocalMiniLM
-from nous_online.language.pairs.judging import Pair, Statement, Verdict
+from nous_online.language.pairs.judging import JudgedStatement, Pair, Verdict
 
 SAID = datetime(2025, 1, 1, tzinfo=UTC)
 CONFLICTS = frozenset({"supersedes", "contradiction", "same_slot_other_value"})
@@ -49,7 +49,11 @@ def stated(texts: Sequence[tuple[str, str]], embedder: LocalMiniLM) -> list[Pair
     if not texts:
         return []
     return [
-        Pair(Statement(a, stated_at=SAID), Statement(b, stated_at=SAID + timedelta(days=1)), float(similarity))
+        Pair(
+            JudgedStatement(a, stated_at=SAID),
+            JudgedStatement(b, stated_at=SAID + timedelta(days=1)),
+            float(similarity),
+        )
         for (a, b), similarity in zip(texts, cosines(texts, embedder), strict=True)
     ]
 

@@ -15,7 +15,7 @@ from nous_online.context.prediction.scorer import Nearness, likely
 from nous_online.context.signals import file_words
 from nous_online.core.policy import ContextPolicy
 from nous_online.recall.ranking import RecallPolicy, Situation, rank
-from nous_online.recall.recall import Found, Recalled
+from nous_online.recall.recall import FoundMemory, Recalled
 
 POLICY = ContextPolicy()
 NAMESPACE = UUID(int=0)
@@ -47,9 +47,9 @@ def recalled(near: Mapping[str, Nearness], opened: str) -> list[Recalled]:
     return [Recalled(memory, parts, "index") for memory, parts in best]
 
 
-def fact(item: str, *, lexical: float = 0.0) -> Found:
+def fact(item: str, *, lexical: float = 0.0) -> FoundMemory:
     """Return an item as the fact that a heart keeps of it."""
-    return Found(
+    return FoundMemory(
         id=uuid5(NAMESPACE, item),
         kind="fact",
         content=item,

@@ -12,7 +12,7 @@ from itertools import groupby
 from typing import Any
 
 from nous_online.context.prediction.features import atoms_of
-from nous_online.context.prediction.past_sessions import Asked, Past, Sighted, past_of
+from nous_online.context.prediction.past_sessions import Past, PastRecall, Sighted, past_of
 from nous_online.context.prediction.predicting import LATEST_RECALLS, RECALLS_A_SESSION, SESSIONS_A_SIGNAL
 from nous_online.context.prediction.prefetching import NEAREST
 from nous_online.context.prediction.scorer import Nearness
@@ -70,8 +70,8 @@ class Diary:
     Its limits and orders are those of the queries of the product, which a test proves on a real heart.
     """
 
-    asked: list[Asked[str]] = field(default_factory=list)
-    by_session: dict[str, list[Asked[str]]] = field(default_factory=lambda: defaultdict(list))
+    asked: list[PastRecall[str]] = field(default_factory=list)
+    by_session: dict[str, list[PastRecall[str]]] = field(default_factory=lambda: defaultdict(list))
     seen: dict[str, list[tuple[str, datetime]]] = field(default_factory=lambda: defaultdict(list))
     words: dict[str, Counter[str]] = field(default_factory=dict)
     holders: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
@@ -80,7 +80,7 @@ class Diary:
         """Write a session down, or its first commits: every file it touched was opened, and what it held was used."""
         sighted: set[str] = set()
         for at, items in session.commits[:commits]:
-            recall = Asked(session.id, at, items, items, [])
+            recall = PastRecall(session.id, at, items, items, [])
             self.asked.append(recall)
             self.by_session[session.id].append(recall)
             for item in items:

@@ -29,7 +29,7 @@ from nous_online.language.embedding import LocalMiniLM
 from nous_online.language.pairs.reading import read
 from nous_online.language.writing.lexrank import word_count
 from nous_online.language.writing.sentences import sentences_of, told
-from nous_online.language.writing.writer import POLICY, Told, read_aloud, summary_of
+from nous_online.language.writing.writer import POLICY, EndedEpisode, read_aloud, summary_of
 
 Scores: TypeAlias = dict[str, float]
 Metrics: TypeAlias = dict[str, float]
@@ -94,7 +94,7 @@ def sessions(data: Path) -> list[Case]:
 def measured(case: Case, embedder: LocalMiniLM) -> Scores:
     """Return the scores of the writer's summary and of LEAD-3 of one transcript, as they are and at equal length."""
     detail = "\n".join(case.turns)
-    spoken = read_aloud(Told(detail))
+    spoken = read_aloud(EndedEpisode(detail))
     sentences = spoken.sentences
     vectors = embedder.embed_documents([each.text[: POLICY.embedded_characters] for each in sentences])
 

@@ -24,7 +24,7 @@ from nous_online.database.connection import Database, prepare
 from nous_online.heart import Heart
 from nous_online.language.embedding import Vectors, unit_rows
 from nous_online.language.pairs.judging import Judgement, Pair, Verdict
-from nous_online.language.writing.writer import CensorDraft, Draft, FactDraft, Told
+from nous_online.language.writing.writer import CensorDraft, Draft, EndedEpisode, FactDraft
 
 # Every worker and every program that a test starts would compile the same files again.
 sys.dont_write_bytecode = False
@@ -127,9 +127,9 @@ class ScriptedWriter:
     name = "scripted"
 
     def __init__(self) -> None:
-        self.told: list[Told] = []
+        self.told: list[EndedEpisode] = []
 
-    def write(self, episode: Told) -> Draft:
+    def write(self, episode: EndedEpisode) -> Draft:
         self.told.append(episode)
         lines = [line.partition(": ") for line in episode.detail.splitlines()]
         summary = " ".join(line for line in episode.detail.splitlines() if not line.startswith(("fact: ", "never: ")))

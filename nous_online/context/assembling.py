@@ -12,12 +12,12 @@ from psycopg import Connection
 from psycopg.types.json import Jsonb
 
 from nous_online.context.context_answer import TIERS, Context, ContextLine, Tier
-from nous_online.context.context_lines import Entry
-from nous_online.context.gathering import BLOCKS, Asking, read_named, use_counts, with_contradictions
-from nous_online.context.known import ERROR, FILE, QUESTION, TASK, Answered, Known, Reach
+from nous_online.context.context_lines import ContextEntry
+from nous_online.context.gathering import BLOCKS, PipelinedQueries, read_named, use_counts, with_contradictions
+from nous_online.context.known import ERROR, FILE, QUESTION, TASK, Answered, ContextReach, Known
 from nous_online.context.nominating import answering, pointers, topics_of, wanted
 from nous_online.context.packing import Placed, Shown, arranged, lines_of, rendered
-from nous_online.context.prediction.predicting import Wanted, nearness_of, predicted_memories, see
+from nous_online.context.prediction.predicting import PredictionRequest, nearness_of, predicted_memories, see
 from nous_online.context.prediction.ready_vectors import vectors_of
 from nous_online.context.shares import checked_budget, rooms
 from nous_online.context.signals import SignalDetails, Signals, checked_signals, file_words
@@ -60,14 +60,14 @@ class AssemblyDetails(TypedDict, total=False):
 
 
 @dataclass(frozen=True)
-class Request:
+class ContextRequest:
     """What was asked for, checked."""
 
     budget: int
     frame: str | None
     query: str | None
     signals: Signals
-    reach: Reach
+    reach: ContextReach
     active_censors: Sequence[str] | None
     session: Session | None
 
@@ -100,7 +100,7 @@ def assemble(agent: Agent, details: AssemblyDetails, deadline: Deadline) -> Cont
     return context
 
 
-def checked_request(agent: Agent, details: AssemblyDetails, deadline: Deadline) -> Request:
+def checked_request(agent: Agent, details: AssemblyDetails, deadline: Deadline) -> ContextRequest:
     """Check what was told, and fill in from the session what was not."""
     check_known(details, AssemblyDetails)
     query, told_at = details.get("query"), checked_moment("at", details.get("at"))
@@ -111,12 +111,12 @@ def checked_request(agent: Agent, details: AssemblyDetails, deadline: Deadline) 
     session = None if told_at else session_read(agent, details, session_id, deadline)
     frame = checked_optional("frame", details.get("frame"), max_characters=100)
     frame = frame or signals.activity or (session.frame if session else None)
-    return Request(
+    return ContextRequest(
         budget=checked_budget(details.get("budget"), frame=frame, policy=POLICY),
         frame=frame,
         query=None if query is None else checked_text("query", query, max_bytes=MAX_CONTENT_BYTES),
         signals=signals,
-        reach=Reach(
+        reach=ContextReach(
             agent_id=agent.id,
             at=told_at or datetime.now(UTC),
             is_past=told_at is not None,
@@ -149,10 +149,10 @@ def searched(cue: str, text: str) -> str:
 # --- reading ---
 
 
-def gathered(connection: Connection, agent: Agent, request: Request, vectors: Vectors | Sequence[Any]) -> Known:
+def gathered(connection: Connection, agent: Agent, request: ContextRequest, vectors: Vectors | Sequence[Any]) -> Known:
     """Read everything the context may be made of."""
     reach = request.reach
-    asking = Asking(connection, reach, POLICY)
+    asking = PipelinedQueries(connection, reach, POLICY)
     if reach.session_id and not reach.is_past and request.signals != Signals():
         see(connection, agent.id, request.signals, reach.session_id, reach.at)
     answered = [
@@ -176,16 +176,16 @@ def gathered(connection: Connection, agent: Agent, request: Request, vectors: Ve
     return replace(known, use_counts=use_counts(connection, agent.id, mentioned(known)))
 
 
-def foreseen(request: Request) -> Wanted:
+def foreseen(request: ContextRequest) -> PredictionRequest:
     """Return what is asked of the past: beside a question or a task only what is likely, else whatever was used."""
     reach = request.reach
     least = POLICY.least_confidence if request.query or reach.task else 0.0
     session_id = reach.session_id or ""
-    return Wanted(session_id, reach.at, POLICY.predicted, reach.user_id, reach.project_id, least)
+    return PredictionRequest(session_id, reach.at, POLICY.predicted, reach.user_id, reach.project_id, least)
 
 
 def answered_for(
-    connection: Connection, agent: Agent, request: Request, cue: str, text: str, vector: Vectors
+    connection: Connection, agent: Agent, request: ContextRequest, cue: str, text: str, vector: Vectors
 ) -> Answered:
     """Recall for one cue; the first that was told gets as many answers as the budget may have room for."""
     reach = request.reach
@@ -217,12 +217,12 @@ def mentioned(known: Known) -> list[UUID]:
 # --- arranging ---
 
 
-def arrangement(known: Known, request: Request) -> tuple[dict[Tier, list[Placed]], dict[Tier, int]]:
+def arrangement(known: Known, request: ContextRequest) -> tuple[dict[Tier, list[Placed]], dict[Tier, int]]:
     """Return what each tier shows, and how many lines of each found no room."""
     entries = wanted(known, policy=POLICY, at=request.reach.at)
     topics = topics_of(known, entries, policy=POLICY)
 
-    def points(shown: Shown) -> list[Entry]:
+    def points(shown: Shown) -> list[ContextEntry]:
         return pointers(topics, shown, known.use_counts, count=POLICY.topics)
 
     placed = arranged(entries, points, rooms=rooms(request.budget, frame=request.frame, policy=POLICY))
@@ -231,7 +231,7 @@ def arrangement(known: Known, request: Request) -> tuple[dict[Tier, list[Placed]
     return placed, {**left_out, "index": len(points(shown)) - len(placed["index"])}
 
 
-def missing(entries: Sequence[Entry], placed: Sequence[Placed], shown: Shown) -> Set[object]:
+def missing(entries: Sequence[ContextEntry], placed: Sequence[Placed], shown: Shown) -> Set[object]:
     """Return what of a tier is not shown: memories by their ids, open threads, which have none, by their words."""
     texts = {line.shown[1] for line in placed}
     of_memories = {entry.memory_ids for entry in entries if entry.memory_ids and shown.isdisjoint(entry.memory_ids)}
@@ -239,7 +239,7 @@ def missing(entries: Sequence[Entry], placed: Sequence[Placed], shown: Shown) ->
 
 
 def context_of(
-    recall_id: UUID, placed: Mapping[Tier, Sequence[Placed]], left_out: Mapping[Tier, int], request: Request
+    recall_id: UUID, placed: Mapping[Tier, Sequence[Placed]], left_out: Mapping[Tier, int], request: ContextRequest
 ) -> Context:
     """Return the context as it is shown."""
     lines = lines_of(placed)
@@ -260,7 +260,7 @@ def context_of(
 # --- logging ---
 
 
-def log(connection: Connection, agent_id: str, context: Context, request: Request, sought: Set[UUID]) -> None:
+def log(connection: Connection, agent_id: str, context: Context, request: ContextRequest, sought: Set[UUID]) -> None:
     """Keep what was shown as one recall of now, and count what was shown for this question or task alone.
 
     What only fills its tier is not counted: what was used once would else never be forgotten. Nor is another moment,

@@ -34,7 +34,7 @@ def no_shorter() -> tuple[Level, ...]:
 
 
 @dataclass(frozen=True)
-class Entry:
+class ContextEntry:
     """What could become a line: its text at its most detailed level and at shorter ones, and why it is wanted."""
 
     kind: str
@@ -90,7 +90,9 @@ def plain(statement: str) -> str:
     return f"fact: {line}" if MARKED.match(line) else line
 
 
-def entry_of(kind: str, row: Mapping[str, Any], reason: str, *, value: float = 1.0, mark: str | None = None) -> Entry:
+def entry_of(
+    kind: str, row: Mapping[str, Any], reason: str, *, value: float = 1.0, mark: str | None = None
+) -> ContextEntry:
     """Return a memory as an entry, from the fields of `recall.Found` or the columns of a decision."""
     prefix = MARKS.get(kind, "") if mark is None else mark
 
@@ -99,7 +101,7 @@ def entry_of(kind: str, row: Mapping[str, Any], reason: str, *, value: float = 1
 
     is_statement = kind == "fact" and not prefix
     (first,) = told([longest(kind, row)])
-    return Entry(
+    return ContextEntry(
         kind,
         (row["id"],),
         first,
@@ -112,7 +114,7 @@ def entry_of(kind: str, row: Mapping[str, Any], reason: str, *, value: float = 1
     )
 
 
-def marked(entry: Entry, mark: str) -> Entry:
+def marked(entry: ContextEntry, mark: str) -> ContextEntry:
     """Return an entry whose every level begins with a mark."""
     level, text = entry.first
     return replace(
@@ -120,10 +122,10 @@ def marked(entry: Entry, mark: str) -> Entry:
     )
 
 
-def hint_of(row: Mapping[str, Any], reason: str) -> Entry:
+def hint_of(row: Mapping[str, Any], reason: str) -> ContextEntry:
     """Return a procedure as the one line that reminds of it."""
     hint: Level = ("compressed", MARKS["procedure"] + one_line(levels_of("procedure", row).compressed))
-    return Entry("procedure", (row["id"],), hint, reason, topic=topic_of(row), date=date_of(row))
+    return ContextEntry("procedure", (row["id"],), hint, reason, topic=topic_of(row), date=date_of(row))
 
 
 def date_of(row: Mapping[str, Any]) -> str:

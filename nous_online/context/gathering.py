@@ -14,12 +14,12 @@ from psycopg import Connection, Cursor
 from psycopg.rows import DictRow, dict_row
 from psycopg.sql import SQL, Composable, Identifier, Literal
 
-from nous_online.context.known import Contradicting, Known, Linked, Reach, Standing
+from nous_online.context.known import ContextReach, Contradicting, Known, Linked, StandingMemories
 from nous_online.core.kinds import KINDS
 from nous_online.core.policy import ContextPolicy
 from nous_online.database.statements import statements
 from nous_online.recall.recall import BLOCKS as RECALL
-from nous_online.recall.recall import Found
+from nous_online.recall.recall import FoundMemory
 
 BLOCKS = statements("nous_online.context", "context.sql")
 OPEN_QUESTION = "open_question"
@@ -41,22 +41,22 @@ class Section:
     category: str | None = None
 
 
-class Asking:
+class PipelinedQueries:
     """Questions that were sent and not yet waited for, on a connection in pipeline mode."""
 
-    def __init__(self, connection: Connection, reach: Reach, policy: ContextPolicy) -> None:
+    def __init__(self, connection: Connection, reach: ContextReach, policy: ContextPolicy) -> None:
         parameters = parameters_of(reach, policy)
         self._standing = asked(connection, standing_statement(policy, is_past=reach.is_past), parameters)
         self._pairs = asked(connection, pairs_statement(is_past=reach.is_past), parameters)
         self._decisions = asked(connection, decisions_statement(policy), parameters)
 
-    def answers(self) -> Standing:
+    def answers(self) -> StandingMemories:
         """Wait for what was asked."""
         rows = self._standing.fetchall()
-        memories: dict[str, list[Found]] = {}
+        memories: dict[str, list[FoundMemory]] = {}
         for row in sorted(rows, key=lambda row: row["place"]):
             memories.setdefault(row.pop("section"), []).append(found(row, "place"))
-        return Standing(memories, list(paired(self._pairs.fetchall())), self._decisions.fetchall())
+        return StandingMemories(memories, list(paired(self._pairs.fetchall())), self._decisions.fetchall())
 
 
 def asked(connection: Connection, statement: bytes, parameters: Mapping[str, Any]) -> Cursor[DictRow]:
@@ -64,11 +64,11 @@ def asked(connection: Connection, statement: bytes, parameters: Mapping[str, Any
     return connection.cursor(row_factory=dict_row).execute(statement, parameters, prepare=True)
 
 
-def found(row: dict[str, Any], *others: str) -> Found:
+def found(row: dict[str, Any], *others: str) -> FoundMemory:
     """Return a memory that no question found."""
     for name in others:
         row.pop(name)
-    return Found(**row, dense=0.0, lexical=0.0)
+    return FoundMemory(**row, dense=0.0, lexical=0.0)
 
 
 def paired(rows: Sequence[DictRow]) -> Iterator[Contradicting]:
@@ -80,7 +80,7 @@ def paired(rows: Sequence[DictRow]) -> Iterator[Contradicting]:
 
 
 def read_named(
-    connection: Connection, reach: Reach, ids: Sequence[UUID], linked_from: Sequence[UUID], policy: ContextPolicy
+    connection: Connection, reach: ContextReach, ids: Sequence[UUID], linked_from: Sequence[UUID], policy: ContextPolicy
 ) -> list[Linked]:
     """Return the memories of these ids and those linked to some others, as far as they stand and are in reach."""
     if not ids and not linked_from:
@@ -90,7 +90,7 @@ def read_named(
     return [Linked(weight=row.pop("weight"), memory=found(row)) for row in rows]
 
 
-def with_contradictions(connection: Connection, known: Known, reach: Reach, policy: ContextPolicy) -> Known:
+def with_contradictions(connection: Connection, known: Known, reach: ContextReach, policy: ContextPolicy) -> Known:
     """Return what is known with the open contradictions of what may be shown, that of the best answer in front."""
     recalled = (answer.memory for each in known.answered for answer in each.answers)
     standing = (memory for name, own in known.standing.memories.items() if name != "latest" for memory in own)
@@ -114,7 +114,7 @@ def use_counts(connection: Connection, agent_id: str, ids: Sequence[UUID]) -> di
     return dict(rows.fetchall())
 
 
-def parameters_of(reach: Reach, policy: ContextPolicy) -> dict[str, Any]:
+def parameters_of(reach: ContextReach, policy: ContextPolicy) -> dict[str, Any]:
     """Return the values the statements ask for."""
     return {
         **vars(reach),

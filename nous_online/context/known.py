@@ -10,13 +10,13 @@ from uuid import UUID
 
 from nous_online.context.prediction.prediction_answer import Predicted
 from nous_online.memories.working_memory import Item
-from nous_online.recall.recall import Found, Recalled
+from nous_online.recall.recall import FoundMemory, Recalled
 
 QUESTION, TASK, FILE, ERROR = "question", "task", "file", "error"
 
 
 @dataclass(frozen=True)
-class Reach:
+class ContextReach:
     """For whom a context is, at which moment, and what they are doing."""
 
     agent_id: str
@@ -35,7 +35,7 @@ class Contradicting:
     """Two facts that can't both be so, the one learned first in front."""
 
     detected_at: datetime
-    facts: tuple[Found, Found]
+    facts: tuple[FoundMemory, FoundMemory]
 
     @property
     def ids(self) -> tuple[UUID, UUID]:
@@ -43,10 +43,10 @@ class Contradicting:
 
 
 @dataclass(frozen=True)
-class Standing:
+class StandingMemories:
     """What stands whatever is asked: memories by section, open contradictions and decisions."""
 
-    memories: Mapping[str, Sequence[Found]] = field(default_factory=dict[str, Sequence[Found]])
+    memories: Mapping[str, Sequence[FoundMemory]] = field(default_factory=dict[str, Sequence[FoundMemory]])
     contradictions: Sequence[Contradicting] = ()
     decisions: Sequence[Mapping[str, Any]] = ()
 
@@ -55,7 +55,7 @@ class Standing:
 class Linked:
     """A memory read by its id; a weight says how strongly it is linked to one that was found."""
 
-    memory: Found
+    memory: FoundMemory
     weight: float | None
 
 
@@ -73,7 +73,7 @@ class Answered:
 class Known:
     """Everything a context can be made of."""
 
-    standing: Standing = field(default_factory=Standing)
+    standing: StandingMemories = field(default_factory=StandingMemories)
     answered: Sequence[Answered] = ()
     predicted: Sequence[Predicted] = ()
     named: Sequence[Linked] = ()

@@ -11,7 +11,7 @@ from uuid import UUID
 
 from nous_online.context.context_answer import Tier
 from nous_online.context.context_lines import (
-    Entry,
+    ContextEntry,
     Level,
     date_of,
     entry_of,
@@ -26,15 +26,15 @@ from nous_online.context.known import ERROR, FILE, Answered, Contradicting, Know
 from nous_online.context.packing import Shown
 from nous_online.core.policy import ContextPolicy
 from nous_online.memories.working_memory import NOTE
-from nous_online.recall.recall import Found, Recalled
+from nous_online.recall.recall import FoundMemory, Recalled
 
 OPEN_MARK = "open question: "
 
 
-def wanted(known: Known, *, policy: ContextPolicy, at: datetime) -> dict[Tier, list[Entry]]:
+def wanted(known: Known, *, policy: ContextPolicy, at: datetime) -> dict[Tier, list[ContextEntry]]:
     """Return the entries of each tier but the index, the best first."""
     doubtful = frozenset(each for pair in known.standing.contradictions for each in pair.ids)
-    tiers: dict[Tier, Iterable[Entry]] = {
+    tiers: dict[Tier, Iterable[ContextEntry]] = {
         "critical": critical(known, policy=policy),
         "relevant": relevant(known, policy=policy),
         "background": background(known, at=at),
@@ -48,7 +48,7 @@ def wanted(known: Known, *, policy: ContextPolicy, at: datetime) -> dict[Tier, l
 # --- critical ---
 
 
-def critical(known: Known, *, policy: ContextPolicy) -> Iterator[Entry]:
+def critical(known: Known, *, policy: ContextPolicy) -> Iterator[ContextEntry]:
     """Yield contradictions, what is pinned or forbidden, decisions, errors with their fixes, and open questions."""
     memories = known.standing.memories
     concerned = concerning(known, policy)
@@ -62,7 +62,9 @@ def critical(known: Known, *, policy: ContextPolicy) -> Iterator[Entry]:
     yield from (
         entry_of("censor", vars(each), f"{each.category}s what it warns of") for each in memories.get("censor", ())
     )
-    yield from (Entry(NOTE, (), ("full", f"still open: {one_line(each)}"), "left open") for each in known.threads)
+    yield from (
+        ContextEntry(NOTE, (), ("full", f"still open: {one_line(each)}"), "left open") for each in known.threads
+    )
     pinned = (each for each in memories.get("pinned", ()) if is_open(each))
     trusted = (each for each in memories.get("open_question", ()) if each.trust >= policy.least_trust)
     yield from (entry_of("fact", vars(each), "an open question", mark=OPEN_MARK) for each in chain(pinned, trusted))
@@ -82,12 +84,12 @@ def concerning(known: Known, policy: ContextPolicy) -> frozenset[UUID] | None:
     )
 
 
-def is_open(memory: Found) -> bool:
+def is_open(memory: FoundMemory) -> bool:
     """Tell whether a fact is a question nobody has answered yet."""
     return memory.kind == "fact" and memory.category == "open_question"
 
 
-def contradiction(pair: Contradicting) -> Entry:
+def contradiction(pair: Contradicting) -> ContextEntry:
     """Return two facts that contradict each other as one line, the later one first, each with its date.
 
     The line has every level of the one that has more of them.
@@ -103,7 +105,7 @@ def contradiction(pair: Contradicting) -> Entry:
         places = range(1, max(len(one), len(other)))
         return [both(one[min(place, len(one) - 1)], other[min(place, len(other) - 1)]) for place in places]
 
-    return Entry(
+    return ContextEntry(
         "contradiction",
         pair.ids,
         both(longest("fact", rows[0]), longest("fact", rows[1])),
@@ -114,12 +116,12 @@ def contradiction(pair: Contradicting) -> Entry:
     )
 
 
-def doubted(fact: Entry) -> Entry:
+def doubted(fact: ContextEntry) -> ContextEntry:
     """Return a fact that an open contradiction names as what it is where it stands alone."""
     return marked(replace(fact, reason=f"{fact.reason}; contradicted"), "in doubt: ")
 
 
-def decided(rows: Iterable[Mapping[str, Any]], *, is_current: bool) -> Iterator[Entry]:
+def decided(rows: Iterable[Mapping[str, Any]], *, is_current: bool) -> Iterator[ContextEntry]:
     """Yield the decisions that bear on the file, the session or the task, or those that don't."""
     for row in rows:
         why = bearing(row)
@@ -137,7 +139,7 @@ def bearing(row: Mapping[str, Any]) -> str | None:
     return "about the task" if row["shared_words"] > 1 else None
 
 
-def fixed(answered: Iterable[Answered], *, policy: ContextPolicy) -> Iterator[Entry]:
+def fixed(answered: Iterable[Answered], *, policy: ContextPolicy) -> Iterator[ContextEntry]:
     """Yield what is known about the errors that were told: first the best of each, then the next."""
     of_errors = [
         [(each, answer) for answer in each.answers[: policy.fixes_an_error] if is_fix(answer, policy)]
@@ -153,7 +155,7 @@ def is_fix(answer: Recalled, policy: ContextPolicy) -> bool:
     return answer.score >= policy.least_fix_score and answer.memory.trust >= policy.least_trust
 
 
-def failure(episode: Found) -> Entry:
+def failure(episode: FoundMemory) -> ContextEntry:
     """Return an episode that failed lately."""
     return entry_of("episode", vars(episode), "failed lately", mark="failed: ")
 
@@ -161,12 +163,12 @@ def failure(episode: Found) -> Entry:
 # --- relevant ---
 
 
-def relevant(known: Known, *, policy: ContextPolicy) -> list[Entry]:
+def relevant(known: Known, *, policy: ContextPolicy) -> list[ContextEntry]:
     """Return what was predicted, recalled or held in the session, the likeliest to help first.
 
     What several signs speak for is the likelier: the chance that none of them is right is the product of theirs.
     """
-    signs: dict[UUID, list[Entry]] = {}
+    signs: dict[UUID, list[ContextEntry]] = {}
     for entry in chain(of_answers(known.answered, policy), of_predictions(known, policy), of_session(known)):
         signs.setdefault(entry.memory_ids[0], []).append(entry)
     united = sorted(map(together, signs.values()), key=lambda entry: (-entry.value, entry.memory_ids))
@@ -174,7 +176,7 @@ def relevant(known: Known, *, policy: ContextPolicy) -> list[Entry]:
     return later_first(united, {answer.id: answer.put_before for answer in answers if answer.put_before})
 
 
-def later_first(entries: Sequence[Entry], put_before: Mapping[UUID, UUID]) -> list[Entry]:
+def later_first(entries: Sequence[ContextEntry], put_before: Mapping[UUID, UUID]) -> list[ContextEntry]:
     """Return entries with each that a recall put before an earlier one in front of that one."""
     ordered = list(entries)
     for later, earlier in put_before.items():
@@ -184,7 +186,7 @@ def later_first(entries: Sequence[Entry], put_before: Mapping[UUID, UUID]) -> li
     return ordered
 
 
-def together(entries: Sequence[Entry]) -> Entry:
+def together(entries: Sequence[ContextEntry]) -> ContextEntry:
     """Return one entry for all that speaks for a memory."""
     best = max(entries, key=lambda entry: entry.value)
     doubt = 1.0
@@ -194,7 +196,7 @@ def together(entries: Sequence[Entry]) -> Entry:
     return replace(best, reason=reason, value=1 - doubt, is_sought=any(entry.is_sought for entry in entries))
 
 
-def of_answers(answered: Iterable[Answered], policy: ContextPolicy) -> Iterator[Entry]:
+def of_answers(answered: Iterable[Answered], policy: ContextPolicy) -> Iterator[ContextEntry]:
     """Yield what was recalled and is relevant."""
     yield from (recalled(answer, each) for each in answered for answer in answering(each, policy))
 
@@ -205,7 +207,7 @@ def answering(answered: Answered, policy: ContextPolicy) -> list[Recalled]:
     return [answer for answer in answered.answers if answer.score >= least]
 
 
-def recalled(answer: Recalled, of: Answered) -> Entry:
+def recalled(answer: Recalled, of: Answered) -> ContextEntry:
     """Return a recalled memory; a score is no chance, but below 1 nearly always, and read as one."""
     reason = f"recalled: {answer.score:.2f} for {about(of)}"
     return entry_of(answer.memory.kind, vars(answer.memory), reason, value=min(answer.score, MOST_SURE))
@@ -221,7 +223,7 @@ def about(of: Answered) -> str:
     return f"the file {of.text}" if of.cue == FILE else f"the {of.cue}"
 
 
-def of_predictions(known: Known, policy: ContextPolicy) -> Iterator[Entry]:
+def of_predictions(known: Known, policy: ContextPolicy) -> Iterator[ContextEntry]:
     """Yield what is likely to be wanted.
 
     What stands in every context is left in its place: having been shown there would make it look wanted.
@@ -236,14 +238,16 @@ def of_predictions(known: Known, policy: ContextPolicy) -> Iterator[Entry]:
             yield replace(entry, is_sought=each.confidence >= policy.least_confidence)
 
 
-def of_session(known: Known) -> Iterator[Entry]:
+def of_session(known: Known) -> Iterator[ContextEntry]:
     """Yield what the session holds: memories, notes and open threads."""
     memories = {each.memory.id: each.memory for each in known.named}
     for item in known.held:
         value = min(max(item.relevance, 0.0), MOST_SURE)
         if item.kind == NOTE and item.text:
             note: Level = ("full", f"note: {one_line(item.text)}")
-            yield Entry(NOTE, (item.id,), note, "a note of this session", value, date=f"{item.loaded_at:%Y-%m-%d}")
+            yield ContextEntry(
+                NOTE, (item.id,), note, "a note of this session", value, date=f"{item.loaded_at:%Y-%m-%d}"
+            )
         elif item.id in memories:
             memory = memories[item.id]
             yield entry_of(memory.kind, vars(memory), "held in this session", value=value)
@@ -252,11 +256,11 @@ def of_session(known: Known) -> Iterator[Entry]:
 # --- background ---
 
 
-def background(known: Known, *, at: datetime) -> Iterator[Entry]:
+def background(known: Known, *, at: datetime) -> Iterator[ContextEntry]:
     """Yield conventions, what happened, how things are done, what is linked and what else is decided, by turns."""
     memories = known.standing.memories
     linked = (each for each in known.named if each.weight is not None)
-    sections: list[list[Entry]] = [
+    sections: list[list[ContextEntry]] = [
         [entry_of("fact", vars(each), f"a {each.category}") for each in memories.get("convention", ())],
         [entry_of("episode", vars(each), ago(each.learned_at, at)) for each in memories.get("episode", ())],
         [hint_of(vars(each), "how it is done") for each in memories.get("workflow", ())],
@@ -287,14 +291,14 @@ Topic = tuple[tuple[UUID, ...], str]
 """Memories, and what to ask them for."""
 
 
-def topics_of(known: Known, entries: Mapping[Tier, Sequence[Entry]], *, policy: ContextPolicy) -> list[Topic]:
+def topics_of(known: Known, entries: Mapping[Tier, Sequence[ContextEntry]], *, policy: ContextPolicy) -> list[Topic]:
     """Return what the index may point at: what is critical or relevant.
 
     Where nothing is relevant to what was told, it is the few nearest answers, too; where nothing was told, everything
     that was nominated and what was learned last.
     """
     nominated = [*entries["critical"], *entries["relevant"]]
-    others: Iterable[Found] = ()
+    others: Iterable[FoundMemory] = ()
     if not entries["relevant"]:
         nearest = interleaved([[answer.memory for answer in each.answers] for each in known.answered])
         others = islice(nearest, policy.nearest)
@@ -307,7 +311,7 @@ def topics_of(known: Known, entries: Mapping[Tier, Sequence[Entry]], *, policy: 
     ]
 
 
-def pointers(told: Iterable[Topic], shown: Shown, use_counts: Mapping[UUID, int], *, count: int) -> list[Entry]:
+def pointers(told: Iterable[Topic], shown: Shown, use_counts: Mapping[UUID, int], *, count: int) -> list[ContextEntry]:
     """Return topics of what is not shown, the most used first: each a word to ask for."""
     topics: dict[str, dict[UUID, None]] = {}
     spelled: dict[str, str] = {}
@@ -324,8 +328,8 @@ def pointers(told: Iterable[Topic], shown: Shown, use_counts: Mapping[UUID, int]
     return [pointer(spelled[name], list(topics[name]), use_counts) for name in ranked[:count]]
 
 
-def pointer(topic: str, ids: Sequence[UUID], use_counts: Mapping[UUID, int]) -> Entry:
+def pointer(topic: str, ids: Sequence[UUID], use_counts: Mapping[UUID, int]) -> ContextEntry:
     """Return a topic of the index."""
     uses = sum(use_counts.get(each, 0) for each in ids)
     reason = f"{len(ids)} not shown" + (f", used {uses} times" if uses else "")
-    return Entry("fact" if len(ids) == 1 else "pointer", tuple(ids), ("index", topic), reason, topic=topic)
+    return ContextEntry("fact" if len(ids) == 1 else "pointer", tuple(ids), ("index", topic), reason, topic=topic)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from nous_online.context.context_answer import TIERS, ContextLine, Tier
-from nous_online.context.context_lines import BULLET, Entry, Level
+from nous_online.context.context_lines import BULLET, ContextEntry, Level
 from nous_online.language.tokens import tokens_of
 
 HEADINGS: Mapping[Tier, str] = {
@@ -29,7 +29,7 @@ Shown = frozenset[UUID]
 Levels = Mapping[tuple[UUID, ...], int]
 """At which of its levels the entry of some memories is shown."""
 NOTHING: Levels = {}
-Pointers = Callable[[Shown], Sequence[Entry]]
+Pointers = Callable[[Shown], Sequence[ContextEntry]]
 """What the index may point at, given what is shown."""
 
 
@@ -37,7 +37,7 @@ Pointers = Callable[[Shown], Sequence[Entry]]
 class Placed:
     """An entry at one of its levels."""
 
-    entry: Entry
+    entry: ContextEntry
     level: int
 
     @property
@@ -55,7 +55,7 @@ def heading_tokens() -> int:
     return max(tokens_of(f"{heading}\n") for heading in HEADINGS.values())
 
 
-def packed(entries: Sequence[Entry], room: int, *, due: Levels = NOTHING) -> list[Placed]:
+def packed(entries: Sequence[ContextEntry], room: int, *, due: Levels = NOTHING) -> list[Placed]:
     """Return as many entries as find room, in their order, the first ones told in full.
 
     What is due is told as it is due. The first of the others fill three quarters of the room as they are, the last
@@ -72,12 +72,12 @@ def packed(entries: Sequence[Entry], room: int, *, due: Levels = NOTHING) -> lis
     return [Placed(entries[place], level) for place, level in sorted(levels.items())]
 
 
-def spent(entries: Sequence[Entry], levels: Mapping[int, int]) -> int:
+def spent(entries: Sequence[ContextEntry], levels: Mapping[int, int]) -> int:
     """Return the tokens of entries, given by their places, at some levels."""
     return sum(Placed(entries[place], level).tokens for place, level in levels.items())
 
 
-def due_levels(entries: Sequence[Entry], room: int) -> Levels:
+def due_levels(entries: Sequence[ContextEntry], room: int) -> Levels:
     """Return the level of each pinned entry: each has a line, and the first are told in full, within three quarters."""
     pinned = [entry for entry in entries if entry.is_pinned]
     left = int((room - heading_tokens()) * FULL_SHARE)
@@ -88,7 +88,7 @@ def due_levels(entries: Sequence[Entry], room: int) -> Levels:
     return {pinned[place].memory_ids: level for place, level in levels.items()}
 
 
-def in_more_detail(entries: Sequence[Entry], levels: Mapping[int, int], left: int) -> dict[int, int]:
+def in_more_detail(entries: Sequence[ContextEntry], levels: Mapping[int, int], left: int) -> dict[int, int]:
     """Return the shortened ones at the most detailed levels there is room for."""
     detailed: dict[int, int] = {}
     for place, shortest in levels.items():
@@ -99,7 +99,7 @@ def in_more_detail(entries: Sequence[Entry], levels: Mapping[int, int], left: in
     return detailed
 
 
-def in_full(entries: Sequence[Entry], told: Mapping[int, int], room: int) -> dict[int, int]:
+def in_full(entries: Sequence[ContextEntry], told: Mapping[int, int], room: int) -> dict[int, int]:
     """Return which others are told in full, by their places."""
     levels: dict[int, int] = {}
     for place, entry in enumerate(entries):
@@ -109,7 +109,7 @@ def in_full(entries: Sequence[Entry], told: Mapping[int, int], room: int) -> dic
     return levels
 
 
-def in_short(entries: Sequence[Entry], told: Mapping[int, int], room: int) -> dict[int, int]:
+def in_short(entries: Sequence[ContextEntry], told: Mapping[int, int], room: int) -> dict[int, int]:
     """Return which others get their shortest line; it ends where several in a row found no room."""
     levels: dict[int, int] = {}
     misfits = 0
@@ -136,10 +136,10 @@ def ids(placed: Sequence[Placed]) -> Shown:
     return frozenset(each for line in placed for each in line.entry.memory_ids)
 
 
-def unseen(entries: Sequence[Entry], shown: Shown) -> list[Entry]:
+def unseen(entries: Sequence[ContextEntry], shown: Shown) -> list[ContextEntry]:
     """Return the entries none of whose memories is shown yet, each memory once."""
     met = set(shown)
-    kept: list[Entry] = []
+    kept: list[ContextEntry] = []
     for entry in entries:
         if met.isdisjoint(entry.memory_ids):
             kept.append(entry)
@@ -148,7 +148,7 @@ def unseen(entries: Sequence[Entry], shown: Shown) -> list[Entry]:
 
 
 def arranged(
-    wanted: Mapping[Tier, Sequence[Entry]], pointers: Pointers, *, rooms: Mapping[Tier, int]
+    wanted: Mapping[Tier, Sequence[ContextEntry]], pointers: Pointers, *, rooms: Mapping[Tier, int]
 ) -> dict[Tier, list[Placed]]:
     """Return what each tier shows: what one leaves of its room flows down, and what the index leaves flows back up.
 
@@ -176,7 +176,7 @@ def arranged(
     return placed
 
 
-def lent(rooms: Mapping[Tier, int], critical: Sequence[Entry]) -> Mapping[Tier, int]:
+def lent(rooms: Mapping[Tier, int], critical: Sequence[ContextEntry]) -> Mapping[Tier, int]:
     """Return the rooms after what is pinned has borrowed from the lower tiers, of each half at the most."""
     needed = (
         heading_tokens() + math.ceil(sum(entry.first_cost for entry in critical if entry.is_pinned) / FULL_SHARE) + 1

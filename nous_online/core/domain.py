@@ -69,7 +69,7 @@ def decision_of(text: DecisionId) -> DecisionId:
     return found if str(found) == str(text).lower() else text
 
 
-class Decided:
+class WithDecisionIds:
     """What reads the ids of decisions from texts, in the columns of its class that hold them."""
 
     def __post_init__(self) -> None:
@@ -87,7 +87,7 @@ def shortened(text: str) -> str:
 
 
 @dataclass(frozen=True)
-class Fact(Decided):
+class Fact(WithDecisionIds):
     """A statement the agent learned, with what became of it."""
 
     def __repr__(self) -> str:
@@ -131,7 +131,7 @@ class Fact(Decided):
 
 
 @dataclass(frozen=True)
-class Statement(Decided):
+class Statement(WithDecisionIds):
     """What was said, word for word, and the fact it speaks for."""
 
     def __repr__(self) -> str:
@@ -163,7 +163,7 @@ class Statement(Decided):
 
 
 @dataclass(frozen=True)
-class Episode(Decided):
+class Episode(WithDecisionIds):
     """Something that happened: what was said and done, and what became of it."""
 
     def __repr__(self) -> str:
@@ -205,7 +205,7 @@ class Episode(Decided):
 
 
 @dataclass(frozen=True)
-class Procedure(Decided):
+class Procedure(WithDecisionIds):
     """How something is done: a K-line of three bands, a workflow of steps, or a pattern with a template."""
 
     def __repr__(self) -> str:
@@ -257,7 +257,7 @@ class Procedure(Decided):
 
 
 @dataclass(frozen=True)
-class Censor(Decided):
+class Censor(WithDecisionIds):
     """Something not to do: what sets it off, why, and how firmly it says so."""
 
     def __repr__(self) -> str:

@@ -95,7 +95,7 @@ class Cooling:
 
 
 @dataclass(frozen=True)
-class Wording:
+class ConfirmingStatement:
     """A statement that confirms a fact: kept with the change it makes, whose event names it."""
 
     values: Mapping[str, Any]
@@ -108,7 +108,7 @@ class Wording:
 
 
 @dataclass(frozen=True)
-class Note:
+class EventNote:
     """What the event of a change says besides the columns: which statement or other fact it was about."""
 
     after: Mapping[str, str]
@@ -127,7 +127,7 @@ class Alteration(Generic[M]):
     values: Mapping[str, Any]
     """Column names to JSON values, as in `add_memory`."""
     cause: Cause
-    noted: Growth | Cooling | Wording | Note | None = None
+    noted: Growth | Cooling | ConfirmingStatement | EventNote | None = None
     """What its event says besides the columns, or instead of them."""
 
     def as_dict(self) -> dict[str, Any]:
@@ -139,7 +139,7 @@ class Alteration(Generic[M]):
             raise InvalidInput(message)
         before, after = self.noted.images if self.noted else ({}, {})
         read = {"id": str(self.read.id), "row_version": self.read.row_version, "values": dict(self.values)}
-        stated = {"statement": dict(self.noted.values)} if isinstance(self.noted, Wording) else {}
+        stated = {"statement": dict(self.noted.values)} if isinstance(self.noted, ConfirmingStatement) else {}
         return {**read, "abridged_before": before, "abridged_after": after, **plain(vars(self.cause)), **stated}
 
 
@@ -193,14 +193,16 @@ def change_memory(
     values: Mapping[str, Any],
     *,
     cause: Cause,
-    noted: Growth | Wording | Note | None = None,
+    noted: Growth | ConfirmingStatement | EventNote | None = None,
 ) -> M:
     """Set columns of one memory and leave the event; raise `Stale` when it is no longer at the version read.
 
     `values` maps column names to JSON values as in `add_memory`; one that never changes is refused with `InvalidInput`.
     """
     entry = Alteration(read, values, cause, noted).as_dict()
-    statement = composed("change_memories", read.kind, tuple(values), has_statement=isinstance(noted, Wording))
+    statement = composed(
+        "change_memories", read.kind, tuple(values), has_statement=isinstance(noted, ConfirmingStatement)
+    )
     parameters = {"agent_id": agent_id, "kind": read.kind.name, "entries": Jsonb([entry])}
     with connection.cursor(row_factory=class_row(read.kind.value)) as cursor:
         changed = cursor.execute(statement, parameters).fetchone()

@@ -22,8 +22,8 @@ from nous_online.database.statements import statements
 from nous_online.memories.part_erasure import (
     TEXTS,
     EmbedderOf,
-    Found,
     Part,
+    PartContents,
     count_part,
     erase_part,
     find_part,
@@ -154,14 +154,14 @@ def erase_some(  # noqa: PLR0913 (those of `erase_everywhere`, and what embeds)
 
 
 def erased_part(
-    agent_id: str, found: Found, rows: Mapping[str, int], copies: Mapping[str, int], *, is_dry_run: bool
+    agent_id: str, found: PartContents, rows: Mapping[str, int], copies: Mapping[str, int], *, is_dry_run: bool
 ) -> Erased:
     """Return what was erased of a part, and what a person may want to look at."""
     named = {"with_it": tuple(found.drawn), "reworded": tuple(found.touched), "told_in": tuple(found.episodes)}
     return replace(Erased(agent_id, rows, {**copies}, is_dry_run), **named)
 
 
-def erasure_of(connection: Connection, url: str, agent_id: str, found: Found, *, is_dry_run: bool) -> Erasure:
+def erasure_of(connection: Connection, url: str, agent_id: str, found: PartContents, *, is_dry_run: bool) -> Erasure:
     """Return what erasers of copies need to know of a part."""
     ids = frozenset(map(str, (*found.ids, *found.statements, *found.recalls, *found.decisions)))
     return Erasure(url, agent_id, quotations_of(connection, agent_id, found), is_dry_run, ids)

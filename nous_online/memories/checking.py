@@ -22,7 +22,7 @@ from nous_online.database.changes import Cause
 from nous_online.language.actions.action_words import MOST_CHARACTERS, warned_act
 from nous_online.language.actions.clauses import variants
 from nous_online.language.actions.trigger_match import Comparison, compare_words, likelihood, log_odds, shares_act
-from nous_online.language.actions.triggers import Wording, normal
+from nous_online.language.actions.triggers import ActionWording, normal
 from nous_online.language.embedding import Vectors
 from nous_online.language.pairs.reader import read_actions
 from nous_online.memories import censors
@@ -107,7 +107,7 @@ class CensorCheck:
 
 
 @dataclass(frozen=True)
-class Question:
+class ActionQuestion:
     """An action to be checked, cut into its parts, and who is about to do it."""
 
     action: str
@@ -137,7 +137,7 @@ class Suspect:
 
 
 @dataclass(frozen=True)
-class Found:
+class TriggerMatch:
     """How a censor was set off."""
 
     match: Match
@@ -146,11 +146,11 @@ class Found:
     closeness: float
 
 
-def question(action: object, details: CheckDetails, *, now: datetime, policy: CensorPolicy) -> Question:
+def question(action: object, details: CheckDetails, *, now: datetime, policy: CensorPolicy) -> ActionQuestion:
     """Check what a caller asks; raise `InvalidInput` naming what to mend."""
     check_known(details, CheckDetails)
     text = checked_text("action", action, max_bytes=MAX_CONTENT_BYTES)
-    return Question(
+    return ActionQuestion(
         action=text,
         parts=parts_of(text, most=policy.most_parts),
         frame=checked_optional("frame", details.get("frame"), max_characters=100),
@@ -198,7 +198,7 @@ def check(
 
 
 def with_readings(
-    asked: Question, suspects: Sequence[Suspect], deadline: Deadline, *, policy: CensorPolicy
+    asked: ActionQuestion, suspects: Sequence[Suspect], deadline: Deadline, *, policy: CensorPolicy
 ) -> list[Suspect]:
     """Return the literal suspects, and of the others the likeliest by their words, read together with their part."""
     likely: list[tuple[float, Suspect]] = []
@@ -219,7 +219,7 @@ def with_readings(
 
 
 def worth_embedding(
-    asked: Question, suspects: Iterable[Suspect], deadline: Deadline, *, policy: CensorPolicy
+    asked: ActionQuestion, suspects: Iterable[Suspect], deadline: Deadline, *, policy: CensorPolicy
 ) -> list[str]:
     """Return the texts whose vectors decide: variants of triggers that may fire, and their exceptions."""
     texts: list[str] = []
@@ -260,7 +260,7 @@ def kept_vectors(agent: Agent, texts: Sequence[str], deadline: Deadline) -> dict
 
 
 def find_suspects(
-    connection: Connection, agent: Agent, asked: Question, vectors: Vectors, *, policy: CensorPolicy
+    connection: Connection, agent: Agent, asked: ActionQuestion, vectors: Vectors, *, policy: CensorPolicy
 ) -> list[Suspect]:
     """Return the censors worth a closer look."""
     parameters = {
@@ -277,16 +277,16 @@ def find_suspects(
 
 
 def set_off(
-    asked: Question,
+    asked: ActionQuestion,
     suspects: Iterable[Suspect],
     vectors: Vectors,
     others: Mapping[str, Vectors],
     *,
     policy: CensorPolicy,
-) -> dict[UUID, Found]:
+) -> dict[UUID, TriggerMatch]:
     """Return how each censor that fires was set off, by its closest part; exceptions of a censor set it off no more."""
-    wording = Wording(asked.action)
-    found: dict[UUID, Found] = {}
+    wording = ActionWording(asked.action)
+    found: dict[UUID, TriggerMatch] = {}
     for suspect in suspects:
         vector = vectors[suspect.part - 1]
         each = match_of(asked, suspect, wording, vector, others, policy=policy)
@@ -298,37 +298,39 @@ def set_off(
 
 
 def match_of(
-    asked: Question,
+    asked: ActionQuestion,
     suspect: Suspect,
-    wording: Wording,
+    wording: ActionWording,
     vector: Vectors,
     others: Mapping[str, Vectors],
     *,
     policy: CensorPolicy,
-) -> Found | None:
+) -> TriggerMatch | None:
     """Return how one suspect is set off, None when it is not."""
     part = asked.parts[suspect.part - 1]
     if suspect.is_literal:
-        return Found("literal", None, asked.action, LITERAL_CLOSENESS) if wording.holds(suspect.trigger) else None
+        return (
+            TriggerMatch("literal", None, asked.action, LITERAL_CLOSENESS) if wording.holds(suspect.trigger) else None
+        )
     if suspect.read is None:
         return None
     words = compare_words(suspect.trigger, part)
     is_done = not (words.contradicts or words.only_looks or words.only_speaks)
     if is_done and wording.holds_all_of(suspect.trigger):
-        return Found("near", suspect.similarity, part, 1.0)
+        return TriggerMatch("near", suspect.similarity, part, 1.0)
     act = warned_act(suspect.trigger)
     similarity = float(vector @ others[act]) if act in others else suspect.similarity
     gains = [similarity - float(vector @ others[text]) for text in variants(suspect.trigger) if text in others]
     compared = replace(words, similarity=similarity, narrowness=min(gains, default=0.0))
     if not may_fire(compared, suspect.read, policy=policy):
         return None
-    return Found("near" if compared.is_near else "meaning", suspect.similarity, part, likelihood(compared))
+    return TriggerMatch("near" if compared.is_near else "meaning", suspect.similarity, part, likelihood(compared))
 
 
 def is_excepted(
-    asked: Question,
+    asked: ActionQuestion,
     suspect: Suspect,
-    found: Found,
+    found: TriggerMatch,
     vector: Vectors,
     others: Mapping[str, Vectors],
     *,
@@ -357,7 +359,7 @@ def is_excepted(
 
 
 def recorded(
-    connection: Connection, agent_id: str, asked: Question, firings: Mapping[UUID, censors.Firing]
+    connection: Connection, agent_id: str, asked: ActionQuestion, firings: Mapping[UUID, censors.Firing]
 ) -> list[Censor]:
     """Count the censors that fired, unless the caller only looks, and return them as they are then."""
     if not asked.is_recorded:
@@ -366,7 +368,7 @@ def recorded(
     return censors.activate(connection, agent_id, firings, at=asked.at, cause=cause, session_id=asked.session_id)
 
 
-def activation(censor: Censor, found: Found, firing: censors.Firing, asked: Question) -> Activation:
+def activation(censor: Censor, found: TriggerMatch, firing: censors.Firing, asked: ActionQuestion) -> Activation:
     """Return what is told of one censor that fired."""
     return Activation(
         id=firing.id if asked.is_recorded else None,
@@ -380,7 +382,7 @@ def activation(censor: Censor, found: Found, firing: censors.Firing, asked: Ques
     )
 
 
-def firmness(each: Activation, found: Found, frame: str | None) -> tuple[Any, ...]:
+def firmness(each: Activation, found: TriggerMatch, frame: str | None) -> tuple[Any, ...]:
     """Return by what activations are ordered: severity, same frame, then how close the action came."""
     is_same_frame = frame is not None and each.censor.encoded_frame == frame
     return (censors.SEVERITIES.index(each.severity), is_same_frame, found.closeness, each.censor.id)

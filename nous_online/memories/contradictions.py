@@ -21,7 +21,7 @@ from nous_online.core.rights import Rights
 from nous_online.database.changes import (
     Alteration,
     Cause,
-    Note,
+    EventNote,
     Version,
     change_memories,
     change_memory,
@@ -299,7 +299,7 @@ def absorb(connection: Connection, agent_id: str, winner: Fact, loser: Fact, *, 
         "last_confirmed_at": max(filter(None, moments)).isoformat(),
         "sources": list(dict.fromkeys([*winner.sources, *loser.sources, *filter(None, [loser.source])])),
     }
-    note = Note({"absorbed": str(loser.id)})
+    note = EventNote({"absorbed": str(loser.id)})
     return change_memory(
         connection, agent_id, version_of(FACT, winner), values, cause=replace(cause, action="absorbed"), noted=note
     )

@@ -38,7 +38,7 @@ from nous_online.memories import store
 from nous_online.memories.agent import Agent
 from nous_online.memories.episodes import current_episode
 from nous_online.memories.events import emit
-from nous_online.memories.store import Request
+from nous_online.memories.store import KeyedRequest
 
 logger = logging.getLogger(__name__)
 BLOCKS = statements("nous_online.memories", "decisions.sql")
@@ -198,7 +198,7 @@ def record(agent: Agent, new: NewDecision, deadline: Deadline) -> Decision:
         }
         emit(connection, agent.id, "decision_recorded", memory_id=decision.id, payload=payload)
         if new.idempotency_key:
-            request = Request(new.idempotency_key, new.content_hash, decision.id, "recorded")
+            request = KeyedRequest(new.idempotency_key, new.content_hash, decision.id, "recorded")
             store.store_request(connection, agent.id, VERB, request)
     return decision
 

@@ -22,11 +22,11 @@ from nous_online.memories import episodes, store
 from nous_online.memories.agent import Agent
 from nous_online.memories.episode_changes import Beginning, EpisodeChange, changed_values, checked_end
 from nous_online.memories.episodes import text_to_embed
-from nous_online.memories.store import Request
+from nous_online.memories.store import KeyedRequest
 
 
 @dataclass(frozen=True)
-class Call:
+class RetryKey:
     """What makes a retry recognisable: the verb, its idempotency key if it has one, and everything that was told."""
 
     verb: str
@@ -53,7 +53,7 @@ class Call:
         episode = self.earlier(connection, agent.id, self.key)
         if episode is None:
             episode = act()
-            request = Request(self.key, self.content_hash, episode.id, "stored")
+            request = KeyedRequest(self.key, self.content_hash, episode.id, "stored")
             store.store_request(connection, agent.id, self.verb, request)
         return episode
 
@@ -75,7 +75,7 @@ def told_of(beginning: Beginning, change: EpisodeChange, *, is_dated: bool) -> d
 
 def start(agent: Agent, beginning: Beginning, change: EpisodeChange, deadline: Deadline) -> Episode:
     """Store an open episode; it gets its vector when it ends."""
-    call = Call("start_episode", beginning.idempotency_key, told_of(beginning, change, is_dated=False))
+    call = RetryKey("start_episode", beginning.idempotency_key, told_of(beginning, change, is_dated=False))
     with agent.transaction(deadline) as connection:
         return call.once(connection, agent, lambda: episodes.begin(connection, agent.id, beginning, change))
 
@@ -85,7 +85,7 @@ def record(
 ) -> Episode:
     """Store an episode that is over, and leave its completion to whoever works."""
     told = {**told_of(beginning, change, is_dated=end is not None), "ended_at": end}
-    call = Call("record_episode", beginning.idempotency_key, told)
+    call = RetryKey("record_episode", beginning.idempotency_key, told)
     if (known := call.answered(agent, deadline)) is not None:
         return known
     ended_at = checked_end(end, started_at=beginning.started_at, now=datetime.now(UTC))
@@ -102,7 +102,7 @@ def record(
 
 def update(agent: Agent, episode_id: UUID, change: EpisodeChange, key: str | None, deadline: Deadline) -> Episode:
     """Add to an episode; one that is over is embedded anew when its title or summary changes."""
-    call = Call("update_episode", key, {**asdict(change), "episode_id": episode_id})
+    call = RetryKey("update_episode", key, {**asdict(change), "episode_id": episode_id})
     if (answered := call.answered(agent, deadline)) is not None:
         return answered
     check_may_change(agent, episode_id, deadline)

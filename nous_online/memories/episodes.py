@@ -36,7 +36,7 @@ from nous_online.memories.episode_changes import (
 )
 from nous_online.memories.events import emit
 from nous_online.memories.facts import IMPORTED
-from nous_online.memories.store import Request
+from nous_online.memories.store import KeyedRequest
 
 SQL = statements("nous_online.memories", "episodes.sql")
 EMBEDDED_CHARACTERS = 2000  # of an episode without summary; the local embedder reads no further anyway
@@ -167,7 +167,7 @@ def store_deferred(agent: Agent, news: Sequence[NewEpisode], deadline: Deadline)
 def store_keys(connection: Connection, agent_id: str, stored: Sequence[tuple[NewEpisode, UUID | None]]) -> None:
     """Remember which keys led to which episodes."""
     requests = [
-        Request(new.idempotency_key, content_hash(new), episode_id, "stored")
+        KeyedRequest(new.idempotency_key, content_hash(new), episode_id, "stored")
         for new, episode_id in stored
         if new.idempotency_key and episode_id
     ]

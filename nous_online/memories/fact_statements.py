@@ -11,14 +11,14 @@ from psycopg.rows import class_row
 from nous_online.core.domain import Fact, NewFact, Statement
 from nous_online.core.errors import NotFound
 from nous_online.core.wording import folded
-from nous_online.database.changes import Wording, plain
+from nous_online.database.changes import ConfirmingStatement, plain
 from nous_online.database.statements import statements
 from nous_online.memories.learning import slot_of
 
 BLOCKS = statements("nous_online.memories", "fact_statements.sql")
 
 
-def wording_of(known: Fact, new: NewFact) -> Wording:
+def wording_of(known: Fact, new: NewFact) -> ConfirmingStatement:
     """Return the statement by which `new` confirms a known fact."""
     said = {name: getattr(new, name) for name in ("content", "subject", "source", "source_kind", "trust", "scope")}
     whose = {"user_id": new.user_id, "project_id": new.project_id, "session_id": new.session_id}
@@ -26,7 +26,7 @@ def wording_of(known: Fact, new: NewFact) -> Wording:
     drawn_from = {"episode_id": new.source_episode_id, "decision_id": new.source_decision_id}
     reason = "repeat" if folded(new.content) == folded(known.content) else "reworded"
     moments = {"id": uuid4(), "said_at": new.learned_at, "reason": reason}
-    return Wording(plain({**said, **whose, **drawn_from, **moments}))
+    return ConfirmingStatement(plain({**said, **whose, **drawn_from, **moments}))
 
 
 def statements_of(connection: Connection, agent_id: str, fact_id: UUID) -> list[Statement]:

@@ -36,10 +36,10 @@ from nous_online.memories import store
 from nous_online.memories.agent import Agent
 from nous_online.memories.contradictions import open_between
 from nous_online.memories.fact_statements import wording_of
-from nous_online.memories.learning import Decision, holds_since, pair_of, questions, slot_of
+from nous_online.memories.learning import LearningDecision, holds_since, pair_of, questions, slot_of
 from nous_online.memories.levels import stored_levels
 from nous_online.memories.replacement import Named, check_active, decide_told, is_later, keyed, near_facts, told
-from nous_online.memories.store import Embedded, Request
+from nous_online.memories.store import Embedded, KeyedRequest
 
 IMPORTED = UUID("6f1d2f0e-3c7b-5d0a-9a65-6e6f75730001")  # the namespace of ids made from import keys
 ROUNDS = 12  # as many may learn values of one slot at once; then the night settles what is left
@@ -194,7 +194,7 @@ def ask(agent: Agent, new: NewFact, near: Sequence[Neighbour], deadline: Deadlin
     return {n.fact.id: judgement for n, judgement in zip(near, judgements, strict=True)}
 
 
-def write(connection: Connection, agent: Agent, ready: Embedded, decision: Decision) -> Learned:
+def write(connection: Connection, agent: Agent, ready: Embedded, decision: LearningDecision) -> Learned:
     """Carry out a decision and remember the request it answers."""
     new, match = ready.fact, decision.match
     if decision.action == "confirm" and match is not None:
@@ -210,13 +210,17 @@ def write(connection: Connection, agent: Agent, ready: Embedded, decision: Decis
         memory = store_late(connection, agent, memory, last=match.fact, reason=decision.reason)
     action = ACTIONS[decision.action]
     if new.idempotency_key:
-        request = Request(new.idempotency_key, content_hash(new), memory.id, action)
+        request = KeyedRequest(new.idempotency_key, content_hash(new), memory.id, action)
         store.store_request(connection, agent.id, "learn", request)
     return Learned(action, memory, decision.reason, match)
 
 
 def contradict(
-    connection: Connection, agent: Agent, learned: Learned, decision: Decision, judgements: Mapping[UUID, Judgement]
+    connection: Connection,
+    agent: Agent,
+    learned: Learned,
+    decision: LearningDecision,
+    judgements: Mapping[UUID, Judgement],
 ) -> Learned:
     """Record what a fact just stored contradicts; both stay active, and say so."""
     for near in decision.contradicted:
@@ -330,14 +334,14 @@ def store_late(connection: Connection, agent: Agent, late: Fact, *, last: Fact, 
     return stored
 
 
-def repeated(connection: Connection, agent: Agent, request: Request, new: NewFact) -> Learned:
+def repeated(connection: Connection, agent: Agent, request: KeyedRequest, new: NewFact) -> Learned:
     """Return the first answer to an idempotency key; raise `Conflict` when it was used for another content."""
     check_same_content(request, new)
     memory = get_memory(connection, agent.id, FACT, request.memory_id)
     return Learned(cast("LearnAction", request.action), memory, "this request was answered before")
 
 
-def check_same_content(request: Request, new: NewFact) -> None:
+def check_same_content(request: KeyedRequest, new: NewFact) -> None:
     """Raise `Conflict` when a key comes back with another content."""
     if request.content_hash != content_hash(new):
         message = f"idempotency key {request.idempotency_key!r} was used for another content; use a new key for it"
@@ -383,7 +387,7 @@ def store_value(connection: Connection, agent: Agent, entry: Embedded) -> None:
     store_late(connection, agent, stored, last=known, reason=reason)
 
 
-def unrepeated(entries: Sequence[Embedded], known: Mapping[str, Request]) -> list[Embedded]:
+def unrepeated(entries: Sequence[Embedded], known: Mapping[str, KeyedRequest]) -> list[Embedded]:
     """Return the entries whose key neither `known` nor an earlier entry has; raise `Conflict` on another content."""
     seen, fresh = dict(known), list[Embedded]()
     for entry in entries:
@@ -397,10 +401,10 @@ def unrepeated(entries: Sequence[Embedded], known: Mapping[str, Request]) -> lis
     return fresh
 
 
-def request_of(entry: Embedded) -> Request | None:
+def request_of(entry: Embedded) -> KeyedRequest | None:
     """Return what to remember of a deferred fact's idempotency key, None when it has none."""
     key = entry.fact.idempotency_key
-    return Request(key, content_hash(entry.fact), entry.id, "stored") if key and entry.id else None
+    return KeyedRequest(key, content_hash(entry.fact), entry.id, "stored") if key and entry.id else None
 
 
 def deferred_id(agent_id: str, new: NewFact) -> UUID | None:

@@ -14,9 +14,9 @@ from nous_online.core.policy import LearnPolicy
 from nous_online.language.pairs.guards import added
 from nous_online.language.pairs.judging import (
     SURE_FROM,
+    JudgedStatement,
     Judgement,
     Pair,
-    Statement,
     Verdict,
     is_harmless,
     reasons_apart,
@@ -28,7 +28,7 @@ MAX_SLOT_CHARACTERS = 500
 
 
 @dataclass(frozen=True)
-class Decision:
+class LearningDecision:
     """What learning should do: confirm `match`, supersede it, be superseded by it, or just store."""
 
     action: Literal["store", "confirm", "supersede", "store_superseded"]
@@ -65,34 +65,36 @@ def has_same_slot(new: NewFact, near: Neighbour) -> bool:
 
 def decide(
     new: NewFact, neighbours: Sequence[Neighbour], judgements: Mapping[UUID, Judgement], policy: LearnPolicy
-) -> Decision:
+) -> LearningDecision:
     """Return what to do with `new`; the nearest neighbour that settles it wins, and doubt always stores."""
     on_subject = (near for near in neighbours if not other_subjects(new.subject, near.fact.subject))
     by_similarity = sorted(on_subject, key=lambda near: (-near.similarity, near.fact.id))
     for near in by_similarity:
         if is_clear_repeat(new, near, policy):
-            return Decision("confirm", f"said before (similarity {near.similarity:.2f}, no difference found)", near)
+            return LearningDecision(
+                "confirm", f"said before (similarity {near.similarity:.2f}, no difference found)", near
+            )
         judgement = judgements.get(near.fact.id)
         if judgement is not None and is_surely_same(judgement, policy) and may_confirm(new, near, policy):
-            return Decision("confirm", f"the same in other words: {judgement.reason}", near)
+            return LearningDecision("confirm", f"the same in other words: {judgement.reason}", near)
     rivals = [near for near in by_similarity if hold_together(new, near.fact)]
     updated = [near for near in rivals if is_sure_update(judgements.get(near.fact.id))]
     denied = [near for near in rivals if near not in updated and is_conflict(judgements.get(near.fact.id))]
-    decision = Decision("store", "nothing known says the same")
+    decision = LearningDecision("store", "nothing known says the same")
     if updated:
         decision = in_succession([succession(new, near, judgements[near.fact.id].reason) for near in updated])
         denied += [near for near in updated if is_held_back(new, near)]
     return replace(decision, contradicted=() if decision.action == "store_superseded" else tuple(denied))
 
 
-def in_succession(decisions: Sequence[Decision | None]) -> Decision:
+def in_succession(decisions: Sequence[LearningDecision | None]) -> LearningDecision:
     """Return one decision of those about each value known: a newer value rules, then all older ones give way."""
     made = [decision for decision in decisions if decision is not None]
     for decision in made:
         if decision.action == "store_superseded":
             return decision
     if not made:
-        return Decision("store", "what it updates is trusted more, or pinned, so both stay")
+        return LearningDecision("store", "what it updates is trusted more, or pinned, so both stay")
     return replace(made[0], others=tuple(other.match for other in made[1:] if other.match))
 
 
@@ -106,7 +108,7 @@ def is_conflict(judgement: Judgement | None) -> bool:
     return judgement is not None and judgement.verdict in {Verdict.CONTRADICTS, Verdict.UPDATES}
 
 
-def succession(new: NewFact, near: Neighbour, reason: str) -> Decision | None:
+def succession(new: NewFact, near: Neighbour, reason: str) -> LearningDecision | None:
     """Return which of two values of one slot gives way, the earlier; None if it stands firmer or the later is over.
 
     What is over never takes the place of what still holds: both stay, each in its time.
@@ -114,9 +116,13 @@ def succession(new: NewFact, near: Neighbour, reason: str) -> Decision | None:
     is_over, was_over = (is_past(value, new.learned_at) for value in (new, near.fact))
     if holds_since(new) >= holds_since(near.fact):
         is_ruling = not stands_firmer(near.fact, new) and (was_over or not is_over)
-        return Decision("supersede", f"a newer value: {reason}", near) if is_ruling else None
+        return LearningDecision("supersede", f"a newer value: {reason}", near) if is_ruling else None
     is_outdated = not stands_firmer(new, near.fact) and (is_over or not was_over)
-    return Decision("store_superseded", f"an older value than the one known: {reason}", near) if is_outdated else None
+    return (
+        LearningDecision("store_superseded", f"an older value than the one known: {reason}", near)
+        if is_outdated
+        else None
+    )
 
 
 def stands_firmer(one: NewFact | Fact, other: NewFact | Fact) -> bool:
@@ -215,8 +221,8 @@ def pair_of(new: NewFact, near: Neighbour) -> Pair:
     known_since, new_since = holds_since(known), holds_since(new)
     stated_at = new_since + (timedelta.resolution if new_since == known_since else timedelta())
     return Pair(
-        a=Statement(text=known.content, subject=known.subject, stated_at=known_since, trust=known.trust),
-        b=Statement(text=new.content, subject=new.subject, stated_at=stated_at, trust=new.trust),
+        a=JudgedStatement(text=known.content, subject=known.subject, stated_at=known_since, trust=known.trust),
+        b=JudgedStatement(text=new.content, subject=new.subject, stated_at=stated_at, trust=new.trust),
         similarity=near.similarity,
     )
 

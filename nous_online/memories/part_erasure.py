@@ -85,7 +85,7 @@ class Part:
 
 
 @dataclass(frozen=True)
-class Found:
+class PartContents:
     """Everything that goes with a part, by the ids of its rows, and the facts that stay on fewer statements."""
 
     ids: list[UUID]
@@ -110,11 +110,11 @@ class Found:
         return vars(self)
 
 
-def find_part(connection: Connection, agent_id: str, part: Part) -> Found:
+def find_part(connection: Connection, agent_id: str, part: Part) -> PartContents:
     """Return what goes with a part; raise `NotFound` where the agent has nothing of it."""
     key = {"agent_id": agent_id, "ids": list(part.memory_ids), "user_id": part.user_id}
     (row,) = connection.execute(BLOCKS["lookup_part"], key).fetchall()
-    found = Found(*row)
+    found = PartContents(*row)
     missing = sorted(set(part.memory_ids) - set(found.ids))
     if missing or not found:
         what = f"no memory {missing[0]}" if missing else f"nothing of user {part.user_id!r}"
@@ -122,16 +122,16 @@ def find_part(connection: Connection, agent_id: str, part: Part) -> Found:
     key |= found.parameters
     (count,) = connection.execute(BLOCKS["count_pairs"], key).fetchall()
     pairs = connection.execute(BLOCKS["all_pairs" if count[0] > MOST_PAIRS else "pairs_of"], key).fetchall()
-    return Found(*row, pairs=sorted({pair for (pair,) in pairs}))
+    return PartContents(*row, pairs=sorted({pair for (pair,) in pairs}))
 
 
-def quotations_of(connection: Connection, agent_id: str, found: Found) -> frozenset[str]:
+def quotations_of(connection: Connection, agent_id: str, found: PartContents) -> frozenset[str]:
     """Return by which words copies of a part are recognised; what something that stays says too is none of them."""
     parameters = {"agent_id": agent_id, **found.parameters}
     return frozenset(text for (text,) in connection.execute(BLOCKS["part_quotations"], parameters))
 
 
-def count_part(connection: Connection, agent_id: str, found: Found) -> dict[str, int]:
+def count_part(connection: Connection, agent_id: str, found: PartContents) -> dict[str, int]:
     """Return how many rows of each table go with a part."""
     parameters = {"agent_id": agent_id, **found.parameters}
     counts = {
@@ -157,7 +157,7 @@ class Rewriting:
     values: Mapping[str, Any]
 
 
-def rewritings(connection: Connection, agent_id: str, found: Found, embedder_of: EmbedderOf) -> list[Rewriting]:
+def rewritings(connection: Connection, agent_id: str, found: PartContents, embedder_of: EmbedderOf) -> list[Rewriting]:
     """Return what becomes of the facts that stay: the words of the oldest statement left to them, embedded again.
 
     Embedding may take seconds: call it before the transaction that erases. Raises `Unsupported` where nobody can embed
@@ -228,7 +228,7 @@ def vectors_of(
 
 
 def erase_part(
-    connection: Connection, agent_id: str, found: Found, made: Sequence[Rewriting], quotations: Collection[str]
+    connection: Connection, agent_id: str, found: PartContents, made: Sequence[Rewriting], quotations: Collection[str]
 ) -> dict[str, int]:
     """Delete the rows of a part and whatever other rows say of it, and return how many rows of each table went.
 

@@ -64,7 +64,7 @@ def keep(agent: Agent, new: NewProcedure, deadline: Deadline) -> Procedure:
         check_related(connection, agent.id, new)
         kept = store_or_revise(connection, agent, new, vector, cause=cause)
         if new.idempotency_key:
-            request = store.Request(new.idempotency_key, content_hash(new), kept.id, "stored")
+            request = store.KeyedRequest(new.idempotency_key, content_hash(new), kept.id, "stored")
             store.store_request(connection, agent.id, "store_procedure", request)
     return kept
 

@@ -12,7 +12,7 @@ from nous_online.core.errors import Conflict, NotFound, Refused
 from nous_online.core.policy import LearnPolicy
 from nous_online.core.validation import checked_id
 from nous_online.language.pairs.judging import Judgement, Verdict
-from nous_online.memories.learning import Decision, decide, holds_since, is_past, is_repeat, stands_firmer
+from nous_online.memories.learning import LearningDecision, decide, holds_since, is_past, is_repeat, stands_firmer
 
 MOST_NEAR = 5
 WORTH_SAYING = 0.4
@@ -31,7 +31,7 @@ class Named:
 
 
 @dataclass(frozen=True)
-class Told:
+class NearFacts:
     """What is near a new fact: what the caller says it replaces, the active value of its key, and the rest."""
 
     replaced: tuple[Neighbour, ...]
@@ -50,7 +50,7 @@ def named_facts(replaces: object) -> tuple[Named, ...]:
     return tuple({each.id: each for each in found}.values())
 
 
-def told(new: NewFact, near: Sequence[Neighbour], named: Sequence[Named], agent_id: str) -> Told:
+def told(new: NewFact, near: Sequence[Neighbour], named: Sequence[Named], agent_id: str) -> NearFacts:
     """Part what is near by what the caller said.
 
     Raises `NotFound` for a named fact that is not there for whom the new one is meant, and `Conflict` for one that is
@@ -67,7 +67,7 @@ def told(new: NewFact, near: Sequence[Neighbour], named: Sequence[Named], agent_
     others = [each for each in near if each.fact.id not in replaced]
     holder = next((each for each in others if new.key and each.fact.key == new.key), None)
     rest = tuple(each for each in others if each is not holder and not (new.key and each.fact.key))
-    return Told(tuple(known[each.id] for each in named), holder, rest)
+    return NearFacts(tuple(known[each.id] for each in named), holder, rest)
 
 
 def check_active(fact: Fact, act: str) -> None:
@@ -78,7 +78,9 @@ def check_active(fact: Fact, act: str) -> None:
         raise Conflict(message)
 
 
-def decide_told(new: NewFact, said: Told, judgements: Mapping[UUID, Judgement], policy: LearnPolicy) -> Decision:
+def decide_told(
+    new: NewFact, said: NearFacts, judgements: Mapping[UUID, Judgement], policy: LearnPolicy
+) -> LearningDecision:
     """Return what to do with `new`: first what the caller said, then what is found of the rest.
 
     Two values of one key of which the earlier stands firmer contradict each other; the new one goes without the key.
@@ -95,21 +97,23 @@ def decide_told(new: NewFact, said: Told, judgements: Mapping[UUID, Judgement], 
         if not is_later(new, said.holder.fact):
             check_replaceable(new, replaced)
             reason = f"an older value of the key {new.key!r} than the one known"
-            return Decision("store_superseded", reason, said.holder, replaced)
+            return LearningDecision("store_superseded", reason, said.holder, replaced)
         replaced = (*replaced, said.holder)
     again = next((each for each in replaced if is_repeat(new, each, policy)), None)
     others = tuple(each for each in replaced if each is not again)
     check_replaceable(new, others)
     if again is not None:
         reason = f"said before (similarity {again.similarity:.2f}, no difference found)"
-        return Decision("confirm", reason, again, others)
+        return LearningDecision("confirm", reason, again, others)
     decision = decide(new, said.rest, judgements, policy)
     if not replaced:
         return decision
     if decision.action in {"confirm", "store_superseded"}:
         return replace(decision, others=replaced)
     reason = "the agent said that it replaces this" if said.replaced else f"a newer value of the key {new.key!r}"
-    return Decision("supersede", reason, replaced[0], (*replaced[1:], *decision.superseded), decision.contradicted)
+    return LearningDecision(
+        "supersede", reason, replaced[0], (*replaced[1:], *decision.superseded), decision.contradicted
+    )
 
 
 def is_later(new: NewFact, known: Fact) -> bool:
@@ -133,7 +137,7 @@ def check_replaceable(new: NewFact, replaced: Sequence[Neighbour]) -> None:
             raise Refused(f"{message}; learn it with at least the same trust, or supersede the fact by its id")
 
 
-def keyed(new: NewFact, decision: Decision) -> NewFact:
+def keyed(new: NewFact, decision: LearningDecision) -> NewFact:
     """Return a new fact under the key of what it replaces, unless it has one of its own or they differ in theirs.
 
     Beside a value of its own key, which it contradicts, it has none.
@@ -145,7 +149,7 @@ def keyed(new: NewFact, decision: Decision) -> NewFact:
 
 
 def near_facts(
-    near: Sequence[Neighbour], memory: Fact, decision: Decision, judgements: Mapping[UUID, Judgement]
+    near: Sequence[Neighbour], memory: Fact, decision: LearningDecision, judgements: Mapping[UUID, Judgement]
 ) -> tuple[Near, ...]:
     """Return the nearest facts that are still active beside the one learned, with how to say that it replaces them."""
     gone = {memory.id, *(each.fact.id for each in decision.superseded)}

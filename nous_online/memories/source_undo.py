@@ -19,7 +19,7 @@ from nous_online.memories import fact_statements
 from nous_online.memories.agent import Agent
 from nous_online.memories.contradictions import mark_sides
 from nous_online.memories.store import lock_agent
-from nous_online.memories.undoing import Event, check_names, restore, statement_of, superseding
+from nous_online.memories.undoing import PastChange, check_names, restore, statement_of, superseding
 
 BLOCKS = statements("nous_online.memories", "source_undo.sql")
 
@@ -57,14 +57,14 @@ def undo_source(agent: Agent, source: str, *, reason: str, deadline: Deadline) -
     return SourceUndone(tuple(undone), refused)
 
 
-def changes_of(connection: Connection, agent_id: str, source: str) -> list[Event]:
+def changes_of(connection: Connection, agent_id: str, source: str) -> list[PastChange]:
     """Return the changes that a source made and nobody took back, the latest first."""
-    with connection.cursor(row_factory=class_row(Event)) as cursor:
+    with connection.cursor(row_factory=class_row(PastChange)) as cursor:
         return cursor.execute(BLOCKS["changes_of_source"], {"agent_id": agent_id, "source": source}).fetchall()
 
 
 def take_back(
-    connection: Connection, agent: Agent, changes: Sequence[Event], of_source: Sequence[int], *, reason: str
+    connection: Connection, agent: Agent, changes: Sequence[PastChange], of_source: Sequence[int], *, reason: str
 ) -> None:
     """Take back the changes a source made to one memory; raise `Refused` or `Forbidden` where one can't be.
 
@@ -83,7 +83,7 @@ def take_back(
             fact_statements.take_back(connection, agent.id, said.id)
 
 
-def archive(connection: Connection, agent: Agent, event: Event, of_source: Sequence[int], *, cause: Cause) -> None:
+def archive(connection: Connection, agent: Agent, event: PastChange, of_source: Sequence[int], *, cause: Cause) -> None:
     """Archive a memory that a source began, and bring back the facts it took the place of."""
     kind = KINDS[event.memory_kind]
     memory = locked_memory(connection, agent.id, kind, event.memory_id)
@@ -103,7 +103,9 @@ def archive(connection: Connection, agent: Agent, event: Event, of_source: Seque
         mark_sides(connection, agent.id, memory_id, cause=marked)
 
 
-def check_unshared(connection: Connection, agent_id: str, event: Event, state: str, of_source: Sequence[int]) -> None:
+def check_unshared(
+    connection: Connection, agent_id: str, event: PastChange, state: str, of_source: Sequence[int]
+) -> None:
     """Raise `Refused` for a fact that gave way to another, or that others said too."""
     if state != "active":
         raise Refused(f"fact {event.memory_id} is {state}, so it is out of recall; undo what took its place first")

@@ -11,7 +11,7 @@ from nous_online.core.deadline import Deadline
 from nous_online.core.domain import Fact, Statement
 from nous_online.core.errors import Conflict, Refused
 from nous_online.core.kinds import FACT
-from nous_online.database.changes import Cause, Note, change_memory, get_memory, locked_memories, version_of
+from nous_online.database.changes import Cause, EventNote, change_memory, get_memory, locked_memories, version_of
 from nous_online.memories import facts, store
 from nous_online.memories.agent import Agent
 from nous_online.memories.fact_statements import get_statement, is_founding, own_fact, statements_of
@@ -67,7 +67,7 @@ def split_off(connection: Connection, agent: Agent, said: Statement, ready: Embe
         connection, agent.id, ready, Split(said.id, known.id, "split", reason), space=agent.embedder.space
     )
     cause = Cause("agent", "split", reason, datetime.now(UTC))
-    note = Note({"statement": str(said.id), "split_off": str(new.id)})
+    note = EventNote({"statement": str(said.id), "split_off": str(new.id)})
     values = lent(connection, agent.id, confirmation)
     change_memory(connection, agent.id, version_of(FACT, known), values, cause=cause, noted=note)
     return new
@@ -89,11 +89,11 @@ def taken_out(connection: Connection, agent: Agent, said: Statement, *, reason: 
         )
     cause = Cause("agent", "split", reason, datetime.now(UTC))
     count = max(0, keeper.confirmation_count - merged.confirmation_count - 1)
-    note = Note({"statement": str(said.id), "split_off": str(merged.id)})
+    note = EventNote({"statement": str(said.id), "split_off": str(merged.id)})
     change_memory(
         connection, agent.id, version_of(FACT, keeper), {"confirmation_count": count}, cause=cause, noted=note
     )
-    back = Note({"statement": str(said.id), "split_from": str(keeper.id)})
+    back = EventNote({"statement": str(said.id), "split_from": str(keeper.id)})
     values = {"state": "active", "archived_at": None, "superseded_by": None, "superseded_at": None, "succession": None}
     return change_memory(connection, agent.id, version_of(FACT, merged), values, cause=cause, noted=back)
 

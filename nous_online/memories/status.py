@@ -14,7 +14,7 @@ SQL = statements("nous_online.memories", "status.sql")
 
 
 @dataclass(frozen=True)
-class Waiting:
+class WaitingWork:
     """What is left to whoever works: closed episodes, how many of them failed so far, and events by consumer."""
 
     episodes: int
@@ -34,7 +34,7 @@ class Status:
     agent: str
     memories: Mapping[str, Mapping[str, int]]
     recalls: int
-    waiting: Waiting
+    waiting: WaitingWork
 
 
 def status_of(connection: Connection, agent_id: str) -> Status:
@@ -46,11 +46,11 @@ def status_of(connection: Connection, agent_id: str) -> Status:
     return Status(agent_id, memories, recalls, waiting_of(connection, agent_id))
 
 
-def waiting_of(connection: Connection, agent_id: str) -> Waiting:
+def waiting_of(connection: Connection, agent_id: str) -> WaitingWork:
     """Count what an agent left to whoever works."""
     row = connection.execute(SQL["count_completions"], {"agent_id": agent_id}).fetchone()
     episodes, failed, last_error = row or (0, 0, None)
     aside, aside_ids = connection.execute(SQL["count_set_aside"], {"agent_id": agent_id}).fetchone() or (0, [])
     events = dict(connection.execute(SQL["count_events"], {"agent_id": agent_id}).fetchall())
     told = {consumer: count for consumer, count in events.items() if count}
-    return Waiting(episodes, failed, last_error, told, aside, tuple(aside_ids))
+    return WaitingWork(episodes, failed, last_error, told, aside, tuple(aside_ids))

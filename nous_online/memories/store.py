@@ -27,7 +27,7 @@ EXACT_LIMIT = 10_000  # up to so many facts of an agent are all compared: a few 
 
 
 @dataclass(frozen=True)
-class Request:
+class KeyedRequest:
     """What an idempotency key led to when it was first used."""
 
     idempotency_key: str
@@ -123,23 +123,23 @@ def require_space(asked: Cursor[EmbeddingSpace], agent_id: str, space: Embedding
         raise Moved(message, found)
 
 
-def find_requests(connection: Connection, agent_id: str, keys: Sequence[str]) -> dict[str, Request]:
+def find_requests(connection: Connection, agent_id: str, keys: Sequence[str]) -> dict[str, KeyedRequest]:
     """Return what was stored under these idempotency keys."""
     return {row.idempotency_key: row for row in sought(connection, agent_id, keys).fetchall()}
 
 
-def sought(connection: Connection, agent_id: str, keys: Sequence[str]) -> Cursor[Request]:
+def sought(connection: Connection, agent_id: str, keys: Sequence[str]) -> Cursor[KeyedRequest]:
     """Ask what was stored under these idempotency keys."""
-    cursor = connection.cursor(row_factory=class_row(Request))
+    cursor = connection.cursor(row_factory=class_row(KeyedRequest))
     return cursor.execute(FACTS["find_requests"], {"agent_id": agent_id, "keys": list(keys)})
 
 
-def store_request(connection: Connection, agent_id: str, verb: str, request: Request) -> None:
+def store_request(connection: Connection, agent_id: str, verb: str, request: KeyedRequest) -> None:
     """Remember what an idempotency key led to."""
     connection.execute(FACTS["store_request"], {"agent_id": agent_id, "verb": verb, **vars(request)})
 
 
-def store_requests(connection: Connection, agent_id: str, verb: str, requests: Sequence[Request]) -> None:
+def store_requests(connection: Connection, agent_id: str, verb: str, requests: Sequence[KeyedRequest]) -> None:
     """Remember what many idempotency keys led to."""
     with connection.cursor() as cursor:
         cursor.executemany(
@@ -155,7 +155,7 @@ def look_around(
     space: EmbeddingSpace,
     limit: int,
     replaces: Sequence[UUID] = (),
-) -> tuple[Request | None, list[Neighbour], UUID | None]:
+) -> tuple[KeyedRequest | None, list[Neighbour], UUID | None]:
     """Wait for other learners of this agent, then return what its key led to before and the facts it may touch.
 
     Those are the active ones of the same scope nearest by cosine, of the same slot, or of the same key, but for facts

@@ -16,7 +16,15 @@ from nous_online.core.deadline import Deadline
 from nous_online.core.domain import Statement
 from nous_online.core.errors import NotFound, Refused
 from nous_online.core.kinds import FACT, KINDS, VECTORS
-from nous_online.database.changes import Cause, Note, Version, change_memory, get_memory, locked_memories, version_of
+from nous_online.database.changes import (
+    Cause,
+    EventNote,
+    Version,
+    change_memory,
+    get_memory,
+    locked_memories,
+    version_of,
+)
 from nous_online.database.statements import statements
 from nous_online.memories import fact_statements, facts
 from nous_online.memories.agent import Agent
@@ -42,7 +50,7 @@ LATEST = ("last_confirmed_at", "last_activated_at", "last_activation")
 
 
 @dataclass(frozen=True)
-class Event:
+class PastChange:
     """One change of one memory: who, why, when, and what it was before."""
 
     id: int
@@ -66,16 +74,16 @@ class Event:
     undoes: int | None
 
 
-def history(connection: Connection, agent_id: str, memory_id: UUID) -> list[Event]:
+def history(connection: Connection, agent_id: str, memory_id: UUID) -> list[PastChange]:
     """Return every change of one memory, the latest first; raise `NotFound` when it has none."""
-    with connection.cursor(row_factory=class_row(Event)) as cursor:
+    with connection.cursor(row_factory=class_row(PastChange)) as cursor:
         events = cursor.execute(BLOCKS["history"], {"agent_id": agent_id, "memory_id": memory_id}).fetchall()
     if not events:
         raise NotFound(f"agent {agent_id!r} has no memory {memory_id}")
     return events
 
 
-def undo_last(agent: Agent, memory_id: UUID, *, reason: str, deadline: Deadline) -> Event:
+def undo_last(agent: Agent, memory_id: UUID, *, reason: str, deadline: Deadline) -> PastChange:
     """Take back the latest change of a memory that still stands, and return it.
 
     Raises `Refused` for a change that a night made as part of a proposal, which is taken back as a whole, where
@@ -99,7 +107,7 @@ def undo_last(agent: Agent, memory_id: UUID, *, reason: str, deadline: Deadline)
         (ready[said.id],) = facts.embedded(agent, [own_fact(said, known)], [None], deadline)
 
 
-def last_change(connection: Connection, agent_id: str, memory_id: UUID) -> Event:
+def last_change(connection: Connection, agent_id: str, memory_id: UUID) -> PastChange:
     """Return the latest change of a memory that still stands; raise `Refused` where undoing it is not the agent's."""
     left = standing(history(connection, agent_id, memory_id))
     if not left:
@@ -114,7 +122,7 @@ def last_change(connection: Connection, agent_id: str, memory_id: UUID) -> Event
     return event
 
 
-def statement_of(connection: Connection, agent_id: str, event: Event) -> Statement | None:
+def statement_of(connection: Connection, agent_id: str, event: PastChange) -> Statement | None:
     """Return the statement by which a fact was confirmed; None for any other change, and for one that kept no words."""
     named = event.after.get("statement")
     is_kept = event.action == "confirmed" and named is not None
@@ -124,7 +132,7 @@ def statement_of(connection: Connection, agent_id: str, event: Event) -> Stateme
 def take_back(
     connection: Connection,
     agent: Agent,
-    event: Event,
+    event: PastChange,
     said: Statement | None,
     ready: Mapping[UUID, Embedded],
     *,
@@ -154,13 +162,13 @@ def bring_back(connection: Connection, agent_id: str, said: Statement, confirmed
     """Make active again the fact of a statement that was split off, joined again, and no longer confirms the other."""
     (own,) = locked_memories(connection, agent_id, FACT, [said.fact_id])
     if own.superseded_by == confirmed_id and own.succession == "merged":
-        note = Note({"statement": str(said.id), "split_from": str(confirmed_id)})
+        note = EventNote({"statement": str(said.id), "split_from": str(confirmed_id)})
         cause = Cause("agent", "learned", reason, datetime.now(UTC))
         values = {"state": "active", "superseded_by": None, "superseded_at": None, "succession": None}
         change_memory(connection, agent_id, version_of(FACT, own), values, cause=cause, noted=note)
 
 
-def together(connection: Connection, agent_id: str, event: Event) -> list[Event]:
+def together(connection: Connection, agent_id: str, event: PastChange) -> list[PastChange]:
     """Return the changes that are taken back with one of them: those it superseded, both sides of a split or a merge.
 
     Raises `Refused` where a fact that was split off has changed since.
@@ -182,7 +190,7 @@ def together(connection: Connection, agent_id: str, event: Event) -> list[Event]
     return [*found, event]
 
 
-def learned_late(connection: Connection, agent_id: str, event: Event) -> Event | None:
+def learned_late(connection: Connection, agent_id: str, event: PastChange) -> PastChange | None:
     """Return how a value was learned that gave way to a later one in the same transaction; None for any other change.
 
     It was never believed in the present, so it does not become what the agent believes when it is taken back.
@@ -193,7 +201,7 @@ def learned_late(connection: Connection, agent_id: str, event: Event) -> Event |
     return first if first.from_state == "new" and first.recorded_at == event.recorded_at else None
 
 
-def is_other_side(one: Event, other: Event) -> bool:
+def is_other_side(one: PastChange, other: PastChange) -> bool:
     """Tell whether two changes of two facts are a split, or a merge that a person ruled."""
     if one.action == other.action == "split":
         return one.after["statement"] == other.after["statement"]
@@ -204,7 +212,7 @@ def is_other_side(one: Event, other: Event) -> bool:
     )
 
 
-def check_last(connection: Connection, agent_id: str, event: Event) -> None:
+def check_last(connection: Connection, agent_id: str, event: PastChange) -> None:
     """Raise `Refused` when the fact that was split off changed after that."""
     last = standing(history(connection, agent_id, event.memory_id))[0]
     if last.id != event.id:
@@ -225,7 +233,7 @@ def check_names(connection: Connection, agent_id: str, memory_ids: Sequence[UUID
         raise Refused(f"document {name!r} was written anew since; remove or rename that one first, then undo this")
 
 
-def superseding(connection: Connection, agent_id: str, event: Event) -> list[Event]:
+def superseding(connection: Connection, agent_id: str, event: PastChange) -> list[PastChange]:
     """Return the changes that retired other facts in favour of the one whose learning is to be taken back.
 
     Without them, those facts would point to an archived one, and neither would be recalled.
@@ -238,13 +246,15 @@ def superseding(connection: Connection, agent_id: str, event: Event) -> list[Eve
     return [each for events in changes for each in retiring(connection, agent_id, events, str(event.memory_id))]
 
 
-def retiring(connection: Connection, agent_id: str, events: Sequence[Event], successor_id: str) -> list[Event]:
+def retiring(
+    connection: Connection, agent_id: str, events: Sequence[PastChange], successor_id: str
+) -> list[PastChange]:
     """Return the changes by which a fact gave way to one whose learning is to be taken back.
 
     Before a value that was told late, it had given way to the one after that: to that too, where its learning has been
     taken back since.
     """
-    found: list[Event] = []
+    found: list[PastChange] = []
     for event in events:
         if event.after.get("superseded_by") == successor_id:
             found.append(event)
@@ -255,7 +265,7 @@ def retiring(connection: Connection, agent_id: str, events: Sequence[Event], suc
     return found
 
 
-def standing(events: Sequence[Event]) -> list[Event]:
+def standing(events: Sequence[PastChange]) -> list[PastChange]:
     """Return the events that are no undoing and were not undone, as ordered.
 
     Moves between spaces don't count, nor does what erasing something else changed: that can't be taken back. Marks say
@@ -271,7 +281,7 @@ def standing(events: Sequence[Event]) -> list[Event]:
     return [event for event in changes if event.id not in undone]
 
 
-def restore(connection: Connection, agent_id: str, event: Event, *, cause: Cause) -> None:
+def restore(connection: Connection, agent_id: str, event: PastChange, *, cause: Cause) -> None:
     """Put back what one event changed; raise `Refused`, changing nothing, where a later change depends on it."""
     kind = KINDS[event.memory_kind]
     statement = SQL(BLOCKS["memory_as_json"]).format(table=Identifier("heart", kind.table))
@@ -293,7 +303,7 @@ def restore(connection: Connection, agent_id: str, event: Event, *, cause: Cause
     change_memory(connection, agent_id, Version(kind, event.memory_id, version), values, cause=cause)
 
 
-def earlier(event: Event, now: Mapping[str, Any], cause: Cause) -> dict[str, Any]:
+def earlier(event: PastChange, now: Mapping[str, Any], cause: Cause) -> dict[str, Any]:
     """Return the columns of a memory as they were before an event; what had just been stored is archived instead."""
     at = cause.effective_at.isoformat()
     if event.from_state == "new" and event.action == "split":
@@ -309,7 +319,7 @@ def earlier(event: Event, now: Mapping[str, Any], cause: Cause) -> dict[str, Any
     return values
 
 
-def lent(connection: Connection, agent_id: str, event: Event) -> dict[str, Any]:
+def lent(connection: Connection, agent_id: str, event: PastChange) -> dict[str, Any]:
     """Return the columns of a fact without what a confirmation lent to it, as far as nothing was added to it since."""
     statement = SQL(BLOCKS["memory_as_json"]).format(table=Identifier("heart", FACT.table))
     (now,) = connection.execute(statement, {"agent_id": agent_id, "id": event.memory_id}).fetchall()
@@ -321,7 +331,7 @@ def lent(connection: Connection, agent_id: str, event: Event) -> dict[str, Any]:
     }
 
 
-def warmed(connection: Connection, agent_id: str, event: Event) -> dict[str, str]:
+def warmed(connection: Connection, agent_id: str, event: PastChange) -> dict[str, str]:
     """Return the texts an event sent to cold storage; raise `Refused` when one of them has been purged since."""
     tiers = {name: tier for name, before in event.before.items() if (tier := cold_tier(before)) is not None}
     if not tiers:
@@ -337,7 +347,7 @@ def warmed(connection: Connection, agent_id: str, event: Event) -> dict[str, str
     return {name: kept[tier][name] for name, tier in tiers.items()}
 
 
-def image(event: Event, name: str, now: Any) -> Any:
+def image(event: PastChange, name: str, now: Any) -> Any:
     """Return what a column became by an event; of a text that only grew, the event knows how long it was before."""
     length, after = length_before(event.before.get(name)), event.after[name]
     return after if length is None or not isinstance(now, str) else now[:length] + after["appended"]

@@ -20,7 +20,7 @@ from nous_online.database.statements import statements
 from nous_online.memories import procedures, store
 from nous_online.memories.agent import Agent
 from nous_online.memories.procedure_details import ProcedureDetails, new_procedure, step_name
-from nous_online.memories.store import Request
+from nous_online.memories.store import KeyedRequest
 from nous_online.memories.workflows import FoundWorkflow, Step, StepSequence, key_of_step, steps_in, workflows_in
 
 BLOCKS = statements("nous_online.memories", "workflows.sql")
@@ -150,7 +150,7 @@ def counted(connection: Connection, agent_id: str, procedure_id: UUID, found: Fo
     fresh = {key: outcome for key, outcome in keys.items() if key not in before}
     if not fresh:
         return known
-    requests = [Request(key, outcome, procedure_id, outcome) for key, outcome in fresh.items()]
+    requests = [KeyedRequest(key, outcome, procedure_id, outcome) for key, outcome in fresh.items()]
     store.store_requests(connection, agent_id, "learn_workflows", requests)
     outcomes = list(fresh.values())
     values = {

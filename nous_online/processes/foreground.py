@@ -26,7 +26,7 @@ ANSWER_S = 2.0
 WARNINGS_OFF = {"PYTHONWARNINGS": "ignore", "PYTHONUNBUFFERED": "1"}
 
 
-class Stop(Protocol):
+class ProcessStop(Protocol):
     """Whether somebody asked to stop."""
 
     def is_asked(self) -> bool: ...
@@ -112,7 +112,7 @@ def pass_on(running: Running, tell: Callable[[str, str], None]) -> None:
 
 
 def attend(
-    running: Sequence[Running], *, stop: Stop, on_answer: Callable[[Program], None], ready_timeout_s: float
+    running: Sequence[Running], *, stop: ProcessStop, on_answer: Callable[[Program], None], ready_timeout_s: float
 ) -> None:
     """Watch over programs until somebody asks to stop, and say of each when it answers.
 

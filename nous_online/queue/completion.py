@@ -195,9 +195,9 @@ def written(agent: Agent, episode: Episode, deadline: Deadline) -> dict[str, Any
 
     Raises `Unwritten` when the writer fails at it or is late, and what the writer raises when it can't be reached.
     """
-    from nous_online.language.writing.writer import Draft, Told
+    from nous_online.language.writing.writer import Draft, EndedEpisode
 
-    told = Told(
+    told = EndedEpisode(
         detail=episode.detail or episode.summary or "",
         title=episode.title,
         outcome=episode.outcome,

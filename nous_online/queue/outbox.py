@@ -49,7 +49,7 @@ class Cursor:
 
 
 @dataclass(frozen=True)
-class Progress:
+class DeliveryProgress:
     """What one round of delivery came to: where the cursor goes, and what went wrong there."""
 
     last_xid: str
@@ -207,7 +207,7 @@ def lease_cursor(connection: Connection, agent_id: str, cursor: Cursor) -> Curso
     return replace(cursor, retry_at=row[0] if row else None)
 
 
-def move_cursor(connection: Connection, agent_id: str, cursor: Cursor, progress: Progress) -> None:
+def move_cursor(connection: Connection, agent_id: str, cursor: Cursor, progress: DeliveryProgress) -> None:
     """Store how far a consumer came; it is due again at once, or after its delay.
 
     When somebody else leased it meanwhile, it is due when that one says so.
@@ -301,9 +301,9 @@ def handed_over(
     names: frozenset[str],
     horizon: str,
     ends_at: float,
-) -> Progress:
+) -> DeliveryProgress:
     """Call the handlers event by event, until one fails, none is left or the clock reaches `ends_at`."""
-    here = Progress(cursor.last_xid, cursor.last_id, 0, cursor.failed_count)
+    here = DeliveryProgress(cursor.last_xid, cursor.last_id, 0, cursor.failed_count)
     for event, written_xid in events:
         handlers = hearing(agent, cursor.consumer, names)
         if not handlers or time.monotonic() >= ends_at:
@@ -319,6 +319,6 @@ def handed_over(
             return replace(
                 here, failed_count=here.failed_count + 1, error=f"event {event.id} ({event.name}): {error!r}"
             )
-        here = Progress(written_xid, event.id, here.delivered_count + 1)
+        here = DeliveryProgress(written_xid, event.id, here.delivered_count + 1)
     is_complete = len(events) < POLICY.batch_size and hearing(agent, cursor.consumer, names)
-    return Progress(horizon, 0, len(events)) if is_complete else here
+    return DeliveryProgress(horizon, 0, len(events)) if is_complete else here

@@ -24,7 +24,7 @@ from nous_online.memories.agent import Agent
 from nous_online.memories.episode_changes import EpisodeChange
 from nous_online.memories.events import Event, emit
 from nous_online.queue import outbox
-from nous_online.queue.outbox import HEART, POLICY, Cursor, Progress
+from nous_online.queue.outbox import HEART, POLICY, Cursor, DeliveryProgress
 
 logger = logging.getLogger(__name__)
 NO_VECTORS = np.empty((0, 0), dtype=np.float32)
@@ -105,7 +105,7 @@ def guarding_ids(event: Event) -> list[UUID]:
     return ids_of(replace(event, memory_id=None) if has_action else event, "censor_id", "censor_ids")
 
 
-def guarded_action(event: Event) -> checking.Question | None:
+def guarded_action(event: Event) -> checking.ActionQuestion | None:
     """Return the action a guardrail was triggered by, None when the event names its censors instead."""
     if guarding_ids(event):
         return None
@@ -231,7 +231,7 @@ def react_to_next(agent: Agent, deadline: Deadline, *, is_waiting: bool) -> Outc
             return "idle"
         found = next_event(connection, agent.id, cursor)
         if isinstance(found, str):
-            outbox.move_cursor(connection, agent.id, cursor, Progress(found, 0, 0))
+            outbox.move_cursor(connection, agent.id, cursor, DeliveryProgress(found, 0, 0))
             return "idle"
         if ready is None or ready[0] != found[0].id:
             return "overtaken"
@@ -277,17 +277,17 @@ def embedded(agent: Agent, texts: Sequence[str], deadline: Deadline) -> Vectors 
 
 def reacted(
     connection: Connection, agent: Agent, cursor: Cursor, found: tuple[Event, str], vectors: Vectors | NousError
-) -> Progress:
+) -> DeliveryProgress:
     """React to one event; it is passed, for good if need be, unless it is to be tried again."""
     event, written_xid = found
     error = attempted(connection, agent, event, vectors)
     if error is None:
-        return Progress(written_xid, event.id, 1)
+        return DeliveryProgress(written_xid, event.id, 1)
     said, failed_count = f"event {event.id} ({event.name}): {error!r}", cursor.failed_count + 1
     if is_worth_another(error, failed_count):
-        return Progress(cursor.last_xid, cursor.last_id, 0, failed_count, said)
+        return DeliveryProgress(cursor.last_xid, cursor.last_id, 0, failed_count, said)
     skip(connection, agent.id, event, error)
-    return Progress(written_xid, event.id, 1, error=said)
+    return DeliveryProgress(written_xid, event.id, 1, error=said)
 
 
 def attempted(connection: Connection, agent: Agent, event: Event, vectors: Vectors | NousError) -> Exception | None:

@@ -70,7 +70,7 @@ class Cue:
 
 
 @dataclass(frozen=True)
-class Found:
+class FoundMemory:
     """A memory of any kind that might answer, with the two scores the database gave it."""
 
     id: UUID
@@ -117,22 +117,22 @@ class Found:
 
 
 class Row(Candidate, Comparable, Protocol):
-    """A candidate as the driver returns it: a tuple of the fields of `Found`, and what it is to the others."""
+    """A candidate as the driver returns it: a tuple of the fields of `FoundMemory`, and what it is to the others."""
 
 
-FIELDS = len(fields(Found))
+FIELDS = len(fields(FoundMemory))
 
 
-def memory_of(row: Row) -> Found:
+def memory_of(row: Row) -> FoundMemory:
     """Return the memory of a candidate: made for the answers alone."""
-    return Found(*cast("tuple[Any, ...]", row)[:FIELDS])
+    return FoundMemory(*cast("tuple[Any, ...]", row)[:FIELDS])
 
 
 @dataclass(frozen=True)
 class Recalled:
     """One answer of a recall, and why it stands where it stands."""
 
-    memory: Found
+    memory: FoundMemory
     parts: ScoreParts
     detail: Detail = "full"
     """The level that was asked for."""

@@ -10,7 +10,7 @@ from nous_online.memories import contradictions, source_undo, undoing
 from nous_online.memories.agent import Verbs, across_moves
 from nous_online.memories.contradictions import Contradiction, Resolution, Ruling
 from nous_online.memories.source_undo import SourceUndone
-from nous_online.memories.undoing import Event
+from nous_online.memories.undoing import PastChange
 
 STATUSES = ("open", "resolved")
 MAX_REASON_BYTES = 4 * 1024
@@ -20,7 +20,7 @@ MAX_SOURCE_BYTES = 2000  # 500 characters, as wide as they get
 class HistoryVerbs(Verbs):
     """What an agent does with what happened to its memories."""
 
-    def history(self, memory_id: UUID, *, deadline_s: float | None = None) -> list[Event]:
+    def history(self, memory_id: UUID, *, deadline_s: float | None = None) -> list[PastChange]:
         """Return every change of one memory, the latest first: who, why, when, and what it was before.
 
         Raises `NotFound` when this agent has no memory of that id.
@@ -29,7 +29,7 @@ class HistoryVerbs(Verbs):
             return undoing.history(connection, self.agent.id, checked_id("memory_id", memory_id))
 
     @across_moves
-    def undo(self, memory_id: UUID, *, reason: str, deadline_s: float | None = None) -> Event:
+    def undo(self, memory_id: UUID, *, reason: str, deadline_s: float | None = None) -> PastChange:
         """Take back the latest change of a memory that still stands, and return it; again for the one before.
 
         Taking back that a fact was learned archives it and brings back what it had superseded. Taking back that other

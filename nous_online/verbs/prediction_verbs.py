@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from uuid import uuid4
 
 from nous_online.context.prediction import prefetching
-from nous_online.context.prediction.predicting import Wanted
+from nous_online.context.prediction.predicting import PredictionRequest
 from nous_online.context.prediction.prediction_answer import Prediction
 from nous_online.context.signals import SignalDetails, checked_signals
 from nous_online.core.validation import checked_limit, checked_moment, checked_optional
@@ -37,7 +37,7 @@ class PredictionVerbs(Verbs):
         """
         deadline = self.agent.deadline(deadline_s)
         told_at = checked_moment("at", at)
-        wanted = Wanted(
+        wanted = PredictionRequest(
             session_id=checked_optional("session_id", session_id, max_characters=100) or str(uuid4()),
             at=told_at or datetime.now(UTC),
             limit=checked_limit(limit),

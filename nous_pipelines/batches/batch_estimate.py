@@ -10,7 +10,7 @@ from typing import Any
 from nous_online.core.errors import InvalidInput
 from nous_online.database.connection import Database
 from nous_pipelines.batches.batch_requests import Models
-from nous_pipelines.batches.sending import Estimate, Wanted, estimate_for
+from nous_pipelines.batches.sending import AgentQuestions, Estimate, estimate_for
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ COUNTED = ("pairs_open", "on_their_way", "pairs", "requests", "estimated_usd", "
 
 
 @dataclass(frozen=True)
-class Asking:
+class PlannedQuestions:
     """What a night asks `model`, agent by agent; nobody where there is no key. `obstacle` says why it can't."""
 
     model: str = ""
@@ -66,20 +66,20 @@ class Asking:
         return asdict(self)
 
     @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> Asking:
+    def from_dict(cls, values: Mapping[str, Any]) -> PlannedQuestions:
         """Read back what `as_dict` wrote."""
         return cls(**{**values, "agents": tuple(OfAgent(**each) for each in values["agents"])})
 
 
-def asking_of(database: Database, wanted: Iterable[Wanted], *, night: date, models: Models) -> Asking:
+def asking_of(database: Database, wanted: Iterable[AgentQuestions], *, night: date, models: Models) -> PlannedQuestions:
     """Return what a night would ask; a model without a price is told as an obstacle."""
     found: list[OfAgent] = []
     try:
         for each in wanted:
             found.append(OfAgent.of(estimate_for(database, each, night=night, models=models)))
     except InvalidInput as error:
-        return Asking(models.judge, tuple(found), str(error))
-    return Asking(models.judge, tuple(found))
+        return PlannedQuestions(models.judge, tuple(found), str(error))
+    return PlannedQuestions(models.judge, tuple(found))
 
 
 def in_words(figures: Mapping[str, Any], *, is_dry_run: bool) -> str:

@@ -18,7 +18,7 @@ from nous_online.language.claude.replies import Request, Usage
 from nous_online.language.claude.verdicts import CANARIES
 from nous_online.language.tokens import claude_tokens
 from nous_pipelines.batches.outcomes import Fate
-from nous_pipelines.batches.questions import Question, Tried
+from nous_pipelines.batches.questions import PairQuestion, Tried
 
 QUESTION, CANARY = "q", "c"
 """How a custom id ends: pairs of one newer statement, or a pair whose verdict is known beforehand."""
@@ -47,7 +47,7 @@ class Sheet:
 
     agent_id: str
     model: str
-    questions: list[Sequence[Question]] = field(default_factory=list[Sequence[Question]])
+    questions: list[Sequence[PairQuestion]] = field(default_factory=list[Sequence[PairQuestion]])
     """What is asked together, question by question."""
     requests: list[tuple[str, Request]] = field(default_factory=list[tuple[str, Request]])
     estimated_usd: float = 0.0
@@ -60,7 +60,7 @@ class Sheet:
         self.bytes += sum(size(request) for _, request in pieces)
 
     @property
-    def pairs(self) -> list[Question]:
+    def pairs(self) -> list[PairQuestion]:
         """Every pair that is asked about, in order."""
         return [pair for question in self.questions for pair in question]
 
@@ -100,7 +100,7 @@ def prefix(row_id: UUID) -> str:
 
 def written(
     agent_id: str,
-    questions: Sequence[Question],
+    questions: Sequence[PairQuestion],
     *,
     models: Models,
     tried: Tried,
@@ -137,14 +137,14 @@ def written(
 
 
 def questions_together(
-    questions: Sequence[Question], *, models: Models, tried: Tried
-) -> list[tuple[Sequence[Question], str]]:
+    questions: Sequence[PairQuestion], *, models: Models, tried: Tried
+) -> list[tuple[Sequence[PairQuestion], str]]:
     """Return which pairs are asked about together and of whom, in the order of the first of each.
 
     One that earlier got no answer is asked about alone: what was in the way of it is not to be in the way of others.
     """
-    by_model = {model: list[Question]() for model in (models.judge, models.fallback)}
-    found: list[tuple[Sequence[Question], str]] = []
+    by_model = {model: list[PairQuestion]() for model in (models.judge, models.fallback)}
+    found: list[tuple[Sequence[PairQuestion], str]] = []
     for question in questions:
         model = model_for(question, models=models, tried=tried)
         if any(tried.count(models.judge, question.pair_hash, fate) for fate in ALONE):
@@ -157,13 +157,13 @@ def questions_together(
     return sorted(found, key=lambda each: order[each[0][0].pair_hash])
 
 
-def model_for(question: Question, *, models: Models, tried: Tried) -> str:
+def model_for(question: PairQuestion, *, models: Models, tried: Tried) -> str:
     """Return who is asked about a pair: the fallback once the judge has refused."""
     is_refused = tried.count(models.judge, question.pair_hash, Fate.REFUSED)
     return models.fallback if is_refused else models.judge
 
 
-def piece_of(question: Sequence[Question], *, model: str, tried: Tried, number: int) -> tuple[str, Request]:
+def piece_of(question: Sequence[PairQuestion], *, model: str, tried: Tried, number: int) -> tuple[str, Request]:
     """Return the request about pairs, with more room where an answer was cut short, and how its custom id ends."""
     is_cut = any(tried.count(model, each.pair_hash, Fate.TRUNCATED) for each in question)
     room = MAX_TOKENS * (WIDER if is_cut else 1)

@@ -39,8 +39,8 @@ from nous_pipelines.batches.batch_rows import (
     tried,
     unfinished,
 )
-from nous_pipelines.batches.opinions import Asked, Opinions, Straight, opinions_of, straight_of, to_confirm
-from nous_pipelines.batches.outcomes import OfPair, Outcomes, of_pair, outcomes_of
+from nous_pipelines.batches.opinions import BatchContents, Opinions, Straight, opinions_of, straight_of, to_confirm
+from nous_pipelines.batches.outcomes import BatchOutcomes, OfPair, of_pair, outcomes_of
 from nous_pipelines.batches.questions import brought_home
 from nous_pipelines.batches.raw_results import is_whole, results_path
 from nous_pipelines.failpoints import reach
@@ -247,7 +247,7 @@ class Collector:
             ids = [fact_id for home in row.homes for fact_id in home[1:3]]
             pairs = brought_home(row.agent_id, row.homes, facts_told(connection, row.agent_id, ids))
             before = tried(connection, row.agent_id)
-        asked = Asked(row.prefix, row.questions, row.canaries)
+        asked = BatchContents(row.prefix, row.questions, row.canaries)
         straight = straight_of(asked, outcomes)
         back = self.confirmed(row, pairs, straight)
         opinions = opinions_of(asked, pairs, straight, back, model=row.model, tried=before)
@@ -335,7 +335,7 @@ class Collector:
             looked_into.unlink(missing_ok=True)
 
 
-def imported(row: BatchRow, outcomes: Outcomes, opinions: Opinions) -> Imported:
+def imported(row: BatchRow, outcomes: BatchOutcomes, opinions: Opinions) -> Imported:
     """Return what the row of a batch keeps of its results; raise `InvalidInput` for a model without a price."""
     return Imported(
         request={
@@ -355,7 +355,7 @@ def imported(row: BatchRow, outcomes: Outcomes, opinions: Opinions) -> Imported:
     )
 
 
-def alarms(opinions: Opinions, outcomes: Outcomes) -> tuple[str, ...]:
+def alarms(opinions: Opinions, outcomes: BatchOutcomes) -> tuple[str, ...]:
     """Return what a person should know of the results of a batch."""
     wrong, types, unpaid = opinions.canaries_wrong, outcomes.unknown_types, outcomes.unpaid
     return (

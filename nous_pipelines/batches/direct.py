@@ -18,8 +18,8 @@ from nous_pipelines.batches.batch_requests import WIDER, Models, Sheet
 from nous_pipelines.batches.batch_rows import spent
 from nous_pipelines.batches.opinions import undecidable
 from nous_pipelines.batches.outcomes import FATES
-from nous_pipelines.batches.questions import Question
-from nous_pipelines.batches.sending import TIMEOUT_S, Sent, Wanted, estimated
+from nous_pipelines.batches.questions import PairQuestion
+from nous_pipelines.batches.sending import TIMEOUT_S, AgentQuestions, SentBatches, estimated
 from nous_pipelines.batches.verdict_cache import store_verdicts
 from nous_pipelines.failpoints import reach
 
@@ -38,8 +38,8 @@ FINAL = {Failure.REFUSED, Failure.TRUNCATED, Failure.MALFORMED}
 
 
 def ask_directly(
-    database: Database, client: LanguageModel, wanted: Iterable[Wanted], *, night: date, models: Models
-) -> Sent:
+    database: Database, client: LanguageModel, wanted: Iterable[AgentQuestions], *, night: date, models: Models
+) -> SentBatches:
     """Ask about the open pairs of agents, within each one's budget; what stands in the way is told, not raised."""
     asker = Asker(database, client, night, models)
     for each in wanted:
@@ -53,14 +53,14 @@ class Asker:
     """One night's asking: whether the model is believed, what was asked, and how often it failed."""
 
     def __init__(self, database: Database, client: LanguageModel, night: date, models: Models) -> None:
-        self.sent = Sent()
+        self.sent = SentBatches()
         self.is_stopped = False
         self._database, self._client, self._night, self._models = database, client, night, models
         self._ends_at = time.monotonic() + NIGHT_S
         self._is_believed = False
         self._failures = 0
 
-    def ask_all(self, wanted: Wanted) -> None:
+    def ask_all(self, wanted: AgentQuestions) -> None:
         """Ask for one agent until nothing is open, the budget or the time is spent, or asking fails."""
         with self._database.transaction(timeout_s=TIMEOUT_S) as connection:
             asked = estimated(connection, wanted, night=self._night, models=self._models).to_ask
@@ -95,7 +95,7 @@ class Asker:
             self.sent.obstacles.append(f"nothing was asked of {judge.model}: {'; '.join(wrong)}")
         return self._is_believed
 
-    def _ask(self, portion: Sequence[Sequence[Question]], sheet: Sheet, judge: ModelJudge) -> None:
+    def _ask(self, portion: Sequence[Sequence[PairQuestion]], sheet: Sheet, judge: ModelJudge) -> None:
         """Ask some questions and store what was answered; what one of many kept from an answer is asked about alone."""
         sitting = self._sitting()
         pairs = [question for together in portion for question in together]
@@ -128,7 +128,7 @@ class Asker:
         is_limit = any(error.kind is Failure.QUOTA for error in errors)
         self.is_stopped = is_limit or self._failures == MOST_FAILURES or time.monotonic() >= self._ends_at
 
-    def _is_spent(self, wanted: Wanted) -> bool:
+    def _is_spent(self, wanted: AgentQuestions) -> bool:
         """Tell whether a night's money for an agent is spent."""
         with self._database.transaction(timeout_s=TIMEOUT_S) as connection:
             return spent(connection, wanted.agent_id, self._night) > wanted.limit_usd
@@ -142,7 +142,7 @@ def failure_in(outcomes: Outcomes) -> LLMError | None:
     return next((each for each in outcomes if isinstance(each, LLMError)), None)
 
 
-def settled(question: Question, outcomes: Outcomes, *, model: str) -> Judgement | None:
+def settled(question: PairQuestion, outcomes: Outcomes, *, model: str) -> Judgement | None:
     """Return the verdict on a pair; None where asking once more may bring one."""
     error = failure_in(outcomes)
     if error is None:

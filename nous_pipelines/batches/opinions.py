@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import astuple, dataclass, field, replace
 
-from nous_online.language.claude.pair_prompt import PROMPT_VERSION, Answer
+from nous_online.language.claude.pair_prompt import PROMPT_VERSION, PairAnswer
 from nous_online.language.claude.prices import cost_of
 from nous_online.language.claude.replies import Usage
 from nous_online.language.claude.verdicts import canaries_failed, confirmed, needs_confirmation
 from nous_online.language.pairs.judging import Judgement, Pair, Verdict
 from nous_pipelines.batches.batch_requests import CANARY, QUESTION
-from nous_pipelines.batches.outcomes import Fate, OfPair, Outcomes
+from nous_pipelines.batches.outcomes import BatchOutcomes, Fate, OfPair
 from nous_pipelines.batches.questions import Tried
 
 MOST_AGAIN = {Fate.TRUNCATED: 1, Fate.MALFORMED: 3, Fate.REFUSED: 0, Fate.INVALID: 0}
@@ -38,7 +38,7 @@ class Opinions:
 
 
 @dataclass(frozen=True)
-class Asked:
+class BatchContents:
     """What a batch asked, in its order: the hashes of the pairs of each question, and its canaries, after a prefix."""
 
     prefix: str
@@ -61,7 +61,7 @@ class Straight:
     canaries_wrong: tuple[str, ...] = ()
 
 
-def straight_of(asked: Asked, outcomes: Outcomes) -> Straight:
+def straight_of(asked: BatchContents, outcomes: BatchOutcomes) -> Straight:
     """Return what a batch says of the pairs it asked about; one canary answered wrongly, and none of it is believed."""
     wrong = tuple(canaries_failed(canary_answers(asked, outcomes)))
     if wrong:
@@ -83,7 +83,13 @@ def to_confirm(pairs: Mapping[str, Pair], straight: Straight) -> list[str]:
 
 
 def opinions_of(
-    asked: Asked, pairs: Mapping[str, Pair], straight: Straight, back: Mapping[str, OfPair], *, model: str, tried: Tried
+    asked: BatchContents,
+    pairs: Mapping[str, Pair],
+    straight: Straight,
+    back: Mapping[str, OfPair],
+    *,
+    model: str,
+    tried: Tried,
 ) -> Opinions:
     """Return what the answers in both orders, `back` those about the swapped pairs, come to.
 
@@ -132,7 +138,7 @@ def metered(judgement: Judgement, usage: Usage, model: str) -> Judgement:
     )
 
 
-def canary_answers(asked: Asked, outcomes: Outcomes) -> dict[str, Answer | None]:
+def canary_answers(asked: BatchContents, outcomes: BatchOutcomes) -> dict[str, PairAnswer | None]:
     """Return what was said of each canary that was sent, by its name."""
     sent = ((name, outcomes.by_id.get(f"{asked.prefix}-{n}-{CANARY}")) for n, name in enumerate(asked.canaries))
     return {name: outcome.about(1).answer for name, outcome in sent if outcome is not None}

@@ -11,7 +11,7 @@ from typing import Any, cast
 
 from nous_online.language.claude.judge import Outcome as Asked
 from nous_online.language.claude.message_parser import fields, kind_of_error, reply_of, said, usage_of
-from nous_online.language.claude.pair_prompt import Answer, answer_to, read_answers
+from nous_online.language.claude.pair_prompt import PairAnswer, answer_to, read_answers
 from nous_online.language.claude.replies import Failure, LLMError, Usage
 
 CUSTOM_ID = re.compile(rb'"custom_id"\s*:\s*"([A-Za-z0-9_-]{1,64})"')
@@ -54,7 +54,7 @@ class Outcome:
 
     fate: Fate
     detail: str = ""
-    answers: Mapping[int, Answer | LLMError] = field(default_factory=dict[int, Answer | LLMError])
+    answers: Mapping[int, PairAnswer | LLMError] = field(default_factory=dict[int, PairAnswer | LLMError])
     usage: Usage = NOTHING_USED
     is_unpaid: bool = False
     """Whether it was lost to a limit of the account, or to its credit."""
@@ -71,18 +71,18 @@ class OfPair:
     """What became of the question about one pair in one order; `answer` is there when it was answered."""
 
     fate: Fate
-    answer: Answer | None = None
+    answer: PairAnswer | None = None
 
 
-def of_pair(found: Asked | Answer) -> OfPair:
+def of_pair(found: Asked | PairAnswer) -> OfPair:
     """Return what an answer about a pair, or the lack of one, comes to."""
     if isinstance(found, LLMError):
         return OfPair(FATES[found.kind])
-    return OfPair(Fate.ANSWERED, found if isinstance(found, Answer) else found.answer)
+    return OfPair(Fate.ANSWERED, found if isinstance(found, PairAnswer) else found.answer)
 
 
 @dataclass(frozen=True)
-class Outcomes:
+class BatchOutcomes:
     """One outcome for each request that was sent, and how many lines were none of them."""
 
     by_id: Mapping[str, Outcome]
@@ -109,7 +109,7 @@ class Outcomes:
         return sum(outcome.fate is not Fate.ANSWERED for outcome in self.by_id.values())
 
 
-def outcomes_of(lines: Iterable[bytes], custom_ids: Sequence[str]) -> Outcomes:
+def outcomes_of(lines: Iterable[bytes], custom_ids: Sequence[str]) -> BatchOutcomes:
     """Return one outcome for each custom id sent: the first line about one counts, and without a line it is lost."""
     wanted, found = set(custom_ids), dict[str, Outcome]()
     duplicates = unknown = broken = 0
@@ -125,7 +125,7 @@ def outcomes_of(lines: Iterable[bytes], custom_ids: Sequence[str]) -> Outcomes:
     missing = Outcome(Fate.LOST, "no line came for it")
     types = {outcome.detail for outcome in found.values() if outcome.fate is Fate.UNKNOWN}
     by_id = {custom_id: found.get(custom_id, missing) for custom_id in custom_ids}
-    return Outcomes(by_id, duplicates, unknown, broken, tuple(sorted(types)))
+    return BatchOutcomes(by_id, duplicates, unknown, broken, tuple(sorted(types)))
 
 
 def outcome_of(line: bytes) -> tuple[str | None, Outcome]:

@@ -21,7 +21,7 @@ TOLD_AS = {**dict.fromkeys(TOLD, pl.String), "trust": pl.Int16}
 
 
 @dataclass(frozen=True)
-class Question:
+class PairQuestion:
     """A pair that Claude is asked about, known by the hash of its content."""
 
     pair_hash: str
@@ -37,12 +37,12 @@ class Question:
         return [self.pair_hash, self.left_id, self.right_id, *moments, self.pair.similarity, self.is_ordered]
 
 
-def questions_of(pairs: pl.DataFrame, facts: pl.DataFrame) -> list[Question]:
+def questions_of(pairs: pl.DataFrame, facts: pl.DataFrame) -> list[PairQuestion]:
     """Return pairs (with the columns `with_hashes` leaves) as questions, in order; `facts` are those they rest on."""
     names = ("pair_hash", "left_id", "right_id", "is_ordered")
     rows = pairs.select(names).iter_rows()
     return [
-        Question(pair_hash, left_id, right_id, is_ordered, pair)
+        PairQuestion(pair_hash, left_id, right_id, is_ordered, pair)
         for (pair_hash, left_id, right_id, is_ordered), pair in zip(rows, told_pairs(pairs, facts), strict=True)
     ]
 

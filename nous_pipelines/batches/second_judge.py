@@ -18,7 +18,7 @@ from nous_pipelines.batches.batch_rows import last_imported
 from nous_pipelines.batches.collecting import Collected, collect
 from nous_pipelines.batches.direct import ask_directly
 from nous_pipelines.batches.raw_results import results_root
-from nous_pipelines.batches.sending import Sent, Wanted, send
+from nous_pipelines.batches.sending import AgentQuestions, SentBatches, send
 
 IN_A_ROW = 2
 """Batches one after the other that are not believed, after which a person has to look."""
@@ -62,7 +62,7 @@ class SecondJudge:
         except (InvalidInput, Unsupported, LLMError) as error:
             return Collected(troubles=(str(error),))
 
-    def send(self, database: Database, wanted: Iterable[Wanted], *, night: date) -> Sent:
+    def send(self, database: Database, wanted: Iterable[AgentQuestions], *, night: date) -> SentBatches:
         """Send what is open, one batch at the most to a judge that is not believed; obstacles are told, not raised.
 
         A model that takes no batches is asked here and now, and its verdicts count in a later night just the same.
@@ -72,7 +72,7 @@ class SecondJudge:
                 client = model_client(self.settings)
                 client.open()
             except (InvalidInput, Unsupported) as error:
-                return Sent(obstacles=[str(error)])
+                return SentBatches(obstacles=[str(error)])
             sent = ask_directly(database, client, wanted, night=night, models=self.models)
             sent.warnings += self.unpriced()
             return sent
@@ -81,7 +81,7 @@ class SecondJudge:
             most = PROBES if distrusted else None
             sent = send(database, self.claude(), wanted, night=night, models=self.models, most_batches=most)
         except (InvalidInput, Unsupported) as error:
-            return Sent(obstacles=[str(error), *distrusted])
+            return SentBatches(obstacles=[str(error), *distrusted])
         if distrusted:
             sent.obstacles += [*distrusted, "until then a night sends one batch at the most, to see whether that holds"]
         return sent

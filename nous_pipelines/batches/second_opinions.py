@@ -11,7 +11,7 @@ from nous_online.language.claude.pair_prompt import LONGEST_PAIR, PROMPT_VERSION
 from nous_online.language.claude.verdicts import second_opinion_wanted
 from nous_online.language.pairs.judging import Judgement, Verdict
 from nous_pipelines.batches.batch_requests import Models
-from nous_pipelines.batches.questions import Question, questions_of
+from nous_pipelines.batches.questions import PairQuestion, questions_of
 from nous_pipelines.batches.verdict_cache import verdicts_by
 from nous_pipelines.phases.asking import KEY, NOBODY, SIDES, VERDICTS, to_ask, with_hashes
 
@@ -90,7 +90,7 @@ def too_long_among(asked: pl.DataFrame, facts: pl.DataFrame) -> pl.DataFrame:
 
 def open_questions(
     pairs: pl.DataFrame, judgements: pl.DataFrame, facts: pl.DataFrame, models: Models
-) -> dict[str, list[Question]]:
+) -> dict[str, list[PairQuestion]]:
     """Return what Claude may be asked, nearest first: what nobody decided about, and what it was unsure of; by agent.
 
     `pairs` are the night's neighbours, `judgements` their verdicts, `facts` those of the agents to ask for.

@@ -29,7 +29,7 @@ from nous_pipelines.batches.batch_rows import (
     tried,
 )
 from nous_pipelines.batches.outcomes import Fate
-from nous_pipelines.batches.questions import Question, Tried
+from nous_pipelines.batches.questions import PairQuestion, Tried
 from nous_pipelines.failpoints import reach
 
 TIMEOUT_S = 600.0
@@ -42,11 +42,11 @@ TURNED_AWAY = {429, 529}
 
 
 @dataclass(frozen=True)
-class Wanted:
+class AgentQuestions:
     """The pairs of one agent that Claude is to decide about, the most urgent first, and what the night may cost it."""
 
     agent_id: str
-    questions: Sequence[Question]
+    questions: Sequence[PairQuestion]
     limit_usd: float
 
 
@@ -66,7 +66,7 @@ class Estimate:
 
 
 @dataclass
-class Sent:
+class SentBatches:
     """What was sent, and what kept more from being sent."""
 
     batches: int = 0
@@ -85,7 +85,7 @@ class Sent:
         return {**vars(self), "held_back": sum(self.held_back.values())}
 
 
-def estimate_for(database: Database, wanted: Wanted, *, night: date, models: Models) -> Estimate:
+def estimate_for(database: Database, wanted: AgentQuestions, *, night: date, models: Models) -> Estimate:
     """Return what would be asked for an agent tonight; nothing is written and nothing sent."""
     with database.transaction(timeout_s=TIMEOUT_S) as connection:
         return estimated(connection, wanted, night=night, models=models)
@@ -93,7 +93,7 @@ def estimate_for(database: Database, wanted: Wanted, *, night: date, models: Mod
 
 def estimated(
     connection: Connection,
-    wanted: Wanted,
+    wanted: AgentQuestions,
     *,
     night: date,
     models: Models,
@@ -129,12 +129,12 @@ def is_unsettled(pair_hash: str, known: Mapping[tuple[str, str], str], before: T
 def send(
     database: Database,
     claude: Claude,
-    wanted: Iterable[Wanted],
+    wanted: Iterable[AgentQuestions],
     *,
     night: date,
     models: Models,
     most_batches: int | None = None,
-) -> Sent:
+) -> SentBatches:
     """Send the open pairs of agents, a batch for each agent and model or several; what stands in the way is told.
 
     A pair is never on its way twice, whoever else sends: those of open batches are left out under the agent's lock.
@@ -154,7 +154,7 @@ class Sender:
     def __init__(
         self, database: Database, claude: Claude, night: date, models: Models, most_batches: int | None = None
     ) -> None:
-        self.sent = Sent()
+        self.sent = SentBatches()
         self.is_stopped = False
         self._database, self._claude, self._night, self._models = database, claude, night, models
         self._left = most_batches
@@ -162,7 +162,7 @@ class Sender:
         self._asked = set[tuple[str, str]]()
         self._failures = 0
 
-    def send_all(self, wanted: Wanted) -> None:
+    def send_all(self, wanted: AgentQuestions) -> None:
         """Send batch after batch for one agent until nothing is open, the budget is spent, or sending fails."""
         try:
             while not self.is_stopped and (sheet := self._send_one(wanted)) is not None:
@@ -173,7 +173,7 @@ class Sender:
         except InvalidInput as error:
             self._tell(error)
 
-    def _send_one(self, wanted: Wanted) -> Sheet | None:
+    def _send_one(self, wanted: AgentQuestions) -> Sheet | None:
         """Send the first batch of what is open now, and return it; None when there is none, or it failed."""
         row_id = uuid4()  # its first digits tell batches apart; those of an id ordered by time are a time
         sheet = self._intended_to_the_fit(wanted, row_id)
@@ -197,7 +197,7 @@ class Sender:
         reach("batch submitted")
         return sheet
 
-    def _intended_to_the_fit(self, wanted: Wanted, row_id: UUID) -> Sheet | None:
+    def _intended_to_the_fit(self, wanted: AgentQuestions, row_id: UUID) -> Sheet | None:
         """Write down the first batch that a model which can be asked is to get; None when there is none."""
         while not self.is_stopped:
             try:
@@ -212,7 +212,7 @@ class Sender:
             self._check(sheet.model)
         return None
 
-    def _intended(self, wanted: Wanted, row_id: UUID) -> Sheet | None:
+    def _intended(self, wanted: AgentQuestions, row_id: UUID) -> Sheet | None:
         """Return the first batch of what is open now, written down if its model was found fit; None without one."""
         still = [each for each in wanted.questions if (wanted.agent_id, each.pair_hash) not in self._asked]
         with self._database.transaction(timeout_s=TIMEOUT_S) as connection:

@@ -22,7 +22,7 @@ Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True)
-class Account:
+class JudgementCounts:
     """Where a night's verdicts came from: how many contents of pairs were known, judged now, and left open."""
 
     known: int = 0
@@ -30,8 +30,8 @@ class Account:
     left_open: int = 0
     cost_usd: float = 0.0
 
-    def __add__(self, other: Account) -> Account:
-        return Account(
+    def __add__(self, other: JudgementCounts) -> JudgementCounts:
+        return JudgementCounts(
             self.known + other.known,
             self.judged + other.judged,
             self.left_open + other.left_open,
@@ -47,7 +47,7 @@ def verdicts_on(
     *,
     earlier: pl.DataFrame,
     on_progress: Progress | None = None,
-) -> tuple[pl.DataFrame, Account]:
+) -> tuple[pl.DataFrame, JudgementCounts]:
     """Return a verdict with its `model` for each pair of `to_ask`, and where they came from.
 
     `earlier` holds verdicts of this judge (`VERDICTS`), such as those of the night before; the database is asked for
@@ -76,7 +76,7 @@ def verdicts_on(
     left = unknown.slice(done)
     verdicts = pl.concat([part.with_columns(model=pl.lit(judge.name)) for part in parts])
     open_still = undecided(left, why).with_columns(model=pl.lit(NOBODY))
-    account = Account(len(before) + len(stored), done, len(left), cost_usd)
+    account = JudgementCounts(len(before) + len(stored), done, len(left), cost_usd)
     return pl.concat([verdicts, open_still]), account
 
 

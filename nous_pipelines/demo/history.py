@@ -83,7 +83,7 @@ class Moment:
 
 
 @dataclass(frozen=True)
-class Fact:
+class WrittenFact:
     """One written fact, and how it relates to an earlier one: `=`, `~`, `>`, `x`, `!`, or not at all."""
 
     key: str
@@ -99,7 +99,7 @@ class Fact:
 
 
 @dataclass(frozen=True)
-class Episode:
+class WrittenEpisode:
     """One written episode; the details are kept as they stand in the file."""
 
     key: str
@@ -109,7 +109,7 @@ class Episode:
 
 
 @dataclass(frozen=True)
-class Recall:
+class WrittenRecall:
     """One question the agent asked, with the keys of what it then used and of what it left aside."""
 
     when: Moment
@@ -149,7 +149,7 @@ def record_order(record: dict[str, Any]) -> tuple[str, str]:
     return record.get("learned_at") or record.get("started_at") or record["at"], record.get("id", "")
 
 
-def fact_record(fact: Fact, *, until: date) -> dict[str, Any]:
+def fact_record(fact: WrittenFact, *, until: date) -> dict[str, Any]:
     """Return one fact in the import schema; frame and censors appear only where they were in force."""
     kind, source = source_parts(fact.source)
     censors = [tag[1:] for tag in fact.tags if tag.startswith("!")]
@@ -170,7 +170,7 @@ def fact_record(fact: Fact, *, until: date) -> dict[str, Any]:
     return record | ({"encoded_censors": censors} if censors else {})
 
 
-def episode_record(episode: Episode, *, until: date) -> dict[str, Any]:
+def episode_record(episode: WrittenEpisode, *, until: date) -> dict[str, Any]:
     """Return one episode in the import schema."""
     started = moment_at(episode.when, until=until)
     written = episode.written
@@ -190,7 +190,7 @@ def episode_record(episode: Episode, *, until: date) -> dict[str, Any]:
     }
 
 
-def recall_record(recall: Recall, *, until: date) -> dict[str, Any]:
+def recall_record(recall: WrittenRecall, *, until: date) -> dict[str, Any]:
     """Return one question and its outcome in the import schema."""
     return {
         "kind": "recall",
@@ -273,16 +273,16 @@ def ids() -> dict[str, str]:
     return numbered(facts(), "f-{:04d}") | numbered(episodes(), "e-{:03d}")
 
 
-def numbered(memories: Iterable[Fact | Episode], form: str) -> dict[str, str]:
+def numbered(memories: Iterable[WrittenFact | WrittenEpisode], form: str) -> dict[str, str]:
     """Give each memory an id of one form, oldest first."""
     oldest_first = sorted(memories, key=lambda memory: (memory.when.day, memory.when.at, memory.key))
     return {memory.key: form.format(number) for number, memory in enumerate(oldest_first, start=1)}
 
 
 @cache
-def facts() -> tuple[Fact, ...]:
+def facts() -> tuple[WrittenFact, ...]:
     """Read the written facts; one that relates to an earlier one may share its category, subject and tags."""
-    read: dict[str, Fact] = {}
+    read: dict[str, WrittenFact] = {}
     for name in FACT_FILES:
         for fields in rows(name):
             fact = parsed_fact(fields, earlier=read)
@@ -290,7 +290,7 @@ def facts() -> tuple[Fact, ...]:
     return tuple(read.values())
 
 
-def parsed_fact(fields: list[str], *, earlier: dict[str, Fact]) -> Fact:
+def parsed_fact(fields: list[str], *, earlier: dict[str, WrittenFact]) -> WrittenFact:
     """Read one line of a fact file."""
     key, relation, other, differ_in = (*fields[0].split(" ", 3), "", "", "")[:4]
     shared = earlier.get(other)
@@ -302,28 +302,29 @@ def parsed_fact(fields: list[str], *, earlier: dict[str, Fact]) -> Fact:
         message = f"fact {key!r} has {len(fields)} fields and names no earlier fact; give it {FULL_FACT_FIELDS}"
         raise ValueError(message)
     when = parsed_moment(fields[1], key)
-    return Fact(key, relation, other, differ_in, when, fields[2], category, subject, tags, fields[-1])
+    return WrittenFact(key, relation, other, differ_in, when, fields[2], category, subject, tags, fields[-1])
 
 
 @cache
-def episodes() -> tuple[Episode, ...]:
+def episodes() -> tuple[WrittenEpisode, ...]:
     """Read the written episodes."""
     written = tomllib.loads(text_of("episodes.toml"))["episode"]
     return tuple(
-        Episode(entry["key"], parsed_moment(entry["when"], entry["key"]), entry["minutes"], entry) for entry in written
+        WrittenEpisode(entry["key"], parsed_moment(entry["when"], entry["key"]), entry["minutes"], entry)
+        for entry in written
     )
 
 
 @cache
-def recalls() -> tuple[Recall, ...]:
+def recalls() -> tuple[WrittenRecall, ...]:
     """Read the written recalls."""
     return tuple(parsed_recall(fields) for fields in rows("recalls.txt"))
 
 
-def parsed_recall(fields: list[str]) -> Recall:
+def parsed_recall(fields: list[str]) -> WrittenRecall:
     """Read one line of the recall file."""
     day, frame, query, cited, ignored = fields
-    return Recall(parsed_moment(day, query), frame, query, tuple(cited.split()), tuple(ignored.split()))
+    return WrittenRecall(parsed_moment(day, query), frame, query, tuple(cited.split()), tuple(ignored.split()))
 
 
 def parsed_moment(text: str, key: str) -> Moment:

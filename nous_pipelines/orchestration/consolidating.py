@@ -25,7 +25,7 @@ from nous_online.core.errors import (
     Unavailable,
     Unsupported,
 )
-from nous_online.interfaces.api.consolidation import NightRun, PlannedNight, RunState
+from nous_online.interfaces.api.consolidation import BackgroundNight, PlannedNight, RunState
 from nous_online.processes import background
 from nous_online.processes.children import child_environment, child_folder, python_module
 from nous_pipelines.nights import FIRST_NIGHT, last_night
@@ -59,7 +59,7 @@ class NightPrograms:
             failures=tuple(outcome["failures"]),
         )
 
-    def start(self, url: str, *, night: date | None, agent_id: str | None) -> NightRun:
+    def start(self, url: str, *, night: date | None, agent_id: str | None) -> BackgroundNight:
         """Start a night in the background; raise `Conflict` for one that can't be run, or while another is."""
         wanted, home = runnable(night), home_folder()
         with one_at_a_time(home):
@@ -68,9 +68,9 @@ class NightPrograms:
                 raise Conflict(f"run {under_way[0].rpartition('-')[2]} is under way; wait for it to end")
             run = secrets.token_hex(6)
             launch(f"{PREFIX}{wanted}-{run}", command_of("night", wanted, agent_id), url, home=home)
-        return NightRun(run, wanted, "running", interface_address(home))
+        return BackgroundNight(run, wanted, "running", interface_address(home))
 
-    def state(self, run: str) -> NightRun:
+    def state(self, run: str) -> BackgroundNight:
         """Return how a night started here stands; raise `NotFound` for one that was not."""
         home = home_folder()
         log = next((path for path in logs(home) if path.stem.rpartition("-")[2] == run), None)
@@ -78,7 +78,7 @@ class NightPrograms:
             raise NotFound(f"no run {run!r} was started here; POST /consolidate starts one")
         night = date.fromisoformat(log.stem.removeprefix(PREFIX).rpartition("-")[0])
         if background.running(log.stem, home=home):
-            return NightRun(run, night, "running", interface_address(home))
+            return BackgroundNight(run, night, "running", interface_address(home))
         return ended(run, night, log.read_text("utf-8", "replace"), interface_address(home))
 
     def report(self, url: str, *, night: date | None, agent_id: str | None, seconds: float) -> Mapping[str, Any]:
@@ -202,15 +202,15 @@ def logs(home: Path) -> list[Path]:
     return sorted((home / "background").glob(f"{PREFIX}????-??-??-*.log"))
 
 
-def ended(run: str, night: date, text: str, interface: str) -> NightRun:
+def ended(run: str, night: date, text: str, interface: str) -> BackgroundNight:
     """Return how a night ended, from what its program printed."""
     found = last_object(text)
     if found is None or "nights" not in found:
         said = found["error"]["message"] if found else text.strip()[-LAST_WORDS:] or "it said nothing"
-        return NightRun(run, night, "failed", interface, failures=(str(said),))
+        return BackgroundNight(run, night, "failed", interface, failures=(str(said),))
     outcome: Mapping[str, Any] = found["nights"][0]
     state: RunState = "succeeded" if outcome["is_success"] else "failed"
-    return NightRun(run, night, state, interface, outcome["counts"], tuple(outcome["failures"]))
+    return BackgroundNight(run, night, state, interface, outcome["counts"], tuple(outcome["failures"]))
 
 
 def interface_address(home: Path) -> str:

@@ -29,7 +29,15 @@ from nous_online.language.pairs.judging import SURE_FROM, Judge, Verdict
 from nous_online.language.pairs.subjects import other_subjects
 from nous_online.memories.contradictions import open_between
 from nous_online.memories.store import EXACT_LIMIT, composed
-from nous_online.queue.outbox import Cursor, Progress, add_cursor, get_cursor, move_cursor, next_events, read_horizon
+from nous_online.queue.outbox import (
+    Cursor,
+    DeliveryProgress,
+    add_cursor,
+    get_cursor,
+    move_cursor,
+    next_events,
+    read_horizon,
+)
 from nous_pipelines.batches.verdict_cache import verdicts_on
 from nous_pipelines.night_policy import NightPolicy
 from nous_pipelines.phases.asking import KEY, NOBODY, TOLD, VERDICTS, with_hashes
@@ -68,11 +76,11 @@ class Scanned:
 
 
 @dataclass(frozen=True)
-class Look:
+class FreshBatch:
     """A batch as it was read: where the agent's place stands and where it goes, and which facts to compare."""
 
     cursor: Cursor
-    progress: Progress
+    progress: DeliveryProgress
     facts: Mapping[str, Fact]
     spaces: Mapping[str, str]
     """The space each of the facts lives in."""
@@ -132,7 +140,7 @@ def scan_batch(
     raise Stale(f"the fresh facts of agent {agent_id!r} changed {LOOKS} times while they were looked at")
 
 
-def look_around(database: Database, agent_id: str, *, policy: NightPolicy, deadline: Deadline) -> Look | None:
+def look_around(database: Database, agent_id: str, *, policy: NightPolicy, deadline: Deadline) -> FreshBatch | None:
     """Read the next facts announced and those near them; None when another process has taken the place to rest."""
     with database.transaction(agent_id, timeout_s=deadline.remaining()) as connection:
         add_cursor(connection, agent_id, CONSUMER, is_from_now=False)
@@ -153,7 +161,7 @@ def look_around(database: Database, agent_id: str, *, policy: NightPolicy, deadl
     facts = {str(fact.id): fact for *both, _, _ in found for fact in both}
     spaces = {str(fact.id): space for *both, _, space in found for fact in both}
     pairs = as_pairs(agent_id, [pair[:3] for pair in found])
-    return Look(cursor, Progress(last_xid, last_id, len(events)), facts, spaces, pairs)
+    return FreshBatch(cursor, DeliveryProgress(last_xid, last_id, len(events)), facts, spaces, pairs)
 
 
 def fresh_facts(connection: Connection, agent_id: str, fact_ids: Sequence[UUID]) -> list[tuple[Fact, dict[str, Any]]]:
@@ -229,7 +237,7 @@ def stated_at(fact: Fact) -> datetime:
     return fact.valid_from or max(filter(None, (fact.learned_at, fact.last_confirmed_at)))
 
 
-def with_verdicts(database: Database, judge: Judge, look: Look) -> pl.DataFrame:
+def with_verdicts(database: Database, judge: Judge, look: FreshBatch) -> pl.DataFrame:
     """Return the pairs with a verdict each, asked for once ever; raise `Unavailable` when one can't be had now."""
     told = [
         (look.pairs["agent_id"][0], key, fact.content, fact.subject, fact.trust, look.spaces[key])
@@ -245,7 +253,7 @@ def with_verdicts(database: Database, judge: Judge, look: Look) -> pl.DataFrame:
     return pairs.join(verdicts, on=KEY).sort("left_id", "right_id")
 
 
-def settle(database: Database, agent_id: str, look: Look, judged: pl.DataFrame, *, deadline: Deadline) -> int:
+def settle(database: Database, agent_id: str, look: FreshBatch, judged: pl.DataFrame, *, deadline: Deadline) -> int:
     """Open the contradictions found and move the agent's place, in one transaction; return how many were news.
 
     Nothing is done when another process moved the place meanwhile. Raises `Stale` when one of the facts is no longer

@@ -8,7 +8,7 @@ from typing import Any
 import polars as pl
 
 from nous_online.language.writing.titles import index_word
-from nous_online.language.writing.writer import Told, levels_by_words
+from nous_online.language.writing.writer import EndedEpisode, levels_by_words
 from nous_pipelines.phases.tiers import KEY, LEVELS, SUMMARIES, lacking
 
 
@@ -27,5 +27,5 @@ def shortened(row: Mapping[str, Any]) -> dict[str, str | None]:
     text: str = row["detail"] or row["summary"] or row["compressed"] or ""
     if not text.strip():
         return {"index_word": index_word(row["title"]) if row["title"] else None}
-    levels = levels_by_words(Told(text, title=row["title"], participants=row["participants"] or ()))
+    levels = levels_by_words(EndedEpisode(text, title=row["title"], participants=row["participants"] or ()))
     return {name: row[name] or getattr(levels, name) or None for name in LEVELS}

@@ -8,7 +8,7 @@ from typing import Any
 
 import polars as pl
 
-from nous_online.language.pairs.judging import Judge, Judgement, Pair, Statement, Verdict
+from nous_online.language.pairs.judging import Judge, JudgedStatement, Judgement, Pair, Verdict
 from nous_pipelines.phases.merging import JUDGED
 from nous_pipelines.phases.taken_back import parted
 
@@ -98,12 +98,12 @@ def ask(judge: Judge, pairs: pl.DataFrame, facts: pl.DataFrame) -> list[Judgemen
 
 def told_pairs(pairs: pl.DataFrame, facts: pl.DataFrame) -> list[Pair]:
     """Return each pair of `with_hashes` as a judge is told of it; `facts` are those it was made with."""
-    told: dict[tuple[int, Any], Statement] = {}
+    told: dict[tuple[int, Any], JudgedStatement] = {}
 
-    def statement(row: int, said_at: Any) -> Statement:
+    def statement(row: int, said_at: Any) -> JudgedStatement:
         if (row, said_at) not in told:
             text, subject, trust = facts.row(row)[2:5]
-            told[row, said_at] = Statement(text=text, subject=subject, stated_at=said_at, trust=trust)
+            told[row, said_at] = JudgedStatement(text=text, subject=subject, stated_at=said_at, trust=trust)
         return told[row, said_at]
 
     columns = ("left", "left_said_at", "right", "right_said_at", "similarity")

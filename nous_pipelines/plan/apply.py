@@ -16,7 +16,7 @@ from nous_online.core.errors import Conflict, InvalidInput, NotFound, Refused, U
 from nous_online.database.connection import Database
 from nous_pipelines.failpoints import reach
 from nous_pipelines.phases.proposals import Plan, Proposal
-from nous_pipelines.plan.apply_chunk import SQL, Decided, carry_out, proposal_row
+from nous_pipelines.plan.apply_chunk import SQL, ProposalOutcome, carry_out, proposal_row
 
 CHUNK_SIZE = 200
 """Proposals applied together: a fifth of a second, for which an agent that changes one of their memories waits."""
@@ -125,7 +125,9 @@ def store_plan(database: Database, plan: Plan, *, run_id: str, checks: Sequence[
         connection.execute(SQL["store_plan"], row)
 
 
-def apply_chunk(database: Database, plan_hash: str, proposals: Sequence[Proposal], *, run_id: str) -> list[Decided]:
+def apply_chunk(
+    database: Database, plan_hash: str, proposals: Sequence[Proposal], *, run_id: str
+) -> list[ProposalOutcome]:
     """Apply proposals of one agent in one transaction, and return what became of each.
 
     What the database's own rules forbid is looked for by halves and recorded as refused, so that it does not stop the
@@ -133,7 +135,7 @@ def apply_chunk(database: Database, plan_hash: str, proposals: Sequence[Proposal
     succeed and do nothing.
     """
 
-    def attempt() -> list[Decided]:
+    def attempt() -> list[ProposalOutcome]:
         with database.transaction(proposals[0].agent_id, timeout_s=CHUNK_TIMEOUT_S) as connection:
             return carry_out(connection, plan_hash, proposals, run_id=run_id)
 
@@ -160,9 +162,9 @@ def undeadlocked(attempt: Callable[[], Result]) -> Result:
     raise AssertionError("the last attempt returns or raises")
 
 
-def refuse(database: Database, plan_hash: str, proposal: Proposal, reason: str) -> Decided:
+def refuse(database: Database, plan_hash: str, proposal: Proposal, reason: str) -> ProposalOutcome:
     """Record that a proposal can't be applied, and why."""
-    refused = Decided(proposal, "refused", reason)
+    refused = ProposalOutcome(proposal, "refused", reason)
     rows = {"agent_id": proposal.agent_id, "plan_hash": plan_hash, "proposals": Jsonb([proposal_row(refused)])}
     with database.transaction(proposal.agent_id, timeout_s=CHUNK_TIMEOUT_S) as connection:
         connection.execute(SQL["store_proposals"], rows)

@@ -35,7 +35,7 @@ OF_A_MEMORY = {*KINDS, "usage", "cold_text"}
 
 
 @dataclass(frozen=True)
-class Decided:
+class ProposalOutcome:
     """What became of one proposal, and why if it was not applied."""
 
     proposal: Proposal
@@ -43,7 +43,9 @@ class Decided:
     reason: str | None = None
 
 
-def carry_out(connection: Connection, plan_hash: str, proposals: Sequence[Proposal], *, run_id: str) -> list[Decided]:
+def carry_out(
+    connection: Connection, plan_hash: str, proposals: Sequence[Proposal], *, run_id: str
+) -> list[ProposalOutcome]:
     """Decide about proposals of one agent and make the changes of the sound ones, in the caller's transaction.
 
     Raises `Refused` when something that a proposal adds is there already; nothing may be committed then.
@@ -59,7 +61,7 @@ def carry_out(connection: Connection, plan_hash: str, proposals: Sequence[Propos
     connection.execute(SQL["store_proposals"], {"agent_id": agent_id, "plan_hash": plan_hash, "proposals": rows})
     reach("proposals stored")
     change(connection, agent_id, [each.proposal for each in decided if each.state == "applied"], run_id=run_id)
-    return [*decided, *(Decided(proposal, "known") for proposal in known)]
+    return [*decided, *(ProposalOutcome(proposal, "known") for proposal in known)]
 
 
 def versions(connection: Connection, agent_id: str, proposals: Sequence[Proposal]) -> dict[str, int]:
@@ -76,21 +78,21 @@ def versions(connection: Connection, agent_id: str, proposals: Sequence[Proposal
     return found
 
 
-def decide(proposals: Iterable[Proposal], found: Mapping[str, int]) -> list[Decided]:
+def decide(proposals: Iterable[Proposal], found: Mapping[str, int]) -> list[ProposalOutcome]:
     """Return what becomes of each proposal, given the versions that everything they read has now.
 
     They are decided in order: one that read what an earlier one changes is stale, as if that had been committed.
     """
     now = dict(found)
-    decided: list[Decided] = []
+    decided: list[ProposalOutcome] = []
     for proposal in proposals:
         wrong, late = fault(proposal), staleness(proposal.read_set, now)
         if wrong is not None:
-            decided.append(Decided(proposal, "refused", wrong))
+            decided.append(ProposalOutcome(proposal, "refused", wrong))
         elif late is not None:
-            decided.append(Decided(proposal, "stale", late))
+            decided.append(ProposalOutcome(proposal, "stale", late))
         else:
-            decided.append(Decided(proposal, "applied"))
+            decided.append(ProposalOutcome(proposal, "applied"))
             for each in proposal.changes:
                 if each.kind in KINDS:
                     now[each.id] += 1
@@ -202,7 +204,7 @@ def add_links(connection: Connection, agent_id: str, changes: Sequence[tuple[Pro
             raise Refused(f"a link {each.set['kind']!r} from {each.id} to {each.set['to_id']} is there already")
 
 
-def proposal_row(decided: Decided) -> dict[str, Any]:
+def proposal_row(decided: ProposalOutcome) -> dict[str, Any]:
     """Return the row of a proposal as JSON, with what was decided."""
     proposal = decided.proposal
     return {

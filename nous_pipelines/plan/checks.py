@@ -8,9 +8,9 @@ from datetime import UTC, datetime, timedelta
 from statistics import median
 from typing import Any
 
-from nous_online.language.pairs.judging import Pair, Statement
+from nous_online.language.pairs.judging import JudgedStatement, Pair
 from nous_pipelines.phases.proposals import Proposal
-from nous_pipelines.plan.canaries import CANARIES, Canary
+from nous_pipelines.plan.canaries import CANARIES, PlanCanary
 from nous_pipelines.plan.evidence import IS_LIVE, Evidence, final_successor
 from nous_pipelines.plan.replaying import usable, worse
 
@@ -129,9 +129,9 @@ def canaries(evidence: Evidence) -> CheckResult:
     return held(f"all {len(CANARIES)} canary pairs were judged rightly")
 
 
-def pair_of(canary: Canary) -> Pair:
+def pair_of(canary: PlanCanary) -> Pair:
     """Return a canary as a judge is asked about it: the second statement was made a day later."""
-    a, b = Statement(canary.a, stated_at=STATED), Statement(canary.b, stated_at=STATED + timedelta(days=1))
+    a, b = JudgedStatement(canary.a, stated_at=STATED), JudgedStatement(canary.b, stated_at=STATED + timedelta(days=1))
     return Pair(a, b, canary.similarity)
 
 

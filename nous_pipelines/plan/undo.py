@@ -18,7 +18,7 @@ from nous_online.core.kinds import KINDS
 from nous_online.database.changes import Cause, add_usage, locked_versions
 from nous_online.database.connection import Database
 from nous_online.memories.contradictions import mark_anew
-from nous_online.memories.undoing import Event, check_names, restore
+from nous_online.memories.undoing import PastChange, check_names, restore
 from nous_pipelines.phases.proposals import Change, Read
 from nous_pipelines.plan.apply import CHUNK_TIMEOUT_S, undeadlocked
 from nous_pipelines.plan.apply_chunk import SQL, by_id, usage_delta
@@ -97,7 +97,7 @@ def undo_proposal(database: Database, proposal: AppliedProposal, *, reason: str)
         states = connection.execute(SQL["lock_proposals"], {**key, "ids": [proposal.id]}).fetchall()
         if states != [(proposal.id, "applied")]:
             raise Refused(f"proposal {proposal.id} is no longer applied")
-        with connection.cursor(row_factory=class_row(Event)) as cursor:
+        with connection.cursor(row_factory=class_row(PastChange)) as cursor:
             events = cursor.execute(SQL["proposal_events"], key).fetchall()
         for name, kind in KINDS.items():
             changed = {event.memory_id for event in events if event.memory_kind == name}

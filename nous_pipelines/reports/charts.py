@@ -37,7 +37,7 @@ def dollars(value: float) -> str:
 
 
 @dataclass(frozen=True)
-class Line:
+class ChartLine:
     """One figure over time."""
 
     label: str
@@ -62,7 +62,7 @@ class Chart:
 
     title: str
     note: str
-    lines: tuple[Line, ...]
+    lines: tuple[ChartLine, ...]
     x: tuple[Tick, ...]
     y: tuple[Tick, ...]
     summary: str
@@ -102,13 +102,13 @@ def chart(plot: Plot, figures: Figures) -> Chart:
 
 def line(
     label: str, values: Sequence[float], nights: Sequence[date], xs: Sequence[float], *, top: float, plot: Plot
-) -> Line:
+) -> ChartLine:
     """Lay out one line."""
     ys = [y_of(value, top) for value in values]
     path = " ".join(f"{'L' if place else 'M'}{x:.1f} {y:.1f}" for place, (x, y) in enumerate(zip(xs, ys, strict=True)))
     bottom = HEIGHT - BOTTOM
     said = [f"{night.isoformat()}: {label} {plot.written(value)}" for night, value in zip(nights, values, strict=True)]
-    return Line(
+    return ChartLine(
         label=label,
         path=path,
         area=f"{path} L{xs[-1]:.1f} {bottom} L{xs[0]:.1f} {bottom} Z" if xs else "",

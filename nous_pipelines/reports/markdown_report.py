@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 
 from nous_online.interfaces.cli.terminal import inert
 from nous_pipelines.reports.costs import Cost, told_cost, told_usd
-from nous_pipelines.reports.report import WORDS, Entry, NightReport, shown_similarity
+from nous_pipelines.reports.report import WORDS, NightReport, ReportEntry, shown_similarity
 
 SHOWN_REASONS = 5
 TICKS = re.compile("`+")
@@ -111,7 +111,7 @@ def kind_lines(report: NightReport, kind: str) -> Iterator[str]:
     yield from [f"All of them back: {commands_line(commands)}"] if commands else []
 
 
-def entry_line(entry: Entry) -> str:
+def entry_line(entry: ReportEntry) -> str:
     """Return one proposal as a list entry, what it changes below."""
     changed = "".join(f"\n  - {plain(each.text)}: {plain(each.move)}" for each in entry.changed[1:])
     move = f" ({plain(entry.changed[0].move)})" if entry.changed else ""

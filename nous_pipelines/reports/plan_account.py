@@ -12,7 +12,7 @@ from nous_pipelines.night_policy import NightPolicy
 from nous_pipelines.phases.phase import Phase
 from nous_pipelines.phases.proposals import Plan
 from nous_pipelines.plan.night_files import NightFiles
-from nous_pipelines.reports.report import SHOWN, Account
+from nous_pipelines.reports.report import SHOWN, PhaseAccount
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ class NightAccount:
         own = {agent_id: policy.get("candidate_similarity") for agent_id, policy in self.policies().items()}
         return {agent_id: threshold for agent_id, threshold in own.items() if threshold is not None}
 
-    def phases(self, agent_ids: Sequence[str] = ()) -> tuple[Account, ...]:
+    def phases(self, agent_ids: Sequence[str] = ()) -> tuple[PhaseAccount, ...]:
         """Return what each phase looked at, summed over some agents or all, in the order of the phases."""
         rows = list(about(self.values["phases"], agent_ids))
         return tuple(
@@ -125,11 +125,11 @@ def first_waiting(plan: Plan) -> list[dict[str, Any]]:
     return rows
 
 
-def summed(phase: str, rows: Sequence[Mapping[str, Any]]) -> Account:
+def summed(phase: str, rows: Sequence[Mapping[str, Any]]) -> PhaseAccount:
     """Return the account of a phase over several agents."""
     left = Counter[str]()
     for row in rows:
         left.update(row["left"])
-    return Account(
+    return PhaseAccount(
         phase, sum(row["eligible"] for row in rows), sum(row["proposed"] for row in rows), dict(left.most_common())
     )

@@ -26,7 +26,7 @@ NOT_IN_FORCE = ("stale", "refused", "undone")
 
 
 @dataclass(frozen=True)
-class Words:
+class KindWords:
     """How a report speaks of one kind of proposal."""
 
     title: str
@@ -38,18 +38,18 @@ class Words:
     """The same after any other number."""
 
 
-WORDS: Mapping[str, Words] = {
-    "merge": Words("Merged", "merges", "", ""),
-    "supersede": Words("Superseded", "superseded", "fact superseded", "facts superseded"),
-    "contradiction": Words("Contradictions found", "contradictions", "contradiction found", "contradictions found"),
-    "archive": Words("Archived", "archived", "memory archived", "memories archived"),
-    "share": Words("Shared with the project", "shared", "fact shared", "facts shared"),
-    "promote": Words("Promoted", "promoted", "memory promoted", "memories promoted"),
-    "demote": Words("Demoted", "demoted", "memory demoted", "memories demoted"),
-    "tier": Words("Condensed", "condensed", "episode condensed", "episodes condensed"),
-    "link": Words("Linked", "linked", "link found", "links found"),
-    "censor": Words("Censors retired", "censors_retired", "censor retired", "censors retired"),
-    "procedure": Words("Procedures to review", "procedures_flagged", "procedure to review", "procedures to review"),
+WORDS: Mapping[str, KindWords] = {
+    "merge": KindWords("Merged", "merges", "", ""),
+    "supersede": KindWords("Superseded", "superseded", "fact superseded", "facts superseded"),
+    "contradiction": KindWords("Contradictions found", "contradictions", "contradiction found", "contradictions found"),
+    "archive": KindWords("Archived", "archived", "memory archived", "memories archived"),
+    "share": KindWords("Shared with the project", "shared", "fact shared", "facts shared"),
+    "promote": KindWords("Promoted", "promoted", "memory promoted", "memories promoted"),
+    "demote": KindWords("Demoted", "demoted", "memory demoted", "memories demoted"),
+    "tier": KindWords("Condensed", "condensed", "episode condensed", "episodes condensed"),
+    "link": KindWords("Linked", "linked", "link found", "links found"),
+    "censor": KindWords("Censors retired", "censors_retired", "censor retired", "censors retired"),
+    "procedure": KindWords("Procedures to review", "procedures_flagged", "procedure to review", "procedures to review"),
 }
 
 
@@ -93,7 +93,7 @@ class Quoted:
 
 
 @dataclass(frozen=True)
-class Entry:
+class ReportEntry:
     """One proposal in words: what it is about, why, what became of it, and how to take it back."""
 
     proposal_id: str
@@ -138,7 +138,7 @@ class KeptApart:
 
 
 @dataclass(frozen=True)
-class Waiting:
+class WaitingProposal:
     """A proposal that waits for the next night, since a memory of it is changed by another one tonight."""
 
     proposal_id: str
@@ -149,7 +149,7 @@ class Waiting:
 
 
 @dataclass(frozen=True)
-class Account:
+class PhaseAccount:
     """What one phase looked at, took up, and left alone for which reason."""
 
     phase: str
@@ -215,12 +215,12 @@ class NightReport:
     """How many active facts each agent had before the night."""
     figures: Mapping[str, Mapping[str, Mapping[str, int]]]
     """For each kind and state: proposals, memories they are about, facts leaving `active`."""
-    entries: tuple[Entry, ...] = ()
+    entries: tuple[ReportEntry, ...] = ()
     kept_apart: tuple[KeptApart, ...] = ()
     apart_by_verdict: Mapping[str, int] = field(default_factory=dict[str, int])
-    waiting: tuple[Waiting, ...] = ()
+    waiting: tuple[WaitingProposal, ...] = ()
     waiting_by_kind: Mapping[str, int] = field(default_factory=dict[str, int])
-    accounts: tuple[Account, ...] = ()
+    accounts: tuple[PhaseAccount, ...] = ()
     checks: tuple[dict[str, Any], ...] = ()
     stopped: tuple[Stopped, ...] = ()
     policy: PolicyUsed = field(default_factory=lambda: PolicyUsed({}, {}))
@@ -303,12 +303,12 @@ class NightReport:
         """The kinds of which something holds, in the order of precedence."""
         return [kind for kind in PRECEDENCE if self.in_force(kind)]
 
-    def of_kind(self, kind: str) -> list[Entry]:
+    def of_kind(self, kind: str) -> list[ReportEntry]:
         """Return the entries shown of one kind that hold."""
         return [entry for entry in self.entries if entry.kind == kind and entry.is_in_force]
 
     @property
-    def not_in_force(self) -> list[Entry]:
+    def not_in_force(self) -> list[ReportEntry]:
         """The entries shown that went stale, were refused or taken back."""
         return [entry for entry in self.entries if not entry.is_in_force]
 

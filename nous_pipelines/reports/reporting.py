@@ -26,14 +26,14 @@ from nous_pipelines.reports.moves import changed_of
 from nous_pipelines.reports.plan_account import NightAccount
 from nous_pipelines.reports.report import (
     SHOWN,
-    Entry,
     KeptApart,
     NightReport,
     Offender,
     Outline,
     Quoted,
+    ReportEntry,
     Stopped,
-    Waiting,
+    WaitingProposal,
     chosen,
     figures_of,
     policy_used,
@@ -49,7 +49,7 @@ COST_BY = (Dimension.PURPOSE, Dimension.MODEL, Dimension.WAY)
 
 
 @dataclass(frozen=True)
-class Told:
+class ReportedMemory:
     """How a memory reads, and what of it a night may change, as it is now."""
 
     id: str
@@ -59,7 +59,7 @@ class Told:
 
 
 @dataclass(frozen=True)
-class Decided:
+class ReportedProposal:
     """A proposal with all a report says of it, and what its memories were before it was applied."""
 
     id: str
@@ -144,7 +144,7 @@ def outlines_of(
     *,
     night: date,
     agent_ids: Sequence[str],
-) -> tuple[list[Outline], dict[str, Decided]]:
+) -> tuple[list[Outline], dict[str, ReportedProposal]]:
     """Return all proposals of the night in outline, and those of its plan that were not decided, by id."""
     outlines = rows_of(database, Outline, SQL["outlines"], {"night": night, "agent_ids": list(agent_ids)})
     if files.has("applied") and files.read_json("applied").get("hash") == account.hash:
@@ -155,17 +155,17 @@ def outlines_of(
     return outlines + sorted(open_outlines, key=lambda each: (-each.size, each.id)), planned
 
 
-def undecided(files: NightFiles, night: date, agent_ids: Sequence[str]) -> Iterable[Decided]:
+def undecided(files: NightFiles, night: date, agent_ids: Sequence[str]) -> Iterable[ReportedProposal]:
     """Yield the proposals of the plan as if they were stored, without making more of them than a report needs."""
     for each in files.read_json("plan")["proposals"]:
         if not agent_ids or each["agent_id"] in agent_ids:
             named = Proposal(night, each["agent_id"], each["kind"], tuple(each["targets"]), (), (), each["reason"], {})
-            yield Decided(
+            yield ReportedProposal(
                 str(named.id), named.agent_id, named.kind, named.targets, each["changes"], named.reason, "proposed"
             )
 
 
-def outline_of(proposal: Decided, inactive: Collection[str]) -> Outline:
+def outline_of(proposal: ReportedProposal, inactive: Collection[str]) -> Outline:
     """Return a proposal in outline, as the database would; facts that were inactive before can't leave."""
     leaving = sum(
         change["kind"] == "fact"
@@ -176,22 +176,24 @@ def outline_of(proposal: Decided, inactive: Collection[str]) -> Outline:
     return Outline(proposal.id, proposal.agent_id, proposal.kind, proposal.state, len(proposal.targets), leaving)
 
 
-def decided_of(database: Database, outlines: Sequence[Outline], planned: Mapping[str, Decided]) -> list[Decided]:
+def decided_of(
+    database: Database, outlines: Sequence[Outline], planned: Mapping[str, ReportedProposal]
+) -> list[ReportedProposal]:
     """Return the proposals outlined, in their order, with everything a report says of them."""
     stored = [each for each in outlines if each.id not in planned]
     wanted = {"agent_ids": sorted({each.agent_id for each in stored}), "ids": [UUID(each.id) for each in stored]}
-    known = {**planned, **{each.id: each for each in rows_of(database, Decided, SQL["decided"], wanted)}}
+    known = {**planned, **{each.id: each for each in rows_of(database, ReportedProposal, SQL["decided"], wanted)}}
     return [known[each.id] for each in outlines if each.id in known]
 
 
-def told_of(database: Database, wanted: Iterable[tuple[str, str]]) -> dict[str, Told]:
+def told_of(database: Database, wanted: Iterable[tuple[str, str]]) -> dict[str, ReportedMemory]:
     """Return how memories, given by agent and id, read; those that are gone are left out."""
     pairs = [(agent_id, UUID(memory)) for agent_id, memory in wanted]
     parameters = {"agent_ids": [agent_id for agent_id, _ in pairs], "ids": [memory for _, memory in pairs]}
-    return {each.id: each for each in rows_of(database, Told, SQL["told"], parameters)}
+    return {each.id: each for each in rows_of(database, ReportedMemory, SQL["told"], parameters)}
 
 
-def said_of(database: Database, decided: Iterable[Decided]) -> dict[str, list[Quoted]]:
+def said_of(database: Database, decided: Iterable[ReportedProposal]) -> dict[str, list[Quoted]]:
     """Return what was said for the facts that are merged, by proposal."""
     named = [
         (each.agent_id, each.id, UUID(memory))
@@ -208,18 +210,20 @@ def said_of(database: Database, decided: Iterable[Decided]) -> dict[str, list[Qu
 
 
 def entries_of(
-    decided: Iterable[Decided], told: Mapping[str, Told], said: Mapping[str, Sequence[Quoted]] = MappingProxyType({})
-) -> tuple[Entry, ...]:
+    decided: Iterable[ReportedProposal],
+    told: Mapping[str, ReportedMemory],
+    said: Mapping[str, Sequence[Quoted]] = MappingProxyType({}),
+) -> tuple[ReportEntry, ...]:
     """Put proposals in words."""
     texts = {memory: known.text for memory, known in told.items()}
     return tuple(replace(entry_of(each, told, texts), said=tuple(said.get(each.id, ()))) for each in decided)
 
 
-def entry_of(proposal: Decided, told: Mapping[str, Told], texts: Mapping[str, str]) -> Entry:
+def entry_of(proposal: ReportedProposal, told: Mapping[str, ReportedMemory], texts: Mapping[str, str]) -> ReportEntry:
     """Put a proposal in words, given how all memories read."""
     is_applied = proposal.state in {"applied", "undone"}
     before = proposal.before if is_applied else {memory: told[memory].now for memory in proposal.named & told.keys()}
-    return Entry(
+    return ReportEntry(
         proposal_id=proposal.id,
         agent_id=proposal.agent_id,
         kind=proposal.kind,
@@ -231,10 +235,10 @@ def entry_of(proposal: Decided, told: Mapping[str, Told], texts: Mapping[str, st
     )
 
 
-def waiting_of(proposal: Mapping[str, Any], told: Mapping[str, Told]) -> Waiting:
+def waiting_of(proposal: Mapping[str, Any], told: Mapping[str, ReportedMemory]) -> WaitingProposal:
     """Put a proposal that waits in words."""
     texts = tuple(told[memory].text if memory in told else UNKNOWN for memory in proposal["targets"])
-    return Waiting(proposal["id"], proposal["agent_id"], proposal["kind"], proposal["reason"], texts)
+    return WaitingProposal(proposal["id"], proposal["agent_id"], proposal["kind"], proposal["reason"], texts)
 
 
 def look_alikes(
@@ -271,7 +275,7 @@ def read_pairs(files: NightFiles, *columns: str) -> pl.DataFrame:
         raise Unavailable(f"{path.name} in {files.folder} can't be read ({error}); run the night again") from error
 
 
-def kept_apart(pair: Mapping[str, Any], told: Mapping[str, Told]) -> KeptApart:
+def kept_apart(pair: Mapping[str, Any], told: Mapping[str, ReportedMemory]) -> KeptApart:
     """Put a pair that was kept apart in words."""
     a, b = (told[pair[side]].text if pair[side] in told else UNKNOWN for side in ("left_id", "right_id"))
     return KeptApart(pair["agent_id"], a, b, pair["similarity"], pair["reason"], pair["verdict"])
@@ -282,7 +286,7 @@ def stopped_by(
     checks: Sequence[Mapping[str, Any]],
     account: NightAccount,
     outlines: Sequence[Outline],
-    planned: Mapping[str, Decided],
+    planned: Mapping[str, ReportedProposal],
 ) -> tuple[Stopped, ...]:
     """Say for each failed check whom it accuses, in words, and what the operator can do."""
     broken = [check for check in checks if not check["passed"]]

@@ -14,13 +14,13 @@ from nous_pipelines.reports.costs import Cost, told_cost, told_usd
 from nous_pipelines.reports.health import stale_ratio, tokens_saved
 from nous_pipelines.reports.report import (
     WORDS,
-    Account,
     Changed,
-    Entry,
     KeptApart,
     NightReport,
+    PhaseAccount,
+    ReportEntry,
     Stopped,
-    Waiting,
+    WaitingProposal,
     shown_similarity,
 )
 
@@ -125,7 +125,7 @@ def section(title: str, entries: Iterable[Text], count: int, shown: int) -> Rend
     return Group(*lines)
 
 
-def entry_text(entry: Entry) -> Text:
+def entry_text(entry: ReportEntry) -> Text:
     """Return one proposal: what it is about, what becomes of it, and why."""
     text = Text.assemble(SIGNS[entry.kind], shortened(entry.told[0]))
     for told in changed_lines(entry):
@@ -136,7 +136,7 @@ def entry_text(entry: Entry) -> Text:
     return text
 
 
-def changed_lines(entry: Entry) -> Iterator[str]:
+def changed_lines(entry: ReportEntry) -> Iterator[str]:
     """Yield what an entry changes, in the words of its kind."""
     if entry.kind == "merge":
         for retired in entry.told[1:]:
@@ -151,7 +151,7 @@ def said(changed: Changed) -> str:
     return f"{shortened(changed.text)}: {changed.move}"
 
 
-def waiting_text(waiting: Waiting) -> Text:
+def waiting_text(waiting: WaitingProposal) -> Text:
     """Return one proposal that waits."""
     title = WORDS[waiting.kind].title.lower()
     return Text.assemble(("… ", "yellow"), shortened(waiting.told[0]), (f"\n    {title}: {waiting.reason}", "cyan"))
@@ -164,7 +164,7 @@ def pair_text(pair: KeptApart) -> Text:
     return text
 
 
-def account_text(account: Account) -> Text:
+def account_text(account: PhaseAccount) -> Text:
     """Return what one phase looked at, and why it left what it left."""
     reasons = [f"{rows} {reason}" for reason, rows in account.left.items()]
     left = "; ".join([*reasons[:SHOWN_REASONS], *(["…"] if len(reasons) > SHOWN_REASONS else [])]) or "nothing left"

@@ -19,7 +19,7 @@ from nous_online.core.errors import Unavailable
 from nous_online.database.connection import Database
 from nous_pipelines.failpoints import reach
 from nous_pipelines.nights import end_of
-from nous_pipelines.snapshots.snapshot_tables import BLOCKS, FORMAT, Reading, write_tables
+from nous_pipelines.snapshots.snapshot_tables import BLOCKS, FORMAT, SnapshotTransaction, write_tables
 
 READ_TIMEOUT_S = 600.0
 ABANDONED_AFTER_S = 2 * READ_TIMEOUT_S  # without a byte: whoever wrote it was killed, or has long been timed out
@@ -179,7 +179,7 @@ def known_format(path: Path, number: int) -> int:
 def _read(database: Database, folder: Path, *, night: date, probe_days: int, taken_at: datetime) -> None:
     reach("snapshot begins")
     with database.transaction(timeout_s=READ_TIMEOUT_S, is_snapshot=True) as connection:
-        written = write_tables(Reading(connection, night, probe_days), folder)
+        written = write_tables(SnapshotTransaction(connection, night, probe_days), folder)
     description = {
         "format": FORMAT,
         "night": night.isoformat(),

@@ -39,7 +39,7 @@ Written: TypeAlias = tuple[int, int]  # how many rows, and the CRC-32 of their f
 
 
 @dataclass(frozen=True)
-class Reading:
+class SnapshotTransaction:
     """One transaction that reads the store as it was at the end of a night."""
 
     connection: Connection
@@ -67,7 +67,7 @@ class Reading:
         return read_rows(self.connection, query, {**self.bounds, **more})
 
 
-def write_tables(reading: Reading, folder: Path) -> Mapping[str, Written]:
+def write_tables(reading: SnapshotTransaction, folder: Path) -> Mapping[str, Written]:
     """Write all tables of a snapshot into a folder."""
     written: dict[str, Written] = {}
     for name, write in TABLES.items():
@@ -84,13 +84,13 @@ def as_stored(table: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def write_small(reading: Reading, path: Path) -> Written:
+def write_small(reading: SnapshotTransaction, path: Path) -> Written:
     """Write the rows of the query that is named as the file is."""
     table = as_stored(reading.rows(BLOCKS[path.stem]))
     return len(table), write_parquet_as_read([table], table.schema, path)
 
 
-def write_facts(reading: Reading, path: Path) -> Written:
+def write_facts(reading: SnapshotTransaction, path: Path) -> Written:
     """Write the facts by id while they are read, sorting them only where they don't come so."""
     rewound = reading.rows(selected(FACT, "rewound"), kind=FACT.name)
     is_untouched = reading.connection.execute(BLOCKS["is_untouched"]).fetchone() == (True,)
@@ -105,7 +105,7 @@ def write_facts(reading: Reading, path: Path) -> Written:
     return len(ids), written
 
 
-def write_statements(reading: Reading, path: Path) -> Written:
+def write_statements(reading: SnapshotTransaction, path: Path) -> Written:
     """Write what was said while it is read: there are more statements than facts."""
     with closing(read_parts(reading.connection, BLOCKS["statements"], reading.bounds)) as parts:
         first = as_stored(next(parts))
@@ -113,7 +113,7 @@ def write_statements(reading: Reading, path: Path) -> Written:
     return pl.scan_parquet(path).select(pl.len()).collect().item(), written
 
 
-def write_episodes(reading: Reading, path: Path) -> Written:
+def write_episodes(reading: SnapshotTransaction, path: Path) -> Written:
     """Write the episodes by id while they are read: all their texts together may be more than memory holds."""
     source = selected(EPISODE, "episodes_as_of")
     with closing(read_parts(reading.connection, source, {**reading.bounds, "kind": EPISODE.name})) as parts:
@@ -121,13 +121,13 @@ def write_episodes(reading: Reading, path: Path) -> Written:
     return pl.scan_parquet(path).select(pl.len()).collect().item(), written
 
 
-def write_procedures(reading: Reading, path: Path) -> Written:
+def write_procedures(reading: SnapshotTransaction, path: Path) -> Written:
     """Write the procedures by id."""
     rows = reading.rows(selected(PROCEDURE, "as_of"), kind=PROCEDURE.name)
     return len(rows), write_used([rows], reading.usage, path)
 
 
-def write_censors(reading: Reading, path: Path) -> Written:
+def write_censors(reading: SnapshotTransaction, path: Path) -> Written:
     """Write the censors by id."""
     rows = as_stored(reading.rows(selected(CENSOR, "as_of"), kind=CENSOR.name))
     return len(rows), write_parquet_as_read([rows], rows.schema, path)
@@ -167,7 +167,7 @@ def with_usage(memories: pl.DataFrame, usage: pl.DataFrame) -> pl.DataFrame:
     return memories.drop("embedding").hstack(counts).hstack([memories["embedding"]])
 
 
-TABLES: dict[str, Callable[[Reading, Path], Written]] = {
+TABLES: dict[str, Callable[[SnapshotTransaction, Path], Written]] = {
     "facts": write_facts,
     "statements": write_statements,
     "episodes": write_episodes,

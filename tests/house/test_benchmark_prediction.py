@@ -16,7 +16,7 @@ from benchmarks.prediction_assembled import assembled
 from benchmarks.prediction_sessions import Diary, Session, sessions_of
 from nous_online.context.context_lines import cost_of
 from nous_online.context.prediction.features import atoms_of
-from nous_online.context.prediction.predicting import Wanted, past_sessions, see
+from nous_online.context.prediction.predicting import PredictionRequest, past_sessions, see
 from nous_online.context.prediction.scorer import likely
 from nous_online.context.signals import Signals
 
@@ -139,7 +139,7 @@ def test_the_database_gives_the_same_past_as_the_diary(heart, sessions):
     ahead = Session("next", [(now, ["src/a/f3.py"])])
 
     with heart.agent.database.transaction(heart.agent.id) as connection:
-        lived = past_sessions(connection, heart.agent.id, atoms, Wanted("next", now, 50))
+        lived = past_sessions(connection, heart.agent.id, atoms, PredictionRequest("next", now, 50))
     drawn = diary.past_for(ahead, atoms, at=now)
 
     found = {names[each.memory]: (each.confidence, each.reasons) for each in likely(lived, atoms, limit=50)[0]}

@@ -86,3 +86,14 @@ def test_our_own_code_imports_from_the_rooms() -> None:
     }
 
     assert imports == set()
+
+
+def test_no_two_classes_share_a_name() -> None:
+    names = Counter(
+        node.name
+        for path in MODULES
+        for node in ast.parse(path.read_text("utf-8")).body
+        if isinstance(node, ast.ClassDef)
+    )
+
+    assert [name for name, count in names.items() if count > 1] == []

@@ -8,7 +8,7 @@ from typing import Any
 
 from nous_online.language.claude.pair_prompt import pairs_request
 from nous_online.language.claude.replies import Request
-from nous_online.language.claude.verdicts import CANARIES, Canary
+from nous_online.language.claude.verdicts import CANARIES, JudgeCanary
 from nous_pipelines.demo.anthropic_server.answers import ShownPair, pairs_in
 
 Texts = tuple[str, str]
@@ -51,7 +51,7 @@ def known_answer(request: Request) -> str | None:
     return RIGHT.get((*texts_of(pair), later_shown(pair)))
 
 
-def asked_by(canary: Canary) -> tuple[str, str, str | None]:
+def asked_by(canary: JudgeCanary) -> tuple[str, str, str | None]:
     (pair,) = pairs_in(pairs_request([canary.pair], model=MODEL))
     return (*texts_of(pair), later_shown(pair))
 

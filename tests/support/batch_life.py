@@ -19,7 +19,7 @@ from nous_pipelines.batches.batch_requests import Models
 from nous_pipelines.batches.batch_rows import SQL
 from nous_pipelines.batches.collecting import Collected, collect
 from nous_pipelines.batches.questions import TOLD_AS, questions_of
-from nous_pipelines.batches.sending import Sent, Wanted, send
+from nous_pipelines.batches.sending import AgentQuestions, SentBatches, send
 from nous_pipelines.phases.asking import with_hashes
 from nous_pipelines.phases.neighbours import FOUND
 
@@ -30,7 +30,7 @@ FISH, CATS = "Cats like fish.", "Fish, cats like."
 VERDICTS = {(NINE, AT_NINE): "same", (FISH, CATS): "same", (AT_NINE, FISH): "compatible"}
 
 
-def wanted_of(database: Database, agent_id: str = "aria", *, limit_usd: float = 5.0) -> Wanted:
+def wanted_of(database: Database, agent_id: str = "aria", *, limit_usd: float = 5.0) -> AgentQuestions:
     """Return each fact of an agent with the next one learned, as pairs its night wants to know about."""
     with database.transaction(agent_id) as connection:
         ids = [
@@ -49,7 +49,7 @@ def wanted_of(database: Database, agent_id: str = "aria", *, limit_usd: float = 
         (agent_id, left, right, 0.95, False, True, said[place], said[place + 1])
         for place, (left, right) in enumerate(pairwise(ids))
     ]
-    return Wanted(
+    return AgentQuestions(
         agent_id, questions_of(with_hashes(pl.DataFrame(rows, schema=FOUND, orient="row"), facts), facts), limit_usd
     )
 
@@ -61,7 +61,7 @@ def client_at(url: str) -> Claude:
     return claude
 
 
-def send_all(database: Database, url: str, *agent_ids: str, limit_usd: float = 5.0, night: date = NIGHT) -> Sent:
+def send_all(database: Database, url: str, *agent_ids: str, limit_usd: float = 5.0, night: date = NIGHT) -> SentBatches:
     """Send what is open for agents."""
     wanted = [wanted_of(database, agent_id, limit_usd=limit_usd) for agent_id in agent_ids or ("aria",)]
     return send(database, client_at(url), wanted, night=night, models=MODELS)

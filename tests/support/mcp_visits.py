@@ -10,7 +10,7 @@ from mcp import Client, types
 
 from nous_online.heart import Heart
 from nous_online.interfaces.mcp.acts import Visit
-from nous_online.interfaces.mcp.heart_provider import Door
+from nous_online.interfaces.mcp.heart_provider import SharedHeart
 from nous_online.interfaces.mcp.mcp_server import place_of
 from nous_online.interfaces.mcp.protocol_server import server_of
 
@@ -18,11 +18,11 @@ T = TypeVar("T")
 SESSION = "mcp-test"
 
 
-def door_to(heart: Heart, **reach: str) -> Door:
-    return Door(lambda: heart, Visit(SESSION, **reach))
+def door_to(heart: Heart, **reach: str) -> SharedHeart:
+    return SharedHeart(lambda: heart, Visit(SESSION, **reach))
 
 
-def visit(door: Door, story: Callable[[Client], Awaitable[T]], *, mode: str = "auto") -> T:
+def visit(door: SharedHeart, story: Callable[[Client], Awaitable[T]], *, mode: str = "auto") -> T:
     """Return what a story told by a connected client comes to."""
 
     async def connected() -> T:
@@ -32,7 +32,7 @@ def visit(door: Door, story: Callable[[Client], Awaitable[T]], *, mode: str = "a
     return anyio.run(connected)
 
 
-def call(door: Door, tool: str, **arguments: Any) -> types.CallToolResult:
+def call(door: SharedHeart, tool: str, **arguments: Any) -> types.CallToolResult:
     """Call one tool over a connection of its own."""
     return visit(door, lambda client: client.call_tool(tool, arguments))
 

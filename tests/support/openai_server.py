@@ -6,13 +6,13 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from nous_pipelines.demo.anthropic_server import LocalAnthropic, Play, Route
+from nous_pipelines.demo.anthropic_server import LocalAnthropic, Play, PlayRoute
 from nous_pipelines.demo.anthropic_server.counting import tokens_in
 from nous_pipelines.demo.anthropic_server.endpoints import Response
 from nous_pipelines.demo.anthropic_server.refusals import ApiError
 from nous_pipelines.demo.anthropic_server.requests import Arrived, parsed
 
-ROUTES = {("POST", "/v1/chat/completions"): Route.MESSAGE, ("GET", "/v1/models"): Route.LIST_MODELS}
+ROUTES = {("POST", "/v1/chat/completions"): PlayRoute.MESSAGE, ("GET", "/v1/models"): PlayRoute.LIST_MODELS}
 STOPS = {"max_tokens": "length", "refusal": "content_filter", "tool_use": "tool_calls"}
 
 
@@ -46,7 +46,7 @@ class LocalOpenAI(LocalAnthropic):
         if play.status != 200:
             kind = {"message": play.message or "so says the script", "type": play.error, "code": play.error_code}
             return told({"error": kind}, play, status=play.status)
-        if request.route is Route.LIST_MODELS:
+        if request.route is PlayRoute.LIST_MODELS:
             return told({"object": "list", "data": [{"id": name, "object": "model"} for name in self.names]}, play)
         odd = [name for name in parsed(request.body) if name in self.unknown]
         if odd:

@@ -22,7 +22,7 @@ RELEVANT = 10
 DAY_S = 86_400
 
 
-class Asked(NamedTuple, Generic[M]):
+class PastRecall(NamedTuple, Generic[M]):
     """One recall of the past, and what was made of its answers."""
 
     session_id: str
@@ -60,7 +60,9 @@ class Past(Generic[M]):
         return replace(self, memories=tuple(dict.fromkeys((*self.memories, *others))))
 
 
-def past_of(asked: Iterable[Asked[M]], sighted: Iterable[Sighted], *, session_id: str | None, at: datetime) -> Past[M]:
+def past_of(
+    asked: Iterable[PastRecall[M]], sighted: Iterable[Sighted], *, session_id: str | None, at: datetime
+) -> Past[M]:
     """Return the past up to `at`: all sessions but `session_id`, of which only what it cited is kept, apart."""
     moments: dict[str, datetime] = {}
     uses: dict[str, dict[M, float]] = {}
@@ -79,7 +81,7 @@ def past_of(asked: Iterable[Asked[M]], sighted: Iterable[Sighted], *, session_id
     return _numbered(moments, uses, seen, list(in_use), at)
 
 
-def add_uses(uses: dict[M, float], recall: Asked[M]) -> None:
+def add_uses(uses: dict[M, float], recall: PastRecall[M]) -> None:
     """Count how much each answer of a recall was used: 1 if cited, less if only found, nothing if ignored.
 
     What was used more in another recall of the session keeps that.

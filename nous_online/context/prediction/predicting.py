@@ -12,7 +12,7 @@ from psycopg import Connection
 from psycopg.sql import SQL, Composed
 
 from nous_online.context.prediction.features import atoms_of
-from nous_online.context.prediction.past_sessions import Asked, Past, Sighted, past_of
+from nous_online.context.prediction.past_sessions import Past, PastRecall, Sighted, past_of
 from nous_online.context.prediction.prediction_answer import Predicted
 from nous_online.context.prediction.scorer import Nearness, Ranking
 from nous_online.context.signals import Signals
@@ -32,7 +32,7 @@ SPARE = 30
 
 
 @dataclass(frozen=True)
-class Wanted:
+class PredictionRequest:
     """For which session, at which moment, how many memories and for whom; checked."""
 
     session_id: str
@@ -61,7 +61,7 @@ def see(connection: Connection, agent_id: str, signals: Signals, session_id: str
 
 
 def predicted_memories(
-    connection: Connection, agent_id: str, signals: Signals, wanted: Wanted, near: Mapping[bytes, Nearness]
+    connection: Connection, agent_id: str, signals: Signals, wanted: PredictionRequest, near: Mapping[bytes, Nearness]
 ) -> Sequence[Predicted]:
     """Return the memories in reach that are most likely to be used, best first, without those the session has cited.
 
@@ -75,7 +75,7 @@ def predicted_memories(
 
 
 def outlook(
-    connection: Connection, agent_id: str, signals: Signals, wanted: Wanted, near: Mapping[bytes, Nearness]
+    connection: Connection, agent_id: str, signals: Signals, wanted: PredictionRequest, near: Mapping[bytes, Nearness]
 ) -> Outlook:
     """Return what the past, and nearness to what is being done, say of a session with these signals.
 
@@ -95,7 +95,7 @@ def nearness_of(answers: Iterable[Recalled]) -> dict[bytes, Nearness]:
     return near
 
 
-def standing(connection: Connection, agent_id: str, ranking: Ranking[bytes], wanted: Wanted) -> Outlook:
+def standing(connection: Connection, agent_id: str, ranking: Ranking[bytes], wanted: PredictionRequest) -> Outlook:
     """Return the likeliest that still stand and are in reach; what is not is expected no more."""
     kept: dict[UUID, Predicted] = {}
     out_of_reach = 0.0
@@ -121,7 +121,9 @@ def pages(places: Sequence[int], size: int) -> Iterator[Sequence[int]]:
         begin, size = begin + size, size * 4
 
 
-def past_sessions(connection: Connection, agent_id: str, atoms: Sequence[str], wanted: Wanted) -> Past[bytes]:
+def past_sessions(
+    connection: Connection, agent_id: str, atoms: Sequence[str], wanted: PredictionRequest
+) -> Past[bytes]:
     """Read the past that bears on a session with these atoms."""
     asked = {"agent_id": agent_id, "session_id": wanted.session_id, "at": wanted.at, "atoms": list(atoms)}
     asked |= {"sessions": SESSIONS_A_SIGNAL, "recalls": RECALLS_A_SESSION, "latest": LATEST_RECALLS}
@@ -132,10 +134,10 @@ def past_sessions(connection: Connection, agent_id: str, atoms: Sequence[str], w
     return past_of(map(asked_of, rows), sighted, session_id=wanted.session_id, at=wanted.at)
 
 
-def asked_of(row: tuple[str, datetime, bytes, bytes, bytes]) -> Asked[bytes]:
+def asked_of(row: tuple[str, datetime, bytes, bytes, bytes]) -> PastRecall[bytes]:
     """Return one recall as the database sends it."""
     session_id, at, results, cited, ignored = row
-    return Asked(session_id, at, ids_in(results), ids_in(cited), ids_in(ignored))
+    return PastRecall(session_id, at, ids_in(results), ids_in(cited), ids_in(ignored))
 
 
 def ids_in(sent: bytes) -> list[bytes]:
@@ -144,7 +146,7 @@ def ids_in(sent: bytes) -> list[bytes]:
 
 
 def known_memories(
-    connection: Connection, agent_id: str, ids: Sequence[bytes], wanted: Wanted
+    connection: Connection, agent_id: str, ids: Sequence[bytes], wanted: PredictionRequest
 ) -> dict[bytes, tuple[UUID, str]]:
     """Return what stands today for each memory that was used, and its kind; nothing for one that is gone."""
     if not ids:

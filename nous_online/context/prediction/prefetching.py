@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from psycopg import Connection
 
 from nous_online.context.prediction.features import ERRORS
-from nous_online.context.prediction.predicting import Outlook, Wanted, nearness_of, outlook, see
+from nous_online.context.prediction.predicting import Outlook, PredictionRequest, nearness_of, outlook, see
 from nous_online.context.prediction.prediction_answer import Prediction
 from nous_online.context.prediction.ready_vectors import keep_warm
 from nous_online.context.prediction.scorer import Nearness, expected_share
@@ -27,7 +27,9 @@ NEAREST = 100
 """Memories taken in for their words and meaning: of the shares prefetched on traces, 20 lose half of what they add."""
 
 
-def predict(agent: Agent, signals: Signals, wanted: Wanted, deadline: Deadline, *, is_now: bool) -> Prediction:
+def predict(
+    agent: Agent, signals: Signals, wanted: PredictionRequest, deadline: Deadline, *, is_now: bool
+) -> Prediction:
     """Return what sessions like this one used and what is near to its words, and leave these ready for its context.
 
     What the session sees now is written down, for those to come; of another moment nothing is.
@@ -62,7 +64,7 @@ def embedded(agent: Agent, texts: Sequence[str], deadline: Deadline) -> Vectors 
 
 
 def nearest(
-    connection: Connection, agent: Agent, wanted: Wanted, texts: Sequence[str], vectors: Vectors
+    connection: Connection, agent: Agent, wanted: PredictionRequest, texts: Sequence[str], vectors: Vectors
 ) -> dict[bytes, Nearness]:
     """Return the memories nearest to any of the texts, and how near they are to the nearest of these."""
     found: list[Recalled] = []

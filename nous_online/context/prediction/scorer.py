@@ -87,7 +87,7 @@ class Ranking(Generic[M]):
         self.memories = past.memories
         self._chances = chances_of(features(past, atoms, near)) if past.memories else np.zeros(0)
         self._chances[past.in_use] = 0.0
-        self._told = Told(past, atoms, near)
+        self._told = WordEvidence(past, atoms, near)
 
     @property
     def expected(self) -> float:
@@ -188,7 +188,7 @@ def using(past: Past[M], memory: int) -> Places:
     return past.use_session[past.use_memory == memory]
 
 
-class Told(Generic[M]):
+class WordEvidence(Generic[M]):
     """What speaks for memories, in words."""
 
     def __init__(self, past: Past[M], atoms: Sequence[str], near: Mapping[M, Nearness]) -> None:

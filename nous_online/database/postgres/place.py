@@ -17,7 +17,7 @@ import filelock
 import platformdirs
 
 from nous_online.core.errors import DeadlineExceeded, InvalidInput, Unavailable
-from nous_online.database.postgres.account import SHELTER, Account, account_for, give_to_owner, is_root
+from nous_online.database.postgres.account import SHELTER, SystemAccount, account_for, give_to_owner, is_root
 
 # pg_ctl passes the data directory through a shell, in double quotes.
 UNQUOTABLE = frozenset('"$`\n' if os.sep == "\\" else '"$`\n\\')
@@ -54,7 +54,7 @@ class Server:
 
 
 @dataclass(frozen=True)
-class Record:
+class ServerRecord:
     """What server.json keeps; `data` is the absolute data directory, `port` the one last used (0: none yet)."""
 
     data: Path
@@ -99,7 +99,7 @@ def data_directory(home: Path | None = None) -> Path:
     return record.data if record else place_for_data(path, account_for(path, path / "pgdata"))
 
 
-def place_for_data(home: Path, account: Account | None) -> Path:
+def place_for_data(home: Path, account: SystemAccount | None) -> Path:
     """Return where new data of `home` goes: home/pgdata, or below the shelter when `account` cannot get there."""
     if account is None or account.reaches(home):
         return home / "pgdata"
@@ -144,12 +144,12 @@ def locked(home: Path, *, timeout_s: float) -> Generator[None]:
         lock.release()
 
 
-def read_record(home: Path) -> Record | None:
+def read_record(home: Path) -> ServerRecord | None:
     """Return what server.json says, None when there is none; raises `Unavailable` when it is damaged or not ours."""
     path = home / "server.json"
     try:
         fields: dict[str, Any] = json.loads(path.read_text("utf-8"))
-        return Record(
+        return ServerRecord(
             data=(home / fields["data_directory"]).resolve(),
             port=int(fields["port"]),
             user=str(fields["user"]),
@@ -169,7 +169,7 @@ def read_record(home: Path) -> Record | None:
         ) from error
 
 
-def write_record(home: Path, record: Record, *, version: str = "") -> None:
+def write_record(home: Path, record: ServerRecord, *, version: str = "") -> None:
     """Replace server.json and the file of the password, each atomically, readable by its owner alone; raises OSError.
 
     server.json comes last: a reader that finds its postmaster alive finds the password of that one.

@@ -20,12 +20,12 @@ from psycopg.sql import SQL, Identifier, Literal
 
 from nous_online.core.errors import DeadlineExceeded, NousError, Unavailable
 from nous_online.core.privacy import tighten
-from nous_online.database.postgres.account import Account, account_for, run_as
+from nous_online.database.postgres.account import SystemAccount, account_for, run_as
 from nous_online.database.postgres.binaries import program
 from nous_online.database.postgres.place import (
     PASSWORDS,
-    Record,
     Server,
+    ServerRecord,
     locked,
     log_tail,
     make_directory,
@@ -135,7 +135,7 @@ def live_url(url: str, *, timeout_s: float = 60.0) -> str:
     return url if is_same else make_conninfo(url, host=server.host, port=server.port)
 
 
-def _is_settled(place: Path, record: Record, found: Postmaster) -> bool:
+def _is_settled(place: Path, record: ServerRecord, found: Postmaster) -> bool:
     """Tell whether a live postmaster is the one that server.json was written for, and takes the password in it."""
     is_same = bool(found.port) and found.pid == record.pid and not record.next_password
     return is_same and (place / PASSWORDS).exists()
@@ -204,7 +204,7 @@ def _revived(place: Path, until: float) -> Server:
     return replace(server, password=record.password)
 
 
-def _with_new_password(server: Server, record: Record) -> Record:
+def _with_new_password(server: Server, record: ServerRecord) -> ServerRecord:
     """Give a server that has just started a password that nobody knows from its earlier life.
 
     Both are written down before it changes, with no postmaster: others wait until one of them holds.
@@ -224,7 +224,7 @@ def _with_new_password(server: Server, record: Record) -> Record:
     return replace(record, password=new)
 
 
-def _new_cluster(place: Path, until: float) -> Record:
+def _new_cluster(place: Path, until: float) -> ServerRecord:
     """Make the data directory; until server.json is written it counts as half-made."""
     account = account_for(place, place / "pgdata")
     data = place_for_data(place, account)
@@ -240,10 +240,10 @@ def _new_cluster(place: Path, until: float) -> Record:
         logger.warning("%s had no server.json, so it was half-made; kept as %s", data, aside)
     password = secrets.token_urlsafe(24)
     _initialise(place, data, password=password, account=account, until=until)
-    return Record(data, 0, USER, password)
+    return ServerRecord(data, 0, USER, password)
 
 
-def _initialise(place: Path, data: Path, *, password: str, account: Account | None, until: float) -> None:
+def _initialise(place: Path, data: Path, *, password: str, account: SystemAccount | None, until: float) -> None:
     note = data.with_name("initdb.password")
     data.mkdir(mode=0o700, exist_ok=True)
     try:
@@ -263,7 +263,7 @@ def _initialise(place: Path, data: Path, *, password: str, account: Account | No
         note.unlink(missing_ok=True)
 
 
-def _start(place: Path, record: Record, account: Account | None, until: float) -> None:
+def _start(place: Path, record: ServerRecord, account: SystemAccount | None, until: float) -> None:
     """Start a server on the port last used, or else on another; a start that another process won is as good."""
     pg_ctl = program("pg_ctl", account=account)
     folder = record.data if _may_hold_socket(record.data) else ""
@@ -289,7 +289,7 @@ def _may_hold_socket(data: Path) -> bool:
     return hasattr(socket, "AF_UNIX") and len(path) <= SOCKET_BYTES and b"," not in path
 
 
-def _logged(place: Path, data: Path, command: list[str], *, account: Account | None, until: float) -> None:
+def _logged(place: Path, data: Path, command: list[str], *, account: SystemAccount | None, until: float) -> None:
     """Run one of PostgreSQL's programs with its words in server.log; raises `Unavailable` that quotes them."""
     with open_log(place) as log:
         since = log.tell()
@@ -311,7 +311,7 @@ def _free_port(wanted: int) -> int:
         return port
 
 
-def _answering(place: Path, record: Record, until: float) -> Server | None:
+def _answering(place: Path, record: ServerRecord, until: float) -> Server | None:
     """Wait until the live server takes connections, and complete it; None when there is none, or it ended meanwhile.
 
     A server that starts may have to replay its log first; one that stops takes no connections, and then is no more.
@@ -333,7 +333,7 @@ def _answering(place: Path, record: Record, until: float) -> Server | None:
     return None
 
 
-def _completed(place: Path, record: Record, found: Postmaster) -> Server:
+def _completed(place: Path, record: ServerRecord, found: Postmaster) -> Server:
     server, identity = _met(place, record, found)
     if not identity.is_complete:
         with _connection(server, "postgres") as connection:
@@ -343,7 +343,7 @@ def _completed(place: Path, record: Record, found: Postmaster) -> Server:
     return server
 
 
-def _met(place: Path, record: Record, found: Postmaster) -> tuple[Server, Identity]:
+def _met(place: Path, record: ServerRecord, found: Postmaster) -> tuple[Server, Identity]:
     """Connect and compare: raises `psycopg.OperationalError` unless the answer comes from our data directory."""
     server = _server(place, record, found)
     try:
@@ -360,7 +360,7 @@ def _met(place: Path, record: Record, found: Postmaster) -> tuple[Server, Identi
     return replace(server, version=identity.version), identity
 
 
-def _server(place: Path, record: Record, found: Postmaster) -> Server:
+def _server(place: Path, record: ServerRecord, found: Postmaster) -> Server:
     """Return where a live postmaster is reached: at its socket, which nobody else can take, wherever it has one."""
     host = str(found.socket_folder or HOST)
     return Server(place, host, found.port or 0, record.user, record.password, "", found.pid)

@@ -25,7 +25,7 @@ from nous_online.heart import Heart
 from nous_online.interfaces.api import keys
 from nous_online.interfaces.api.hearts import Hearts
 from nous_online.interfaces.api.limits import Limit
-from nous_online.interfaces.api.problems import FORBIDDEN, KEY_REFUSED, UNAVAILABLE, Failure
+from nous_online.interfaces.api.problems import FORBIDDEN, KEY_REFUSED, UNAVAILABLE, InterfaceProblem
 from nous_online.interfaces.api.turns import Turns
 
 logger = logging.getLogger(__name__)
@@ -87,7 +87,7 @@ class Caller:
 
 
 @dataclass(frozen=True)
-class Call:
+class ApiCall:
     """One call of an agent: its heart, and the moment by which it ends."""
 
     heart: Heart
@@ -98,7 +98,7 @@ class Call:
         return seconds_until(self.ends_at)
 
 
-class Door:
+class Authenticator:
     """Lets callers in: looks their keys up, remembers the good ones for a moment, counts calls, and gives turns."""
 
     def __init__(self, hearts: Hearts, *, requires_keys: bool, policy: ApiPolicy) -> None:
@@ -115,8 +115,9 @@ class Door:
     async def let_in(self, request: Request, *, ends_at: float) -> Caller:
         """Return who calls, counted once a call.
 
-        Raises `Failure` 401 for a key that is missing, wrong, expired or revoked, and 429 for one call too many: of a
-        key, or of an address among those without a good key. That others of an address fail is nothing to a good key.
+        Raises `InterfaceProblem` 401 for a key that is missing, wrong, expired or revoked, and 429 for one call too
+        many: of a key, or of an address among those without a good key. A good key does not suffer from others that
+        fail at its address.
         """
         known: Caller | None = request.state.caller
         if known is not None:
@@ -152,12 +153,14 @@ class Door:
             raise
         except NousError as error:
             logger.warning("a key can't be looked up: %s", error)
-            raise Failure(UNAVAILABLE, "keys can't be looked up now; the log of the server says why") from error
+            raise InterfaceProblem(
+                UNAVAILABLE, "keys can't be looked up now; the log of the server says why"
+            ) from error
         if parsed is None or record is None:
             with self._lock:
                 self._good.pop(digest(text), None)
             self._strangers.count(address)
-            raise Failure(KEY_REFUSED, REFUSED_KEY)
+            raise InterfaceProblem(KEY_REFUSED, REFUSED_KEY)
         caller = Caller(key.agent_id, f"{key.agent_id}/{key.id}", record.rights)
         with self._lock:
             self._good[digest(text)] = (caller, time.monotonic() + self.policy.key_memory_s)
@@ -196,28 +199,30 @@ def seconds_until(moment: float) -> float:
 
 
 def agent_of(named: str | None, caller: Caller) -> str:
-    """Return for which agent a call is; raise `Failure` 403 where the key may not act for the one that is named."""
+    """Return for which agent a call is; raise `InterfaceProblem` 403 where the key may not act for the agent named."""
     if caller.is_admin:
         return named or settings().agent
     if named not in (None, caller.agent_id):
-        raise Failure(FORBIDDEN, f"the key is another agent's than {named!r}; use that agent's, or an administrator's")
+        raise InterfaceProblem(
+            FORBIDDEN, f"the key is another agent's than {named!r}; use that agent's, or an administrator's"
+        )
     return caller.agent_id
 
 
 def check_may_call(request: Request, caller: Caller) -> None:
-    """Raise `Failure` 403 where a key that may only read would write."""
+    """Raise `InterfaceProblem` 403 where a key that may only read would write."""
     if not caller.rights.may_write and request.method != "GET" and request.scope["route"].operation_id not in READING:
-        raise Failure(FORBIDDEN, f"{caller.rights.holder} may only read; use one that may write")
+        raise InterfaceProblem(FORBIDDEN, f"{caller.rights.holder} may only read; use one that may write")
 
 
-def door_of(request: Request) -> Door:
+def door_of(request: Request) -> Authenticator:
     """Return the door of the application that serves a request."""
     return request.app.state.door
 
 
 async def heart_call(
     request: Request, named: AgentHeader = None, seconds: DeadlineHeader = None, session: SessionHeader = None
-) -> AsyncGenerator[Call]:
+) -> AsyncGenerator[ApiCall]:
     """Let a caller in and, when it is its agent's turn, yield the heart of that, opened if need be."""
     door, ends_at = door_of(request), request.state.arrived_at + (DEADLINE_S if seconds is None else float(seconds))
     caller = await door.let_in(request, ends_at=ends_at)
@@ -228,7 +233,7 @@ async def heart_call(
         if heart is None:
             heart = await run_in_threadpool(door.hearts.of, agent_id, seconds=seconds_until(ends_at))
         limited = heart.limited_to(caller.rights)
-        yield Call(limited if session is None else limited.session(session), ends_at)
+        yield ApiCall(limited if session is None else limited.session(session), ends_at)
 
 
 @dataclass(frozen=True)
@@ -251,7 +256,7 @@ async def night_call(request: Request, named: AgentHeader = None) -> AsyncGenera
         yield NightCall(agent_id, caller.is_admin, seconds_until(ends_at))
 
 
-HeartCall = Annotated[Call, Depends(heart_call, scope="function")]
+HeartCall = Annotated[ApiCall, Depends(heart_call, scope="function")]
 AnyNightCall = Annotated[NightCall, Depends(night_call, scope="function")]
 IdempotencyKey = Annotated[
     str | None,

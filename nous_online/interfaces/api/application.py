@@ -14,12 +14,12 @@ from starlette.exceptions import HTTPException
 from nous_online.core.errors import NousError
 from nous_online.core.policy import ApiPolicy
 from nous_online.interfaces.api import contract, problems
-from nous_online.interfaces.api.access import Door
+from nous_online.interfaces.api.access import Authenticator
 from nous_online.interfaces.api.consolidation import Consolidator, installed_consolidator
 from nous_online.interfaces.api.gate import Gate
 from nous_online.interfaces.api.hearts import Hearts
 from nous_online.interfaces.api.metrics import Metrics
-from nous_online.interfaces.api.readiness import Readiness
+from nous_online.interfaces.api.readiness import ReadinessProbe
 from nous_online.interfaces.api.routes import (
     censor_routes,
     context_routes,
@@ -75,14 +75,14 @@ def application(
         await run_in_threadpool(hearts.close)
 
     app = FastAPI(title=contract.TITLE, version=contract.version(), lifespan=lifespan, redoc_url=None)
-    door = app.state.door = Door(hearts, requires_keys=access.requires_keys, policy=access.policy)
+    door = app.state.door = Authenticator(hearts, requires_keys=access.requires_keys, policy=access.policy)
     app.state.metrics = Metrics(open_hearts=lambda: len(hearts))
-    app.state.readiness = Readiness(hearts, policy=access.policy)
+    app.state.readiness = ReadinessProbe(hearts, policy=access.policy)
     app.state.consolidator = consolidator or installed_consolidator()
     for area in AREAS:
         app.include_router(area.router)
     app.add_exception_handler(NousError, problems.on_error)
-    app.add_exception_handler(problems.Failure, problems.on_failure)
+    app.add_exception_handler(problems.InterfaceProblem, problems.on_failure)
     app.add_exception_handler(RequestValidationError, problems.on_invalid)
     app.add_exception_handler(HTTPException, problems.on_http_error)
     app.add_middleware(Gate, hosts=access.hosts, door=door, metrics=app.state.metrics)

@@ -24,7 +24,7 @@ class PlannedNight:
 
 
 @dataclass(frozen=True)
-class NightRun:
+class BackgroundNight:
     """A night under way in the background, or over."""
 
     run: str
@@ -43,11 +43,11 @@ class Consolidator(Protocol):
         """Return what a night would do, changing nothing."""
         ...
 
-    def start(self, url: str, *, night: date | None, agent_id: str | None) -> NightRun:
+    def start(self, url: str, *, night: date | None, agent_id: str | None) -> BackgroundNight:
         """Start a night in the background."""
         ...
 
-    def state(self, run: str) -> NightRun:
+    def state(self, run: str) -> BackgroundNight:
         """Return how a night started here stands; raise `NotFound` for one that was not."""
         ...
 

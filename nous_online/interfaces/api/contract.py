@@ -11,7 +11,7 @@ from fastapi.openapi.utils import get_openapi
 
 from nous_online.interfaces.api import problems
 from nous_online.interfaces.api.examples import example_of
-from nous_online.interfaces.api.problems import MEDIA_TYPE, Kind, Problem
+from nous_online.interfaces.api.problems import MEDIA_TYPE, Problem, ProblemKind
 
 TITLE = "Nous"
 SUMMARY = "Long-term memory for AI agents that maintains itself every night."
@@ -113,7 +113,7 @@ def add_example(response: dict[str, Any], schemas: Mapping[str, Any]) -> None:
         content["example"] = example_of(content["schema"], schemas)
 
 
-def told(kind: Kind) -> dict[str, Any]:
+def told(kind: ProblemKind) -> dict[str, Any]:
     """Return the description of a problem."""
     return {
         "description": kind.title,

@@ -137,7 +137,7 @@ PROJECT_NEEDS_ID: dict[str, Any] = {
 """In JSON Schema, what the store asks: without its project nobody could find a memory of it."""
 
 
-class Reach(Body):
+class ReachFields(Body):
     """Whom a memory is for."""
 
     model_config = ConfigDict(json_schema_extra=PROJECT_NEEDS_ID)
@@ -147,7 +147,7 @@ class Reach(Body):
     project_id: Name | None = None
 
 
-class Told(Reach):
+class ToldFields(ReachFields):
     """Where a memory comes from and whom it is for."""
 
     source: Line | None = Field(default=None, max_length=500, description="Where it comes from.")
@@ -161,7 +161,7 @@ class Told(Reach):
     active_censors: ActiveCensors = None
 
 
-class Origin(Told):
+class OriginFields(ToldFields):
     """The same of what was learned at one moment, in one frame."""
 
     frame: Frame = None

@@ -22,9 +22,9 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from nous_online.core.errors import NousError
 from nous_online.interfaces.api import problems
-from nous_online.interfaces.api.access import Door
+from nous_online.interfaces.api.access import Authenticator
 from nous_online.interfaces.api.metrics import Metrics
-from nous_online.interfaces.api.problems import Failure, answer, kind_of, readable
+from nous_online.interfaces.api.problems import InterfaceProblem, answer, kind_of, readable
 from nous_online.interfaces.api.turns import Turns
 
 logger = logging.getLogger(__name__)
@@ -39,7 +39,7 @@ FIXED_HEADERS = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff
 class Gate:
     """The outermost layer: lets through what can be answered, whole, and turns everything else into a problem."""
 
-    def __init__(self, app: ASGIApp, *, hosts: frozenset[str] | None, door: Door, metrics: Metrics) -> None:
+    def __init__(self, app: ASGIApp, *, hosts: frozenset[str] | None, door: Authenticator, metrics: Metrics) -> None:
         self._app = app
         self._hosts = hosts
         self._door = door
@@ -56,13 +56,13 @@ class Gate:
         state: dict[str, Any] = scope.setdefault("state", {})
         request_id = id_of(Headers(scope=scope))
         state.update(request_id=request_id, arrived_at=time.monotonic(), problem=None, caller=None)
-        sent = Sent(send, request_id)
+        sent = SentResponse(send, request_id)
         try:
             await self._answered(scope, receive, sent, state)
         finally:
             self._counted(scope, sent, state)
 
-    async def _answered(self, scope: Scope, receive: Receive, sent: Sent, state: Mapping[str, Any]) -> None:
+    async def _answered(self, scope: Scope, receive: Receive, sent: SentResponse, state: Mapping[str, Any]) -> None:
         try:
             self._check(scope)
             if scope["path"] in ALWAYS_ANSWERED:
@@ -74,17 +74,17 @@ class Gate:
             check_form(Headers(scope=scope), scope["method"], body)
             with self._under_way():
                 await self._app(scope, replayed(body, receive), sent)
-        except Failure as failure:
+        except InterfaceProblem as failure:
             await self._told(failure, scope, receive, sent)
         except NousError as error:
-            await self._told(Failure(kind_of(error), readable(str(error))), scope, receive, sent)
+            await self._told(InterfaceProblem(kind_of(error), readable(str(error))), scope, receive, sent)
         except Exception:  # the entry point of every call: none may end without an answer
             logger.exception("request %s failed", state["request_id"])
             detail = f"request {state['request_id']} failed; the log of the server says why"
             if not sent.status:
-                await self._told(Failure(problems.UNEXPECTED, detail), scope, receive, sent)
+                await self._told(InterfaceProblem(problems.UNEXPECTED, detail), scope, receive, sent)
 
-    async def _told(self, failure: Failure, scope: Scope, receive: Receive, sent: Sent) -> None:
+    async def _told(self, failure: InterfaceProblem, scope: Scope, receive: Receive, sent: SentResponse) -> None:
         state = scope["state"]
         state["problem"] = failure.kind.name
         response: Response = answer(failure.kind, str(failure), request_id=state["request_id"], headers=failure.headers)
@@ -101,9 +101,11 @@ class Gate:
 
     @contextmanager
     def _under_way(self) -> Generator[None]:
-        """Count a call as under way; raise `Failure` for one too many."""
+        """Count a call as under way; raise `InterfaceProblem` for one too many."""
         if self._in_flight >= self._policy.most_in_flight:
-            raise Failure(problems.BUSY, f"{self._policy.most_in_flight} calls are under way already; try again")
+            raise InterfaceProblem(
+                problems.BUSY, f"{self._policy.most_in_flight} calls are under way already; try again"
+            )
         self._in_flight += 1
         self._metrics.in_flight.set(self._in_flight)
         try:
@@ -113,15 +115,17 @@ class Gate:
             self._metrics.in_flight.set(self._in_flight)
 
     def _check(self, scope: Scope) -> None:
-        """Raise `Failure` for another host's request, and for one that says it is too large."""
+        """Raise `InterfaceProblem` for another host's request, and for one that says it is too large."""
         headers = Headers(scope=scope)
         if self._hosts is not None and host_of(headers.get("host", "")) not in self._hosts:
-            raise Failure(problems.MISDIRECTED, "the Host header names another server; call this one by its own name")
+            raise InterfaceProblem(
+                problems.MISDIRECTED, "the Host header names another server; call this one by its own name"
+            )
         length = headers.get("content-length", "0")
         if length.isdecimal() and int(length[:20]) > self._policy.most_body_bytes:
             raise too_large(self._policy.most_body_bytes)
 
-    def _counted(self, scope: Scope, sent: Sent, state: Mapping[str, Any]) -> None:
+    def _counted(self, scope: Scope, sent: SentResponse, state: Mapping[str, Any]) -> None:
         """Count a call under the template of its route, never under its path: that may hold names."""
         if not sent.status:
             return
@@ -134,7 +138,7 @@ class Gate:
         logger.info("%s %s %s %d %.0f ms", state["request_id"], method, route, sent.status, seconds * 1000)
 
 
-class Sent:
+class SentResponse:
     """What goes back: remembers the status, and adds the headers every answer has."""
 
     def __init__(self, send: Send, request_id: str) -> None:
@@ -168,7 +172,7 @@ def is_announced(headers: Headers) -> bool:
 
 
 async def read_body(receive: Receive, *, most: int, seconds: float) -> bytes | None:
-    """Return a whole body, None when the caller went away; raise `Failure` for one too large or too slow."""
+    """Return a whole body, None when the caller went away; raise `InterfaceProblem` for one too large or too slow."""
     parts: list[bytes] = []
     size = 0
     try:
@@ -184,23 +188,27 @@ async def read_body(receive: Receive, *, most: int, seconds: float) -> bytes | N
                 if not message.get("more_body", False):
                     return b"".join(parts)
     except TimeoutError as error:
-        raise Failure(problems.SLOW_REQUEST, f"the body did not arrive within {seconds:g} s; send it again") from error
+        raise InterfaceProblem(
+            problems.SLOW_REQUEST, f"the body did not arrive within {seconds:g} s; send it again"
+        ) from error
 
 
 def check_form(headers: Headers, method: str, body: bytes) -> None:
-    """Raise `Failure` for a body that is not said to be JSON, in no encoding but its own."""
+    """Raise `InterfaceProblem` for a body that is not said to be JSON, in no encoding but its own."""
     if method not in WITH_BODY or not body:
         return
     media_type = headers.get("content-type", "").partition(";")[0].strip().lower()
     if media_type != "application/json":
-        raise Failure(problems.NOT_JSON, "the body is not said to be JSON; send it with Content-Type: application/json")
+        raise InterfaceProblem(
+            problems.NOT_JSON, "the body is not said to be JSON; send it with Content-Type: application/json"
+        )
     if headers.get("content-encoding", "identity").strip().lower() != "identity":
-        raise Failure(problems.NOT_JSON, "the body is compressed; send it as it is, without Content-Encoding")
+        raise InterfaceProblem(problems.NOT_JSON, "the body is compressed; send it as it is, without Content-Encoding")
 
 
-def too_large(most: int) -> Failure:
+def too_large(most: int) -> InterfaceProblem:
     """Return how a request is refused that is too large."""
-    return Failure(problems.TOO_LARGE, f"the body has more than {most:,} bytes; send less at once")
+    return InterfaceProblem(problems.TOO_LARGE, f"the body has more than {most:,} bytes; send less at once")
 
 
 def replayed(body: bytes, receive: Receive) -> Receive:

@@ -10,7 +10,7 @@ from limits import RateLimitItemPerMinute
 from limits.storage import MemoryStorage
 from limits.strategies import MovingWindowRateLimiter
 
-from nous_online.interfaces.api.problems import TOO_MANY, Failure
+from nous_online.interfaces.api.problems import TOO_MANY, InterfaceProblem
 
 MOST_COUNTED = 10_000
 """Callers whose calls are remembered; the first makes room, or addresses that are made up would fill the memory."""
@@ -27,7 +27,7 @@ class Limit:
         self._item = RateLimitItemPerMinute(calls_per_minute)
 
     def count(self, caller: str) -> None:
-        """Count a call; raise `Failure` 429, with when to come again, for one too many."""
+        """Count a call; raise `InterfaceProblem` 429, with when to come again, for one too many."""
         with self._lock:
             self._callers[caller] = None
             gone = self._callers.popitem(last=False)[0] if len(self._callers) > self._most_callers else None
@@ -37,12 +37,12 @@ class Limit:
             raise self._refusal(caller)
 
     def check(self, caller: str) -> None:
-        """Raise `Failure` 429 where one more call would be one too many."""
+        """Raise `InterfaceProblem` 429 where one more call would be one too many."""
         if not self._window.test(self._item, caller):
             raise self._refusal(caller)
 
-    def _refusal(self, caller: str) -> Failure:
+    def _refusal(self, caller: str) -> InterfaceProblem:
         reset_at = self._window.get_window_stats(self._item, caller).reset_time
         seconds = max(1, int(reset_at - time.time()) + 1)
         detail = f"more than {self._item.amount} calls in a minute; wait {seconds} s"
-        return Failure(TOO_MANY, detail, headers={"Retry-After": str(seconds)})
+        return InterfaceProblem(TOO_MANY, detail, headers={"Retry-After": str(seconds)})

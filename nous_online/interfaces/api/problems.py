@@ -63,7 +63,7 @@ class Problem(BaseModel):
 
 
 @dataclass(frozen=True)
-class Kind:
+class ProblemKind:
     """A kind of problem: its status, its name in `type`, and its title."""
 
     status: int
@@ -72,27 +72,27 @@ class Kind:
     headers: Mapping[str, str] | None = None
 
 
-INVALID = Kind(422, "invalid-input", "The request can't be used")
-UNREADABLE = Kind(400, "unreadable", "The request can't be read")
-KEY_REFUSED = Kind(401, "key-refused", "A valid key is needed", {"WWW-Authenticate": "Bearer"})
-FORBIDDEN = Kind(403, "forbidden", "This key may not do that")
-NOT_FOUND = Kind(404, "not-found", "Not found")
-NO_METHOD = Kind(405, "method-not-allowed", "Method not allowed")
-SLOW_REQUEST = Kind(408, "request-too-slow", "The request did not arrive in time")
-CONFLICT = Kind(409, "conflict", "In conflict with what is there")
-REFUSED = Kind(409, "refused", "A rule forbids it")
-TOO_LARGE = Kind(413, "too-large", "The request is too large")
-NOT_JSON = Kind(415, "not-json", "The body has to be JSON")
-MISDIRECTED = Kind(421, "misdirected", "This server does not go by that name")
-TOO_MANY = Kind(429, "too-many-requests", "Too many requests")
-UNEXPECTED = Kind(500, "unexpected", "Something unforeseen went wrong")
-NO_EXTRA = Kind(501, "extra-missing", "An extra is not installed")
-UNAVAILABLE = Kind(503, "unavailable", "Not available now", RETRY_AFTER)
-BUSY = Kind(503, "busy", "Too many calls at once", RETRY_AFTER)
-UNSUPPORTED = Kind(503, "unsupported", "The database does not fit")
-LATE = Kind(504, "deadline-exceeded", "The call did not end in its time")
+INVALID = ProblemKind(422, "invalid-input", "The request can't be used")
+UNREADABLE = ProblemKind(400, "unreadable", "The request can't be read")
+KEY_REFUSED = ProblemKind(401, "key-refused", "A valid key is needed", {"WWW-Authenticate": "Bearer"})
+FORBIDDEN = ProblemKind(403, "forbidden", "This key may not do that")
+NOT_FOUND = ProblemKind(404, "not-found", "Not found")
+NO_METHOD = ProblemKind(405, "method-not-allowed", "Method not allowed")
+SLOW_REQUEST = ProblemKind(408, "request-too-slow", "The request did not arrive in time")
+CONFLICT = ProblemKind(409, "conflict", "In conflict with what is there")
+REFUSED = ProblemKind(409, "refused", "A rule forbids it")
+TOO_LARGE = ProblemKind(413, "too-large", "The request is too large")
+NOT_JSON = ProblemKind(415, "not-json", "The body has to be JSON")
+MISDIRECTED = ProblemKind(421, "misdirected", "This server does not go by that name")
+TOO_MANY = ProblemKind(429, "too-many-requests", "Too many requests")
+UNEXPECTED = ProblemKind(500, "unexpected", "Something unforeseen went wrong")
+NO_EXTRA = ProblemKind(501, "extra-missing", "An extra is not installed")
+UNAVAILABLE = ProblemKind(503, "unavailable", "Not available now", RETRY_AFTER)
+BUSY = ProblemKind(503, "busy", "Too many calls at once", RETRY_AFTER)
+UNSUPPORTED = ProblemKind(503, "unsupported", "The database does not fit")
+LATE = ProblemKind(504, "deadline-exceeded", "The call did not end in its time")
 
-OF_ERROR: Mapping[type[NousError], Kind] = {
+OF_ERROR: Mapping[type[NousError], ProblemKind] = {
     DeadlineExceeded: LATE,
     Moved: UNAVAILABLE,
     Unavailable: UNAVAILABLE,
@@ -108,22 +108,22 @@ OF_ERROR: Mapping[type[NousError], Kind] = {
 OF_STATUS = {kind.status: kind for kind in (UNREADABLE, NOT_FOUND, NO_METHOD, INVALID)}
 
 
-class Failure(Exception):
+class InterfaceProblem(Exception):
     """A problem of the interface itself, raised where it is found."""
 
-    def __init__(self, kind: Kind, detail: str, *, headers: Mapping[str, str] | None = None) -> None:
+    def __init__(self, kind: ProblemKind, detail: str, *, headers: Mapping[str, str] | None = None) -> None:
         super().__init__(detail)
         self.kind = kind
         self.headers = headers
 
 
-def kind_of(error: NousError) -> Kind:
+def kind_of(error: NousError) -> ProblemKind:
     """Return which kind of problem an error of ours is."""
     return next((kind for raised, kind in OF_ERROR.items() if isinstance(error, raised)), UNEXPECTED)
 
 
 def answer(
-    kind: Kind,
+    kind: ProblemKind,
     detail: str,
     *,
     request_id: str,
@@ -143,7 +143,7 @@ def answer(
     return Response(content, kind.status, {**(kind.headers or {}), **(headers or {})}, media_type=MEDIA_TYPE)
 
 
-def for_request(request: Request, kind: Kind, detail: str, **details: Any) -> Response:
+def for_request(request: Request, kind: ProblemKind, detail: str, **details: Any) -> Response:
     """Return the response to a request that ran into a problem, and note the kind for the metrics."""
     request.state.problem = kind.name
     return answer(kind, detail, request_id=request.state.request_id, **details)
@@ -157,7 +157,7 @@ async def on_error(request: Request, error: Exception) -> Response:
 
 async def on_failure(request: Request, error: Exception) -> Response:
     """Tell of a problem of the interface itself."""
-    assert isinstance(error, Failure)  # noqa: S101 (it is registered for these alone)
+    assert isinstance(error, InterfaceProblem)  # noqa: S101 (it is registered for these alone)
     return for_request(request, error.kind, str(error), headers=error.headers)
 
 
@@ -173,7 +173,7 @@ async def on_invalid(request: Request, error: Exception) -> Response:
 async def on_http_error(request: Request, error: Exception) -> Response:
     """Tell what the framework refused: an unknown path, another method, a body that can't be read."""
     assert isinstance(error, HTTPException)  # noqa: S101 (it is registered for these alone)
-    kind = OF_STATUS.get(error.status_code, Kind(error.status_code, "refused-by-http", str(error.detail)))
+    kind = OF_STATUS.get(error.status_code, ProblemKind(error.status_code, "refused-by-http", str(error.detail)))
     methods = methods_of(request.app.openapi()["paths"], request.url.path) if kind is NO_METHOD else []
     headers = {"Allow": ", ".join(methods)} if methods else error.headers
     return for_request(request, kind, str(error.detail), headers=headers)

@@ -24,7 +24,7 @@ LOOK_S = 3.0
 
 
 @dataclass(frozen=True)
-class Look:
+class HealthCheck:
     """One look: at what, whether it is in order, and what was found or is to be done."""
 
     name: str
@@ -32,21 +32,21 @@ class Look:
     message: str
 
 
-class Readiness:
+class ReadinessProbe:
     """Looks at everything a call needs; an answer stands for a moment."""
 
     def __init__(self, hearts: Hearts, *, policy: ApiPolicy) -> None:
         self._hearts = hearts
         self._memory_s = policy.ready_memory_s
         self._one = CapacityLimiter(1)
-        self._found: tuple[Look, ...] = ()
+        self._found: tuple[HealthCheck, ...] = ()
         self._looked_at = -float("inf")
 
-    async def looked(self) -> tuple[Look, ...]:
+    async def looked(self) -> tuple[HealthCheck, ...]:
         """Return what the last look found, looking anew when that is over; one looks at a time."""
         return await to_thread.run_sync(self._looked, limiter=self._one)
 
-    def _looked(self) -> tuple[Look, ...]:
+    def _looked(self) -> tuple[HealthCheck, ...]:
         if time.monotonic() - self._looked_at > self._memory_s:
             self._found = tuple(self._look(name, look) for name, look in self._looks().items())
             self._looked_at = time.monotonic()
@@ -55,12 +55,12 @@ class Readiness:
     def _looks(self) -> dict[str, Callable[[], str]]:
         return {"database": self._database, "schema": self._schema, "embedder": self._embedder}
 
-    def _look(self, name: str, look: Callable[[], str]) -> Look:
+    def _look(self, name: str, look: Callable[[], str]) -> HealthCheck:
         try:
-            return Look(name, is_ok=True, message=look())
+            return HealthCheck(name, is_ok=True, message=look())
         except NousError as error:
             logger.warning("not ready: %s: %s", name, error)
-            return Look(name, is_ok=False, message=str(error))
+            return HealthCheck(name, is_ok=False, message=str(error))
 
     def _database(self) -> str:
         """Make a connection, which the server answers."""

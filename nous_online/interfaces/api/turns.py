@@ -7,7 +7,7 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 
 from nous_online.core.errors import DeadlineExceeded
-from nous_online.interfaces.api.problems import BUSY, Failure
+from nous_online.interfaces.api.problems import BUSY, InterfaceProblem
 
 
 class Turns:
@@ -22,11 +22,11 @@ class Turns:
     async def turn(self, caller: str, *, seconds: float) -> AsyncGenerator[None]:
         """Hold one of a caller's places for a block.
 
-        Raises `Failure` 503 where too many of its calls wait already, and `DeadlineExceeded` when none of its places
-        becomes free within `seconds`.
+        Raises `InterfaceProblem` 503 where too many of its calls wait already, and `DeadlineExceeded` when none of its
+        places becomes free within `seconds`.
         """
         if self._here.get(caller, 0) >= self._most:
-            raise Failure(BUSY, f"{self._most} calls of this caller are under way already; send fewer at once")
+            raise InterfaceProblem(BUSY, f"{self._most} calls of this caller are under way already; send fewer at once")
         free = self._free.setdefault(caller, asyncio.Semaphore(self._places))
         self._here[caller] = self._here.get(caller, 0) + 1
         try:

@@ -14,7 +14,7 @@ from nous_online.interfaces.cli.output import AgentOption, JsonOption, escaped, 
 
 if TYPE_CHECKING:
     from nous_online.memories.contradictions import Contradiction
-    from nous_online.memories.undoing import Event
+    from nous_online.memories.undoing import PastChange
 
 PANEL = "Memories"
 Status = Literal["open", "resolved", "any"]
@@ -50,7 +50,7 @@ def history(
         show_event(event)
 
 
-def show_event(event: Event) -> None:
+def show_event(event: PastChange) -> None:
     """Print one change of a memory: when, what, by whom and why."""
     moved = event.to_state if event.from_state == event.to_state else f"{event.from_state} → {event.to_state}"
     show(f"{event.effective_at:%Y-%m-%d %H:%M}  [bold]{escaped(event.action)}[/bold]  {escaped(moved)}")

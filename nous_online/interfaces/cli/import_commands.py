@@ -29,7 +29,7 @@ from nous_online.interfaces.cli.output import (
 
 if TYPE_CHECKING:
     from nous_online.database.connection import Database
-    from nous_online.interfaces.imports.import_reports import ImportReport, Progress
+    from nous_online.interfaces.imports.import_reports import ImportProgress, ImportReport
 
 SHOWN_BAD_LINES = 20
 
@@ -225,7 +225,7 @@ def moment(text: str | None) -> datetime | None:
 
 
 @contextmanager
-def progress_bar(files: Sequence[Path]) -> Generator[Callable[[Progress], None]]:
+def progress_bar(files: Sequence[Path]) -> Generator[Callable[[ImportProgress], None]]:
     """Show how far an import has come, on a terminal; say so when it is interrupted."""
     from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
     from rich.progress import Progress as Bar
@@ -237,11 +237,11 @@ def progress_bar(files: Sequence[Path]) -> Generator[Callable[[Progress], None]]
         TextColumn("{task.fields[stored]:,} memories"),
         TimeRemainingColumn(),
     )
-    last: list[Progress] = []
+    last: list[ImportProgress] = []
     with Bar(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
         task = bar.add_task(escaped(files[0].name if len(files) == 1 else f"{len(files)} files"), total=None, stored=0)
 
-        def advance(progress: Progress) -> None:
+        def advance(progress: ImportProgress) -> None:
             last[:] = [progress]
             stored = progress.stored + progress.already_known
             bar.update(task, total=progress.total_bytes, completed=progress.bytes_read, stored=stored)

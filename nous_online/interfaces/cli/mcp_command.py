@@ -13,7 +13,7 @@ from nous_online.interfaces.cli.output import INTERRUPTED, AgentOption, JsonOpti
 
 if TYPE_CHECKING:
     from nous_online.interfaces.mcp.acts import Visit
-    from nous_online.interfaces.mcp.heart_provider import Door
+    from nous_online.interfaces.mcp.heart_provider import SharedHeart
     from nous_online.interfaces.mcp.mcp_server import Served
 
 PORT = 8421
@@ -82,12 +82,12 @@ def tell(url: str, *, as_json: bool) -> None:
     sys.stdout.flush()
 
 
-def door_of(name: str, visit: Visit) -> Door:
+def door_of(name: str, visit: Visit) -> SharedHeart:
     """Return the door to an agent's memory, yet to be opened."""
     from nous_online.heart import Heart
-    from nous_online.interfaces.mcp.heart_provider import Door
+    from nous_online.interfaces.mcp.heart_provider import SharedHeart
 
-    return Door(lambda: Heart.open(name), visit)
+    return SharedHeart(lambda: Heart.open(name), visit)
 
 
 def served(name: str, visit: Visit, *, with_keys: bool) -> Served:

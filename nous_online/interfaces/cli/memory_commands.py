@@ -14,7 +14,7 @@ from nous_online.interfaces.cli.output import AgentOption, JsonOption, escaped, 
 
 if TYPE_CHECKING:
     from nous_online.heart import Heart
-    from nous_online.memories.status import Waiting
+    from nous_online.memories.status import WaitingWork
     from nous_online.recall.recalling import Recall
 
 
@@ -38,7 +38,7 @@ UserOption = Annotated[str | None, typer.Option("--user", help="For whom; what i
 ProjectOption = Annotated[str | None, typer.Option("--project", help="In which project.")]
 
 
-class Kind(StrEnum):
+class KindOption(StrEnum):
     """The kinds of memory that can be recalled."""
 
     FACT = "fact"
@@ -124,8 +124,8 @@ def recall(  # noqa: PLR0913 (one parameter for each option)
     limit: Annotated[int, typer.Option(help="How many memories at most.")] = 10,
     min_score: Annotated[float | None, typer.Option(help="Leave out what scores less, 0 to 1.")] = None,
     kind: Annotated[
-        list[Kind] | None,
-        typer.Option("--type", metavar="|".join(Kind), help="Look among these only; may be given several times."),
+        list[KindOption] | None,
+        typer.Option("--type", metavar="|".join(KindOption), help="Look among these only; may be given several times."),
     ] = None,
     detail: Annotated[Level, typer.Option(help="Which text of each is shown.")] = "summary",
     full: Annotated[bool, typer.Option("--full", help="Show the whole text of each, however long.")] = False,
@@ -215,7 +215,7 @@ def status(*, agent: AgentOption = None, as_json: JsonOption = False) -> None:
         show_note("no memories yet; teach it some with `nous learn` or `nous import`")
 
 
-def waiting_lines(waiting: Waiting) -> list[str]:
+def waiting_lines(waiting: WaitingWork) -> list[str]:
     """Return what is left to whoever works, a line each; nothing where nothing is."""
     lines = [f"{'waiting':<10} {waiting.episodes:,} closed episodes to complete"] if waiting.episodes else []
     if waiting.failed_episodes:

@@ -11,7 +11,7 @@ from types import FrameType
 HANGUP: signal.Signals = getattr(signal, "SIGHUP", signal.SIGTERM)  # Windows has none
 
 
-class Stop:
+class CommandStop:
     """Whether somebody asked to stop, and by which signal; whoever asks twice is heard at once."""
 
     def __init__(self) -> None:
@@ -34,9 +34,9 @@ class Stop:
 
 
 @contextmanager
-def stopping() -> Generator[Stop]:
+def stopping() -> Generator[CommandStop]:
     """Turn a request to stop into one that is heard between two steps; what `nohup` told to be ignored stays so."""
-    stop = Stop()
+    stop = CommandStop()
     heard = {signal.SIGINT, signal.SIGTERM}
     if signal.getsignal(HANGUP) is not signal.SIG_IGN:
         heard.add(HANGUP)

@@ -22,7 +22,7 @@ from nous_online.interfaces.cli.output import (
     show_json,
     show_note,
 )
-from nous_online.interfaces.cli.stopping import Stop, stopping
+from nous_online.interfaces.cli.stopping import CommandStop, stopping
 
 if TYPE_CHECKING:
     from nous_online.queue.worker import Round, Staff
@@ -94,7 +94,7 @@ def retry(
     show(f"episode {episode.id} is queued again")
 
 
-def looked(opened: Staff, *, only: str | None, stop: Stop, is_last: bool) -> Round:
+def looked(opened: Staff, *, only: str | None, stop: CommandStop, is_last: bool) -> Round:
     """Look once; a database that fails now is an error of the last look only, else it is asked again later."""
     from nous_online.queue.worker import Round
 

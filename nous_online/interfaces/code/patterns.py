@@ -59,7 +59,7 @@ class NewPattern:
 
 
 @dataclass(frozen=True)
-class Place:
+class ShapePlace:
     """One shape and where it stands."""
 
     path: str
@@ -80,10 +80,10 @@ def patterns_of(path: str, source: str | bytes) -> list[NewPattern]:
 def patterns_in(files: Sequence[SourceShape]) -> list[NewPattern]:
     """Return the patterns of the files of a project, for each language; the order of the files changes nothing."""
     found: list[NewPattern] = []
-    by_language: defaultdict[str, list[Place]] = defaultdict(list)
+    by_language: defaultdict[str, list[ShapePlace]] = defaultdict(list)
     for each in sorted(files, key=lambda file: file.path):
         family = "typescript" if each.language == "tsx" else str(each.language)
-        by_language[family].extend(Place(each.path, shape) for shape in each.shapes)
+        by_language[family].extend(ShapePlace(each.path, shape) for shape in each.shapes)
     for language, places in sorted(by_language.items()):
         for make in (endpoint_pattern, testing_pattern, error_pattern):
             found.extend(filter(None, [make(language, places)]))
@@ -91,7 +91,7 @@ def patterns_in(files: Sequence[SourceShape]) -> list[NewPattern]:
     return found
 
 
-def endpoint_pattern(language: str, places: Sequence[Place]) -> NewPattern | None:
+def endpoint_pattern(language: str, places: Sequence[ShapePlace]) -> NewPattern | None:
     """Return how requests are answered: route, validation, error handling and response, as most endpoints do it."""
     endpoints = [place for place in places if place.shape.route]
     parts = {
@@ -127,7 +127,7 @@ def answers(shape: Shape) -> list[str]:
     return [call for call in shape.calls if _ANSWERS.search(call)] or list(shape.returns)
 
 
-def testing_pattern(language: str, places: Sequence[Place]) -> NewPattern | None:
+def testing_pattern(language: str, places: Sequence[ShapePlace]) -> NewPattern | None:
     """Return how tests are written: their names, what is arranged for them, and how they assert."""
     tests = [place for place in places if place.shape.is_test]
     parts = {
@@ -144,7 +144,7 @@ def assertions(shape: Shape) -> list[str]:
     return [*(["assert"] if shape.has_assert else []), *calls]
 
 
-def error_pattern(language: str, places: Sequence[Place]) -> NewPattern | None:
+def error_pattern(language: str, places: Sequence[ShapePlace]) -> NewPattern | None:
     """Return how errors are treated outside of tests: what is caught, what is raised, whether the cause is kept."""
     raising = [place for place in places if (place.shape.raises or place.shape.catches) and not place.shape.is_test]
     raised = commonest(raising, lambda shape: shape.raises, share=SOME)
@@ -158,7 +158,7 @@ def error_pattern(language: str, places: Sequence[Place]) -> NewPattern | None:
     return pattern("errors", language, raising, parts, shown, trigger="an error to handle")
 
 
-def repeated_patterns(language: str, places: Sequence[Place]) -> list[NewPattern]:
+def repeated_patterns(language: str, places: Sequence[ShapePlace]) -> list[NewPattern]:
     """Return the sequences of calls that at least three functions share, the commonest five."""
     by_place = {str(place): place for place in places if not place.shape.is_test}
     runs = {key: telling(place.shape.calls) for key, place in by_place.items()}
@@ -178,7 +178,7 @@ def telling(calls: Iterable[str]) -> tuple[str, ...]:
 
 
 def pattern(
-    what: str, language: str, places: Sequence[Place], parts: dict[str, str], shown: Sequence[str], *, trigger: str
+    what: str, language: str, places: Sequence[ShapePlace], parts: dict[str, str], shown: Sequence[str], *, trigger: str
 ) -> NewPattern | None:
     """Return a pattern of enough examples, with what they have of it; None where they are too few or say nothing."""
     template = {part: value for part, value in parts.items() if value}
@@ -204,7 +204,7 @@ def place_name(module: str) -> str:
     return module or "the project"
 
 
-def commonest(places: Sequence[Place], of: Callable[[Shape], Iterable[str]], *, share: float = MOST) -> str:
+def commonest(places: Sequence[ShapePlace], of: Callable[[Shape], Iterable[str]], *, share: float = MOST) -> str:
     """Return the names that a share of some shapes have, the commonest first; "" where there is none."""
     counts = Counter(name for place in places for name in dict.fromkeys(of(place.shape)) if name)
     ranked = sorted(counts.items(), key=lambda each: (-each[1], each[0]))

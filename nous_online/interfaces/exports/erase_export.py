@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from nous_online.core.errors import Refused
-from nous_online.interfaces.exports.exporting import Writer, replaced
+from nous_online.interfaces.exports.exporting import ExportWriter, replaced
 from nous_online.interfaces.exports.restoring import MAX_LINE_BYTES, opened, read_header, rows_in
 from nous_online.memories.agent_erasure import Erasure
 from nous_online.memories.part_erasure import ERASED, TEXTS, unquoted, unquoting
@@ -59,7 +59,7 @@ def rewrite_export(path: Path, first: bytes, erasure: Erasure) -> bool:
         return any(new != row for _, row, new in kept)
     rows, is_changed = Counter[str](), False
     with replaced(path) as file:
-        writer = Writer(file)
+        writer = ExportWriter(file)
         writer.write(first.decode().rstrip("\n"))
         for table, row, new in kept:
             is_changed |= new != row

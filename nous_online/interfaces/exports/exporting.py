@@ -49,7 +49,7 @@ class Exported:
     size_bytes: int
 
 
-class Writer:
+class ExportWriter:
     """Writes lines, and knows their checksum."""
 
     def __init__(self, file: BinaryIO) -> None:
@@ -76,7 +76,7 @@ def export_agent(database: Database, agent_id: str, path: Path, *, on_rows: OnRo
     check_replaceable(path, agent_id)
     rows: dict[str, int] = {}
     with copying(database.url), replaced(path) as file:
-        writer = Writer(file)
+        writer = ExportWriter(file)
         with database.transaction(agent_id, timeout_s=EXPORT_TIMEOUT_S, is_snapshot=True) as connection:
             connection.execute(BLOCKS["act_as_night"])
             writer.write(json.dumps(header(agent_id, spaces_of(connection, agent_id))))

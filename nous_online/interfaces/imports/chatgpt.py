@@ -15,7 +15,7 @@ from typing import IO, Any, BinaryIO, cast
 from nous_online.core.errors import InvalidInput
 from nous_online.core.unseen import is_blank
 from nous_online.interfaces.imports.file_lines import opened
-from nous_online.interfaces.imports.items import Item, Reading, fields_of, list_of
+from nous_online.interfaces.imports.items import ImportItem, ReaderState, fields_of, list_of
 from nous_online.interfaces.imports.json_stream import Unread, elements_of
 from nous_online.interfaces.imports.records import imported_moment
 from nous_online.interfaces.imports.sessionize import (
@@ -37,7 +37,7 @@ DAMAGES = (InvalidInput, zipfile.BadZipFile, zlib.error, OSError)
 Fields = Mapping[str, Any]
 
 
-def items_of_conversations(path: Path, reading: Reading) -> Iterator[Item]:
+def items_of_conversations(path: Path, reading: ReaderState) -> Iterator[ImportItem]:
     """Yield the episodes of an export, and what was wrong with some of its conversations."""
     number = 0
     moment = exported_at(path, now=reading.now)
@@ -46,9 +46,9 @@ def items_of_conversations(path: Path, reading: Reading) -> Iterator[Item]:
         try:
             for conversation in elements_of(unread, lists=LISTS):
                 number += 1
-                yield from episodes_in(conversation, Item(number, unread.bytes_read), moment)
+                yield from episodes_in(conversation, ImportItem(number, unread.bytes_read), moment)
         except DAMAGES as error:
-            yield Item(number + 1, unread.bytes_read, problem=f"{error}; what comes after it was not read")
+            yield ImportItem(number + 1, unread.bytes_read, problem=f"{error}; what comes after it was not read")
 
 
 def exported_at(path: Path, *, now: datetime) -> datetime:
@@ -127,12 +127,12 @@ def archive(path: Path) -> Generator[zipfile.ZipFile]:
         yield found
 
 
-def episodes_in(conversation: object, place: Item, moment: datetime) -> Iterator[Item]:
+def episodes_in(conversation: object, place: ImportItem, moment: datetime) -> Iterator[ImportItem]:
     """Yield the episodes of one conversation that were over at a moment, or an item that says what is wrong with it."""
     try:
         known, messages = read_conversation(conversation)
     except InvalidInput as error:
-        yield Item(place.number, place.end, problem=str(error))
+        yield ImportItem(place.number, place.end, problem=str(error))
         return
     left_out: Counter[str] = Counter()
     for together in stretches(messages):
@@ -141,8 +141,8 @@ def episodes_in(conversation: object, place: Item, moment: datetime) -> Iterator
             continue
         episode = episode_of(together, known)
         if episode:
-            yield Item(place.number, place.end, episode.record, episode.name, left_out=episode.left_out)
-    yield Item(place.number, place.end, left_out=left_out)
+            yield ImportItem(place.number, place.end, episode.record, episode.name, left_out=episode.left_out)
+    yield ImportItem(place.number, place.end, left_out=left_out)
 
 
 def read_conversation(conversation: object) -> tuple[Conversation, list[Message]]:

@@ -10,7 +10,7 @@ from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import Any
 
 from nous_online.core.errors import InvalidInput
-from nous_online.interfaces.imports.items import Item, Reading, fields_of, list_of, objects_of_lines
+from nous_online.interfaces.imports.items import ImportItem, ReaderState, fields_of, list_of, objects_of_lines
 from nous_online.interfaces.imports.records import imported_moment
 from nous_online.interfaces.imports.sessionize import (
     STILL_GOING_ON,
@@ -46,7 +46,7 @@ Fields = Mapping[str, Any]
 
 
 @dataclass
-class Session:
+class CodingSession:
     """A session as it is read: its id and title, and what was left out of it."""
 
     path: Path
@@ -57,8 +57,8 @@ class Session:
     asking: set[str] = field(default_factory=set[str])
     """The ids of tool calls that ask the user something: their results are what the user decided."""
     left_out: Counter[str] = field(default_factory=Counter[str])
-    at: Item = field(default_factory=lambda: Item(0, 0))
-    problems: list[Item] = field(default_factory=list[Item])
+    at: ImportItem = field(default_factory=lambda: ImportItem(0, 0))
+    problems: list[ImportItem] = field(default_factory=list[ImportItem])
 
     def await_result(self, tool: str, call: Fields, call_id: str) -> None:
         """Keep the id of a call whose result says what came of it, or what the user decided."""
@@ -73,9 +73,9 @@ class Session:
         return Conversation(name, f"claude-code:{name}", self.title)
 
 
-def items_of_sessions(path: Path, reading: Reading) -> Iterator[Item]:
+def items_of_sessions(path: Path, reading: ReaderState) -> Iterator[ImportItem]:
     """Yield the episodes of a session, and what was wrong with some of its lines."""
-    session = Session(path)
+    session = CodingSession(path)
     for together in stretches(messages_of(session, reading)):
         yield from drained(session)
         if is_going_on(together, now=reading.now):
@@ -85,18 +85,18 @@ def items_of_sessions(path: Path, reading: Reading) -> Iterator[Item]:
         if episode:
             left_out = session.left_out + episode.left_out
             session.left_out.clear()
-            yield Item(session.at.number, session.at.end, episode.record, episode.name, left_out=left_out)
+            yield ImportItem(session.at.number, session.at.end, episode.record, episode.name, left_out=left_out)
     yield from drained(session)
-    yield Item(session.at.number, session.at.end, left_out=dict(session.left_out))
+    yield ImportItem(session.at.number, session.at.end, left_out=dict(session.left_out))
 
 
-def drained(session: Session) -> Iterator[Item]:
+def drained(session: CodingSession) -> Iterator[ImportItem]:
     """Yield the problems met so far, each once."""
     yield from session.problems
     session.problems.clear()
 
 
-def messages_of(session: Session, reading: Reading) -> Iterator[Message]:
+def messages_of(session: CodingSession, reading: ReaderState) -> Iterator[Message]:
     """Yield what was said in a session, each message of all sessions once, keeping its problems and its title."""
     for place, fields in objects_of_lines(session.path):
         session.at = place
@@ -107,7 +107,7 @@ def messages_of(session: Session, reading: Reading) -> Iterator[Message]:
         try:
             message = message_of(fields, session)
         except InvalidInput as error:
-            session.problems.append(Item(place.number, place.end, problem=str(error)))
+            session.problems.append(ImportItem(place.number, place.end, problem=str(error)))
             continue
         if message and not reading.seen.is_new(message.id.encode(), within="claude-code messages"):
             session.left_out[REPEATED] += 1
@@ -115,7 +115,7 @@ def messages_of(session: Session, reading: Reading) -> Iterator[Message]:
             yield message
 
 
-def message_of(fields: Fields, session: Session) -> Message | None:
+def message_of(fields: Fields, session: CodingSession) -> Message | None:
     """Return what a line says; None where it is bookkeeping, of a subagent, or a title, which is kept."""
     kind = fields.get("type")
     if not isinstance(kind, str):
@@ -132,7 +132,7 @@ def message_of(fields: Fields, session: Session) -> Message | None:
     return spoken(fields, "assistant" if fields.get("isCompactSummary") is True else kind, session)
 
 
-def spoken(fields: Fields, speaker: str, session: Session) -> Message | None:
+def spoken(fields: Fields, speaker: str, session: CodingSession) -> Message | None:
     """Return a message of the user or the assistant; raise `InvalidInput` where it has no id, date or content."""
     said, message_id = fields_of(fields.get("message")), fields.get("uuid")
     said_at = imported_moment("timestamp", fields.get("timestamp"))
@@ -166,7 +166,9 @@ def project_of(cwd: object) -> str | None:
     return (PureWindowsPath(cwd) if "\\" in cwd else PurePosixPath(cwd)).name or None
 
 
-def told_in(blocks: Sequence[object], *, cwd: object, session: Session) -> tuple[list[str], list[tuple[str, str]]]:
+def told_in(
+    blocks: Sequence[object], *, cwd: object, session: CodingSession
+) -> tuple[list[str], list[tuple[str, str]]]:
     """Return the lines the blocks of a message come to, and the artifacts they name."""
     told: list[str] = []
     artifacts: list[tuple[str, str]] = []

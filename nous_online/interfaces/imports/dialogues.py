@@ -26,7 +26,7 @@ ReadMoment = Callable[[Fields], "datetime | None"]
 
 
 @dataclass(frozen=True)
-class Statement:
+class SaidTurn:
     """A turn, or a part of a long one; `place` numbers session, turn and part within the line."""
 
     text: str
@@ -38,7 +38,7 @@ class Statement:
 
 
 @dataclass(frozen=True)
-class Session:
+class DatedTurns:
     """Turns of one conversation and when it began, where that is known."""
 
     began_at: datetime | None
@@ -50,23 +50,23 @@ def is_dialogue(fields: Fields) -> bool:
     return any(fields.get(name) is not None for name in ("turns", *SESSION_LISTS))
 
 
-def statements_of(fields: Fields, *, read_moment: ReadMoment, now: datetime) -> list[Statement]:
+def statements_of(fields: Fields, *, read_moment: ReadMoment, now: datetime) -> list[SaidTurn]:
     """Return everything said in a record, in order.
 
     A turn counts as said as many seconds after its session began as turns came before it, in microseconds after
     `now` where no date is known.
     """
-    said: list[Statement] = []
+    said: list[SaidTurn] = []
     for number, session in enumerate(sessions_of(fields, read_moment=read_moment)):
         statements = list(session_statements(session, number=number, now=now + timedelta(microseconds=len(said))))
         said.extend(with_context(statements))
     return said
 
 
-def sessions_of(fields: Fields, *, read_moment: ReadMoment) -> Iterator[Session]:
+def sessions_of(fields: Fields, *, read_moment: ReadMoment) -> Iterator[DatedTurns]:
     """Yield the sessions of a record: its own turns, then those of its lists."""
     if fields.get("turns") is not None:
-        yield Session(read_moment(fields), listed("turns", fields["turns"]))
+        yield DatedTurns(read_moment(fields), listed("turns", fields["turns"]))
     for name in SESSION_LISTS:
         sessions = listed(name, fields.get(name) or [])
         dates = listed("haystack_dates", fields.get("haystack_dates") or []) if name == "haystack_sessions" else []
@@ -74,13 +74,13 @@ def sessions_of(fields: Fields, *, read_moment: ReadMoment) -> Iterator[Session]
             yield one_session(session, {"date": date}, fields, read_moment=read_moment)
 
 
-def one_session(session: object, dated: Fields, record: Fields, *, read_moment: ReadMoment) -> Session:
+def one_session(session: object, dated: Fields, record: Fields, *, read_moment: ReadMoment) -> DatedTurns:
     """Return a session that is a list of turns, or an object with `turns` and a date."""
     if isinstance(session, Mapping):
         own = cast("Fields", session)
         began_at = read_moment(own) or read_moment(dated) or read_moment(record)
-        return Session(began_at, listed("turns", own.get("turns")))
-    return Session(read_moment(dated) or read_moment(record), listed("a session", session))
+        return DatedTurns(began_at, listed("turns", own.get("turns")))
+    return DatedTurns(read_moment(dated) or read_moment(record), listed("a session", session))
 
 
 def listed(name: str, value: object) -> list[object]:
@@ -90,14 +90,14 @@ def listed(name: str, value: object) -> list[object]:
     return cast("list[object]", value)
 
 
-def session_statements(session: Session, *, number: int, now: datetime) -> Iterator[Statement]:
+def session_statements(session: DatedTurns, *, number: int, now: datetime) -> Iterator[SaidTurn]:
     """Yield what was said in a session, long turns in parts; turns without text are left out."""
     count = 0
     for turn_number, turn in enumerate(session.turns):
         speaker, text = spoken(turn, number=turn_number)
         for part_number, part in enumerate(parts(text, max_characters=MAX_STATEMENT_CHARACTERS)):
             after = timedelta(seconds=turn_number, microseconds=part_number)
-            yield Statement(
+            yield SaidTurn(
                 text=part,
                 speaker=speaker,
                 source_kind=SOURCE_KINDS.get((speaker or "").casefold(), "user"),
@@ -120,7 +120,7 @@ def spoken(turn: object, *, number: int) -> tuple[str | None, str]:
     return speaker, text or ""
 
 
-def with_context(statements: Sequence[Statement]) -> Iterator[Statement]:
+def with_context(statements: Sequence[SaidTurn]) -> Iterator[SaidTurn]:
     """Yield the statements of one session with the end of the one before and the beginning of the one after."""
     for index, statement in enumerate(statements):
         before = statements[index - 1].text[-NEIGHBOUR_CHARACTERS:] if index else ""

@@ -20,7 +20,7 @@ SQL = statements("nous_online.interfaces.imports", "file_lines.sql")
 
 
 @dataclass(frozen=True)
-class Line:
+class FileLine:
     """A line, counted from 1; `text` is None where it was too long to be read; `end` is the byte it ends at."""
 
     number: int
@@ -39,16 +39,16 @@ def opened(path: Path) -> Generator[BinaryIO]:
         yield file
 
 
-def lines_of(file: BinaryIO) -> Iterator[Line]:
+def lines_of(file: BinaryIO) -> Iterator[FileLine]:
     """Yield the lines of a file, never holding more than 8 MiB of one."""
     number, end = 0, 0
     while text := file.readline(MAX_LINE_BYTES + 1):
         number, end = number + 1, end + len(text)
         if len(text) > MAX_LINE_BYTES and not text.endswith(b"\n"):
             end += skip_line(file)
-            yield Line(number, None, end)
+            yield FileLine(number, None, end)
         else:
-            yield Line(number, text.removeprefix(BYTE_ORDER_MARK).strip() if number == 1 else text.strip(), end)
+            yield FileLine(number, text.removeprefix(BYTE_ORDER_MARK).strip() if number == 1 else text.strip(), end)
 
 
 def skip_line(file: BinaryIO) -> int:

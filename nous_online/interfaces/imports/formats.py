@@ -64,34 +64,34 @@ IN_A_LIST: Mapping[str, Recognise] = {"chatgpt": lambda fields: "mapping" in fie
 
 
 @dataclass(frozen=True)
-class Source:
+class SourceFile:
     """A file to be imported, and the format it is in."""
 
     path: Path
     format: Format
 
 
-def sources_of(paths: Sequence[Path], wanted: str) -> tuple[list[Source], int]:
+def sources_of(paths: Sequence[Path], wanted: str) -> tuple[list[SourceFile], int]:
     """Return the files to read, in order, and how many of some folders are in no known format.
 
     Raises `InvalidInput` where a file that was named is in none, can't be read, or nothing is left.
     """
-    found: list[Source] = []
+    found: list[SourceFile] = []
     passed_over = 0
     for path in paths:
         if not path.is_dir():
-            found.append(Source(path, named_format(path, wanted)))
+            found.append(SourceFile(path, named_format(path, wanted)))
             continue
         for each in files_in(path):
             name = told_format(each) if wanted == AUTO else wanted if may_be(each, wanted) else None
-            found += [Source(each, FORMATS[name])] if name in FORMATS else []
+            found += [SourceFile(each, FORMATS[name])] if name in FORMATS else []
             passed_over += name not in FORMATS
     if not found:
         raise InvalidInput(f"nothing to import in {', '.join(map(str, paths))}; name files, or another --format")
     return ordered(found), passed_over
 
 
-def ordered(sources: Sequence[Source]) -> list[Source]:
+def ordered(sources: Sequence[SourceFile]) -> list[SourceFile]:
     """Return sources as they came, but sessions last and by age: what is repeated counts where it was first."""
     sessions = [source for source in sources if source.format.name == "claude-code"]
     others = [source for source in sources if source.format.name != "claude-code"]

@@ -55,7 +55,7 @@ class ImportReport:
 
 
 @dataclass(frozen=True)
-class Progress:
+class ImportProgress:
     """How far an import has come; everything up to `lines` is stored."""
 
     lines: int

@@ -15,11 +15,11 @@ from nous_online.core.errors import Conflict, InvalidInput, NousError
 from nous_online.core.validation import checked_agent
 from nous_online.heart import Heart
 from nous_online.interfaces.imports.file_lines import Occurrences, occurrences
-from nous_online.interfaces.imports.formats import AUTO, FILES_PASSED_OVER, FORMATS, Source, sources_of
-from nous_online.interfaces.imports.import_reports import ImportReport, LineNote, Progress
-from nous_online.interfaces.imports.items import Item, Reading
+from nous_online.interfaces.imports.formats import AUTO, FILES_PASSED_OVER, FORMATS, SourceFile, sources_of
+from nous_online.interfaces.imports.import_reports import ImportProgress, ImportReport, LineNote
+from nous_online.interfaces.imports.items import ImportItem, ReaderState
 from nous_online.interfaces.imports.recalls import replay
-from nous_online.interfaces.imports.records import Entry, Record, ReplayedRecall, entries_of
+from nous_online.interfaces.imports.records import Entry, ImportedRecord, ReplayedRecall, entries_of
 from nous_online.memories import episodes, facts, store
 from nous_online.memories.episodes import NewEpisode
 from nous_online.recall.recall import refresh_statistics
@@ -45,7 +45,7 @@ class Pending:
     """Something read from a file and not stored yet; `number` says which of its records held it."""
 
     number: int
-    source: Source
+    source: SourceFile
     heart: Heart
     entry: NewFact | NewEpisode
 
@@ -55,11 +55,11 @@ def import_file(
     path: Path | str,
     *,
     source: str | None = None,
-    on_progress: Callable[[Progress], None] | None = None,
+    on_progress: Callable[[ImportProgress], None] | None = None,
     batch_size: int = BATCH_SIZE,
 ) -> ImportReport:
     """Import a JSONL file (docs/import.md) and return what became of its lines; raises as `import_sources` does."""
-    sources = [Source(Path(path), FORMATS["jsonl"])]
+    sources = [SourceFile(Path(path), FORMATS["jsonl"])]
     return import_sources(heart, sources, source=source, on_progress=on_progress, batch_size=batch_size)
 
 
@@ -70,7 +70,7 @@ def import_history(
     format: str = AUTO,  # noqa: A002 (what it is called on the command line)
     source: str | None = None,
     choice: Choice | None = None,
-    on_progress: Callable[[Progress], None] | None = None,
+    on_progress: Callable[[ImportProgress], None] | None = None,
 ) -> ImportReport:
     """Import files and folders of any known format, told from their content where none is named.
 
@@ -83,11 +83,11 @@ def import_history(
 
 def import_sources(  # noqa: PLR0913 (what each of its callers may choose)
     heart: Heart,
-    sources: Sequence[Source],
+    sources: Sequence[SourceFile],
     *,
     source: str | None = None,
     choice: Choice | None = None,
-    on_progress: Callable[[Progress], None] | None = None,
+    on_progress: Callable[[ImportProgress], None] | None = None,
     batch_size: int = BATCH_SIZE,
     left_out: dict[str, int] | None = None,
 ) -> ImportReport:
@@ -124,21 +124,21 @@ class ImportRun:
     """One import under way."""
 
     heart: Heart
-    sources: Sequence[Source]
+    sources: Sequence[SourceFile]
     named: str | None
     seen: Occurrences
     choice: Choice
     batch_size: int
-    on_progress: Callable[[Progress], None]
+    on_progress: Callable[[ImportProgress], None]
     skipped: dict[str, int]
     total_bytes: int
     began_at: datetime = field(default_factory=lambda: datetime.now(UTC))
     hearts: dict[str, Heart] = field(default_factory=dict[str, Heart])
     pending: list[Pending] = field(default_factory=list[Pending])
-    recalls: list[tuple[int, Source, Heart, ReplayedRecall]] = field(
-        default_factory=list[tuple[int, Source, Heart, ReplayedRecall]]
+    recalls: list[tuple[int, SourceFile, Heart, ReplayedRecall]] = field(
+        default_factory=list[tuple[int, SourceFile, Heart, ReplayedRecall]]
     )
-    item: Item = field(default_factory=lambda: Item(0, 0))
+    item: ImportItem = field(default_factory=lambda: ImportItem(0, 0))
     lines_before: int = 0
     bytes_before: int = 0
     read_count: int = 0
@@ -151,10 +151,10 @@ class ImportRun:
     ignored_fields: set[str] = field(default_factory=set[str])
     done_lines: int = 0
 
-    def read_file(self, source: Source) -> None:
+    def read_file(self, source: SourceFile) -> None:
         """Read one file and keep what it holds for the next batches; one of several that can't be read is reported."""
         try:
-            for item in source.format.read(source.path, Reading(self.began_at, self.seen)):
+            for item in source.format.read(source.path, ReaderState(self.began_at, self.seen)):
                 self.item = item
                 self.take(item, source)
         except InvalidInput as error:
@@ -163,9 +163,9 @@ class ImportRun:
             self.note_bad(self.item.number, str(error), source)
         self.lines_before += self.item.number
         self.bytes_before += size_of(source.path)
-        self.item = Item(0, 0)
+        self.item = ImportItem(0, 0)
 
-    def take(self, item: Item, source: Source) -> None:
+    def take(self, item: ImportItem, source: SourceFile) -> None:
         """Keep what one record of a file holds, and note what is wrong with it or left out of it."""
         for reason, count in item.left_out.items():
             self.note_skipped(reason, count)
@@ -183,7 +183,7 @@ class ImportRun:
             if len(self.pending) + len(self.recalls) >= self.batch_size:
                 self.flush(done_lines=self.lines_before + item.number - (entry is not entries[-1]))
 
-    def keep(self, entry: Entry, heart: Heart, number: int, source: Source) -> None:
+    def keep(self, entry: Entry, heart: Heart, number: int, source: SourceFile) -> None:
         """Keep an entry for the next batch, unless it is older than what was asked for."""
         if self.choice.since and moment_of(entry) < self.choice.since:
             self.note_skipped(f"older than {self.choice.since.isoformat()}")
@@ -192,7 +192,7 @@ class ImportRun:
         else:
             self.pending.append(Pending(number, source, heart, entry))
 
-    def entries(self, item: Item, record: Record, source: Source) -> tuple[Heart, list[Entry]]:
+    def entries(self, item: ImportItem, record: ImportedRecord, source: SourceFile) -> tuple[Heart, list[Entry]]:
         """Return whose memories a record holds, and which."""
         within = self.source_of(source)
         heart = self.heart_of(record.agent)
@@ -206,7 +206,7 @@ class ImportRun:
             self.ignored_fields |= record.ignored_fields
         return heart, entries
 
-    def source_of(self, source: Source) -> str:
+    def source_of(self, source: SourceFile) -> str:
         """Return which import the ids of a file belong to."""
         return self.named or source.format.source_of(source.path)
 
@@ -288,7 +288,7 @@ class ImportRun:
         if new_episodes:
             self.episodes += episodes.store_deferred(agent, new_episodes, agent.deadline(BATCH_DEADLINE_S))
 
-    def replay(self, number: int, source: Source, heart: Heart, recall: ReplayedRecall) -> None:
+    def replay(self, number: int, source: SourceFile, heart: Heart, recall: ReplayedRecall) -> None:
         """Ask a past question again."""
         if self.choice.is_dry_run:
             self.recalls_replayed += 1
@@ -307,16 +307,16 @@ class ImportRun:
         """Count what is left out for a reason."""
         self.skipped[reason] = self.skipped.get(reason, 0) + count
 
-    def note_bad(self, number: int, message: str, source: Source) -> None:
+    def note_bad(self, number: int, message: str, source: SourceFile) -> None:
         """Count a bad record and keep its message."""
         self.bad_count += 1
         if len(self.bad) < MAX_REPORTED:
             file = source.path.name if len(self.sources) > 1 else ""
             self.bad.append(LineNote(number, message, file, source.format.unit))
 
-    def progress(self) -> Progress:
+    def progress(self) -> ImportProgress:
         """Return how far the import has come."""
-        return Progress(
+        return ImportProgress(
             lines=self.done_lines,
             bytes_read=min(self.bytes_before + self.item.end, self.total_bytes),
             total_bytes=self.total_bytes,

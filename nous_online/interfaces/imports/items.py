@@ -11,16 +11,16 @@ from typing import Any, cast
 
 from nous_online.core.errors import InvalidInput
 from nous_online.interfaces.imports.file_lines import MAX_LINE_BYTES, Occurrences, lines_of, opened
-from nous_online.interfaces.imports.records import Record, parsed_object, parsed_record
+from nous_online.interfaces.imports.records import ImportedRecord, parsed_object, parsed_record
 
 
 @dataclass(frozen=True)
-class Item:
+class ImportItem:
     """One thing a file holds, counted from 1; `end` is the byte up to which the file was read for it."""
 
     number: int
     end: int
-    record: Record | None = None
+    record: ImportedRecord | None = None
     name: str | None = None
     """What tells the record from all others of its source; None leaves it to its id, or to its text."""
     text: bytes = b""
@@ -31,32 +31,32 @@ class Item:
 
 
 @dataclass(frozen=True)
-class Reading:
+class ReaderState:
     """What the readers of one import share: the moment it began, and what was met before."""
 
     now: datetime
     seen: Occurrences
 
 
-ReadItems = Callable[[Path, Reading], Iterator[Item]]
+ReadItems = Callable[[Path, ReaderState], Iterator[ImportItem]]
 
 
-def items_of_lines(path: Path, _: Reading) -> Iterator[Item]:
+def items_of_lines(path: Path, _: ReaderState) -> Iterator[ImportItem]:
     """Yield the records of a JSONL file, one a line."""
     with opened(path) as file:
         for line in lines_of(file):
             if line.text is None:
-                yield Item(line.number, line.end, problem=too_long())
+                yield ImportItem(line.number, line.end, problem=too_long())
                 continue
             try:
                 record = parsed_record(line.text) if line.text else None
             except InvalidInput as error:
-                yield Item(line.number, line.end, problem=str(error))
+                yield ImportItem(line.number, line.end, problem=str(error))
                 continue
-            yield Item(line.number, line.end, record, text=line.text)
+            yield ImportItem(line.number, line.end, record, text=line.text)
 
 
-def objects_of_lines(path: Path) -> Iterator[tuple[Item, dict[str, Any] | None]]:
+def objects_of_lines(path: Path) -> Iterator[tuple[ImportItem, dict[str, Any] | None]]:
     """Yield the JSON objects of a file that has one a line, each with an item for its place or its problem."""
     with opened(path) as file:
         for line in lines_of(file):
@@ -65,7 +65,7 @@ def objects_of_lines(path: Path) -> Iterator[tuple[Item, dict[str, Any] | None]]
                 found = parsed_object(line.text) if line.text else None
             except InvalidInput as error:
                 problem = str(error)
-            yield Item(line.number, line.end, text=line.text or b"", problem=problem), found
+            yield ImportItem(line.number, line.end, text=line.text or b"", problem=problem), found
 
 
 def too_long() -> str:

@@ -15,8 +15,8 @@ from nous_online.core.errors import InvalidInput
 from nous_online.core.validation import MAX_NAMES
 from nous_online.interfaces.imports.dialogues import MAX_STATEMENT_CHARACTERS, parts
 from nous_online.interfaces.imports.file_lines import MAX_LINE_BYTES, opened
-from nous_online.interfaces.imports.items import Item, Reading
-from nous_online.interfaces.imports.records import Record, in_utc, read_moment
+from nous_online.interfaces.imports.items import ImportItem, ReaderState
+from nous_online.interfaces.imports.records import ImportedRecord, in_utc, read_moment
 from nous_online.interfaces.imports.redact import HIDDEN_FACTS, HIDDEN_TITLES, looks_secret
 from nous_online.language.writing.credentials import SHORT_ANSWER
 
@@ -43,7 +43,7 @@ CODE = "blocks of code (a note about it is kept, the code is not)"
 
 
 @dataclass(frozen=True)
-class Note:
+class PageNote:
     """A statement of a page: where it stands, and the headings and the item it stands under."""
 
     line: int
@@ -60,17 +60,17 @@ class Page:
     front: Mapping[str, list[str]]
     headings: list[tuple[int, str]] = field(default_factory=list[tuple[int, str]])
     items: list[tuple[int, str]] = field(default_factory=list[tuple[int, str]])
-    open: Note | None = None
+    open: PageNote | None = None
     lines: list[str] = field(default_factory=list[str])
     """Of the statement that is open."""
     left_out: Counter[str] = field(default_factory=Counter[str])
 
     def begin(self, line: int, text: str, *, under: str | None = None, tags: tuple[str, ...] = ()) -> None:
         """Begin a statement."""
-        self.open = Note(line, "", tuple(title for _, title in self.headings), under, tags)
+        self.open = PageNote(line, "", tuple(title for _, title in self.headings), under, tags)
         self.lines = [text]
 
-    def ended(self) -> Iterator[Note]:
+    def ended(self) -> Iterator[PageNote]:
         """Yield the statement that was begun, if there is one."""
         text = " ".join(filter(None, self.lines))
         if self.open and len(text) >= SHORTEST:
@@ -108,32 +108,34 @@ class Comments:
         return CODE_OR_COMMENT.sub(shown, line)
 
 
-def items_of_page(path: Path, reading: Reading) -> Iterator[Item]:
+def items_of_page(path: Path, reading: ReaderState) -> Iterator[ImportItem]:
     """Yield the statements of a page as facts, dated by its top, its name or when it was last written."""
     with opened(path) as file:
         content = file.read(MAX_LINE_BYTES + 1)
     if len(content) > MAX_LINE_BYTES:
-        yield Item(1, len(content), problem=f"the page is longer than {MAX_LINE_BYTES:,} bytes; split it")
+        yield ImportItem(1, len(content), problem=f"the page is longer than {MAX_LINE_BYTES:,} bytes; split it")
         return
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        yield Item(1, len(content), problem=f"byte {error.start + 1} is not UTF-8; convert the page to UTF-8")
+        yield ImportItem(1, len(content), problem=f"byte {error.start + 1} is not UTF-8; convert the page to UTF-8")
         return
     page = Page(split_front(text)[0])
     if unread := unread_date(text, page.front, path):
-        yield Item(unread[0], len(content), problem=unread[1])
+        yield ImportItem(unread[0], len(content), problem=unread[1])
         return
     said_at = stated_moment(page.front, path) or changed_moment(path)
     for note in notes_of(text, page):
         yield from note_items(note, page, path, said_at=said_at, end=len(content), reading=reading)
-    yield Item(len(text.splitlines()), len(content), left_out=page.left_out)
+    yield ImportItem(len(text.splitlines()), len(content), left_out=page.left_out)
 
 
-def note_items(note: Note, page: Page, path: Path, *, said_at: datetime, end: int, reading: Reading) -> Iterator[Item]:
+def note_items(
+    note: PageNote, page: Page, path: Path, *, said_at: datetime, end: int, reading: ReaderState
+) -> Iterator[ImportItem]:
     """Yield a statement as a fact, a long one in parts; none that looks as if it held a credential."""
     if is_secret(note):
-        yield Item(note.line, end, left_out={HIDDEN_FACTS: 1})
+        yield ImportItem(note.line, end, left_out={HIDDEN_FACTS: 1})
         return
     for part in parts(note.text, max_characters=MAX_STATEMENT_CHARACTERS):
         tags = dict.fromkeys((*page.front.get("tags", ())[: MAX_NAMES + 1], *note.tags, *TAG.findall(part)))
@@ -147,22 +149,22 @@ def note_items(note: Note, page: Page, path: Path, *, said_at: datetime, end: in
         }
         digest = sha256(f"{fields['subject']}\n{part}".encode()).hexdigest()[:32]
         name = reading.seen.name(f"{path.name}:{digest}".encode(), within="markdown")
-        yield Item(note.line, end, Record("fact", None, None, fields), name, part.encode())
+        yield ImportItem(note.line, end, ImportedRecord("fact", None, None, fields), name, part.encode())
 
 
-def is_secret(note: Note) -> bool:
+def is_secret(note: PageNote) -> bool:
     """Tell whether a statement looks as if it held a credential: by itself, or a short one by what it stands under."""
     above = note.under or (note.headings[-1] if note.headings else "")
     is_short = len(note.text.split()) <= SHORT_ANSWER
     return looks_secret(note.text) or (is_short and looks_secret(f"{above[-NEAREST:]}: {note.text}"))
 
 
-def subject_of(note: Note, path: Path) -> str:
+def subject_of(note: PageNote, path: Path) -> str:
     """Return what a statement is about: the heading above it, or else the page."""
     return note.headings[-1] if note.headings else path.stem
 
 
-def notes_of(text: str, page: Page) -> Iterator[Note]:
+def notes_of(text: str, page: Page) -> Iterator[PageNote]:
     """Yield the statements of a page; code is passed over, a table is told row by row."""
     page.front, start = split_front(text)
     fence, lines = "", text.splitlines()
@@ -180,7 +182,7 @@ def notes_of(text: str, page: Page) -> Iterator[Note]:
     yield from page.ended()
 
 
-def read_line(line: str, number: int, page: Page) -> Iterator[Note]:
+def read_line(line: str, number: int, page: Page) -> Iterator[PageNote]:
     """Yield the statement a line ends, and take in what it begins or goes on with."""
     if is_rule(line):
         yield from page.ended()

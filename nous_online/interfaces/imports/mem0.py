@@ -10,16 +10,23 @@ from typing import Any
 from nous_online.core.errors import InvalidInput
 from nous_online.core.unseen import is_blank
 from nous_online.interfaces.imports.file_lines import opened
-from nous_online.interfaces.imports.items import Item, Reading, canonical, fields_of, list_of, objects_of_lines
+from nous_online.interfaces.imports.items import (
+    ImportItem,
+    ReaderState,
+    canonical,
+    fields_of,
+    list_of,
+    objects_of_lines,
+)
 from nous_online.interfaces.imports.json_stream import Unread, elements_of
-from nous_online.interfaces.imports.records import Record, id_text, imported_moment
+from nous_online.interfaces.imports.records import ImportedRecord, id_text, imported_moment
 from nous_online.interfaces.imports.redact import HIDDEN_FACTS, looks_secret
 
 LISTS = ("results", "memories")
 Fields = Mapping[str, Any]
 
 
-def items_of_memories(path: Path, _: Reading) -> Iterator[Item]:
+def items_of_memories(path: Path, _: ReaderState) -> Iterator[ImportItem]:
     """Yield the memories of an export, and what was wrong with some of them."""
     if path.suffix in (".jsonl", ".ndjson"):
         for place, fields in objects_of_lines(path):
@@ -31,21 +38,21 @@ def items_of_memories(path: Path, _: Reading) -> Iterator[Item]:
         try:
             for element in elements_of(unread, lists=LISTS):
                 number += 1
-                yield memory_item(element, Item(number, unread.bytes_read))
+                yield memory_item(element, ImportItem(number, unread.bytes_read))
         except InvalidInput as error:
-            yield Item(number + 1, unread.bytes_read, problem=f"{error}; what comes after it was not read")
+            yield ImportItem(number + 1, unread.bytes_read, problem=f"{error}; what comes after it was not read")
 
 
-def memory_item(element: object, place: Item) -> Item:
+def memory_item(element: object, place: ImportItem) -> ImportItem:
     """Return one memory, what is wrong with it, or why it is left out."""
     try:
         fields = memory_fields(fields_of(element))
         name = fields.pop("id")
     except InvalidInput as error:
-        return Item(place.number, place.end, problem=str(error))
+        return ImportItem(place.number, place.end, problem=str(error))
     if looks_secret(fields["content"]):
-        return Item(place.number, place.end, left_out={HIDDEN_FACTS: 1})
-    return Item(place.number, place.end, Record("fact", None, None, fields), name, canonical(fields))
+        return ImportItem(place.number, place.end, left_out={HIDDEN_FACTS: 1})
+    return ImportItem(place.number, place.end, ImportedRecord("fact", None, None, fields), name, canonical(fields))
 
 
 def memory_fields(memory: Fields) -> dict[str, Any]:

@@ -20,14 +20,14 @@ Recalled: TypeAlias = tuple[UUID, set[UUID]]
 
 
 @dataclass(frozen=True)
-class Replay:
+class FeedbackReplay:
     """What a replay did: whether it was the first, and how many of the marked memories were no answer of it."""
 
     is_new: bool
     missed_count: int
 
 
-def replay(heart: Heart, recall: ReplayedRecall) -> Replay:
+def replay(heart: Heart, recall: ReplayedRecall) -> FeedbackReplay:
     """Ask the question as of its moment, and mark those of its answers that were used or left aside.
 
     The recall carries its record's key as its session, so that a run that continues finds it; marking twice counts
@@ -39,7 +39,9 @@ def replay(heart: Heart, recall: ReplayedRecall) -> Replay:
     for mark, keys in ((heart.cite, recall.cited), (heart.ignore, recall.ignored)):
         if ids := {marked[key] for key in keys if key in marked} & answers:
             mark(recall_id, sorted(ids), at=recall.at)
-    return Replay(is_new=found is None, missed_count=sum(marked.get(key) not in answers for key in recall.marked))
+    return FeedbackReplay(
+        is_new=found is None, missed_count=sum(marked.get(key) not in answers for key in recall.marked)
+    )
 
 
 def known(heart: Heart, recall: ReplayedRecall, session_id: str) -> tuple[Recalled | None, dict[str, UUID]]:

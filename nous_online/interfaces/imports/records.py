@@ -64,7 +64,7 @@ Entry: TypeAlias = NewFact | NewEpisode | ReplayedRecall
 
 
 @dataclass(frozen=True)
-class Record:
+class ImportedRecord:
     """A parsed line: its kind, the agent and the id it names, and its fields as they stood there."""
 
     kind: str
@@ -78,11 +78,11 @@ class Record:
         return frozenset(self.fields) - KNOWN_FIELDS[self.kind]
 
 
-def parsed_record(line: bytes) -> Record:
+def parsed_record(line: bytes) -> ImportedRecord:
     """Read one line of JSON; raise `InvalidInput` saying what is wrong with it."""
     fields = parsed_object(line)
     agent = fields.get("agent")
-    return Record(
+    return ImportedRecord(
         kind=checked_choice("kind", fields.get("kind") or "fact", KINDS),
         agent=None if agent is None else checked_agent(agent),
         id=record_id(fields),
@@ -144,7 +144,7 @@ def memory_key(source: str, name: str) -> str:
     return key if len(key) <= MAX_KEY_CHARACTERS else f"import:{sha256(key.encode()).hexdigest()}"
 
 
-def entries_of(record: Record, *, source: str, name: str, now: datetime, rights: Rights) -> list[Entry]:
+def entries_of(record: ImportedRecord, *, source: str, name: str, now: datetime, rights: Rights) -> list[Entry]:
     """Return what a record holds, ready to be stored; raise `InvalidInput` when any of it can't be.
 
     `name` tells the record from all others of `source`; `now` is when an undated one counts as said; `rights` are
@@ -159,7 +159,7 @@ def entries_of(record: Record, *, source: str, name: str, now: datetime, rights:
     return [imported_fact(record, key=memory_key(source, name), now=now, rights=rights)]
 
 
-def imported_fact(record: Record, *, key: str, now: datetime, rights: Rights) -> NewFact:
+def imported_fact(record: ImportedRecord, *, key: str, now: datetime, rights: Rights) -> NewFact:
     """Return the fact a line states."""
     content = first_of(record.fields, CONTENT_FIELDS)
     if content is None:
@@ -174,7 +174,7 @@ def imported_fact(record: Record, *, key: str, now: datetime, rights: Rights) ->
     return new_fact(content, cast("FactDetails", details), now=now, rights=rights)
 
 
-def imported_dialogue(record: Record, *, source: str, name: str, now: datetime, rights: Rights) -> list[Entry]:
+def imported_dialogue(record: ImportedRecord, *, source: str, name: str, now: datetime, rights: Rights) -> list[Entry]:
     """Return one fact for each thing said in a line's sessions, in order."""
     shared = shared_details(record.fields)
     said = statements_of(record.fields, read_moment=first_moment, now=now)
@@ -199,7 +199,7 @@ def imported_dialogue(record: Record, *, source: str, name: str, now: datetime, 
     ]
 
 
-def imported_episode(record: Record, *, key: str, now: datetime, rights: Rights) -> NewEpisode:
+def imported_episode(record: ImportedRecord, *, key: str, now: datetime, rights: Rights) -> NewEpisode:
     """Return the closed episode a line tells."""
     fields = record.fields
     details = {name: fields[name] for name in EPISODE_FIELDS if fields.get(name) is not None}
@@ -209,7 +209,7 @@ def imported_episode(record: Record, *, key: str, now: datetime, rights: Rights)
     return new_episode(details.pop("detail", None), cast("EpisodeDetails", details), now=now, rights=rights)
 
 
-def imported_recall(record: Record, *, source: str, name: str) -> ReplayedRecall:
+def imported_recall(record: ImportedRecord, *, source: str, name: str) -> ReplayedRecall:
     """Return the question a line replays."""
     fields = record.fields
     at = imported_moment("at", fields.get("at"))

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from nous_online.core.validation import MAX_IDS
-from nous_online.interfaces.imports.records import Record
+from nous_online.interfaces.imports.records import ImportedRecord
 from nous_online.interfaces.imports.redact import HIDDEN_TITLES, looks_secret, without_credentials
 
 PAUSE = timedelta(hours=2)
@@ -50,7 +50,7 @@ class Stretch:
     """An episode drawn from a conversation, and the name that tells it from all others of its source."""
 
     name: str
-    record: Record
+    record: ImportedRecord
     left_out: Counter[str] = field(default_factory=Counter[str])
 
 
@@ -94,7 +94,7 @@ def episode_of(messages: Sequence[Message], conversation: Conversation) -> Stret
         "session_id": conversation.id[:100] or None,
         "source": conversation.source[:500],
     }
-    return Stretch(messages[0].id, Record("episode", None, None, fields), left_out)
+    return Stretch(messages[0].id, ImportedRecord("episode", None, None, fields), left_out)
 
 
 def title_of(conversation: Conversation, left_out: Counter[str]) -> str | None:

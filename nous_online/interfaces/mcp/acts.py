@@ -15,7 +15,7 @@ from nous_online.core.validation import checked_id
 from nous_online.database.changes import get_memory
 from nous_online.heart import Heart
 from nous_online.interfaces.mcp import tool_answers
-from nous_online.interfaces.mcp.tool_answers import Answer
+from nous_online.interfaces.mcp.tool_answers import ToolAnswer
 from nous_online.memories.contradictions import Ruling, check_reach, find_in_reach
 from nous_online.memories.episodes import current_episode
 from nous_online.memories.memory_changes import check_forgettable
@@ -40,7 +40,7 @@ class Visit:
 Given = Mapping[str, Any]
 
 
-def remember(heart: Heart, visit: Visit, given: Given) -> Answer:
+def remember(heart: Heart, visit: Visit, given: Given) -> ToolAnswer:
     """Learn one fact."""
     learned = heart.learn(
         given["content"],
@@ -57,7 +57,7 @@ def remember(heart: Heart, visit: Visit, given: Given) -> Answer:
     return tool_answers.learned(learned)
 
 
-def recall(heart: Heart, visit: Visit, given: Given) -> Answer:
+def recall(heart: Heart, visit: Visit, given: Given) -> ToolAnswer:
     """Recall what answers a question."""
     detail = given.get("detail", "summary")
     found = heart.recall(
@@ -74,27 +74,27 @@ def recall(heart: Heart, visit: Visit, given: Given) -> Answer:
     return tool_answers.recalled(found, detail)
 
 
-def forget(heart: Heart, visit: Visit, given: Given) -> Answer:
+def forget(heart: Heart, visit: Visit, given: Given) -> ToolAnswer:
     """Forget a memory that the visitor could recall; what a person pinned, and censors, only a person forgets."""
     memory_id = checked_id("id", given["id"])
     check_forgettable(heart.agent, memory_id, visit.reach, heart.agent.deadline(None))
     gone = heart.forget(memory_id, reason=given["reason"])
     also = [str(each) for each in (*gone.merged, *gone.replaced)]
     lines = [f"forgotten {memory_id}", *(f"stays forgotten with it: {each}" for each in also)]
-    return Answer("\n".join(lines), {"id": str(memory_id), "also": also})
+    return ToolAnswer("\n".join(lines), {"id": str(memory_id), "also": also})
 
 
-def feedback(heart: Heart, visit: Visit, given: Given) -> Answer:
+def feedback(heart: Heart, visit: Visit, given: Given) -> ToolAnswer:
     """Say what of a recall or a context was used, and what was of no use."""
     counted = sum(
         verb(given["recall_id"], given[name])
         for name, verb in (("used", heart.cite), ("useless", heart.ignore))
         if given.get(name)
     )
-    return Answer(f"news about {counted}", {"counted": counted})
+    return ToolAnswer(f"news about {counted}", {"counted": counted})
 
 
-def context(heart: Heart, visit: Visit, given: Given) -> Answer:
+def context(heart: Heart, visit: Visit, given: Given) -> ToolAnswer:
     """Assemble what is worth knowing before a task."""
     return tool_answers.context(
         heart.assemble_context(
@@ -116,22 +116,22 @@ def signals_of(given: Given) -> SignalDetails | None:
     return cast("SignalDetails", known) if known else None
 
 
-def start_episode(heart: Heart, visit: Visit, given: Given) -> Answer:
+def start_episode(heart: Heart, visit: Visit, given: Given) -> ToolAnswer:
     """Begin an episode of this session."""
     episode = heart.start_episode(
         given.get("title"), session_id=visit.session_id, frame=given.get("frame"), **visit.reach
     )
-    return Answer(f"episode {episode.id} began", {"episode_id": str(episode.id)})
+    return ToolAnswer(f"episode {episode.id} began", {"episode_id": str(episode.id)})
 
 
-def note(heart: Heart, visit: Visit, given: Given) -> Answer:
+def note(heart: Heart, visit: Visit, given: Given) -> ToolAnswer:
     """Add a line to an episode."""
     episode_id = episode_of(heart, visit, given)
     heart.update_episode(episode_id, append=given["text"])
-    return Answer(f"noted in episode {episode_id}", {"episode_id": str(episode_id)})
+    return ToolAnswer(f"noted in episode {episode_id}", {"episode_id": str(episode_id)})
 
 
-def close_episode(heart: Heart, visit: Visit, given: Given) -> Answer:
+def close_episode(heart: Heart, visit: Visit, given: Given) -> ToolAnswer:
     """End an episode; the heart condenses it afterwards."""
     episode = heart.close_episode(
         episode_of(heart, visit, given),
@@ -139,7 +139,7 @@ def close_episode(heart: Heart, visit: Visit, given: Given) -> Answer:
         summary=given.get("summary"),
         lessons_learned=given.get("lessons"),
     )
-    return Answer(f"episode {episode.id} is {episode.state}", {"episode_id": str(episode.id)})
+    return ToolAnswer(f"episode {episode.id} is {episode.state}", {"episode_id": str(episode.id)})
 
 
 def episode_of(heart: Heart, visit: Visit, given: Given) -> UUID:
@@ -153,22 +153,22 @@ def episode_of(heart: Heart, visit: Visit, given: Given) -> UUID:
     return found.id
 
 
-def check_action(heart: Heart, visit: Visit, given: Given) -> Answer:
+def check_action(heart: Heart, visit: Visit, given: Given) -> ToolAnswer:
     """Check an action against the censors."""
     found = heart.check_censors(given["action"], frame=given.get("frame"), session_id=visit.session_id, **visit.reach)
     return tool_answers.checked(found)
 
 
-def report_false_alarm(heart: Heart, visit: Visit, given: Given) -> Answer:
+def report_false_alarm(heart: Heart, visit: Visit, given: Given) -> ToolAnswer:
     """Report an activation as a false alarm; raise `NotFound` for a censor that is out of reach."""
     censor = heart.get_censor(checked_id("id", given["id"]))
     if censor.scope != "system" and not {censor.user_id, censor.project_id} <= {None, visit.user_id, visit.project_id}:
         raise NotFound(f"no censor {censor.id} in reach")
     heart.report_false_positive(censor.id, activation_id=given["activation_id"])
-    return Answer(f"censor {censor.id} lets that pass from now on", {"id": str(censor.id)})
+    return ToolAnswer(f"censor {censor.id} lets that pass from now on", {"id": str(censor.id)})
 
 
-def focus(heart: Heart, visit: Visit, given: Given) -> Answer:
+def focus(heart: Heart, visit: Visit, given: Given) -> ToolAnswer:
     """Say what the session is about now, or show what it holds."""
     if not given:
         return tool_answers.working_memory(heart.get_working_memory(visit.session_id))
@@ -176,7 +176,7 @@ def focus(heart: Heart, visit: Visit, given: Given) -> Answer:
     return tool_answers.working_memory(held)
 
 
-def contradictions(heart: Heart, visit: Visit, given: Given) -> Answer:
+def contradictions(heart: Heart, visit: Visit, given: Given) -> ToolAnswer:
     """List the oldest contradictions in reach that nobody has decided, with what both sides say."""
     with heart.agent.transaction(heart.agent.deadline(None)) as connection:
         found = find_in_reach(connection, heart.agent.id, visit.reach, limit=MOST_CONTRADICTIONS)
@@ -184,7 +184,7 @@ def contradictions(heart: Heart, visit: Visit, given: Given) -> Answer:
         return tool_answers.contradictions([(each, fact(each.memory_a), fact(each.memory_b)) for each in found])
 
 
-def resolve_contradiction(heart: Heart, visit: Visit, given: Given) -> Answer:
+def resolve_contradiction(heart: Heart, visit: Visit, given: Given) -> ToolAnswer:
     """Decide a contradiction, or propose how; raise `NotFound` for one that is out of reach."""
     found = checked_id("contradiction_id", given["contradiction_id"])
     merged, keep = (
@@ -198,7 +198,7 @@ def resolve_contradiction(heart: Heart, visit: Visit, given: Given) -> Answer:
     )
 
 
-def record_decision(heart: Heart, visit: Visit, given: Given) -> Answer:
+def record_decision(heart: Heart, visit: Visit, given: Given) -> ToolAnswer:
     """Record what was decided and why."""
     decision = heart.record_decision(
         given["title"],
@@ -206,10 +206,10 @@ def record_decision(heart: Heart, visit: Visit, given: Given) -> Answer:
         files=given.get("files") or (),
         session_id=visit.session_id,
     )
-    return Answer(f"decision {decision.id} recorded", {"decision_id": str(decision.id)})
+    return ToolAnswer(f"decision {decision.id} recorded", {"decision_id": str(decision.id)})
 
 
-def resolve_decision(heart: Heart, visit: Visit, given: Given) -> Answer:
+def resolve_decision(heart: Heart, visit: Visit, given: Given) -> ToolAnswer:
     """Say what became of a decision."""
     decision = heart.resolve_decision(given["decision_id"], status=given["status"], outcome=given.get("outcome"))
-    return Answer(f"decision {decision.id} {decision.status}", {"status": decision.status})
+    return ToolAnswer(f"decision {decision.id} {decision.status}", {"status": decision.status})

@@ -47,7 +47,7 @@ class Threshold:
             self._lock.wait_for(lambda: not self._inside)
 
 
-class Door:
+class SharedHeart:
     """One agent's memory for many calls at once.
 
     It is opened by the first call, so that a client is greeted at once and a database that is away is named by the

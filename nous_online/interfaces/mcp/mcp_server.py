@@ -20,7 +20,7 @@ from nous_online.core.errors import Unavailable
 from nous_online.core.rights import WITHOUT_KEY
 from nous_online.heart import Heart
 from nous_online.interfaces.mcp.acts import Visit
-from nous_online.interfaces.mcp.heart_provider import Door, session_of
+from nous_online.interfaces.mcp.heart_provider import SharedHeart, session_of
 from nous_online.interfaces.mcp.key_authentication import Doors, Keyed
 from nous_online.interfaces.mcp.protocol_server import Asked, Place, server_of
 
@@ -30,7 +30,7 @@ GRACE_S = 5
 """How long connections may take to end; a call goes on to its own end."""
 
 
-def place_of(door: Door) -> Place:
+def place_of(door: SharedHeart) -> Place:
     """Return who a request is for where everybody is the same agent."""
 
     @contextmanager
@@ -43,12 +43,12 @@ def place_of(door: Door) -> Place:
     return place
 
 
-def serve_stdio(door: Door) -> None:
+def serve_stdio(door: SharedHeart) -> None:
     """Serve the one client at stdin and stdout until it closes them; Ctrl-C and SIGTERM end the process."""
     anyio.run(stdio, door)
 
 
-async def stdio(door: Door) -> None:
+async def stdio(door: SharedHeart) -> None:
     """Serve one connection; whatever a library prints meanwhile goes to stderr."""
     server = server_of(place_of(door))
     async with anyio.create_task_group() as group:
@@ -60,7 +60,7 @@ async def stdio(door: Door) -> None:
     await anyio.to_thread.run_sync(door.close)
 
 
-def leave(door: Door, number: int) -> None:
+def leave(door: SharedHeart, number: int) -> None:
     """End the process after the calls that have begun: the thread that reads stdin can't be woken otherwise."""
     door.close()
     sys.stderr.flush()
@@ -94,7 +94,7 @@ class Served:
     close: Callable[[], None]
 
 
-def open_to_all(door: Door) -> Served:
+def open_to_all(door: SharedHeart) -> Served:
     """Return what serves one agent's memory to every program of this machine."""
     return Served(server_of(place_of(door)).streamable_http_app(host=HOST), door.warm_up, door.close)
 

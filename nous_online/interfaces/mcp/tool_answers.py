@@ -24,7 +24,7 @@ MOST_NEAR = 3
 
 
 @dataclass(frozen=True)
-class Answer:
+class ToolAnswer:
     """What a tool answers."""
 
     text: str
@@ -44,7 +44,7 @@ def shortened(text: str) -> str:
     return f"{text[:MOST_CHARACTERS]} … [cut: {MOST_CHARACTERS:,} of {len(text):,} characters]"
 
 
-def learned(found: Learned) -> Answer:
+def learned(found: Learned) -> ToolAnswer:
     """Return what became of a statement, what it contradicts, and what it might replace."""
     contradicted = [near.fact for near in found.contradicts]
     near = [{"id": str(each.fact.id), "text": shortened(each.fact.content)} for each in found.near if each.suggestion]
@@ -55,10 +55,10 @@ def learned(found: Learned) -> Answer:
     lines += ["if it replaces one of these, remember it again with replaces"] if near else []
     values = {"action": found.action, "id": str(found.memory.id), "reason": found.reason}
     contradicts = [str(fact.id) for fact in contradicted]
-    return Answer("\n".join(lines), {**values, "contradicts": contradicts, "near": near})
+    return ToolAnswer("\n".join(lines), {**values, "contradicts": contradicts, "near": near})
 
 
-def recalled(found: Recall, detail: Detail) -> Answer:
+def recalled(found: Recall, detail: Detail) -> ToolAnswer:
     """Return the answers of a recall, best first."""
     memories = [recalled_values(each, detail) for each in found]
     lines = [
@@ -68,7 +68,7 @@ def recalled(found: Recall, detail: Detail) -> Answer:
     doubt = "" if found.is_confident else ": perhaps none of these answers the question"
     title = f"recall {found.id}{doubt if memories else ': nothing was found'}"
     values = {"recall_id": str(found.id), "memories": memories, "is_confident": found.is_confident}
-    return Answer("\n".join([title, *lines]), values)
+    return ToolAnswer("\n".join([title, *lines]), values)
 
 
 def contested(each: Mapping[str, Any]) -> str:
@@ -89,14 +89,14 @@ def recalled_values(each: Recalled, detail: Detail) -> dict[str, Any]:
     }
 
 
-def context(found: Context) -> Answer:
+def context(found: Context) -> ToolAnswer:
     """Return a context as it is put before a model."""
     title = f"recall {found.recall_id}, {found.token_count} tokens at most"
     values = {"recall_id": str(found.recall_id), "text": found.text, "token_count": found.token_count}
-    return Answer(f"{title}\n{found.text}", values)
+    return ToolAnswer(f"{title}\n{found.text}", values)
 
 
-def checked(found: CensorCheck) -> Answer:
+def checked(found: CensorCheck) -> ToolAnswer:
     """Return what speaks against an action."""
     verdict = found.severity or "go"
     findings = [
@@ -113,10 +113,10 @@ def checked(found: CensorCheck) -> Answer:
         f"{each['severity']} {each['id']}: {quoted(each['trigger'])}; {quoted(each['reason'])}" for each in findings
     ]
     title = "nothing speaks against it" if not findings else f"verdict: {verdict}"
-    return Answer("\n".join([title, *lines]), {"verdict": verdict, "findings": findings})
+    return ToolAnswer("\n".join([title, *lines]), {"verdict": verdict, "findings": findings})
 
 
-def working_memory(found: WorkingMemory) -> Answer:
+def working_memory(found: WorkingMemory) -> ToolAnswer:
     """Return what a session is about and what it holds."""
     items = [
         {"id": str(item.id), "kind": item.kind, "text": shortened(item.text or ""), "state": item.state}
@@ -128,10 +128,10 @@ def working_memory(found: WorkingMemory) -> Answer:
     lines += [f"{item['kind']} {item['id']} ({item['state']}): {quoted(item['text'])}" for item in items]
     lines += [f"open: {quoted(thread)}" for thread in threads]
     values = {"task": task, "frame": found.frame, "items": items, "open_threads": threads}
-    return Answer("\n".join(lines), values)
+    return ToolAnswer("\n".join(lines), values)
 
 
-def ruled(found: Contradiction) -> Answer:
+def ruled(found: Contradiction) -> ToolAnswer:
     """Return how a contradiction was decided, or is proposed to be, with what both sides say."""
     sides = {name: {"id": side["id"], "text": shortened(side["content"])} for name, side in sides_of(found)}
     lines = [f"  {name}: {quoted(side['content'])}" for name, side in sides_of(found)]
@@ -140,14 +140,14 @@ def ruled(found: Contradiction) -> Answer:
         head, status = f"{found.id}: {found.proposed['resolution']} is proposed; {reason}", "proposed"
     else:
         head, status = f"{found.id}: {found.resolution}", found.status
-    return Answer("\n".join([head, *lines]), {"status": status, **sides})
+    return ToolAnswer("\n".join([head, *lines]), {"status": status, **sides})
 
 
-def contradictions(found: Sequence[tuple[Contradiction, Fact, Fact]]) -> Answer:
+def contradictions(found: Sequence[tuple[Contradiction, Fact, Fact]]) -> ToolAnswer:
     """Return contradictions with what both sides say."""
     listed = [
         {"id": str(each.id), **{side: {"id": str(fact.id), "text": shortened(fact.content)} for side, fact in sides}}
         for each, sides in ((each, (("a", a), ("b", b))) for each, a, b in found)
     ]
     lines = [f"{each.id}\n  a: {quoted(a.content)}\n  b: {quoted(b.content)}" for each, a, b in found]
-    return Answer("\n".join(lines) or "nothing contradicts itself", {"contradictions": listed})
+    return ToolAnswer("\n".join(lines) or "nothing contradicts itself", {"contradictions": listed})

@@ -14,7 +14,7 @@ from nous_online.core.kinds import KINDS
 from nous_online.heart import Heart
 from nous_online.interfaces.mcp import acts
 from nous_online.interfaces.mcp.acts import Given, Visit
-from nous_online.interfaces.mcp.tool_answers import Answer
+from nous_online.interfaces.mcp.tool_answers import ToolAnswer
 from nous_online.memories.contradictions import RESOLUTIONS
 from nous_online.memories.decisions import RESOLUTIONS as DECIDED
 from nous_online.memories.episode_changes import OUTCOMES
@@ -57,7 +57,7 @@ def holding(**properties: Schema) -> Schema:
 class Tool:
     """One tool as the protocol describes it, and the act behind it."""
 
-    act: Callable[[Heart, Visit, Given], Answer]
+    act: Callable[[Heart, Visit, Given], ToolAnswer]
     description: str
     arguments: Mapping[str, Schema]
     returns: Schema

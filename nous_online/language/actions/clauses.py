@@ -60,7 +60,7 @@ class Clause:
 
 
 @dataclass(frozen=True)
-class Place:
+class WordPlace:
     """A word of an action and where it stands."""
 
     word: str
@@ -91,9 +91,9 @@ def read_clauses(trigger: str) -> tuple[str, tuple[Clause, ...]]:
 
 
 @lru_cache(maxsize=1024)
-def read_places(action: str) -> tuple[Place, ...]:
+def read_places(action: str) -> tuple[WordPlace, ...]:
     """Return the content words of an action, in order, each with where it stands."""
-    found: list[Place] = []
+    found: list[WordPlace] = []
     preposition, before, denied = "", None, 0
     for word in spoken_words(action[:MOST_CHARACTERS]):
         if word in PREPOSITIONS:
@@ -106,7 +106,7 @@ def read_places(action: str) -> tuple[Place, ...]:
             denied, before = 0 if word in ENDS_DENIAL else denied, None
             continue
         found.append(
-            Place(word, root(word), meanings([root(word)]), preposition, denied > 0 and word not in DENIALS, before)
+            WordPlace(word, root(word), meanings([root(word)]), preposition, denied > 0 and word not in DENIALS, before)
         )
         before, denied = word, denied - 1
     return tuple(found)

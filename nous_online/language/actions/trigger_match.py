@@ -28,7 +28,7 @@ from nous_online.language.actions.action_words import (
     undoes,
     warned_act,
 )
-from nous_online.language.actions.clauses import TIMES, Clause, Place, read_clauses, read_places
+from nous_online.language.actions.clauses import TIMES, Clause, WordPlace, read_clauses, read_places
 from nous_online.language.actions.conditions import LACKING_NUMBER, conditions
 from nous_online.language.pairs.lexicon import KIND_NOUNS
 
@@ -181,7 +181,7 @@ def compare_words(trigger: str, action: str) -> Comparison:
     )
 
 
-def best(word: str, places: Sequence[Place]) -> tuple[float, int]:
+def best(word: str, places: Sequence[WordPlace]) -> tuple[float, int]:
     """Return how well an action says a word, and where: 1 by itself, less by another for the same or of its family."""
     own, found = root(word), (0.0, -1)
     wanted = meanings([own])
@@ -195,7 +195,7 @@ def best(word: str, places: Sequence[Place]) -> tuple[float, int]:
     return found
 
 
-def coverage(clause: Clause, action: str, places: Sequence[Place]) -> float:
+def coverage(clause: Clause, action: str, places: Sequence[WordPlace]) -> float:
     """Return how much of a clause an action says; half where it names a thing that may be of the clause's kind."""
     words = [word for word in clause.words if root(word) not in KINDS] or clause.words
     share = sum(best(word, places)[0] for word in words) / len(words)
@@ -203,7 +203,7 @@ def coverage(clause: Clause, action: str, places: Sequence[Place]) -> float:
     return max(share, 0.5) if is_named else share
 
 
-def contradicts(clause: Clause, verb: str, places: Sequence[Place]) -> bool:
+def contradicts(clause: Clause, verb: str, places: Sequence[WordPlace]) -> bool:
     """Tell whether an action denies what a clause says, or puts it at another time."""
     for word in clause.words:
         strength, number = best(word, places)
@@ -222,7 +222,7 @@ def contradicts(clause: Clause, verb: str, places: Sequence[Place]) -> bool:
     return False
 
 
-def names_other_of_kind(clause: Clause, action: str, places: Sequence[Place]) -> bool:
+def names_other_of_kind(clause: Clause, action: str, places: Sequence[WordPlace]) -> bool:
     """Tell whether a clause names one of a kind, and an action says nothing of that one but names another."""
     specific = [word for word in clause.words if root(word) not in KINDS]
     if not specific or len(specific) == len(clause.words) or not NAMED_THING.search(action):
@@ -230,7 +230,7 @@ def names_other_of_kind(clause: Clause, action: str, places: Sequence[Place]) ->
     return all(best(word, places)[0] < NEAR_WORD for word in specific)
 
 
-def lack(clause: Clause, places: Sequence[Place], *, is_denying: bool) -> bool | None:
+def lack(clause: Clause, places: Sequence[WordPlace], *, is_denying: bool) -> bool | None:
     """Tell whether an action lacks what a clause says is missing; None where it says nothing of it."""
     found = [best(word, places) for word in clause.words]
     said = [places[number] for strength, number in found if strength >= NEAR_WORD]

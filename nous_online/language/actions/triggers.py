@@ -27,7 +27,7 @@ def checked_literal(trigger: str) -> str:
     return trigger
 
 
-class Wording:
+class ActionWording:
     """The wording of an action, prepared once for all literal triggers."""
 
     def __init__(self, action: str) -> None:

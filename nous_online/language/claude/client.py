@@ -75,7 +75,7 @@ class Wire:
                 self.cut()
 
 
-class Line(Generic[SDK]):
+class SingleConnection(Generic[SDK]):
     """A package's client with one connection of its own, so that cutting a late call ends no other one."""
 
     def __init__(self, make: Callable[[httpx2.Client], SDK]) -> None:
@@ -112,7 +112,7 @@ class Client(ABC, Generic[SDK]):
             raise Unsupported(f"{message}; run: pip install 'nous-pipelines[{extra}]', or set NOUS_JUDGE=offline")
         self.key, self.url = key, url
         self._lock = threading.Lock()
-        self._idle: list[Line[SDK]] = []
+        self._idle: list[SingleConnection[SDK]] = []
         self.is_open = False
         """Whether the package is loaded: a call before that waits for it, which takes seconds."""
 
@@ -161,7 +161,7 @@ class Client(ABC, Generic[SDK]):
         """
         if deadline_s <= 0:  # what several calls share was used up by the first
             raise late(self, deadline_s)
-        deadline, lines = Deadline(deadline_s), list[Line[SDK]]()
+        deadline, lines = Deadline(deadline_s), list[SingleConnection[SDK]]()
 
         def carry_out() -> T:
             lines.append(self._take())
@@ -182,7 +182,9 @@ class Client(ABC, Generic[SDK]):
             return found
         raise late(self, deadline_s, allow_more=allow_more)
 
-    def _carry_out(self, work: Callable[[SDK, float], T], line: Line[SDK], deadline: Deadline, attempts: int) -> T:
+    def _carry_out(
+        self, work: Callable[[SDK, float], T], line: SingleConnection[SDK], deadline: Deadline, attempts: int
+    ) -> T:
         """Try `work` as often as it may be tried; the packages themselves try once."""
         from tenacity import Retrying, retry_if_exception, stop_after_attempt, stop_before_delay
 
@@ -201,7 +203,7 @@ class Client(ABC, Generic[SDK]):
         )
         return tries(try_once)
 
-    def _take(self) -> Line[SDK]:
+    def _take(self) -> SingleConnection[SDK]:
         """Return a line nobody else has."""
         self.open()
         with self._lock:
@@ -209,12 +211,12 @@ class Client(ABC, Generic[SDK]):
             line = mine.pop() if mine else None
             self._idle = mine
         try:
-            return line or Line(self.make)
+            return line or SingleConnection(self.make)
         except Exception as error:  # an address that is none after all
             failure = failure_of(error, self, key=self.key)
         raise failure
 
-    def _give_back(self, lines: list[Line[SDK]]) -> None:
+    def _give_back(self, lines: list[SingleConnection[SDK]]) -> None:
         """Keep a line for the next call, unless enough are kept."""
         with self._lock:
             kept = lines[: MOST_IDLE - len(self._idle)]

@@ -9,7 +9,7 @@ from typing import Any
 
 from nous_online.core.policy import WritingPolicy
 from nous_online.language.claude.grounding import (
-    Source,
+    GroundingText,
     follows,
     invented,
     is_about,
@@ -22,10 +22,10 @@ from nous_online.language.claude.write_prompt import (
     CATEGORIES,
     NO_CATEGORY,
     PROMPT_VERSION,
-    Answer,
-    Caution,
+    AnsweredCaution,
     Claim,
-    Record,
+    EpisodeRecord,
+    WrittenAnswer,
 )
 from nous_online.language.writing.credentials import holds_credential
 from nous_online.language.writing.lexrank import word_count
@@ -48,7 +48,7 @@ LONGEST_WORD = 40
 """Characters: as many times the words of a text may be its length, whatever it counts as a word."""
 
 
-def put_together(answer: Answer, record: Record, *, model: str, offline: Callable[[], Draft]) -> Draft:
+def put_together(answer: WrittenAnswer, record: EpisodeRecord, *, model: str, offline: Callable[[], Draft]) -> Draft:
     """Return the draft an answer comes to; `offline` is asked for one when a part of the answer can't be kept.
 
     Nothing is kept that holds what looks like a credential, speaks to a model, or names what the record does not. The
@@ -68,7 +68,7 @@ def put_together(answer: Answer, record: Record, *, model: str, offline: Callabl
     )
 
 
-def kept_parts(answer: Answer, record: Record, source: Source) -> dict[str, Any]:
+def kept_parts(answer: WrittenAnswer, record: EpisodeRecord, source: GroundingText) -> dict[str, Any]:
     """Return the parts of a draft by name, None for one that can't be kept."""
     shown = word_count(record.transcript)
     least = min(LEAST_SUMMARY_WORDS, shown // 4)
@@ -83,7 +83,7 @@ def kept_parts(answer: Answer, record: Record, source: Source) -> dict[str, Any]
     }
 
 
-def kept_text(text: str, source: Source, *, words: tuple[int, int]) -> str | None:
+def kept_text(text: str, source: GroundingText, *, words: tuple[int, int]) -> str | None:
     """Return a text on one line if it stands on the source and has as many words, None otherwise."""
     line = " ".join(text.split())
     least, most = words
@@ -93,7 +93,7 @@ def kept_text(text: str, source: Source, *, words: tuple[int, int]) -> str | Non
     return None if invented(line, source) else line
 
 
-def kept_telling(text: str, source: Source, *, words: tuple[int, int]) -> str | None:
+def kept_telling(text: str, source: GroundingText, *, words: tuple[int, int]) -> str | None:
     """Return a text that tells of an episode as `kept_text` does, None too where it denies what was said."""
     line = kept_text(text, source, words=words)
     return None if line is None or turned_round(line, source) else line
@@ -104,14 +104,16 @@ def is_sound(text: str) -> bool:
     return text.isprintable() and not INSTRUCTING.search(text) and not holds_credential(text)
 
 
-def kept_facts(claims: Iterable[Claim], transcript: Source, source: Source) -> tuple[FactDraft, ...] | None:
+def kept_facts(
+    claims: Iterable[Claim], transcript: GroundingText, source: GroundingText
+) -> tuple[FactDraft, ...] | None:
     """Return at most twelve statements that follow from a sentence of the transcript; None where none of them does."""
     claims = list(claims)
     kept = {fact.content.casefold(): fact for claim in claims if (fact := kept_fact(claim, transcript, source))}
     return None if claims and not kept else tuple(kept.values())[: POLICY.most_facts]
 
 
-def kept_fact(claim: Claim, transcript: Source, source: Source) -> FactDraft | None:
+def kept_fact(claim: Claim, transcript: GroundingText, source: GroundingText) -> FactDraft | None:
     """Return a statement with its evidence if it follows from that, and that stands in the transcript."""
     content = kept_text(claim.content, source, words=FACT_WORDS)
     evidence = " ".join(claim.evidence.split())
@@ -123,14 +125,14 @@ def kept_fact(claim: Claim, transcript: Source, source: Source) -> FactDraft | N
     return FactDraft(content, subject, None if claim.category == NO_CATEGORY else claim.category, evidence)
 
 
-def kept_censors(cautions: Iterable[Caution], source: Source) -> tuple[CensorDraft, ...] | None:
+def kept_censors(cautions: Iterable[AnsweredCaution], source: GroundingText) -> tuple[CensorDraft, ...] | None:
     """Return at most three actions to warn of that a sentence of the record tells of; None where none is told of."""
     cautions = list(cautions)
     kept = [censor for caution in cautions if (censor := kept_censor(caution, source))]
     return None if cautions and not kept else tuple(kept[: POLICY.most_censors])
 
 
-def kept_censor(caution: Caution, source: Source) -> CensorDraft | None:
+def kept_censor(caution: AnsweredCaution, source: GroundingText) -> CensorDraft | None:
     """Return an action to warn of if its evidence stands in the record and speaks of it."""
     trigger = kept_text(caution.trigger.strip(EDGE), source, words=(1, MOST_TRIGGER_WORDS))
     reason = kept_text(caution.reason, source, words=(1, MOST_REASON_WORDS))
@@ -139,7 +141,7 @@ def kept_censor(caution: Caution, source: Source) -> CensorDraft | None:
     return CensorDraft(trigger, reason) if is_about(trigger, caution.evidence) else None
 
 
-def slug(text: str, title: str, source: Source) -> str:
+def slug(text: str, title: str, source: GroundingText) -> str:
     """Return one to four words of the source joined by hyphens; those of the title where the text has others."""
     words = WORD.findall(text.casefold())
     is_told = all(word in source.words for word in words) and is_sound(text)

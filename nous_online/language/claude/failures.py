@@ -27,7 +27,7 @@ FIXES = {
 }
 
 
-class Asked(Protocol):
+class AskedModel(Protocol):
     """Whoever was asked, as far as a failure speaks of it."""
 
     name: ClassVar[str]
@@ -39,7 +39,7 @@ class Asked(Protocol):
     def host(self) -> str: ...
 
 
-def failure_of(error: Exception, asked: Asked, *, key: str) -> LLMError:
+def failure_of(error: Exception, asked: AskedModel, *, key: str) -> LLMError:
     """Return the failure behind any exception of a call; `key` is left out of whatever it says."""
     import httpx2
 
@@ -59,7 +59,7 @@ def failure_of(error: Exception, asked: Asked, *, key: str) -> LLMError:
     return LLMError(f"{told}; the same request can never be", Failure.PERMANENT)
 
 
-def late(asked: Asked, deadline_s: float, *, allow_more: str = "") -> LLMError:
+def late(asked: AskedModel, deadline_s: float, *, allow_more: str = "") -> LLMError:
     """Return the failure of a call that did not end in its time, or had none; `allow_more` says how to give it more."""
     told = f"there was no time left to ask {asked.name} at {asked.host}"
     if deadline_s > 0:
@@ -93,7 +93,7 @@ def asked_to_wait(headers: Mapping[str, str]) -> float | None:
         return None
 
 
-def _answered(response: httpx2.Response, asked: Asked, *, key: str) -> LLMError:
+def _answered(response: httpx2.Response, asked: AskedModel, *, key: str) -> LLMError:
     status, body = response.status_code, _body_of(response)
     reason = fields(body.get("error")) or body
     wait_s = asked_to_wait(response.headers)
@@ -107,7 +107,7 @@ def _answered(response: httpx2.Response, asked: Asked, *, key: str) -> LLMError:
     )
 
 
-def _fix(kind: Failure, status: int, asked: Asked) -> str:
+def _fix(kind: Failure, status: int, asked: AskedModel) -> str:
     if kind is Failure.QUOTA:
         return "raise the limit of the account, or set NOUS_JUDGE=offline"
     if kind is Failure.TRANSIENT:
@@ -125,7 +125,7 @@ def _body_of(response: httpx2.Response) -> Mapping[str, Any]:
         return {}
 
 
-def _unreached(error: Exception, asked: Asked, *, key: str) -> LLMError:
+def _unreached(error: Exception, asked: AskedModel, *, key: str) -> LLMError:
     """A request that broke on its way, or one that could never set out."""
     import httpx2
 

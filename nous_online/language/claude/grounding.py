@@ -48,7 +48,7 @@ class Said:
 
 
 @dataclass(frozen=True)
-class Source:
+class GroundingText:
     """A text that others are drawn from, with its words in small letters and its figures taken apart."""
 
     text: str
@@ -61,7 +61,7 @@ class Source:
     said: tuple[Said, ...]
 
 
-def source_of(*texts: str) -> Source:
+def source_of(*texts: str) -> GroundingText:
     """Return what can be drawn from texts."""
     whole = squeezed("\n".join(texts))
     readings = [read(piece) for text in texts for piece in pieces(text)]
@@ -69,7 +69,7 @@ def source_of(*texts: str) -> Source:
     dates = tuple(dict.fromkeys(date for reading in readings for date in reading.dates))
     told = {number.bare for number in numbers} | {float(each) for reading in readings for each in reading.ordinals}
     parts = {float(part) for date in dates for part in (date.year, date.month, date.day) if part}
-    return Source(
+    return GroundingText(
         text=whole,
         words=frozenset(map(bare, _WORD.findall(whole))),
         numbers=numbers,
@@ -111,13 +111,13 @@ def values_in(text: str) -> Iterator[float]:
         yield from (float(part) for part in parts if _VALUE.fullmatch(part))
 
 
-def is_quoted(quote: str, source: Source) -> bool:
+def is_quoted(quote: str, source: GroundingText) -> bool:
     """Tell whether a quotation of three words or more stands in the source, but for white space and quotation marks."""
     words = squeezed(quote)
     return word_count(words) >= min(LEAST_QUOTE, word_count(source.text)) and words in source.text
 
 
-def invented(text: str, source: Source) -> tuple[str, ...]:
+def invented(text: str, source: GroundingText) -> tuple[str, ...]:
     """Return the names, numbers, dates and times of a text that its source has not, as they stand in the text.
 
     Of the summaries people wrote of 500 public dialogues 97 % have none.
@@ -126,7 +126,7 @@ def invented(text: str, source: Source) -> tuple[str, ...]:
     return tuple(dict.fromkeys(found))
 
 
-def invented_in(sentence: str, source: Source) -> Iterator[str]:
+def invented_in(sentence: str, source: GroundingText) -> Iterator[str]:
     """Yield what one sentence says in checkable terms and its source does not."""
     reading = read(sentence)
     yield from (name for name in names_in(sentence, reading) if bare(name) not in source.words)
@@ -145,7 +145,7 @@ def names_in(sentence: str, reading: Reading) -> Iterator[str]:
             yield word
 
 
-def figures_beyond(sentence: str, reading: Reading, source: Source) -> Iterator[str]:
+def figures_beyond(sentence: str, reading: Reading, source: GroundingText) -> Iterator[str]:
     """Yield the numbers, dates and times of a sentence that its source does not state."""
     yield from (run for run in _DIGITS.findall(sentence) if not source.values.issuperset(values_in(run)))
     yield from (number.shown for number in reading.numbers if not is_stated(number, source))
@@ -153,14 +153,14 @@ def figures_beyond(sentence: str, reading: Reading, source: Source) -> Iterator[
     yield from (f"{each // 60}:{each % 60:02}" for each in sorted(reading.times - source.times))
 
 
-def is_stated(number: Number, source: Source) -> bool:
+def is_stated(number: Number, source: GroundingText) -> bool:
     """Tell whether a source states a number, in its unit where the number has one."""
     if any(same_number(number, other) for other in source.numbers):
         return True
     return number.dimension is None and number.bare in source.values
 
 
-def turned_round(text: str, source: Source) -> tuple[str, ...]:
+def turned_round(text: str, source: GroundingText) -> tuple[str, ...]:
     """Return the sentences of a text that deny what every like sentence of its source says, or say what those deny.
 
     Of 339 sentences in summaries people wrote of public dialogues that is 1 %.
@@ -168,13 +168,13 @@ def turned_round(text: str, source: Source) -> tuple[str, ...]:
     return tuple(sentence for sentence in split(squeezed(text)) if is_turned(said_in(read(sentence)), source))
 
 
-def is_turned(own: Said, source: Source) -> bool:
+def is_turned(own: Said, source: GroundingText) -> bool:
     """Tell whether all of a source that speaks of the same as a sentence denies what it says."""
     alike = [said for said in source.said if len(own.stems & said.stems) >= LEAST_ALIKE * max(1, len(own.stems))]
     return bool(alike) and all(said.is_denied != own.is_denied for said in alike)
 
 
-def is_told(statement: str, source: Source) -> bool:
+def is_told(statement: str, source: GroundingText) -> bool:
     """Tell whether but two of a statement's content words stand in the source; scripts without spaces are let pass."""
     known = frozenset[str]().union(*(said.stems for said in source.said))
     own = {part for word in content_words(statement) if word_count(word) == 1 for part in parts_of(word)}

@@ -19,7 +19,7 @@ from nous_online.language.claude.client import model_client
 from nous_online.language.claude.pair_prompt import (
     MAX_TOKENS,
     PROMPT_VERSION,
-    Answer,
+    PairAnswer,
     answer_to,
     pairs_request,
     read_answers,
@@ -47,7 +47,7 @@ OUTAGES = frozenset({Failure.TRANSIENT, Failure.PERMANENT, Failure.QUOTA})
 class Given:
     """An answer about a pair, and the model that gave it."""
 
-    answer: Answer
+    answer: PairAnswer
     model: str
 
 

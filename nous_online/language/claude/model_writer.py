@@ -15,13 +15,19 @@ from nous_online.language.claude.client import model_client
 from nous_online.language.claude.drafting import put_together
 from nous_online.language.claude.replies import Failure, LanguageModel, LLMError, Usage
 from nous_online.language.claude.spending import Meter, Spent
-from nous_online.language.claude.write_prompt import PROMPT_VERSION, Answer, Record, read_answer, write_request
+from nous_online.language.claude.write_prompt import (
+    PROMPT_VERSION,
+    EpisodeRecord,
+    WrittenAnswer,
+    read_answer,
+    write_request,
+)
 from nous_online.language.embedding import Embedder
 from nous_online.language.writing.child import CHILDREN
 from nous_online.language.writing.credentials import holds_credential, without_credentials
 from nous_online.language.writing.lexrank import most_telling
 from nous_online.language.writing.sentences import Sentence, sentences_of, told
-from nous_online.language.writing.writer import Draft, OfflineWriter, Told, Writer
+from nous_online.language.writing.writer import Draft, EndedEpisode, OfflineWriter, Writer
 
 logger = logging.getLogger(__name__)
 PURPOSE = "write"
@@ -39,18 +45,18 @@ class Late:
     def __init__(self) -> None:
         self._drafts: OrderedDict[str, Draft] = OrderedDict()
 
-    def take(self, episode: Told) -> Draft | None:
+    def take(self, episode: EndedEpisode) -> Draft | None:
         """Return the draft of an episode, if there is one, and forget it."""
         return self._drafts.pop(self._key(episode), None)
 
-    def keep(self, episode: Told, draft: Draft) -> None:
+    def keep(self, episode: EndedEpisode, draft: Draft) -> None:
         """Keep a draft until it is taken, or 32 others were kept."""
         self._drafts[self._key(episode)] = draft
         while len(self._drafts) > MOST_LATE:
             self._drafts.popitem(last=False)
 
     @staticmethod
-    def _key(episode: Told) -> str:
+    def _key(episode: EndedEpisode) -> str:
         return hashlib.sha256(repr(episode).encode(errors="surrogatepass")).hexdigest()
 
 
@@ -84,7 +90,7 @@ class ModelWriter:
         """The model that is asked first."""
         return self._model
 
-    def write(self, episode: Told) -> Draft:
+    def write(self, episode: EndedEpisode) -> Draft:
         """Return what is worth keeping of an episode, by the offline writer where no answer can be had at all.
 
         Raises `Unavailable` when the same request may succeed later, `InvalidInput` when there is no detail. An answer
@@ -96,7 +102,7 @@ class ModelWriter:
             self._late.keep(episode, draft)
         return draft
 
-    def _written(self, episode: Told) -> Draft:
+    def _written(self, episode: EndedEpisode) -> Draft:
         record = self._offline.call(record_of, episode)
         if not record.transcript:
             return self._offline.write(episode)
@@ -110,7 +116,7 @@ class ModelWriter:
             return replace(draft, writer=f"{draft.writer} ({self._model}: {error.kind})")
         return put_together(answer, record, model=model, offline=lambda: self._offline.write(episode))
 
-    def _answered(self, record: Record) -> tuple[Answer, str]:
+    def _answered(self, record: EpisodeRecord) -> tuple[WrittenAnswer, str]:
         """Return an answer and who gave it: the model, or the fallback where it refuses."""
         ends_at = time.monotonic() + self._deadline_s
         try:
@@ -121,7 +127,7 @@ class ModelWriter:
                 raise
         return self._ask(record, self._fallback, left_s), self._fallback
 
-    def _ask(self, record: Record, model: str, deadline_s: float) -> Answer:
+    def _ask(self, record: EpisodeRecord, model: str, deadline_s: float) -> WrittenAnswer:
         usage = Usage()
         try:
             reply = self._client.ask(write_request(record, model=model), deadline_s=deadline_s)
@@ -134,11 +140,11 @@ class ModelWriter:
         return answer
 
 
-def record_of(episode: Told) -> Record:
+def record_of(episode: EndedEpisode) -> EpisodeRecord:
     """Return what is shown of an episode: no sentence that holds what looks like a credential, and no code."""
     spoken = without_credentials(sentences_of(episode.detail, participants=episode.participants))
     title = (episode.title or "").strip()
-    return Record(
+    return EpisodeRecord(
         transcript=transcript_of(telling(spoken)),
         title=None if holds_credential(title) else title or None,
         outcome=episode.outcome,

@@ -16,7 +16,7 @@ from typing import Any, Literal, NoReturn, cast
 from nous_online.language.claude.message_parser import fields
 from nous_online.language.claude.replies import Failure, LLMError, Request
 from nous_online.language.claude.thinking import without_thinking
-from nous_online.language.pairs.judging import Pair, Statement, Verdict
+from nous_online.language.pairs.judging import JudgedStatement, Pair, Verdict
 
 PROMPT_VERSION = "pairs-2"
 MAX_TOKENS = 400
@@ -152,7 +152,7 @@ SCHEMA: Mapping[str, Any] = {
 
 
 @dataclass(frozen=True)
-class Answer:
+class PairAnswer:
     """What a model said of one pair in one order; `later` names a statement as it was shown in that order."""
 
     verdict: Verdict
@@ -173,7 +173,7 @@ def together(pairs: Sequence[Pair]) -> list[list[int]]:
     What is too long to be asked about is in none.
     """
     questions: list[list[int]] = []
-    last: dict[Statement, int] = {}
+    last: dict[JudgedStatement, int] = {}
     sizes: list[int] = []
     for place, pair in enumerate(pairs):
         if not is_askable(pair):
@@ -213,14 +213,14 @@ def shown(pairs: Sequence[Pair]) -> str:
     return json.dumps(told, ensure_ascii=True).replace("<", "\\u003c").replace(">", "\\u003e")
 
 
-def _shown(statement: Statement, number: int | None = None) -> dict[str, Any]:
+def _shown(statement: JudgedStatement, number: int | None = None) -> dict[str, Any]:
     stated_at = statement.stated_at.isoformat() if statement.stated_at else None
     numbered = {} if number is None else {"number": number}
     subject = {"subject": statement.subject} if statement.subject else {}
     return {**numbered, "text": statement.text, **subject, "stated_at": stated_at}
 
 
-def read_answers(text: str) -> Mapping[int, Answer | LLMError]:
+def read_answers(text: str) -> Mapping[int, PairAnswer | LLMError]:
     """Return what a model answered about each number; an error where an entry has another form than was asked for.
 
     Raises `LLMError` of kind MALFORMED when the whole has. A reason that is too long is cut; nothing else is mended. No
@@ -235,7 +235,7 @@ def read_answers(text: str) -> Mapping[int, Answer | LLMError]:
     entries = _object(parsed, ("verdicts",))["verdicts"]
     if not isinstance(entries, list):
         raise malformed("its verdicts are not a list")
-    found: dict[int, Answer | LLMError] = {}
+    found: dict[int, PairAnswer | LLMError] = {}
     for entry in cast("list[object]", entries):
         number = fields(entry).get("number")
         if isinstance(number, int) and not isinstance(number, bool):
@@ -243,15 +243,15 @@ def read_answers(text: str) -> Mapping[int, Answer | LLMError]:
     return found
 
 
-def answer_to(number: int, answers: Mapping[int, Answer | LLMError]) -> Answer | LLMError:
+def answer_to(number: int, answers: Mapping[int, PairAnswer | LLMError]) -> PairAnswer | LLMError:
     """Return what was answered about a number."""
     return answers.get(number) or malformed("it says nothing of it")
 
 
-def _read(entry: object) -> Answer | LLMError:
+def _read(entry: object) -> PairAnswer | LLMError:
     try:
         answer = _object(entry, KEYS)
-        return Answer(
+        return PairAnswer(
             verdict=_verdict(answer["verdict"]),
             confidence=_share(answer["confidence"]),
             slot=None if answer["slot"] is None else _line("slot", answer["slot"], at_most=LONGEST_SLOT),

@@ -7,8 +7,16 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Literal, TypeAlias
 
-from nous_online.language.claude.pair_prompt import PROMPT_VERSION, Answer
-from nous_online.language.pairs.judging import NOTHING_SHARED, Judgement, Pair, Statement, Verdict, later, reasons_apart
+from nous_online.language.claude.pair_prompt import PROMPT_VERSION, PairAnswer
+from nous_online.language.pairs.judging import (
+    NOTHING_SHARED,
+    JudgedStatement,
+    Judgement,
+    Pair,
+    Verdict,
+    later,
+    reasons_apart,
+)
 from nous_online.language.pairs.subjects import SUBJECT, other_subjects
 
 RETIRING = frozenset({Verdict.SAME, Verdict.UPDATES})
@@ -26,12 +34,12 @@ def swapped(pair: Pair) -> Pair:
     return replace(pair, a=pair.b, b=pair.a)
 
 
-def needs_confirmation(answer: Answer) -> bool:
+def needs_confirmation(answer: PairAnswer) -> bool:
     """Tell whether an answer counts only when the swapped pair is answered alike."""
     return answer.verdict in RETIRING
 
 
-def confirmed(pair: Pair, straight: Answer, swapped_answer: Answer | None, *, model: str) -> Judgement:
+def confirmed(pair: Pair, straight: PairAnswer, swapped_answer: PairAnswer | None, *, model: str) -> Judgement:
     """Return what the answers about a pair, and about the same pair swapped, come to; the less sure of both counts.
 
     `same` and `updates` stand only when both orders say so and no guard forbids it: subjects that differ forbid both,
@@ -52,12 +60,12 @@ def confirmed(pair: Pair, straight: Answer, swapped_answer: Answer | None, *, mo
     )
 
 
-def turned_back(answer: Answer) -> Answer:
+def turned_back(answer: PairAnswer) -> PairAnswer:
     """Return what was said of a swapped pair in the letters of the pair itself."""
     return replace(answer, later=OTHER[answer.later] if answer.later else None)
 
 
-def _settled(pair: Pair, straight: Answer, back: Answer | None) -> tuple[Verdict, str]:
+def _settled(pair: Pair, straight: PairAnswer, back: PairAnswer | None) -> tuple[Verdict, str]:
     if back is None and needs_confirmation(straight):
         return Verdict.UNSURE, f"“{straight.verdict}” in one order, not answered in the other"
     if back is not None and back.verdict is not straight.verdict:
@@ -69,14 +77,14 @@ def _settled(pair: Pair, straight: Answer, back: Answer | None) -> tuple[Verdict
     return straight.verdict, straight.reason
 
 
-def _same(pair: Pair, answer: Answer) -> tuple[Verdict, str]:
+def _same(pair: Pair, answer: PairAnswer) -> tuple[Verdict, str]:
     apart = reasons_apart(pair)
     if apart:
         return Verdict.UNSURE, f"“same” in both orders, but {'; '.join(apart)}"
     return Verdict.SAME, answer.reason
 
 
-def _update(pair: Pair, straight: Answer, back: Answer) -> tuple[Verdict, str]:
+def _update(pair: Pair, straight: PairAnswer, back: PairAnswer) -> tuple[Verdict, str]:
     other = other_subjects(pair.a.subject, pair.b.subject)
     if other:
         return Verdict.UNSURE, f"“updates” in both orders, but {other}"
@@ -109,7 +117,7 @@ def held_by_guards(judgement: Judgement) -> bool:
 
 
 @dataclass(frozen=True)
-class Canary:
+class JudgeCanary:
     """A pair whose answer is known beforehand, and which verdicts do no harm."""
 
     name: str
@@ -119,9 +127,11 @@ class Canary:
 
 def _asked(
     name: str, a: str, b: str, allowed: frozenset[Verdict], *, subject: str | None = None, is_dated: bool = True
-) -> Canary:
+) -> JudgeCanary:
     march, april = (datetime(2026, month, 2, 9, tzinfo=UTC) if is_dated else None for month in (3, 4))
-    return Canary(name, Pair(Statement(a, subject, march), Statement(b, subject, april), 0.95), allowed)
+    return JudgeCanary(
+        name, Pair(JudgedStatement(a, subject, march), JudgedStatement(b, subject, april), 0.95), allowed
+    )
 
 
 NOT_SAME = frozenset(Verdict) - {Verdict.SAME}
@@ -182,7 +192,7 @@ Each allows whatever a sensible judge may say of it, so that none is distrusted 
 """
 
 
-def canaries_failed(answers: Mapping[str, Answer | None]) -> list[str]:
+def canaries_failed(answers: Mapping[str, PairAnswer | None]) -> list[str]:
     """Return, in words, each canary that was answered wrongly; `answers` are by name, None where none could be had.
 
     When fewer than half of those sent were answered, that is said too: nobody knows then what the others are worth.

@@ -87,7 +87,7 @@ SCHEMA = record_of(
 
 
 @dataclass(frozen=True)
-class Record:
+class EpisodeRecord:
     """What is shown of an episode."""
 
     transcript: str
@@ -108,7 +108,7 @@ class Claim:
 
 
 @dataclass(frozen=True)
-class Caution:
+class AnsweredCaution:
     """An action to warn of, as answered."""
 
     trigger: str
@@ -117,7 +117,7 @@ class Caution:
 
 
 @dataclass(frozen=True)
-class Answer:
+class WrittenAnswer:
     """What was answered about an episode: of the form that was asked for, and no more is known of it."""
 
     title: str
@@ -125,10 +125,10 @@ class Answer:
     line: str
     index_word: str
     facts: tuple[Claim, ...]
-    censors: tuple[Caution, ...]
+    censors: tuple[AnsweredCaution, ...]
 
 
-def write_request(record: Record, *, model: str) -> Request:
+def write_request(record: EpisodeRecord, *, model: str) -> Request:
     """Return the request that asks `model` to condense one episode."""
     return {
         "model": model,
@@ -139,7 +139,7 @@ def write_request(record: Record, *, model: str) -> Request:
     }
 
 
-def enclosed(record: Record) -> str:
+def enclosed(record: EpisodeRecord) -> str:
     """Return a record as JSON inside an element with a name of its own."""
     element = f"{ELEMENT}-{secrets.token_hex(8)}"
     known = {name: value for name, value in vars(record).items() if value}
@@ -154,7 +154,7 @@ def visible(letter: str) -> str:
     return letter if letter.isprintable() else json.dumps(letter)[1:-1]
 
 
-def read_answer(text: str) -> Answer:
+def read_answer(text: str) -> WrittenAnswer:
     """Return an answer in the form that was asked for; raise `LLMError` MALFORMED, naming the part, otherwise."""
     try:
         told = having(json.loads(text, object_pairs_hook=unrepeated), *TEXTS, "facts", "censors")
@@ -162,13 +162,15 @@ def read_answer(text: str) -> Answer:
         facts = tuple(
             Claim(**texts_in(each, "content", "subject", "category", "evidence")) for each in list_in(told, "facts")
         )
-        censors = tuple(Caution(**texts_in(each, "trigger", "reason", "evidence")) for each in list_in(told, "censors"))
+        censors = tuple(
+            AnsweredCaution(**texts_in(each, "trigger", "reason", "evidence")) for each in list_in(told, "censors")
+        )
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         message = (
             f"the answer about an episode has not the form that was asked for: {error!r}; another model may do better"
         )
         raise LLMError(message, Failure.MALFORMED) from error
-    return Answer(**texts, facts=facts, censors=censors)
+    return WrittenAnswer(**texts, facts=facts, censors=censors)
 
 
 def unrepeated(members: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -24,7 +24,7 @@ from nous_online.language.pairs.lexicon import (
     PROGRESSIVE_STATES,
     UNIDENTIFIED,
 )
-from nous_online.language.pairs.reading import Reading, Words, read, read_words, stem
+from nous_online.language.pairs.reading import Reading, StatementWords, read, read_words, stem
 from nous_online.language.pairs.slot_rivalry import shared_slot
 from nous_online.language.pairs.slots import filled_slot
 
@@ -78,7 +78,7 @@ def tell_likings(a: str, b: str) -> bool:
     return are_alike and bool(LIKING & {*one.words}) and bool(LIKING & {*other.words})
 
 
-def _is_lasting(said: Words) -> bool:
+def _is_lasting(said: StatementWords) -> bool:
     """Tell whether a statement names what it is about, and does not speak of the moment alone."""
     opening = said.words[:1]
     is_titled = len(said.cased) > 1 and said.cased[1][0].isupper()

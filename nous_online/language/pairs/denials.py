@@ -10,7 +10,7 @@ from sys import intern
 
 from nous_online.language.pairs.guards import negations
 from nous_online.language.pairs.lexicon import FUNCTION_WORDS, NEGATORS, OPPOSITES, RIVALS
-from nous_online.language.pairs.reading import Words, read_words, stem
+from nous_online.language.pairs.reading import StatementWords, read_words, stem
 
 MAX_WORDS = 120
 """Alignment is quadratic in words."""
@@ -75,7 +75,7 @@ def opposed(a: str, b: str) -> str | None:
     return " ".join([*one[:start], "…", *one[end:]]) if is_statement else None
 
 
-def _says_how_it_is(reading: Words, word: str) -> bool:
+def _says_how_it_is(reading: StatementWords, word: str) -> bool:
     """Tell whether a word stands right behind a copula, adverbs between them aside; an article opens a noun."""
     before = [each for each in reading.words[: reading.words.index(word)] if each not in DEGREES]
     return bool(before) and before[-1] in PREDICATING

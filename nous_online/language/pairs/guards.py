@@ -31,7 +31,16 @@ from nous_online.language.pairs.lexicon import (
     RIVALS,
     SYMMETRIC,
 )
-from nous_online.language.pairs.reading import Date, Number, Reading, Words, cleaned, folded_letters, read, stem
+from nous_online.language.pairs.reading import (
+    Date,
+    Number,
+    Reading,
+    StatementWords,
+    cleaned,
+    folded_letters,
+    read,
+    stem,
+)
 
 PLACING = frozenset({"in", "on", "at"})
 COURTESIES = frozenset({"please", "kindly", "remember", "note", "reminder"})
@@ -258,12 +267,12 @@ def _negation(a: Reading, b: Reading) -> Iterable[str]:
         yield "negation"
 
 
-def negations(reading: Words) -> int:
+def negations(reading: StatementWords) -> int:
     """Count what turns a statement round: "not", "never", "without", "stopped" …; "not only" does not."""
     return len(_negators(reading))
 
 
-def _negators(reading: Words) -> list[int]:
+def _negators(reading: StatementWords) -> list[int]:
     """Return the places of the negating words; "fails" and its like count before a verb alone."""
     found: list[int] = []
     for place, (word, follower) in enumerate(zip(reading.words, (*reading.words[1:], ""), strict=False)):

@@ -76,7 +76,7 @@ class Verdict(StrEnum):
 
 
 @dataclass(frozen=True)
-class Statement:
+class JudgedStatement:
     """A memory's words as a judge sees them; `trust` runs from 0 to 100 and is the caller's to weigh."""
 
     text: str
@@ -89,8 +89,8 @@ class Statement:
 class Pair:
     """Two statements of one agent and the cosine of their vectors; `b` is the newer where the order is known."""
 
-    a: Statement
-    b: Statement
+    a: JudgedStatement
+    b: JudgedStatement
     similarity: float
 
 

@@ -116,7 +116,7 @@ class Date:
 
 
 @dataclass(frozen=True)
-class Words:
+class StatementWords:
     """The words of one statement: `words` lower-case with contractions opened, in order, `cased` as they stood."""
 
     text: str
@@ -125,7 +125,7 @@ class Words:
 
 
 @dataclass(frozen=True)
-class Reading(Words):
+class Reading(StatementWords):
     """One statement taken apart.
 
     `terms` are the words with each date, time, identifier and number in one spelling: "3,000" and "3000" are "#3000".
@@ -161,11 +161,11 @@ class _Marks:
 
 
 @lru_cache(maxsize=65_536)
-def read_words(text: str) -> Words:
+def read_words(text: str) -> StatementWords:
     """Return the words of one statement, which cost a third of a reading; of its first 4,000 characters."""
     plain = cleaned(text)
     cased = tuple(_WORD.findall(_opened(plain)))
-    return Words(plain, tuple(_accentless(word.lower()) for word in cased), cased)
+    return StatementWords(plain, tuple(_accentless(word.lower()) for word in cased), cased)
 
 
 @lru_cache(maxsize=65_536)

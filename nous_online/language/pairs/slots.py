@@ -33,7 +33,7 @@ from nous_online.language.pairs.lexicon import (
     UNIDENTIFIED,
     UNITS,
 )
-from nous_online.language.pairs.reading import Words, read_words
+from nous_online.language.pairs.reading import StatementWords, read_words
 from nous_online.language.pairs.subjects import ARTICLES, subject_words
 
 MOST_WORDS = 30
@@ -107,7 +107,7 @@ def filled_slot(text: str, subject: str | None) -> Slot | None:
     return None if kind is None else _keyed(claim, subject, opening + 1, len(claim.words), kind=kind)
 
 
-def _claim(reading: Words) -> _Claim | None:
+def _claim(reading: StatementWords) -> _Claim | None:
     """Return a statement that makes one claim, in the present: short, asked, denied, added or bygone it is none."""
     cased = list(reading.cased)
     while cased and not _is_spoken(cased[-1]):

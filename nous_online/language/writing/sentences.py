@@ -111,7 +111,7 @@ class Sentence:
 
 
 @dataclass(frozen=True)
-class Line:
+class TextLine:
     """One line without its marks: `starts` tells that it opens a block (a turn, a list entry, a heading)."""
 
     text: str
@@ -196,7 +196,7 @@ def unmarked(line: str) -> str:
     return rest
 
 
-def lines_of(lines: Sequence[str], speakers: frozenset[str]) -> Iterator[Line]:
+def lines_of(lines: Sequence[str], speakers: frozenset[str]) -> Iterator[TextLine]:
     """Yield each line with its speaker; who speaks goes on speaking until another does."""
     speaker: str | None = None
     day: date | None = None
@@ -221,7 +221,7 @@ def lines_of(lines: Sequence[str], speakers: frozenset[str]) -> Iterator[Line]:
         is_heading |= (
             speaker is None and len(lines) > HEADER_LINES >= left and is_header_of(text, is_first=left == 1, day=day)
         )
-        yield Line(text, speaker, turn, starts, is_heading and bool(text), day)
+        yield TextLine(text, speaker, turn, starts, is_heading and bool(text), day)
 
 
 def is_header_of(text: str, *, is_first: bool, day: date | None) -> bool:
@@ -237,9 +237,9 @@ def opening_of(text: str) -> str:
     return head if colon else text[:OPENING] if text[:1].isdigit() and _DATED.match(text) else ""
 
 
-def blocks(lines: Iterator[Line]) -> Iterator[Line]:
+def blocks(lines: Iterator[TextLine]) -> Iterator[TextLine]:
     """Join lines that were wrapped: a block ends with a sentence, a blank line, or where another block starts."""
-    held: list[Line] = []
+    held: list[TextLine] = []
     for line in lines:
         if held and not goes_on(held[-1], line):
             yield joined(held)
@@ -250,21 +250,21 @@ def blocks(lines: Iterator[Line]) -> Iterator[Line]:
         yield joined(held)
 
 
-def goes_on(line: Line, after: Line) -> bool:
+def goes_on(line: TextLine, after: TextLine) -> bool:
     """Tell whether `after` continues the sentence of `line`."""
     if after.starts or line.is_heading or line.text.rstrip(CLOSING).endswith(ENDINGS):
         return False
     return after.text[:1].islower() or (len(line.text) >= WRAPPED_FROM and after.text[:1].isalpha())
 
 
-def joined(held: Sequence[Line]) -> Line:
+def joined(held: Sequence[TextLine]) -> TextLine:
     """Return one block with single spaces."""
     first = held[0]
     text = " ".join(" ".join(line.text for line in held).split())
     return replace(first, text=text)
 
 
-def split_block(block: Line, number: int) -> Iterator[Sentence]:
+def split_block(block: TextLine, number: int) -> Iterator[Sentence]:
     """Yield the sentences of one block, which is the `number`th."""
     of_block = Sentence("", block.speaker, block.turn, block.is_heading, number, block.day)
     if block.is_heading:

@@ -40,10 +40,10 @@ from nous_online.language.writing.titles import condensed, index_word, title_of
 __all__ = [
     "CensorDraft",
     "Draft",
+    "DraftLevels",
+    "EndedEpisode",
     "FactDraft",
-    "Levels",
     "OfflineWriter",
-    "Told",
     "Writer",
     "condensed",
     "levels_by_words",
@@ -60,7 +60,7 @@ UNTITLED = "Untitled episode"
 
 
 @dataclass(frozen=True)
-class Told:
+class EndedEpisode:
     """An episode as it ended: what a writer works from."""
 
     detail: str
@@ -121,7 +121,7 @@ class Draft:
 
 
 @dataclass(frozen=True)
-class Levels:
+class DraftLevels:
     """An episode in fewer words, from its title to its summary; no summary where nothing may be told."""
 
     title: str
@@ -136,12 +136,12 @@ class Writer(Protocol):
     @property
     def name(self) -> str: ...
 
-    def write(self, episode: Told) -> Draft:
+    def write(self, episode: EndedEpisode) -> Draft:
         """Return what is worth keeping of an episode; raise `Unavailable` when nothing can be written now."""
         ...
 
 
-class Call(Protocol):
+class CallFunction(Protocol):
     """Whoever calls a function with its arguments and returns what it returns."""
 
     def __call__(self, function: Callable[P, T], *arguments: P.args, **named: P.kwargs) -> T: ...
@@ -162,11 +162,11 @@ class OfflineWriter:
     name = "offline:lexrank"
     prompt_version = "extract-2"
 
-    def __init__(self, embedder: Embedder, *, call: Call = here) -> None:
+    def __init__(self, embedder: Embedder, *, call: CallFunction = here) -> None:
         self._embedder = embedder
         self.call = call
 
-    def write(self, episode: Told) -> Draft:
+    def write(self, episode: EndedEpisode) -> Draft:
         """Return title, summary, facts and cautions of an episode, all lifted from its detail and its lessons.
 
         A sentence that holds what looks like a credential is left out of everything. `InvalidInput` is raised when
@@ -191,7 +191,7 @@ class Spoken:
     """Whether it is in a language whose words are known."""
 
 
-def levels_by_words(episode: Told) -> Levels:
+def levels_by_words(episode: EndedEpisode) -> DraftLevels:
     """Return an episode in fewer words without an embedder: sentences are as close as the words they share.
 
     On 120 dialogues and ten meetings its summaries came as near to those people wrote as with vectors of meaning, in
@@ -201,7 +201,7 @@ def levels_by_words(episode: Told) -> Levels:
     return levels_of(episode, spoken, word_vectors(spoken.sentences))
 
 
-def read_aloud(episode: Told) -> Spoken:
+def read_aloud(episode: EndedEpisode) -> Spoken:
     """Return what is said in an episode, without credentials, machine lines and code."""
     said_by_people = said_in(episode.detail)
     heard = without_credentials(sentences_of(said_by_people, participants=episode.participants))
@@ -225,7 +225,7 @@ def worth_weighing(sentences: Sequence[Sentence]) -> list[Sentence]:
     return [sentences[i] for i in most_telling(sentences, most)]
 
 
-def drafted(episode: Told, spoken: Spoken, vectors: Vectors) -> Draft:
+def drafted(episode: EndedEpisode, spoken: Spoken, vectors: Vectors) -> Draft:
     """Put together what is drawn from what was said in an episode; `vectors` holds a unit row a sentence."""
     sentences = spoken.sentences
     saying = worth(sentences, vectors) * bearing(sentences)
@@ -249,7 +249,7 @@ def facts_of(spoken: Spoken, vectors: Vectors) -> tuple[FactDraft, ...]:
     return tuple(FactDraft(stated(each), subject_of(each), category_of(each), each.text) for each in kept)
 
 
-def levels_of(episode: Told, spoken: Spoken, vectors: Vectors) -> Levels:
+def levels_of(episode: EndedEpisode, spoken: Spoken, vectors: Vectors) -> DraftLevels:
     """Return title, summary, line and index word of an episode, from its sentences and their unit vectors."""
     sentences, weights = spoken.sentences, bearing(spoken.sentences)
     chosen = summary_of(sentences, vectors, words=spoken.summary_words)
@@ -258,7 +258,7 @@ def levels_of(episode: Told, spoken: Spoken, vectors: Vectors) -> Levels:
     headings = [each for each in spoken.headings if not day_in(each)]
     named = [each for each in sentences if each.speaker == REQUESTING and word_count(each.text) >= LEAST_REQUEST][:1]
     title = (episode.title or "").strip() or title_of([*named, *ranked], headings=headings) or UNTITLED
-    return Levels(
+    return DraftLevels(
         title=title,
         summary=told([sentences[i] for i in chosen]),
         compressed=condensed(said(ranked[0]) if ranked else title),
@@ -292,7 +292,7 @@ def words_of(sentences: Sequence[Sentence]) -> int:
     return sum(word_count(each.text) for each in sentences)
 
 
-def censor_drafts(episode: Told, ranked: Sequence[Sentence]) -> tuple[CensorDraft, ...]:
+def censor_drafts(episode: EndedEpisode, ranked: Sequence[Sentence]) -> tuple[CensorDraft, ...]:
     """Return what a failed episode teaches to beware of; nothing for any other outcome."""
     if episode.outcome != "failure":
         return ()

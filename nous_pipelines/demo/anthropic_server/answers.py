@@ -11,8 +11,8 @@ from typing import Any
 
 from nous_online.language.claude.replies import Request
 from nous_online.language.embedding import LocalMiniLM, Vectors
-from nous_online.language.pairs.judging import Judgement, OfflineJudge, Pair, Statement
-from nous_online.language.writing.writer import Draft, OfflineWriter, Told
+from nous_online.language.pairs.judging import JudgedStatement, Judgement, OfflineJudge, Pair
+from nous_online.language.writing.writer import Draft, EndedEpisode, OfflineWriter
 from nous_pipelines.demo.anthropic_server.refusals import blocks
 
 LONGEST_REASON = 200
@@ -60,7 +60,7 @@ def verdict_on(pair: ShownPair) -> dict[str, Any]:
     return {"number": pair.number, **said}
 
 
-def judge_pair(a: Statement, b: Statement) -> Judgement:
+def judge_pair(a: JudgedStatement, b: JudgedStatement) -> Judgement:
     """Ask the offline judge, with the cosine of the vectors an agent has by default."""
     similarity = float(vector(a.text) @ vector(b.text))
     return OfflineJudge().judge([Pair(a, b, similarity)])[0]
@@ -72,7 +72,7 @@ def draft_of(request: Request, asked: Mapping[str, Any]) -> dict[str, Any]:
     known: dict[str, Any] = {
         name: record[name] for name in ("title", "outcome", "participants", "lessons") if name in record
     }
-    draft = OfflineWriter(embedder()).write(Told(record["transcript"], **known))
+    draft = OfflineWriter(embedder()).write(EndedEpisode(record["transcript"], **known))
     categories = asked["facts"]["items"]["properties"]["category"]["enum"]
     said = {
         **{name: getattr(draft, name) for name in ("title", "summary", "index_word")},
@@ -98,10 +98,10 @@ def facts_of(draft: Draft, categories: Sequence[str]) -> list[dict[str, str]]:
     ]
 
 
-def statement(shown: Mapping[str, Any]) -> Statement:
+def statement(shown: Mapping[str, Any]) -> JudgedStatement:
     """Return a statement as a request shows it."""
     stated_at = shown.get("stated_at")
-    return Statement(shown["text"], shown.get("subject"), stated_at and datetime.fromisoformat(stated_at))
+    return JudgedStatement(shown["text"], shown.get("subject"), stated_at and datetime.fromisoformat(stated_at))
 
 
 def objects_in(request: Request) -> Iterator[dict[str, Any]]:

@@ -13,7 +13,7 @@ from nous_online.language.claude.replies import Request
 from nous_pipelines.demo.anthropic_server.counting import PromptCache
 from nous_pipelines.demo.anthropic_server.messages import message
 from nous_pipelines.demo.anthropic_server.models import Model
-from nous_pipelines.demo.anthropic_server.plays import BatchPlay, Play, Route
+from nous_pipelines.demo.anthropic_server.plays import BatchPlay, Play, PlayRoute
 from nous_pipelines.demo.anthropic_server.refusals import (
     LARGEST_MESSAGE,
     ApiError,
@@ -47,12 +47,12 @@ class Api:
         self.batches: dict[str, StoredBatch] = {}
         self.next_batches = [BatchPlay()]
         self._cache = PromptCache()
-        self._plain: dict[Route, Callable[[Arrived], dict[str, Any]]] = {
-            Route.COUNT_TOKENS: self._count,
-            Route.CREATE_BATCH: self._created,
-            Route.LIST_BATCHES: self._batch_page,
-            Route.LIST_MODELS: lambda request: page([model.as_json() for model in self.models], request.query),
-            Route.GET_MODEL: lambda request: self._model(request.target),
+        self._plain: dict[PlayRoute, Callable[[Arrived], dict[str, Any]]] = {
+            PlayRoute.COUNT_TOKENS: self._count,
+            PlayRoute.CREATE_BATCH: self._created,
+            PlayRoute.LIST_BATCHES: self._batch_page,
+            PlayRoute.LIST_MODELS: lambda request: page([model.as_json() for model in self.models], request.query),
+            PlayRoute.GET_MODEL: lambda request: self._model(request.target),
         }
 
     def respond(self, request: Arrived, play: Play) -> Response:
@@ -74,7 +74,7 @@ class Api:
     def _carried_out(self, request: Arrived, play: Play) -> dict[str, Any] | Response:
         if carry_out := self._plain.get(request.route):
             return carry_out(request)
-        return self._message(request, play) if request.route is Route.MESSAGE else self._with_batch(request, play)
+        return self._message(request, play) if request.route is PlayRoute.MESSAGE else self._with_batch(request, play)
 
     def _message(self, request: Arrived, play: Play) -> dict[str, Any]:
         if len(request.body) > LARGEST_MESSAGE:
@@ -111,15 +111,15 @@ class Api:
         batch = self.batches.get(request.target)
         if batch is None:
             raise ApiError(f"batch {request.target} was not found", 404)
-        if request.route is Route.GET_BATCH:
+        if request.route is PlayRoute.GET_BATCH:
             batch.look(lambda each, how: self._result(each, how, request.at), at=request.at)
-        elif request.route is Route.CANCEL_BATCH:
+        elif request.route is PlayRoute.CANCEL_BATCH:
             if batch.ended_at:
                 raise ApiError(f"batch {batch.id} has ended and can't be canceled")
             batch.cancel(at=request.at)
         elif not batch.ended_at:
             raise ApiError(f"batch {batch.id} is still being processed")
-        elif request.route is Route.DELETE_BATCH:
+        elif request.route is PlayRoute.DELETE_BATCH:
             self.batches.pop(batch.id, None)
             return {"id": batch.id, "type": "message_batch_deleted"}
         elif not batch.has_results(at=request.at):

@@ -11,7 +11,7 @@ from typing import Any
 from nous_online.language.claude.replies import Request
 
 
-class Route(StrEnum):
+class PlayRoute(StrEnum):
     """What a request asks for."""
 
     MESSAGE = "message"
@@ -107,11 +107,11 @@ class Rule:
     """Plays for requests of one route (any, without it) that `when` holds of; the last one is kept where it lasts."""
 
     plays: deque[Play]
-    route: Route | None
+    route: PlayRoute | None
     when: Callable[[Request], bool]
     lasts: bool
 
-    def fits(self, route: Route, request: Request) -> bool:
+    def fits(self, route: PlayRoute, request: Request) -> bool:
         """Whether the rule has a play left for a request."""
         return bool(self.plays) and self.route in {None, route} and self.when(request)
 
@@ -134,6 +134,6 @@ class Script:
         """Forget every rule."""
         self._rules.clear()
 
-    def next(self, route: Route, request: Request) -> Play:
+    def next(self, route: PlayRoute, request: Request) -> Play:
         """Return how a request is answered, and strike it off."""
         return next((rule.take() for rule in self._rules if rule.fits(route, request)), PROPER)

@@ -11,21 +11,21 @@ from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
 from nous_online.language.claude.replies import Request
-from nous_pipelines.demo.anthropic_server.plays import Route
+from nous_pipelines.demo.anthropic_server.plays import PlayRoute
 from nous_pipelines.demo.anthropic_server.refusals import ApiError
 
 BATCH = r"/v1/messages/batches/(?P<id>[^/]+)"
 ROUTES = (
-    ("POST", re.compile(r"/v1/messages"), Route.MESSAGE),
-    ("POST", re.compile(r"/v1/messages/count_tokens"), Route.COUNT_TOKENS),
-    ("POST", re.compile(r"/v1/messages/batches"), Route.CREATE_BATCH),
-    ("GET", re.compile(r"/v1/messages/batches"), Route.LIST_BATCHES),
-    ("GET", re.compile(BATCH), Route.GET_BATCH),
-    ("DELETE", re.compile(BATCH), Route.DELETE_BATCH),
-    ("POST", re.compile(f"{BATCH}/cancel"), Route.CANCEL_BATCH),
-    ("GET", re.compile(f"{BATCH}/results"), Route.BATCH_RESULTS),
-    ("GET", re.compile(r"/v1/models"), Route.LIST_MODELS),
-    ("GET", re.compile(r"/v1/models/(?P<id>[^/]+)"), Route.GET_MODEL),
+    ("POST", re.compile(r"/v1/messages"), PlayRoute.MESSAGE),
+    ("POST", re.compile(r"/v1/messages/count_tokens"), PlayRoute.COUNT_TOKENS),
+    ("POST", re.compile(r"/v1/messages/batches"), PlayRoute.CREATE_BATCH),
+    ("GET", re.compile(r"/v1/messages/batches"), PlayRoute.LIST_BATCHES),
+    ("GET", re.compile(BATCH), PlayRoute.GET_BATCH),
+    ("DELETE", re.compile(BATCH), PlayRoute.DELETE_BATCH),
+    ("POST", re.compile(f"{BATCH}/cancel"), PlayRoute.CANCEL_BATCH),
+    ("GET", re.compile(f"{BATCH}/results"), PlayRoute.BATCH_RESULTS),
+    ("GET", re.compile(r"/v1/models"), PlayRoute.LIST_MODELS),
+    ("GET", re.compile(r"/v1/models/(?P<id>[^/]+)"), PlayRoute.GET_MODEL),
 )
 
 
@@ -33,7 +33,7 @@ ROUTES = (
 class Arrived:
     """One request as it came in; `params` is its body as JSON, empty where it has none that can be read."""
 
-    route: Route
+    route: PlayRoute
     target: str
     """The id in the path, or nothing."""
     query: Mapping[str, str]

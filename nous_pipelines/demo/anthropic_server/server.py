@@ -16,7 +16,7 @@ from nous_online.language.claude.replies import Request
 from nous_pipelines.demo.anthropic_server.answers import answer as honest_answer
 from nous_pipelines.demo.anthropic_server.endpoints import Api, Response, answered
 from nous_pipelines.demo.anthropic_server.models import MODELS, Model
-from nous_pipelines.demo.anthropic_server.plays import BatchPlay, Play, Route, Rule, Script
+from nous_pipelines.demo.anthropic_server.plays import BatchPlay, Play, PlayRoute, Rule, Script
 from nous_pipelines.demo.anthropic_server.refusals import ApiError
 from nous_pipelines.demo.anthropic_server.requests import Arrived, arrived
 from nous_pipelines.demo.anthropic_server.stored_batches import StoredBatch
@@ -91,13 +91,13 @@ class LocalAnthropic:
         return self._api.answer
 
     def play(
-        self, *plays: Play, route: Route | None = None, when: Callable[[Request], bool] = lambda _request: True
+        self, *plays: Play, route: PlayRoute | None = None, when: Callable[[Request], bool] = lambda _request: True
     ) -> None:
         """Say how the next requests are answered, one play each, by default of any route."""
         self._script.add(Rule(deque(plays), route, when, lasts=False))
 
     def play_always(
-        self, play: Play, *, route: Route | None = None, when: Callable[[Request], bool] = lambda _request: True
+        self, play: Play, *, route: PlayRoute | None = None, when: Callable[[Request], bool] = lambda _request: True
     ) -> None:
         """Say how every request is answered that no earlier play speaks of."""
         self._script.add(Rule(deque([play]), route, when, lasts=True))
@@ -123,7 +123,7 @@ class LocalAnthropic:
         """Know of no batch any more, whatever was created."""
         self._api.batches.clear()
 
-    def asked(self, route: Route = Route.MESSAGE) -> list[Request]:
+    def asked(self, route: PlayRoute = PlayRoute.MESSAGE) -> list[Request]:
         """Return the bodies of the requests of one route, in the order they arrived."""
         return [request.params for request in self.requests if request.route is route]
 

@@ -11,7 +11,7 @@ from nous_pipelines.batches.batch_rows import unfinished
 from nous_pipelines.batches.collecting import Collected
 from nous_pipelines.batches.second_judge import SecondJudge
 from nous_pipelines.batches.second_opinions import Seconded, second_opinions, too_long_among
-from nous_pipelines.batches.verdict_cache import Account, Progress, verdicts_on
+from nous_pipelines.batches.verdict_cache import JudgementCounts, Progress, verdicts_on
 from nous_pipelines.nights import end_of
 from nous_pipelines.orchestration.assets.night_assets import kept, night_asset, night_of
 from nous_pipelines.orchestration.assets.store_assets import snapshot
@@ -76,7 +76,7 @@ def judgements(context: dg.AssetExecutionContext, night_run: NightRun) -> dg.Mat
     files, judge = night_run.files(night), night_run.judge
     collected, second, seconded = brought_home(night, night_run), night_run.second_judge, Seconded()
     pairs, copies = files.read_table("neighbours"), files.read_table("copies")
-    parts, account = [pl.DataFrame(schema=JUDGED)], Account()
+    parts, account = [pl.DataFrame(schema=JUDGED)], JudgementCounts()
     for chunk in night_run.chunks(night):
         facts = chunk.table("facts", columns=TOLD)
         found = with_hashes(chunk.own(pairs), facts)

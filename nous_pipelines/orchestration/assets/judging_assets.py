@@ -5,10 +5,10 @@ from datetime import date
 
 import dagster as dg
 
-from nous_pipelines.batches.batch_estimate import Asking, asking_of
+from nous_pipelines.batches.batch_estimate import PlannedQuestions, asking_of
 from nous_pipelines.batches.second_judge import SecondJudge
 from nous_pipelines.batches.second_opinions import open_questions
-from nous_pipelines.batches.sending import Wanted
+from nous_pipelines.batches.sending import AgentQuestions
 from nous_pipelines.orchestration.assets.fact_assets import judgements
 from nous_pipelines.orchestration.assets.night_assets import night_asset, night_of
 from nous_pipelines.orchestration.resources import NightRun, as_metadata
@@ -24,7 +24,7 @@ CHECK = "judge_batches_sent"
 )
 def judge_requests(context: dg.AssetExecutionContext, night_run: NightRun) -> dg.MaterializeResult:
     night, second = night_of(context), night_run.second_judge
-    asking = Asking()
+    asking = PlannedQuestions()
     if second is not None:
         wanted = wanted_in(night, night_run, second)
         asking = asking_of(night_run.database, wanted, night=night, models=second.models)
@@ -69,11 +69,11 @@ def sent_check(obstacles: list[str], said: str, *warnings: str) -> dg.AssetCheck
     )
 
 
-def wanted_in(night: date, night_run: NightRun, second: SecondJudge) -> Iterator[Wanted]:
+def wanted_in(night: date, night_run: NightRun, second: SecondJudge) -> Iterator[AgentQuestions]:
     """Yield what each agent's night wants to know of Claude."""
     files = night_run.files(night)
     pairs, judged = files.read_table("neighbours"), files.read_table("judgements")
     for chunk in night_run.chunks(night):
         facts = chunk.table("facts", columns=TOLD)
         for agent_id, questions in open_questions(chunk.own(pairs), judged, facts, second.models).items():
-            yield Wanted(agent_id, questions, chunk.policy.max_cost_usd)
+            yield AgentQuestions(agent_id, questions, chunk.policy.max_cost_usd)

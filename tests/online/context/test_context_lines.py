@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from injection_payloads import ORDERS
 
 from nous_online.context.context_answer import TIERS
-from nous_online.context.context_lines import Entry, cost_of, entry_of, hint_of, one_line
+from nous_online.context.context_lines import ContextEntry, cost_of, entry_of, hint_of, one_line
 from nous_online.context.packing import HEADINGS, arranged, lines_of, rendered
 
 MAY, JUNE = datetime(2026, 5, 1, tzinfo=UTC), datetime(2026, 6, 1, tzinfo=UTC)
@@ -36,7 +36,7 @@ def fact(content: str, **changes) -> dict:
 @pytest.mark.parametrize("text", FORGERIES)
 def test_a_memory_is_one_line_and_can_fake_no_heading(text):
     entry = entry_of("fact", fact(text, subject=text, index_word=text), "pinned")
-    pointer = Entry("fact", (UUID(int=2),), ("index", entry.topic), "1 not shown")
+    pointer = ContextEntry("fact", (UUID(int=2),), ("index", entry.topic), "1 not shown")
 
     placed = arranged({"critical": [entry]}, lambda shown: [pointer], rooms=dict.fromkeys(TIERS, 500))
     lines = "\n".join(rendered(lines_of(placed)).values()).splitlines()

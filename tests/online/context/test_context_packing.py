@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nous_online.context.context_answer import TIERS
-from nous_online.context.context_lines import Entry, one_line
+from nous_online.context.context_lines import ContextEntry, one_line
 from nous_online.context.packing import arranged, cost, heading_tokens, lines_of, packed, rendered, unseen
 from nous_online.context.shares import rooms
 from nous_online.core.policy import ContextPolicy
@@ -17,15 +17,17 @@ POLICY = ContextPolicy()
 TEXTS = st.text(max_size=300) | st.text(alphabet="🦊ß部署\n\u2028 a", max_size=2_000)
 
 
-def entry(number: int, *texts: str, is_pinned: bool = False) -> Entry:
+def entry(number: int, *texts: str, is_pinned: bool = False) -> ContextEntry:
     names = ("full", "summary", "compressed")
     first, *shorter = zip(names, (one_line(text) for text in texts), strict=False)
     topic = f"topic {number}"
-    return Entry("fact", (UUID(int=number),), first, "", is_pinned=is_pinned, topic=topic, shorter=lambda: shorter)
+    return ContextEntry(
+        "fact", (UUID(int=number),), first, "", is_pinned=is_pinned, topic=topic, shorter=lambda: shorter
+    )
 
 
 @st.composite
-def entries(draw: st.DrawFn) -> list[Entry]:
+def entries(draw: st.DrawFn) -> list[ContextEntry]:
     numbers = draw(st.lists(st.integers(0, 30), max_size=25))
     return [
         entry(number, *draw(st.lists(TEXTS, min_size=1, max_size=3)), is_pinned=draw(st.booleans()))
@@ -33,10 +35,11 @@ def entries(draw: st.DrawFn) -> list[Entry]:
     ]
 
 
-def point_at(nominated: list[Entry]):
+def point_at(nominated: list[ContextEntry]):
     def pointers(shown):
         return [
-            Entry("fact", each.memory_ids, ("index", each.topic), "1 not shown") for each in unseen(nominated, shown)
+            ContextEntry("fact", each.memory_ids, ("index", each.topic), "1 not shown")
+            for each in unseen(nominated, shown)
         ]
 
     return pointers

@@ -8,7 +8,7 @@ from math import log
 import numpy as np
 import pytest
 
-from nous_online.context.prediction.past_sessions import CITED, RETRIEVED, Asked, Sighted, past_of
+from nous_online.context.prediction.past_sessions import CITED, RETRIEVED, PastRecall, Sighted, past_of
 from nous_online.context.prediction.scorer import (
     BIAS,
     WEIGHTS,
@@ -30,15 +30,15 @@ def ago(days: float) -> datetime:
 
 
 def asked(session: str, days: float, *cited: str, found: tuple[str, ...] = (), ignored: tuple[str, ...] = ()):
-    return Asked(session, ago(days), [*cited, *found, *ignored], list(cited), list(ignored))
+    return PastRecall(session, ago(days), [*cited, *found, *ignored], list(cited), list(ignored))
 
 
-def past(*recalls: Asked[str], seen: dict[int, dict[str, float]] | None = None, session: str | None = None):
+def past(*recalls: PastRecall[str], seen: dict[int, dict[str, float]] | None = None, session: str | None = None):
     sighted = [Sighted(place, name, ago(days)) for place, when in (seen or {}).items() for name, days in when.items()]
     return past_of(recalls, sighted, session_id=session, at=NOON)
 
 
-def ranked(*recalls: Asked[str], atoms=(), seen=None, near=None, session=None) -> list[str]:
+def ranked(*recalls: PastRecall[str], atoms=(), seen=None, near=None, session=None) -> list[str]:
     return [each.memory for each in likely(past(*recalls, seen=seen, session=session), atoms, near, limit=50)[0]]
 
 

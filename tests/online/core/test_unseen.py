@@ -8,7 +8,7 @@ import unicodedata
 import pytest
 
 from nous_online.core.unseen import unseen
-from nous_online.language.pairs.judging import OfflineJudge, Pair, Statement, Verdict, reasons_apart
+from nous_online.language.pairs.judging import JudgedStatement, OfflineJudge, Pair, Verdict, reasons_apart
 
 SAID = "The staging database listens on port 5432."
 HIDDEN = {
@@ -22,7 +22,7 @@ HIDDEN = {
 
 @pytest.mark.parametrize("hidden", HIDDEN.values(), ids=HIDDEN)
 def test_what_nobody_sees_keeps_two_texts_apart(hidden: str) -> None:
-    pair = Pair(Statement(SAID), Statement(SAID[:20] + hidden + SAID[20:]), similarity=1.0)
+    pair = Pair(JudgedStatement(SAID), JudgedStatement(SAID[:20] + hidden + SAID[20:]), similarity=1.0)
 
     assert reasons_apart(pair) == (f"{len(hidden)} characters nobody sees",)
     assert OfflineJudge().judge([pair])[0].verdict is not Verdict.SAME

@@ -29,7 +29,7 @@ from nous_online.interfaces.api.access import address_of
 from nous_online.interfaces.api.api_server import access_at, configuration, proxy_at
 from nous_online.interfaces.api.application import Access
 from nous_online.interfaces.api.limits import Limit
-from nous_online.interfaces.api.problems import Failure
+from nous_online.interfaces.api.problems import InterfaceProblem
 
 
 @pytest.fixture
@@ -198,7 +198,7 @@ def test_addresses_made_up_do_not_fill_the_memory() -> None:
         limit.count(f"10.0.{number // 250}.{number % 250}")
 
     assert (before, len(limit._window.storage.events)) == (0, 100)  # type: ignore[attr-defined]
-    with pytest.raises(Failure):
+    with pytest.raises(InterfaceProblem):
         limit.count("10.0.3.249")
 
 

@@ -90,7 +90,7 @@ def request_of(command: str, address: str, key: str) -> dict:
 
 
 def test_the_page_names_every_problem() -> None:
-    kinds = [value for value in vars(problems).values() if isinstance(value, problems.Kind)]
+    kinds = [value for value in vars(problems).values() if isinstance(value, problems.ProblemKind)]
 
     assert [kind.name for kind in kinds if kind.status not in (405, 408) and f"`{kind.name}`" not in PAGE] == []
 

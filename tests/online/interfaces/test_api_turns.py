@@ -17,7 +17,7 @@ from nous_online.core.policy import ApiPolicy
 from nous_online.database.connection import Database
 from nous_online.heart import Heart
 from nous_online.interfaces.api.application import Access
-from nous_online.interfaces.api.problems import Failure
+from nous_online.interfaces.api.problems import InterfaceProblem
 from nous_online.interfaces.api.turns import Turns
 from nous_online.memories import store
 
@@ -119,12 +119,12 @@ def test_a_caller_waits_for_its_own_calls_alone() -> None:
         try:
             async with turns.turn(caller, seconds=0.05):
                 return "served"
-        except (DeadlineExceeded, Failure) as error:
+        except (DeadlineExceeded, InterfaceProblem) as error:
             return type(error).__name__
 
     async def told() -> list[str]:
         async with turns.turn("aria", seconds=1):
             return list(await asyncio.gather(*(second(caller) for caller in ("aria", "aria", "boris"))))
 
-    assert asyncio.run(told()) == ["DeadlineExceeded", "Failure", "served"]
+    assert asyncio.run(told()) == ["DeadlineExceeded", "InterfaceProblem", "served"]
     assert asyncio.run(second("aria")) == "served"

@@ -28,7 +28,7 @@ from nous_online.interfaces.imports.importing import import_history
 from nous_online.language.claude.model_writer import record_of
 from nous_online.language.embedding import Vectors
 from nous_online.language.pairs.judging import OfflineJudge
-from nous_online.language.writing.writer import Told, levels_by_words
+from nous_online.language.writing.writer import EndedEpisode, levels_by_words
 
 KIB = 1024
 RUNS = (
@@ -152,8 +152,11 @@ ENTRANCES: dict[str, tuple[int, Entrance]] = {
         ),
     ),
     "import of notes": (48 * KIB, lambda heart, text, path: imported(heart, path, text, name="notes.md")),
-    "the offline writer": (48 * KIB, lambda _heart, text, _path: levels_by_words(Told(text, lessons=(text[:8000],)))),
-    "the writer that asks Claude": (48 * KIB, lambda _heart, text, _path: record_of(Told(text))),
+    "the offline writer": (
+        48 * KIB,
+        lambda _heart, text, _path: levels_by_words(EndedEpisode(text, lessons=(text[:8000],))),
+    ),
+    "the writer that asks Claude": (48 * KIB, lambda _heart, text, _path: record_of(EndedEpisode(text))),
 }
 
 

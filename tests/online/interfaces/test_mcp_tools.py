@@ -18,7 +18,7 @@ from mcp_visits import SESSION, call, door_to, refusal, said, values, visit
 from nous_online.core.errors import Unavailable
 from nous_online.heart import Heart
 from nous_online.interfaces.mcp.acts import Visit
-from nous_online.interfaces.mcp.heart_provider import Door, session_of
+from nous_online.interfaces.mcp.heart_provider import SharedHeart, session_of
 from nous_online.interfaces.mcp.tool_answers import MOST_CHARACTERS
 from nous_online.interfaces.mcp.tools import INSTRUCTIONS, TOOLS
 from nous_online.language.pairs.judging import Verdict
@@ -302,7 +302,7 @@ def test_a_connection_of_a_user_sees_the_agents_memories_and_its_own(heart):
 
     values(call(mine, "remember", content="Ada's office is the red one"))
 
-    def texts(door: Door) -> set[str]:
+    def texts(door: SharedHeart) -> set[str]:
         return {each["text"] for each in values(call(door, "recall", query="office"))["memories"]}
 
     assert texts(mine) == {"The office opens at nine", "Ada's office is the red one"}
@@ -389,7 +389,7 @@ def test_a_database_that_is_away_is_named_by_the_call_and_looked_for_again(heart
             return found
         raise found
 
-    door = Door(opening, Visit(SESSION))
+    door = SharedHeart(opening, Visit(SESSION))
 
     assert refusal(call(door, "recall", query="tea")) == "the server at 127.0.0.1 can't be reached; start it"
     assert values(call(door, "recall", query="tea"))["memories"] == []
@@ -400,7 +400,7 @@ def test_a_failure_nobody_foresaw_goes_to_the_log_and_not_to_the_model(caplog):
         raise ZeroDivisionError("the secret of the wine cellar")
 
     with caplog.at_level(logging.ERROR):
-        why = refusal(call(Door(opening, Visit(SESSION)), "recall", query="tea"))
+        why = refusal(call(SharedHeart(opening, Visit(SESSION)), "recall", query="tea"))
 
     assert why == "recall failed in a way nobody foresaw; the server's log says how"
     assert "the secret of the wine cellar" in caplog.text

@@ -15,7 +15,7 @@ from nous_online.core.policy import CensorPolicy
 from nous_online.language.actions.action_words import only_speaks, warned_act
 from nous_online.language.actions.conditions import conditions
 from nous_online.language.actions.trigger_match import Comparison, compare_words, likelihood
-from nous_online.language.actions.triggers import Wording, checked_literal
+from nous_online.language.actions.triggers import ActionWording, checked_literal
 from nous_online.memories.checking import parts_of
 
 POLICY = CensorPolicy()
@@ -60,7 +60,7 @@ def compared(trigger: str, action: str, similarity: float) -> Comparison:
     ],
 )
 def test_a_literal_trigger_occurs_as_written(trigger: str, action: str, *, occurs: bool) -> None:
-    assert Wording(action).holds(trigger) == occurs
+    assert ActionWording(action).holds(trigger) == occurs
 
 
 def spelled_out(trigger: str, action: str) -> bool:
@@ -76,7 +76,7 @@ def spelled_out(trigger: str, action: str) -> bool:
 def test_a_literal_trigger_means_what_its_regular_expression_would(trigger: str, action: str) -> None:
     assume(trigger.replace("*", "").strip())
 
-    assert Wording(action).holds(trigger) == spelled_out(trigger, action)
+    assert ActionWording(action).holds(trigger) == spelled_out(trigger, action)
 
 
 @pytest.mark.parametrize("trigger", ["*", " * * ", "***"])
@@ -90,7 +90,7 @@ def test_a_trigger_of_wildcards_alone_is_refused(trigger: str) -> None:
 def test_a_hostile_pattern_takes_linear_time(trigger: str, action: str) -> None:
     began = time.process_time()
 
-    Wording(action).holds(trigger)
+    ActionWording(action).holds(trigger)
 
     assert time.process_time() - began < 1.0
 

@@ -14,15 +14,15 @@ from nous_online.core.errors import InvalidInput, Unsupported
 from nous_online.core.settings import Settings, settings
 from nous_online.language.claude.chat import Chat, completion_of, reply_of
 from nous_online.language.claude.client import model_client
-from nous_online.language.claude.pair_prompt import Answer, pairs_request, read_answers
+from nous_online.language.claude.pair_prompt import PairAnswer, pairs_request, read_answers
 from nous_online.language.claude.replies import Failure, LLMError, Reply, Usage
-from nous_online.language.pairs.judging import Pair, Statement
+from nous_online.language.pairs.judging import JudgedStatement, Pair
 from nous_pipelines.demo.anthropic_server import Play
 
 MODEL, KEY = "qwen3", "sk-of-this-test"
 MEMORY = "the tide table of Husum"
 QUESTION: dict[str, Any] = {"model": MODEL, "max_tokens": 500, "messages": [{"role": "user", "content": MEMORY}]}
-PAIR = Pair(Statement("The office is in Bonn"), Statement("The office is in Porto"), 0.9)
+PAIR = Pair(JudgedStatement("The office is in Bonn"), JudgedStatement("The office is in Porto"), 0.9)
 ABOUT_A_PAIR = pairs_request([PAIR], model=MODEL)
 SOON = {"retry-after": "0"}
 
@@ -76,7 +76,7 @@ def test_what_a_server_does_not_know_is_left_out_once_it_has_said_so(unknown: tu
 
         answers = [read_answers(chat.ask(ABOUT_A_PAIR, deadline_s=20).text)[1] for _ in range(2)]
 
-    assert [isinstance(answer, Answer) for answer in answers] == [True, True]
+    assert [isinstance(answer, PairAnswer) for answer in answers] == [True, True]
     assert len(server.raw) == 2 + len(unknown)
     assert not set(unknown) & set(server.raw[-1])
     assert server.requests[0].headers["authorization"] == "Bearer none"

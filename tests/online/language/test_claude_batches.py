@@ -27,7 +27,7 @@ from nous_online.language.claude.message_batches import (
     get_batch,
 )
 from nous_online.language.claude.replies import Failure, LLMError, Request
-from nous_pipelines.demo.anthropic_server import BatchPlay, LocalAnthropic, Play, Route
+from nous_pipelines.demo.anthropic_server import BatchPlay, LocalAnthropic, Play, PlayRoute
 
 LONG_AGO = datetime(2026, 1, 1, tzinfo=UTC)
 QUESTION: dict[str, Any] = {
@@ -74,7 +74,7 @@ def test_a_batch_is_told_from_its_beginning_to_its_end(server: LocalAnthropic, c
         (True, True, 3),
     ]
     assert abs(created.created_at - datetime.now(UTC)) < timedelta(minutes=1)
-    assert server.asked(Route.CREATE_BATCH)[0]["requests"][2] == {"custom_id": "n-2", "params": QUESTION}
+    assert server.asked(PlayRoute.CREATE_BATCH)[0]["requests"][2] == {"custom_id": "n-2", "params": QUESTION}
 
 
 @pytest.mark.parametrize(
@@ -96,13 +96,13 @@ def test_a_batch_is_told_from_its_beginning_to_its_end(server: LocalAnthropic, c
 def test_a_batch_is_sent_once_and_one_that_may_exist_is_told_by_a_passing_failure(
     play: Play, kind: Failure, exist: int, server: LocalAnthropic, claude: Claude
 ):
-    server.play(play, route=Route.CREATE_BATCH)
+    server.play(play, route=PlayRoute.CREATE_BATCH)
 
     with pytest.raises(LLMError) as raised:
         create_batch(claude, questions(2), deadline_s=1)
 
     assert raised.value.kind is kind
-    assert len(server.asked(Route.CREATE_BATCH)) == 1
+    assert len(server.asked(PlayRoute.CREATE_BATCH)) == 1
     assert [batch.request_count for batch in batches_since(claude, LONG_AGO)] == [2] * exist
 
 
@@ -146,7 +146,7 @@ def test_batches_are_found_on_every_page_back_to_the_moment(monkeypatch: pytest.
             clock.now += timedelta(hours=1)
         everything = batches_since(claude, LONG_AGO)
         since = batches_since(claude, datetime(2026, 11, 1, 3, tzinfo=UTC))
-        pages = [request.query for request in server.requests if request.route is Route.LIST_BATCHES]
+        pages = [request.query for request in server.requests if request.route is PlayRoute.LIST_BATCHES]
 
     assert [batch.id for batch in everything] == created[::-1]
     assert [batch.id for batch in since] == created[:2:-1]
@@ -157,7 +157,7 @@ def test_batches_are_found_on_every_page_back_to_the_moment(monkeypatch: pytest.
 def test_a_list_that_has_no_end_is_no_list(server: LocalAnthropic, claude: Claude):
     batch = create_batch(claude, questions(1))
     page = {"data": [told(batch)], "has_more": True}
-    server.play_always(Play(body=json.dumps(page).encode()), route=Route.LIST_BATCHES)
+    server.play_always(Play(body=json.dumps(page).encode()), route=PlayRoute.LIST_BATCHES)
 
     with pytest.raises(LLMError) as raised:
         batches_since(claude, LONG_AGO, deadline_s=5)
@@ -179,7 +179,7 @@ def test_a_batch_is_cancelled_and_ends(server: LocalAnthropic, claude: Claude):
 
 def test_deleting_a_batch_again_is_deleting_it(server: LocalAnthropic, claude: Claude):
     batch = ended(claude)
-    server.play(Play(is_lost=True), route=Route.DELETE_BATCH)
+    server.play(Play(is_lost=True), route=PlayRoute.DELETE_BATCH)
 
     delete_batch(claude, batch.id)
     delete_batch(claude, batch.id)
@@ -202,7 +202,7 @@ def test_an_id_is_a_name_and_no_path(server: LocalAnthropic, claude: Claude):
     with pytest.raises(LLMError, match=r"404|not found"):
         get_batch(claude, "../models?x=/claude-haiku-5-5")
 
-    assert all(request.route is not Route.GET_MODEL for request in server.requests)
+    assert all(request.route is not PlayRoute.GET_MODEL for request in server.requests)
 
 
 def test_results_come_home_byte_by_byte(server: LocalAnthropic, claude: Claude, tmp_path: Path):
@@ -221,20 +221,20 @@ def test_results_come_home_byte_by_byte(server: LocalAnthropic, claude: Claude, 
 def test_the_key_goes_to_no_other_host_than_it_was_given_for(server: LocalAnthropic, claude: Claude, tmp_path: Path):
     batch = ended(claude)
     elsewhere = told(batch, results_url="http://192.0.2.1/v1/results")
-    server.play(Play(body=json.dumps(elsewhere).encode()), route=Route.GET_BATCH)
+    server.play(Play(body=json.dumps(elsewhere).encode()), route=PlayRoute.GET_BATCH)
     batch = get_batch(claude, batch.id)
-    server.play(Play(status=302, headers={"location": "http://192.0.2.1/v1/results"}), route=Route.BATCH_RESULTS)
+    server.play(Play(status=302, headers={"location": "http://192.0.2.1/v1/results"}), route=PlayRoute.BATCH_RESULTS)
 
     with pytest.raises(LLMError, match="redirects are not followed"):
         download_results(claude, batch, tmp_path / "results.jsonl", deadline_s=3)
     download_results(claude, batch, tmp_path / "results.jsonl", deadline_s=3)
 
-    assert server.requests[-1].route is Route.BATCH_RESULTS
+    assert server.requests[-1].route is PlayRoute.BATCH_RESULTS
 
 
 def test_a_download_that_broke_begins_anew(server: LocalAnthropic, claude: Claude, tmp_path: Path):
     batch = ended(claude)
-    server.play(Play(cut_at=200), Play(is_lost=True), route=Route.BATCH_RESULTS)
+    server.play(Play(cut_at=200), Play(is_lost=True), route=PlayRoute.BATCH_RESULTS)
 
     digest = download_results(claude, batch, tmp_path / "results.jsonl")
 
@@ -258,7 +258,7 @@ def test_a_download_that_stays_broken_leaves_what_was_there(
 ):
     batch, path = ended(claude), tmp_path / "results.jsonl"
     path.write_text("what was there")
-    server.play_always(play, route=Route.BATCH_RESULTS)
+    server.play_always(play, route=PlayRoute.BATCH_RESULTS)
     began = time.monotonic()
 
     with pytest.raises(LLMError) as raised:

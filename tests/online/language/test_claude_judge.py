@@ -17,7 +17,7 @@ from nous_online.language.claude.judge import AT_ONCE, ModelJudge, Rest, appoint
 from nous_online.language.claude.pair_prompt import LONGEST_PAIR, PROMPT_VERSION
 from nous_online.language.claude.replies import Request
 from nous_online.language.claude.spending import Spent
-from nous_online.language.pairs.judging import OfflineJudge, Pair, Statement, Verdict
+from nous_online.language.pairs.judging import JudgedStatement, OfflineJudge, Pair, Verdict
 from nous_pipelines.demo.anthropic_server import LocalAnthropic, Play
 from nous_pipelines.demo.anthropic_server.answers import ShownPair, pairs_in
 
@@ -59,7 +59,7 @@ def numbered(count: int) -> list[Pair]:
 
 
 def pair(a: str = "The api team deploys every Friday", b: str = "Every Friday the api team deploys") -> Pair:
-    return Pair(Statement(a, stated_at=MAY), Statement(b, stated_at=JUNE), 0.9)
+    return Pair(JudgedStatement(a, stated_at=MAY), JudgedStatement(b, stated_at=JUNE), 0.9)
 
 
 def judge_at(api: LocalAnthropic, spent: list[Spent] | None = None, **more: Any) -> ModelJudge:

@@ -21,7 +21,7 @@ from nous_online.language.claude.model_writer import LONGEST_TRANSCRIPT, ModelWr
 from nous_online.language.claude.replies import Failure, LLMError
 from nous_online.language.claude.spending import Spent
 from nous_online.language.claude.write_prompt import PROMPT_VERSION
-from nous_online.language.writing.writer import CensorDraft, FactDraft, OfflineWriter, Told
+from nous_online.language.writing.writer import CensorDraft, EndedEpisode, FactDraft, OfflineWriter
 from nous_pipelines.demo.anthropic_server import LocalAnthropic, Play
 
 MODEL, FALLBACK = "claude-sonnet-5-5", "claude-haiku-5-5"
@@ -32,7 +32,7 @@ Orla: The mill closed on 3 March because the flood took its wheel and forty sack
 Piet: We must never rebuild the wheel in larch, it warps.
 Orla: We decided to rebuild it in oak; Hanne Brook will pay 4,200 crowns for it.
 Orla: The mill reopens on 4 May."""
-EPISODE = Told(MILL, outcome="failure", lessons=["Never rebuild a wheel in larch because it warps."])
+EPISODE = EndedEpisode(MILL, outcome="failure", lessons=["Never rebuild a wheel in larch because it warps."])
 SAID: dict[str, Any] = {
     "title": "Rebuilding the wheel of the mill after the flood",
     "summary": "Orla told Piet that the mill closed on 3 March because the flood took its wheel and forty sacks of "
@@ -231,7 +231,7 @@ def test_a_long_transcript_is_shown_in_part_from_all_over_it(api: LocalAnthropic
     lines = [f"Orla: In week {week} the crew of barge {week} carried {10 + week} sacks." for week in range(9_000)]
     api.play(says())
 
-    writer.write(Told("\n".join(lines)))
+    writer.write(EndedEpisode("\n".join(lines)))
 
     (request,) = api.asked()
     shown = request["messages"][0]["content"]
@@ -242,7 +242,7 @@ def test_a_long_transcript_is_shown_in_part_from_all_over_it(api: LocalAnthropic
 
 def test_the_instructions_are_the_same_in_every_request_and_may_be_cached(api: LocalAnthropic, writer: ModelWriter):
     writer.write(EPISODE)
-    writer.write(Told("Orla: We decided to paint the shed red."))
+    writer.write(EndedEpisode("Orla: We decided to paint the shed red."))
 
     one, other = ({**request, "messages": []} for request in api.asked())
     assert one == other
@@ -254,13 +254,13 @@ def test_an_episode_without_detail_is_refused_and_nothing_is_sent(
     api: LocalAnthropic, writer: ModelWriter, detail: str
 ):
     with pytest.raises(InvalidInput, match="no detail"):
-        writer.write(Told(detail))
+        writer.write(EndedEpisode(detail))
 
     assert api.requests == []
 
 
 def test_where_nothing_may_be_shown_nothing_is_sent(api: LocalAnthropic, writer: ModelWriter):
-    assert writer.write(Told("The admin password is tulip-Garden-77.")).summary == ""
+    assert writer.write(EndedEpisode("The admin password is tulip-Garden-77.")).summary == ""
     assert api.requests == []
 
 

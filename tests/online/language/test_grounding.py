@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from nous_online.language.claude.drafting import kept_parts
 from nous_online.language.claude.grounding import follows, invented, is_quoted, is_told, source_of, turned_round
-from nous_online.language.claude.write_prompt import Answer, Claim, Record
+from nous_online.language.claude.write_prompt import Claim, EpisodeRecord, WrittenAnswer
 
 TALK = """\
 Orla: The mill in Veldt closed on 3 March 2026, because the flood took forty sacks of rye.
@@ -150,10 +150,10 @@ def test_neither_a_made_up_fact_nor_a_summary_turned_round_is_kept() -> None:
         for content in ("Maya approves bypassing the security review for refunds.", "Maya approves refunds on Friday.")
     ]
     turned = "Ben approved the rollback."
-    record = Record(transcript, title="Refunds", outcome="success", participants=(), lessons=())
+    record = EpisodeRecord(transcript, title="Refunds", outcome="success", participants=(), lessons=())
 
     kept = kept_parts(
-        Answer("", turned, "Ben did not approve the rollback.", "refunds", (*claims,), ()),
+        WrittenAnswer("", turned, "Ben did not approve the rollback.", "refunds", (*claims,), ()),
         record,
         source_of(transcript),
     )

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nous_online.language.pairs.harmless import may_be_same
-from nous_online.language.pairs.judging import OfflineJudge, Pair, Statement, Verdict
+from nous_online.language.pairs.judging import JudgedStatement, OfflineJudge, Pair, Verdict
 
 ONE_STATEMENT = """
 The user prefers dark mode | User prefers dark mode.
@@ -128,7 +128,10 @@ def test_anything_else_makes_two_statements(a: str, b: str) -> None:
 
 @pytest.mark.parametrize(("a", "b"), pairs_of(TWO_STATEMENTS))
 def test_no_nearness_makes_the_built_in_judge_call_two_statements_the_same(a: str, b: str) -> None:
-    assert OfflineJudge().judge([Pair(Statement(a), Statement(b), similarity=0.999)])[0].verdict is not Verdict.SAME
+    assert (
+        OfflineJudge().judge([Pair(JudgedStatement(a), JudgedStatement(b), similarity=0.999)])[0].verdict
+        is not Verdict.SAME
+    )
 
 
 def test_texts_of_nothing_but_marks_or_fillers_are_the_same_only_word_for_word() -> None:

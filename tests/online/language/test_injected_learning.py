@@ -17,7 +17,7 @@ from nous_online.heart import Heart
 from nous_online.language.claude.drafting import kept_parts
 from nous_online.language.claude.grounding import source_of
 from nous_online.language.claude.replies import Request
-from nous_online.language.claude.write_prompt import Answer, Caution, Claim, Record
+from nous_online.language.claude.write_prompt import AnsweredCaution, Claim, EpisodeRecord, WrittenAnswer
 from nous_online.language.embedding import LocalMiniLM
 from nous_online.language.pairs.judging import Verdict
 from nous_pipelines.demo.anthropic_server import LocalAnthropic
@@ -84,7 +84,7 @@ def test_an_honest_statement_is_not_lost_in_a_planted_one_that_is_trusted_less(
 @pytest.mark.parametrize("field", ["title", "summary", "line", "fact", "censor"])
 @pytest.mark.parametrize("payloads", FAMILIES.values(), ids=FAMILIES)
 def test_a_writer_adds_nothing_that_was_not_said(payloads: tuple[str, ...], field: str) -> None:
-    record = Record(f"Ana: {SAID_ONCE}\nBen: We {STOPPED}.", None, "failure", (), ())
+    record = EpisodeRecord(f"Ana: {SAID_ONCE}\nBen: We {STOPPED}.", None, "failure", (), ())
 
     for payload in payloads:
         kept = kept_parts(answered(payload, field), record, source_of(record.transcript))
@@ -98,12 +98,12 @@ def test_a_writer_adds_nothing_that_was_not_said(payloads: tuple[str, ...], fiel
         assert {censor.trigger for censor in kept["censors"] or ()} <= {STOPPED}
 
 
-def answered(payload: str, field: str) -> Answer:
+def answered(payload: str, field: str) -> WrittenAnswer:
     """Return an honest answer about the record of the test with a payload in one place."""
     texts = {name: payload if field == name else SAID_ONCE for name in ("title", "summary", "line", "index_word")}
     claim = Claim(payload if field == "fact" else SAID_ONCE, payload, "rule", SAID_ONCE)
-    caution = Caution(payload if field == "censor" else STOPPED, SAID_ONCE, f"We {STOPPED}.")
-    return Answer(**texts, facts=(claim,), censors=(caution,))
+    caution = AnsweredCaution(payload if field == "censor" else STOPPED, SAID_ONCE, f"We {STOPPED}.")
+    return WrittenAnswer(**texts, facts=(claim,), censors=(caution,))
 
 
 def echoing(request: Request) -> str:

@@ -13,15 +13,15 @@ import pytest
 from injection_payloads import FAMILIES, PAYLOADS
 
 from nous_online.language.claude import pair_prompt, write_prompt
-from nous_online.language.claude.pair_prompt import Answer, answer_to, pairs_request, read_answers
+from nous_online.language.claude.pair_prompt import PairAnswer, answer_to, pairs_request, read_answers
 from nous_online.language.claude.replies import Failure, LLMError, Request
-from nous_online.language.claude.write_prompt import Record, write_request
-from nous_online.language.pairs.judging import OfflineJudge, Pair, Statement, Verdict
+from nous_online.language.claude.write_prompt import EpisodeRecord, write_request
+from nous_online.language.pairs.judging import JudgedStatement, OfflineJudge, Pair, Verdict
 from nous_online.memories.facts import new_fact
 
 MODEL = "claude-haiku-5-5"
 MAY = datetime(2026, 5, 1, tzinfo=UTC)
-HONEST = Statement("The staging database listens on port 5432.", subject="staging database", stated_at=MAY)
+HONEST = JudgedStatement("The staging database listens on port 5432.", subject="staging database", stated_at=MAY)
 ENCLOSED = re.compile(r"\A<(?P<element>[a-z]+-[0-9a-f]{16})>\n(?P<line>.*)\n</(?P=element)>\Z", re.DOTALL)
 
 families = pytest.mark.parametrize("payloads", FAMILIES.values(), ids=FAMILIES)
@@ -29,8 +29,8 @@ families = pytest.mark.parametrize("payloads", FAMILIES.values(), ids=FAMILIES)
 
 def pairs_with(payload: str) -> list[Pair]:
     """Return the pairs in which a payload is the one statement, the other, both, or what a statement is filed under."""
-    planted = Statement(payload, subject=None, stated_at=MAY)
-    filed = Statement("Backups run at two.", subject=payload[:500], stated_at=None)
+    planted = JudgedStatement(payload, subject=None, stated_at=MAY)
+    filed = JudgedStatement("Backups run at two.", subject=payload[:500], stated_at=None)
     return [
         Pair(a=one, b=other, similarity=0.9)
         for one, other in ((planted, HONEST), (HONEST, planted), (planted, planted), (filed, HONEST), (HONEST, filed))
@@ -46,7 +46,7 @@ def said(request: Request) -> tuple[str, Any]:
     return found["element"], json.loads(found["line"])
 
 
-def told(statement: Statement) -> dict[str, str | None]:
+def told(statement: JudgedStatement) -> dict[str, str | None]:
     subject = {"subject": statement.subject} if statement.subject else {}
     return {"text": statement.text, **subject, "stated_at": statement.stated_at and statement.stated_at.isoformat()}
 
@@ -138,7 +138,7 @@ def test_a_payload_behind_an_answer_spoils_it(payloads: Sequence[str]) -> None:
 @families
 def test_what_the_built_in_judge_says_of_a_payload_can_be_shown_as_it_is(payloads: Sequence[str]) -> None:
     pairs = [Pair(HONEST, replace(HONEST, text=f"{HONEST.text} {payload}"), 0.95) for payload in payloads]
-    pairs += [Pair(Statement(payload), HONEST, 0.95) for payload in payloads]
+    pairs += [Pair(JudgedStatement(payload), HONEST, 0.95) for payload in payloads]
 
     told = [text for each in OfflineJudge().judge(pairs) for text in (each.reason, each.slot or "none")]
 
@@ -151,20 +151,20 @@ def answered(**changes: Any) -> str:
     return json.dumps({"verdicts": [{"number": 1, **usual, **changes}]})
 
 
-def read(text: str) -> Answer | None:
+def read(text: str) -> PairAnswer | None:
     """Return what is read of an answer, None when it is malformed and the error itself can be shown in a log."""
     try:
         found = answer_to(1, read_answers(text))
     except LLMError as error:
         found = error
-    if isinstance(found, Answer):
+    if isinstance(found, PairAnswer):
         return found
     assert found.kind is Failure.MALFORMED
     assert str(found).isprintable()
     return None
 
 
-def is_harmless(answer: Answer) -> bool:
+def is_harmless(answer: PairAnswer) -> bool:
     """Tell whether an answer is within its bounds and can be shown as it is."""
     texts = [answer.reason, answer.slot or "none"]
     return (
@@ -175,21 +175,21 @@ def is_harmless(answer: Answer) -> bool:
     )
 
 
-RECORDS: dict[str, Callable[[str], Record]] = {
-    "transcript": lambda payload: Record(f"Ana: hello\n{payload}\nBen: bye", None, None, (), ()),
-    "title": lambda payload: Record("Ana: hello", payload, "failure", (), ()),
-    "participant": lambda payload: Record("Ana: hello", None, None, ("Ana", payload), ()),
-    "lesson": lambda payload: Record("Ana: hello", None, "failure", (), (payload, "test first")),
-    "outcome": lambda payload: Record("Ana: hello", None, payload, (), ()),
+RECORDS: dict[str, Callable[[str], EpisodeRecord]] = {
+    "transcript": lambda payload: EpisodeRecord(f"Ana: hello\n{payload}\nBen: bye", None, None, (), ()),
+    "title": lambda payload: EpisodeRecord("Ana: hello", payload, "failure", (), ()),
+    "participant": lambda payload: EpisodeRecord("Ana: hello", None, None, ("Ana", payload), ()),
+    "lesson": lambda payload: EpisodeRecord("Ana: hello", None, "failure", (), (payload, "test first")),
+    "outcome": lambda payload: EpisodeRecord("Ana: hello", None, payload, (), ()),
 }
 
 
 @families
 @pytest.mark.parametrize("record_with", RECORDS.values(), ids=RECORDS)
 def test_a_writer_is_shown_the_record_exactly_and_nothing_beside_it(
-    payloads: Sequence[str], record_with: Callable[[str], Record]
+    payloads: Sequence[str], record_with: Callable[[str], EpisodeRecord]
 ) -> None:
-    innocent = around(write_request(Record("Ana: hello", None, None, (), ()), model=MODEL))
+    innocent = around(write_request(EpisodeRecord("Ana: hello", None, None, (), ()), model=MODEL))
     assert innocent["system"][0]["text"] == write_prompt.SYSTEM
 
     for payload in payloads:

@@ -2,7 +2,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from nous_online.language.pairs.judging import OfflineJudge, Pair, Statement, Verdict
+from nous_online.language.pairs.judging import JudgedStatement, OfflineJudge, Pair, Verdict
 from nous_online.language.pairs.subjects import other_things
 
 EARLIER = datetime(2025, 1, 1, tzinfo=UTC)
@@ -10,7 +10,7 @@ LATER = datetime(2025, 2, 1, tzinfo=UTC)
 
 
 def judged(a, b, *, similarity=0.95, first=EARLIER, second=LATER):
-    pair = Pair(Statement(a, stated_at=first), Statement(b, stated_at=second), similarity)
+    pair = Pair(JudgedStatement(a, stated_at=first), JudgedStatement(b, stated_at=second), similarity)
     return OfflineJudge().judge([pair])[0]
 
 
@@ -59,7 +59,7 @@ def test_a_guard_outweighs_any_similarity():
 
 
 def test_a_name_that_goes_on_is_another_name():
-    one, other = Statement("The server is called atlas-prod"), Statement("The server is called atlas-prod2")
+    one, other = JudgedStatement("The server is called atlas-prod"), JudgedStatement("The server is called atlas-prod2")
 
     judged = OfflineJudge().judge([Pair(one, other, 0.98), Pair(other, one, 0.98)])
 
@@ -116,7 +116,7 @@ def test_what_looks_alike_and_is_about_something_else_stands_beside_it():
 
 
 def test_trust_and_who_is_asked_first_do_not_change_the_verdict():
-    a, b = Statement("The port is 80", trust=0), Statement("The port is 81", trust=100)
+    a, b = JudgedStatement("The port is 80", trust=0), JudgedStatement("The port is 81", trust=100)
 
     one, other = OfflineJudge().judge([Pair(a, b, 0.9), Pair(b, a, 0.9)])
 
@@ -130,8 +130,8 @@ def test_a_statement_that_speaks_to_the_judge_changes_nothing():
 
 
 def test_verdicts_come_in_the_order_of_the_pairs_and_say_who_gave_them():
-    same = Pair(Statement("Tea is served at 5pm"), Statement("Tea is served at 17:00"), 0.96)
-    other = Pair(Statement("Tea is served at 5pm"), Statement("Tea is served at 18:00"), 0.96)
+    same = Pair(JudgedStatement("Tea is served at 5pm"), JudgedStatement("Tea is served at 17:00"), 0.96)
+    other = Pair(JudgedStatement("Tea is served at 5pm"), JudgedStatement("Tea is served at 18:00"), 0.96)
 
     first, second = OfflineJudge().judge([same, other])
 
@@ -146,7 +146,10 @@ def test_no_pairs_give_no_judgements():
 
 
 def judged_of(one, other, *, similarity=0.97):
-    a, b = Statement(one[0], subject=one[1], stated_at=EARLIER), Statement(other[0], subject=other[1], stated_at=LATER)
+    a, b = (
+        JudgedStatement(one[0], subject=one[1], stated_at=EARLIER),
+        JudgedStatement(other[0], subject=other[1], stated_at=LATER),
+    )
     return OfflineJudge().judge([Pair(a, b, similarity)])[0]
 
 

@@ -14,7 +14,7 @@ from nous_online.language.claude.judge import ModelJudge
 from nous_online.language.claude.metering import meter_of
 from nous_online.language.claude.replies import Usage
 from nous_online.language.claude.spending import Spent
-from nous_online.language.pairs.judging import Pair, Statement
+from nous_online.language.pairs.judging import JudgedStatement, Pair
 from nous_pipelines.demo.anthropic_server import LocalAnthropic, Play
 
 HAIKU = "claude-haiku-5-5"
@@ -59,7 +59,7 @@ def test_every_token_the_api_charges_for_is_in_a_row(database, owner):
         claude = Claude("key", base_url=api.url)
         claude.open()
         judge = ModelJudge(claude, meter_of(database, "aria"), HAIKU, "claude-sonnet-5-5", deadline_s=20)
-        judge.judge([Pair(Statement(f"Rack {n}"), Statement(f"Rack {n + 20}"), 0.9) for n in range(6)])
+        judge.judge([Pair(JudgedStatement(f"Rack {n}"), JudgedStatement(f"Rack {n + 20}"), 0.9) for n in range(6)])
         asked = len(api.asked())
 
     rows, failed, tokens_in, tokens_out = owner.execute("""

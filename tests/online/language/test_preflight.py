@@ -15,7 +15,7 @@ from nous_online.interfaces import doctor
 from nous_online.language.claude.client import Claude
 from nous_online.language.claude.preflight import ModelFacts, checked_model, facts_of
 from nous_online.language.claude.replies import Failure, LLMError
-from nous_pipelines.demo.anthropic_server import MODELS, LocalAnthropic, Model, Play, Route
+from nous_pipelines.demo.anthropic_server import MODELS, LocalAnthropic, Model, Play, PlayRoute
 
 RELEASED = datetime(2026, 1, 1, tzinfo=UTC)
 TODAY = datetime(2026, 11, 22, tzinfo=UTC)
@@ -91,7 +91,7 @@ def test_a_catalogue_that_can_t_be_asked_says_nothing_of_a_model(server: LocalAn
 
 
 def test_a_list_that_names_nothing_fit_says_so(server: LocalAnthropic, claude: Claude):
-    server.play(Play(body=json.dumps({"data": None}).encode()), route=Route.LIST_MODELS)
+    server.play(Play(body=json.dumps({"data": None}).encode()), route=PlayRoute.LIST_MODELS)
 
     with pytest.raises(LLMError, match="one the catalogue of this key knows; it names none"):
         checked_model(claude, "claude-haiku-9", for_batches=False)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nous_online.language.claude.pair_prompt import PROMPT_VERSION, Answer
+from nous_online.language.claude.pair_prompt import PROMPT_VERSION, PairAnswer
 from nous_online.language.claude.verdicts import (
     CANARIES,
     RETIRING,
@@ -20,10 +20,10 @@ from nous_online.language.claude.verdicts import (
 )
 from nous_online.language.pairs.judging import (
     NOTHING_SHARED,
+    JudgedStatement,
     Judgement,
     OfflineJudge,
     Pair,
-    Statement,
     Verdict,
     later,
     reasons_apart,
@@ -33,9 +33,11 @@ MAY, JUNE = datetime(2026, 5, 1, tzinfo=UTC), datetime(2026, 6, 1, tzinfo=UTC)
 SAME, UPDATES, CONTRADICTS, COMPATIBLE, UNSURE = (
     Verdict.SAME, Verdict.UPDATES, Verdict.CONTRADICTS, Verdict.COMPATIBLE, Verdict.UNSURE,
 )  # fmt: skip
-ALIKE = Pair(Statement("The api team deploys every Friday"), Statement("Every Friday the api team deploys"), 0.9)
+ALIKE = Pair(
+    JudgedStatement("The api team deploys every Friday"), JudgedStatement("Every Friday the api team deploys"), 0.9
+)
 ANSWERS = st.builds(
-    Answer,
+    PairAnswer,
     verdict=st.sampled_from(Verdict),
     confidence=st.floats(0, 1),
     slot=st.none() | st.just("slot"),
@@ -43,7 +45,7 @@ ANSWERS = st.builds(
     reason=st.just("Because."),
 )
 STATEMENTS = st.builds(
-    Statement,
+    JudgedStatement,
     text=st.sampled_from(
         ["The pool has 40 connections", "The pool has 50 connections", "There are 40 connections in the pool"]
     ),
@@ -54,8 +56,8 @@ STATEMENTS = st.builds(
 PAIRS = st.builds(Pair, STATEMENTS, STATEMENTS, st.floats(0, 1))
 
 
-def said(verdict: Verdict, confidence: float = 0.9, *, later: str | None = None) -> Answer:
-    return Answer(verdict, confidence, "slot", later, "Because.")  # pyright: ignore[reportArgumentType]
+def said(verdict: Verdict, confidence: float = 0.9, *, later: str | None = None) -> PairAnswer:
+    return PairAnswer(verdict, confidence, "slot", later, "Because.")  # pyright: ignore[reportArgumentType]
 
 
 def moved(
@@ -64,11 +66,11 @@ def moved(
     """Two values of one slot, the second a month later."""
     times = (MAY, JUNE) if is_dated else (None, None)
     texts = ("The office is in Lisbon", "The office is in Porto")
-    a, b = (Statement(texts[i], subjects[i], times[i], trust[i]) for i in (0, 1))
+    a, b = (JudgedStatement(texts[i], subjects[i], times[i], trust[i]) for i in (0, 1))
     return Pair(a, b, 0.9)
 
 
-def settled(pair: Pair, straight: Answer, back: Answer | None) -> Judgement:
+def settled(pair: Pair, straight: PairAnswer, back: PairAnswer | None) -> Judgement:
     return confirmed(pair, straight, back, model="claude-haiku-5-5")
 
 
@@ -91,7 +93,7 @@ def test_same_in_both_orders_is_same() -> None:
 
 
 def test_same_in_both_orders_falls_to_a_guard() -> None:
-    pair = Pair(Statement("The pool has 40 connections"), Statement("The pool has 50 connections"), 0.99)
+    pair = Pair(JudgedStatement("The pool has 40 connections"), JudgedStatement("The pool has 50 connections"), 0.99)
 
     judgement = settled(pair, said(SAME), said(SAME))
 
@@ -173,7 +175,7 @@ def test_a_later_statement_that_is_trusted_less_only_contradicts(trust: tuple[in
 
 @given(pair=PAIRS, straight=ANSWERS, back=st.none() | ANSWERS)
 def test_whatever_is_answered_nothing_is_retired_against_the_rules(
-    pair: Pair, straight: Answer, back: Answer | None
+    pair: Pair, straight: PairAnswer, back: PairAnswer | None
 ) -> None:
     judgement = settled(pair, straight, back)
 
@@ -191,7 +193,7 @@ def test_whatever_is_answered_nothing_is_retired_against_the_rules(
 
 
 @given(pair=PAIRS, straight=ANSWERS, back=ANSWERS)
-def test_it_does_not_matter_which_order_is_called_straight(pair: Pair, straight: Answer, back: Answer) -> None:
+def test_it_does_not_matter_which_order_is_called_straight(pair: Pair, straight: PairAnswer, back: PairAnswer) -> None:
     one, other = settled(pair, straight, back), settled(swapped(pair), back, straight)
 
     assert (one.verdict, one.confidence) == (other.verdict, other.confidence)
@@ -222,7 +224,7 @@ def test_all_but_what_is_surely_compatible_gets_a_second_opinion(
     ],
 )
 def test_what_a_guard_alone_holds_apart_gets_a_second_opinion(known: str, new: str) -> None:
-    pair = Pair(Statement(known, None, MAY), Statement(new, None, JUNE), 0.95)
+    pair = Pair(JudgedStatement(known, None, MAY), JudgedStatement(new, None, JUNE), 0.95)
 
     judgement = OfflineJudge().judge([pair])[0]
 
@@ -235,7 +237,7 @@ def test_what_a_guard_alone_holds_apart_gets_a_second_opinion(known: str, new: s
     [
         (moved(subjects=("office", "canteen")), "subject office ≠ canteen"),
         (
-            Pair(Statement("Ana speaks French"), Statement("The invoices are kept for ten years"), 0.1),
+            Pair(JudgedStatement("Ana speaks French"), JudgedStatement("The invoices are kept for ten years"), 0.1),
             "different statements, no shared slot with another value",
         ),
     ],
@@ -247,7 +249,7 @@ def test_other_subjects_and_what_has_nothing_in_common_get_none(pair: Pair, reas
     assert not second_opinion_wanted(judgement)
 
 
-def right_answers() -> dict[str, Answer | None]:
+def right_answers() -> dict[str, PairAnswer | None]:
     return {canary.name: said(min(canary.allowed)) for canary in CANARIES}
 
 

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from nous_online.language.claude.replies import Failure, LLMError
-from nous_online.language.claude.write_prompt import Caution, Claim, read_answer
+from nous_online.language.claude.write_prompt import AnsweredCaution, Claim, read_answer
 
 FACT = {"content": "Orla runs the mill.", "subject": "Orla", "category": "other", "evidence": "I run the mill."}
 CENSOR = {"trigger": "rebuild in larch", "reason": "It warps.", "evidence": "Larch warps."}
@@ -25,7 +25,7 @@ def test_an_answer_in_the_form_that_was_asked_for_is_read() -> None:
     answer = read_answer(json.dumps(GOOD))
 
     assert (answer.title, answer.summary, answer.index_word) == ("The mill", "Orla runs it.", "mill")
-    assert (answer.facts, answer.censors) == ((Claim(**FACT),), (Caution(**CENSOR),))
+    assert (answer.facts, answer.censors) == ((Claim(**FACT),), (AnsweredCaution(**CENSOR),))
 
 
 @pytest.mark.parametrize(

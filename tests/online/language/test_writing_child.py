@@ -20,7 +20,7 @@ from nous_online.core.errors import DeadlineExceeded, InvalidInput, Unavailable
 from nous_online.heart import Heart
 from nous_online.language.writing import child
 from nous_online.language.writing.child import CHILDREN, Children
-from nous_online.language.writing.writer import OfflineWriter, Told
+from nous_online.language.writing.writer import EndedEpisode, OfflineWriter
 
 ENDLESS = (re.fullmatch, "(a|a)*b", "a" * 60)
 """Holds its interpreter for years, so that no thread of its process comes to anything."""
@@ -170,7 +170,7 @@ def test_a_forked_process_starts_a_child_of_its_own(children: Children):
 
 
 def test_an_episode_is_written_alike_here_and_in_a_child(children: Children):
-    told = Told(TALK, title=None, outcome="failure", lessons=("Never restart the broker before the drain.",))
+    told = EndedEpisode(TALK, title=None, outcome="failure", lessons=("Never restart the broker before the drain.",))
 
     apart = OfflineWriter(WordEmbedder(), call=children.call).write(told)
 
@@ -180,7 +180,7 @@ def test_an_episode_is_written_alike_here_and_in_a_child(children: Children):
 
 def test_an_episode_without_detail_is_refused_as_ever(children: Children):
     with pytest.raises(InvalidInput, match="no detail"):
-        OfflineWriter(WordEmbedder(), call=children.call).write(Told(" "))
+        OfflineWriter(WordEmbedder(), call=children.call).write(EndedEpisode(" "))
 
 
 def test_a_heart_has_its_episodes_read_by_a_child(heart: Heart):

@@ -9,7 +9,7 @@ from told_credentials import AWS, GITHUB, HELD, HEX, JWT, KEY, PHRASE, RANDOM
 
 from nous_online.language.writing.credentials import holds_credential, without_credentials
 from nous_online.language.writing.sentences import sentences_of
-from nous_online.language.writing.writer import OfflineWriter, Told
+from nous_online.language.writing.writer import EndedEpisode, OfflineWriter
 
 HARMLESS = [
     "The password policy requires 12 characters.",
@@ -156,7 +156,7 @@ def test_no_credential_is_lifted_into_anything(told, failed):
 
     detail = "\n".join(f"Orla: {text}" for text in told)
     draft = OfflineWriter(WordEmbedder()).write(
-        Told(detail, outcome="failure" if failed else "success", lessons=[f"Never {text}" for text in told])
+        EndedEpisode(detail, outcome="failure" if failed else "success", lessons=[f"Never {text}" for text in told])
     )
 
     written = str(draft.as_json())
@@ -182,6 +182,6 @@ def test_no_credential_is_lifted_into_anything(told, failed):
 
 
 def test_an_episode_of_nothing_but_credentials_tells_nothing(embedder):
-    draft = OfflineWriter(embedder).write(Told("\n".join(HELD)))
+    draft = OfflineWriter(embedder).write(EndedEpisode("\n".join(HELD)))
 
     assert (draft.summary, draft.facts, draft.title) == ("", (), "Untitled episode")

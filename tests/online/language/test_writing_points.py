@@ -9,7 +9,7 @@ from nous_online.language.writing.forms import is_known_language, said_in
 from nous_online.language.writing.lexrank import word_vectors
 from nous_online.language.writing.points import points_of, stated
 from nous_online.language.writing.sentences import sentences_of
-from nous_online.language.writing.writer import POLICY, Told, facts_of, levels_by_words, read_aloud
+from nous_online.language.writing.writer import POLICY, EndedEpisode, facts_of, levels_by_words, read_aloud
 
 SAID_ON = date(2025, 10, 14)
 
@@ -21,7 +21,7 @@ def points(detail: str) -> list[str]:
 
 def facts(detail: str) -> list[str]:
     """What is drawn from a transcript by its words alone."""
-    spoken = read_aloud(Told(detail))
+    spoken = read_aloud(EndedEpisode(detail))
     return [fact.content for fact in facts_of(spoken, word_vectors(spoken.sentences))]
 
 
@@ -120,7 +120,7 @@ def test_entries_below_a_label_are_labelled() -> None:
 
 
 def test_a_decision_labelled_in_notes_is_a_fact_of_that_kind() -> None:
-    spoken = read_aloud(Told("Decision: the wheel is rebuilt in oak, by Hanne, before 4 May."))
+    spoken = read_aloud(EndedEpisode("Decision: the wheel is rebuilt in oak, by Hanne, before 4 May."))
 
     (fact,) = facts_of(spoken, word_vectors(spoken.sentences))
 
@@ -175,8 +175,8 @@ def test_a_short_text_keeps_most_of_its_words_and_a_long_one_a_hundred_to_a_hund
     line = "Ana: Barge {} carried {} sacks of rye from Olm to the mill at Veldt."
     short, long = ("\n".join(line.format(i, 20 + i) for i in range(count)) for count in (11, 60))
 
-    assert len(levels_by_words(Told(short)).summary.split()) >= 0.6 * 143
-    assert 100 <= len(levels_by_words(Told(long)).summary.split()) <= POLICY.summary_words
+    assert len(levels_by_words(EndedEpisode(short)).summary.split()) >= 0.6 * 143
+    assert 100 <= len(levels_by_words(EndedEpisode(long)).summary.split()) <= POLICY.summary_words
 
 
 def test_small_talk_is_told_in_fewer_words_than_it_has() -> None:
@@ -196,7 +196,7 @@ def test_small_talk_is_told_in_fewer_words_than_it_has() -> None:
     )
     chat += "\nAna: Let's meet at 7 at the bakery on Mill Street, then."
 
-    assert len(levels_by_words(Told(chat)).summary.split()) <= len(chat.split()) / 3
+    assert len(levels_by_words(EndedEpisode(chat)).summary.split()) <= len(chat.split()) / 3
 
 
 def test_a_language_whose_words_are_not_known_keeps_more() -> None:
@@ -206,4 +206,4 @@ def test_a_language_whose_words_are_not_known_keeps_more() -> None:
 
     assert not is_known_language(swahili)
     assert is_known_language("Ich habe das Rad am Montag mit Hanne und der Mühle gebaut, es ist nicht aus Eiche.")
-    assert len(levels_by_words(Told(swahili)).summary.split()) > POLICY.summary_words
+    assert len(levels_by_words(EndedEpisode(swahili)).summary.split()) > POLICY.summary_words

@@ -26,7 +26,7 @@ from nous_online.database.connection import Database
 from nous_online.heart import Heart
 from nous_online.language.embedding import Vectors
 from nous_online.language.pairs.judging import Judgement, Pair
-from nous_online.language.writing.writer import Draft, OfflineWriter, Told
+from nous_online.language.writing.writer import Draft, EndedEpisode, OfflineWriter
 
 DEADLINE_S = 0.1
 TOLERANCE_S = 0.75  # for the grace in which the server may still answer, and for a busy machine
@@ -138,7 +138,7 @@ class SlowJudge(ScriptedJudge):
 
 
 class SlowWriter(OfflineWriter):
-    def write(self, episode: Told) -> Draft:
+    def write(self, episode: EndedEpisode) -> Draft:
         time.sleep(SLOW_S)
         return super().write(episode)
 

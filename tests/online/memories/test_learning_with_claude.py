@@ -21,7 +21,7 @@ from nous_online.database.connection import Database
 from nous_online.heart import Heart
 from nous_online.language.claude.pair_prompt import PROMPT_VERSION
 from nous_online.language.claude.replies import Request
-from nous_online.language.pairs.judging import Pair, Statement
+from nous_online.language.pairs.judging import JudgedStatement, Pair
 from nous_online.queue.worker import staff
 from nous_pipelines.demo.anthropic_server import LocalAnthropic, Play
 from nous_pipelines.demo.anthropic_server.answers import pairs_in
@@ -145,7 +145,7 @@ def test_a_worker_lets_each_agent_pay_for_itself(
 ) -> None:
     for name in ("ada", "ben"):
         Heart.open(name, database=database, embedder=WordEmbedder(), works_in_background=False)
-    pair = Pair(Statement(OLD), Statement(NEW), 0.9)
+    pair = Pair(JudgedStatement(OLD), JudgedStatement(NEW), 0.9)
 
     with staff(database.url, embedder=WordEmbedder(), writer=ScriptedWriter()) as opened:
         for name in ("ada", "ben", "ben"):

@@ -13,7 +13,7 @@ from conftest import ScriptedJudge, ScriptedWriter, WordEmbedder
 
 from nous_online.core.errors import Conflict, Unavailable
 from nous_online.heart import Heart
-from nous_online.language.pairs.judging import Pair, Statement
+from nous_online.language.pairs.judging import JudgedStatement, Pair
 from nous_online.memories.status import status_of
 from nous_online.queue.completion import Drawn, conclude
 from nous_online.queue.worker import Worked
@@ -233,7 +233,7 @@ def test_a_judge_that_returns_no_judgements_leaves_the_pair_to_the_night(heart: 
             return rubbish
 
     agent = replace(heart.agent, judge=Mad())
-    pair = Pair(Statement("Parcels take nine days"), Statement("Parcels take ten days"), 0.9)
+    pair = Pair(JudgedStatement("Parcels take nine days"), JudgedStatement("Parcels take ten days"), 0.9)
 
     assert agent.ask([pair], agent.deadline(None)) is None
 

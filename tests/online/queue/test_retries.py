@@ -20,7 +20,7 @@ from nous_online.database.connection import Database
 from nous_online.heart import Heart
 from nous_online.interfaces import doctor
 from nous_online.language.writing.child import Children
-from nous_online.memories.status import Waiting, status_of
+from nous_online.memories.status import WaitingWork, status_of
 from nous_online.queue.completion import take
 
 NOWHERE = "01a202e5-e0bd-7d8c-b5bd-9313b051deb4"
@@ -46,7 +46,7 @@ def children() -> Iterator[Children]:
     made.end()
 
 
-def left(heart: Heart) -> Waiting:
+def left(heart: Heart) -> WaitingWork:
     with heart.agent.transaction(heart.agent.deadline(None)) as connection:
         return status_of(connection, heart.agent.id).waiting
 

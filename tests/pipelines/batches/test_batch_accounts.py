@@ -14,7 +14,7 @@ from nous_online.database.connection import Database
 from nous_online.heart import Heart
 from nous_online.language.claude.client import Claude
 from nous_pipelines.batches.collecting import KEPT_FOR, LOST_AFTER, collect
-from nous_pipelines.demo.anthropic_server import LocalAnthropic, Play, Route
+from nous_pipelines.demo.anthropic_server import LocalAnthropic, Play, PlayRoute
 
 
 @pytest.fixture
@@ -59,7 +59,7 @@ def test_at_another_address_a_batch_waits_and_is_not_sent_again(night, api, othe
 
 
 def test_a_batch_that_may_have_been_made_elsewhere_waits_too(night, api, other, owner, tmp_path):
-    api.play(Play(is_lost=True), route=Route.CREATE_BATCH)
+    api.play(Play(is_lost=True), route=PlayRoute.CREATE_BATCH)
     send_all(night, api.url)
 
     away = bring_home(night, other.url, tmp_path, after=LOST_AFTER * 2)
@@ -85,7 +85,7 @@ def test_a_new_key_of_the_same_account_brings_batches_home(night, api, owner, tm
 
 
 def test_what_is_kept_at_another_address_does_not_count_as_deleted(night, api, other, owner, tmp_path):
-    api.play(*[Play(status=500)] * 3, route=Route.DELETE_BATCH)
+    api.play(*[Play(status=500)] * 3, route=PlayRoute.DELETE_BATCH)
     send_all(night, api.url)
     bring_home(night, api.url, tmp_path)
 

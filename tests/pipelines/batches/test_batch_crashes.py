@@ -16,7 +16,7 @@ from nous_online.database.connection import Database
 from nous_online.heart import Heart
 from nous_pipelines import failpoints
 from nous_pipelines.batches.collecting import LOST_AFTER
-from nous_pipelines.demo.anthropic_server import LocalAnthropic, Route
+from nous_pipelines.demo.anthropic_server import LocalAnthropic, PlayRoute
 from nous_pipelines.failpoints import BATCH_POINTS
 
 HOME = ["compatible", "same"]
@@ -49,7 +49,7 @@ def test_a_batch_comes_by_every_numbered_step_in_their_order(night, api, tmp_pat
 @pytest.mark.parametrize("point", BATCH_POINTS)
 def test_a_process_killed_at_a_step_is_continued_by_the_next(night, api, owner, tmp_path, database_url, point):
     code = killed_at(point, database_url=database_url, api_url=api.url, root=tmp_path)
-    made = len(api.asked(Route.CREATE_BATCH))
+    made = len(api.asked(PlayRoute.CREATE_BATCH))
     never_sent = point == "batch intended"
 
     bring_home(night, api.url, tmp_path, after=LOST_AFTER if never_sent else LOST_AFTER * 0)
@@ -58,7 +58,7 @@ def test_a_process_killed_at_a_step_is_continued_by_the_next(night, api, owner, 
 
     assert code == -signal.SIGKILL
     assert made == (0 if never_sent else 1)
-    assert len(api.asked(Route.CREATE_BATCH)) == 1
+    assert len(api.asked(PlayRoute.CREATE_BATCH)) == 1
     assert verdicts_in(owner) == HOME
     assert [row["state"] for row in rows_in(owner)] == (["failed", "imported"] if never_sent else ["imported"])
     assert sum(row["cost_usd"] > 0 for row in rows_in(owner)) == 1

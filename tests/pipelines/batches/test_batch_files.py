@@ -20,7 +20,7 @@ from nous_online.heart import Heart
 from nous_online.memories.agent_erasure import Erased, erase_everywhere
 from nous_pipelines.batches.collecting import LOST_AFTER
 from nous_pipelines.batches.raw_results import FOLDER, results_root
-from nous_pipelines.demo.anthropic_server import BatchPlay, LocalAnthropic, Play, Route
+from nous_pipelines.demo.anthropic_server import BatchPlay, LocalAnthropic, Play, PlayRoute
 from nous_pipelines.orchestration.night_erasure import erase_nights
 from nous_pipelines.orchestration.retention import Retention, throw_away
 
@@ -128,8 +128,8 @@ def test_a_batch_that_was_given_up_and_is_still_kept_is_deleted_with_its_agent(
     night, api, tmp_path, database_url, owner
 ):
     send_all(night, api.url)
-    api.play(Play(status=403), route=Route.BATCH_RESULTS)
-    api.play(*[Play(status=500)] * 3, route=Route.DELETE_BATCH)
+    api.play(Play(status=403), route=PlayRoute.BATCH_RESULTS)
+    api.play(*[Play(status=500)] * 3, route=PlayRoute.DELETE_BATCH)
     given_up = bring_home(night, api.url, results_root(tmp_path, night), after=LOST_AFTER)
     kept = len(api.batches)
 

@@ -17,7 +17,7 @@ from nous_online.database.connection import Database
 from nous_online.heart import Heart
 from nous_online.language.claude.client import Claude
 from nous_online.language.claude.message_batches import delete_batch
-from nous_pipelines.demo.anthropic_server import BatchPlay, LocalAnthropic, Play, Route
+from nous_pipelines.demo.anthropic_server import BatchPlay, LocalAnthropic, Play, PlayRoute
 
 LOST = timedelta(hours=25)
 
@@ -70,7 +70,7 @@ class TestOneBatch:
         again = send_all(night, api.url)
 
         assert api.batches == {}
-        assert (again.batches, len(api.asked(Route.CREATE_BATCH))) == (0, 1)
+        assert (again.batches, len(api.asked(PlayRoute.CREATE_BATCH))) == (0, 1)
         assert bring_home(night, api.url, tmp_path).words == "no batch is open"
 
     def test_a_pair_on_its_way_is_not_sent_again(self, night, api):
@@ -88,11 +88,11 @@ class TestOneBatch:
         send_all(night, api.url)
         bring_home(night, api.url, tmp_path)
 
-        (batch,) = api.asked(Route.CREATE_BATCH)
+        (batch,) = api.asked(PlayRoute.CREATE_BATCH)
         shown = [shown_texts(item["params"]) for item in batch["requests"] if not is_canary(item["params"])]
         assert sorted(shown) == sorted(VERDICTS)
         retiring = [pair for pair, verdict in VERDICTS.items() if verdict == "same"]
-        assert sorted(map(shown_texts, api.asked(Route.MESSAGE))) == sorted((b, a) for a, b in retiring)
+        assert sorted(map(shown_texts, api.asked(PlayRoute.MESSAGE))) == sorted((b, a) for a, b in retiring)
         assert len({item["custom_id"] for item in batch["requests"]}) == len(batch["requests"])
 
     def test_shuffled_doubled_and_strange_lines_change_nothing(self, night, api, owner, tmp_path):
@@ -170,7 +170,7 @@ class TestOneBatch:
             bring_home(night, api.url, tmp_path)
 
         rooms = [
-            max(item["params"]["max_tokens"] for item in body["requests"]) for body in api.asked(Route.CREATE_BATCH)
+            max(item["params"]["max_tokens"] for item in body["requests"]) for body in api.asked(PlayRoute.CREATE_BATCH)
         ]
         assert len(rooms) == 2
         assert rooms[1] > rooms[0]
@@ -197,7 +197,7 @@ class TestOneBatch:
     # --- what the network and the API do ---
 
     def test_a_batch_whose_answer_was_lost_is_found_by_its_custom_ids(self, night, api, owner, tmp_path):
-        api.play(Play(is_lost=True), route=Route.CREATE_BATCH)
+        api.play(Play(is_lost=True), route=PlayRoute.CREATE_BATCH)
 
         sent = send_all(night, api.url)
         before = states(owner)
@@ -206,11 +206,11 @@ class TestOneBatch:
 
         assert (len(sent.obstacles), before, again.batches) == (1, ["intent"], 0)
         assert (done.imported, states(owner)) == (1, ["imported"])
-        assert len(api.asked(Route.CREATE_BATCH)) == 1
+        assert len(api.asked(PlayRoute.CREATE_BATCH)) == 1
 
     def test_while_a_batch_that_may_be_ours_is_in_progress_nothing_is_sent_again(self, night, api, owner, tmp_path):
         api.play_batches(BatchPlay(looks=None))
-        api.play(Play(is_lost=True), route=Route.CREATE_BATCH)
+        api.play(Play(is_lost=True), route=PlayRoute.CREATE_BATCH)
         send_all(night, api.url)
 
         late = bring_home(night, api.url, tmp_path, after=LOST)
@@ -223,17 +223,17 @@ class TestOneBatch:
         send_all(night, api.url)
         (theirs,) = api.batches
         owner.execute("delete from heart.llm_requests")
-        api.play(Play(status=500), route=Route.CREATE_BATCH)
+        api.play(Play(status=500), route=PlayRoute.CREATE_BATCH)
         send_all(night, api.url)
 
         looks = [bring_home(night, api.url, tmp_path, after=each) for each in (timedelta(), timedelta(), LOST)]
 
         assert [(look.waiting, look.failed) for look in looks] == [(1, 0), (1, 0), (0, 1)]
-        assert len(api.asked(Route.BATCH_RESULTS)) == 1
+        assert len(api.asked(PlayRoute.BATCH_RESULTS)) == 1
         assert list(api.batches) == [theirs]
 
     def test_what_never_arrived_is_asked_again_after_a_day(self, night, api, owner, tmp_path):
-        api.play(Play(status=503), route=Route.CREATE_BATCH)
+        api.play(Play(status=503), route=PlayRoute.CREATE_BATCH)
         send_all(night, api.url)
 
         soon, later = (bring_home(night, api.url, tmp_path, after=each) for each in (timedelta(), LOST))
@@ -244,7 +244,7 @@ class TestOneBatch:
 
     @pytest.mark.parametrize("status", [400, 401, 403, 413])
     def test_what_the_api_will_not_take_fails_at_once_and_says_why(self, night, api, owner, status):
-        api.play(Play(status=status), route=Route.CREATE_BATCH)
+        api.play(Play(status=status), route=PlayRoute.CREATE_BATCH)
 
         sent = send_all(night, api.url)
 
@@ -254,19 +254,19 @@ class TestOneBatch:
 
     def test_at_a_limit_of_the_account_nothing_more_is_sent(self, night, api, owner, ben):
         remember(ben, NINE, AT_NINE)
-        api.play(Play(status=402), route=Route.CREATE_BATCH)
+        api.play(Play(status=402), route=PlayRoute.CREATE_BATCH)
 
         sent = send_all(night, api.url, "aria", "ben")
 
         assert (len(sent.obstacles), states(owner)) == (1, ["failed"])
 
     def test_a_model_that_can_not_be_asked_is_found_out_before_anything_is_sent(self, night, api, owner):
-        api.play_always(Play(status=404), route=Route.GET_MODEL)
+        api.play_always(Play(status=404), route=PlayRoute.GET_MODEL)
 
         sent = send_all(night, api.url)
 
         assert "NOUS_JUDGE_MODEL" in sent.obstacles[0]
-        assert (states(owner), api.asked(Route.CREATE_BATCH)) == ([], [])
+        assert (states(owner), api.asked(PlayRoute.CREATE_BATCH)) == ([], [])
 
     def test_where_nothing_is_open_nobody_is_asked_anything(self, night, api, owner, tmp_path):
         send_all(night, api.url)
@@ -288,7 +288,7 @@ class TestOneBatch:
         assert (done.imported, done.verdicts, states(owner)) == (1, 0, ["imported"])
 
     def test_a_download_that_was_cut_is_made_again(self, night, api, owner, tmp_path):
-        api.play(Play(cut_at=100), Play(cut_at=2000), Play(cut_at=5), route=Route.BATCH_RESULTS)
+        api.play(Play(cut_at=100), Play(cut_at=2000), Play(cut_at=5), route=PlayRoute.BATCH_RESULTS)
         send_all(night, api.url)
 
         first, second = (bring_home(night, api.url, tmp_path) for _ in range(2))
@@ -319,7 +319,7 @@ class TestOneBatch:
         assert "ANTHROPIC_API_KEY" in done.troubles[0]
 
     def test_what_can_not_be_deleted_remotely_is_deleted_by_a_later_look(self, night, api, owner, tmp_path):
-        api.play(*[Play(status=500)] * 3, route=Route.DELETE_BATCH)
+        api.play(*[Play(status=500)] * 3, route=PlayRoute.DELETE_BATCH)
         send_all(night, api.url)
 
         first = bring_home(night, api.url, tmp_path)
@@ -378,7 +378,7 @@ def test_many_pairs_become_several_batches_each_with_its_canaries(night, api, ow
 
     assert (sent.batches, done.imported, verdicts_in(owner)) == (3, 3, ["compatible"] * 5)
     assert all(
-        sum(is_canary(item["params"]) for item in body["requests"]) == 15 for body in api.asked(Route.CREATE_BATCH)
+        sum(is_canary(item["params"]) for item in body["requests"]) == 15 for body in api.asked(PlayRoute.CREATE_BATCH)
     )
 
 

@@ -17,7 +17,7 @@ from nous_online.language.claude.client import Claude
 from nous_pipelines import failpoints
 from nous_pipelines.batches.batch_rows import given_up, unfinished
 from nous_pipelines.batches.collecting import KEPT_FOR, LOST_AFTER, Collected, collect
-from nous_pipelines.demo.anthropic_server import BatchPlay, LocalAnthropic, Play, Route
+from nous_pipelines.demo.anthropic_server import BatchPlay, LocalAnthropic, Play, PlayRoute
 
 AGENTS = ("aria", "ben", "cleo")
 
@@ -73,7 +73,7 @@ class TestOneLook:
 
     def test_a_batch_that_can_not_be_asked_for_now_holds_no_other_up(self, night, api, owner, tmp_path):
         send_all(night, api.url, *AGENTS)
-        api.play(*[Play(status=503)] * 3, route=Route.GET_BATCH)
+        api.play(*[Play(status=503)] * 3, route=PlayRoute.GET_BATCH)
 
         done = bring_home(night, api.url, tmp_path)
 
@@ -81,14 +81,14 @@ class TestOneLook:
 
     def test_when_two_in_a_row_can_not_be_asked_for_the_look_is_over(self, night, api, tmp_path):
         send_all(night, api.url, *AGENTS)
-        api.play_always(Play(status=402), route=Route.GET_BATCH)
+        api.play_always(Play(status=402), route=PlayRoute.GET_BATCH)
 
         done = bring_home(night, api.url, tmp_path)
 
-        assert (done.imported, len(done.troubles), len(api.asked(Route.GET_BATCH))) == (0, 2, 2)
+        assert (done.imported, len(done.troubles), len(api.asked(PlayRoute.GET_BATCH))) == (0, 2, 2)
 
     def test_what_is_only_to_be_deleted_comes_last(self, night, api, owner, tmp_path, hearts):
-        api.play(*[Play(status=500)] * 3, route=Route.DELETE_BATCH)
+        api.play(*[Play(status=500)] * 3, route=PlayRoute.DELETE_BATCH)
         send_all(night, api.url, "aria")
         bring_home(night, api.url, tmp_path)
         remember(hearts["ben"], FISH)
@@ -97,7 +97,7 @@ class TestOneLook:
         assert [row.state for row in unfinished(night)] == ["submitted", "imported"]
 
     def test_deleting_a_batch_late_does_not_make_it_the_latest_one(self, night, api, owner, tmp_path):
-        api.play(*[Play(status=500)] * 3, route=Route.DELETE_BATCH)
+        api.play(*[Play(status=500)] * 3, route=PlayRoute.DELETE_BATCH)
         send_all(night, api.url, "aria")
         bring_home(night, api.url, tmp_path)
         before = rows_in(owner)[0]["updated_at"]
@@ -125,7 +125,7 @@ class TestOneLook:
 
     def test_what_is_given_up_is_deleted_at_the_api(self, night, api, owner, tmp_path):
         send_all(night, api.url, "aria")
-        api.play(Play(status=403), route=Route.BATCH_RESULTS)
+        api.play(Play(status=403), route=PlayRoute.BATCH_RESULTS)
 
         done = bring_home(night, api.url, tmp_path, after=LOST_AFTER)
 
@@ -135,17 +135,17 @@ class TestOneLook:
     def test_a_batch_made_long_after_a_wish_is_not_looked_into_for_it(self, night, api, owner, tmp_path):
         send_all(night, api.url, "aria")
         owner.execute("delete from heart.llm_requests")
-        api.play(Play(status=503), route=Route.CREATE_BATCH)
+        api.play(Play(status=503), route=PlayRoute.CREATE_BATCH)
         send_all(night, api.url, "aria")
         owner.execute("update heart.llm_requests set created_at = now() - interval '3 hours'")
 
         done = bring_home(night, api.url, tmp_path)
 
-        assert (done.waiting, api.asked(Route.BATCH_RESULTS)) == (1, [])
+        assert (done.waiting, api.asked(PlayRoute.BATCH_RESULTS)) == (1, [])
 
     def test_a_batch_that_is_slow_leaves_the_others_time(self, night, api, owner, tmp_path):
         send_all(night, api.url, "aria", "ben")
-        api.play(Play(delay_s=30), route=Route.GET_BATCH)
+        api.play(Play(delay_s=30), route=PlayRoute.GET_BATCH)
 
         done = collect(night, Claude("a-key", base_url=api.url), tmp_path, now=datetime.now(UTC), seconds=6)
 

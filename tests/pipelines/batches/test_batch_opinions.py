@@ -7,14 +7,14 @@ from datetime import UTC, datetime
 
 import pytest
 
-from nous_online.language.claude.pair_prompt import Answer
+from nous_online.language.claude.pair_prompt import PairAnswer
 from nous_online.language.claude.replies import Usage
 from nous_online.language.claude.verdicts import CANARIES
-from nous_online.language.pairs.judging import Pair, Statement, Verdict
+from nous_online.language.pairs.judging import JudgedStatement, Pair, Verdict
 from nous_pipelines.batches.opinions import (
     GONE,
     NOT_BELIEVED,
-    Asked,
+    BatchContents,
     Opinions,
     Straight,
     opinions_of,
@@ -22,20 +22,20 @@ from nous_pipelines.batches.opinions import (
     straight_of,
     to_confirm,
 )
-from nous_pipelines.batches.outcomes import Fate, Outcome, Outcomes
+from nous_pipelines.batches.outcomes import BatchOutcomes, Fate, Outcome
 from nous_pipelines.batches.questions import Tried
 
 MODEL = "claude-haiku-5-5"
 PAIR = Pair(
-    Statement("The office opens at nine.", stated_at=datetime(2026, 5, 1, tzinfo=UTC)),
-    Statement("At nine the office opens.", stated_at=datetime(2026, 5, 2, tzinfo=UTC)),
+    JudgedStatement("The office opens at nine.", stated_at=datetime(2026, 5, 1, tzinfo=UTC)),
+    JudgedStatement("At nine the office opens.", stated_at=datetime(2026, 5, 2, tzinfo=UTC)),
     0.95,
 )
 USAGE = Usage(1000, 100)
 
 
 def said(verdict: str, later: str | None = "b", confidence: float = 0.9) -> Outcome:
-    answer = Answer(Verdict(verdict), confidence, None, later, "why")
+    answer = PairAnswer(Verdict(verdict), confidence, None, later, "why")
     return Outcome(Fate.ANSWERED, answers={1: answer}, usage=USAGE)
 
 
@@ -43,14 +43,14 @@ def fell(fate: Fate) -> Outcome:
     return Outcome(fate, "why")
 
 
-def batch(straight: Outcome, canaries: Mapping[str, Outcome] | None = None) -> Outcomes:
+def batch(straight: Outcome, canaries: Mapping[str, Outcome] | None = None) -> BatchOutcomes:
     right = {canary.name: said(min(canary.allowed)) for canary in CANARIES} | dict(canaries or {})
     known = {f"x-{n}-c": right[canary.name] for n, canary in enumerate(CANARIES)}
-    return Outcomes({"x-0-q": straight, **known})
+    return BatchOutcomes({"x-0-q": straight, **known})
 
 
 def opinions(
-    outcomes: Outcomes,
+    outcomes: BatchOutcomes,
     swapped: Outcome | None = None,
     *,
     earlier: Mapping[str, int] | None = None,
@@ -58,7 +58,7 @@ def opinions(
     canaries: Sequence[str] = tuple(canary.name for canary in CANARIES),
 ) -> Opinions:
     rows = [(MODEL, "hash", reason) for reason, count in (earlier or {}).items() for _ in range(count)]
-    asked, back = Asked("x", [["hash"]], canaries), {} if swapped is None else {"hash": swapped.about(1)}
+    asked, back = BatchContents("x", [["hash"]], canaries), {} if swapped is None else {"hash": swapped.about(1)}
     return opinions_of(
         asked,
         {"hash": PAIR} if pairs is None else pairs,
@@ -124,7 +124,7 @@ def test_what_is_missing_is_asked_again_as_often_as_it_may_help(
 
 def test_of_a_question_about_several_pairs_those_that_would_retire_are_asked_about_again():
     verdicts = ("same", "compatible", "updates", "unsure")
-    answers = {n: Answer(Verdict(each), 0.9, None, "b", "why") for n, each in enumerate(verdicts, start=1)}
+    answers = {n: PairAnswer(Verdict(each), 0.9, None, "b", "why") for n, each in enumerate(verdicts, start=1)}
     question = Outcome(Fate.ANSWERED, answers=answers)
     believed = Straight({each: question.about(n) for n, each in enumerate(("a", "b", "c", "d", "gone"), start=1)})
 
@@ -163,7 +163,7 @@ def test_canaries_count_by_the_names_they_were_sent_under_not_by_their_place():
     outcomes = batch(said("compatible"))
     backwards = {f"x-{len(names) - 1 - n}-c": outcomes.by_id[f"x-{n}-c"] for n in range(len(names))}
 
-    found = opinions(Outcomes({**outcomes.by_id, **backwards}), canaries=names[::-1])
+    found = opinions(BatchOutcomes({**outcomes.by_id, **backwards}), canaries=names[::-1])
 
     assert (found.canaries_wrong, list(found.judgements)) == ((), ["hash"])
 

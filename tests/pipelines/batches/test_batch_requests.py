@@ -14,24 +14,25 @@ from hypothesis import strategies as st
 
 from nous_online.core.errors import InvalidInput
 from nous_online.language.claude.verdicts import CANARIES
-from nous_online.language.pairs.judging import Pair, Statement
+from nous_online.language.pairs.judging import JudgedStatement, Pair
 from nous_pipelines.batches.batch_requests import Models, Written, estimate, prefix, written
-from nous_pipelines.batches.questions import Question, Tried
+from nous_pipelines.batches.questions import PairQuestion, Tried
 from nous_pipelines.demo.anthropic_server.answers import pairs_in
 
 MODELS = Models(MODEL, "claude-sonnet-5-5")
 MAY = datetime(2026, 5, 1, tzinfo=UTC)
 
 
-def question(name: str, length: int = 1) -> Question:
+def question(name: str, length: int = 1) -> PairQuestion:
     told = [
-        Statement(f"{name} {side} ".ljust(length, "x"), None, MAY + timedelta(days=n)) for n, side in enumerate("ab")
+        JudgedStatement(f"{name} {side} ".ljust(length, "x"), None, MAY + timedelta(days=n))
+        for n, side in enumerate("ab")
     ]
-    return Question(name, "l", "r", is_ordered=True, pair=Pair(*told, similarity=0.9))
+    return PairQuestion(name, "l", "r", is_ordered=True, pair=Pair(*told, similarity=0.9))
 
 
 def write(
-    questions: Sequence[Question],
+    questions: Sequence[PairQuestion],
     *,
     left_usd: float = 5.0,
     tried: Sequence[tuple[str, str, str]] = (),

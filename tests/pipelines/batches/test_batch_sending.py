@@ -22,7 +22,7 @@ from nous_pipelines.batches import sending
 from nous_pipelines.batches.batch_requests import Models
 from nous_pipelines.batches.second_judge import SecondJudge
 from nous_pipelines.batches.sending import estimate_for, send
-from nous_pipelines.demo.anthropic_server import BatchPlay, LocalAnthropic, Play, Route
+from nous_pipelines.demo.anthropic_server import BatchPlay, LocalAnthropic, Play, PlayRoute
 
 
 @pytest.fixture
@@ -73,7 +73,7 @@ def test_a_batch_that_comes_home_between_two_looks_at_what_is_open_is_not_paid_t
 @pytest.mark.usefixtures("facts")
 @pytest.mark.parametrize("status", [429, 529])
 def test_a_batch_that_was_turned_away_is_asked_for_again_at_once(night, api, owner, status):
-    api.play(Play(status=status, headers={"retry-after": "1"}), route=Route.CREATE_BATCH)
+    api.play(Play(status=status, headers={"retry-after": "1"}), route=PlayRoute.CREATE_BATCH)
 
     turned_away, again = send_all(night, api.url), send_all(night, api.url)
 
@@ -106,7 +106,7 @@ def test_a_fallback_that_can_not_be_asked_is_found_out_before_anything_is_sent_t
     api.play_batches(BatchPlay(each=lambda _, request: Play(stop_reason=None if is_canary(request) else "refusal")))
     send_all(night, api.url)
     bring_home(night, api.url, tmp_path)
-    api.play_always(Play(status=404), route=Route.GET_MODEL)
+    api.play_always(Play(status=404), route=PlayRoute.GET_MODEL)
 
     sent = send_all(night, api.url)
 
@@ -147,7 +147,7 @@ def test_what_comes_home_unbelieved_within_a_sitting_is_not_sent_again_in_it(nig
     api.answer_with(lambda _request: answer_json("same", later="b"))
 
     def at_home_at_once(point: str) -> None:
-        if point == "batch submitted" and len(api.asked(Route.CREATE_BATCH)) < 4:
+        if point == "batch submitted" and len(api.asked(PlayRoute.CREATE_BATCH)) < 4:
             bring_home(night, api.url, tmp_path)
 
     monkeypatch.setattr(failpoints, "on_reach", at_home_at_once)
@@ -162,7 +162,7 @@ def test_what_comes_home_unbelieved_within_a_sitting_is_not_sent_again_in_it(nig
 @pytest.mark.usefixtures("facts")
 def test_what_a_failure_keeps_from_being_sent_is_not_held_back_by_the_budget(night, api, monkeypatch):
     monkeypatch.setattr("nous_pipelines.batches.batch_requests.MOST_REQUESTS", 17)
-    api.play(Play(status=503), route=Route.CREATE_BATCH)
+    api.play(Play(status=503), route=PlayRoute.CREATE_BATCH)
 
     sent = send_all(night, api.url)
 
@@ -173,7 +173,7 @@ def test_what_a_failure_keeps_from_being_sent_is_not_held_back_by_the_budget(nig
 def test_a_model_that_retires_soon_is_told(night, api):
     soon = datetime.now(UTC) + timedelta(days=9)
     body = json.dumps({"id": MODEL, "lifecycle": "active", "retires_at": soon.isoformat()}).encode()
-    api.play(Play(body=body), route=Route.GET_MODEL)
+    api.play(Play(body=body), route=PlayRoute.GET_MODEL)
 
     sent = send_all(night, api.url)
 

@@ -18,7 +18,7 @@ from nous_online.heart import Heart
 from nous_online.interfaces.cli import application
 from nous_online.memories.agent_erasure import alone_with_copies
 from nous_pipelines.commands import batch_command
-from nous_pipelines.demo.anthropic_server import LocalAnthropic, Play, Route
+from nous_pipelines.demo.anthropic_server import LocalAnthropic, Play, PlayRoute
 from nous_pipelines.orchestration.sensors import batch_results, let_go
 
 
@@ -73,7 +73,7 @@ def test_what_was_paid_for_is_brought_home_though_claude_is_not_asked_any_more(o
 @pytest.mark.usefixtures("night")
 def test_waiting_goes_on_where_a_failure_passes(api, owner, monkeypatch):
     monkeypatch.setattr(batch_command, "LOOK_EVERY_S", 0.0)
-    api.play(*[Play(status=503)] * 3, route=Route.GET_BATCH)
+    api.play(*[Play(status=503)] * 3, route=PlayRoute.GET_BATCH)
 
     done = CliRunner().invoke(application(), ["batches", "--collect", "--wait"])
 

@@ -25,12 +25,12 @@ from nous_online.language.claude.model_writer import ModelWriter, commissioned
 from nous_online.language.claude.replies import Failure
 from nous_online.language.claude.spending import Spent
 from nous_online.language.claude.verdicts import CANARIES
-from nous_online.language.pairs.judging import Pair, Statement, Verdict
-from nous_online.language.writing.writer import Told
+from nous_online.language.pairs.judging import JudgedStatement, Pair, Verdict
+from nous_online.language.writing.writer import EndedEpisode
 from nous_pipelines.batches.batch_requests import Models
 from nous_pipelines.batches.direct import AT_ONCE, ask_directly
 from nous_pipelines.batches.second_judge import SecondJudge
-from nous_pipelines.batches.sending import Sent
+from nous_pipelines.batches.sending import SentBatches
 from nous_pipelines.demo.anthropic_server import Play
 from nous_pipelines.demo.anthropic_server.answers import answer as honest_answer
 
@@ -60,7 +60,7 @@ def night(database_url: str, heart) -> Iterator[Database]:
     opened.close()
 
 
-def ask(night: Database, api: LocalOpenAI, *, limit_usd: float = 5.0) -> Sent:
+def ask(night: Database, api: LocalOpenAI, *, limit_usd: float = 5.0) -> SentBatches:
     wanted = [wanted_of(night, limit_usd=limit_usd)]
     return ask_directly(night, Chat(base_url=api.url), wanted, night=NIGHT, models=Models(MODEL, MODEL))
 
@@ -175,8 +175,8 @@ def test_by_day_it_judges_and_writes_as_claude_does(api):
     api.answer_with(honest_answer)
     judge, writer = appointed(None)(spent.append), commissioned(None, WordEmbedder())(spent.append)
 
-    (judgement,) = judge.judge([Pair(Statement("Backups are kept"), Statement("Backups are kept."), 0.99)])
-    draft = writer.write(Told(TRANSCRIPT, participants=["Ada", "Basil"], outcome="failure"))
+    (judgement,) = judge.judge([Pair(JudgedStatement("Backups are kept"), JudgedStatement("Backups are kept."), 0.99)])
+    draft = writer.write(EndedEpisode(TRANSCRIPT, participants=["Ada", "Basil"], outcome="failure"))
 
     assert isinstance(judge, ModelJudge)
     assert isinstance(writer, ModelWriter)
@@ -189,7 +189,9 @@ def test_while_its_package_is_being_loaded_the_offline_judge_answers(api):
     judge = appointed(None)(lambda _spent: None)
     closed = replace(judge, client=Chat(base_url=api.url))
 
-    (judgement,) = closed.judge([Pair(Statement("Ana speaks French"), Statement("Ana plays the piano"), 0.5)])
+    (judgement,) = closed.judge(
+        [Pair(JudgedStatement("Ana speaks French"), JudgedStatement("Ana plays the piano"), 0.5)]
+    )
 
     assert judgement.model.startswith("offline:")
     assert api.requests == []
@@ -210,6 +212,6 @@ def test_a_server_that_is_down_is_an_outage_like_any_other(api):
 
     for _ in range(2):
         with pytest.raises(Unavailable, match=f"{Failure.TRANSIENT}|can't be reached"):
-            judge.judge([Pair(Statement("a"), Statement("b"), 0.9)])
+            judge.judge([Pair(JudgedStatement("a"), JudgedStatement("b"), 0.9)])
     with pytest.raises(Unavailable, match="asked again in"):
-        judge.judge([Pair(Statement("a"), Statement("b"), 0.9)])
+        judge.judge([Pair(JudgedStatement("a"), JudgedStatement("b"), 0.9)])

@@ -19,10 +19,10 @@ from nous_online.database.connection import Database
 from nous_online.language.pairs.denials import denied
 from nous_online.language.pairs.judging import (
     LEFT_OPEN,
+    JudgedStatement,
     OfflineJudge,
     Pair,
     Seen,
-    Statement,
     Verdict,
     chances_of_conflict,
     chances_of_same,
@@ -35,7 +35,7 @@ from nous_online.language.pairs.judging import (
 )
 from nous_online.language.pairs.matching import load_model
 from nous_online.language.pairs.slot_rivalry import shared_slot
-from nous_pipelines.batches.verdict_cache import Account, verdicts_on
+from nous_pipelines.batches.verdict_cache import JudgementCounts, verdicts_on
 from nous_pipelines.night_policy import NightPolicy
 from nous_pipelines.orchestration.previous_nights import (
     compared_in,
@@ -110,8 +110,8 @@ def test_a_pair_is_judged_once_ever(database, owner):
     again, later = night(database, judge, facts())
 
     assert again.equals(first)
-    assert account == Account(judged=4)
-    assert later == Account(known=4)
+    assert account == JudgementCounts(judged=4)
+    assert later == JudgementCounts(known=4)
     assert len(judge.asked) == len(stored(owner)) == 4
     assert ("ben", "scripted", "1", "same", 1.0, "b", "so says the script") in stored(owner)
 
@@ -129,7 +129,7 @@ def test_only_what_is_new_is_asked_and_the_database_only_for_that(database, monk
 
     _, account = night(database, judge, table, earlier=earlier)
 
-    assert account == Account(known=2, judged=2)
+    assert account == JudgementCounts(known=2, judged=2)
     assert asked_for == [2]
 
 
@@ -141,7 +141,7 @@ def test_another_judge_or_prompt_judges_anew(database, name, value):
 
     found, account = night(database, judge, facts())
 
-    assert account == Account(judged=4)
+    assert account == JudgementCounts(judged=4)
     assert found["model"].unique().to_list() == [judge.name]
 
 
@@ -151,7 +151,7 @@ def test_without_a_judge_the_night_goes_on_and_asks_again(database, owner, monke
     found, account = night(database, Failing(2), facts())
     left = found.filter(pl.col("model") == "none")
 
-    assert account == Account(judged=2, left_open=2)
+    assert account == JudgementCounts(judged=2, left_open=2)
     assert left.select("verdict", "reason").unique().rows() == [
         ("unsure", "no verdict could be had: the judge rests until noon")
     ]
@@ -159,7 +159,7 @@ def test_without_a_judge_the_night_goes_on_and_asks_again(database, owner, monke
 
     again, later = night(database, ScriptedJudge({(NINE, NOW): Verdict.SAME}), facts())
 
-    assert later == Account(known=2, judged=2)
+    assert later == JudgementCounts(known=2, judged=2)
     assert "none" not in again["model"].to_list()
 
 
@@ -291,7 +291,7 @@ STATEMENTS = st.builds(
 @given(texts=st.tuples(STATEMENTS, STATEMENTS), said=st.sampled_from([None, 1, 2]), similarity=st.floats(0.5, 1.0))
 def test_the_built_in_judge_gives_far_pairs_the_verdict_all_guards_would(texts, said, similarity):
     moments = (None, None) if said is None else (datetime(2026, 5, 1, tzinfo=UTC), datetime(2026, 5, said, tzinfo=UTC))
-    a, b = (Statement(text, stated_at=moment) for text, moment in zip(texts, moments, strict=True))
+    a, b = (JudgedStatement(text, stated_at=moment) for text, moment in zip(texts, moments, strict=True))
     pair = Pair(a, b, similarity)
     reasons = reasons_apart(pair)
     slot = shared_slot(a.text, b.text)

@@ -19,7 +19,7 @@ from unrecorded import unrecorded
 from nous_online.core.settings import settings
 from nous_online.heart import Heart
 from nous_online.interfaces.cli import application
-from nous_pipelines.demo.anthropic_server import BatchPlay, LocalAnthropic, Play, Route
+from nous_pipelines.demo.anthropic_server import BatchPlay, LocalAnthropic, Play, PlayRoute
 from nous_pipelines.demo.anthropic_server.answers import pairs_in
 from nous_pipelines.orchestration.running import NightOutcome, folder_of, run_night
 from nous_pipelines.orchestration.sensors import batch_results, let_go
@@ -74,7 +74,7 @@ def judged(database_url: str, home: Path, night: date) -> set[tuple[str, str, st
 
 
 def pairs_asked(api: LocalAnthropic) -> int:
-    requests = [item["params"] for body in api.asked(Route.CREATE_BATCH) for item in body["requests"]]
+    requests = [item["params"] for body in api.asked(PlayRoute.CREATE_BATCH) for item in body["requests"]]
     return sum(len(pairs_in(request)) for request in requests if not is_canary(request))
 
 
@@ -91,7 +91,7 @@ def test_the_first_night_asks_and_the_second_acts_by_the_verdicts(heart, run, ap
     assert (between, waiting) == (sorted([NINE, AT_NINE]), {("unsure", "none", f"waits for {MODEL}")})
     assert judged(database_url, tmp_path, NEXT) == {("same", MODEL, "So says the test.")}
     assert len(active(owner)) == 1
-    assert (len(api.asked(Route.CREATE_BATCH)), states(owner)) == (1, ["imported"])
+    assert (len(api.asked(PlayRoute.CREATE_BATCH)), states(owner)) == (1, ["imported"])
 
 
 @pytest.mark.usefixtures("key")
@@ -105,7 +105,7 @@ def test_a_night_run_again_asks_nothing_again(heart, run, api, owner):
 
     assert again.is_success
     assert everything(owner) == before
-    assert len(api.asked(Route.CREATE_BATCH)) == 1
+    assert len(api.asked(PlayRoute.CREATE_BATCH)) == 1
 
 
 @pytest.mark.usefixtures("key")
@@ -163,13 +163,13 @@ def test_an_api_that_can_not_be_reached_fails_a_check_and_nothing_else(heart, ru
 @pytest.mark.usefixtures("key")
 def test_a_lost_answer_leaves_the_pairs_to_the_batch_that_was_made(heart, run, api, owner):
     remember(heart, NINE, AT_NINE)
-    api.play(Play(is_lost=True), route=Route.CREATE_BATCH)
+    api.play(Play(is_lost=True), route=PlayRoute.CREATE_BATCH)
 
     first, second = run(), run(NEXT)
 
     assert "judge_batches_sent" in first.failures[0]
     assert (second.failures, states(owner), len(active(owner))) == ((), ["imported"], 1)
-    assert len(api.asked(Route.CREATE_BATCH)) == 1
+    assert len(api.asked(PlayRoute.CREATE_BATCH)) == 1
 
 
 @pytest.mark.usefixtures("key")
@@ -217,7 +217,7 @@ def test_a_model_without_a_price_is_not_asked(heart, run, api, monkeypatch):
 
     assert outcome.is_success
     assert "no price is known for the model" in outcome.failures[0]
-    assert api.asked(Route.CREATE_BATCH) == []
+    assert api.asked(PlayRoute.CREATE_BATCH) == []
 
 
 @pytest.mark.usefixtures("key")

@@ -12,7 +12,7 @@ import httpx
 import pytest
 from local_api import HAIKU, Clock, client_of, question
 
-from nous_pipelines.demo.anthropic_server import MODELS, LocalAnthropic, Route
+from nous_pipelines.demo.anthropic_server import MODELS, LocalAnthropic, PlayRoute
 
 SCHEMA = {
     "type": "object",
@@ -59,7 +59,7 @@ def test_it_is_asked_as_the_sdk_asks(client: anthropic.Anthropic, local: LocalAn
     client.messages.create(**question())
 
     (arrived,) = local.requests
-    assert arrived.route is Route.MESSAGE
+    assert arrived.route is PlayRoute.MESSAGE
     assert arrived.headers["authorization"] == "Bearer any"
     assert arrived.headers["anthropic-version"] == "2026-10-21"
     assert local.asked() == [question()]

@@ -15,7 +15,7 @@ import pytest
 from transcripts import TRANSCRIPT
 
 from nous_online.language.claude import pair_prompt, write_prompt
-from nous_online.language.pairs.judging import Pair, Statement, Verdict
+from nous_online.language.pairs.judging import JudgedStatement, Pair, Verdict
 from nous_pipelines.demo.anthropic_server import LocalAnthropic, server
 
 HAIKU = "claude-haiku-5-5"
@@ -45,18 +45,18 @@ def told(client: anthropic.Anthropic, request: pair_prompt.Request) -> str:
 def test_a_pair_gets_the_offline_judge_s_verdict_by_the_local_model(
     client: anthropic.Anthropic, a: str, b: str, verdict: Verdict
 ) -> None:
-    pair = Pair(Statement(a, stated_at=EARLIER), Statement(b, stated_at=LATER), 0.9)
+    pair = Pair(JudgedStatement(a, stated_at=EARLIER), JudgedStatement(b, stated_at=LATER), 0.9)
 
     answer = pair_prompt.read_answers(told(client, pair_prompt.pairs_request([pair], model=HAIKU)))[1]
 
-    assert isinstance(answer, pair_prompt.Answer)
+    assert isinstance(answer, pair_prompt.PairAnswer)
     assert (answer.verdict, answer.later) == (verdict, "b")
 
 
 def test_the_order_of_a_pair_does_not_matter_to_the_local_model(client: anthropic.Anthropic) -> None:
     older, newer = (
-        Statement("The pool has 40 connections", stated_at=EARLIER),
-        Statement("The pool has 50 connections", stated_at=LATER),
+        JudgedStatement("The pool has 40 connections", stated_at=EARLIER),
+        JudgedStatement("The pool has 50 connections", stated_at=LATER),
     )
 
     requests = [pair_prompt.pairs_request([Pair(*pair, 0.9)], model=HAIKU) for pair in ((older, newer), (newer, older))]
@@ -66,7 +66,7 @@ def test_the_order_of_a_pair_does_not_matter_to_the_local_model(client: anthropi
 
 
 def test_an_episode_gets_a_draft_lifted_from_its_transcript_by_the_local_model(client: anthropic.Anthropic) -> None:
-    record = write_prompt.Record(
+    record = write_prompt.EpisodeRecord(
         TRANSCRIPT,
         title=None,
         outcome="failure",

@@ -12,7 +12,7 @@ import httpx2
 import pytest
 from local_api import HAIKU, NOW, Clock, client_of, question
 
-from nous_pipelines.demo.anthropic_server import BatchPlay, LocalAnthropic, Play, Route
+from nous_pipelines.demo.anthropic_server import BatchPlay, LocalAnthropic, Play, PlayRoute
 
 
 @pytest.fixture
@@ -170,7 +170,7 @@ def test_results_before_the_end_and_of_a_deleted_batch_are_refused(
 
 def test_results_may_be_gone_or_break_off_on_the_way(client: anthropic.Anthropic, local: LocalAnthropic) -> None:
     batch_id = created(client)
-    local.play(Play(status=404), Play(cut_at=30), route=Route.BATCH_RESULTS)
+    local.play(Play(status=404), Play(cut_at=30), route=PlayRoute.BATCH_RESULTS)
 
     with pytest.raises(anthropic.NotFoundError):
         client.messages.batches.results(batch_id)
@@ -227,7 +227,7 @@ def test_every_batch_can_be_forgotten(client: anthropic.Anthropic, local: LocalA
 
 
 def test_a_batch_whose_creation_was_never_answered_exists(client: anthropic.Anthropic, local: LocalAnthropic) -> None:
-    local.play(Play(is_lost=True), route=Route.CREATE_BATCH)
+    local.play(Play(is_lost=True), route=PlayRoute.CREATE_BATCH)
 
     with pytest.raises(anthropic.APIConnectionError):
         created(client)
@@ -237,7 +237,7 @@ def test_a_batch_whose_creation_was_never_answered_exists(client: anthropic.Anth
 
 
 def test_a_refused_creation_leaves_no_batch(client: anthropic.Anthropic, local: LocalAnthropic) -> None:
-    local.play(Play(status=529), route=Route.CREATE_BATCH)
+    local.play(Play(status=529), route=PlayRoute.CREATE_BATCH)
 
     with pytest.raises(anthropic.OverloadedError):
         created(client)
@@ -252,7 +252,7 @@ def test_batches_are_listed_in_pages_the_newest_first(client: anthropic.Anthropi
 
     assert ([each.id for each in page.data], page.has_more, page.last_id) == (ids[:2], True, ids[1])
     assert [each.id for each in page] == ids
-    assert len(local.asked(Route.LIST_BATCHES)) == 3
+    assert len(local.asked(PlayRoute.LIST_BATCHES)) == 3
 
 
 def test_a_look_at_the_list_is_a_look(client: anthropic.Anthropic, local: LocalAnthropic) -> None:

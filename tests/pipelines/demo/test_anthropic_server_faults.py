@@ -12,7 +12,7 @@ import anthropic
 import pytest
 from local_api import client_of, question
 
-from nous_pipelines.demo.anthropic_server import LocalAnthropic, Play, Route
+from nous_pipelines.demo.anthropic_server import LocalAnthropic, Play, PlayRoute
 
 
 @pytest.fixture
@@ -44,7 +44,7 @@ def test_a_play_names_what_is_out_of_the_ordinary() -> None:
 def test_a_play_may_be_for_one_route_or_for_what_a_request_says(
     client: anthropic.Anthropic, local: LocalAnthropic
 ) -> None:
-    local.play_always(Play(status=503), route=Route.LIST_MODELS)
+    local.play_always(Play(status=503), route=PlayRoute.LIST_MODELS)
     local.play_always(Play(text="No."), when=lambda request: "doubt" in json.dumps(request))
 
     told = [client.messages.create(**question(text)).content[0].text for text in ("a doubt", "a fact")]

@@ -17,7 +17,7 @@ from nous_online.database.connection import Database
 from nous_online.heart import Heart
 from nous_online.language.embedding import LocalMiniLM
 from nous_online.language.pairs.judging import Verdict
-from nous_pipelines.demo.anthropic_server import LocalAnthropic, Route
+from nous_pipelines.demo.anthropic_server import LocalAnthropic, PlayRoute
 from nous_pipelines.failpoints import go_on
 from nous_pipelines.orchestration.running import NightOutcome
 from nous_pipelines.plan.undo import Selection, undo
@@ -82,7 +82,7 @@ def left(before: Rows, after: Rows) -> set[str]:
 
 def asked(server: LocalAnthropic) -> int:
     """Return about how many pairs and canaries the model was asked in batches, both orders counted."""
-    return sum(len(batch["requests"]) for batch in server.asked(Route.CREATE_BATCH))
+    return sum(len(batch["requests"]) for batch in server.asked(PlayRoute.CREATE_BATCH))
 
 
 @pytest.mark.parametrize("verdict", [Verdict.SAME, Verdict.UPDATES, Verdict.CONTRADICTS])

@@ -17,17 +17,17 @@ from nous_pipelines.reports.charts import BOTTOM, HEIGHT, LEFT, RIGHT, TOP, WIDT
 from nous_pipelines.reports.costs import Cost
 from nous_pipelines.reports.html_report import UNFOLDED, page_of, write_page
 from nous_pipelines.reports.report import (
-    Account,
     Changed,
-    Entry,
     KeptApart,
     NightFigures,
     NightReport,
     Offender,
+    PhaseAccount,
     PolicyUsed,
     Quoted,
+    ReportEntry,
     Stopped,
-    Waiting,
+    WaitingProposal,
 )
 
 HOSTILE = """<script>alert("x")</script><img src=x onerror=alert(1)> " ' & {{ 7 * 7 }} javascript:alert(1)"""
@@ -59,13 +59,13 @@ class Outline(HTMLParser):
             self.text += data
 
 
-def entry(kind: str = "merge", *, state: str = "applied", number: int = 0, text: str = "nine") -> Entry:
+def entry(kind: str = "merge", *, state: str = "applied", number: int = 0, text: str = "nine") -> ReportEntry:
     """Return one entry of a report."""
     changed = Changed("fact", "b", f"{text} again", "active", f"superseded by “{text}”")
     outcome = "changed since" if state == "stale" else None
     said = (Quoted(f"p{number}", text, 2), Quoted(f"p{number}", f"{text} o'clock", 1)) if kind == "merge" else ()
     told = (text, f"{text} again")
-    return Entry(f"p{number}", "aria", kind, state, f"said twice {text}", outcome, told, (changed,), said)
+    return ReportEntry(f"p{number}", "aria", kind, state, f"said twice {text}", outcome, told, (changed,), said)
 
 
 def report(*, text: str = "nine", **changes: object) -> NightReport:
@@ -83,9 +83,9 @@ def report(*, text: str = "nine", **changes: object) -> NightReport:
         "entries": (entry(text=text), entry("archive", state="stale", text=text)),
         "kept_apart": (KeptApart("aria", text, f"{text} b", 0.97, f"number {text}", "updates"),),
         "apart_by_verdict": {"updates": 1},
-        "waiting": (Waiting("w", "aria", "promote", f"used {text}", (text,)),),
+        "waiting": (WaitingProposal("w", "aria", "promote", f"used {text}", (text,)),),
         "waiting_by_kind": {"promote": 1},
-        "accounts": (Account("usage_ranks", 10, 4, {f"pinned {text}": 6}),),
+        "accounts": (PhaseAccount("usage_ranks", 10, 4, {f"pinned {text}": 6}),),
         "checks": ({"name": "effect", "passed": True, "description": f"fine {text}"},),
         "stopped": (),
         "policy": PolicyUsed({"rank_step": 0.1}, {text: {"probe_days": 5}}),
@@ -100,7 +100,7 @@ def report(*, text: str = "nine", **changes: object) -> NightReport:
 def test_the_first_line_says_how_many_memories_past_their_age_stay_and_why():
     left = {"a person said it": 87, "such memories still come to use": 83}
 
-    first = report(accounts=(Account("forgetting_proposals", 175, 5, left),)).summary
+    first = report(accounts=(PhaseAccount("forgetting_proposals", 175, 5, left),)).summary
 
     assert "; 170 memories past their age stay: 87 (a person said it), 83 (such memories still come to use); " in first
 

@@ -16,7 +16,7 @@ from nous_online.database.connection import Database
 from nous_pipelines.reports.html_report import page_of
 from nous_pipelines.reports.markdown_report import commands_line, markdown_of, plain
 from nous_pipelines.reports.report import NAMED_AGENTS
-from nous_pipelines.reports.reporting import Decided, Told, entries_of
+from nous_pipelines.reports.reporting import ReportedMemory, ReportedProposal, entries_of
 from nous_pipelines.reports.terminal_report import show_diff, show_report
 
 ARCHIVED = """
@@ -106,16 +106,16 @@ def test_a_fact_that_had_left_before_does_not_leave_again(heart, night_database,
 
 
 def test_the_texts_of_a_report_are_gathered_once_for_all_its_entries():
-    class Counted(dict[str, Told]):
+    class Counted(dict[str, ReportedMemory]):
         walks = 0
 
         def items(self):
             Counted.walks += 1
             return super().items()
 
-    told = Counted({f"m{n}": Told(f"m{n}", "fact", f"text {n}") for n in range(50)})
+    told = Counted({f"m{n}": ReportedMemory(f"m{n}", "fact", f"text {n}") for n in range(50)})
     archived = {"kind": "fact", "id": "m1", "set": {"state": "archived"}}
-    decided = [Decided(f"p{n}", "aria", "archive", (f"m{n}",), [archived], "so", "applied") for n in range(50)]
+    decided = [ReportedProposal(f"p{n}", "aria", "archive", (f"m{n}",), [archived], "so", "applied") for n in range(50)]
 
     entries = entries_of(decided, told)
 

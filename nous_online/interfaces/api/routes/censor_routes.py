@@ -23,7 +23,7 @@ from nous_online.interfaces.api.fields import (
     Line,
     Moment,
     Name,
-    Origin,
+    OriginFields,
     Severity,
     Text,
     counted,
@@ -38,7 +38,7 @@ LITERAL_HAS_A_WORD: dict[str, Any] = {
 }
 
 
-class CensorBody(Origin):
+class CensorBody(OriginFields):
     """Something to beware of."""
 
     model_config = ConfigDict(

@@ -27,7 +27,7 @@ from nous_online.interfaces.api.fields import (
     Outcome,
     Share,
     Tags,
-    Told,
+    ToldFields,
     counted,
     text_of,
 )
@@ -61,7 +61,7 @@ class Noted(Body):
         return told
 
 
-class StartBody(Told, Noted):
+class StartBody(ToldFields, Noted):
     """An episode that begins."""
 
     model_config = ConfigDict(
@@ -77,7 +77,7 @@ class StartBody(Told, Noted):
     frame: Frame = None
 
 
-class Outcomes(Noted):
+class EpisodeOutcome(Noted):
     """What came of an episode."""
 
     title: Title | None = None
@@ -88,7 +88,7 @@ class Outcomes(Noted):
     frame: Frame = None
 
 
-class Growing(Outcomes):
+class Growing(EpisodeOutcome):
     """What makes an episode grow."""
 
     active_censors: ActiveCensors = None
@@ -113,7 +113,7 @@ class CloseBody(Growing):
     )
 
 
-class RecordBody(Told, Outcomes):
+class RecordBody(ToldFields, EpisodeOutcome):
     """An episode that is over, in one call."""
 
     model_config = ConfigDict(

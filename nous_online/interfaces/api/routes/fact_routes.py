@@ -24,7 +24,7 @@ from nous_online.interfaces.api.fields import (
     Line,
     Moment,
     Name,
-    Origin,
+    OriginFields,
     Share,
     Tags,
     Text,
@@ -33,14 +33,14 @@ from nous_online.interfaces.api.fields import (
 )
 from nous_online.memories.fact_statements import unrecorded_count
 from nous_online.recall.ranking import ScoreParts
-from nous_online.recall.recall import Detail, Found
+from nous_online.recall.recall import Detail, FoundMemory
 from nous_online.recall.recalling import Recall
 
 router = APIRouter(tags=["memories"])
 Kind = Literal["fact", "episode", "procedure", "censor"]
 
 
-class FactBody(Origin):
+class FactBody(OriginFields):
     """A fact to be learned."""
 
     model_config = ConfigDict(
@@ -138,7 +138,7 @@ class Remembered:
     text: str
     score: float
     parts: ScoreParts
-    memory: Found
+    memory: FoundMemory
     put_before: UUID | None
     """The earlier fact about the same thing that it was put before."""
     contradicted_by: tuple[UUID, ...]

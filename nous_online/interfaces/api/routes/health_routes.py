@@ -13,8 +13,8 @@ from nous_online.core.errors import NousError
 from nous_online.core.policy import ApiPolicy
 from nous_online.interfaces.api import metrics
 from nous_online.interfaces.api.access import bearer_of, door_of
-from nous_online.interfaces.api.problems import Failure
-from nous_online.interfaces.api.readiness import LOOK_S, Look
+from nous_online.interfaces.api.problems import InterfaceProblem
+from nous_online.interfaces.api.readiness import LOOK_S, HealthCheck
 
 router = APIRouter(tags=["server"])
 UNTOLD = "not in order; the log of the server says why, and so does this to an administrator's key"
@@ -32,7 +32,7 @@ class Readiness:
     """Whether calls can be served now, and what is in the way."""
 
     is_ready: bool
-    checks: tuple[Look, ...]
+    checks: tuple[HealthCheck, ...]
 
 
 @dataclass(frozen=True)
@@ -96,7 +96,7 @@ async def is_administrator(request: Request) -> bool:
         return not door.requires_keys
     try:
         return (await door.let_in(request, ends_at=time.monotonic() + LOOK_S)).is_admin
-    except (Failure, NousError):
+    except (InterfaceProblem, NousError):
         return False
 
 

@@ -10,9 +10,9 @@ from fastapi import APIRouter, Path, Query, Request, Response
 from pydantic import ConfigDict, Field
 
 from nous_online.interfaces.api.access import AnyNightCall, NightCall, door_of
-from nous_online.interfaces.api.consolidation import Consolidator, NightRun, PlannedNight
+from nous_online.interfaces.api.consolidation import BackgroundNight, Consolidator, PlannedNight
 from nous_online.interfaces.api.fields import Body, Flag, Night
-from nous_online.interfaces.api.problems import FORBIDDEN, NO_EXTRA, Failure
+from nous_online.interfaces.api.problems import FORBIDDEN, NO_EXTRA, InterfaceProblem
 
 router = APIRouter(tags=["nights"])
 RunId = Annotated[str, Path(pattern="^[0-9a-f]{12}$", description="As POST /consolidate named it.")]
@@ -71,17 +71,19 @@ class Started:
 
 
 def consolidator_of(request: Request) -> Consolidator:
-    """Return who runs nights; raise `Failure` 501 without the extra."""
+    """Return who runs nights; raise `InterfaceProblem` 501 without the extra."""
     found: Consolidator | None = request.app.state.consolidator
     if found is None:
-        raise Failure(NO_EXTRA, EXTRA)
+        raise InterfaceProblem(NO_EXTRA, EXTRA)
     return found
 
 
 def require_admin(call: NightCall) -> None:
-    """Raise `Failure` 403 for anybody but an administrator."""
+    """Raise `InterfaceProblem` 403 for anybody but an administrator."""
     if not call.is_admin:
-        raise Failure(FORBIDDEN, "only an administrator's key may run nights; make one: nous key create --admin")
+        raise InterfaceProblem(
+            FORBIDDEN, "only an administrator's key may run nights; make one: nous key create --admin"
+        )
 
 
 def url_of(request: Request, call: NightCall) -> str:
@@ -130,7 +132,7 @@ def planned(found: PlannedNight) -> Planned:
     )
 
 
-def started(found: NightRun) -> Started:
+def started(found: BackgroundNight) -> Started:
     """Return how a night stands."""
     return Started(
         run=found.run,

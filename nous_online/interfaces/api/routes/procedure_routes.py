@@ -20,7 +20,7 @@ from nous_online.interfaces.api.fields import (
     Line,
     Lines,
     Name,
-    Origin,
+    OriginFields,
     Tags,
 )
 from nous_online.memories.procedure_details import BANDS
@@ -56,7 +56,7 @@ class StepBody(Body):
 Filled = Line | Lines | Annotated[dict[Line, Line], Field(max_length=100)]
 
 
-class ProcedureBody(Origin):
+class ProcedureBody(OriginFields):
     """How something is done."""
 
     model_config = ConfigDict(

@@ -20,7 +20,7 @@ from nous_online.interfaces.api.fields import (
     Lines,
     Name,
     Outcome,
-    Reach,
+    ReachFields,
     Share,
     Tags,
     counted,
@@ -75,7 +75,7 @@ class LoadBody(Body):
     relevance: Share | None = Field(default=None, description="How near each is to the task, unless told.")
 
 
-class EndBody(Reach):
+class EndBody(ReachFields):
     """What is to be kept of a session that ends."""
 
     model_config = ConfigDict(
