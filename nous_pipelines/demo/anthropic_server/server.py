@@ -31,7 +31,7 @@ class LocalAnthropic:
     >>> import anthropic
     >>> question = {"model": "claude-haiku-5-5", "max_tokens": 200, "messages": [{"role": "user", "content": "hello"}]}
     >>> with LocalAnthropic() as server, anthropic.Anthropic(api_key="any", base_url=server.url) as client:
-    ...     server.play(Play(status=529), Play(text="a second try"), route=Route.MESSAGE)
+    ...     server.play(Play(status=529), Play(text="a second try"), route=PlayRoute.MESSAGE)
     ...     client.messages.create(**question).content[-1].text
     'a second try'
 
