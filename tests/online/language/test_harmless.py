@@ -99,7 +99,7 @@ It runs on Python 3 | It runs on Python 3.0
 Take room 5a | Take room 5
 Ana is in group A | Ana is in group
 The build is green? | The build is green.
-No, deploys run on Fridays | No deploys run on Fridays
+No, trams stop at the market | No trams stop at the market
 The sign says "turn it off before you open it" | The sign says "turn it on before you open it"
 Reminder emails are sent to the users | Emails are sent to the users
 The hall has three exits | The hall has two exits

@@ -16,6 +16,8 @@ FAMILIES = {
         "time",
     },
 }  # fmt: skip
+ENDS = re.compile(r"[\"|\n]")
+SHORTEST = 12  # characters of a statement that does not stand somewhere by chance
 LABELS = {"S", "U", "N", "D", "R", "V", "C"}
 
 
@@ -67,3 +69,13 @@ def test_every_action_stands_once_under_a_trigger_that_has_both_kinds() -> None:
 
     assert len({(row["trigger"], row["action"]) for row in actions}) == len(actions)
     assert [trigger for trigger, found in kinds.items() if not trigger or found != {True, False}] == []
+
+
+def test_no_pair_for_training_stands_in_a_test_or_on_a_page() -> None:
+    root = PAIRS.parents[1]
+    pages = [*(root / "tests").rglob("*.py"), *(root / "docs").glob("*.md"), root / "README.md"]
+    quoted = {path.name: {each.strip() for each in ENDS.split(path.read_text("utf-8"))} for path in pages}
+
+    found = [(name, pair[3:]) for pair in rows() for name, texts in quoted.items() if {*pair[3:]} <= texts]
+
+    assert [each for each in found if min(map(len, each[1])) >= SHORTEST] == []
