@@ -15,6 +15,7 @@ from nous_online.core.domain import EmbeddingSpace
 from nous_online.database.connection import prepare
 from nous_online.database.statements import statements
 from nous_online.language.embedding import Vectors, unit_rows
+from nous_online.language.model_files import tokenizer
 
 SQL = statements("benchmarks", "drawn_memories.sql")
 SPACE = EmbeddingSpace(id="drawn-384", model="drawn", weights_sha256="", dimensions=384)
@@ -23,7 +24,8 @@ WORDS, THEMES, TOPICS, TOPIC_WORDS = 20_000, 40, 2_000, 60
 times as many neighbours there as among real sentences."""
 TOPIC_DECAY = 0.7
 """How unevenly topics are spoken of: the first of them in three memories of a hundred. Words follow Zipf's law."""
-SYLLABLES = ("ba", "den", "fi", "gor", "hul", "ka", "lim", "mo", "nar", "pel", "ri", "sut", "ta", "vek", "wo", "zan")
+MOST_COMMON, SHORTEST = 1000, 3
+"""What stands at the head of the vocabulary joins other words or denies them, and says nothing alone."""
 FRAME = "the {} {} of {} {} is {} when {} {} has a {} {} and {}"
 QUESTION = "when does the {} {} of {} have a {}?"
 SPECTRUM_DECAY = 0.4
@@ -47,7 +49,7 @@ class World:
 
     def __init__(self, seed: int) -> None:
         self._rng = np.random.default_rng(seed)
-        self._words = invented(WORDS)
+        self._words = known_words(WORDS)
         self._directions = self._drawn_directions(WORDS)
         themes = self._drawn_directions(THEMES)[self._rng.integers(THEMES, size=TOPICS)]
         self._topics = unit_rows(themes + self._drawn_directions(TOPICS))
@@ -101,10 +103,14 @@ class DrawnEmbedder:
         return self.embed_documents([text])[0]
 
 
-def invented(count: int) -> list[str]:
-    """Return words of two to four syllables, all different."""
-    size = len(SYLLABLES)
-    return ["".join(SYLLABLES[number // size**place % size] for place in range(4)) for number in range(count)]
+def known_words(count: int) -> list[str]:
+    """Return whole words of the default model's vocabulary, the common ones first.
+
+    A judge reads what is learned, and an invented word is three pieces to it where a real one is hardly more than one.
+    """
+    places = sorted((place, piece) for piece, place in tokenizer().get_vocab().items())
+    words = [piece for _, piece in places if piece.isascii() and piece.isalpha() and len(piece) >= SHORTEST]
+    return words[MOST_COMMON : MOST_COMMON + count]
 
 
 def load(url: str, agents: dict[str, Drawn]) -> None:
