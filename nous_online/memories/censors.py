@@ -28,7 +28,16 @@ from nous_online.core.validation import (
     checked_moment,
     checked_text,
 )
-from nous_online.database.changes import Cause, add_memory, change_memory, locked_memories, locked_memory, version_of
+from nous_online.database.changes import (
+    Alteration,
+    Cause,
+    add_memory,
+    change_memories,
+    change_memory,
+    locked_memories,
+    locked_memory,
+    version_of,
+)
 from nous_online.database.statements import statements
 from nous_online.language.actions.triggers import checked_literal, normal
 from nous_online.language.embedding import Vectors
@@ -254,11 +263,9 @@ def activate(
     The activation that reaches the threshold is the first that blocks. Archived ones are left out.
     """
     found = locked_memories(connection, agent_id, CENSOR, list(firings))
-    fired = [
-        counted(connection, agent_id, each, firings[each.id], at=at, cause=cause)
-        for each in found
-        if each.state == "active"
-    ]
+    active = [each for each in found if each.state == "active"]
+    change_memories(connection, agent_id, [counted(each, firings[each.id], at=at, cause=cause) for each in active])
+    fired = read_censors(connection, agent_id, [each.id for each in active])
     with connection.pipeline():
         for censor in fired:
             payload = {
@@ -277,10 +284,8 @@ def severity_of(censor: Censor, match: Match | None) -> str:
     return "warn" if match == "meaning" else censor.severity
 
 
-def counted(
-    connection: Connection, agent_id: str, censor: Censor, firing: Firing, *, at: datetime, cause: Cause
-) -> Censor:
-    """Count one activation of a locked censor; one by meaning alone does not count towards a block."""
+def counted(censor: Censor, firing: Firing, *, at: datetime, cause: Cause) -> Alteration[Censor]:
+    """Return what one activation sets of a locked censor; one by meaning alone does not count towards a block."""
     count, forgiven = censor.activation_count + 1, censor.forgiven_count + (firing.match == "meaning")
     action = firing.action and firing.action[: POLICY.most_action_characters]
     values: dict[str, Any] = {
@@ -291,7 +296,7 @@ def counted(
     }
     if censor.severity == "warn" and count - forgiven >= censor.escalation_threshold:
         values |= {"severity": "block", "is_escalated": True}
-    return change_memory(connection, agent_id, version_of(CENSOR, censor), values, cause=cause)
+    return Alteration(version_of(CENSOR, censor), values, cause)
 
 
 def report_false_positive(

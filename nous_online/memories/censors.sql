@@ -27,6 +27,7 @@ where f.agent_id = %(agent_id)s and f.state = 'active' and coalesce(f.expires_at
 
 -- name: read_censors
 select {columns} from heart.censors where agent_id = %(agent_id)s and id = any(%(ids)s)
+order by id
 
 -- name: list_censors
 -- The firmest first, then those that fired most.

@@ -24,7 +24,9 @@ from training.pairs.prepare import written_pairs
 GRID = [0.0, 0.02, 0.05, *(step / 20 for step in range(2, 20)), 0.97, 1.0]
 LEAST, MOST = 0.005, 0.995
 MOST_HURT = 0.04
-"""Share of the pairs that both hold which may be called a change; a caller sees what was replaced, and can undo it."""
+"""Share of the pairs that both hold which may be called a change; a caller sees what was said, and can undo it."""
+MOST_RETIRED = 0.015
+"""Share of the pairs that both hold of which the earlier may be retired; between the two points both stay, in doubt."""
 MOST_JOINED = 0.005
 """Share of the pairs that are not the same which may be called so."""
 LEAST_POINT = 0.5
@@ -44,13 +46,16 @@ def main() -> None:
     texts = [(row["a"], row["b"]) for row in pairs]
     chances = softmax(np.array([scores(model, *both) for both in encodings(texts)])[:, : len(OUTCOMES)])
     labels = np.array([row["label"] for row in pairs])
-    change = chances[:, 1] + chances[:, 2] + chances[:, 6]
+    replaces = chances[:, 1] + chances[:, 2]
+    change = replaces + chances[:, 6]
     two_things = np.array([other_things(*both) is not None for both in texts])
     apart = np.array([bool(never_same(*both)) for both in texts])
     may_change, may_be_same = np.where(two_things, 0, change), np.where(apart, 0, chances[:, 0])
+    may_replace = np.where(two_things, 0, replaces)
     points = {
         "same_at": point(may_be_same[~np.isin(labels, ["S", "V"])], MOST_JOINED),
         "change_at": point(may_change[labels == "D"], MOST_HURT),
+        "retire_at": point(may_replace[labels == "D"], MOST_RETIRED),
     }
     curves = {
         "same": curve(may_be_same, labels == "S"),
@@ -58,16 +63,19 @@ def main() -> None:
     }
     numbers: dict[str, Any] = {
         "version": options.version, "onnx_sha256": sha256, "temperature": 1.0, **points,
-        "retire_at": points["change_at"], "foreign_at": FOREIGN_AT, "curves": curves,
+        "foreign_at": FOREIGN_AT, "curves": curves,
     }  # fmt: skip
     options.out.write_text(json.dumps(numbers, indent=1) + "\n", "utf-8")
     families = np.array([row["family"] for row in pairs])
     is_change, is_same = may_change >= points["change_at"], may_be_same >= points["same_at"]
+    is_retired = is_change & (may_replace >= points["retire_at"])
     for what, chosen, hit in (
         ("changes noticed, in words of their own", (labels == "U") & (families == "chatty"), is_change),
         ("changes noticed, in the same wording", (labels == "U") & (families == "plain"), is_change),
         ("endings and denials noticed", labels == "N", is_change),
         ("statements that both hold, called a change", labels == "D", is_change),
+        ("statements that both hold, one of them retired", labels == "D", is_retired),
+        ("changes that retire the earlier statement", labels == "U", is_retired),
         ("repeats in other words found", labels == "S", is_same),
         ("anything else called the same", ~np.isin(labels, ["S", "V"]), is_same),
     ):
