@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from itertools import groupby
@@ -73,7 +74,7 @@ def short_table(results: Mapping[str, Result]) -> Iterator[str]:
         )
     yield ""
     measured = [results[name] for name in dict.fromkeys(row.benchmark for row in shown) if name in results]
-    yield "; ".join(dict.fromkeys(map(origin, measured))) or NOT_MEASURED.capitalize() + "."
+    yield origins(measured) or NOT_MEASURED.capitalize() + "."
 
 
 def all_tables(results: Mapping[str, Result]) -> Iterator[str]:
@@ -93,8 +94,24 @@ def all_tables(results: Mapping[str, Result]) -> Iterator[str]:
 
 def origin(result: Result) -> str:
     """Return when, at which commit and on which machine a result was measured."""
-    day = datetime.fromisoformat(result["date"])
-    return f"{day:%-d %B %Y}, commit `{result['commit']}`, {result['machine']}"
+    return f"{day_of(result)}, commit `{result['commit']}`, {result['machine']}"
+
+
+def origins(measured: Sequence[Result]) -> str:
+    """Return the same of several results, each machine named once."""
+    machines: defaultdict[str, list[Result]] = defaultdict(list)
+    for result in sorted(measured, key=lambda each: each["date"]):
+        machines[result["machine"]].append(result)
+    told: list[str] = []
+    for machine, own in machines.items():
+        days, commits = dict.fromkeys(map(day_of, own)), dict.fromkeys(f"`{each['commit']}`" for each in own)
+        told.append(f"{', '.join(days)}, commit {', '.join(commits)}, {machine}")
+    return "; ".join(told)
+
+
+def day_of(result: Result) -> str:
+    """Return the day on which a result was measured."""
+    return f"{datetime.fromisoformat(result['date']):%-d %B %Y}"
 
 
 def own(row: Row, result: Result | None) -> str:
