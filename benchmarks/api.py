@@ -23,7 +23,7 @@ from nous_online.core.errors import Unavailable
 from nous_online.database.connection import Database
 from nous_online.heart import Heart
 from nous_online.interfaces.api import keys
-from nous_online.language.embedding import LocalMiniLM
+from nous_online.language.minilm import LocalMiniLM
 from nous_online.processes.children import child_environment, python_module
 
 AGENT = "benchmark"

@@ -17,7 +17,7 @@ from nous_online.core.policy import CensorPolicy
 from nous_online.language.actions.action_words import warned_act
 from nous_online.language.actions.clauses import variants
 from nous_online.language.actions.triggers import ActionWording
-from nous_online.language.embedding import LocalMiniLM, Vectors
+from nous_online.language.minilm import LocalMiniLM, Vectors
 from nous_online.memories.checking import CheckDetails, Suspect, match_of, question, with_readings
 
 TABLES = Path(__file__).parents[1] / "tests" / "support"

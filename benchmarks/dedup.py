@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from benchmarks import cases
 from benchmarks.intervals import of_count, of_share
-from nous_online.language.embedding import LocalMiniLM
+from nous_online.language.minilm import LocalMiniLM
 from nous_online.language.pairs.guards import differences
 from nous_online.language.pairs.judging import SURE_FROM, JudgedStatement, OfflineJudge, Pair, Verdict, is_harmless
 from nous_online.language.pairs.matching import LEAST_SIMILARITY, load_model, pair_features

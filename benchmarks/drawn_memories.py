@@ -14,7 +14,7 @@ from pgvector.psycopg import register_vector
 from nous_online.core.domain import EmbeddingSpace
 from nous_online.database.connection import prepare
 from nous_online.database.statements import statements
-from nous_online.language.embedding import Vectors, unit_rows
+from nous_online.language.minilm import Vectors, unit_rows
 from nous_online.language.model_files import tokenizer
 
 SQL = statements("benchmarks", "drawn_memories.sql")

@@ -14,7 +14,7 @@ from pgvector.psycopg import register_vector
 
 from benchmarks.drawn_memories import SPACE, World
 from nous_online.database.statements import statements
-from nous_online.language.embedding import Vectors, unit_rows
+from nous_online.language.minilm import Vectors, unit_rows
 from nous_online.language.pairs.slots import slot_key
 from nous_pipelines.nights import end_of
 

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.join_vectors import FEWEST_TEXTS, SEED, decaying, embedded, more_like, sentences, wider
-from nous_online.language.embedding import Vectors
+from nous_online.language.minilm import Vectors
 from nous_online.processes.children import child_environment, python_module
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks import peak_mb
-from nous_online.language.embedding import Vectors
+from nous_online.language.minilm import Vectors
 from nous_pipelines.phases.self_join import similar_pairs
 
 Found: TypeAlias = tuple[NDArray[np.integer], NDArray[np.integer]]

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from nous_online.language.embedding import LocalMiniLM, Vectors, unit_rows
+from nous_online.language.minilm import LocalMiniLM, Vectors, unit_rows
 
 TEXT_KEYS = ("a", "b", "text", "fact", "old", "new")
 LONGEST_TEXT = 400  # characters: facts are sentences; essays would only make the embedding slow

@@ -27,7 +27,7 @@ from benchmarks.judge_cases import (
     successive_values,
     updated_turns,
 )
-from nous_online.language.embedding import LocalMiniLM
+from nous_online.language.minilm import LocalMiniLM
 from nous_online.language.pairs.guards import differences
 from nous_online.language.pairs.judging import Judgement, OfflineJudge, Pair, Verdict
 from nous_online.language.pairs.reading import read_words

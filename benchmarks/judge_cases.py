@@ -12,7 +12,7 @@ from typing import Any
 
 from benchmarks import cases
 from benchmarks.dedup import cosines
-from nous_online.language.embedding import LocalMiniLM
+from nous_online.language.minilm import LocalMiniLM
 from nous_online.language.pairs.judging import JudgedStatement, Pair, Verdict
 
 SAID = datetime(2025, 1, 1, tzinfo=UTC)

@@ -22,7 +22,7 @@ from benchmarks.intervals import of_medians
 from nous_online.database import postgres
 from nous_online.database.connection import Database
 from nous_online.heart import Heart
-from nous_online.language.embedding import LocalMiniLM
+from nous_online.language.minilm import LocalMiniLM
 from nous_online.recall.recall import refresh_statistics
 
 AGENT = "aria"

@@ -16,7 +16,8 @@ from nous_online.core.domain import EmbeddingSpace, FactDetails
 from nous_online.database import postgres
 from nous_online.database.connection import Database
 from nous_online.heart import Heart
-from nous_online.language.embedding import Embedder, LocalMiniLM, Vectors
+from nous_online.language.embedding import Embedder
+from nous_online.language.minilm import LocalMiniLM, Vectors
 
 BATCH = 256
 DEPTHS = {"locomo": (5, 10, 25, 50), "lme": (5, 10), "beam": (10,)}

@@ -23,7 +23,7 @@ from benchmarks import peak_mb
 from benchmarks.intervals import of_medians
 from nous_online.database import postgres
 from nous_online.database.connection import Database, prepare
-from nous_online.language.embedding import unit_rows
+from nous_online.language.minilm import unit_rows
 from nous_online.processes.children import child_environment, python_module
 from nous_pipelines.snapshots.snapshot import take_snapshot
 

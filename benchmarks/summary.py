@@ -25,7 +25,7 @@ from typing import Any, TypeAlias
 from benchmarks import cases
 from benchmarks.intervals import Estimate, of_mean, of_means
 from benchmarks.rouge import KINDS, rouge
-from nous_online.language.embedding import LocalMiniLM
+from nous_online.language.minilm import LocalMiniLM
 from nous_online.language.pairs.reading import read
 from nous_online.language.writing.lexrank import word_count
 from nous_online.language.writing.sentences import sentences_of, told

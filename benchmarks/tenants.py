@@ -15,7 +15,7 @@ from benchmarks.intervals import of_count
 from benchmarks.online import server
 from nous_online.core.errors import NotFound
 from nous_online.database.connection import Database
-from nous_online.language.embedding import Vectors
+from nous_online.language.minilm import Vectors
 from nous_online.recall.ranking import RecallPolicy
 from nous_online.recall.recall import Cue, recall, refresh_statistics
 

@@ -16,7 +16,8 @@ from nous_online.core.rights import Rights
 from nous_online.core.settings import settings
 from nous_online.core.validation import ACTIVE_CENSORS, FRAME, checked_agent
 from nous_online.database.connection import Database, open_url
-from nous_online.language.embedding import Embedder, LocalMiniLM, among, default_embedder, embedder_of
+from nous_online.language.embedding import Embedder, among, default_embedder, embedder_of
+from nous_online.language.minilm import LocalMiniLM
 from nous_online.language.pairs.judging import Judge, OfflineJudge
 from nous_online.memories.agent import Agent, across_moves, register
 from nous_online.memories.working_memory import WorkingMemory

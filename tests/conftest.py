@@ -22,7 +22,7 @@ from nous_online.core.domain import EmbeddingSpace
 from nous_online.database import postgres
 from nous_online.database.connection import Database, prepare
 from nous_online.heart import Heart
-from nous_online.language.embedding import Vectors, unit_rows
+from nous_online.language.minilm import Vectors, unit_rows
 from nous_online.language.pairs.judging import Judgement, Pair, Verdict
 from nous_online.language.writing.writer import CensorDraft, Draft, EndedEpisode, FactDraft
 

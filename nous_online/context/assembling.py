@@ -27,7 +27,7 @@ from nous_online.core.origin import check_known
 from nous_online.core.policy import DEFAULT_SESSION, MAX_CONTENT_BYTES, ContextPolicy
 from nous_online.core.unseen import is_blank
 from nous_online.core.validation import checked_moment, checked_names, checked_optional, checked_text
-from nous_online.language.embedding import Vectors
+from nous_online.language.minilm import Vectors
 from nous_online.language.tokens import counting, tokens_of
 from nous_online.memories import sessions
 from nous_online.memories.agent import Agent

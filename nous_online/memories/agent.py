@@ -18,7 +18,8 @@ from nous_online.core.errors import InvalidInput, Moved, NousError, Unavailable
 from nous_online.core.policy import LearnPolicy
 from nous_online.core.rights import UNLIMITED, Rights
 from nous_online.database.connection import Database, register_space
-from nous_online.language.embedding import Embedder, Vectors, checked_vectors
+from nous_online.language.embedding import Embedder, checked_vectors
+from nous_online.language.minilm import Vectors
 from nous_online.language.pairs.judging import Judge, Judgement, Pair
 from nous_online.memories.store import ask_space, register_agent, require_space
 

@@ -40,7 +40,7 @@ from nous_online.database.changes import (
 )
 from nous_online.database.statements import statements
 from nous_online.language.actions.triggers import checked_literal, normal
-from nous_online.language.embedding import Vectors
+from nous_online.language.minilm import Vectors
 from nous_online.language.pairs.guards import differences
 from nous_online.memories.agent import Agent
 from nous_online.memories.events import emit

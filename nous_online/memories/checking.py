@@ -23,7 +23,7 @@ from nous_online.language.actions.action_words import MOST_CHARACTERS, warned_ac
 from nous_online.language.actions.clauses import variants
 from nous_online.language.actions.trigger_match import Comparison, compare_words, likelihood, log_odds, shares_act
 from nous_online.language.actions.triggers import ActionWording, normal
-from nous_online.language.embedding import Vectors
+from nous_online.language.minilm import Vectors
 from nous_online.language.pairs.reader import read_actions
 from nous_online.memories import censors
 from nous_online.memories.agent import Agent

@@ -17,7 +17,7 @@ from nous_online.core.domain import Episode
 from nous_online.core.errors import Conflict
 from nous_online.core.kinds import EPISODE
 from nous_online.database.changes import get_memory
-from nous_online.language.embedding import Vectors
+from nous_online.language.minilm import Vectors
 from nous_online.memories import episodes, store
 from nous_online.memories.agent import Agent
 from nous_online.memories.episode_changes import Beginning, EpisodeChange, changed_values, checked_end

@@ -23,7 +23,7 @@ from nous_online.core.rights import UNLIMITED, Rights
 from nous_online.core.validation import checked_id, checked_said, checked_text
 from nous_online.database.changes import Cause, Growth, add_memory, change_memory, get_memory, locked_memory, version_of
 from nous_online.database.statements import statements
-from nous_online.language.embedding import Vectors
+from nous_online.language.minilm import Vectors
 from nous_online.memories import store
 from nous_online.memories.agent import Agent
 from nous_online.memories.episode_changes import (

@@ -31,7 +31,7 @@ from nous_online.database.changes import (
     version_of,
 )
 from nous_online.database.statements import statements
-from nous_online.language.embedding import Vectors
+from nous_online.language.minilm import Vectors
 from nous_online.memories import store
 from nous_online.memories.agent import Agent
 from nous_online.memories.episodes import current_episode

@@ -14,7 +14,7 @@ from nous_online.core.domain import Episode
 from nous_online.core.kinds import EPISODE
 from nous_online.core.policy import MAX_DETAIL_BYTES
 from nous_online.database.changes import get_memory, locked_memory
-from nous_online.language.embedding import Vectors
+from nous_online.language.minilm import Vectors
 from nous_online.memories import episode_writes, episodes
 from nous_online.memories.agent import Agent
 from nous_online.memories.episode_changes import (

@@ -27,7 +27,7 @@ from nous_online.core.validation import (
     told_as,
 )
 from nous_online.database.statements import statements
-from nous_online.language.embedding import Vectors
+from nous_online.language.minilm import Vectors
 from nous_online.memories.agent import Agent
 from nous_online.memories.working_memory import (
     NOTE,

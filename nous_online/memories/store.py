@@ -20,7 +20,7 @@ from nous_online.core.errors import Moved, NotFound
 from nous_online.core.kinds import FACT
 from nous_online.core.wording import folded
 from nous_online.database.statements import statements
-from nous_online.language.embedding import Vectors
+from nous_online.language.minilm import Vectors
 
 FACTS = statements("nous_online.memories", "facts.sql")
 EXACT_LIMIT = 10_000  # up to so many facts of an agent are all compared: a few milliseconds, and nothing is missed

@@ -27,7 +27,7 @@ from nous_online.core.origin import OriginDetails
 from nous_online.core.policy import DEFAULT_SESSION, CompletionPolicy
 from nous_online.database.changes import Cause, change_memory, locked_memories, locked_memory, version_of
 from nous_online.database.statements import statements
-from nous_online.language.embedding import Vectors
+from nous_online.language.minilm import Vectors
 from nous_online.memories import censors, facts, procedures, store
 from nous_online.memories.agent import Agent
 from nous_online.memories.censors import CensorDetails, NewCensor

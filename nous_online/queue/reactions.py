@@ -18,7 +18,7 @@ from nous_online.core.deadline import Deadline
 from nous_online.core.errors import Conflict, InvalidInput, NotFound, NousError, Refused, Unavailable, Unsupported
 from nous_online.core.validation import checked_id, checked_optional
 from nous_online.database.changes import Cause
-from nous_online.language.embedding import Vectors
+from nous_online.language.minilm import Vectors
 from nous_online.memories import censors, checking, decisions, episodes, procedures
 from nous_online.memories.agent import Agent
 from nous_online.memories.episode_changes import EpisodeChange

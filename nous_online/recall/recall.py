@@ -20,7 +20,7 @@ from nous_online.core.domain import EmbeddingSpace, shortened
 from nous_online.core.errors import InvalidInput, Unsupported
 from nous_online.core.kinds import KINDS
 from nous_online.database.statements import statements
-from nous_online.language.embedding import Vectors
+from nous_online.language.minilm import Vectors
 from nous_online.memories.levels import levels_of
 from nous_online.memories.store import ask_space, require_space
 from nous_online.recall.periods import Period

@@ -12,7 +12,7 @@ from nous_online.language.claude.metering import meter_of
 from nous_online.language.claude.pair_prompt import MAX_TOKENS, PROMPT_VERSION
 from nous_online.language.claude.replies import Failure, LanguageModel, LLMError
 from nous_online.language.claude.verdicts import CANARIES, canaries_failed
-from nous_online.language.embedding import batches
+from nous_online.language.minilm import batches
 from nous_online.language.pairs.judging import Judgement
 from nous_pipelines.batches.batch_requests import WIDER, Models, Sheet
 from nous_pipelines.batches.batch_rows import spent

@@ -10,7 +10,7 @@ import pytest
 from rich.console import Console
 
 from nous_online.core.errors import NotFound
-from nous_online.language.embedding import unit_rows
+from nous_online.language.minilm import unit_rows
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # benchmarks are run from the root, and not installed
 

@@ -15,7 +15,8 @@ from nous_online.core.domain import EmbeddingSpace
 from nous_online.core.kinds import KINDS
 from nous_online.database.connection import Database, register_space
 from nous_online.heart import Heart
-from nous_online.language.embedding import Embedder, Vectors, unit_rows
+from nous_online.language.embedding import Embedder
+from nous_online.language.minilm import Vectors, unit_rows
 
 STATEMENTS = [
     f"The {word} is deployed by team {number}" for number, word in enumerate(("api", "web", "worker", "docs"))

@@ -15,7 +15,7 @@ from nous_online.context.prediction.scorer import Nearness, expected_share
 from nous_online.context.signals import Signals, file_words
 from nous_online.core.deadline import Deadline
 from nous_online.core.errors import NousError
-from nous_online.language.embedding import Vectors
+from nous_online.language.minilm import Vectors
 from nous_online.memories.agent import Agent
 from nous_online.recall.ranking import RecallPolicy
 from nous_online.recall.recall import Cue, Recalled, recall

@@ -17,7 +17,7 @@ from typing import TypeAlias
 import numpy as np
 
 from nous_online.core.deadline import Deadline
-from nous_online.language.embedding import Vectors
+from nous_online.language.minilm import Vectors
 from nous_online.memories.agent import Agent
 
 Key: TypeAlias = tuple[str, ...]

@@ -10,7 +10,8 @@ from nous_online.core.errors import DeadlineExceeded
 from nous_online.core.policy import ApiPolicy
 from nous_online.database.connection import Database, open_url
 from nous_online.heart import Heart
-from nous_online.language.embedding import Embedder, LocalMiniLM, default_embedder
+from nous_online.language.embedding import Embedder, default_embedder
+from nous_online.language.minilm import LocalMiniLM
 from nous_online.language.pairs.judging import Judge
 from nous_online.language.writing.writer import Writer
 

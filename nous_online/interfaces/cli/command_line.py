@@ -48,7 +48,7 @@ EXTRA_COMMANDS = {
 }
 NIGHTS = "pipelines"
 EXTRAS: dict[str, frozenset[str]] = {
-    NIGHTS: frozenset({"dagster", "dagster_postgres", "duckdb", "polars", "sklearn", "sqlalchemy"}),
+    NIGHTS: frozenset({"dagster", "dagster_postgres", "duckdb", "polars", "sqlalchemy"}),
     "api": frozenset({"fastapi", "limits", "prometheus_client", "uvicorn"}),
     "mcp": frozenset({"mcp", "mcp_types"}),
     "claude": frozenset({"anthropic"}),

@@ -26,11 +26,11 @@ from nous_online.language.pairs.denials import denied
 from nous_online.language.pairs.guards import differences, exact_differences
 from nous_online.language.pairs.harmless import may_be_same
 from nous_online.language.pairs.matching import LEAST_SIMILARITY, PairModel, load_model, pair_features
-from nous_online.language.pairs.phrases import least_alike
 from nous_online.language.pairs.reader import Chances, calibration, read_pairs
 from nous_online.language.pairs.reading import read
 from nous_online.language.pairs.slot_rivalry import shared_slot
 from nous_online.language.pairs.subjects import other_subjects, other_things
+from nous_online.language.pairs.swaps import least_alike
 
 Touch: TypeAlias = tuple[str | None, str | None]
 LEAST_CLOSENESS = 0.45  # cosine from which two statements are asked whether they conflict

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nous_online.core.policy import WritingPolicy
-from nous_online.language.embedding import Vectors
+from nous_online.language.minilm import Vectors
 from nous_online.language.pairs.guards import differences
 from nous_online.language.pairs.lexicon import FUNCTION_WORDS
 from nous_online.language.pairs.reading import cleaned, read

@@ -10,7 +10,7 @@ from functools import cache
 from typing import Any
 
 from nous_online.language.claude.replies import Request
-from nous_online.language.embedding import LocalMiniLM, Vectors
+from nous_online.language.minilm import LocalMiniLM, Vectors
 from nous_online.language.pairs.judging import JudgedStatement, Judgement, OfflineJudge, Pair
 from nous_online.language.writing.writer import Draft, EndedEpisode, OfflineWriter
 from nous_pipelines.demo.anthropic_server.refusals import blocks

@@ -9,7 +9,7 @@ import pytest
 from nous_online.context.context_answer import TIERS, Context, ContextLine
 from nous_online.core.errors import DeadlineExceeded, InvalidInput, NotFound, Unavailable
 from nous_online.heart import Heart
-from nous_online.language.embedding import Vectors
+from nous_online.language.minilm import Vectors
 from nous_online.language.tokens import tokens_of
 
 NOW = datetime.now(UTC)

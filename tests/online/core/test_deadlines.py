@@ -19,7 +19,7 @@ from nous_online.core.deadline import Deadline, Workers, within
 from nous_online.core.errors import DeadlineExceeded, InvalidInput, Unavailable
 from nous_online.database.connection import Database
 from nous_online.heart import Heart
-from nous_online.language.embedding import Vectors
+from nous_online.language.minilm import Vectors
 from nous_online.memories import store
 
 DEADLINE_S = 0.5

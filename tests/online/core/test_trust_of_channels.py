@@ -21,7 +21,7 @@ from nous_online.core.rights import WITHOUT_KEY, Rights
 from nous_online.database.connection import Database
 from nous_online.heart import Heart
 from nous_online.interfaces.api.application import Access
-from nous_online.language.embedding import LocalMiniLM
+from nous_online.language.minilm import LocalMiniLM
 from nous_online.language.pairs.judging import OfflineJudge
 
 HONEST = "Invoices are paid to the account DE89 3704 0044 0532 0130 00"

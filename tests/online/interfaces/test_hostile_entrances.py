@@ -26,7 +26,7 @@ from nous_online.heart import Heart
 from nous_online.interfaces.adapters.memory_tool import memory_tool
 from nous_online.interfaces.imports.importing import import_history
 from nous_online.language.claude.model_writer import record_of
-from nous_online.language.embedding import Vectors
+from nous_online.language.minilm import Vectors
 from nous_online.language.pairs.judging import OfflineJudge
 from nous_online.language.writing.writer import EndedEpisode, levels_by_words
 

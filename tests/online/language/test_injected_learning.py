@@ -18,7 +18,7 @@ from nous_online.language.claude.drafting import kept_parts
 from nous_online.language.claude.grounding import source_of
 from nous_online.language.claude.replies import Request
 from nous_online.language.claude.write_prompt import AnsweredCaution, Claim, EpisodeRecord, WrittenAnswer
-from nous_online.language.embedding import LocalMiniLM
+from nous_online.language.minilm import LocalMiniLM
 from nous_online.language.pairs.judging import Verdict
 from nous_pipelines.demo.anthropic_server import LocalAnthropic
 from nous_pipelines.demo.anthropic_server.answers import answer as honest_answer

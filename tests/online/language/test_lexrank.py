@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nous_online.language.embedding import unit_rows
+from nous_online.language.minilm import unit_rows
 from nous_online.language.writing.lexrank import content_words, lexrank, most_telling, summarise, word_count, worth
 from nous_online.language.writing.sentences import Sentence, sentences_of, told
 

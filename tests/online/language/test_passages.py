@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nous_online.language.embedding import Vectors
+from nous_online.language.minilm import Vectors
 from nous_online.language.passages import (
     MOST_PASSAGES,
     about,

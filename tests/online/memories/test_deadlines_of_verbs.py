@@ -24,7 +24,7 @@ from nous_online.core.errors import DeadlineExceeded, Unavailable
 from nous_online.database import postgres
 from nous_online.database.connection import Database
 from nous_online.heart import Heart
-from nous_online.language.embedding import Vectors
+from nous_online.language.minilm import Vectors
 from nous_online.language.pairs.judging import Judgement, Pair
 from nous_online.language.writing.writer import Draft, EndedEpisode, OfflineWriter
 

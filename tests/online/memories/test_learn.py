@@ -16,7 +16,7 @@ from nous_online.core.domain import EmbeddingSpace, FactDetails
 from nous_online.core.errors import InvalidInput, NotFound, Unavailable
 from nous_online.database.connection import Database
 from nous_online.heart import Heart
-from nous_online.language.embedding import Vectors
+from nous_online.language.minilm import Vectors
 from nous_online.language.pairs.judging import Judgement, Pair, Verdict
 from nous_online.memories import store
 

@@ -17,7 +17,7 @@ from nous_online.core.errors import Forbidden, Refused
 from nous_online.core.rights import WITHOUT_KEY
 from nous_online.database.connection import Database
 from nous_online.heart import Heart
-from nous_online.language.embedding import LocalMiniLM
+from nous_online.language.minilm import LocalMiniLM
 from nous_online.language.pairs.judging import OfflineJudge
 from nous_online.memories.contradictions import Contradiction, Resolution
 

@@ -13,7 +13,7 @@ from listener import last_error, rested, skipped
 
 from nous_online.database.connection import Database
 from nous_online.heart import Heart
-from nous_online.language.embedding import Vectors
+from nous_online.language.minilm import Vectors
 
 
 class SickEmbedder:

@@ -15,7 +15,7 @@ from nous_online.core.domain import EmbeddingSpace
 from nous_online.core.errors import InvalidInput, Unsupported
 from nous_online.database.connection import Database, register_space
 from nous_online.heart import Heart
-from nous_online.language.embedding import unit_rows
+from nous_online.language.minilm import unit_rows
 from nous_online.recall.periods import periods_in
 from nous_online.recall.ranking import RecallPolicy
 from nous_online.recall.recall import SCAN, Cue, Recalled, candidate_count, check_scan, recall, refresh_statistics

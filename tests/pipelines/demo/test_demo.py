@@ -14,7 +14,7 @@ import pytest
 from judged_pairs import judged_pairs
 from postgres_homes import scratch
 
-from nous_online.language.embedding import LocalMiniLM
+from nous_online.language.minilm import LocalMiniLM
 from nous_online.language.pairs.judging import OfflineJudge
 from nous_pipelines.demo.history import history, planted
 from nous_pipelines.night_policy import NightPolicy

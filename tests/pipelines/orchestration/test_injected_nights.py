@@ -15,7 +15,7 @@ from subverted import CHOSEN, DAY, HONEST, PLACES, SPOKEN, always, import_facts,
 
 from nous_online.database.connection import Database
 from nous_online.heart import Heart
-from nous_online.language.embedding import LocalMiniLM
+from nous_online.language.minilm import LocalMiniLM
 from nous_online.language.pairs.judging import Verdict
 from nous_pipelines.demo.anthropic_server import LocalAnthropic, PlayRoute
 from nous_pipelines.failpoints import go_on

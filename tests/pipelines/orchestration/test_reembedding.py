@@ -17,7 +17,8 @@ from nous_online.core.errors import Refused
 from nous_online.core.kinds import KINDS
 from nous_online.database.connection import Database
 from nous_online.heart import Heart
-from nous_online.language.embedding import Embedder, Vectors
+from nous_online.language.embedding import Embedder
+from nous_online.language.minilm import Vectors
 from nous_pipelines.orchestration import reembedding
 from nous_pipelines.orchestration.assets.reembedding_assets import (
     PARTS,

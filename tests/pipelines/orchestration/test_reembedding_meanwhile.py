@@ -16,7 +16,8 @@ from wide_space import STATEMENTS, WideEmbedder, as_night, filled, opened, vecto
 from nous_online.core.errors import InvalidInput, Moved
 from nous_online.database.connection import Database
 from nous_online.heart import Heart
-from nous_online.language.embedding import LocalMiniLM, embedder_of
+from nous_online.language.embedding import embedder_of
+from nous_online.language.minilm import LocalMiniLM
 from nous_pipelines.nights import end_of
 from nous_pipelines.orchestration.reembedding import reembed
 from nous_pipelines.snapshots.snapshot import Snapshot, take_snapshot

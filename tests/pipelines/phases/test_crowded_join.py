@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from judged_pairs import NONE_UNDONE
 
-from nous_online.language.embedding import unit_rows
+from nous_online.language.minilm import unit_rows
 from nous_pipelines.night_policy import NightPolicy
 from nous_pipelines.phases import compared, crowded_join, neighbours
 from nous_pipelines.phases.crowded_join import Crowd, Limits, is_crowded, nearest_pairs

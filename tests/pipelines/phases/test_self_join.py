@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nous_online.core.errors import InvalidInput
-from nous_online.language.embedding import unit_rows
+from nous_online.language.minilm import unit_rows
 from nous_pipelines.phases.self_join import similar_pairs, similar_pairs_between
 
 

@@ -7,7 +7,7 @@ from drawn_evidence import FACTS, VECTORS, evidence, gone, probe
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nous_online.language.embedding import unit_rows
+from nous_online.language.minilm import unit_rows
 from nous_pipelines.phases.proposals import Change, Read
 from nous_pipelines.phases.vectors import vector_matrix
 from nous_pipelines.plan.checks import CHECKS

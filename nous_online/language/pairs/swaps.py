@@ -6,7 +6,7 @@ import re
 from difflib import SequenceMatcher
 from functools import cache
 
-from nous_online.language.embedding import LocalMiniLM
+from nous_online.language.minilm import LocalMiniLM
 
 WORD = re.compile(r"\w+(?:['\u2019]\w+)?")
 
