@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import hashlib
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.isotonic import IsotonicRegression
 
+from nous_online.language.minilm import LocalMiniLM
 from nous_online.language.model_files import session
-from nous_online.language.pairs.judging import never_same
+from nous_online.language.pairs.judging import MOST_FAR_WORDS, never_same
+from nous_online.language.pairs.matching import LEAST_SIMILARITY
 from nous_online.language.pairs.reader import OUTCOMES, encodings, scores
 from nous_online.language.pairs.subjects import other_things
 from training.pairs.prepare import written_pairs
@@ -25,10 +28,10 @@ GRID = [0.0, 0.02, 0.05, *(step / 20 for step in range(2, 20)), 0.97, 1.0]
 LEAST, MOST = 0.005, 0.995
 MOST_HURT = 0.04
 """Share of the pairs that both hold which may be called a change; a caller sees what was said, and can undo it."""
-MOST_RETIRED = 0.015
+MOST_RETIRED = 0.02
 """Share of the pairs that both hold of which the earlier may be retired; between the two points both stay, in doubt."""
-MOST_JOINED = 0.005
-"""Share of the pairs that are not the same which may be called so."""
+MOST_JOINED = 0.002
+"""Share of the pairs that are not the same which the reader alone may call so, as it may of far ones only."""
 LEAST_POINT = 0.5
 FOREIGN_AT = 2.0
 
@@ -50,7 +53,8 @@ def main() -> None:
     change = replaces + chances[:, 6]
     two_things = np.array([other_things(*both) is not None for both in texts])
     apart = np.array([bool(never_same(*both)) for both in texts])
-    may_change, may_be_same = np.where(two_things, 0, change), np.where(apart, 0, chances[:, 0])
+    may_be_same = np.where(apart | ~is_far(texts), 0, chances[:, 0])
+    may_change, likely_same = np.where(two_things, 0, change), np.where(apart, 0, chances[:, 0])
     may_replace = np.where(two_things, 0, replaces)
     points = {
         "same_at": point(may_be_same[~np.isin(labels, ["S", "V"])], MOST_JOINED),
@@ -58,7 +62,7 @@ def main() -> None:
         "retire_at": point(may_replace[labels == "D"], MOST_RETIRED),
     }
     curves = {
-        "same": curve(may_be_same, labels == "S"),
+        "same": curve(likely_same, labels == "S"),
         "change": curve(may_change, np.isin(labels, ["U", "N", "C"])),
     }
     numbers: dict[str, Any] = {
@@ -76,11 +80,18 @@ def main() -> None:
         ("statements that both hold, called a change", labels == "D", is_change),
         ("statements that both hold, one of them retired", labels == "D", is_retired),
         ("changes that retire the earlier statement", labels == "U", is_retired),
-        ("repeats in other words found", labels == "S", is_same),
+        ("repeats in other words found by the reader alone", labels == "S", is_same),
         ("anything else called the same", ~np.isin(labels, ["S", "V"]), is_same),
     ):
         print(f"{what}: {hit[chosen].mean():.3f} of {chosen.sum()}")  # noqa: T201 (the command's output)
     print(json.dumps(points))  # noqa: T201
+
+
+def is_far(texts: Sequence[tuple[str, str]]) -> NDArray[np.bool_]:
+    """Tell of each pair whether the reader alone may call it the same: short statements whose vectors are not near."""
+    first, second = (LocalMiniLM().embed_documents(side) for side in zip(*texts, strict=True))
+    is_short = [max(len(text.split()) for text in pair) <= MOST_FAR_WORDS for pair in texts]
+    return ((first * second).sum(axis=1) < LEAST_SIMILARITY) & np.array(is_short)
 
 
 def softmax(raw: NDArray[np.float64]) -> NDArray[np.float64]:

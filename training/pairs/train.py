@@ -1,7 +1,7 @@
 """Train the pair reader: `python -m training.pairs.train --data DIR --start WEIGHTS.npz --out FILE.onnx`.
 
 `--data` is what `training.pairs.prepare` wrote, `--start` the float32 weights of all-MiniLM-L6-v2. Seeded; on one core
-with bfloat16 about 45 minutes. A stage that was finished is not done again. Needs torch, onnx and onnxruntime.
+with bfloat16 about 100 minutes. A stage that was finished is not done again. Needs torch, onnx and onnxruntime.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import torch
 from torch import Tensor
@@ -24,6 +24,7 @@ from nous_online.language.model_files import tokenizer
 from training.pairs.network import HEADS, Network
 
 SEED = 1
+Tables: TypeAlias = dict[str, list[dict[str, Any]]]
 TABLES = ("own", "near", "nli", "paws", "wording", "actions")
 LABELS = "SUNDRVC"
 TURNED = {"S": "S", "D": "D", "C": "C", "R": "V", "V": "R"}
@@ -34,12 +35,6 @@ BATCH = 64
 SMOOTHING = 0.1
 PUBLIC_ROWS = 18_000
 """Rows of entailment in the first stage, which sees everything once."""
-STAGES = ((1, 1e-4, 16), (3, 8e-5, 20), (2, 5e-5, 25), (1, 5e-5, 27), (1, 4e-5, 27), (2, 4e-5, 99))
-"""Epochs, peak learning rate and last hand of each stage: over everything once, then over what memories are like; the
-later hands write what the stage before them got wrong."""
-REPEATED = {4: (frozenset(range(12, 17)), 2, 8000), 5: (frozenset({28, 29, 30}), 2, 9000)}
-"""For the last stages: hands that are seen more often (pairs that differ in a small word; plain verbs of change, near
-pairs and stories), how often, and beside how many pairs of all hands."""
 TURNED_SHARE, REPEATED_SHARE, NEAR_SHARE, PUBLIC_SHARE = 0.25, 0.05, 0.3, 0.06
 VARIED = 700
 """Statements repeated with harmless changes."""
@@ -53,6 +48,37 @@ HARMLESS: tuple[Callable[[str], str], ...] = (
     lambda text: text.replace(" two ", " 2 ").replace(" three ", " 3 "),
     str.lower,
 )
+
+
+@dataclass(frozen=True)
+class Stage:
+    """How long and how fast to train, over the hands up to which, and which of them are seen more often."""
+
+    epochs: int
+    rate: float
+    """The peak learning rate."""
+    last: int
+    repeated: frozenset[int] = frozenset()
+    times: int = 1
+    others: int | None = None
+    """How many pairs of all hands are seen beside those that are repeated; None for all."""
+
+
+STAGES = (
+    Stage(1, 1e-4, 16),
+    Stage(3, 8e-5, 20),
+    Stage(2, 5e-5, 25),
+    Stage(1, 5e-5, 27),
+    Stage(1, 4e-5, 27, frozenset(range(12, 17)), 2, 8000),
+    Stage(2, 4e-5, 30, frozenset({28, 29, 30}), 2, 9000),
+)
+"""Over everything once, then over what memories are like; later hands write what the stage before them got wrong."""
+LAST_SHARE = 0.5
+"""Of the last stage's weights in the average with those before it.
+
+It learned what its hands wrote and lost some of what it knew; the average keeps most of both (Wortsman et al., "Robust
+fine-tuning of zero-shot models", 2022).
+"""
 
 
 @dataclass(frozen=True)
@@ -76,22 +102,34 @@ def main() -> None:
     tables = {name: read(options.data / f"{name}.jsonl") for name in TABLES}
     network = Network()
     network.start_from(options.start)
-    for stage, (epochs, rate, last) in enumerate(STAGES):
-        done = options.out.with_suffix(f".{stage + 1}.pt")
-        random.seed(SEED + stage)
-        torch.manual_seed(SEED + stage)
-        if not done.is_file():
-            own = [row for row in tables["own"] if int(row["author"].removeprefix("author_")) <= last]
-            if stage in REPEATED:
-                hands, times, others = REPEATED[stage]
-                repeated = [row for row in own if int(row["author"].removeprefix("author_")) in hands]
-                own = [*random.sample(own, min(others, len(own))), *repeated * times]
-            draw = partial(memories if stage else everything, {**tables, "own": own})
-            for epoch, loss in fitted(network, draw, epochs=epochs, rate=rate):
-                print(f"stage {stage + 1}, epoch {epoch + 1} of {epochs}: loss {loss:.3f}", flush=True)  # noqa: T201 (the command's output)
-            torch.save(network.state_dict(), done)
-        network.load_state_dict(torch.load(done, weights_only=True))
+    stages: list[dict[str, Tensor]] = []
+    for number, stage in enumerate(STAGES, start=1):
+        stages.append(trained(network, stage, tables, options.out.with_suffix(f".{number}.pt"), seed=number))
+        network.load_state_dict(stages[-1])
+    before, last = stages[-2:]
+    network.load_state_dict({name: torch.lerp(before[name], last[name], LAST_SHARE) for name in last})
     export(network, options.out)
+
+
+def trained(network: Network, stage: Stage, tables: Tables, done: Path, *, seed: int) -> dict[str, Tensor]:
+    """Train a stage on, unless it was finished before; return its weights, which `done` keeps."""
+    if not done.is_file():
+        random.seed(SEED + seed - 1)
+        torch.manual_seed(SEED + seed - 1)
+        own = [row for row in tables["own"] if hand_of(row) <= stage.last]
+        if stage.others is not None:
+            repeated = [row for row in own if hand_of(row) in stage.repeated]
+            own = [*random.sample(own, min(stage.others, len(own))), *repeated * stage.times]
+        draw = partial(everything if seed == 1 else memories, {**tables, "own": own})
+        for epoch, loss in fitted(network, draw, epochs=stage.epochs, rate=stage.rate):
+            print(f"{done.name}, epoch {epoch + 1} of {stage.epochs}: loss {loss:.3f}", flush=True)  # noqa: T201 (the command's output)
+        torch.save(network.state_dict(), done)
+    return torch.load(done, weights_only=True)
+
+
+def hand_of(row: dict[str, Any]) -> int:
+    """Return the number of the hand that wrote a pair."""
+    return int(row["author"].removeprefix("author_"))
 
 
 def read(path: Path) -> list[dict[str, Any]]:
@@ -100,13 +138,13 @@ def read(path: Path) -> list[dict[str, Any]]:
     return [row for row in rows if not row.get("is_held_out")]
 
 
-def everything(tables: dict[str, list[dict[str, Any]]]) -> list[Row]:
+def everything(tables: Tables) -> list[Row]:
     """Return the first stage's rows: entailment, paraphrases, and pairs of memories."""
     public = random.sample(tables["nli"], min(PUBLIC_ROWS, len(tables["nli"])))
     return [*entailment(public), *paraphrases(tables["paws"]), *outcomes(tables["own"])]
 
 
-def memories(tables: dict[str, list[dict[str, Any]]]) -> list[Row]:
+def memories(tables: Tables) -> list[Row]:
     """Return the second stage's rows: what all hands wrote, neighbours that both hold, and a little of the first."""
     own = [*tables["own"], *tables["wording"]]
     varied = [{**row, "b": harmlessly_changed(row["a"]), "label": "S"} for row in random.sample(own, VARIED)]
