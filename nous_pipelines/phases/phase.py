@@ -5,24 +5,15 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
+
+import polars as pl
 
 from nous_pipelines.phases.proposals import Proposal
 
-PHASES = (
-    "merge_proposals",
-    "update_proposals",
-    "shared_proposals",
-    "episode_tiers",
-    "rank_proposals",
-    "forgetting_proposals",
-    "censor_proposals",
-    "procedure_proposals",
-    "link_proposals",
-)
-"""The assets that propose, in the order of DESIGN's table; the plan reads the phase each of them wrote."""
-
 Counts = dict[str, int]
+Tables: TypeAlias = Mapping[str, pl.DataFrame]
+"""What a phase is a function of: the rows some agents have in the tables it reads, by name."""
 
 
 @dataclass

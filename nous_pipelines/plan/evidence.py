@@ -30,6 +30,7 @@ TABLES = {"fact": "facts", "episode": "episodes", "procedure": "procedures", "ce
 RECALLED = ("fact", "episode", "procedure")
 """The kinds that are ranked by cosine; censors are matched against actions instead."""
 STANDING = ("agent_id", "id", "state", "trust", "is_pinned")
+SEARCHABLE = ("agent_id", "id", "state", "rank_weight", "embedding")
 
 
 @dataclass(frozen=True)
@@ -155,12 +156,11 @@ def statements_of(taken: Snapshot) -> pl.DataFrame:
 
 def searchable_of(taken: Snapshot) -> Callable[[Sequence[str]], pl.DataFrame]:
     """Return how to read what recall can find of some agents in a snapshot."""
-    columns = ["agent_id", "id", "state", "rank_weight", "embedding"]
 
     @lru_cache(maxsize=1)  # a plan is replayed again and again, and of most nights there is one chunk
     def of_agents(agent_ids: tuple[str, ...]) -> pl.DataFrame:
         return pl.concat([
-            taken.table(TABLES[kind], columns=columns, agent_ids=agent_ids)
+            taken.table(TABLES[kind], columns=SEARCHABLE, agent_ids=agent_ids)
             .filter(pl.col("state").is_in(list(LIVE[kind])), pl.col("embedding").is_not_null())
             .select("agent_id", "id", pl.col("rank_weight").cast(pl.Float32), "embedding", kind=pl.lit(kind))
             for kind in RECALLED

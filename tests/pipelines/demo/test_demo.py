@@ -11,6 +11,7 @@ from pathlib import Path
 
 import polars as pl
 import pytest
+from drawn import NIGHT
 from judged_pairs import judged_pairs
 from postgres_homes import scratch
 
@@ -54,7 +55,8 @@ def merged() -> set[frozenset[str]]:
         valid_to=pl.lit(None, pl.Datetime("us", "UTC")),
     )
     judged, found = judged_pairs(facts, OfflineJudge(), policy=NightPolicy())
-    members = duplicate_clusters(judged, found.copies, policy=NightPolicy())
+    tables = {"judgements": judged, "copies": found.copies}
+    members = duplicate_clusters(tables, policy=NightPolicy(), night=NIGHT)
     pairs = members.join(members, on="cluster_id", suffix="_other").filter(
         pl.col("member_id") < pl.col("member_id_other")
     )
