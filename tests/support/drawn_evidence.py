@@ -8,11 +8,10 @@ from drawn import NIGHT, drawn_facts, merge
 from nous_online.language.pairs.judging import OfflineJudge
 from nous_pipelines.night_policy import Policies
 from nous_pipelines.phases.proposals import Change, Read
-from nous_pipelines.plan.evidence import Evidence
+from nous_pipelines.plan.evidence import SAID, Evidence
 from nous_pipelines.plan.planning import planned
 from nous_pipelines.snapshots.table_schemas import RECALLS
 
-SAID = {"agent_id": pl.String, "id": pl.String, "said_count": pl.UInt32}
 VECTORS = {"a": (1.0, 0.0, 0.0), "b": (0.8, 0.6, 0.0), "c": (0.0, 1.0, 0.0), "d": (0.0, 0.0, 1.0)}
 FACTS = drawn_facts(
     """
@@ -36,7 +35,7 @@ def evidence(*proposals, facts=FACTS, **changes):
     values = {
         "plan": planned(NIGHT, proposals, agent_ids=[], policy={}),
         "memories": facts.select("agent_id", "id", "state", "trust", "is_pinned", kind=pl.lit("fact")),
-        "statements": pl.DataFrame(schema=SAID),
+        "statements": SAID.empty(),
         "searchable": lambda agent_ids: recalled.filter(pl.col("agent_id").is_in(list(agent_ids))),
         "phases": [],
         "probes": RECALLS.empty(),
