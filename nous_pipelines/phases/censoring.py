@@ -37,12 +37,7 @@ def censor_phase(tables: Tables, *, policy: NightPolicy, night: date) -> Phase:
         .sort(KEY)
     )
     phase = Phase("censor_proposals")
-    for agent_id, reason, rows in due.group_by("agent_id", "stays").len().sort("agent_id", "stays").iter_rows():
-        phase.look(agent_id, rows)
-        if reason is not None:
-            phase.leave(agent_id, reason, rows)
-    for row in due.filter(pl.col("stays").is_null()).iter_rows(named=True):
-        phase.propose(retirement(row, night=night))
+    phase.decide(due, lambda row: retirement(row, night=night))
     return phase
 
 

@@ -91,12 +91,7 @@ def forgetting_phase(tables: Tables, *, policy: NightPolicy, night: date) -> Pha
         how="diagonal_relaxed",
     ).sort(KEY)
     phase = Phase("forgetting_proposals")
-    for agent_id, reason, rows in due.group_by("agent_id", "stays").len().sort("agent_id", "stays").iter_rows():
-        phase.look(agent_id, rows)
-        if reason is not None:
-            phase.leave(agent_id, reason, rows)
-    for row in due.filter(pl.col("stays").is_null()).iter_rows(named=True):
-        phase.propose(archive_proposal(row, night=night))
+    phase.decide(due, lambda row: archive_proposal(row, night=night))
     return phase
 
 

@@ -56,13 +56,12 @@ def link_phase(tables: Tables, *, policy: NightPolicy, night: date) -> Phase:
     pairs = pl.concat(
         [_related(tables["judgements"], policy), _together(tables["recalls"]), _drawn_from(tables["facts"])]
     )
-    for agent_id, rows in pairs.group_by("agent_id").len().sort("agent_id").iter_rows():
-        phase.look(agent_id, rows)
+    phase.look_at(pairs)
     found = _considered(pairs, memories, tables)
     bounded = _bounded(found.filter(pl.col("why").is_null()), tables["links"], most=policy.links_per_memory)
     chosen = _of_tonight(bounded.filter(pl.col("why").is_null()), memories)
     for part in (found, bounded, chosen):
-        _leave(phase, part.filter(pl.col("why").is_not_null()))
+        phase.leave_all(part)
     for links in _by_source(chosen.filter(pl.col("why").is_null())):
         phase.propose(_proposal(links, night=night), rows=len(links))
     return phase
@@ -259,11 +258,6 @@ def _of_tonight(pairs: pl.DataFrame, memories: pl.DataFrame) -> pl.DataFrame:
         .join(sizes, on="agent_id", maintain_order="left")
         .with_columns(why=pl.when(place.over("agent_id") >= pl.col("most")).then(pl.lit("stronger links come first")))
     )  # fmt: skip
-
-
-def _leave(phase: Phase, pairs: pl.DataFrame) -> None:
-    for agent_id, why, rows in pairs.group_by("agent_id", "why").len().sort("agent_id", "why").iter_rows():
-        phase.leave(agent_id, why, rows)
 
 
 def _by_source(chosen: pl.DataFrame) -> list[list[dict[str, Any]]]:

@@ -43,12 +43,7 @@ def procedure_phase(tables: Tables, *, policy: NightPolicy, night: date) -> Phas
         .sort(KEY)
     )
     phase = Phase("procedure_proposals")
-    for agent_id, reason, rows in due.group_by("agent_id", "stays").len().sort("agent_id", "stays").iter_rows():
-        phase.look(agent_id, rows)
-        if reason is not None:
-            phase.leave(agent_id, reason, rows)
-    for row in due.filter(pl.col("stays").is_null()).iter_rows(named=True):
-        phase.propose(review(row, policy=policy, night=night))
+    phase.decide(due, lambda row: review(row, policy=policy, night=night))
     return phase
 
 

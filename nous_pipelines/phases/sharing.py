@@ -51,8 +51,7 @@ def share_phase(tables: Tables, *, policy: NightPolicy, night: date) -> Phase:
     """
     phase, facts, copies = Phase("shared_proposals"), tables["facts"], tables["copies"]
     alike = same(tables["judgements"], copies, policy).filter(~pl.col("is_doubted"))
-    for agent_id, count in stated_across(alike).group_by("agent_id").len().sort("agent_id").iter_rows():
-        phase.look(agent_id, count)
+    phase.look_at(stated_across(alike))
     found = shared_clusters(facts, alike)
     held = copies.join(found, left_on=["agent_id", "representative_id"], right_on=["agent_id", "stated_id"])
     rows = held.join(facts.select(HELD), left_on=MEMBER, right_on=["agent_id", "id"])

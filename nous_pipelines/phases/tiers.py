@@ -122,10 +122,8 @@ def tier_phase(tables: Tables, *, policy: NightPolicy, night: date) -> Phase:
     `tables`: episodes, uses, undone, episode_summaries.
     """
     phase, due = Phase("episode_tiers"), due_episodes(tables, policy=policy, night=night)
-    for agent_id, reason, rows in due.group_by("agent_id", "waits").len().sort("agent_id", "waits").iter_rows():
-        phase.look(agent_id, rows)
-        if reason is not None:
-            phase.leave(agent_id, reason, rows)
+    phase.look_at(due)
+    phase.leave_all(due, why="waits")
     made = tables["episode_summaries"].rename({name: f"made_{name}" for name in LEVELS})
     words = [pl.col(name).str.count_matches(r"\S+").alias(f"{name}_words") for name in NAMES]
     moving = due.filter(pl.col("waits").is_null()).join(made, on=KEY, how="left", maintain_order="left")

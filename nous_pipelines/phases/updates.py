@@ -42,15 +42,14 @@ def update_phase(tables: Tables, *, policy: NightPolicy, night: date) -> Phase:
     phase, facts, judged = Phase("update_proposals"), tables["facts"], tables["judgements"]
     undone, contradictions = carried(tables["undone"], tables["contradictions"], facts=facts, copies=tables["copies"])
     pairs = decided(judged, facts, contradictions=contradictions, undone=undone, night=night)
-    for agent_id, rows in pairs.group_by("agent_id").len().sort("agent_id").iter_rows():
-        phase.look(agent_id, rows)
+    phase.look_at(pairs)
     successions = _with_heirs(
         pairs.filter(pl.col("decision") == "supersede"), judged, undone, standings(contradictions, judged)
     )
     retired = successions.select("agent_id", id="old_id").unique()
     opposed = _touching(pairs.filter(pl.col("decision") == "contradict"), retired)
-    _leave(phase, pairs.filter(pl.col("decision") == "leave"))
-    _leave(phase, opposed.filter("is_touched").with_columns(why=pl.lit(GIVES_WAY)))
+    phase.leave_all(pairs.filter(pl.col("decision") == "leave"))
+    phase.leave_all(opposed.filter("is_touched").with_columns(why=pl.lit(GIVES_WAY)))
     marks = facts.select("agent_id", "id", "row_version", "contradiction_status")
     versions = {(agent_id, memory): (version, status) for agent_id, memory, version, status in _of(pairs, marks)}
     for group in _groups(successions, by="root_id"):
@@ -137,12 +136,6 @@ def _with_components(opposed: pl.DataFrame) -> pl.DataFrame:
             np.minimum.at(label, ends, least)
         label = label[label]
     return opposed.with_columns(component=facts["id"].gather(label[left]))
-
-
-def _leave(phase: Phase, pairs: pl.DataFrame) -> None:
-    counts = pairs.group_by("agent_id", "why").len().sort("agent_id", "why")
-    for agent_id, why, rows in counts.iter_rows():
-        phase.leave(agent_id, why, rows)
 
 
 def _of(pairs: pl.DataFrame, marks: pl.DataFrame) -> Sequence[tuple[Any, ...]]:

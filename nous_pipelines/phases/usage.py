@@ -224,12 +224,7 @@ def rank_phase(tables: Tables, *, policy: NightPolicy, night: date) -> Phase:
         .with_columns(new_weight=moved_weight(policy))
         .with_columns(stays=_stays())
     )
-    for agent_id, reason, rows in decided.group_by("agent_id", "stays").len().sort("agent_id", "stays").iter_rows():
-        phase.look(agent_id, rows)
-        if reason is not None:
-            phase.leave(agent_id, reason, rows)
-    for row in decided.filter(pl.col("stays").is_null()).iter_rows(named=True):
-        phase.propose(rank_proposal(row, night=night))
+    phase.decide(decided, lambda row: rank_proposal(row, night=night))
     return phase
 
 
