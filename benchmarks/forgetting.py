@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from benchmarks import cases
 from benchmarks.intervals import of_count, of_ratio
 from nous_pipelines.night_policy import NightPolicy
-from nous_pipelines.phases.forgetting import FACT_COLUMNS, PROCEDURE_COLUMNS, forgetting_phase_of
+from nous_pipelines.phases.forgetting import FACT_COLUMNS, PROCEDURE_COLUMNS, forgetting_phase
 from nous_pipelines.phases.usage import WINDOW_DAYS, usage_score
 
 KEPT = (50, 200)
@@ -266,7 +266,7 @@ def nights_of(traces: Sequence[Trace], policy: NightPolicy, *, every: int) -> Fo
         ]
         if not known:
             continue
-        phase = forgetting_phase_of(
+        phase = forgetting_phase(
             {
                 "facts": pl.concat(facts for facts, _ in known),
                 "uses": pl.concat(uses for _, uses in known),

@@ -39,10 +39,10 @@ FONT = "system-ui, -apple-system, 'Segoe UI', Helvetica, Arial, sans-serif"
 WIDTH = 880
 
 
-def drawing(title: str, height: int, parts: Iterable[str]) -> str:
+def drawing(title: str, height: int, parts: Iterable[str], *, width: int = WIDTH) -> str:
     """Return a whole picture: its title for those who can't see it, its colours, and what is drawn."""
     head = (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" role="img" '
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" role="img" '
         f'aria-label="{escape(title)}" font-family="{FONT}" font-size="14">'
     )
     body = "\n".join(f"  {part}" for part in parts)

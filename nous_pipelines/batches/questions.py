@@ -11,13 +11,12 @@ from typing import Any
 import polars as pl
 
 from nous_online.language.pairs.judging import Pair
-from nous_pipelines.phases.asking import TOLD, told_pairs, with_hashes
+from nous_pipelines.phases.asking import TOLD_AS, told_pairs, with_hashes
 from nous_pipelines.phases.neighbours import FOUND
 
 Home = Sequence[Any]
 """What brings an answer home, as JSON: hash, both ids, when each was stated, similarity, is the order known; in the row
 of a batch the number of the question besides."""
-TOLD_AS = {**dict.fromkeys(TOLD, pl.String), "trust": pl.Int16}
 
 
 @dataclass(frozen=True)
@@ -50,7 +49,7 @@ def questions_of(pairs: pl.DataFrame, facts: pl.DataFrame) -> list[PairQuestion]
 def brought_home(agent_id: str, homes: Sequence[Home], facts: Iterable[Sequence[Any]]) -> dict[str, Pair]:
     """Return the pairs of a batch as their facts read now, by hash.
 
-    `facts` are rows of the columns `TOLD`. A pair of which one is gone or reads otherwise than it was asked about is
+    `facts` are rows of the columns `TOLD_AS`. A pair of which one is gone or reads otherwise than it was asked about is
     left out: its answer is about something that nobody says any more.
     """
     table = pl.DataFrame(list(facts), schema=TOLD_AS, orient="row")

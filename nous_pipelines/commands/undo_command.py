@@ -20,7 +20,7 @@ NightOption = Annotated[
 
 def known_kinds(incomplete: str) -> list[str]:
     """Return the kinds of proposals that a shell may offer."""
-    from nous_pipelines.phases.proposals import PRECEDENCE
+    from nous_pipelines.phases.phase_table import PRECEDENCE
 
     return [kind for kind in PRECEDENCE if kind.startswith(incomplete)]
 

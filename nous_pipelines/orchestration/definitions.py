@@ -3,21 +3,14 @@
 import dagster as dg
 
 from nous_online.core.privacy import keep_private
-from nous_pipelines.orchestration.assets.censor_assets import censor_proposals
 from nous_pipelines.orchestration.assets.check_assets import plan_checks
-from nous_pipelines.orchestration.assets.episode_assets import episode_summaries, episode_tiers
-from nous_pipelines.orchestration.assets.fact_assets import duplicate_clusters, judgements, merge_proposals, neighbours
-from nous_pipelines.orchestration.assets.forgetting_assets import forgetting_proposals
 from nous_pipelines.orchestration.assets.judging_assets import judge_batches, judge_requests
-from nous_pipelines.orchestration.assets.link_assets import link_proposals
 from nous_pipelines.orchestration.assets.night_assets import NIGHTS
+from nous_pipelines.orchestration.assets.pair_assets import judgements, neighbours
+from nous_pipelines.orchestration.assets.phase_assets import PHASE_ASSETS, TABLE_ASSETS
 from nous_pipelines.orchestration.assets.planning_assets import applied, plan, report, word_statistics
-from nous_pipelines.orchestration.assets.procedure_assets import procedure_proposals
 from nous_pipelines.orchestration.assets.reembedding_assets import NextSpace, embedding_space_switched, next_embeddings
-from nous_pipelines.orchestration.assets.sharing_assets import shared_proposals
 from nous_pipelines.orchestration.assets.store_assets import snapshot
-from nous_pipelines.orchestration.assets.update_assets import update_proposals
-from nous_pipelines.orchestration.assets.usage_assets import rank_proposals, usage_ranks
 from nous_pipelines.orchestration.resources import NightRun
 from nous_pipelines.orchestration.schedules import (
     every_night,
@@ -31,25 +24,7 @@ from nous_pipelines.orchestration.sensors import batch_results, closed_episodes,
 
 keep_private()  # of a code location this is the entry point
 
-PROPOSING = [
-    snapshot,
-    neighbours,
-    judgements,
-    duplicate_clusters,
-    merge_proposals,
-    update_proposals,
-    shared_proposals,
-    episode_summaries,
-    episode_tiers,
-    usage_ranks,
-    rank_proposals,
-    forgetting_proposals,
-    censor_proposals,
-    procedure_proposals,
-    link_proposals,
-    plan,
-    judge_requests,
-]
+PROPOSING = [snapshot, neighbours, judgements, *TABLE_ASSETS, *PHASE_ASSETS, plan, judge_requests]
 """Up to here nothing changes."""
 ASSETS = [*PROPOSING, judge_batches, applied, word_statistics, report]
 

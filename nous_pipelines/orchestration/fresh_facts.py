@@ -40,7 +40,7 @@ from nous_online.queue.outbox import (
 )
 from nous_pipelines.batches.verdict_cache import verdicts_on
 from nous_pipelines.night_policy import NightPolicy
-from nous_pipelines.phases.asking import KEY, NOBODY, TOLD, VERDICTS, with_hashes
+from nous_pipelines.phases.asking import KEY, NOBODY, TOLD_AS, VERDICTS, with_hashes
 from nous_pipelines.phases.neighbours import FOUND
 from nous_pipelines.phases.taken_back import PAIRING
 
@@ -52,7 +52,6 @@ LOOKS = 5  # at one batch, when its facts change between look and write
 SCAN_S = 20.0
 FINISHING_SHARE = 0.25  # of the time, in which no further batch is begun
 SIDES = ("left_id", "right_id")
-TOLD_AS = (pl.String, pl.String, pl.String, pl.String, pl.Int64, pl.String)
 FRESH = SQL(BLOCKS["fresh_facts"]).format(columns=SQL(", ").join(Identifier("f", name) for name in FACT.columns))
 
 
@@ -243,7 +242,7 @@ def with_verdicts(database: Database, judge: Judge, look: FreshBatch) -> pl.Data
         (look.pairs["agent_id"][0], key, fact.content, fact.subject, fact.trust, look.spaces[key])
         for key, fact in look.facts.items()
     ]
-    facts = pl.DataFrame(told, schema=dict(zip(TOLD, TOLD_AS, strict=True)), orient="row")
+    facts = pl.DataFrame(told, schema=TOLD_AS, orient="row")
     pairs = with_hashes(look.pairs, facts)
     asked = pairs.unique(KEY, keep="first", maintain_order=True)
     verdicts, account = verdicts_on(database, judge, asked, facts, earlier=pl.DataFrame(schema=VERDICTS))

@@ -36,6 +36,7 @@ class NightRun(dg.ConfigurableResource):
     )
 
     _database: Database | None = PrivateAttr(default=None)
+    _settled: set[date] = PrivateAttr(default_factory=set)
     _opened: ExitStack = PrivateAttr(default_factory=ExitStack)
 
     def setup_for_execution(self, context: dg.InitResourceContext) -> None:
@@ -45,6 +46,7 @@ class NightRun(dg.ConfigurableResource):
             self._database = opening.enter_context(closing(Database(url, role="nous_night", max_connections=4)))
             opening.enter_context(copying(url))
             self._opened = opening.pop_all()
+        self._settled = set()
 
     def teardown_after_execution(self, context: dg.InitResourceContext) -> None:
         """Give the connections back."""
@@ -107,17 +109,20 @@ class NightRun(dg.ConfigurableResource):
             raise dg.Failure(f"night {night} has no snapshot; materialise the asset `snapshot` first")
         return snapshot
 
-    def settled_snapshot(self, night: date) -> Snapshot:
-        """Return this night's snapshot, taken anew if the night was not applied yet and an earlier one was since.
+    def settle(self, night: date) -> None:
+        """Take this night's snapshot again if the night was not applied yet and an earlier one was since.
 
         A range launched in the interface takes the snapshot of a night as soon as that of the night before is there. A
-        dry run leaves it where it is: the files of a night that was applied lie beside it.
+        dry run leaves it where it is: the files of a night that was applied lie beside it. Once a run, before anything
+        is made of the snapshot: what was made moves aside with it.
         """
+        if night in self._settled:
+            return
+        self._settled.add(night)
         taken, real = self.snapshot(night), NightFiles(self.folder(night))
-        if self.is_dry_run or real.has("applied") or not applied_since(self.database, night, taken.taken_at):
-            return taken
-        taken.folder.rename(taken.folder.with_name(f"{taken.folder.name}.taken-{taken.taken_at:%Y%m%dT%H%M%S%f}"))
-        return take_snapshot(self.database, taken.folder, night=night, probe_days=self.night_policy.probe_days)
+        if not self.is_dry_run and not real.has("applied") and applied_since(self.database, night, taken.taken_at):
+            taken.folder.rename(taken.folder.with_name(f"{taken.folder.name}.taken-{taken.taken_at:%Y%m%dT%H%M%S%f}"))
+            take_snapshot(self.database, taken.folder, night=night, probe_days=self.night_policy.probe_days)
 
     def agents(self) -> list[str]:
         """Return the agents this run is for."""

@@ -156,8 +156,11 @@ def failed_checks(result: ExecuteInProcessResult) -> list[str]:
 
 
 def failed_steps(result: ExecuteInProcessResult) -> list[str]:
-    """Return a sentence for each step that broke: our own, which says what to do, or else the first cause."""
-    sentences: list[str] = []
+    """Return a sentence for each way steps broke: our own, which says what to do, or else the first cause.
+
+    Steps that broke in the same way, such as all that read a file that is damaged, are told of once, by the first.
+    """
+    sentences: dict[str, str] = {}
     for event in result.all_events:
         error = event.step_failure_data.error if event.is_step_failure else None
         said: list[str] = []
@@ -166,8 +169,9 @@ def failed_steps(result: ExecuteInProcessResult) -> list[str]:
             error = error.cause
         if said and "DagsterAssetCheckFailedError" not in said[-1]:
             ours = [message.partition(": ")[2] for message in said if message.startswith(NousError.__module__)]
-            sentences.append(f"{event.step_key}: {[*ours, said[-1]][0]}")
-    return sentences
+            why = [*ours, said[-1]][0]
+            sentences.setdefault(why, f"{event.step_key}: {why}")
+    return list(sentences.values())
 
 
 @contextmanager

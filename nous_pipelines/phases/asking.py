@@ -11,20 +11,17 @@ import polars as pl
 from nous_online.language.pairs.judging import Judge, JudgedStatement, Judgement, Pair, Verdict
 from nous_pipelines.phases.merging import JUDGED
 from nous_pipelines.phases.taken_back import parted
+from nous_pipelines.snapshots.table_schemas import FACTS, TableSchema
 
 TOLD = ["agent_id", "id", "content", "subject", "trust", "embedding_space_id"]
 """The columns of a fact that a judge is told of, and the space that tells how near it is to another."""
+TOLD_AS = FACTS.only(*TOLD)
 OPERATOR, NOBODY = "operator", "none"
 """Who gave a verdict that no judge gave: a person, or nobody yet."""
-VERDICTS = {
-    "agent_id": pl.String,
-    "pair_hash": pl.String,
-    "verdict": pl.String,
-    "confidence": pl.Float32,
-    "slot": pl.String,
-    "reason": pl.String,
-}
-"""A verdict for each content of a pair; one is paid for once."""
+VERDICT = ("agent_id", "pair_hash", "verdict", "confidence", "slot", "reason")
+VERDICTS = TableSchema("verdicts", "A verdict for each content of a pair; one is paid for once.", {
+    name: JUDGED.column(name) for name in VERDICT
+})  # fmt: skip
 KEY = ["agent_id", "pair_hash"]
 SIDES = ["agent_id", "left_id", "right_id"]
 

@@ -11,33 +11,33 @@ import polars as pl
 from nous_online.core.policy import CensorPolicy
 from nous_pipelines.night_policy import NightPolicy
 from nous_pipelines.nights import end_of
-from nous_pipelines.phases.phase import Phase
+from nous_pipelines.phases.phase import Phase, Tables
 from nous_pipelines.phases.proposals import Change, Proposal, Read
 from nous_pipelines.phases.taken_back import taken_back
 
 KEY = ["agent_id", "id"]
+CENSOR_COLUMNS = (
+    *KEY, "state", "severity", "trust", "is_pinned", "is_rewound", "row_version", "expires_at", "activation_count",
+    "false_positive_count",
+)  # fmt: skip
 
 
-def censor_phase_of(censors: pl.DataFrame, *, undone: pl.DataFrame, policy: NightPolicy, night: date) -> Phase:
+def censor_phase(tables: Tables, *, policy: NightPolicy, night: date) -> Phase:
     """Return the retirement of each active censor that was mostly wrong or has run out, and why the others stay.
 
-    Looked at is every active censor that ever fired falsely, or has run out.
+    `tables`: censors, undone. Looked at is every active censor that ever fired falsely, or has run out.
     """
     due = (
-        censors.filter(pl.col("state") == "active")
+        tables["censors"]
+        .filter(pl.col("state") == "active")
         .with_columns(is_over=(pl.col("expires_at") <= end_of(night)).fill_null(value=False))
         .filter(pl.col("is_over") | (pl.col("false_positive_count") > 0))
-        .join(taken_back(undone, "censor"), on=KEY, how="left")
+        .join(taken_back(tables["undone"], "censor"), on=KEY, how="left")
         .with_columns(stays=_stays(policy))
         .sort(KEY)
     )
     phase = Phase("censor_proposals")
-    for agent_id, reason, rows in due.group_by("agent_id", "stays").len().sort("agent_id", "stays").iter_rows():
-        phase.look(agent_id, rows)
-        if reason is not None:
-            phase.leave(agent_id, reason, rows)
-    for row in due.filter(pl.col("stays").is_null()).iter_rows(named=True):
-        phase.propose(retirement(row, night=night))
+    phase.decide(due, lambda row: retirement(row, night=night))
     return phase
 
 

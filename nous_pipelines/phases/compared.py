@@ -18,21 +18,30 @@ from numpy.typing import NDArray
 from nous_pipelines.phases.crowded_join import Crowd, Limits, is_crowded, nearest_pairs
 from nous_pipelines.phases.self_join import Pairs, similar_pairs, similar_pairs_between
 from nous_pipelines.phases.vectors import vector_matrix
+from nous_pipelines.snapshots.table_schemas import MEMORY, OWNER, TableSchema
 
-SITES = {
-    "agent_id": pl.String,
-    "id": pl.String,
-    "mark": pl.UInt64,  # changes with all that decides what it is compared with, and how
-    "place": pl.UInt32,
-    "threshold": pl.Float64,
-    "about": pl.UInt32,  # rows of two of these are no pair; 0 may be about anything
-    "owner": pl.UInt32,  # two rows of one of these are no pair; 0 has none
-    "at": pl.UInt32,  # its row among the vectors
-}
-"""Memories where they are compared: those of one place with each other, sorted by place and id."""
-ROWS = {"agent_id": pl.String, "id": pl.String, "mark": pl.UInt64, "row": pl.UInt32, "reach": pl.Float32}
-"""Above `reach` all pairs of a row are there; 0 where none was cut."""
-PAIRS = {"agent_id": pl.String, "left": pl.UInt32, "right": pl.UInt32, "similarity": pl.Float32}
+MARK = (pl.UInt64, "changes with all that decides what it is compared with, and how")
+SITES = TableSchema("sites", "Memories where they are compared, by place and id: those of one place with each other.", {
+    **MEMORY,
+    "mark": MARK,
+    "place": (pl.UInt32, "where it is compared"),
+    "threshold": (pl.Float64, "the cosine from which a pair of this place is kept"),
+    "about": (pl.UInt32, "rows of two of these are no pair; 0 may be about anything"),
+    "owner": (pl.UInt32, "two rows of one of these are no pair; 0 has none"),
+    "at": (pl.UInt32, "its row among the vectors"),
+})  # fmt: skip
+ROWS = TableSchema("compared_rows", "What was compared.", {
+    **MEMORY,
+    "mark": MARK,
+    "row": (pl.UInt32, "the number pairs name it by"),
+    "reach": (pl.Float32, "above it all pairs of this row are there; 0 where none was cut"),
+})  # fmt: skip
+PAIRS = TableSchema("compared_pairs", "The nearest pairs of what was compared.", {
+    **OWNER,
+    "left": (pl.UInt32, "one row, the smaller"),
+    "right": (pl.UInt32, "the other"),
+    "similarity": (pl.Float32, "cosine of their vectors"),
+})  # fmt: skip
 PACKED_ROWS = 256  # small places are compared in one product of this size; what lies across places is dropped
 MOST_FRESH = 0.5  # with more new rows than this, comparing all of them again is cheaper
 SPARE = 1.5  # how many times the nearest asked for are kept, so that few rows are compared anew when others leave

@@ -17,7 +17,7 @@ import polars as pl
 
 from nous_pipelines.night_policy import NightPolicy
 from nous_pipelines.nights import end_of
-from nous_pipelines.phases.phase import Phase
+from nous_pipelines.phases.phase import Phase, Tables
 from nous_pipelines.phases.proposals import Change, Proposal, Read
 from nous_pipelines.phases.taken_back import taken_back
 from nous_pipelines.phases.usage import KEY, WINDOW_DAYS, heirs
@@ -63,20 +63,18 @@ FORMS_IN_WORDS = {
 }
 
 
-def forgetting_phase_of(
-    tables: Mapping[str, pl.DataFrame], *, policy: NightPolicy, night: date, others: pl.DataFrame | None = None
-) -> Phase:
+def forgetting_phase(tables: Tables, *, policy: NightPolicy, night: date) -> Phase:
     """Return an archive proposal for each memory that leaves, and for the others past their age why they stay.
 
     `tables` are those of the snapshot: facts, procedures, contradictions, undone, and `uses`: what happened per memory
-    and day in the last `WINDOW_DAYS`. `others` is what `returns_of` gave for all agents of the night; these alone,
-    unless told.
+    and day in the last `WINDOW_DAYS`; and `gathered`: what `returns_of` gave for all agents of the night, these alone
+    where it is left out.
     """
     taken = taken_back(tables["undone"], "archive")
     facts = stated(in_contradiction(tables["facts"], tables["contradictions"]))
     lives = lives_of(tables)
     returns = returns_of(lives, policy=policy, night=night)
-    waits = waiting_days(lives, returns, returns if others is None else others, policy=policy)
+    waits = waiting_days(lives, returns, tables.get("gathered", returns), policy=policy)
     asked = asked_days(tables["uses"], policy=policy, night=night)
     due = pl.concat(
         [
@@ -93,12 +91,7 @@ def forgetting_phase_of(
         how="diagonal_relaxed",
     ).sort(KEY)
     phase = Phase("forgetting_proposals")
-    for agent_id, reason, rows in due.group_by("agent_id", "stays").len().sort("agent_id", "stays").iter_rows():
-        phase.look(agent_id, rows)
-        if reason is not None:
-            phase.leave(agent_id, reason, rows)
-    for row in due.filter(pl.col("stays").is_null()).iter_rows(named=True):
-        phase.propose(archive_proposal(row, night=night))
+    phase.decide(due, lambda row: archive_proposal(row, night=night))
     return phase
 
 
@@ -157,7 +150,7 @@ def unused(lives: pl.DataFrame, *, policy: NightPolicy, night: date) -> pl.DataF
     return lives.filter(is_due).with_columns(idle_days=age_days(night))
 
 
-def lives_of(tables: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
+def lives_of(tables: Tables) -> pl.DataFrame:
     """Return what of each fact and procedure says whether and how long it went unused, and what it is alike to."""
     parts = [lives_of_facts(tables["facts"]), lives_of_procedures(tables["procedures"])]
     memories = pl.concat(parts, how="diagonal_relaxed")
@@ -245,6 +238,11 @@ def asked_days(uses: pl.DataFrame, *, policy: NightPolicy, night: date) -> pl.Da
     """Return on how many of the last `unused_after_days` each agent recalled anything: agent_id, asked_days."""
     is_late = pl.col("day") > night - timedelta(days=policy.unused_after_days)
     return uses.filter(is_late).group_by("agent_id").agg(asked_days=pl.col("day").n_unique())
+
+
+def returns_of_agents(tables: Tables, *, policy: NightPolicy, night: date) -> pl.DataFrame:
+    """Return `returns_of` for some agents: what the others of the night learn from them."""
+    return returns_of(lives_of(tables), policy=policy, night=night)
 
 
 def returns_of(lives: pl.DataFrame, *, policy: NightPolicy, night: date) -> pl.DataFrame:

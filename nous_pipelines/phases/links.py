@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from datetime import date
 from itertools import groupby
 from operator import itemgetter
@@ -16,8 +15,9 @@ from nous_online.language.pairs.judging import Verdict
 from nous_pipelines.night_policy import NightPolicy
 from nous_pipelines.nights import end_of
 from nous_pipelines.phases.numbering import numbered
-from nous_pipelines.phases.phase import Phase
+from nous_pipelines.phases.phase import Phase, Tables
 from nous_pipelines.phases.proposals import Change, Proposal, Read
+from nous_pipelines.snapshots.table_schemas import MEMORY, TableSchema
 
 LIVE = {"fact": "active", "episode": "closed", "procedure": "active"}
 """The kinds that are linked, and the state in which they are."""
@@ -27,30 +27,25 @@ MOST_CITED = 20
 """A recall that cited more than these says little of any two of them, and would name 200 pairs and more."""
 LEAST_A_NIGHT, SHARE_A_NIGHT = 500, 0.05
 """Links an agent gets in one night: this share of its memories, but as many as this; the strongest come first."""
-CANDIDATES = {
-    "agent_id": pl.String,
-    "kind": pl.String,
-    "from_id": pl.String,
-    "to_id": pl.String,
-    "weight": pl.Float64,
-    "evidence": pl.Struct({"verdict": pl.String, "recalls": pl.Int64}),
-    "tie": pl.String,
+MEMORY_COLUMNS = ("agent_id", "id", "state", "user_id", "is_rewound", "row_version")
+COLUMNS = {
+    "facts": (*MEMORY_COLUMNS, "source_episode_id"),
+    "episodes": MEMORY_COLUMNS,
+    "procedures": MEMORY_COLUMNS,
+    "recalls": ("agent_id", "id", "cited_ids"),
+    "links": ("agent_id", "from_id", "to_id", "kind"),
+    "undone": ("agent_id", "kind", "targets"),
 }
+"""What is read of each table of the snapshot."""
+CHANGED = TableSchema("changed", "The memories that other phases want to change tonight.", {**MEMORY})
 WORDS = {"related": "related", "together": "cited together", "drawn_from": "drawn from an episode"}
 
 
-def link_phase_of(
-    judged: pl.DataFrame,
-    tables: Mapping[str, pl.DataFrame],
-    *,
-    changed: pl.DataFrame,
-    policy: NightPolicy,
-    night: date,
-) -> Phase:
+def link_phase(tables: Tables, *, policy: NightPolicy, night: date) -> Phase:
     """Return the new links of a chunk of agents, with the account of the pairs that could be linked.
 
-    `tables` are those of the snapshot: facts, episodes, procedures, recalls, links, undone; `changed` (agent_id, id)
-    are the memories that other phases change tonight: they are linked another night, in the version they get.
+    `tables`: facts, episodes, procedures, recalls, links, undone, judgements, changed. What other phases change tonight
+    (`changed`) is linked another night, in the version it gets.
 
     The new links that lead from one memory are one proposal: a memory that changes meanwhile makes those of its
     neighbours stale and no others, and a link that is wrong is taken back without the rest of the night's. `targets`
@@ -58,23 +53,23 @@ def link_phase_of(
     """
     phase = Phase("link_proposals")
     memories = memories_of(tables)
-    pairs = pl.concat([_related(judged, policy), _together(tables["recalls"]), _drawn_from(tables["facts"])])
-    for agent_id, rows in pairs.group_by("agent_id").len().sort("agent_id").iter_rows():
-        phase.look(agent_id, rows)
-    found = _considered(pairs, memories, tables, changed)
+    pairs = pl.concat(
+        [_related(tables["judgements"], policy), _together(tables["recalls"]), _drawn_from(tables["facts"])]
+    )
+    phase.look_at(pairs)
+    found = _considered(pairs, memories, tables)
     bounded = _bounded(found.filter(pl.col("why").is_null()), tables["links"], most=policy.links_per_memory)
     chosen = _of_tonight(bounded.filter(pl.col("why").is_null()), memories)
     for part in (found, bounded, chosen):
-        _leave(phase, part.filter(pl.col("why").is_not_null()))
+        phase.leave_all(part)
     for links in _by_source(chosen.filter(pl.col("why").is_null())):
         phase.propose(_proposal(links, night=night), rows=len(links))
     return phase
 
 
-def memories_of(tables: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
+def memories_of(tables: Tables) -> pl.DataFrame:
     """Return every memory that can be linked, whatever its state: one table of all kinds."""
-    columns = ["agent_id", "id", "state", "user_id", "is_rewound", "row_version"]
-    return pl.concat([tables[f"{kind}s"].select(*columns, memory_kind=pl.lit(kind)) for kind in LIVE])
+    return pl.concat([tables[f"{kind}s"].select(*MEMORY_COLUMNS, memory_kind=pl.lit(kind)) for kind in LIVE])
 
 
 def _related(judged: pl.DataFrame, policy: NightPolicy) -> pl.DataFrame:
@@ -138,12 +133,10 @@ def _drawn_from(facts: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _considered(
-    pairs: pl.DataFrame, memories: pl.DataFrame, tables: Mapping[str, pl.DataFrame], changed: pl.DataFrame
-) -> pl.DataFrame:
+def _considered(pairs: pl.DataFrame, memories: pl.DataFrame, tables: Tables) -> pl.DataFrame:
     """Add both ends of each pair, and `why` it is not linked."""
     is_live = pl.col("state") == pl.col("memory_kind").replace_strict(LIVE)
-    changing = changed.unique().with_columns(changes=pl.lit("tonight"))
+    changing = tables["changed"].unique().with_columns(changes=pl.lit("tonight"))
     ends = memories.with_columns(is_live=is_live).drop("state").join(changing, on=["agent_id", "id"], how="left")
     both = pairs
     for side in ("from", "to"):
@@ -265,11 +258,6 @@ def _of_tonight(pairs: pl.DataFrame, memories: pl.DataFrame) -> pl.DataFrame:
         .join(sizes, on="agent_id", maintain_order="left")
         .with_columns(why=pl.when(place.over("agent_id") >= pl.col("most")).then(pl.lit("stronger links come first")))
     )  # fmt: skip
-
-
-def _leave(phase: Phase, pairs: pl.DataFrame) -> None:
-    for agent_id, why, rows in pairs.group_by("agent_id", "why").len().sort("agent_id", "why").iter_rows():
-        phase.leave(agent_id, why, rows)
 
 
 def _by_source(chosen: pl.DataFrame) -> list[list[dict[str, Any]]]:

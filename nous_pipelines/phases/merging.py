@@ -15,20 +15,25 @@ from nous_online.language.pairs.judging import SURE_FROM, Verdict
 from nous_pipelines.night_policy import NightPolicy
 from nous_pipelines.nights import end_of
 from nous_pipelines.phases.duplicates import clusters
-from nous_pipelines.phases.neighbours import INTERVAL, NEIGHBOURS
-from nous_pipelines.phases.phase import Phase
+from nous_pipelines.phases.neighbours import INTERVAL, PAIR
+from nous_pipelines.phases.phase import Phase, Tables
 from nous_pipelines.phases.proposals import Change, Proposal, Read
+from nous_pipelines.snapshots.table_schemas import OWNER, TableSchema
 
-CLUSTERS = {"agent_id": pl.String, "cluster_id": pl.String, "member_id": pl.String}
-JUDGED = {
-    **NEIGHBOURS,
-    "verdict": pl.String,
-    "confidence": pl.Float32,
-    "slot": pl.String,
-    "reason": pl.String,
-    "model": pl.String,
-    "pair_hash": pl.String,
-}
+CLUSTERS = TableSchema("duplicate_clusters", "Facts that say the same, every two of them judged so.", {
+    **OWNER,
+    "cluster_id": (pl.String, "the smallest id among them"),
+    "member_id": (pl.String, "the fact"),
+})  # fmt: skip
+JUDGED = TableSchema("judgements", "Pairs of facts, each with its verdict.", {
+    **PAIR,
+    "verdict": (pl.String, "same, updates, contradicts, compatible or unsure"),
+    "confidence": (pl.Float32, "0 to 1, as the judge gave it"),
+    "slot": (pl.String, "the property both give a value for"),
+    "reason": (pl.String, "why, in a sentence"),
+    "model": (pl.String, "who judged: a model, `operator` for a person, `none` for nobody yet"),
+    "pair_hash": (pl.String, "SHA-256 of what was judged: a verdict is kept by it"),
+})  # fmt: skip
 USED = [
     *("id", "agent_id", "content", "trust", "is_pinned", "learned_at", "last_confirmed_at", "confirmation_count"),
     *("tags", "source", "sources", "confidence", "retrieved_count", "cited_count", "ignored_count", "row_version"),
@@ -64,8 +69,12 @@ def same(judged: pl.DataFrame, copies: pl.DataFrame, policy: NightPolicy) -> pl.
     return pairs.with_columns(is_of_one_time=is_of_one_time, is_doubted=is_doubted).drop("left_time", "right_time")
 
 
-def duplicate_clusters(judged: pl.DataFrame, copies: pl.DataFrame, *, policy: NightPolicy) -> pl.DataFrame:
-    """Return the facts that say the same, copies included, without chaining: shape `CLUSTERS`, for all agents."""
+def duplicate_clusters(tables: Tables, *, policy: NightPolicy, night: date) -> pl.DataFrame:
+    """Return the facts that say the same, copies included, without chaining: shape `CLUSTERS`, for all agents.
+
+    `tables`: judgements, copies.
+    """
+    judged, copies = tables["judgements"], tables["copies"]
     rows = copies.sort(MEMBER).with_row_index("row")
     of = rows.select("agent_id", "member_id", "row")
     pairs = same(judged, copies, policy).filter("is_of_one_time", ~pl.col("is_across_users"), ~pl.col("is_doubted"))
@@ -91,19 +100,14 @@ def placed(pairs: pl.DataFrame, rows: pl.DataFrame, column: str, name: str) -> p
     return pairs.join(rows.rename({"row": name}), left_on=["agent_id", column], right_on=MEMBER, maintain_order="left")
 
 
-def merge_phase(
-    facts: pl.DataFrame,
-    judged: pl.DataFrame,
-    copies: pl.DataFrame,
-    members: pl.DataFrame,
-    *,
-    policy: NightPolicy,
-    night: date,
-) -> Phase:
+def merge_phase(tables: Tables, *, policy: NightPolicy, night: date) -> Phase:
     """Return a merge for each cluster: the canonical memory stays, the others point to it; and the account of pairs.
 
-    Every pair judged the same and every copy with the one that stands for it is merged, or left for a reason.
+    `tables`: facts, judgements, copies, duplicate_clusters. Every pair judged the same and every copy with the one that
+    stands for it is merged, or left for a reason.
     """
+    judged, copies, members = tables["judgements"], tables["copies"], tables["duplicate_clusters"]
+    facts = tables["facts"]
     phase, pairs = Phase("merge_proposals"), alike_pairs(judged, copies, policy)
     evidence = _evidence(judged, members)
     rows = members.join(facts.select(USED), left_on=MEMBER, right_on=["agent_id", "id"])

@@ -18,6 +18,7 @@ from nous_pipelines.phases.compared import NOTHING, SITES, Compared, compared, r
 from nous_pipelines.phases.successors import successors, undone_with
 from nous_pipelines.phases.taken_back import memberships
 from nous_pipelines.phases.vectors import ROWS_AT_ONCE, fingerprints, vector_matrix
+from nous_pipelines.snapshots.table_schemas import MOMENT, OWNER, TableSchema
 
 PLACE = ("scope", "user_id", "project_id", "embedding_space_id")
 """Facts that differ in one of these are never compared, but for those of two users of one project."""
@@ -36,29 +37,28 @@ MOST_CANDIDATES = 60
 """With how many of its nearest candidates a fact is compared at most; the others wait until those are merged."""
 CELLS_AT_ONCE = 1 << 24
 """Of a table of cosines: 64 MB."""
-MOMENT = pl.Datetime("us", "UTC")
-NEIGHBOURS = {
-    "agent_id": pl.String,
-    "left_id": pl.String,
-    "right_id": pl.String,
-    "similarity": pl.Float32,
-    "is_across_users": pl.Boolean,
-    "is_ordered": pl.Boolean,  # the right one was stated later, not at the same moment
+PAIR = {
+    **OWNER,
+    "left_id": (pl.String, "the fact that was stated earlier"),
+    "right_id": (pl.String, "the one that was stated later"),
+    "similarity": (pl.Float32, "cosine of their vectors"),
+    "is_across_users": (pl.Boolean, "they are of two users of one project, and asked about sharing alone"),
+    "is_ordered": (pl.Boolean, "the right one was stated later, not at the same moment"),
 }
-"""Pairs worth a look, the earlier statement left; those of two users of one project are asked about sharing alone."""
-FOUND = {**NEIGHBOURS, "left_said_at": MOMENT, "right_said_at": MOMENT}
-COPY = {
-    "agent_id": pl.String,
-    "member_id": pl.String,
-    "representative_id": pl.String,
-    "is_silent": pl.Boolean,
-    "speaker_id": pl.String,
-    **dict.fromkeys(INTERVAL, MOMENT),
-}
-"""For each fact that may be compared the one that stands for it and its copies, a silent one being apart from those.
-
-The speaker stands for all that say the same word for word, the silent included; nothing else is compared.
-"""
+FOUND = TableSchema("neighbours", "Pairs of facts worth a look.", {
+    **PAIR,
+    "left_said_at": (MOMENT, "when the left one was last stated"),
+    "right_said_at": (MOMENT, "when the right one was last stated"),
+})  # fmt: skip
+COPY = TableSchema("copies", "Each fact that may be compared, and the facts that stand for it.", {
+    **OWNER,
+    "member_id": (pl.String, "the fact"),
+    "representative_id": (pl.String, "the one that stands for it and its copies"),
+    "is_silent": (pl.Boolean, "a person took it apart from its copies, so it stands for itself"),
+    "speaker_id": (pl.String, "the one that stands for all that say the same word for word, the silent included"),
+    "valid_from": (MOMENT, "since when it holds, if that was said"),
+    "valid_to": (MOMENT, "until when it holds, if that was said"),
+})  # fmt: skip
 
 
 @dataclass(frozen=True)

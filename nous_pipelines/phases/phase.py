@@ -3,26 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
+
+import polars as pl
 
 from nous_pipelines.phases.proposals import Proposal
 
-PHASES = (
-    "merge_proposals",
-    "update_proposals",
-    "shared_proposals",
-    "episode_tiers",
-    "rank_proposals",
-    "forgetting_proposals",
-    "censor_proposals",
-    "procedure_proposals",
-    "link_proposals",
-)
-"""The assets that propose, in the order of DESIGN's table; the plan reads the phase each of them wrote."""
-
 Counts = dict[str, int]
+Tables: TypeAlias = Mapping[str, pl.DataFrame]
+"""What a phase is a function of: the rows some agents have in the tables it reads, by name."""
 
 
 @dataclass
@@ -55,6 +46,26 @@ class Phase:
         if rows:
             reasons = self.left.setdefault(agent_id, {})
             reasons[reason] = reasons.get(reason, 0) + rows
+
+    def look_at(self, rows: pl.DataFrame) -> None:
+        """Count the rows of a table (agent_id) that have to be decided about."""
+        for agent_id, count in rows.group_by("agent_id").len().sort("agent_id").iter_rows():
+            self.look(agent_id, count)
+
+    def leave_all(self, rows: pl.DataFrame, *, why: str = "why") -> None:
+        """Leave those rows of a table (agent_id) for which the column `why` gives a reason."""
+        reasons = rows.filter(pl.col(why).is_not_null()).group_by("agent_id", why).len().sort("agent_id", why)
+        for agent_id, reason, count in reasons.iter_rows():
+            self.leave(agent_id, reason, count)
+
+    def decide(
+        self, due: pl.DataFrame, proposal_of: Callable[[dict[str, Any]], Proposal], *, stays: str = "stays"
+    ) -> None:
+        """Decide about every row of a table (agent_id): left for the reason in `stays`, else proposed for."""
+        self.look_at(due)
+        self.leave_all(due, why=stays)
+        for row in due.filter(pl.col(stays).is_null()).iter_rows(named=True):
+            self.propose(proposal_of(row))
 
     def unexplained(self) -> Counts:
         """Return by how many rows each agent's account does not come out; none, if all is well.

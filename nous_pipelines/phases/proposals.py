@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from datetime import date
 from functools import cached_property
@@ -12,26 +12,6 @@ from typing import Any
 from uuid import UUID, uuid5
 
 NAMESPACE = UUID("6f1d2f0e-3c7b-5d0a-9a65-6e6f75730002")
-
-PRECEDENCE = (
-    "merge",
-    "supersede",
-    "contradiction",
-    "archive",
-    "share",
-    "tier",
-    "promote",
-    "demote",
-    "link",
-    "censor",
-    "procedure",
-)
-"""When two proposals want the same memory, the one whose kind comes first here keeps it; the other waits a night.
-
-Merging goes first since it decides which memory the others would have to speak of. Condensing goes before weights: it
-comes three times in a life, while weights move any night.
-"""
-
 
 RETIRED = ("superseded", "archived", "quarantined")
 """States of memories that are out of use."""
@@ -158,47 +138,6 @@ class Plan:
             proposals=tuple(Proposal.from_dict(entry) for entry in values["proposals"]),
             waiting=tuple(Proposal.from_dict(entry) for entry in values["waiting"]),
         )
-
-
-def planned(night: date, proposals: Iterable[Proposal], *, agent_ids: Sequence[str], policy: Mapping[str, Any]) -> Plan:
-    """Resolve conflicts by the written precedence and return the plan.
-
-    A memory is changed by one proposal a night; a later one that reads or changes it would be decided on what is
-    no longer true, so it waits. So does one that would take out of use what an earlier one relies on: a successor.
-    """
-    taken: set[tuple[str, str]] = set()
-    relied_on: set[tuple[str, str]] = set()
-    kept: list[Proposal] = []
-    waiting: list[Proposal] = []
-    found = list(proposals)
-    for proposal in sorted(found, key=precedence_among(found)):
-        if taken & (proposal.changed | proposal.read) or relied_on & proposal.retired:
-            waiting.append(proposal)
-        else:
-            taken |= proposal.changed
-            relied_on |= proposal.read
-            kept.append(proposal)
-    return Plan(night, tuple(sorted(agent_ids)), policy, tuple(kept), tuple(waiting))
-
-
-def precedence_among(proposals: Iterable[Proposal]) -> Callable[[Proposal], tuple[Any, ...]]:
-    """Return the order in which proposals are planned and applied.
-
-    A supersession goes before the merges when it only reads what they change and they retire nothing it reads: both
-    can be carried out then, in this order. Otherwise a value that is repeated every day would wait for ever.
-    """
-    changed: set[tuple[str, str]] = set()
-    retired: set[tuple[str, str]] = set()
-    for merge in proposals:
-        if merge.kind == "merge":
-            changed |= merge.changed
-            retired |= merge.retired
-
-    def place(proposal: Proposal) -> tuple[Any, ...]:
-        is_free = proposal.kind == "supersede" and not (proposal.changed & changed or proposal.read & retired)
-        return (not is_free, PRECEDENCE.index(proposal.kind), proposal.agent_id, proposal.id)
-
-    return place
 
 
 def vars_of(value: Read | Proposal) -> dict[str, Any]:

@@ -13,37 +13,37 @@ from typing import Any
 import polars as pl
 
 from nous_pipelines.night_policy import NightPolicy
-from nous_pipelines.phases.phase import Phase
+from nous_pipelines.phases.phase import Phase, Tables
 from nous_pipelines.phases.proposals import Change, Proposal, Read
 from nous_pipelines.phases.taken_back import taken_back
 
 KEY = ["agent_id", "id"]
+PROCEDURE_COLUMNS = (
+    *KEY, "state", "review_reason", "success_count", "failure_count", "is_pinned", "is_rewound", "row_version",
+)  # fmt: skip
 FLAGGED = "worked in only"
 """How every review reason of this phase begins: by it the phase knows its own."""
 RATE = pl.col("success_count") / pl.col("judged")
 
 
-def procedure_phase_of(procedures: pl.DataFrame, *, undone: pl.DataFrame, policy: NightPolicy, night: date) -> Phase:
+def procedure_phase(tables: Tables, *, policy: NightPolicy, night: date) -> Phase:
     """Return a proposal for each procedure to be flagged or to be trusted again, and for the others why they stay.
 
-    Looked at are the active procedures that ever failed, and those this phase has put under review.
+    `tables`: procedures, undone. Looked at are the active procedures that ever failed, and those this phase has put
+    under review.
     """
     is_flagged = (pl.col("state") == "review") & pl.col("review_reason").fill_null("").str.starts_with(FLAGGED)
     is_failing = (pl.col("state") == "active") & (pl.col("failure_count") > 0)
     due = (
-        procedures.filter(is_flagged | is_failing)
+        tables["procedures"]
+        .filter(is_flagged | is_failing)
         .with_columns(judged=pl.col("success_count") + pl.col("failure_count"))
-        .join(taken_back(undone, "procedure"), on=KEY, how="left")
+        .join(taken_back(tables["undone"], "procedure"), on=KEY, how="left")
         .with_columns(stays=_stays(policy))
         .sort(KEY)
     )
     phase = Phase("procedure_proposals")
-    for agent_id, reason, rows in due.group_by("agent_id", "stays").len().sort("agent_id", "stays").iter_rows():
-        phase.look(agent_id, rows)
-        if reason is not None:
-            phase.leave(agent_id, reason, rows)
-    for row in due.filter(pl.col("stays").is_null()).iter_rows(named=True):
-        phase.propose(review(row, policy=policy, night=night))
+    phase.decide(due, lambda row: review(row, policy=policy, night=night))
     return phase
 
 

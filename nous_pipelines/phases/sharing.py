@@ -29,7 +29,7 @@ from nous_pipelines.phases.merging import (
     united,
 )
 from nous_pipelines.phases.neighbours import INTERVAL
-from nous_pipelines.phases.phase import Phase
+from nous_pipelines.phases.phase import Phase, Tables
 from nous_pipelines.phases.proposals import Change, Proposal, Read
 
 HELD = [*USED, *INTERVAL, "subject", "scope", "user_id", "project_id"]
@@ -44,17 +44,14 @@ PINNED = "pinned by a user"
 UNEQUAL = "more or less trusted than what others hold"
 
 
-def share_phase(
-    facts: pl.DataFrame, judged: pl.DataFrame, copies: pl.DataFrame, *, policy: NightPolicy, night: date
-) -> Phase:
+def share_phase(tables: Tables, *, policy: NightPolicy, night: date) -> Phase:
     """Return what becomes the project's, for all agents: the canonical fact is shared, the others point to it.
 
-    `facts` need the columns `HELD`. Every fact judged the same as another user's is taken up or left for a reason.
+    `tables`: facts, judgements, copies. Every fact judged the same as another user's is taken up or left for a reason.
     """
-    phase = Phase("shared_proposals")
-    alike = same(judged, copies, policy).filter(~pl.col("is_doubted"))
-    for agent_id, count in stated_across(alike).group_by("agent_id").len().sort("agent_id").iter_rows():
-        phase.look(agent_id, count)
+    phase, facts, copies = Phase("shared_proposals"), tables["facts"], tables["copies"]
+    alike = same(tables["judgements"], copies, policy).filter(~pl.col("is_doubted"))
+    phase.look_at(stated_across(alike))
     found = shared_clusters(facts, alike)
     held = copies.join(found, left_on=["agent_id", "representative_id"], right_on=["agent_id", "stated_id"])
     rows = held.join(facts.select(HELD), left_on=MEMBER, right_on=["agent_id", "id"])

@@ -6,10 +6,14 @@ import numpy as np
 import polars as pl
 
 from nous_pipelines.phases.numbering import numbered
+from nous_pipelines.snapshots.table_schemas import MEMORY, TableSchema
 
 FOLLOWED = ("id", "agent_id", "state", "superseded_by")
 """The columns of a fact that tell what it gave way to."""
-MOVES = {"agent_id": pl.String, "id": pl.String, "now_id": pl.String}
+MOVES = TableSchema("moves", "What each superseded fact leads to.", {
+    **MEMORY,
+    "now_id": (pl.String, "the last fact one comes to from it"),
+})  # fmt: skip
 MOVED = ["agent_id", "id"]
 
 

@@ -20,9 +20,10 @@ import polars as pl
 
 from nous_pipelines.night_policy import NightPolicy
 from nous_pipelines.nights import end_of
-from nous_pipelines.phases.phase import Phase
+from nous_pipelines.phases.phase import Phase, Tables
 from nous_pipelines.phases.proposals import Change, Proposal, Read
 from nous_pipelines.phases.taken_back import taken_back
+from nous_pipelines.snapshots.table_schemas import EPISODES, MEMORY, TableSchema
 
 TIERS = ("raw", "summary", "compressed", "fossil")
 SUMMARY = TIERS.index("summary")
@@ -40,7 +41,10 @@ LEAVING = ("detail", "summary", "compressed")
 NAMES: Mapping[str, str] = {"detail": "detail", "summary": "summary", "compressed": "compressed line", "title": "title"}
 """What recall shows of an episode, the most detailed first, in words."""
 
-SUMMARIES = {"agent_id": pl.String, "id": pl.String, **dict.fromkeys(LEVELS, pl.String)}
+SUMMARIES = TableSchema("episode_summaries", "Shorter texts made for episodes that move a tier and lack them.", {
+    **MEMORY,
+    **{name: EPISODES.column(name) for name in LEVELS},
+})  # fmt: skip
 COLUMNS = (
     "id", "agent_id", "state", "title", "summary", "compressed", "index_word", "detail", "compression_tier", "ended_at",
     "completed_at", "completion_note", "participants", "is_pinned", "row_version", "is_rewound",
@@ -48,13 +52,10 @@ COLUMNS = (
 KEY = ["agent_id", "id"]
 
 
-def due_episodes(
-    episodes: pl.DataFrame, *, uses: pl.DataFrame, undone: pl.DataFrame, policy: NightPolicy, night: date
-) -> pl.DataFrame:
+def due_episodes(tables: Tables, *, policy: NightPolicy, night: date) -> pl.DataFrame:
     """Return the closed episodes whose age asks for another tier, with `age_days`, `target` and why it `waits`.
 
-    `waits` is null for those that move. `episodes` needs the columns `COLUMNS`, `uses` and `undone` those of the
-    snapshot. By agent and id.
+    `tables`: episodes, uses, undone. `waits` is null for those that move. By agent and id.
     """
     age = pl.lit(end_of(night)) - pl.col("ended_at")
     asked = pl.sum_horizontal((age >= timedelta(days=days)).cast(pl.Int8) for days in ages(policy))
@@ -63,11 +64,12 @@ def due_episodes(
     least = pl.min_horizontal(pl.col("asked") - pl.col("is_cited").cast(pl.Int8), pl.col("place") + 1)
     target = pl.when(is_sure).then(least).otherwise(pl.min_horizontal(least, pl.lit(SUMMARY, pl.Int8)))
     return (
-        episodes.filter(pl.col("state") == "closed", pl.col("ended_at").is_not_null())
+        tables["episodes"]
+        .filter(pl.col("state") == "closed", pl.col("ended_at").is_not_null())
         .with_columns(asked=asked, place=place, age_days=age.dt.total_days())
         .filter(pl.col("asked") > pl.col("place"))
-        .join(cited_lately(uses, policy=policy, night=night), on=KEY, how="left")
-        .join(taken_back(undone, "tier"), on=KEY, how="left")
+        .join(cited_lately(tables["uses"], policy=policy, night=night), on=KEY, how="left")
+        .join(taken_back(tables["undone"], "tier"), on=KEY, how="left")
         .with_columns(pl.col("is_cited", "is_taken_back").fill_null(value=False))
         .with_columns(target=target.clip(0, None), waits=waiting(target > pl.col("place"), is_sure, policy))
         .with_columns(pl.col("target").replace_strict(list(range(len(TIERS))), TIERS, return_dtype=pl.String))
@@ -114,14 +116,15 @@ def lacking(due: pl.DataFrame) -> pl.DataFrame:
     return due.filter(pl.col("waits").is_null() & lacks)
 
 
-def tier_phase_of(due: pl.DataFrame, summaries: pl.DataFrame, *, night: date) -> Phase:
-    """Return a proposal for each episode of `due_episodes` that moves, and for the others why they stay."""
-    phase = Phase("episode_tiers")
-    for agent_id, reason, rows in due.group_by("agent_id", "waits").len().sort("agent_id", "waits").iter_rows():
-        phase.look(agent_id, rows)
-        if reason is not None:
-            phase.leave(agent_id, reason, rows)
-    made = summaries.rename({name: f"made_{name}" for name in LEVELS})
+def tier_phase(tables: Tables, *, policy: NightPolicy, night: date) -> Phase:
+    """Return a proposal for each episode of `due_episodes` that moves, and for the others why they stay.
+
+    `tables`: episodes, uses, undone, episode_summaries.
+    """
+    phase, due = Phase("episode_tiers"), due_episodes(tables, policy=policy, night=night)
+    phase.look_at(due)
+    phase.leave_all(due, why="waits")
+    made = tables["episode_summaries"].rename({name: f"made_{name}" for name in LEVELS})
     words = [pl.col(name).str.count_matches(r"\S+").alias(f"{name}_words") for name in NAMES]
     moving = due.filter(pl.col("waits").is_null()).join(made, on=KEY, how="left", maintain_order="left")
     for row in moving.with_columns(words).drop("detail").iter_rows(named=True):

@@ -13,12 +13,14 @@ import numpy as np
 import polars as pl
 
 from nous_online.language.pairs.judging import Verdict
+from nous_pipelines.night_policy import NightPolicy
 from nous_pipelines.nights import end_of
 from nous_pipelines.phases.deciding import NO, OLD_AND_NEW, STANDING, STATED, YES, decided, standings
 from nous_pipelines.phases.neighbours import PLACE
 from nous_pipelines.phases.numbering import numbered
-from nous_pipelines.phases.phase import Phase
+from nous_pipelines.phases.phase import Phase, Tables
 from nous_pipelines.phases.proposals import NAMESPACE, Change, Proposal, Read
+from nous_pipelines.phases.successors import carried
 from nous_pipelines.phases.taken_back import parted
 
 FACT_COLUMNS = ("id", "agent_id", "row_version", "contradiction_status", "superseded_by", *PLACE, *STATED, *STANDING)
@@ -28,27 +30,26 @@ NOT_TOLD = [f"{side}_{name}" for side in ("old", "new") for name in (*PLACE, *ST
 GIVES_WAY = "one of the two gives way to a later value tonight"
 
 
-def update_phase_of(
-    judged: pl.DataFrame, facts: pl.DataFrame, *, contradictions: pl.DataFrame, undone: pl.DataFrame, night: date
-) -> Phase:
+def update_phase(tables: Tables, *, policy: NightPolicy, night: date) -> Phase:
     """Return the supersessions and contradictions of a chunk of agents, with the account of its pairs.
 
-    Later counts what was stated later: a fact holds from `valid_from`, else from when it was last said. The order is
-    total, so no verdicts, however circular, make a circle. A supersession is dated as learning the facts one by one
-    would have dated it: by the statement that came next. Only a sure verdict on facts of known order retires, and
-    never a pinned fact, nor one that is trusted more; all other pairs stay, with an open contradiction.
+    `tables`: facts, judgements, copies, contradictions, undone. Later counts what was stated later: a fact holds from
+    `valid_from`, else from when it was last said. The order is total, so no verdicts, however circular, make a circle.
+    A supersession is dated as learning the facts one by one would have dated it: by the statement that came next. Only
+    a sure verdict on facts of known order retires, and never a pinned fact, nor one that is trusted more; all other
+    pairs stay, with an open contradiction.
     """
-    phase = Phase("update_proposals")
+    phase, facts, judged = Phase("update_proposals"), tables["facts"], tables["judgements"]
+    undone, contradictions = carried(tables["undone"], tables["contradictions"], facts=facts, copies=tables["copies"])
     pairs = decided(judged, facts, contradictions=contradictions, undone=undone, night=night)
-    for agent_id, rows in pairs.group_by("agent_id").len().sort("agent_id").iter_rows():
-        phase.look(agent_id, rows)
+    phase.look_at(pairs)
     successions = _with_heirs(
         pairs.filter(pl.col("decision") == "supersede"), judged, undone, standings(contradictions, judged)
     )
     retired = successions.select("agent_id", id="old_id").unique()
     opposed = _touching(pairs.filter(pl.col("decision") == "contradict"), retired)
-    _leave(phase, pairs.filter(pl.col("decision") == "leave"))
-    _leave(phase, opposed.filter("is_touched").with_columns(why=pl.lit(GIVES_WAY)))
+    phase.leave_all(pairs.filter(pl.col("decision") == "leave"))
+    phase.leave_all(opposed.filter("is_touched").with_columns(why=pl.lit(GIVES_WAY)))
     marks = facts.select("agent_id", "id", "row_version", "contradiction_status")
     versions = {(agent_id, memory): (version, status) for agent_id, memory, version, status in _of(pairs, marks)}
     for group in _groups(successions, by="root_id"):
@@ -135,12 +136,6 @@ def _with_components(opposed: pl.DataFrame) -> pl.DataFrame:
             np.minimum.at(label, ends, least)
         label = label[label]
     return opposed.with_columns(component=facts["id"].gather(label[left]))
-
-
-def _leave(phase: Phase, pairs: pl.DataFrame) -> None:
-    counts = pairs.group_by("agent_id", "why").len().sort("agent_id", "why")
-    for agent_id, why, rows in counts.iter_rows():
-        phase.leave(agent_id, why, rows)
 
 
 def _of(pairs: pl.DataFrame, marks: pl.DataFrame) -> Sequence[tuple[Any, ...]]:

@@ -15,9 +15,10 @@ import polars as pl
 
 from nous_pipelines.night_policy import NightPolicy
 from nous_pipelines.nights import end_of
-from nous_pipelines.phases.phase import Phase
+from nous_pipelines.phases.phase import Phase, Tables
 from nous_pipelines.phases.proposals import Change, Proposal, Read
 from nous_pipelines.phases.taken_back import taken_back
+from nous_pipelines.snapshots.table_schemas import FACTS, MEMORY, MOMENT, TableSchema
 
 HALF_LIVES_DAYS = (1, 14, 90)
 """Yesterday, this fortnight, this quarter: each is blind to what the others see."""
@@ -39,27 +40,22 @@ STANDING = ("rank_weight", "is_pinned", "is_rewound", "row_version")
 COLUMNS = (*KEY, "state", *STANDING)
 FACT_COLUMNS = (*COLUMNS, "superseded_by")
 """What is read of an episode or a procedure, and of a fact."""
-RANKS = {
-    "agent_id": pl.String,
-    "id": pl.String,
-    "kind": pl.String,
-    "rank_weight": pl.Float64,
-    "is_pinned": pl.Boolean,
-    "is_rewound": pl.Boolean,
-    "row_version": pl.Int64,
-    "lift": pl.Float64,
-    "drop": pl.Float64,
-    "pace": pl.Float64,
-    "relative": pl.Float64,
-    "weight": pl.Float64,
-    "lately_retrieved": pl.Int64,
-    "lately_cited": pl.Int64,
-    "lately_ignored": pl.Int64,
-    "last_used_at": pl.Datetime("us", "UTC"),
-    "is_probe": pl.Boolean,
-    "read": pl.List(pl.Struct({"id": pl.String, "row_version": pl.Int64})),
-}
-"""What a memory is used, what that is worth to its agent, and whose uses it inherited."""
+RANKS = TableSchema("usage_ranks", "How much each memory is used, what that is worth, and whose uses it inherited.", {
+    **MEMORY,
+    "kind": (pl.String, "fact, episode or procedure"),
+    **{name: FACTS.column(name) for name in STANDING},
+    "lift": (pl.Float64, "cited uses per day, recent ones counting more"),
+    "drop": (pl.Float64, "ignored uses per day, recent ones counting more"),
+    "pace": (pl.Float64, "what a used memory of this agent is worth per day"),
+    "relative": (pl.Float64, "(lift - drop) / pace"),
+    "weight": (pl.Float64, "the rank weight that asks for"),
+    "lately_retrieved": (pl.Int64, "how often it was shown in the last `LATELY_DAYS`"),
+    "lately_cited": (pl.Int64, "how often it was used in them"),
+    "lately_ignored": (pl.Int64, "how often it was reported as not used in them"),
+    "last_used_at": (MOMENT, "noon of the day it was last used"),
+    "is_probe": (pl.Boolean, "it was used within `probe_days`, and may not become harder to find"),
+    "read": (pl.List(pl.Struct({"id": pl.String, "row_version": pl.Int64})), "the facts whose uses it inherited"),
+})  # fmt: skip
 
 
 def usage_score(uses: pl.DataFrame, *, at: datetime) -> pl.DataFrame:
@@ -145,26 +141,20 @@ def predecessors(facts: pl.DataFrame, uses: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def usage_ranks_of(
-    facts: pl.DataFrame,
-    episodes: pl.DataFrame,
-    procedures: pl.DataFrame,
-    uses: pl.DataFrame,
-    *,
-    policy: NightPolicy,
-    night: date,
-) -> pl.DataFrame:
+def usage_ranks(tables: Tables, *, policy: NightPolicy, night: date) -> pl.DataFrame:
     """Return each memory that is used or bears a weight, with its score and the weight that asks for: shape `RANKS`.
 
-    `pace` is what a memory of this agent that is cited or ignored at all is worth per day, over the days since the
-    first use (`YOUNG_DAYS` to `WINDOW_DAYS`); `relative` = (lift - drop) / pace, so that an agent that recalls 10,000
-    times a day and one that recalls five times are measured alike. By agent and id.
+    `tables`: facts, episodes, procedures, uses. `pace` is what a memory of this agent that is cited or ignored at all
+    is worth per day, over the days since the first use (`YOUNG_DAYS` to `WINDOW_DAYS`); `relative` = (lift - drop) /
+    pace, so that an agent that recalls 10,000 times a day and one that recalls five times are measured alike. By agent
+    and id.
     """
+    facts, uses = tables["facts"], tables["uses"]
     known = inherited_uses(uses, facts, night=night)
     at = end_of(night)
     memories = pl.concat(
-        table.filter(pl.col("state") == RANKED_STATES[kind]).select(*KEY, *STANDING, kind=pl.lit(kind))
-        for kind, table in (("fact", facts), ("episode", episodes), ("procedure", procedures))
+        tables[f"{kind}s"].filter(pl.col("state") == state).select(*KEY, *STANDING, kind=pl.lit(kind))
+        for kind, state in RANKED_STATES.items()
     )
     scored = usage_score(known, at=at)
     return (
@@ -222,20 +212,19 @@ def moved_weight(policy: NightPolicy) -> pl.Expr:
     return pl.when(is_due & (asked.round(4) != now.round(4))).then(asked.round(4))
 
 
-def rank_phase_of(ranks: pl.DataFrame, *, undone: pl.DataFrame, policy: NightPolicy, night: date) -> Phase:
-    """Return a promotion or demotion for each memory whose weight moves, and for the others why they stay."""
+def rank_phase(tables: Tables, *, policy: NightPolicy, night: date) -> Phase:
+    """Return a promotion or demotion for each memory whose weight moves, and for the others why they stay.
+
+    `tables`: usage_ranks, undone.
+    """
     phase = Phase("rank_proposals")
     decided = (
-        ranks.join(taken_back(undone, "promote", "demote"), on=KEY, how="left")
+        tables["usage_ranks"]
+        .join(taken_back(tables["undone"], "promote", "demote"), on=KEY, how="left")
         .with_columns(new_weight=moved_weight(policy))
         .with_columns(stays=_stays())
     )
-    for agent_id, reason, rows in decided.group_by("agent_id", "stays").len().sort("agent_id", "stays").iter_rows():
-        phase.look(agent_id, rows)
-        if reason is not None:
-            phase.leave(agent_id, reason, rows)
-    for row in decided.filter(pl.col("stays").is_null()).iter_rows(named=True):
-        phase.propose(rank_proposal(row, night=night))
+    phase.decide(decided, lambda row: rank_proposal(row, night=night))
     return phase
 
 

@@ -15,6 +15,7 @@ from nous_pipelines.phases.phase import Phase
 from nous_pipelines.phases.proposals import Plan, Proposal
 from nous_pipelines.phases.successors import moved, successors
 from nous_pipelines.snapshots.snapshot import Snapshot
+from nous_pipelines.snapshots.table_schemas import FACTS, MEMORY, TableSchema
 
 LIVE = {
     "fact": ("active",),
@@ -30,6 +31,22 @@ TABLES = {"fact": "facts", "episode": "episodes", "procedure": "procedures", "ce
 RECALLED = ("fact", "episode", "procedure")
 """The kinds that are ranked by cosine; censors are matched against actions instead."""
 STANDING = ("agent_id", "id", "state", "trust", "is_pinned")
+SEARCHABLE = ("agent_id", "id", "state", "rank_weight", "embedding")
+KIND = (pl.String, "fact, episode, procedure or censor")
+MEMORIES = TableSchema("memories", "Every memory, whatever its kind.", {
+    **{name: FACTS.column(name) for name in STANDING},
+    "kind": KIND,
+})  # fmt: skip
+SAID = TableSchema("said", "How many statements speak for a fact, itself or merged into it.", {
+    **MEMORY,
+    "said_count": (pl.UInt32, "how many statements"),
+})  # fmt: skip
+SEARCHED = TableSchema("searched", "The memories that recall can find by meaning.", {
+    **MEMORY,
+    "rank_weight": (pl.Float32, FACTS.meanings["rank_weight"]),
+    "embedding": FACTS.column("embedding"),
+    "kind": KIND,
+})  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -38,13 +55,13 @@ class Evidence:
 
     plan: Plan
     memories: pl.DataFrame
-    """Every memory: agent_id, id, kind, state, trust, is_pinned."""
+    """`MEMORIES`."""
     statements: pl.DataFrame
-    """How many statements speak for a fact, itself or merged into it: agent_id, id, said_count."""
+    """`SAID`."""
     searchable: Callable[[Sequence[str]], pl.DataFrame]
-    """Of some agents, the memories that recall can find: agent_id, id, kind, rank_weight, embedding."""
+    """`SEARCHED`, of some agents."""
     probes: pl.DataFrame
-    """What was asked and which of the answers was used: agent_id, query, types, result_limit, cited_ids, embedding."""
+    """`RECALLS` of the snapshot."""
     phases: Sequence[Phase]
     earlier_leaving: Mapping[str, Sequence[int]]
     """For each agent, how many memories each of its last 14 nights retired."""
@@ -140,7 +157,7 @@ class Evidence:
 def standing_of(taken: Snapshot) -> pl.DataFrame:
     """Return every memory of a snapshot as `Evidence.memories` has it."""
     return pl.concat([
-        taken.table(table, columns=STANDING).with_columns(pl.col("trust").cast(pl.Int64), kind=pl.lit(kind))
+        taken.table(table, columns=STANDING).with_columns(kind=pl.lit(kind))
         for kind, table in TABLES.items()
     ])  # fmt: skip
 
@@ -155,12 +172,11 @@ def statements_of(taken: Snapshot) -> pl.DataFrame:
 
 def searchable_of(taken: Snapshot) -> Callable[[Sequence[str]], pl.DataFrame]:
     """Return how to read what recall can find of some agents in a snapshot."""
-    columns = ["agent_id", "id", "state", "rank_weight", "embedding"]
 
     @lru_cache(maxsize=1)  # a plan is replayed again and again, and of most nights there is one chunk
     def of_agents(agent_ids: tuple[str, ...]) -> pl.DataFrame:
         return pl.concat([
-            taken.table(TABLES[kind], columns=columns, agent_ids=agent_ids)
+            taken.table(TABLES[kind], columns=SEARCHABLE, agent_ids=agent_ids)
             .filter(pl.col("state").is_in(list(LIVE[kind])), pl.col("embedding").is_not_null())
             .select("agent_id", "id", pl.col("rank_weight").cast(pl.Float32), "embedding", kind=pl.lit(kind))
             for kind in RECALLED

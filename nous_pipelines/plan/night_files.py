@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +14,7 @@ import polars as pl
 
 from nous_online.core.errors import Refused, Unavailable
 from nous_pipelines.phases.phase import Phase
+from nous_pipelines.phases.phase_table import SCHEMAS
 from nous_pipelines.phases.proposals import Plan
 from nous_pipelines.snapshots.copy_binary import write_parquet_atomically
 
@@ -50,11 +51,12 @@ class NightFiles:
             write_parquet_atomically(table, path)
         return path
 
-    def read_table(self, name: str) -> pl.DataFrame:
-        """Read a table; raise `Unavailable` when it is missing or damaged."""
+    def read_table(self, name: str, *, columns: Sequence[str] | None = None) -> pl.DataFrame:
+        """Read a table, or some of its columns; raise `Unavailable` when it is missing or damaged."""
         try:
-            return pl.read_parquet(self.folder / f"{name}.parquet")
-        except (OSError, pl.exceptions.PolarsError) as error:
+            table = pl.read_parquet(self.folder / f"{name}.parquet", columns=None if columns is None else list(columns))
+            return SCHEMAS[name].checked(table, columns)
+        except (OSError, ValueError, pl.exceptions.PolarsError) as error:
             raise Unavailable(
                 f"{name}.parquet in {self.folder} can't be read ({error}); run the night again"
             ) from error

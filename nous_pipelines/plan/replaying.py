@@ -16,10 +16,6 @@ from nous_pipelines.plan.evidence import RECALLED, Evidence, final_successor
 from nous_pipelines.snapshots.chunks import chunked
 
 Floats = NDArray[np.float32]
-RANKING = ("promote", "demote")
-"""The kinds that move a memory's weight: either may raise it, since a demotion is also taken back by steps."""
-REWORDING = ("merge", "share")
-"""The kinds after which a memory is found through another wording of the same."""
 PROBES_AT_ONCE = 64  # with 100,000 memories 26 MB of scores
 SAMPLED = 2048  # memories that are enough to see that one is far from the first answers
 ROUNDING = 1e-6  # of a float32 product: a memory is not overtaken by its own rounding error
@@ -222,14 +218,17 @@ def spared(evidence: Evidence) -> Plan:
 
 
 def harming(found: Sequence[Worse], plan: Plan) -> list[Proposal]:
-    """Return the promotions that pushed used memories down or, where there are none, the merges that retired them."""
+    """Return the proposals that pushed used memories down, or by which they are found in other words than their own.
+
+    Any change of a weight may raise it: a demotion is also taken back by steps.
+    """
     risen = {memory for each in found for memory in each.risen}
     hidden = {each.memory for each in found if not each.risen}
     return [
         proposal
         for proposal in plan.proposals
-        if (proposal.kind in RANKING and (risen | hidden) & {change.id for change in proposal.changes})
-        or (proposal.kind in REWORDING and hidden & {memory for _, memory in proposal.retired})
+        if (risen | hidden) & {change.id for change in proposal.changes if "rank_weight" in change.set}
+        or hidden & {change.id for change in proposal.changes if change.set.get("succession") == "merged"}
     ]
 
 

@@ -12,11 +12,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nous_online.core.errors import Unavailable
+from nous_pipelines.phases.phase_table import PROPOSAL_KINDS
 from nous_pipelines.reports import charts
 from nous_pipelines.reports.charts import Plot, chart, dollars, percent, short
 from nous_pipelines.reports.costs import told_usd
 from nous_pipelines.reports.health import stale_ratio, tokens_saved
-from nous_pipelines.reports.report import WORDS, NightReport, shown_similarity
+from nous_pipelines.reports.report import NightReport, shown_similarity
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -99,7 +100,7 @@ def page_of(report: NightReport) -> str:
     return environment.get_template("page.html").render(
         report=report,
         counts=report.counts,
-        words=WORDS,
+        words=PROPOSAL_KINDS,
         tiles=tiles_of(report),
         plots=[chart(plot, [(each.night, each.figures) for each in report.health]) for plot in PLOTS],
         box=charts,

@@ -6,8 +6,9 @@ import re
 from collections.abc import Iterable, Iterator
 
 from nous_online.interfaces.cli.terminal import inert
+from nous_pipelines.phases.phase_table import PROPOSAL_KINDS
 from nous_pipelines.reports.costs import Cost, told_cost, told_usd
-from nous_pipelines.reports.report import WORDS, NightReport, ReportEntry, shown_similarity
+from nous_pipelines.reports.report import NightReport, ReportEntry, shown_similarity
 
 SHOWN_REASONS = 5
 TICKS = re.compile("`+")
@@ -42,7 +43,7 @@ def markdown_of(report: NightReport) -> str:
         ),
         *listed(
             f"## Waiting for the next night ({counts['waiting']})",
-            (f"- {WORDS[each.kind].title}: {plain(each.told[0])} — {plain(each.reason)}" for each in report.waiting),
+            (f"- {each.title}: {plain(each.told[0])} — {plain(each.reason)}" for each in report.waiting),
         ),
         *listed(
             f"## Look alike, kept apart ({counts['kept_apart']})",
@@ -105,7 +106,7 @@ def stopped_lines(report: NightReport) -> Iterator[str]:
 
 def kind_lines(report: NightReport, kind: str) -> Iterator[str]:
     """Yield the section of one kind."""
-    yield f"## {WORDS[kind].title} ({report.headline(kind)})"
+    yield f"## {PROPOSAL_KINDS[kind].title} ({report.headline(kind)})"
     yield "\n".join(entry_line(entry) for entry in report.of_kind(kind))
     commands = report.undo_kind(kind)
     yield from [f"All of them back: {commands_line(commands)}"] if commands else []

@@ -11,7 +11,7 @@ from typing import Any
 
 from nous_online.language.pairs.judging import Verdict
 from nous_pipelines.night_policy import NightPolicy
-from nous_pipelines.phases.proposals import PRECEDENCE
+from nous_pipelines.phases.phase_table import PRECEDENCE, PROPOSAL_KINDS
 from nous_pipelines.reports.costs import Cost
 
 SHOWN = 20
@@ -23,34 +23,6 @@ SHOWN_REASONS = 3
 """Reasons why memories past their age stay that the first line of a report names."""
 IN_FORCE = ("proposed", "applied")
 NOT_IN_FORCE = ("stale", "refused", "undone")
-
-
-@dataclass(frozen=True)
-class KindWords:
-    """How a report speaks of one kind of proposal."""
-
-    title: str
-    figure: str
-    """Its name among the counts."""
-    one: str
-    """What was done, after the number one; of merges nothing, they are counted otherwise."""
-    many: str
-    """The same after any other number."""
-
-
-WORDS: Mapping[str, KindWords] = {
-    "merge": KindWords("Merged", "merges", "", ""),
-    "supersede": KindWords("Superseded", "superseded", "fact superseded", "facts superseded"),
-    "contradiction": KindWords("Contradictions found", "contradictions", "contradiction found", "contradictions found"),
-    "archive": KindWords("Archived", "archived", "memory archived", "memories archived"),
-    "share": KindWords("Shared with the project", "shared", "fact shared", "facts shared"),
-    "promote": KindWords("Promoted", "promoted", "memory promoted", "memories promoted"),
-    "demote": KindWords("Demoted", "demoted", "memory demoted", "memories demoted"),
-    "tier": KindWords("Condensed", "condensed", "episode condensed", "episodes condensed"),
-    "link": KindWords("Linked", "linked", "link found", "links found"),
-    "censor": KindWords("Censors retired", "censors_retired", "censor retired", "censors retired"),
-    "procedure": KindWords("Procedures to review", "procedures_flagged", "procedure to review", "procedures to review"),
-}
 
 
 @dataclass(frozen=True)
@@ -147,6 +119,11 @@ class WaitingProposal:
     reason: str
     told: tuple[str, ...]
 
+    @property
+    def title(self) -> str:
+        """What its kind is called."""
+        return PROPOSAL_KINDS[self.kind].title
+
 
 @dataclass(frozen=True)
 class PhaseAccount:
@@ -235,7 +212,7 @@ class NightReport:
         return {
             "active_before": before,
             "active_after": before - sum(self.in_force(kind, "leaving") for kind in PRECEDENCE),
-            **{WORDS[kind].figure: self.in_force(kind) for kind in PRECEDENCE},
+            **{kind.figure: self.in_force(kind.name) for kind in PROPOSAL_KINDS.values()},
             "retired": self.in_force("merge", "memories") - self.in_force("merge"),
             "kept_apart": sum(self.apart_by_verdict.values()),
             "unsure": self.apart_by_verdict.get(Verdict.UNSURE.value, 0),
@@ -318,7 +295,8 @@ class NightReport:
         if kind == "merge":
             retired = memories - number
             return f"{retired} {'memory' if retired == 1 else 'memories'} merged into {number}"
-        return f"{number} {WORDS[kind].one if number == 1 else WORDS[kind].many}"
+        words = PROPOSAL_KINDS[kind]
+        return f"{number} {words.one if number == 1 else words.many}"
 
     @property
     def summary(self) -> str:

@@ -13,7 +13,6 @@ from uuid import UUID
 import polars as pl
 from psycopg.rows import class_row
 
-from nous_online.core.errors import Unavailable
 from nous_online.database.connection import Database
 from nous_online.database.statements import statements
 from nous_online.language.pairs.judging import Verdict
@@ -253,7 +252,7 @@ def look_alikes(
     )
     is_unsure = pl.col("verdict") == Verdict.UNSURE.value
     pairs = (
-        read_pairs(files, "agent_id", "similarity", "verdict", "is_across_users")
+        files.read_table("judgements", columns=("agent_id", "similarity", "verdict", "is_across_users"))
         .with_row_index("place")
         .filter(pl.lit(not agent_ids) | pl.col("agent_id").is_in(list(agent_ids)), ~pl.col("is_across_users"))
         .filter(pl.col("verdict") != Verdict.SAME.value, pl.col("similarity") >= threshold)
@@ -262,17 +261,10 @@ def look_alikes(
     first = pairs.sort(is_unsure, "similarity", "place", descending=[False, True, False]).head(
         len(pairs) if shown is None else shown
     )
-    names = ("left_id", "right_id", "reason")
-    return counted, first.hstack(read_pairs(files, *names)[first["place"]]).to_dicts() if len(first) else []
-
-
-def read_pairs(files: NightFiles, *columns: str) -> pl.DataFrame:
-    """Read some columns of the night's judgements; raise `Unavailable` when they are missing or damaged."""
-    path = files.folder / "judgements.parquet"
-    try:
-        return pl.read_parquet(path, columns=list(columns))
-    except (OSError, pl.exceptions.PolarsError) as error:
-        raise Unavailable(f"{path.name} in {files.folder} can't be read ({error}); run the night again") from error
+    if first.is_empty():
+        return counted, []
+    more = files.read_table("judgements", columns=("left_id", "right_id", "reason"))
+    return counted, first.hstack(more[first["place"]]).to_dicts()
 
 
 def kept_apart(pair: Mapping[str, Any], told: Mapping[str, ReportedMemory]) -> KeptApart:

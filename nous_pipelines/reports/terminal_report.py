@@ -10,10 +10,10 @@ from rich.padding import Padding
 from rich.text import Text
 
 from nous_online.interfaces.cli.output import show
+from nous_pipelines.phases.phase_table import PROPOSAL_KINDS
 from nous_pipelines.reports.costs import Cost, told_cost, told_usd
 from nous_pipelines.reports.health import stale_ratio, tokens_saved
 from nous_pipelines.reports.report import (
-    WORDS,
     Changed,
     KeptApart,
     NightReport,
@@ -28,19 +28,6 @@ SHOWN = 12
 SHOWN_REASONS = 4
 LONGEST_TEXT = 240  # characters: three lines of a terminal
 INDENT = (0, 0, 0, 2)
-SIGNS: Mapping[str, tuple[str, str]] = {
-    "merge": ("= ", "green"),
-    "supersede": ("→ ", "green"),
-    "contradiction": ("⚡", "yellow"),
-    "archive": ("▽ ", "blue"),
-    "share": ("⇄ ", "green"),
-    "promote": ("↑ ", "green"),
-    "demote": ("↓ ", "yellow"),
-    "tier": ("≡ ", "blue"),
-    "link": ("— ", "blue"),
-    "censor": ("∅ ", "yellow"),
-    "procedure": ("? ", "yellow"),
-}
 
 
 def show_report(report: NightReport, *, shown: int = SHOWN) -> None:
@@ -53,7 +40,7 @@ def show_report(report: NightReport, *, shown: int = SHOWN) -> None:
     for stop in report.stopped:
         show(stopped_text(stop))
     for kind in report.kinds:
-        title = f"{WORDS[kind].title}: {report.headline(kind)}"
+        title = f"{PROPOSAL_KINDS[kind].title}: {report.headline(kind)}"
         show(section(title, map(entry_text, report.of_kind(kind)), report.in_force(kind), shown))
         for command in report.undo_kind(kind):
             show(Text(f"    back: {command}", style="dim"))
@@ -109,10 +96,15 @@ def show_diff(report: NightReport) -> None:
         mark = "" if entry.state == "applied" else f"  [{entry.state}]"
         for changed in entry.changed:
             text, move = (" ".join(each.split()) for each in (changed.text, changed.move))
-            show(Text.assemble(SIGNS[entry.kind], text, (f"   {move}", "cyan"), (mark, "yellow")))
+            show(Text.assemble(sign_of(entry.kind), text, (f"   {move}", "cyan"), (mark, "yellow")))
     if not report.entries:
         apart = report.counts["kept_apart"]
         show(f"night {report.night} changed nothing; {apart} look-alikes were kept apart")
+
+
+def sign_of(kind: str) -> tuple[str, str]:
+    """Return the sign of a kind of proposal with its colour."""
+    return PROPOSAL_KINDS[kind].sign, PROPOSAL_KINDS[kind].colour
 
 
 def section(title: str, entries: Iterable[Text], count: int, shown: int) -> RenderableType:
@@ -127,7 +119,7 @@ def section(title: str, entries: Iterable[Text], count: int, shown: int) -> Rend
 
 def entry_text(entry: ReportEntry) -> Text:
     """Return one proposal: what it is about, what becomes of it, and why."""
-    text = Text.assemble(SIGNS[entry.kind], shortened(entry.told[0]))
+    text = Text.assemble(sign_of(entry.kind), shortened(entry.told[0]))
     for told in changed_lines(entry):
         text.append(f"\n    {told}", style="dim")
     text.append(f"\n    {entry.reason}", style="cyan")
@@ -153,7 +145,7 @@ def said(changed: Changed) -> str:
 
 def waiting_text(waiting: WaitingProposal) -> Text:
     """Return one proposal that waits."""
-    title = WORDS[waiting.kind].title.lower()
+    title = waiting.title.lower()
     return Text.assemble(("… ", "yellow"), shortened(waiting.told[0]), (f"\n    {title}: {waiting.reason}", "cyan"))
 
 

@@ -20,6 +20,7 @@ from nous_online.database.connection import Database
 from nous_pipelines.failpoints import reach
 from nous_pipelines.nights import end_of
 from nous_pipelines.snapshots.snapshot_tables import BLOCKS, FORMAT, SnapshotTransaction, write_tables
+from nous_pipelines.snapshots.table_schemas import SNAPSHOT_TABLES
 
 READ_TIMEOUT_S = 600.0
 ABANDONED_AFTER_S = 2 * READ_TIMEOUT_S  # without a byte: whoever wrote it was killed, or has long been timed out
@@ -64,7 +65,9 @@ class Snapshot:
             rows = pl.scan_parquet(path)
             if agent_ids is not None:
                 rows = rows.filter(pl.col("agent_id").is_in(list(agent_ids)))
-            return (rows.select(columns) if columns is not None else rows).collect()
+            return SNAPSHOT_TABLES[name].checked(
+                (rows.select(columns) if columns is not None else rows).collect(), columns
+            )
         except (OSError, ValueError, pl.exceptions.PolarsError) as error:
             message = f"{path} can't be read ({error}); move {self.folder} aside and run the night again to rebuild it"
             raise Unavailable(message) from error

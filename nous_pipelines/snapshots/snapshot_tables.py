@@ -21,16 +21,15 @@ from nous_online.database.statements import statements
 from nous_pipelines.failpoints import reach
 from nous_pipelines.nights import end_of
 from nous_pipelines.snapshots.copy_binary import ROW_GROUP_SIZE, Query, read_parts, read_rows, write_parquet_as_read
+from nous_pipelines.snapshots.table_schemas import FACTS, SNAPSHOT_TABLES, TEXTS
 
 BLOCKS = statements("nous_pipelines.snapshots", "snapshot.sql")
 FORMAT = 4
 """Raised whenever a table or a column is added: an older snapshot is made again before a night runs over it."""
-LISTS = (
-    "tags", "sources", "encoded_censors", "types", "result_ids", "cited_ids", "ignored_ids", "targets", "participants",
-    "lessons_learned", "procedures_activated", "decision_ids", "related_procedures",
-)  # fmt: skip
+LISTS = tuple({name for table in SNAPSHOT_TABLES.values() for name, dtype in table.items() if dtype == TEXTS})
+"""Columns that Postgres sends as JSON."""
 COUNTS = ("retrieved_count", "cited_count", "ignored_count")
-USAGE = {**dict.fromkeys(COUNTS, pl.Int64()), "last_used_at": pl.Datetime("us", "UTC")}
+USAGE = FACTS.only(*COUNTS, "last_used_at")
 KEY = ("agent_id", "id")
 USES_DAYS = 365
 EPISODES_AT_ONCE = 256

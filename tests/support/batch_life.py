@@ -18,9 +18,9 @@ from nous_online.language.claude.client import Claude
 from nous_pipelines.batches.batch_requests import Models
 from nous_pipelines.batches.batch_rows import SQL
 from nous_pipelines.batches.collecting import Collected, collect
-from nous_pipelines.batches.questions import TOLD_AS, questions_of
+from nous_pipelines.batches.questions import questions_of
 from nous_pipelines.batches.sending import AgentQuestions, SentBatches, send
-from nous_pipelines.phases.asking import with_hashes
+from nous_pipelines.phases.asking import TOLD_AS, with_hashes
 from nous_pipelines.phases.neighbours import FOUND
 
 NIGHT = date(2026, 6, 1)

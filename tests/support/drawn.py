@@ -10,47 +10,15 @@ import numpy as np
 import polars as pl
 
 from nous_pipelines.phases.proposals import Change, Proposal, Read
+from nous_pipelines.snapshots.table_schemas import FACTS, MOMENT, UNDONE
 
 NIGHT = date(2026, 6, 1)
-MOMENT = pl.Datetime("us", "UTC")
-FACTS = {
-    "id": pl.String,
-    "agent_id": pl.String,
-    "state": pl.String,
-    "content": pl.String,
-    "subject": pl.String,
-    "slot": pl.String,
-    "key": pl.String,
-    "category": pl.String,
-    "tags": pl.List(pl.String),
-    "confidence": pl.Float64,
-    "source": pl.String,
-    "sources": pl.List(pl.String),
-    "trust": pl.Int16,
-    "is_pinned": pl.Boolean,
-    "learned_at": MOMENT,
-    "last_confirmed_at": MOMENT,
-    "confirmation_count": pl.Int32,
-    "superseded_by": pl.String,
-    "valid_from": MOMENT,
-    "valid_to": MOMENT,
-    "contradiction_status": pl.String,
-    "scope": pl.String,
-    "user_id": pl.String,
-    "project_id": pl.String,
-    "embedding_space_id": pl.String,
-    "rank_weight": pl.Float64,
-    "row_version": pl.Int64,
-    "is_rewound": pl.Boolean,
-    "retrieved_count": pl.Int64,
-    "cited_count": pl.Int64,
-    "ignored_count": pl.Int64,
-}
 USUAL_FACT = {
     "agent_id": "aria",
     "state": "active",
     "tags": [],
     "confidence": 1.0,
+    "source_kind": "agent",
     "sources": [],
     "trust": 50,
     "is_pinned": False,
@@ -66,6 +34,9 @@ USUAL_FACT = {
     "cited_count": 0,
     "ignored_count": 0,
 }
+
+
+NONE_UNDONE = UNDONE.empty()
 
 
 def drawn(text: str, schema: Mapping[str, Any], *, usual: Mapping[str, Any] | None = None) -> pl.DataFrame:

@@ -5,32 +5,15 @@ from __future__ import annotations
 from datetime import UTC, date, datetime
 
 import polars as pl
-from drawn import MOMENT, drawn
+from drawn import drawn
 
 from nous_pipelines.night_policy import NightPolicy
-from nous_pipelines.orchestration.summaries import episode_summaries_of
-from nous_pipelines.phases.phase import Phase
-from nous_pipelines.phases.tiers import due_episodes, tier_phase_of
+from nous_pipelines.orchestration.summaries import episode_summaries
+from nous_pipelines.phases.phase import Phase, Tables
+from nous_pipelines.phases.tiers import due_episodes, tier_phase
+from nous_pipelines.snapshots.table_schemas import EPISODES, UNDONE, USES
 
 NIGHT = date(2026, 6, 30)
-EPISODES = {
-    "id": pl.String,
-    "agent_id": pl.String,
-    "state": pl.String,
-    "title": pl.String,
-    "summary": pl.String,
-    "compressed": pl.String,
-    "index_word": pl.String,
-    "detail": pl.String,
-    "compression_tier": pl.String,
-    "ended_at": MOMENT,
-    "completed_at": MOMENT,
-    "completion_note": pl.String,
-    "participants": pl.List(pl.String),
-    "is_pinned": pl.Boolean,
-    "row_version": pl.Int64,
-    "is_rewound": pl.Boolean,
-}
 USUAL = {
     "agent_id": "aria",
     "state": "closed",
@@ -48,16 +31,6 @@ USUAL = {
     "row_version": 3,
     "is_rewound": False,
 }
-USES = {
-    "agent_id": pl.String,
-    "memory_id": pl.String,
-    "memory_kind": pl.String,
-    "day": pl.Date,
-    "retrieved": pl.Int64,
-    "cited": pl.Int64,
-    "ignored": pl.Int64,
-}
-UNDONE = {"agent_id": pl.String, "kind": pl.String, "targets": pl.List(pl.String)}
 STORY = (
     "Ada: The billing database moved from MySQL to Postgres 18 on 12 May. Ben: I checked 4,200 invoices by hand. "
     "Ada: Two of them had lost their currency. Ben: Cleo mended both the same evening. Ada: The old cluster is "
@@ -78,13 +51,17 @@ def undone(*taken_back):
     return pl.DataFrame([("aria", kind, [target]) for kind, target in taken_back], schema=UNDONE, orient="row")
 
 
-def due(table, *, cited=(), back=(), policy=None, night=NIGHT):
-    return due_episodes(table, uses=uses(*cited), undone=undone(*back), policy=policy or NightPolicy(), night=night)
+def tables_of(table, *, cited=(), back=()) -> Tables:
+    return {"episodes": table, "uses": uses(*cited), "undone": undone(*back)}
 
 
-def phase_of(table, **options) -> Phase:
-    found = due(table, **options)
-    return tier_phase_of(found, episode_summaries_of(found), night=options.get("night", NIGHT))
+def due(table, *, policy=None, night=NIGHT, **others):
+    return due_episodes(tables_of(table, **others), policy=policy or NightPolicy(), night=night)
+
+
+def phase_of(table, *, policy=None, night=NIGHT, **others) -> Phase:
+    tables, at = tables_of(table, **others), {"policy": policy or NightPolicy(), "night": night}
+    return tier_phase({**tables, "episode_summaries": episode_summaries(tables, **at)}, **at)
 
 
 def moves(table, **options):

@@ -7,18 +7,11 @@ from drawn import NIGHT, drawn_facts, merge
 
 from nous_online.language.pairs.judging import OfflineJudge
 from nous_pipelines.night_policy import Policies
-from nous_pipelines.phases.proposals import Change, Read, planned
-from nous_pipelines.plan.evidence import Evidence
+from nous_pipelines.phases.proposals import Change, Read
+from nous_pipelines.plan.evidence import SAID, Evidence
+from nous_pipelines.plan.planning import planned
+from nous_pipelines.snapshots.table_schemas import RECALLS
 
-RECALLS = {
-    "agent_id": pl.String,
-    "query": pl.String,
-    "types": pl.List(pl.String),
-    "result_limit": pl.Int32,
-    "cited_ids": pl.List(pl.String),
-    "embedding": pl.List(pl.Float32),
-}
-SAID = {"agent_id": pl.String, "id": pl.String, "said_count": pl.UInt32}
 VECTORS = {"a": (1.0, 0.0, 0.0), "b": (0.8, 0.6, 0.0), "c": (0.0, 1.0, 0.0), "d": (0.0, 0.0, 1.0)}
 FACTS = drawn_facts(
     """
@@ -42,10 +35,10 @@ def evidence(*proposals, facts=FACTS, **changes):
     values = {
         "plan": planned(NIGHT, proposals, agent_ids=[], policy={}),
         "memories": facts.select("agent_id", "id", "state", "trust", "is_pinned", kind=pl.lit("fact")),
-        "statements": pl.DataFrame(schema=SAID),
+        "statements": SAID.empty(),
         "searchable": lambda agent_ids: recalled.filter(pl.col("agent_id").is_in(list(agent_ids))),
         "phases": [],
-        "probes": pl.DataFrame(schema=RECALLS),
+        "probes": RECALLS.empty(),
         "earlier_leaving": {},
         "costs": {},
         "policies": Policies(),

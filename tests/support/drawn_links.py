@@ -6,29 +6,15 @@ from typing import Any
 
 import polars as pl
 from drawn import NIGHT, drawn
-from drawn_pairs import UNDONE, USUAL_PAIR
+from drawn_pairs import USUAL_PAIR
 
 from nous_pipelines.night_policy import NightPolicy
-from nous_pipelines.phases.links import link_phase_of
+from nous_pipelines.phases.links import CHANGED, COLUMNS, link_phase
 from nous_pipelines.phases.merging import JUDGED
 from nous_pipelines.phases.phase import Phase
+from nous_pipelines.snapshots.table_schemas import SNAPSHOT_TABLES
 
-MEMORY = {
-    "agent_id": pl.String,
-    "id": pl.String,
-    "state": pl.String,
-    "user_id": pl.String,
-    "is_rewound": pl.Boolean,
-    "row_version": pl.Int64,
-}
-SCHEMAS = {
-    "facts": {**MEMORY, "source_episode_id": pl.String},
-    "episodes": MEMORY,
-    "procedures": MEMORY,
-    "recalls": {"agent_id": pl.String, "id": pl.String, "cited_ids": pl.List(pl.String)},
-    "links": {"agent_id": pl.String, "from_id": pl.String, "to_id": pl.String, "kind": pl.String},
-    "undone": UNDONE,
-}
+SCHEMAS = {name: SNAPSHOT_TABLES[name].only(*columns) for name, columns in COLUMNS.items()}
 USUAL = {
     "facts": {"state": "active"},
     "episodes": {"state": "closed"},
@@ -59,15 +45,17 @@ def phase_of(judged: str = "", *, most: int = 5, changed: str = "", **tables: st
     rows = {
         name: drawn(tables[name], schema, usual={"agent_id": "aria", **memory_of(name), **USUAL.get(name, {})})
         if name in tables
-        else pl.DataFrame(schema=schema)
+        else schema.empty()
         for name, schema in SCHEMAS.items()
     }
     pairs = drawn(judged, JUDGED, usual={**USUAL_PAIR, "verdict": "compatible"}) if judged else None
     tonight = [("aria", memory) for memory in changed.split()]
-    return link_phase_of(
-        pl.DataFrame(schema=JUDGED) if pairs is None else pairs,
-        rows,
-        changed=pl.DataFrame(tonight, schema={"agent_id": pl.String, "id": pl.String}, orient="row"),
+    return link_phase(
+        {
+            **rows,
+            "judgements": JUDGED.empty() if pairs is None else pairs,
+            "changed": pl.DataFrame(tonight, schema=CHANGED, orient="row"),
+        },
         policy=NightPolicy(links_per_memory=most),
         night=NIGHT,
     )

@@ -2,47 +2,19 @@
 
 from __future__ import annotations
 
-from datetime import UTC, date, datetime
+from datetime import date
 
 import polars as pl
-from drawn import MOMENT, NIGHT, drawn
+from drawn import NIGHT, USUAL_FACT, drawn
 
+from nous_pipelines.night_policy import NightPolicy
 from nous_pipelines.phases.merging import JUDGED
+from nous_pipelines.phases.neighbours import COPY
 from nous_pipelines.phases.phase import Phase
 from nous_pipelines.phases.proposals import Proposal
-from nous_pipelines.phases.updates import update_phase_of
+from nous_pipelines.phases.updates import update_phase
+from nous_pipelines.snapshots.table_schemas import CONTRADICTIONS, FACTS, UNDONE
 
-FACTS = {
-    "id": pl.String,
-    "agent_id": pl.String,
-    "state": pl.String,
-    "trust": pl.Int16,
-    "is_pinned": pl.Boolean,
-    "learned_at": MOMENT,
-    "last_confirmed_at": MOMENT,
-    "valid_from": MOMENT,
-    "valid_to": MOMENT,
-    "key": pl.String,
-    "scope": pl.String,
-    "user_id": pl.String,
-    "project_id": pl.String,
-    "embedding_space_id": pl.String,
-    "contradiction_status": pl.String,
-    "row_version": pl.Int64,
-    "is_rewound": pl.Boolean,
-}
-USUAL_FACT = {
-    "agent_id": "aria",
-    "state": "active",
-    "trust": 50,
-    "is_pinned": False,
-    "learned_at": datetime(2026, 5, 1, tzinfo=UTC),
-    "scope": "private",
-    "embedding_space_id": "words-64",
-    "contradiction_status": "none",
-    "row_version": 1,
-    "is_rewound": False,
-}
 USUAL_PAIR = {
     "agent_id": "aria",
     "similarity": 0.9,
@@ -55,8 +27,6 @@ USUAL_PAIR = {
     "model": "offline:1",
     "pair_hash": "",
 }
-CONTRADICTIONS = {"agent_id": pl.String, "memory_a": pl.String, "memory_b": pl.String, "status": pl.String}
-UNDONE = {"agent_id": pl.String, "kind": pl.String, "targets": pl.List(pl.String)}
 THREE_DAYS = """
     id | learned_at
     ---|-----------
@@ -82,15 +52,16 @@ def phase_of(
     undone: str = "",
     night: date = NIGHT,
 ) -> Phase:
-    return update_phase_of(
-        judged(pairs) if isinstance(pairs, str) else pairs,
-        facts(drawn_facts) if isinstance(drawn_facts, str) else drawn_facts,
-        contradictions=drawn(contradictions, CONTRADICTIONS, usual={"agent_id": "aria", "status": "open"})
+    tables = {
+        "facts": facts(drawn_facts) if isinstance(drawn_facts, str) else drawn_facts,
+        "judgements": judged(pairs) if isinstance(pairs, str) else pairs,
+        "copies": COPY.empty(),
+        "contradictions": drawn(contradictions, CONTRADICTIONS, usual={"agent_id": "aria", "status": "open"})
         if contradictions
-        else pl.DataFrame(schema=CONTRADICTIONS),
-        undone=drawn(undone, UNDONE, usual={"agent_id": "aria"}) if undone else pl.DataFrame(schema=UNDONE),
-        night=night,
-    )
+        else CONTRADICTIONS.empty(),
+        "undone": drawn(undone, UNDONE, usual={"agent_id": "aria"}) if undone else UNDONE.empty(),
+    }
+    return update_phase(tables, policy=NightPolicy(), night=night)
 
 
 def superseded(proposal: Proposal) -> dict[str, tuple[str, str]]:

@@ -5,63 +5,12 @@ from __future__ import annotations
 from datetime import UTC, date, datetime, timedelta
 
 import polars as pl
-from drawn import FACTS, MOMENT, USUAL_FACT, drawn
+from drawn import USUAL_FACT, drawn
 
 from nous_pipelines.nights import end_of
+from nous_pipelines.snapshots.table_schemas import CENSORS, EPISODES, FACTS, PROCEDURES, UNDONE, USES
 
 NIGHT = date(2026, 6, 30)
-STANDING = {
-    "id": pl.String,
-    "agent_id": pl.String,
-    "state": pl.String,
-    "is_pinned": pl.Boolean,
-    "is_rewound": pl.Boolean,
-    "row_version": pl.Int64,
-    "rank_weight": pl.Float64,
-    "learned_at": MOMENT,
-    "archived_at": MOMENT,
-}
-LATELY = {"last_used_at": MOMENT}
-FACT = {
-    **FACTS,
-    **LATELY,
-    "superseded_at": MOMENT,
-    "archived_at": MOMENT,
-    "contradiction_status": pl.String,
-    "source_kind": pl.String,
-}
-EPISODE = {**STANDING, **LATELY}
-PROCEDURE = {
-    **STANDING,
-    **LATELY,
-    "name": pl.String,
-    "activation_count": pl.Int32,
-    "success_count": pl.Int32,
-    "failure_count": pl.Int32,
-    "retrieved_count": pl.Int64,
-    "cited_count": pl.Int64,
-    "ignored_count": pl.Int64,
-    "review_reason": pl.String,
-    "related_procedures": pl.List(pl.String),
-}
-CENSOR = {
-    **STANDING,
-    "severity": pl.String,
-    "activation_count": pl.Int32,
-    "false_positive_count": pl.Int32,
-    "trust": pl.Int16,
-    "expires_at": MOMENT,
-}
-USES = {
-    "agent_id": pl.String,
-    "memory_id": pl.String,
-    "memory_kind": pl.String,
-    "day": pl.Date,
-    "retrieved": pl.Int64,
-    "cited": pl.Int64,
-    "ignored": pl.Int64,
-}
-UNDONE = {"agent_id": pl.String, "kind": pl.String, "targets": pl.List(pl.String)}
 USUAL = {
     "agent_id": "aria",
     "is_pinned": False,
@@ -72,30 +21,28 @@ USUAL = {
     "learned_at": datetime(2026, 5, 1, tzinfo=UTC),
 }
 UNUSED = {"retrieved_count": 0, "cited_count": 0, "ignored_count": 0}
-NONE_UNDONE = pl.DataFrame(schema=UNDONE)
 
 
 def facts(text: str = "id\n---") -> pl.DataFrame:
     """Draw facts."""
-    usual = {**USUAL_FACT, "contradiction_status": "none", "source_kind": "agent"}
-    return drawn(text, FACT, usual=usual)
+    return drawn(text, FACTS, usual=USUAL_FACT)
 
 
 def episodes(text: str = "id\n---") -> pl.DataFrame:
     """Draw episodes, closed unless said otherwise."""
-    return drawn(text, EPISODE, usual={**USUAL, "state": "closed"})
+    return drawn(text, EPISODES, usual={**USUAL, "state": "closed"})
 
 
 def procedures(text: str = "id\n---") -> pl.DataFrame:
     """Draw procedures, active and never used unless said otherwise."""
     counts = {"activation_count": 0, "success_count": 0, "failure_count": 0}
     usual = {**USUAL, **UNUSED, **counts, "state": "active", "name": "deploy", "related_procedures": []}
-    return drawn(text, PROCEDURE, usual=usual)
+    return drawn(text, PROCEDURES, usual=usual)
 
 
 def censors(text: str = "id\n---") -> pl.DataFrame:
     """Draw censors, active warnings unless said otherwise."""
-    return drawn(text, CENSOR, usual={**USUAL, "state": "active", "severity": "warn"})
+    return drawn(text, CENSORS, usual={**USUAL, "state": "active", "severity": "warn"})
 
 
 def uses(text: str = "memory_id | days_ago\n---", *, kind: str = "fact") -> pl.DataFrame:

@@ -8,7 +8,7 @@ from typing import Any
 
 import polars as pl
 from conftest import ScriptedJudge
-from drawn import NIGHT
+from drawn import NIGHT, NONE_UNDONE
 
 from nous_online.language.pairs.judging import Judge, Judgement, Pair, Verdict
 from nous_pipelines.night_policy import NightPolicy
@@ -18,14 +18,9 @@ from nous_pipelines.phases.neighbours import READ, Neighbours, neighbours_of
 from nous_pipelines.phases.phase import Phase
 from nous_pipelines.phases.proposals import Proposal
 from nous_pipelines.phases.successors import carried
+from nous_pipelines.snapshots.table_schemas import CONTRADICTIONS
 
-UNDONE = {"agent_id": pl.String, "kind": pl.String, "targets": pl.List(pl.String)}
-NONE_UNDONE = pl.DataFrame(schema=UNDONE)
-CONTRADICTIONS = {
-    **dict.fromkeys(("id", "agent_id", "memory_a", "memory_b", "status", "resolution"), pl.String),
-    "detected_at": pl.Datetime("us", "UTC"),
-}
-NO_CONTRADICTIONS = pl.DataFrame(schema=CONTRADICTIONS)
+NO_CONTRADICTIONS = CONTRADICTIONS.empty()
 
 
 def judged_pairs(
@@ -73,8 +68,13 @@ def phase(
 ) -> Phase:
     """Return the merges of a night over these facts, with their account."""
     judged, found = judged_pairs(table, judge or Agreeing(), policy=policy, **options)
-    clusters = duplicate_clusters(judged, found.copies, policy=policy)
-    return merge_phase(table, judged, found.copies, clusters, policy=policy, night=night)
+    return merges(table, judged, found, policy=policy, night=night)
+
+
+def merges(facts: pl.DataFrame, judged: pl.DataFrame, found: Neighbours, **options: Any) -> Phase:
+    """Return the merges of a night over facts of which the pairs were judged."""
+    tables = {"facts": facts, "judgements": judged, "copies": found.copies}
+    return merge_phase({**tables, "duplicate_clusters": duplicate_clusters(tables, **options)}, **options)
 
 
 def proposals(table: pl.DataFrame, **options: Any) -> list[Proposal]:

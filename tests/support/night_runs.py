@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import psycopg
-from judged_pairs import judged_pairs
+from judged_pairs import judged_pairs, merges
 from psycopg.rows import dict_row
 
 from nous_online.database.connection import Database
@@ -17,8 +17,8 @@ from nous_online.language.pairs.judging import Judge
 from nous_pipelines.night_policy import NightPolicy
 from nous_pipelines.nights import end_of
 from nous_pipelines.orchestration.running import NightOptions
-from nous_pipelines.phases.merging import duplicate_clusters, merge_phase
-from nous_pipelines.phases.proposals import Plan, planned
+from nous_pipelines.phases.proposals import Plan
+from nous_pipelines.plan.planning import planned
 from nous_pipelines.snapshots.snapshot import Snapshot, take_snapshot
 
 NIGHT = date(2026, 6, 1)
@@ -50,8 +50,7 @@ def plan_of(
     facts, undone, contradictions = (taken.table(name) for name in ("facts", "undone", "contradictions"))
     own, policy = facts if agent_id is None else facts.filter(agent_id=agent_id), NightPolicy(candidate_similarity=0.7)
     table, found = judged_pairs(own, judge, policy=policy, undone=undone, contradictions=contradictions)
-    members = duplicate_clusters(table, found.copies, policy=policy)
-    phase = merge_phase(own, table, found.copies, members, policy=policy, night=night)
+    phase = merges(own, table, found, policy=policy, night=night)
     return planned(night, phase.proposals, agent_ids=[], policy=policy.as_dict())
 
 

@@ -10,7 +10,7 @@ from nous_pipelines.orchestration.assets.evidence_assets import evidence_about
 from nous_pipelines.orchestration.assets.night_assets import night_of
 from nous_pipelines.orchestration.assets.planning_assets import plan
 from nous_pipelines.orchestration.resources import NightRun, as_metadata
-from nous_pipelines.phases.phase import PHASES
+from nous_pipelines.phases.phase_table import PHASES
 from nous_pipelines.plan.checks import CHECKS
 
 
@@ -24,7 +24,7 @@ def plan_checks(context: dg.AssetCheckExecutionContext, night_run: NightRun) -> 
     night = night_of(context)
     files = night_run.files(night)
     made = files.read_plan()
-    evidence = evidence_about(made, night, night_run, [files.read_phase(name) for name in PHASES])
+    evidence = evidence_about(made, night, night_run, [files.read_phase(phase.name) for phase in PHASES])
     results = {name: check(evidence) for name, check in CHECKS.items()}
     files.write_json(
         "checks", {"hash": made.hash, "results": [{"name": name, **asdict(r)} for name, r in results.items()]}

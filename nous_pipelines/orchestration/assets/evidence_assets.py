@@ -5,9 +5,20 @@ from datetime import date
 
 from nous_pipelines.orchestration.resources import NightRun
 from nous_pipelines.phases.phase import Phase
+from nous_pipelines.phases.phase_table import Reads
 from nous_pipelines.phases.proposals import Plan
 from nous_pipelines.plan.apply import costs_of, earlier_leaving
-from nous_pipelines.plan.evidence import Evidence, searchable_of, standing_of, statements_of
+from nous_pipelines.plan.evidence import SEARCHABLE, STANDING, Evidence, searchable_of, standing_of, statements_of
+
+WEIGHED: Reads = {
+    "facts": (*STANDING, "superseded_by", "succession", *SEARCHABLE),
+    "episodes": (*STANDING, *SEARCHABLE),
+    "procedures": (*STANDING, *SEARCHABLE),
+    "censors": STANDING,
+    "statements": ("agent_id", "fact_id"),
+    "recalls": None,
+}
+"""What a plan is weighed against."""
 
 
 def evidence_about(made: Plan, night: date, night_run: NightRun, phases: Sequence[Phase]) -> Evidence:

@@ -9,16 +9,17 @@ from nous_pipelines.batches.batch_estimate import PlannedQuestions, asking_of
 from nous_pipelines.batches.second_judge import SecondJudge
 from nous_pipelines.batches.second_opinions import open_questions
 from nous_pipelines.batches.sending import AgentQuestions
-from nous_pipelines.orchestration.assets.fact_assets import judgements
-from nous_pipelines.orchestration.assets.night_assets import night_asset, night_of
+from nous_pipelines.orchestration.assets.night_assets import Inputs, night_asset, night_of
 from nous_pipelines.orchestration.resources import NightRun, as_metadata
 from nous_pipelines.phases.asking import TOLD
+from nous_pipelines.phases.phase_table import Reads
 
 CHECK = "judge_batches_sent"
+QUESTIONED: Reads = {"facts": TOLD, "neighbours": None, "judgements": None}
 
 
 @night_asset(
-    deps=[judgements],
+    reads=QUESTIONED,
     kinds={"postgres", "json"},
     description="The pairs that wait for Claude, how many requests they take and what those may cost. Nothing is sent.",
 )
@@ -33,6 +34,7 @@ def judge_requests(context: dg.AssetExecutionContext, night_run: NightRun) -> dg
 
 
 @night_asset(
+    reads=QUESTIONED,
     deps=[judge_requests],
     kinds={"postgres"},
     check_specs=[
@@ -71,9 +73,7 @@ def sent_check(obstacles: list[str], said: str, *warnings: str) -> dg.AssetCheck
 
 def wanted_in(night: date, night_run: NightRun, second: SecondJudge) -> Iterator[AgentQuestions]:
     """Yield what each agent's night wants to know of Claude."""
-    files = night_run.files(night)
-    pairs, judged = files.read_table("neighbours"), files.read_table("judgements")
-    for chunk in night_run.chunks(night):
-        facts = chunk.table("facts", columns=TOLD)
-        for agent_id, questions in open_questions(chunk.own(pairs), judged, facts, second.models).items():
+    for chunk, tables in Inputs.of(night_run, night, QUESTIONED):
+        pairs, judged = tables["neighbours"], tables["judgements"]
+        for agent_id, questions in open_questions(pairs, judged, tables["facts"], second.models).items():
             yield AgentQuestions(agent_id, questions, chunk.policy.max_cost_usd)

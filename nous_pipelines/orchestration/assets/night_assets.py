@@ -1,20 +1,50 @@
-"""What all assets of a night have in common: their partitions, and how a phase is kept."""
+"""What all assets of a night have in common: their partitions, what they read, and from where."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import date
-from functools import partial
+from typing import Any
 
 import dagster as dg
+import polars as pl
 
 from nous_pipelines.nights import FIRST_NIGHT, parse_night
-from nous_pipelines.orchestration.resources import as_metadata
-from nous_pipelines.phases.phase import Phase, united
+from nous_pipelines.orchestration.resources import NightRun
+from nous_pipelines.phases.links import CHANGED
+from nous_pipelines.phases.phase import Tables
+from nous_pipelines.phases.phase_table import PHASES, Reads
 from nous_pipelines.plan.night_files import NightFiles
+from nous_pipelines.snapshots.chunks import Chunk
+from nous_pipelines.snapshots.table_schemas import SNAPSHOT_TABLES
 
 NIGHTS = dg.DailyPartitionsDefinition(start_date=FIRST_NIGHT.isoformat(), timezone="UTC", end_offset=1)
 """One partition is one night for all agents; tonight is among them, so that it can be run before it is over."""
+CHANGING = tuple(phase.name for phase in PHASES if CHANGED.name not in phase.reads)
+"""The phases whose proposals the others are told of, as the table `changed`."""
+MADE_BY: Mapping[str, tuple[str, ...]] = {"copies": ("neighbours",), CHANGED.name: CHANGING}
+"""The assets that a table comes from, where it is not the one of its name."""
 
-night_asset = partial(dg.asset, partitions_def=NIGHTS, group_name="night")
+
+def sources_of(reads: Reads) -> tuple[str, ...]:
+    """Return the assets that tables come from; the agents and their policies are always of the snapshot."""
+    made = (MADE_BY.get(name, (name,)) for name in reads if name not in SNAPSHOT_TABLES)
+    return ("snapshot", *dict.fromkeys(asset for assets in made for asset in assets))
+
+
+def night_asset(
+    *, reads: Reads | None = None, deps: Iterable[Any] = (), **details: Any
+) -> Callable[[Callable[..., Any]], dg.AssetsDefinition]:
+    """Return what makes a function an asset of a night that depends on what it reads, and on `deps`.
+
+    `details` are those of `dagster.asset`.
+    """
+    read = (
+        {}
+        if reads is None
+        else {"reads": dg.MetadataValue.json({name: columns and list(columns) for name, columns in reads.items()})}
+    )
+    sources = () if reads is None else sources_of(reads)
+    return dg.asset(partitions_def=NIGHTS, group_name="night", deps=[*sources, *deps], metadata=read, **details)
 
 
 def night_of(context: dg.AssetExecutionContext | dg.AssetCheckExecutionContext) -> date:
@@ -22,8 +52,45 @@ def night_of(context: dg.AssetExecutionContext | dg.AssetCheckExecutionContext) 
     return parse_night(context.partition_key)
 
 
-def kept(files: NightFiles, name: str, parts: Iterable[Phase]) -> dg.MaterializeResult:
-    """Write what a phase found among all agents, and return its account as metadata."""
-    phase = united(name, parts)
-    files.write_phase(phase)
-    return dg.MaterializeResult(metadata=as_metadata(phase.metadata()))
+@dataclass(frozen=True)
+class Inputs:
+    """The tables an asset reads, some agents of one policy at a time: no other row is held in memory."""
+
+    reads: Reads
+    chunks: Sequence[Chunk]
+    whole: Tables
+    """The tables that other assets of the night have made."""
+
+    @classmethod
+    def of(cls, night_run: NightRun, night: date, reads: Reads) -> "Inputs":
+        """Open the tables of a night; what reads the snapshot alone makes sure that it is settled."""
+        files = night_run.files(night)
+        whole = {
+            name: read_whole(files, name, columns) for name, columns in reads.items() if name not in SNAPSHOT_TABLES
+        }
+        if not whole:
+            night_run.settle(night)
+        return cls(reads, night_run.chunks(night), whole)
+
+    def __iter__(self) -> Iterator[tuple[Chunk, Tables]]:
+        for chunk in self.chunks:
+            yield (
+                chunk,
+                {
+                    name: chunk.own(self.whole[name]) if name in self.whole else chunk.table(name, columns=columns)
+                    for name, columns in self.reads.items()
+                },
+            )
+
+
+def read_whole(files: NightFiles, name: str, columns: Sequence[str] | None) -> pl.DataFrame:
+    """Read a table that other assets have made."""
+    if name != CHANGED.name:
+        return files.read_table(name, columns=columns)
+    rows = [
+        (proposal["agent_id"], change["id"])
+        for phase in CHANGING
+        for proposal in files.read_json(phase)["proposals"]
+        for change in proposal["changes"]
+    ]
+    return pl.DataFrame(rows, schema=CHANGED, orient="row").unique()

@@ -7,12 +7,12 @@ import dagster as dg
 
 from nous_online.recall.recall import refresh_statistics
 from nous_pipelines.failpoints import reach
-from nous_pipelines.orchestration.assets.evidence_assets import evidence_about
+from nous_pipelines.orchestration.assets.evidence_assets import WEIGHED, evidence_about
 from nous_pipelines.orchestration.assets.night_assets import night_asset, night_of
 from nous_pipelines.orchestration.resources import NightRun, as_metadata
-from nous_pipelines.phases.phase import PHASES
-from nous_pipelines.phases.proposals import planned
+from nous_pipelines.phases.phase_table import PHASES
 from nous_pipelines.plan.apply import apply_plan
+from nous_pipelines.plan.planning import planned
 from nous_pipelines.plan.replaying import spared
 from nous_pipelines.reports.costs import cost_metadata
 from nous_pipelines.reports.health import measure_health
@@ -23,14 +23,15 @@ from nous_pipelines.reports.reporting import night_report
 
 
 @night_asset(
-    deps=[dg.AssetKey(name) for name in PHASES],
+    reads=WEIGHED,
+    deps=[phase.name for phase in PHASES],
     kinds={"json"},
     description="Everything the night would change, free of conflicts, known by its hash. Nothing has changed yet.",
 )
 def plan(context: dg.AssetExecutionContext, night_run: NightRun) -> dg.MaterializeResult:
     night = night_of(context)
     files = night_run.files(night)
-    phases = [files.read_phase(name) for name in PHASES]
+    phases = [files.read_phase(phase.name) for phase in PHASES]
     reach("phases read")
     wanted = planned(
         night,
@@ -91,7 +92,8 @@ def word_statistics(context: dg.AssetExecutionContext, night_run: NightRun) -> d
 
 
 @night_asset(
-    deps=[applied],
+    reads={"facts": ("agent_id", "id", "state"), "judgements": None},
+    deps=[plan, applied],
     kinds={"markdown"},
     description="What the night changed and left alone and why, how to take it back, and how the store stands.",
 )

@@ -18,8 +18,9 @@ from nous_online.core.kinds import FACT
 from nous_online.database.changes import Cause, Version, change_memory, locked_memories, version_of
 from nous_online.database.connection import Database
 from nous_online.heart import Heart
-from nous_pipelines.phases.proposals import Change, Plan, Proposal, Read, planned
+from nous_pipelines.phases.proposals import Change, Plan, Proposal, Read
 from nous_pipelines.plan.apply import Applied, apply_plan
+from nous_pipelines.plan.planning import planned
 
 RACES = int(os.environ.get("NOUS_TEST_RACES", "1000"))
 """How many proposals meet an online writer; 10,000 take some minutes."""

@@ -6,11 +6,12 @@ import json
 import os
 import subprocess
 import sys
-from datetime import date
+from datetime import date, datetime
 from pathlib import Path
 
 import polars as pl
 import pytest
+from drawn import NIGHT, USUAL_FACT
 from judged_pairs import judged_pairs
 from postgres_homes import scratch
 
@@ -19,6 +20,7 @@ from nous_online.language.pairs.judging import OfflineJudge
 from nous_pipelines.demo.history import history, planted
 from nous_pipelines.night_policy import NightPolicy
 from nous_pipelines.phases.merging import duplicate_clusters
+from nous_pipelines.snapshots.table_schemas import FACTS
 
 UNTIL = date(2026, 11, 20)
 
@@ -27,34 +29,20 @@ UNTIL = date(2026, 11, 20)
 def merged() -> set[frozenset[str]]:
     """The pairs of demo facts that a night would merge."""
     records = [record for record in history(until=UNTIL) if record["kind"] == "fact"]
-    facts = pl.DataFrame(
+    vectors = LocalMiniLM().embed_documents([record["content"] for record in records]).tolist()
+    rows = [
         {
-            "id": [record["id"] for record in records],
-            "content": [record["content"] for record in records],
-            "subject": [record["subject"] for record in records],
-            "learned_at": [record["learned_at"] for record in records],
-            "embedding": LocalMiniLM().embed_documents([record["content"] for record in records]).tolist(),
-        },
-        schema_overrides={"embedding": pl.List(pl.Float32)},
-    ).with_columns(
-        pl.col("learned_at").str.to_datetime(time_zone="UTC"),
-        agent_id=pl.lit("aria"),
-        state=pl.lit("active"),
-        is_rewound=pl.lit(value=False),
-        trust=pl.lit(50),
-        scope=pl.lit("private"),
-        user_id=pl.lit(None, pl.String),
-        project_id=pl.lit(None, pl.String),
-        embedding_space_id=pl.lit("minilm"),
-        slot=pl.lit(None, pl.String),
-        category=pl.lit(None, pl.String),
-        superseded_by=pl.lit(None, pl.String),
-        last_confirmed_at=pl.lit(None, pl.Datetime("us", "UTC")),
-        valid_from=pl.lit(None, pl.Datetime("us", "UTC")),
-        valid_to=pl.lit(None, pl.Datetime("us", "UTC")),
-    )
+            **USUAL_FACT,
+            **{name: record[name] for name in ("id", "content", "subject")},
+            "learned_at": datetime.fromisoformat(record["learned_at"]),
+            "embedding": vector,
+        }
+        for record, vector in zip(records, vectors, strict=True)
+    ]
+    facts = pl.DataFrame(rows, schema=FACTS)
     judged, found = judged_pairs(facts, OfflineJudge(), policy=NightPolicy())
-    members = duplicate_clusters(judged, found.copies, policy=NightPolicy())
+    tables = {"judgements": judged, "copies": found.copies}
+    members = duplicate_clusters(tables, policy=NightPolicy(), night=NIGHT)
     pairs = members.join(members, on="cluster_id", suffix="_other").filter(
         pl.col("member_id") < pl.col("member_id_other")
     )

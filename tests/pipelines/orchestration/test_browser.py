@@ -28,11 +28,10 @@ from dagster_pages import (
 from nous_pipelines.nights import last_night
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Page, ViewportSize
+    from playwright.sync_api import Page
 
 pytestmark = pytest.mark.integration
 NIGHT_COUNT = 2
-WHOLE_GRAPH: ViewportSize = {"width": 1440, "height": 990}
 NIGHT_S = 150
 """A night costs a tick of the daemon, 30 s; the rest is for machines that do something else at the same time."""
 
@@ -130,11 +129,8 @@ def take_pictures(window: Page, key: str, pictures: Path) -> None:
         "partitions": (f"/assets/applied?view=partitions&partition={key}", re.compile(r"Materialized \([1-9]")),
         "checks": ("/assets/plan?view=checks&checkDetail=conservation", "Passed"),
         "timeline": ("/overview/activity/timeline", LOCATION),
-        "assets": (f"/locations/{LOCATION}/asset-groups/night/lineage", "word_statistics"),
     }
     for name, (address, shown) in pages.items():
-        if name == "assets":
-            window.set_viewport_size(WHOLE_GRAPH)
         window.goto(address)
         window.get_by_text(shown).first.wait_for()
         if name == "timeline":

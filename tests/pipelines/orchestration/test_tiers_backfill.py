@@ -6,10 +6,12 @@ from datetime import timedelta
 
 import polars as pl
 import pytest
-from drawn_episodes import EPISODES, NIGHT, STORY, episodes, phase_of
+from drawn_episodes import NIGHT, STORY, episodes, phase_of
 from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
+from nous_pipelines.snapshots.table_schemas import EPISODES
 
 
 def after(table, chilled, night, **options):

@@ -7,9 +7,10 @@ from dataclasses import replace
 import pytest
 from conftest import WordEmbedder
 from drawn import drawn, embedded_facts
-from judged_pairs import CONTRADICTIONS, POLICY, UNDONE, Agreeing, candidates, phase, proposals
+from judged_pairs import POLICY, Agreeing, candidates, phase, proposals
 
 from nous_online.language.pairs.judging import Verdict
+from nous_pipelines.snapshots.table_schemas import CONTRADICTIONS, UNDONE
 
 
 def facts(text):

@@ -7,13 +7,15 @@ from typing import Any
 
 import polars as pl
 import pytest
-from drawn_pairs import FACTS, THREE_DAYS, USUAL_FACT, USUAL_PAIR, opened, phase_of
+from drawn import USUAL_FACT
+from drawn_pairs import THREE_DAYS, USUAL_PAIR, opened, phase_of
 from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nous_pipelines.phases.merging import JUDGED
 from nous_pipelines.phases.updates import GIVES_WAY
+from nous_pipelines.snapshots.table_schemas import FACTS
 
 
 @pytest.mark.parametrize(

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import polars as pl
 import pytest
-from drawn import drawn
-from drawn_pairs import CONTRADICTIONS
-from drawn_uses import NIGHT, NONE_UNDONE, days_before, facts, procedures, undone, uses
+from drawn import NONE_UNDONE, drawn
+from drawn_uses import NIGHT, days_before, facts, procedures, undone, uses
 
 from nous_online.core.errors import InvalidInput
 from nous_pipelines.night_policy import NightPolicy
-from nous_pipelines.phases.forgetting import AWAITS_EVIDENCE, forgetting_phase_of, lives_of, returns_of
+from nous_pipelines.phases.forgetting import AWAITS_EVIDENCE, forgetting_phase, returns_of_agents
 from nous_pipelines.phases.proposals import Change, Read
+from nous_pipelines.snapshots.table_schemas import CONTRADICTIONS
 
 AT_ONCE = NightPolicy(unused_return_share=1)
 """Archives at `unused_after_days` by the letter, whatever came back in the past."""
@@ -24,18 +24,20 @@ def asked(*rows):
     return uses("\n".join(["memory_id | days_ago", "---|---", *(rows or ASKED)]))
 
 
-def phase(known=None, *, learned=None, used=None, contradictions=None, policy=AT_ONCE, **others):
-    return forgetting_phase_of(
+def phase(
+    known=None, *, learned=None, used=None, contradictions=None, policy=AT_ONCE, taken_back=NONE_UNDONE, **others
+):
+    return forgetting_phase(
         {
             "facts": facts() if known is None else known,
             "procedures": procedures() if learned is None else learned,
             "uses": asked() if used is None else used,
-            "contradictions": pl.DataFrame(schema=CONTRADICTIONS) if contradictions is None else contradictions,
-            "undone": others.pop("taken_back", NONE_UNDONE),
+            "contradictions": CONTRADICTIONS.empty() if contradictions is None else contradictions,
+            "undone": taken_back,
+            **others,
         },
         policy=policy,
         night=NIGHT,
-        **others,
     )
 
 
@@ -355,9 +357,9 @@ def test_what_many_other_agents_never_asked_for_again_an_agent_of_few_memories_f
     few = many(5, days=100)
     used = pl.concat([asked().with_columns(agent_id=pl.lit(each)) for each in ("aria", *agents)])
     tables = {"facts": pl.concat([few, *quiet]), "procedures": procedures(), "uses": used}
-    others = returns_of(lives_of(tables), policy=NightPolicy(), night=NIGHT)
+    every = returns_of_agents(tables, policy=NightPolicy(), night=NIGHT)
 
-    assert leaving(few, policy=NightPolicy(), others=others) == [f"m{n}" for n in range(5)]
+    assert leaving(few, policy=NightPolicy(), gathered=every) == [f"m{n}" for n in range(5)]
 
 
 def test_everything_looked_at_is_accounted_for_in_whatever_order_it_comes():

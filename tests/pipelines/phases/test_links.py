@@ -10,8 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nous_pipelines.phases import links
-from nous_pipelines.phases.proposals import Read, planned
+from nous_pipelines.phases.proposals import Read
 from nous_pipelines.plan.apply_chunk import decide
+from nous_pipelines.plan.planning import planned
 
 
 def test_facts_that_are_alike_but_not_the_same_are_related_by_their_cosine():

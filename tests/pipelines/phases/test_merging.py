@@ -7,10 +7,11 @@ from drawn import drawn, embedded_facts
 from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from judged_pairs import UNDONE, Agreeing, candidates, phase, proposals
+from judged_pairs import Agreeing, candidates, phase, proposals
 
 from nous_online.language.pairs.judging import Verdict
 from nous_pipelines.phases.proposals import Change, Read
+from nous_pipelines.snapshots.table_schemas import UNDONE
 
 
 def facts(text):

@@ -8,7 +8,9 @@ from drawn import NIGHT, merge
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nous_pipelines.phases.proposals import PRECEDENCE, Change, Plan, Proposal, Read, canonical_json, planned
+from nous_pipelines.phases.phase_table import PRECEDENCE
+from nous_pipelines.phases.proposals import Change, Plan, Proposal, Read, canonical_json
+from nous_pipelines.plan.planning import planned
 
 MERGES = [merge("a", "b"), merge("c", "d"), merge("a", "b", agent_id="ben")]
 

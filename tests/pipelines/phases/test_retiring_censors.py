@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import polars as pl
 import pytest
-from drawn_uses import NIGHT, NONE_UNDONE, censors, undone
+from drawn import NONE_UNDONE
+from drawn_uses import NIGHT, censors, undone
 
 from nous_pipelines.night_policy import NightPolicy
-from nous_pipelines.phases.censoring import censor_phase_of
+from nous_pipelines.phases.censoring import censor_phase
 from nous_pipelines.phases.proposals import Change, Read
 
 
 def phase(known, *, taken_back=NONE_UNDONE, policy=None):
-    return censor_phase_of(known, undone=taken_back, policy=policy or NightPolicy(), night=NIGHT)
+    return censor_phase({"censors": known, "undone": taken_back}, policy=policy or NightPolicy(), night=NIGHT)
 
 
 def wrong(columns="", values=""):

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import pytest
-from drawn_uses import NIGHT, NONE_UNDONE, procedures, undone
+from drawn import NONE_UNDONE
+from drawn_uses import NIGHT, procedures, undone
 
 from nous_pipelines.night_policy import NightPolicy
 from nous_pipelines.phases.proposals import Change, Read
-from nous_pipelines.phases.reviewing import procedure_phase_of
+from nous_pipelines.phases.reviewing import procedure_phase
 
 FAILING = "worked in only 1 of 5 uses, less than 40%"
 
 
 def phase(known, *, taken_back=NONE_UNDONE, policy=None):
-    return procedure_phase_of(known, undone=taken_back, policy=policy or NightPolicy(), night=NIGHT)
+    return procedure_phase({"procedures": known, "undone": taken_back}, policy=policy or NightPolicy(), night=NIGHT)
 
 
 def failing(column="name", value="deploy"):

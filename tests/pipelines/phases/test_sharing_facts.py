@@ -5,16 +5,18 @@ from __future__ import annotations
 import pytest
 from conftest import WordEmbedder
 from drawn import NIGHT, drawn, embedded_facts
-from judged_pairs import POLICY, UNDONE, Agreeing, judged_pairs
+from judged_pairs import POLICY, Agreeing, judged_pairs
 from night_runs import facts_in, remember, snapshot_of
 
 from nous_online.database.connection import Database
 from nous_online.language.pairs.judging import Verdict
 from nous_pipelines.night_policy import NightPolicy
-from nous_pipelines.phases.proposals import Change, Read, planned
+from nous_pipelines.phases.proposals import Change, Read
 from nous_pipelines.phases.sharing import share_phase
 from nous_pipelines.plan.apply import apply_plan
+from nous_pipelines.plan.planning import planned
 from nous_pipelines.plan.undo import Selection, undo
+from nous_pipelines.snapshots.table_schemas import UNDONE
 
 AWAY = {"state": "superseded", "succession": "merged"}
 
@@ -25,7 +27,7 @@ def facts(text):
 
 def phase(table, *, judge=None, policy=POLICY, **options):
     judged, found = judged_pairs(table, judge or Agreeing(), policy=policy, **options)
-    made = share_phase(table, judged, found.copies, policy=policy, night=NIGHT)
+    made = share_phase({"facts": table, "judgements": judged, "copies": found.copies}, policy=policy, night=NIGHT)
     assert made.unexplained() == {}
     return made
 
@@ -268,7 +270,8 @@ def test_the_account_reveals_a_fact_that_the_phase_lost():
     """)
     judged, found = judged_pairs(table, Agreeing(), policy=POLICY)
 
-    made = share_phase(table.filter(table["id"] != "b"), judged, found.copies, policy=POLICY, night=NIGHT)
+    tables = {"facts": table.filter(table["id"] != "b"), "judgements": judged, "copies": found.copies}
+    made = share_phase(tables, policy=POLICY, night=NIGHT)
 
     assert made.eligible == {"aria": 3}
     assert made.unexplained() == {"aria": 1}

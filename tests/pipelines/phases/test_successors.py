@@ -6,11 +6,9 @@ import pytest
 from conftest import WordEmbedder
 from drawn import NIGHT, drawn, embedded_facts
 from judged_pairs import (
-    CONTRADICTIONS,
     NO_CONTRADICTIONS,
     NONE_UNDONE,
     POLICY,
-    UNDONE,
     Agreeing,
     candidates,
     judged_pairs,
@@ -21,7 +19,8 @@ from judged_pairs import (
 from nous_online.language.pairs.judging import Verdict
 from nous_pipelines.phases.sharing import share_phase
 from nous_pipelines.phases.successors import carried, successors
-from nous_pipelines.phases.updates import update_phase_of
+from nous_pipelines.phases.updates import update_phase
+from nous_pipelines.snapshots.table_schemas import CONTRADICTIONS, UNDONE
 
 OLD, NEW = "the office opens at nine", "the office opens at nine now"
 
@@ -46,8 +45,8 @@ def contradiction(status, *, between):
 def later(table, judge, *, contradictions=NO_CONTRADICTIONS, undone=NONE_UNDONE):
     """Return the supersessions and contradictions of a night, as its assets find them."""
     judged, found = judged_pairs(table, judge, policy=POLICY, contradictions=contradictions, undone=undone)
-    taken_back, known = carried(undone, contradictions, facts=table, copies=found.copies)
-    return update_phase_of(judged, table, contradictions=known, undone=taken_back, night=NIGHT)
+    tables = {"facts": table, "judgements": judged, "copies": found.copies, "undone": undone}
+    return update_phase({**tables, "contradictions": contradictions}, policy=POLICY, night=NIGHT)
 
 
 def replaced(column, memory="a"):
@@ -196,7 +195,8 @@ def test_a_fact_in_an_open_contradiction_is_not_shared():
     """)
     judged, found = judged_pairs(table, Agreeing(), policy=POLICY)
 
-    made = share_phase(table, judged, found.copies, policy=POLICY, night=NIGHT)
+    tables = {"facts": table, "judgements": judged, "copies": found.copies}
+    made = share_phase(tables, policy=POLICY, night=NIGHT)
 
     assert [proposal.targets for proposal in made.proposals] == [("b", "c")]
     assert made.left == {"aria": {"one of the two is in an open contradiction, which waits for a person": 1}}

@@ -7,12 +7,13 @@ from datetime import UTC, date, datetime, timedelta
 
 import polars as pl
 import pytest
-from drawn_episodes import EPISODES, NIGHT, STORY, USUAL, cold, due, episodes, moves, only, phase_of
+from drawn_episodes import NIGHT, STORY, USUAL, cold, episodes, moves, only, phase_of, tables_of
 
 from nous_pipelines.night_policy import NightPolicy
-from nous_pipelines.orchestration.summaries import episode_summaries_of
+from nous_pipelines.orchestration.summaries import episode_summaries
 from nous_pipelines.phases.proposals import Change, Read
 from nous_pipelines.phases.tiers import LEVELS, TIERS
+from nous_pipelines.snapshots.table_schemas import EPISODES
 
 
 def test_age_at_the_end_of_the_night_decides_the_tier():
@@ -276,7 +277,9 @@ def test_summaries_are_made_only_for_those_that_move_and_lack_one():
         fossil   | 2025-06-20 | no        | -          | compressed
     """)
 
-    assert episode_summaries_of(due(table))["id"].to_list() == ["lacking"]
+    made = episode_summaries(tables_of(table), policy=NightPolicy(), night=NIGHT)
+
+    assert made["id"].to_list() == ["lacking"]
 
 
 def test_an_agent_may_keep_its_episodes_longer():

@@ -8,7 +8,8 @@ from math import log
 
 import polars as pl
 import pytest
-from drawn_uses import NIGHT, NONE_UNDONE, days_before, episodes, facts, procedures, undone, uses
+from drawn import NONE_UNDONE
+from drawn_uses import NIGHT, days_before, episodes, facts, procedures, undone, uses
 from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -20,8 +21,8 @@ from nous_pipelines.phases.usage import (
     HALF_LIVES_DAYS,
     heirs,
     moved_weight,
-    rank_phase_of,
-    usage_ranks_of,
+    rank_phase,
+    usage_ranks,
     usage_score,
 )
 
@@ -29,19 +30,18 @@ POLICY = NightPolicy()
 
 
 def ranks(known, used, *, said=None, learned=None, policy=POLICY, night=NIGHT):
-    return usage_ranks_of(
-        known,
-        episodes() if said is None else said,
-        procedures() if learned is None else learned,
-        used,
-        policy=policy,
-        night=night,
-    )
+    tables = {
+        "facts": known,
+        "episodes": episodes() if said is None else said,
+        "procedures": procedures() if learned is None else learned,
+        "uses": used,
+    }
+    return usage_ranks(tables, policy=policy, night=night)
 
 
 def phase(known, used, *, taken_back=NONE_UNDONE, policy=POLICY, **others):
     table = ranks(known, used, policy=policy, **others)
-    return rank_phase_of(table, undone=taken_back, policy=policy, night=NIGHT)
+    return rank_phase({"usage_ranks": table, "undone": taken_back}, policy=policy, night=NIGHT)
 
 
 def weights(known, used, **others):
@@ -262,7 +262,8 @@ def test_ninety_nights_without_new_use_write_a_fading_weight_only_now_and_then()
 
     for later in range(90):
         night = NIGHT + timedelta(days=later)
-        moved = rank_phase_of(ranks(known, used, night=night), undone=NONE_UNDONE, policy=POLICY, night=night)
+        tables = {"usage_ranks": ranks(known, used, night=night), "undone": NONE_UNDONE}
+        moved = rank_phase(tables, policy=POLICY, night=night)
         written += [(later, *entry) for entry in moves(moved).items()]
         current = moves(moved)
         known = known.with_columns(

@@ -20,8 +20,9 @@ from nous_online.database.changes import Cause, Version, change_memory
 from nous_online.database.connection import Database
 from nous_online.heart import Heart
 from nous_pipelines.nights import end_of
-from nous_pipelines.phases.proposals import Change, Plan, Proposal, Read, planned
+from nous_pipelines.phases.proposals import Change, Plan, Proposal, Read
 from nous_pipelines.plan.apply import Applied, apply_plan, find_agents
+from nous_pipelines.plan.planning import planned
 
 COPIES = ("the office opens at nine", "cats like fish", "rain falls down") * 2
 APPLY = """

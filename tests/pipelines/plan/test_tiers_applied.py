@@ -24,11 +24,12 @@ from nous_pipelines.night_policy import NightPolicy
 from nous_pipelines.nights import end_of
 from nous_pipelines.orchestration.purging import purge
 from nous_pipelines.orchestration.running import folder_of, run_night
-from nous_pipelines.orchestration.summaries import episode_summaries_of
-from nous_pipelines.phases.proposals import Plan, planned
-from nous_pipelines.phases.tiers import due_episodes, tier_phase_of
+from nous_pipelines.orchestration.summaries import episode_summaries
+from nous_pipelines.phases.proposals import Plan
+from nous_pipelines.phases.tiers import tier_phase
 from nous_pipelines.plan.apply import apply_plan
 from nous_pipelines.plan.night_files import NightFiles
+from nous_pipelines.plan.planning import planned
 from nous_pipelines.plan.undo import Selection, undo
 
 STORY = (
@@ -62,10 +63,9 @@ def imported(heart: Heart, name: str, **details: Any) -> None:
 def plan_of(database: Database, folder: Path, night: date) -> Plan:
     taken = snapshot_of(database, folder, night=night)
     policy = NightPolicy()
-    due = due_episodes(
-        taken.table("episodes"), uses=taken.table("uses"), undone=taken.table("undone"), policy=policy, night=night
-    )
-    phase = tier_phase_of(due, episode_summaries_of(due), night=night)
+    tables = {name: taken.table(name) for name in ("episodes", "uses", "undone")}
+    tables["episode_summaries"] = episode_summaries(tables, policy=policy, night=night)
+    phase = tier_phase(tables, policy=policy, night=night)
     return planned(night, phase.proposals, agent_ids=[], policy=policy.as_dict())
 
 

@@ -16,8 +16,9 @@ from nous_online.core.kinds import EPISODE
 from nous_online.database.changes import Cause, Version, change_memory
 from nous_online.database.connection import Database
 from nous_online.heart import Heart
-from nous_pipelines.phases.proposals import Change, Proposal, Read, planned
+from nous_pipelines.phases.proposals import Change, Proposal, Read
 from nous_pipelines.plan.apply import Applied, apply_plan
+from nous_pipelines.plan.planning import planned
 from nous_pipelines.plan.undo import Selection, undo
 
 NIGHT = date(2026, 6, 1)

@@ -17,10 +17,12 @@ from night_runs import NIGHT, SAID, snapshot_of
 from nous_online.database.connection import Database
 from nous_online.heart import Heart
 from nous_online.language.pairs.judging import Verdict
+from nous_pipelines.night_policy import NightPolicy
 from nous_pipelines.phases.merging import JUDGED
-from nous_pipelines.phases.proposals import planned
-from nous_pipelines.phases.updates import FACT_COLUMNS, update_phase_of
+from nous_pipelines.phases.neighbours import COPY
+from nous_pipelines.phases.updates import FACT_COLUMNS, update_phase
 from nous_pipelines.plan.apply import apply_plan
+from nous_pipelines.plan.planning import planned
 from nous_pipelines.plan.undo import Selection, undo
 
 VALUES = tuple(f"The weekly team meeting in the big room starts at {hour}" for hour in ("nine", "ten", "noon"))
@@ -57,13 +59,10 @@ def apply_updates(database: Database, owner: psycopg.Connection, folder: Path, a
     ids = ids_of(owner, agent_id)
     rows = [{**USUAL_PAIR, "agent_id": agent_id, "left_id": a, "right_id": b} for a, b in pairwise(ids)]
     taken = snapshot_of(database, folder)
-    phase = update_phase_of(
-        pl.DataFrame(rows, schema=JUDGED),
-        taken.table("facts", columns=FACT_COLUMNS),
-        contradictions=taken.table("contradictions"),
-        undone=taken.table("undone"),
-        night=NIGHT,
-    )
+    tables = {name: taken.table(name) for name in ("contradictions", "undone")}
+    facts, judged = taken.table("facts", columns=FACT_COLUMNS), pl.DataFrame(rows, schema=JUDGED)
+    tables |= {"facts": facts, "judgements": judged, "copies": COPY.empty()}
+    phase = update_phase(tables, policy=NightPolicy(), night=NIGHT)
     return apply_plan(database, planned(NIGHT, phase.proposals, agent_ids=[], policy={}), run_id="test").applied
 
 

@@ -11,8 +11,9 @@ from reported import AGAIN, LONG, NINE, PROCEDURE, RELEASE, SHORT, TEN, reported
 from nous_online.core.errors import Unavailable
 from nous_online.database.connection import Database
 from nous_pipelines.phases.phase import Phase
-from nous_pipelines.phases.proposals import PRECEDENCE, Change, planned
+from nous_pipelines.phases.proposals import Change
 from nous_pipelines.plan.night_files import NightFiles
+from nous_pipelines.plan.planning import planned
 from nous_pipelines.reports.markdown_report import markdown_of
 from nous_pipelines.reports.terminal_report import show_report
 from nous_pipelines.snapshots.snapshot import open_snapshot
@@ -336,14 +337,6 @@ def test_a_table_that_is_gone_is_named_too(night):
 
     with pytest.raises(Unavailable, match=r"judgements.parquet in .* can't be read .*; run the night again"):
         night.report()
-
-
-def test_every_kind_of_proposal_has_words():
-    from nous_pipelines.reports.report import WORDS
-    from nous_pipelines.reports.terminal_report import SIGNS
-
-    assert set(WORDS) == set(PRECEDENCE)
-    assert set(SIGNS) == set(PRECEDENCE)
 
 
 def test_every_check_has_advice():

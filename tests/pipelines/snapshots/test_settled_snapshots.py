@@ -86,3 +86,22 @@ def test_a_night_that_its_checks_stopped_sees_what_an_earlier_night_did_since(op
     (aside,) = folder.parent.glob(f"{folder.name}.taken-*")
     assert (aside / "run" / "plan.json").exists()
     assert set(proposals_in(owner).values()) == {"applied"}
+
+
+def test_what_a_run_has_made_stays_where_it_is_while_an_earlier_night_is_applied(
+    opened, run, database_url, instance, tmp_path, folder
+):
+    remember(opened("aria"), NINE, NINE)
+    remember(opened("ben"), "Rain falls down.", "Rain falls down.")
+    steps = list[str]()
+
+    def tell(step):
+        steps.append(step)
+        if len(steps) == 2:  # the snapshot is taken, and the first table made of it
+            assert run(NIGHT, agent_ids=("ben",)).is_success
+
+    outcome = run_night(NEXT, options(database_url, tmp_path, agent_ids=("aria",)), instance=instance, tell=tell)
+
+    assert outcome.failures == ()
+    assert outcome.report.counts["merges"] == 1
+    assert list(folder.parent.glob("*.taken-*")) == []

@@ -24,7 +24,7 @@ from nous_online.database.connection import Database
 from nous_pipelines.nights import end_of, last_night, nights_between, parse_night
 from nous_pipelines.plan.apply import apply_plan
 from nous_pipelines.snapshots.snapshot import ABANDONED_AFTER_S, night_folder, open_snapshot, take_snapshot
-from nous_pipelines.snapshots.snapshot_tables import TABLES
+from nous_pipelines.snapshots.table_schemas import SNAPSHOT_TABLES
 
 TAKE = """
 import sys
@@ -88,14 +88,14 @@ def test_a_snapshot_holds_every_fact_and_its_vector_to_the_last_bit(heart, night
     assert facts["learned_at"].min() == SAID
 
 
-def test_an_empty_store_has_a_snapshot_with_every_column(night_database, heart, tmp_path):
+def test_an_empty_store_and_a_full_one_have_the_tables_that_are_declared(night_database, heart, tmp_path):
     empty = snapshot_of(night_database, tmp_path)
     remember(heart, "cats like fish")
     full = snapshot_of(night_database, tmp_path, night=NIGHT + timedelta(days=1))
 
-    assert empty.counts == {name: int(name == "agents") for name in TABLES}
-    for name in empty.counts:
-        assert empty.table(name).schema == full.table(name).schema
+    assert empty.counts == {name: int(name == "agents") for name in SNAPSHOT_TABLES}
+    for name, declared in SNAPSHOT_TABLES.items():
+        assert dict(empty.table(name).schema) == dict(full.table(name).schema) == dict(declared)
 
 
 def test_all_tables_are_of_one_moment(heart, night_database, owner, tmp_path):

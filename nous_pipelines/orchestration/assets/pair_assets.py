@@ -1,4 +1,4 @@
-"""Facts that say the same: snapshot → neighbours → judgements → duplicate_clusters → merge_proposals."""
+"""Which facts are looked at together, and what each pair of them is: snapshot → neighbours → judgements."""
 
 from dataclasses import asdict
 from datetime import date, timedelta
@@ -13,8 +13,7 @@ from nous_pipelines.batches.second_judge import SecondJudge
 from nous_pipelines.batches.second_opinions import Seconded, second_opinions, too_long_among
 from nous_pipelines.batches.verdict_cache import JudgementCounts, Progress, verdicts_on
 from nous_pipelines.nights import end_of
-from nous_pipelines.orchestration.assets.night_assets import kept, night_asset, night_of
-from nous_pipelines.orchestration.assets.store_assets import snapshot
+from nous_pipelines.orchestration.assets.night_assets import Inputs, night_asset, night_of
 from nous_pipelines.orchestration.previous_nights import (
     compared_in,
     earlier_compared,
@@ -24,17 +23,25 @@ from nous_pipelines.orchestration.previous_nights import (
 )
 from nous_pipelines.orchestration.resources import NightRun
 from nous_pipelines.phases.asking import TOLD, judged, ruled, to_ask, with_hashes
-from nous_pipelines.phases.merging import CLUSTERS, JUDGED, USED, merge_phase
-from nous_pipelines.phases.merging import duplicate_clusters as clustered
+from nous_pipelines.phases.merging import JUDGED
 from nous_pipelines.phases.neighbours import COPY, FOUND, MOST_CANDIDATES, READ, neighbours_of
+from nous_pipelines.phases.phase_table import Reads
 from nous_pipelines.phases.successors import FOLLOWED, carried
 
 FRESH_FOR = timedelta(days=2)  # a day before the night, and one in case a night was late
+COMPARED: Reads = {"facts": READ, "undone": None}
+ASKED: Reads = {
+    "neighbours": None,
+    "copies": None,
+    "facts": tuple(dict.fromkeys((*TOLD, *FOLLOWED))),
+    "undone": None,
+    "contradictions": None,
+}
 LOOK_S = 120.0  # for batches that have ended; what can't be fetched by then is fetched by the sensor
 
 
 @night_asset(
-    deps=[snapshot],
+    reads=COMPARED,
     kinds={"numpy", "parquet"},
     description=(
         "Pairs of facts worth a look: near each other, of one slot, or told by two users of one project. "
@@ -44,14 +51,18 @@ LOOK_S = 120.0  # for batches that have ended; what can't be fetched by then is 
 )
 def neighbours(context: dg.AssetExecutionContext, night_run: NightRun) -> dg.MaterializeResult:
     night = night_of(context)
-    undone, files = night_run.settled_snapshot(night).table("undone"), night_run.files(night)
+    inputs, files = Inputs.of(night_run, night, COMPARED), night_run.files(night)
     earlier, parts, fresh_from = earlier_compared(files), [], end_of(night) - FRESH_FOR
-    for chunk in night_run.chunks(night):
-        facts, known = chunk.table("facts", columns=READ), compared_in(earlier, chunk.agent_ids)
-        parts.append(neighbours_of(facts, policy=chunk.policy, undone=undone, earlier=known, fresh_from=fresh_from))
-    pairs = pl.concat([pl.DataFrame(schema=FOUND), *(part.pairs for part in parts)])
+    for chunk, tables in inputs:
+        known = compared_in(earlier, chunk.agent_ids)
+        parts.append(
+            neighbours_of(
+                tables["facts"], policy=chunk.policy, undone=tables["undone"], earlier=known, fresh_from=fresh_from
+            )
+        )
+    pairs = pl.concat([FOUND.empty(), *(part.pairs for part in parts)])
     files.write_table("neighbours", pairs)
-    files.write_table("copies", pl.concat([pl.DataFrame(schema=COPY), *(part.copies for part in parts)]))
+    files.write_table("copies", pl.concat([COPY.empty(), *(part.copies for part in parts)]))
     write_compared(files, [part.compared for part in parts])
     return dg.MaterializeResult(
         metadata={
@@ -64,7 +75,7 @@ def neighbours(context: dg.AssetExecutionContext, night_run: NightRun) -> dg.Mat
 
 
 @night_asset(
-    deps=[neighbours],
+    reads=ASKED,
     kinds={"postgres", "parquet"},
     description=(
         "Those pairs with a verdict each and the reason for it; what was judged in an earlier night is known. With a "
@@ -75,16 +86,12 @@ def judgements(context: dg.AssetExecutionContext, night_run: NightRun) -> dg.Mat
     night = night_of(context)
     files, judge = night_run.files(night), night_run.judge
     collected, second, seconded = brought_home(night, night_run), night_run.second_judge, Seconded()
-    pairs, copies = files.read_table("neighbours"), files.read_table("copies")
-    parts, account = [pl.DataFrame(schema=JUDGED)], JudgementCounts()
-    for chunk in night_run.chunks(night):
-        facts = chunk.table("facts", columns=TOLD)
-        found = with_hashes(chunk.own(pairs), facts)
+    parts, account = [JUDGED.empty()], JudgementCounts()
+    for chunk, tables in Inputs.of(night_run, night, ASKED):
+        facts = tables["facts"].select(TOLD)
+        found = with_hashes(tables["neighbours"], facts)
         undone, contradictions = carried(
-            chunk.table("undone"),
-            chunk.table("contradictions"),
-            facts=chunk.table("facts", columns=FOLLOWED),
-            copies=copies,
+            tables["undone"], tables["contradictions"], facts=tables["facts"], copies=tables["copies"]
         )
         rules = ruled(found, undone=undone, contradictions=contradictions)
         known = earlier_verdicts(files, judge, chunk.agent_ids)
@@ -103,43 +110,6 @@ def judgements(context: dg.AssetExecutionContext, night_run: NightRun) -> dg.Mat
     verdicts_found = dict(table.group_by("verdict").len().sort("verdict").iter_rows())
     told = {} if second is None else {**vars(seconded), "collected": collected.words}
     return dg.MaterializeResult(metadata={"pairs": len(table), **vars(account), **told, **verdicts_found})
-
-
-@night_asset(
-    deps=[judgements],
-    kinds={"parquet"},
-    description="Facts that say the same, in clusters where every two were judged the same: no chaining.",
-)
-def duplicate_clusters(context: dg.AssetExecutionContext, night_run: NightRun) -> dg.MaterializeResult:
-    night = night_of(context)
-    files = night_run.files(night)
-    table, copies = files.read_table("judgements"), files.read_table("copies")
-    parts = [clustered(chunk.own(table), chunk.own(copies), policy=chunk.policy) for chunk in night_run.chunks(night)]
-    found = pl.concat([pl.DataFrame(schema=CLUSTERS), *parts])
-    files.write_table("duplicate_clusters", found)
-    clusters = found.select("agent_id", "cluster_id").n_unique()
-    return dg.MaterializeResult(metadata={"clusters": clusters, "members": len(found)})
-
-
-@night_asset(
-    deps=[duplicate_clusters],
-    kinds={"json"},
-    description="One merge for each cluster: which memory stays, which point to it, and why.",
-)
-def merge_proposals(context: dg.AssetExecutionContext, night_run: NightRun) -> dg.MaterializeResult:
-    night = night_of(context)
-    files = night_run.files(night)
-    tables = [files.read_table(name) for name in ("judgements", "copies", "duplicate_clusters")]
-    parts = [
-        merge_phase(
-            chunk.table("facts", columns=USED),
-            *map(chunk.own, tables),
-            policy=chunk.policy,
-            night=night,
-        )
-        for chunk in night_run.chunks(night)
-    ]
-    return kept(files, "merge_proposals", parts)
 
 
 def brought_home(night: date, night_run: NightRun) -> Collected:

@@ -1,0 +1,47 @@
+"""An asset for each row of the table of phases: the tables made on the way, and the proposals."""
+
+import dagster as dg
+import polars as pl
+
+from nous_pipelines.orchestration.assets.night_assets import Inputs, night_asset, night_of
+from nous_pipelines.orchestration.resources import NightRun, as_metadata
+from nous_pipelines.orchestration.summaries import EPISODE_SUMMARIES
+from nous_pipelines.phases.phase import united
+from nous_pipelines.phases.phase_table import NIGHT_TABLES, PHASES, NightPhase, NightTable
+
+
+def table_asset(table: NightTable) -> dg.AssetsDefinition:
+    """Return the asset that makes a table, for all agents."""
+
+    @night_asset(name=table.name, reads=table.reads, kinds={"polars", "parquet"}, description=table.description)
+    def made(context: dg.AssetExecutionContext, night_run: NightRun) -> dg.MaterializeResult:
+        night = night_of(context)
+        inputs = Inputs.of(night_run, night, table.reads)
+        parts = [table.make(tables, policy=chunk.policy, night=night) for chunk, tables in inputs]
+        whole = pl.concat([table.schema.empty(), *parts])
+        night_run.files(night).write_table(table.name, whole)
+        return dg.MaterializeResult(metadata=whole.select(**table.figures).row(0, named=True))
+
+    return made
+
+
+def phase_asset(phase: NightPhase) -> dg.AssetsDefinition:
+    """Return the asset that keeps what a phase proposes for all agents, with its account as metadata."""
+
+    @night_asset(name=phase.name, reads=phase.reads, kinds={"polars", "json"}, description=phase.description)
+    def proposals(context: dg.AssetExecutionContext, night_run: NightRun) -> dg.MaterializeResult:
+        night = night_of(context)
+        inputs, gathered = Inputs.of(night_run, night, phase.reads), {}
+        if phase.gather is not None and len(inputs.chunks) > 1:
+            found = [phase.gather(tables, policy=chunk.policy, night=night) for chunk, tables in inputs]
+            gathered = {"gathered": pl.concat(found)}
+        parts = [phase.find({**tables, **gathered}, policy=chunk.policy, night=night) for chunk, tables in inputs]
+        whole = united(phase.name, parts)
+        night_run.files(night).write_phase(whole)
+        return dg.MaterializeResult(metadata=as_metadata(whole.metadata()))
+
+    return proposals
+
+
+TABLE_ASSETS = [table_asset(table) for table in (*NIGHT_TABLES, EPISODE_SUMMARIES)]
+PHASE_ASSETS = [phase_asset(phase) for phase in PHASES]

@@ -1,0 +1,228 @@
+"""The phases of a night, a row each: assets, their lineage, precedence, the report and the checks follow from here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+from typing import Protocol, TypeAlias
+
+import polars as pl
+
+from nous_pipelines.night_policy import NightPolicy
+from nous_pipelines.phases.censoring import CENSOR_COLUMNS, censor_phase
+from nous_pipelines.phases.forgetting import COLUMNS as FORGETTING_COLUMNS
+from nous_pipelines.phases.forgetting import forgetting_phase, returns_of_agents
+from nous_pipelines.phases.links import CHANGED, link_phase
+from nous_pipelines.phases.links import COLUMNS as LINK_COLUMNS
+from nous_pipelines.phases.merging import CLUSTERS, JUDGED, USED, duplicate_clusters, merge_phase
+from nous_pipelines.phases.neighbours import COPY, FOUND
+from nous_pipelines.phases.phase import Phase, Tables
+from nous_pipelines.phases.reviewing import PROCEDURE_COLUMNS, procedure_phase
+from nous_pipelines.phases.sharing import HELD, share_phase
+from nous_pipelines.phases.tiers import COLUMNS as TIER_COLUMNS
+from nous_pipelines.phases.tiers import SUMMARIES, tier_phase
+from nous_pipelines.phases.updates import FACT_COLUMNS, update_phase
+from nous_pipelines.phases.usage import COLUMNS as USAGE_COLUMNS
+from nous_pipelines.phases.usage import FACT_COLUMNS as USAGE_FACT_COLUMNS
+from nous_pipelines.phases.usage import RANKS, rank_phase, usage_ranks
+from nous_pipelines.snapshots.table_schemas import SNAPSHOT_TABLES, TableSchema
+
+Reads: TypeAlias = Mapping[str, Sequence[str] | None]
+"""Tables by name with the columns that are read of them; None: all of them."""
+
+
+class FindsProposals(Protocol):
+    """Returns what some agents' tables ask for."""
+
+    def __call__(self, tables: Tables, /, *, policy: NightPolicy, night: date) -> Phase: ...
+
+
+class MakesTable(Protocol):
+    """Returns a table from some agents' tables."""
+
+    def __call__(self, tables: Tables, /, *, policy: NightPolicy, night: date) -> pl.DataFrame: ...
+
+
+@dataclass(frozen=True)
+class ProposalKind:
+    """A kind of proposal: its name in the store, and how reports speak of it."""
+
+    name: str
+    title: str
+    figure: str
+    """Its name among the counts of a report."""
+    one: str
+    """What was done, after the number one; of merges nothing, they are counted otherwise."""
+    many: str
+    """The same after any other number."""
+    sign: str
+    """Two columns wide, in front of an entry on a terminal."""
+    colour: str
+
+
+@dataclass(frozen=True)
+class NightTable:
+    """A table that is made on the way to proposals, an asset of its own."""
+
+    schema: TableSchema
+    description: str
+    reads: Reads
+    make: MakesTable
+    figures: Mapping[str, pl.Expr]
+    """What the asset says of the table, by name."""
+
+    @property
+    def name(self) -> str:
+        """The name of its asset and file."""
+        return self.schema.name
+
+
+@dataclass(frozen=True)
+class NightPhase:
+    """One phase: an asset that proposes changes of some kinds."""
+
+    name: str
+    """The name of its asset and file; Dagster keeps records under it, so it never changes."""
+    kinds: tuple[ProposalKind, ...]
+    description: str
+    reads: Reads
+    find: FindsProposals
+    limits: tuple[str, ...] = ()
+    """The fields of `NightPolicy` that it goes by."""
+    gather: MakesTable | None = None
+    """Of each chunk of agents, what is to be known of all of them before `find` is called for any: table `gathered`."""
+
+
+PHASES: tuple[NightPhase, ...] = (
+    NightPhase(
+        "merge_proposals",
+        (ProposalKind("merge", "Merged", "merges", "", "", "= ", "green"),),
+        "One merge for each cluster: which memory stays, which point to it, and why.",
+        {"facts": USED, "judgements": None, "copies": None, "duplicate_clusters": None},
+        merge_phase,
+        ("candidate_similarity", "same_similarity"),
+    ),
+    NightPhase(
+        "update_proposals",
+        (
+            ProposalKind("supersede", "Superseded", "superseded", "fact superseded", "facts superseded", "→ ", "green"),
+            ProposalKind(
+                "contradiction",
+                "Contradictions found",
+                "contradictions",
+                "contradiction found",
+                "contradictions found",
+                "⚡",
+                "yellow",
+            ),
+        ),
+        "Facts that give way to a later value of their slot, and facts that contradict each other; those stay.",
+        {"facts": FACT_COLUMNS, "judgements": None, "copies": None, "undone": None, "contradictions": None},
+        update_phase,
+    ),
+    NightPhase(
+        "forgetting_proposals",
+        (ProposalKind("archive", "Archived", "archived", "memory archived", "memories archived", "▽ ", "blue"),),
+        "Facts superseded for longer than the grace and memories nobody used: archived, and restorable.",
+        FORGETTING_COLUMNS,
+        forgetting_phase,
+        ("superseded_grace_days", "unused_after_days", "unused_asked_days", "unused_return_share"),
+        gather=returns_of_agents,
+    ),
+    NightPhase(
+        "shared_proposals",
+        (ProposalKind("share", "Shared with the project", "shared", "fact shared", "facts shared", "⇄ ", "green"),),
+        "Facts that several users of a project hold, each for themselves: one of them becomes the project's.",
+        {"facts": HELD, "judgements": None, "copies": None},
+        share_phase,
+        ("candidate_similarity", "same_similarity", "share_among_users"),
+    ),
+    NightPhase(
+        "episode_tiers",
+        (ProposalKind("tier", "Condensed", "condensed", "episode condensed", "episodes condensed", "≡ ", "blue"),),
+        "Which episodes become a summary, a line or a title by their age; what leaves them can be restored.",
+        {"episodes": TIER_COLUMNS, "uses": None, "undone": None, "episode_summaries": None},
+        tier_phase,
+        ("summary_after_days", "compressed_after_days", "fossil_after_days", "probe_days"),
+    ),
+    NightPhase(
+        "rank_proposals",
+        (
+            ProposalKind("promote", "Promoted", "promoted", "memory promoted", "memories promoted", "↑ ", "green"),
+            ProposalKind("demote", "Demoted", "demoted", "memory demoted", "memories demoted", "↓ ", "yellow"),
+        ),
+        "Memories whose use earns them another weight: cited ones rise, ignored ones sink, all of it fades.",
+        {"usage_ranks": None, "undone": None},
+        rank_phase,
+        ("max_promotion", "min_demotion", "rank_step"),
+    ),
+    NightPhase(
+        "link_proposals",
+        (ProposalKind("link", "Linked", "linked", "link found", "links found", "— ", "blue"),),
+        "Memories that are alike, were cited together, or of which one was drawn from the other.",
+        {**LINK_COLUMNS, "judgements": None, "changed": None},
+        link_phase,
+        ("neighbour_similarity", "links_per_memory"),
+    ),
+    NightPhase(
+        "censor_proposals",
+        (
+            ProposalKind(
+                "censor", "Censors retired", "censors_retired", "censor retired", "censors retired", "∅ ", "yellow"
+            ),
+        ),
+        "Censors that were mostly wrong, or have run out: retired, all but the absolute ones.",
+        {"censors": CENSOR_COLUMNS, "undone": None},
+        censor_phase,
+        ("false_positive_majority", "censor_activations"),
+    ),
+    NightPhase(
+        "procedure_proposals",
+        (
+            ProposalKind(
+                "procedure",
+                "Procedures to review",
+                "procedures_flagged",
+                "procedure to review",
+                "procedures to review",
+                "? ",
+                "yellow",
+            ),
+        ),
+        "Procedures that fail too often: flagged for review, and trusted again once they work.",
+        {"procedures": PROCEDURE_COLUMNS, "undone": None},
+        procedure_phase,
+        ("review_below_success", "review_after_uses"),
+    ),
+)
+"""In the order in which they keep a memory: of two proposals that want it, the one whose kind comes first here has it.
+
+The other waits a night. Merging goes first since it decides which memory the others would have to speak of. Condensing
+goes before weights: it comes three times in a life, while weights move any night.
+"""
+NIGHT_TABLES: tuple[NightTable, ...] = (
+    NightTable(
+        CLUSTERS,
+        "Facts that say the same, in clusters where every two were judged the same: no chaining.",
+        {"judgements": None, "copies": None},
+        duplicate_clusters,
+        {"clusters": pl.struct("agent_id", "cluster_id").n_unique(), "members": pl.len()},
+    ),
+    NightTable(
+        RANKS,
+        "How much each memory is used, against how much its agent uses any, and the weight that asks for.",
+        {"facts": USAGE_FACT_COLUMNS, "episodes": USAGE_COLUMNS, "procedures": USAGE_COLUMNS, "uses": None},
+        usage_ranks,
+        {"ranked": pl.len(), "used": pl.col("last_used_at").count()},
+    ),
+)
+
+PROPOSAL_KINDS: Mapping[str, ProposalKind] = {kind.name: kind for phase in PHASES for kind in phase.kinds}
+PRECEDENCE = tuple(PROPOSAL_KINDS)
+SCHEMAS: Mapping[str, TableSchema] = {
+    **SNAPSHOT_TABLES,
+    **{each.name: each for each in (FOUND, COPY, JUDGED, CHANGED, SUMMARIES)},
+    **{each.name: each.schema for each in NIGHT_TABLES},
+}
+"""Every table that a phase may read, by name."""
