@@ -41,6 +41,10 @@ SHOWN = 100
 SHOWN_NUMBERS = 4
 SIGNS: Mapping[str, tuple[str, str]] = {"added": ("+ ", "green"), "left": ("- ", "red")}
 CHANGED = ("≠ ", "yellow")
+WORDS: Mapping[str, str] = {
+    "added": "added", "left": "gone", "state": "with another state", "text": "with another text",
+    "state and text": "with another state and text",
+}  # fmt: skip
 
 
 def query(  # noqa: PLR0913 (one parameter for each option)
@@ -118,7 +122,7 @@ def show_difference(first: str, last: str, agent: str | None, *, as_json: bool) 
             else:
                 for entry in entries:
                     show_change(entry)
-                told = ", ".join(f"{count:,} {change}" for change, count in counts.items()) or "nothing differs"
+                told = ", ".join(f"{count:,} {WORDS[change]}" for change, count in counts.items()) or "nothing differs"
                 show(f"[dim]{earlier} → {later}:[/dim] {told}")
 
 

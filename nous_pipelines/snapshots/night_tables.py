@@ -156,7 +156,8 @@ def answered(query: NightQuery, nights: StoredNights, database: Database, scope:
         with locked_engine(folder, scope, fill, readable=[nights.root] if scope.agent_id is None else []) as engine:
             interruptible(engine, lambda: engine.execute(query.sql, dict(scope.parameters)))
             columns = tuple(column[0] for column in engine.description or [])
-            yield Answer(columns, rows_read(engine), engine, query, scope.parameters)
+            first = interruptible(engine, lambda: engine.fetchmany(ROWS_AT_ONCE))  # most that fail do so here
+            yield Answer(columns, chain(first, rows_read(engine)), engine, query, scope.parameters)
 
 
 @contextmanager

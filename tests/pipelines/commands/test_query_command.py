@@ -190,6 +190,7 @@ def test_a_damaged_night_is_named_and_the_others_answer(nous, home):
     [
         (["from fact", *ARIA], "InvalidInput", "did you mean 'facts'?"),
         (["select contnt from facts", *ARIA], "InvalidInput", 'Candidate bindings: "content"'),
+        (["select content::integer from facts", *ARIA], "InvalidInput", "Could not convert string"),
         (["copy facts to 'x'", *ARIA], "InvalidInput", "got COPY"),
         (["from facts", "--all-agents", "--agent", "aria"], "InvalidInput", "either --agent or --all-agents"),
         (["from facts", "--agent", "nobody"], "NotFound", "'nobody' is not known"),
@@ -234,7 +235,7 @@ def test_a_diff_of_two_nights_says_what_was_added_and_what_changed(nous):
     )  # fmt: skip
     assert "+ aria came late." in told.stdout
     assert "active → superseded" in told.stdout
-    assert "1 added, 2 state" in told.stdout
+    assert "1 added, 2 with another state" in told.stdout
     assert everybody["counts"] == {"added": 2, "state": 2}
 
 
