@@ -26,6 +26,7 @@ from nous_online.interfaces.cli.output import (
     show,
     show_json,
     show_note,
+    stdout,
     waiting,
     written,
 )
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
 
 SHOWN = 100
 SHOWN_NUMBERS = 4
+NARROWEST = 8  # characters of a column that can still be read
 SIGNS: Mapping[str, tuple[str, str]] = {"added": ("+ ", "green"), "left": ("- ", "red")}
 CHANGED = ("≠ ", "yellow")
 WORDS: Mapping[str, str] = {
@@ -193,16 +195,23 @@ def show_left_out(nights: StoredNights) -> None:
 
 
 def show_answer(answer: Answer, limit: int) -> None:
-    """Print the first rows as a table, and how many more there are."""
+    """Print the first rows as a table, or one column a line where there are too many, and how many more there are."""
     from rich.table import Table
 
     rows = list(islice(answer.rows, limit + 1))
-    table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False)
-    for place, name in enumerate(answer.columns):
-        is_number = all(isinstance(row[place], int | float | Decimal) for row in rows)
-        table.add_column(escaped(name), justify="right" if is_number and rows else "left", overflow="fold")
+    is_wide = len(answer.columns) * NARROWEST > stdout().width
+    table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False, show_header=not is_wide)
+    for place, name in enumerate(("column", "value") if is_wide else answer.columns):
+        is_number = not is_wide and rows and all(isinstance(row[place], int | float | Decimal) for row in rows)
+        table.add_column(escaped(name), justify="right" if is_number else "left", overflow="fold")
     for row in rows[:limit]:
-        table.add_row(*(escaped(cell(value)) for value in row))
+        cells = [escaped(cell(value)) for value in row]
+        if is_wide:
+            for name, text in zip(answer.columns, cells, strict=True):
+                table.add_row(escaped(name), text)
+            table.add_row()
+        else:
+            table.add_row(*cells)
     show(table)
     if len(rows) > limit:
         more = answer.count() - limit

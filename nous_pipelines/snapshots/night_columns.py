@@ -9,7 +9,6 @@ COMMON: Mapping[str, str] = {
     "night": "the night the row is of (date)",
     "id": "which one it is",
     "agent_id": "whose it is",
-    "state": "active, superseded, archived, quarantined; of an episode open, closed, archived",
     "content": "its text",
     "subject": "what it is about",
     "slot": "which attribute of which thing it gives a value for, where that could be read off",
@@ -87,7 +86,11 @@ class NightTable:
 
 
 TABLES: Mapping[str, NightTable] = {
-    "facts": NightTable("facts.parquet", "every fact as it was when the night ended", {}),
+    "facts": NightTable(
+        "facts.parquet",
+        "every fact as it was when the night ended",
+        {"state": "active, superseded, archived or quarantined"},
+    ),
     "statements": NightTable(
         "statements.parquet",
         "what had been said, word for word, and of which fact it speaks",
@@ -107,6 +110,7 @@ TABLES: Mapping[str, NightTable] = {
         "episodes.parquet",
         "every episode as it was when the night ended",
         {
+            "state": "open, closed or archived",
             "compression_tier": "raw, summary, compressed or fossil: how far it has been condensed",
             "started_at": "when it began",
             "ended_at": "when it ended",

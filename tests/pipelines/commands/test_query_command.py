@@ -159,6 +159,13 @@ def test_a_table_shows_the_first_rows_and_how_many_more_there_are(nous):
     assert "no rows" in nous("query", "from facts where false", "-a", "aria").stderr
 
 
+def test_a_row_of_many_columns_is_shown_one_column_a_line(nous):
+    told = nous("query", "from facts where content = 'aria came late.'", *ARIA)
+
+    lines = [line.split(maxsplit=1) for line in told.stdout.splitlines()]
+    assert ["content", "aria came late."] in [[part.strip() for part in line] for line in lines]
+
+
 def test_moments_are_utc_and_structures_are_json(nous):
     sql = (
         "select content, last_confirmed_at, tags, embedding[1:2] as v, {'a': 1.5::decimal(3,1)} as s, "
