@@ -18,6 +18,7 @@ from nous_pipelines.commands.cost_command import cost
 from nous_pipelines.commands.dev_command import dev
 from nous_pipelines.commands.policy_commands import policy as policy_command
 from nous_pipelines.commands.purge_command import purge
+from nous_pipelines.commands.query_command import query, show_difference
 from nous_pipelines.commands.reembed_command import reembed
 from nous_pipelines.commands.undo_command import NightOption, undo
 from nous_pipelines.nights import nights_between, parse_night
@@ -34,6 +35,7 @@ def register(app: typer.Typer) -> None:
     for name, command in {"night": night, "diff": diff, "report": report, "undo": undo, "purge": purge}.items():
         app.command(name, rich_help_panel="Nights")(command)
     app.command("policy", rich_help_panel="Nights")(policy_command)
+    app.command("query", rich_help_panel="Nights")(query)
     app.command("cost", rich_help_panel="Nights")(cost)
     app.command("batches", rich_help_panel="Nights")(batches)
     app.command("reembed", rich_help_panel="Nights")(reembed)
@@ -96,18 +98,38 @@ def night(  # noqa: PLR0913 (one parameter for each option)
         raise typer.Exit(1)
 
 
-def diff(*, night: NightOption = None, agent: AgentOption = None, as_json: JsonOption = False) -> None:
+def diff(
+    *,
+    night: NightOption = None,
+    first: Annotated[
+        str | None,
+        typer.Option("--from", metavar="YYYY-MM-DD", help="What differs between the snapshot of this night …"),
+    ] = None,
+    last: Annotated[str | None, typer.Option("--to", metavar="YYYY-MM-DD", help="… and that of this one.")] = None,
+    agent: AgentOption = None,
+    as_json: JsonOption = False,
+) -> None:
     """Show what a night changed, or after a dry run would change: one line a memory.
+
+    With --from and --to: which memories were added between two nights, which left, and which changed their state or
+    text, whoever changed them.
 
     [bold]Examples[/bold]
 
     [dim]$[/dim] nous diff --night 2026-11-20
 
     [dim]$[/dim] nous diff --json | jq '.entries[].changed[].text'
+
+    [dim]$[/dim] nous diff --from 2026-11-01 --to 2026-11-20
     """
     from nous_pipelines.orchestration.running import read_report
     from nous_pipelines.reports.terminal_report import show_diff
 
+    if first or last:
+        if night or not (first and last):
+            raise InvalidInput("say either --night, or both --from and --to")
+        show_difference(first, last, agent, as_json=as_json)
+        return
     found = read_report(chosen_night(night), options_for(agent), shown=None)
     if as_json:
         show_json({"night": found.night, "plan_hash": found.plan_hash, "entries": found.entries})

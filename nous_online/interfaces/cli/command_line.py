@@ -40,6 +40,7 @@ EXTRA_COMMANDS = {
     "report": "Tell what a night did and why",
     "purge": "Delete what the policy keeps no longer",
     "policy": "Show or set what an agent's nights do",
+    "query": "Ask the snapshots of all nights in SQL",
     "cost": "Tell what language models cost",
     "batches": "Show what is on its way to Claude",
     "reembed": "Move memories to another embedding model",

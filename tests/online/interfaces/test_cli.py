@@ -165,7 +165,7 @@ def test_wrong_usage_is_one_line_with_exit_code_2(arguments: list[str], message:
         "learn x", "recall x", "context x", "predict --file x", f"feedback {SOME_ID} --cite {SOME_ID}", "check x",
         f"history {SOME_ID}", f"show {SOME_ID}", f"split {SOME_ID}", f"resolve {SOME_ID} a_wins", "contradictions",
         "censor list", "status", "diff", "report",
-        "undo --night 2026-05-01", f"undo --memory {SOME_ID}", "cost", "policy", "batches", "erase aria --yes",
+        "undo --night 2026-05-01", f"undo --memory {SOME_ID}", "cost", "query", "policy", "batches", "erase aria --yes",
         "worker --once", "up", "dev --no-ui",
     ],
 )  # fmt: skip

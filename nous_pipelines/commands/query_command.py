@@ -1,0 +1,359 @@
+"""The commands that ask the snapshots of all nights: query, and diff between two of them."""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+import signal
+import sys
+from collections import Counter
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from datetime import date
+from decimal import Decimal
+from itertools import islice
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from nous_online.core.errors import InvalidInput, NotFound
+from nous_online.interfaces.cli.output import (
+    AgentOption,
+    JsonOption,
+    escaped,
+    plain,
+    show,
+    show_json,
+    show_note,
+    stdout,
+    waiting,
+    written,
+)
+from nous_online.interfaces.cli.stopping import HANGUP
+from nous_online.interfaces.cli.terminal import inert
+from nous_pipelines.nights import FIRST_NIGHT, parse_night
+
+if TYPE_CHECKING:
+    from nous_online.database.connection import Database
+    from nous_pipelines.snapshots.night_tables import Answer, StoredNights
+
+SHOWN = 100
+SHOWN_NUMBERS = 4
+NARROWEST = 8  # characters of a column that can still be read
+SIGNS: Mapping[str, tuple[str, str]] = {"added": ("+ ", "green"), "left": ("- ", "red")}
+CHANGED = ("≠ ", "yellow")
+WORDS: Mapping[str, str] = {
+    "added": "added", "left": "gone", "state": "with another state", "text": "with another text",
+    "state and text": "with another state and text",
+}  # fmt: skip
+
+
+def query(  # noqa: PLR0913 (one parameter for each option)
+    sql: Annotated[
+        str | None, typer.Argument(metavar="SQL", help="One SELECT, in DuckDB's dialect; `-` reads it from stdin.")
+    ] = None,
+    *,
+    first: Annotated[str | None, typer.Option("--from", metavar="YYYY-MM-DD", help="From this night on …")] = None,
+    last: Annotated[str | None, typer.Option("--to", metavar="YYYY-MM-DD", help="… up to this one.")] = None,
+    all_agents: Annotated[
+        bool, typer.Option("--all-agents", help="Read the rows of all agents; for an operator.")
+    ] = False,
+    limit: Annotated[
+        int | None, typer.Option(min=1, help=f"Rows to print; {SHOWN} in a table, else all by default.")
+    ] = None,
+    as_csv: Annotated[bool, typer.Option("--csv", help="Print CSV, row by row: as many as there are.")] = False,
+    memory: Annotated[str, typer.Option(metavar="SIZE", help="Memory to use before it spills to the disk.")] = "1GB",
+    agent: AgentOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Ask the snapshots and plans of all nights in SQL. Without SQL: which tables, columns and nights there are.
+
+    Every table has a column `night`. It holds the rows of one agent; moments are in UTC. A night that is half-made
+    or damaged is left out and named. --from and --to read fewer nights, which is quicker. Nothing is changed.
+
+    The examples ask how the store grew, which facts were superseded between two nights, and what nights propose most.
+
+    [bold]Examples[/bold]
+
+    [dim]$[/dim] nous query "select night, state, count(*) from facts group by all order by all"
+
+    [dim]$[/dim] nous query --from 2026-11-01 --to 2026-11-20 "select night, content from facts qualify state = 'superseded' and lag(state) over (partition by id order by night) = 'active'"
+
+    [dim]$[/dim] nous query --csv "select kind, state, count(*) from proposals group by all order by 3 desc"
+    """  # noqa: E501 (an example is one line, to be copied)
+    from nous_pipelines.snapshots.night_columns import TABLES
+    from nous_pipelines.snapshots.night_query import parsed_query
+    from nous_pipelines.snapshots.night_tables import QueryScope, answered
+
+    if (agent and all_agents) or (as_csv and as_json):
+        raise InvalidInput("say either --agent or --all-agents, and either --csv or --json")
+    asked = None if sql is None else parsed_query(sys.stdin.read() if sql == "-" else sql)
+    with ended_by_signals(), opened(agent, is_for_all=all_agents) as (database, agent_id):
+        nights = nights_of(database, TABLES if asked is None else asked.tables, (first, last))
+        show_left_out(nights)
+        if asked is None:
+            show_tables(nights, database, as_json=as_json)
+            return
+        with waiting("asking …"), answered(asked, nights, database, QueryScope(agent_id, memory)) as answer:
+            if as_csv:
+                show_csv(answer, limit)
+            elif as_json:
+                show_rows_as_json(answer, limit, nights)
+            else:
+                show_answer(answer, limit or SHOWN)
+
+
+def show_difference(first: str, last: str, agent: str | None, *, as_json: bool) -> None:
+    """Print what differs between the snapshots of two nights, of one agent or of all: a line for each memory."""
+    from nous_pipelines.snapshots.night_query import BLOCKS, parsed_query
+    from nous_pipelines.snapshots.night_tables import QueryScope, answered
+
+    earlier, later = parse_night(first), parse_night(last)
+    if earlier >= later:
+        raise InvalidInput(f"--from {earlier} is not before --to {later}; swap them")
+    asked = parsed_query(BLOCKS["compare"])
+    with ended_by_signals(), opened(agent, is_for_all=agent is None) as (database, agent_id):
+        nights = two_nights(nights_of(database, asked.tables, (first, last)), earlier, later)
+        scope = QueryScope(agent_id, parameters={"earlier": earlier, "later": later})
+        with answered(asked, nights, database, scope) as answer:
+            counts: Counter[str] = Counter()
+            entries = counted(rows_by_name(answer), counts)
+            if as_json:
+                stream_json({"from": earlier, "to": later}, "entries", entries, lambda: {"counts": dict(counts)})
+            else:
+                for entry in entries:
+                    show_change(entry)
+                told = ", ".join(f"{count:,} {WORDS[change]}" for change, count in counts.items()) or "nothing differs"
+                show(f"[dim]{earlier} → {later}:[/dim] {told}")
+
+
+# --- the nights and the agent ---
+
+
+@contextmanager
+def opened(agent: str | None, *, is_for_all: bool) -> Generator[tuple[Database, str | None]]:
+    """Open the database as the night, keeping erasing away, with the agent to ask for; None for all of them."""
+    from nous_online.core.settings import settings
+    from nous_online.database.connection import Database, open_url
+    from nous_online.memories.agent_erasure import copying
+    from nous_pipelines.plan.apply import find_agents
+
+    agent_id = None if is_for_all else agent or settings().agent
+    with closing(Database(open_url(), role="nous_night", max_connections=2)) as database, copying(database.url):
+        find_agents(database, [agent_id] if agent_id else [])
+        yield database, agent_id
+
+
+@contextmanager
+def ended_by_signals() -> Generator[None]:
+    """End the block as Ctrl-C does when the process is told to end, so that it clears up behind itself."""
+    heard = [number for number in (signal.SIGTERM, HANGUP) if signal.getsignal(number) is not signal.SIG_IGN]
+    before = {number: signal.signal(number, signal.default_int_handler) for number in heard}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def nights_of(database: Database, tables: Collection[str], bounds: tuple[str | None, str | None]) -> StoredNights:
+    """Return the nights of a database that lie here; raise `NotFound` when there is none."""
+    from nous_pipelines.orchestration.instance import home_folder
+    from nous_pipelines.snapshots.night_tables import stored_nights
+    from nous_pipelines.snapshots.snapshot import night_folder
+
+    first, last = (parse_night(bound) if bound else None for bound in bounds)
+    if first and last and first > last:
+        raise InvalidInput(f"--from {first} is after --to {last}; swap them")
+    root = night_folder(home_folder() / "snapshots", database, FIRST_NIGHT).parent
+    nights = stored_nights(root, tables, first=first or FIRST_NIGHT, last=last or date.max)
+    if not nights.nights:
+        show_left_out(nights)
+        raise NotFound(f"no night {'of those ' if first or last else ''}has run here; run one with: nous night")
+    return nights
+
+
+def two_nights(nights: StoredNights, earlier: date, later: date) -> StoredNights:
+    """Return only these two nights; raise `NotFound` for one that is not there."""
+    from dataclasses import replace
+
+    for night in (earlier, later):
+        if night not in nights.nights:
+            why = nights.left_out.get(night, f"it has not run here; run it with: nous night --date {night}")
+            raise NotFound(f"night {night} can't be compared: {why}")
+    return replace(nights, nights=(earlier, later))
+
+
+def show_left_out(nights: StoredNights) -> None:
+    """Name the nights that can't be read, and why."""
+    for night, why in nights.left_out.items():
+        show_note(f"night {night} is left out: {why}")
+
+
+# --- answers ---
+
+
+def show_answer(answer: Answer, limit: int) -> None:
+    """Print the first rows as a table, or one column a line where there are too many, and how many more there are."""
+    from rich.table import Table
+
+    rows = list(islice(answer.rows, limit + 1))
+    is_wide = len(answer.columns) * NARROWEST > stdout().width
+    table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False, show_header=not is_wide)
+    for place, name in enumerate(("column", "value") if is_wide else answer.columns):
+        is_number = not is_wide and rows and all(isinstance(row[place], int | float | Decimal) for row in rows)
+        table.add_column(escaped(name), justify="right" if is_number else "left", overflow="fold")
+    for row in rows[:limit]:
+        cells = [escaped(cell(value)) for value in row]
+        if is_wide:
+            for name, text in zip(answer.columns, cells, strict=True):
+                table.add_row(escaped(name), text)
+            table.add_row()
+        else:
+            table.add_row(*cells)
+    show(table)
+    if len(rows) > limit:
+        more = answer.count() - limit
+        show_note(f"… and {more:,} more; ask for them with --limit, or for all with --csv or --json")
+    elif not rows:
+        show_note("no rows")
+
+
+def cell(value: object) -> str:
+    """Return a value as a table shows it: a vector by its first numbers, a moment without fractions of a second."""
+    if isinstance(value, list):
+        items: list[object] = value
+        if len(items) > SHOWN_NUMBERS and all(isinstance(each, float) for each in items):
+            return f"[{', '.join(f'{each:.3f}' for each in items[:SHOWN_NUMBERS])}, … {len(items)} numbers]"
+    if value is None or isinstance(value, str):
+        return value or ""
+    return json_text(value) if isinstance(value, list | dict) else str(value)
+
+
+def show_csv(answer: Answer, limit: int | None) -> None:
+    """Print all rows as CSV, as they come; lists and structures as JSON, what is missing as nothing."""
+    clean = inert if sys.stdout.isatty() else str
+    with written():
+        lines = csv.writer(sys.stdout, lineterminator="\n")
+        lines.writerow(answer.columns)
+        for row in islice(answer.rows, limit):
+            lines.writerow([
+                json_text(value) if isinstance(value, list | dict) else "" if value is None else clean(str(value))
+                for value in row
+            ])  # fmt: skip
+
+
+def show_rows_as_json(answer: Answer, limit: int | None, nights: StoredNights) -> None:
+    """Print all rows as one JSON object, as they come."""
+    head = {"nights": nights.nights, "left_out": by_text(nights.left_out), "columns": answer.columns}
+    stream_json(head, "rows", islice(rows_by_name(answer), limit), dict)
+
+
+def stream_json(
+    head: Mapping[str, Any], name: str, entries: Iterable[Mapping[str, Any]], tail: Callable[[], Mapping[str, Any]]
+) -> None:
+    """Print one JSON object with a list of entries that is never held, and with what is known when it has ended."""
+    with written():
+        sys.stdout.write(f"{json_text(head)[:-1]}, {json.dumps(name)}: [")
+        for place, entry in enumerate(entries):
+            sys.stdout.write(f"{', ' if place else ''}{json_text(entry)}")
+        rest = json_text(tail())[1:]
+        sys.stdout.write(f"]{', ' if rest != '}' else ''}{rest}\n")
+
+
+def rows_by_name(answer: Answer) -> Iterator[dict[str, Any]]:
+    """Yield rows with the names of their columns; a second column of a name has its place after it."""
+    names: list[str] = []
+    for place, name in enumerate(answer.columns):
+        names.append(f"{name}_{place}" if name in names else name)
+    for row in answer.rows:
+        yield dict(zip(names, row, strict=True))
+
+
+def json_text(value: object) -> str:
+    """Return a value as JSON: moments as ISO 8601, decimals as numbers, what JSON has no number for as text."""
+    try:
+        return json.dumps(value, default=as_number, ensure_ascii=False, allow_nan=False)
+    except ValueError:
+        return json.dumps(finite(value), default=as_number, ensure_ascii=False)
+
+
+def as_number(value: object) -> Any:
+    """Return a decimal as a number, and all else in JSON's terms."""
+    return float(value) if isinstance(value, Decimal) else plain(value)
+
+
+def finite(value: Any) -> Any:
+    """Return a value in which numbers that are none (nan, inf) are texts."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    if isinstance(value, list | tuple):
+        return [finite(each) for each in value]  # pyright: ignore[reportUnknownVariableType] (whatever a column holds)
+    if isinstance(value, Mapping):
+        return {key: finite(each) for key, each in value.items()}  # pyright: ignore[reportUnknownVariableType] (so)
+    return value
+
+
+def by_text(reasons: Mapping[date, str]) -> dict[str, str]:
+    """Return reasons by the text of their night."""
+    return {night.isoformat(): why for night, why in reasons.items()}
+
+
+# --- what there is to ask ---
+
+
+def show_tables(nights: StoredNights, database: Database, *, as_json: bool) -> None:
+    """Print which nights there are, which tables, and the type and meaning of their columns."""
+    from rich.table import Table
+
+    from nous_pipelines.snapshots.night_columns import TABLES
+    from nous_pipelines.snapshots.night_tables import stored_columns
+
+    found = stored_columns(nights, database)
+    meaning_of = {name: TABLES[name].meaning_of for name in found}
+    if as_json:
+        tables = [
+            {
+                "name": name,
+                "meaning": TABLES[name].meaning,
+                "columns": [
+                    {"name": column, "type": kind, "meaning": meaning_of[name](column)}
+                    for column, kind in columns.items()
+                ],
+            }
+            for name, columns in found.items()
+        ]
+        show_json({"nights": nights.nights, "left_out": by_text(nights.left_out), "tables": tables})
+        return
+    show(f"[bold]{len(nights.nights):,} nights[/bold], {nights.nights[0]} to {nights.nights[-1]}")
+    for name, columns in found.items():
+        show(f"\n[bold]{name}[/bold]  {TABLES[name].meaning}")
+        table = Table(box=None, show_header=False, padding=(0, 1, 0, 0), pad_edge=False)
+        table.add_column(style="cyan", no_wrap=True)
+        table.add_column(style="dim", no_wrap=True)
+        for column, kind in columns.items():
+            table.add_row(f"  {escaped(column)}", escaped(kind), meaning_of[name](column))
+        show(table)
+
+
+# --- two nights ---
+
+
+def counted(entries: Iterable[dict[str, Any]], counts: Counter[str]) -> Iterator[dict[str, Any]]:
+    """Pass entries on, counting what changed."""
+    for entry in entries:
+        counts[entry["change"]] += 1
+        yield entry
+
+
+def show_change(entry: Mapping[str, Any]) -> None:
+    """Print one memory that differs: how it reads, and from what to what it went."""
+    from rich.text import Text
+
+    sign, style = SIGNS.get(entry["change"], CHANGED)
+    before, after = (" ".join(str(entry[name] or "").split()) for name in ("text_before", "text_after"))
+    text = f"{before} → {after}" if "text" in entry["change"] else after or before
+    moved: Sequence[Any] = [entry[name] for name in ("state_before", "state_after") if entry[name] is not None]
+    states = " → ".join(dict.fromkeys(moved))
+    show(Text.assemble((sign, style), text, f"   {entry['kind']}", (f"  {states}", "cyan")))

@@ -1,0 +1,149 @@
+"""What a query over the nights names: read by DuckDB's own parser before a file is opened."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import Any
+
+import duckdb
+
+from nous_online.core.errors import InvalidInput
+from nous_online.database.statements import statements
+from nous_pipelines.snapshots.night_columns import TABLES
+
+BLOCKS = statements("nous_pipelines.snapshots", "night_tables.sql")
+NODES = frozenset({"SELECT_NODE", "SET_OPERATION_NODE", "RECURSIVE_CTE_NODE", "CTE_NODE"})
+"""The parts of a statement that read; the others insert, update or delete."""
+TABLE_FUNCTIONS = frozenset({"unnest", "range", "generate_series", "repeat", "json_each", "json_tree"})
+"""The functions in a FROM that make rows of their arguments alone; the others read files, settings or other queries."""
+POSITIONAL = frozenset({"PIVOT", "POSITIONAL_REFERENCE"})
+"""What depends on columns that are not written down."""
+
+
+@dataclass(frozen=True)
+class NightQuery:
+    """One SELECT: which tables of the nights it reads, and which names it writes."""
+
+    sql: str
+    tables: frozenset[str]
+    words: frozenset[str]
+    starred: frozenset[str]
+    """The tables of which it may read columns that it does not name."""
+
+    def columns_of(self, table: str, known: Sequence[str]) -> list[str]:
+        """Return the columns of a table that the query may read: those it names, or all; at least the night."""
+        if table in self.starred:
+            return list(known)
+        return [name for name in known if name == "night" or name.lower() in self.words]
+
+
+def parsed_query(sql: str) -> NightQuery:
+    """Read one SELECT; raise `InvalidInput` for anything else, and for a table or a table function it may not read."""
+    with duckdb.connect() as parser:
+        try:
+            found = parser.extract_statements(sql)
+        except duckdb.Error as error:
+            raise InvalidInput(message_of(error)) from error
+        if [statement.type for statement in found] != [duckdb.StatementType.SELECT]:
+            told = ", ".join(statement.type.name for statement in found) or "nothing"
+            raise InvalidInput(
+                f"expected one statement that reads (SELECT, FROM, WITH, VALUES, DESCRIBE, SUMMARIZE), got {told}; "
+                "export with --csv or --json, and write a pivot as FROM … PIVOT (…)"
+            )
+        statement = found[0].query
+        row = parser.execute(BLOCKS["parse"], [statement]).fetchone()
+    tree = json.loads(row[0]) if row else {"error": True, "error_message": "not parsed"}
+    if tree["error"]:
+        raise InvalidInput(f"the statement can't be read ({tree['error_message']}); write it as a SELECT")
+    parts = list(walk(tree))
+    tables = read_tables(parts)
+    return NightQuery(statement.strip().rstrip(";"), tables, words_in(parts), starred_in(parts, tables))
+
+
+def read_tables(parts: Sequence[dict[str, Any]]) -> frozenset[str]:
+    """Return the tables a query reads; raise `InvalidInput` for any other source of rows."""
+    ctes = [entry["key"].lower() for part in parts for entry in part.get("cte_map", {}).get("map", ())]
+    named = {name for name in ctes if not {".", "/", "\\"} & {*name}}  # outside of its scope such a name is a file
+    tables: set[str] = set()
+    for part in parts:
+        kind = part.get("type")
+        path = part.get("qualified_name", {}).get("path", [])
+        if kind == "BASE_TABLE":
+            name = path[-1].lower()
+            if path[:-1] not in ([], ["main"]) or name not in {*TABLES, *named}:
+                raise InvalidInput(
+                    f"there is no table {'.'.join(path)!r}{nearest(name, TABLES)}: `nous query` lists all"
+                )
+            tables |= {name} & {*TABLES}
+        elif kind == "TABLE_FUNCTION":
+            name = part["function"]["qualified_name"]["path"][-1].lower()
+            if name not in TABLE_FUNCTIONS:
+                allowed = ", ".join(sorted(TABLE_FUNCTIONS))
+                raise InvalidInput(f"{name}() can't be read from: write a table `nous query` lists, or {allowed}")
+        elif (kind == "SHOW_REF" and path) or (str(kind).endswith("_NODE") and kind not in NODES):
+            raise InvalidInput("a query reads and changes nothing; `nous query` without SQL lists tables and columns")
+    return frozenset(tables)
+
+
+def starred_in(parts: Sequence[dict[str, Any]], tables: frozenset[str]) -> frozenset[str]:
+    """Return the tables whose columns a query may read without naming them, by a star, a row or a place."""
+    aliases = tables | {part["alias"].lower() for part in parts if part.get("type") == "BASE_TABLE"}
+    for part in parts:
+        is_row = part.get("class") == "COLUMN_REF" and len(part["column_names"]) == 1
+        if (
+            part.get("type") in POSITIONAL
+            or part.get("ref_type") in {"NATURAL", "POSITIONAL"}
+            or part.get("column_name_alias")
+            or (is_row and part["column_names"][0].lower() in aliases)
+        ):
+            return tables
+    starred: set[str] = set()
+    for part in parts:
+        if part.get("type") == "SELECT_NODE":
+            beside = {name: value for name, value in part.items() if name not in {"from_table", "cte_map"}}
+            if any(each.get("class") == "STAR" for each in walk(beside)):
+                starred |= {name.lower() for name in joined_tables(part["from_table"])}
+    return frozenset(starred) & tables
+
+
+def joined_tables(source: dict[str, Any]) -> Iterator[str]:
+    """Yield the tables of a FROM, but for those within a query of its own."""
+    if source.get("type") == "BASE_TABLE":
+        yield source["qualified_name"]["path"][-1]
+    for side in ("left", "right", "source"):
+        if isinstance(source.get(side), dict):
+            yield from joined_tables(source[side])
+
+
+def words_in(parts: Sequence[dict[str, Any]]) -> frozenset[str]:
+    """Return every text of a parsed statement in lower case: the names of all columns are among them."""
+    found: set[str] = set()
+    for part in parts:
+        for value in part.values():
+            texts: list[Any] = value if isinstance(value, list) else [value]
+            found |= {text.lower() for text in texts if isinstance(text, str)}
+    return frozenset(found)
+
+
+def walk(value: Any) -> Iterator[dict[str, Any]]:
+    """Yield all objects of a JSON value, outer ones first."""
+    if isinstance(value, dict):
+        yield value
+        value = list(value.values())
+    if isinstance(value, list):
+        for each in value:
+            yield from walk(each)
+
+
+def nearest(name: str, known: Collection[str]) -> str:
+    """Return the question whether the nearest name was meant; nothing where none is near."""
+    close = get_close_matches(name, known, n=1)
+    return f" (did you mean {close[0]!r}?)" if close else ""
+
+
+def message_of(error: duckdb.Error) -> str:
+    """Return what DuckDB says, without the picture of the place and its advice on settings, which are locked."""
+    return str(error).partition("\n\nLINE ")[0].partition("\n\nPossible solutions")[0].strip()

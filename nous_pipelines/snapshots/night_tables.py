@@ -1,0 +1,271 @@
+"""SQL over the Parquet of all nights, by an engine in which nothing lies but the rows it may read."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Generator, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field, replace
+from datetime import date
+from itertools import chain
+from pathlib import Path
+from shutil import rmtree
+from tempfile import mkdtemp
+from typing import Any, TypeVar
+
+import duckdb
+import polars as pl
+
+from nous_online.core.errors import InvalidInput, NotFound, NousError, Unavailable
+from nous_online.database.connection import Database
+from nous_pipelines.nights import FIRST_NIGHT
+from nous_pipelines.snapshots.copy_binary import read_parts, write_parquet_as_read
+from nous_pipelines.snapshots.night_columns import TABLES
+from nous_pipelines.snapshots.night_query import BLOCKS, NightQuery, message_of
+from nous_pipelines.snapshots.snapshot import open_snapshot
+from nous_pipelines.snapshots.snapshot_tables import as_stored
+
+Thing = TypeVar("Thing")
+
+PREFIX = "night="
+WORK = f".{PREFIX}query-"
+"""How a query's own folder is named: erasing and the job `retention` delete those that killed processes left."""
+ROWS_AT_ONCE = 2048
+READ_TIMEOUT_S = 600.0
+LOOK_S = 0.1
+SIZE = re.compile(r"\d+(\.\d+)? ?[KMGT]i?B", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class StoredNights:
+    """The nights of one database that lie whole under `root`, the earliest first, and why others were left out."""
+
+    root: Path
+    nights: tuple[date, ...]
+    left_out: Mapping[date, str] = field(default_factory=dict[date, str])
+    first: date = FIRST_NIGHT
+    last: date = date.max
+    """The nights that were asked for: what lies in the database is of these."""
+
+    def files(self, table: str) -> list[str]:
+        """Return the files of a table, of the nights that have it."""
+        name = TABLES[table].file or ""
+        return [str(path) for night in self.nights if (path := self.root / f"{PREFIX}{night}" / name).is_file()]
+
+
+@dataclass(frozen=True)
+class QueryScope:
+    """What a query may use: the rows of one agent or, for None, of all; and how much memory before it spills."""
+
+    agent_id: str | None
+    memory: str = "1GB"
+    parameters: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+    def __post_init__(self) -> None:
+        if not SIZE.fullmatch(self.memory):
+            raise InvalidInput(f"not a size of memory: {self.memory!r} (want a number and a unit, such as 512MB)")
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The columns of a query's answer and its rows, read as they are asked for."""
+
+    columns: tuple[str, ...]
+    rows: Iterator[tuple[Any, ...]]
+    engine: duckdb.DuckDBPyConnection
+    query: NightQuery
+    parameters: Mapping[str, Any]
+
+    def count(self) -> int:
+        """Return the number of all its rows; those not read yet are lost."""
+        counting = BLOCKS["count"].format(query=self.query.sql)
+        row = interruptible(self.engine, lambda: self.engine.execute(counting, dict(self.parameters)).fetchone())
+        return int(row[0]) if row else 0
+
+
+def stored_nights(
+    root: Path, tables: Collection[str], *, first: date = FIRST_NIGHT, last: date = date.max
+) -> StoredNights:
+    """Return the nights from `first` to `last` under the folder of a database whose files of these tables are whole."""
+    whole: list[date] = []
+    left_out: dict[date, str] = {}
+    for folder in sorted(root.glob(f"{PREFIX}*")):
+        try:
+            night = date.fromisoformat(folder.name.removeprefix(PREFIX))
+        except ValueError:
+            continue  # moved aside
+        if first <= night <= last:
+            why = damage(folder, tables)
+            whole, left_out = ([*whole, night], left_out) if why is None else (whole, {**left_out, night: why})
+    return StoredNights(root, tuple(whole), left_out, first, last)
+
+
+def damage(folder: Path, tables: Collection[str]) -> str | None:
+    """Return why the files of a night can't be read, or None."""
+    path = folder
+    try:
+        taken = open_snapshot(folder)
+        if taken is None:
+            return "its snapshot was never finished"
+        for name in tables:
+            path = folder / (TABLES[name].file or "snapshot.json")
+            if path.suffix == ".parquet" and (path.is_file() or name in taken.counts):
+                rows = pl.scan_parquet(path).select(pl.len()).collect().item()
+                if rows != taken.counts.get(name, rows):
+                    return f"{path.name} has {rows} rows, not {taken.counts[name]}"
+    except NousError as error:
+        return str(error)
+    except (OSError, pl.exceptions.PolarsError) as error:
+        return f"{path.name} can't be read ({str(error).splitlines()[0]})"
+    return None
+
+
+@contextmanager
+def answered(query: NightQuery, nights: StoredNights, database: Database, scope: QueryScope) -> Generator[Answer]:
+    """Yield the answer to a query.
+
+    For one agent the columns the query names are copied first, of its rows alone: the engine that runs the query opens
+    no other file, so no query sees another's rows. For all agents it reads the files of the nights themselves. It uses
+    `scope.memory`, and spills into a folder that goes when the block ends. Raises `InvalidInput` for a query that can't
+    be answered, `NotFound` where no night has its tables, `Unavailable` for files that can't be read or written.
+    """
+    missing = sorted(name for name in query.tables if TABLES[name].file and not nights.files(name))
+    if missing:
+        raise NotFound(f"no night here has the table {missing[0]!r}; `nous query` lists nights and tables")
+    with working_folder(nights.root) as folder, translated(scope):
+        if "proposals" in query.tables:
+            write_proposals(database, nights, scope.agent_id, folder)
+
+        def fill_empty(engine: duckdb.DuckDBPyConnection) -> None:
+            for name in query.tables:
+                rows_of(engine, name, nights, folder).limit(0).create(name)
+
+        def fill(engine: duckdb.DuckDBPyConnection) -> None:
+            for name in query.tables:
+                rows = rows_of(engine, name, nights, folder)
+                if scope.agent_id is None:
+                    rows.create_view(name)
+                else:
+                    is_own = duckdb.ColumnExpression("agent_id") == duckdb.ConstantExpression(scope.agent_id)
+                    columns = query.columns_of(name, rows.columns)
+                    rows.filter(is_own).select(*map(duckdb.ColumnExpression, columns)).create(name)
+
+        with locked_engine(folder, scope, fill_empty) as engine:
+            engine.execute(BLOCKS["plan"].format(query=query.sql), dict(scope.parameters))
+        with locked_engine(folder, scope, fill, readable=[nights.root] if scope.agent_id is None else []) as engine:
+            interruptible(engine, lambda: engine.execute(query.sql, dict(scope.parameters)))
+            columns = tuple(column[0] for column in engine.description or [])
+            first = interruptible(engine, lambda: engine.fetchmany(ROWS_AT_ONCE))  # most that fail do so here
+            yield Answer(columns, chain(first, rows_read(engine)), engine, query, scope.parameters)
+
+
+@contextmanager
+def locked_engine(
+    folder: Path,
+    scope: QueryScope,
+    fill: Callable[[duckdb.DuckDBPyConnection], None],
+    *,
+    readable: Collection[Path] = (),
+) -> Generator[duckdb.DuckDBPyConnection]:
+    """Yield an engine that was filled and then locked: it reads no file but its own and those in `readable`."""
+    path = Path(mkdtemp(dir=folder)) / "rows.duckdb"
+    with closing(duckdb.connect(path)) as engine:
+        engine.execute(BLOCKS["limit"].format(memory=quoted(scope.memory), spill=quoted(f"{folder}/spilled")))
+        interruptible(engine, lambda: fill(engine))
+        engine.execute(BLOCKS["lock"].format(readable=f"[{', '.join(quoted(f'{each}/') for each in readable)}]"))
+        yield engine
+
+
+def rows_of(
+    engine: duckdb.DuckDBPyConnection, name: str, nights: StoredNights, folder: Path
+) -> duckdb.DuckDBPyRelation:
+    """Return the rows of a table in all nights, columns united by name, the night first."""
+    if TABLES[name].file is None:
+        return engine.read_parquet(str(folder / f"{name}.parquet"))
+    rows = engine.read_parquet(nights.files(name), union_by_name=True, hive_partitioning=True)
+    columns = ["night", *(column for column in rows.columns if column != "night")]
+    return rows.select(*map(duckdb.ColumnExpression, columns))
+
+
+def rows_read(engine: duckdb.DuckDBPyConnection) -> Iterator[tuple[Any, ...]]:
+    """Yield the rows of what was executed last, some at a time."""
+    while rows := interruptible(engine, lambda: engine.fetchmany(ROWS_AT_ONCE)):
+        yield from rows
+
+
+def interruptible(engine: duckdb.DuckDBPyConnection, work: Callable[[], Thing]) -> Thing:
+    """Return what the engine comes to, in another thread: Ctrl-C ends it at once."""
+    with ThreadPoolExecutor(1) as other:
+        found = other.submit(work)
+        try:
+            # once Polars has read a file, no signal ends a wait that has no time limit
+            while not wait([found], LOOK_S).done:
+                pass
+        except KeyboardInterrupt:
+            engine.interrupt()
+            raise
+    return found.result()
+
+
+def write_proposals(database: Database, nights: StoredNights, agent_id: str | None, folder: Path) -> None:
+    """Write what the nights from the first to the last proposed into a folder, as the database has it now."""
+    bounds = {"first": nights.first, "last": nights.last, "agent_id": agent_id}
+    with (
+        database.transaction(timeout_s=READ_TIMEOUT_S) as connection,
+        closing(read_parts(connection, BLOCKS["proposals"], bounds)) as parts,
+    ):
+        first = as_stored(next(parts))
+        write_parquet_as_read(chain([first], map(as_stored, parts)), first.schema, folder / "proposals.parquet")
+
+
+def stored_columns(nights: StoredNights, database: Database) -> dict[str, dict[str, str]]:
+    """Return the columns of each table that some night has, with their types in SQL."""
+    none = replace(nights, nights=(), first=date.max, last=date.max)
+    with working_folder(nights.root) as folder, translated(QueryScope(None)), closing(duckdb.connect()) as engine:
+        write_proposals(database, none, None, folder)
+        found = {
+            name: rows_of(engine, name, nights, folder)
+            for name in TABLES
+            if TABLES[name].file is None or nights.files(name)
+        }
+        return {
+            name: {column: str(kind).lower() for column, kind in zip(rows.columns, rows.types, strict=True)}
+            for name, rows in found.items()
+        }
+
+
+@contextmanager
+def working_folder(root: Path) -> Generator[Path]:
+    """Yield a new folder for a query's own files, which goes when the block ends."""
+    try:
+        folder = Path(mkdtemp(prefix=WORK, dir=root))
+    except OSError as error:
+        raise Unavailable(f"{root} can't be written to ({error}); is there space left, and may this user?") from error
+    try:
+        yield folder
+    finally:
+        rmtree(folder, ignore_errors=True)
+
+
+@contextmanager
+def translated(scope: QueryScope) -> Generator[None]:
+    """Raise what DuckDB raises as an error of ours."""
+    try:
+        yield
+    except duckdb.PermissionException as error:
+        message = "a query reads the tables that `nous query` lists, and no file, setting or extension"
+        raise InvalidInput(f"{message} ({message_of(error)})") from error
+    except duckdb.OutOfMemoryException as error:
+        message = f"the query needs more than --memory {scope.memory}; give it more, or ask for fewer rows or nights"
+        raise InvalidInput(f"{message} ({message_of(error)})") from error
+    except (duckdb.IOException, duckdb.InternalException, duckdb.FatalException) as error:
+        message = "a file of the nights or of the query can't be read or written"
+        raise Unavailable(f"{message} ({message_of(error)}); is there space left? Else ask again") from error
+    except duckdb.Error as error:
+        raise InvalidInput(message_of(error)) from error
+
+
+def quoted(text: str) -> str:
+    """Return a text as a literal of SQL."""
+    return "'" + text.replace("'", "''") + "'"
