@@ -8,6 +8,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 from textwrap import dedent
+from typing import is_typeddict
+
+from nous_online.core.fields import rows_of, type_text
 
 
 @dataclass(frozen=True)
@@ -26,7 +29,9 @@ def sentences(described: object) -> str:
 
 
 def fields_of(kind: type) -> list[Field]:
-    """Return the annotated fields of a class and the properties it offers, those of its parents first."""
+    """Return the annotated fields of a class and the properties it offers, or the rows of a table of fields."""
+    if is_typeddict(kind):
+        return [Field(each.name, type_text(each.hint), None, each.field.sentence) for each in rows_of(kind).values()]
     return [field for each in reversed(kind.__mro__) if is_ours(each) for field in own_fields(each)]
 
 

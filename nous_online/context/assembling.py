@@ -22,8 +22,8 @@ from nous_online.context.prediction.ready_vectors import vectors_of
 from nous_online.context.shares import checked_budget, rooms
 from nous_online.context.signals import SignalDetails, Signals, checked_signals, file_words
 from nous_online.core.deadline import Deadline
+from nous_online.core.fields import check_known
 from nous_online.core.kinds import KINDS
-from nous_online.core.origin import check_known
 from nous_online.core.policy import DEFAULT_SESSION, MAX_CONTENT_BYTES, ContextPolicy
 from nous_online.core.unseen import is_blank
 from nous_online.core.validation import checked_moment, checked_names, checked_optional, checked_text

@@ -7,14 +7,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, date, datetime, timedelta
 from itertools import islice
 from numbers import Real
-from typing import cast
+from typing import TypeVar, cast
 from uuid import UUID
 
-from nous_online.core.domain import SCOPES, DecisionId, decision_of
+from nous_online.core.domain import SCOPES, DecisionId, Scope, decision_of
 from nous_online.core.errors import InvalidInput
 from nous_online.core.policy import MAX_RECALL_LIMIT
 from nous_online.core.unseen import is_blank
 
+C = TypeVar("C", bound=str)
 SHOWN_CHARACTERS = 40
 MAX_NAMES = 100
 MAX_IDS = 1_000
@@ -141,10 +142,10 @@ def checked_share(name: str, value: object) -> float:
     return round(float(value), 6)
 
 
-def checked_trust(value: object) -> int:
-    """Return a trust between 0 (anybody's web page) and 100 (the operator)."""
-    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= 100:  # noqa: PLR2004 (the range is the definition)
-        raise InvalidInput(f"trust must be a whole number between 0 and 100, got {value!r}")
+def checked_whole(name: str, value: object, *, least: int, most: int) -> int:
+    """Return a whole number within bounds."""
+    if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
+        raise InvalidInput(f"{name} must be a whole number between {least} and {most:,}, got {value!r}")
     return value
 
 
@@ -190,7 +191,7 @@ def checked_limit(value: object) -> int:
     return value
 
 
-def checked_scope(value: object, *, project_id: object) -> str:
+def checked_scope(value: object, *, project_id: object) -> Scope:
     """Return whom a memory is for; one of a project has to name it, or nobody could ever find it."""
     scope = checked_choice("scope", value, SCOPES)
     if scope == "project" and not project_id:
@@ -198,11 +199,12 @@ def checked_scope(value: object, *, project_id: object) -> str:
     return scope
 
 
-def checked_choice(name: str, value: object, choices: Sequence[str]) -> str:
+def checked_choice(name: str, value: object, choices: Sequence[C]) -> C:
     """Return one of `choices`."""
-    if value not in choices:
+    found = next((choice for choice in choices if choice == value), None)
+    if found is None:
         raise InvalidInput(f"{name} must be one of {', '.join(choices)}; got {value!r}")
-    return str(value)
+    return found
 
 
 def checked_agent(value: object) -> str:

@@ -14,10 +14,12 @@ from psycopg import Connection
 from psycopg.rows import class_row, dict_row
 from psycopg.sql import SQL, Identifier
 
+from nous_online.core.details import OriginDetails
 from nous_online.core.domain import Censor, DecisionId
 from nous_online.core.errors import Conflict, InvalidInput, NotFound
+from nous_online.core.fields import check_known
 from nous_online.core.kinds import CENSOR
-from nous_online.core.origin import Origin, OriginDetails, check_known, origin_of
+from nous_online.core.origin import Origin, origin_of
 from nous_online.core.policy import CensorPolicy
 from nous_online.core.rights import UNLIMITED, Rights
 from nous_online.core.validation import (

@@ -15,7 +15,7 @@ from psycopg.rows import class_row
 
 from nous_online.core.deadline import Deadline
 from nous_online.core.domain import Censor
-from nous_online.core.origin import check_known
+from nous_online.core.fields import check_known
 from nous_online.core.policy import MAX_CONTENT_BYTES, CensorPolicy
 from nous_online.core.validation import checked_flag, checked_moment, checked_optional, checked_text
 from nous_online.database.changes import Cause

@@ -20,8 +20,8 @@ from psycopg.sql import SQL, Composed, Identifier
 from nous_online.core.deadline import Deadline
 from nous_online.core.domain import DecisionId, decision_of, shortened
 from nous_online.core.errors import Conflict, InvalidInput, NotFound, NousError
+from nous_online.core.fields import check_known
 from nous_online.core.kinds import EPISODE
-from nous_online.core.origin import check_known
 from nous_online.core.policy import MAX_RECALL_LIMIT
 from nous_online.core.validation import (
     checked_choice,

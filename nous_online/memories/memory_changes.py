@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from typing import Any, TypedDict
@@ -14,16 +14,16 @@ from psycopg.errors import UniqueViolation
 from psycopg.sql import SQL
 
 from nous_online.core.deadline import Deadline
+from nous_online.core.details import FactDetails
 from nous_online.core.domain import DOCUMENT, Episode, Fact, Memory
 from nous_online.core.errors import Conflict, InvalidInput, NotFound, Refused
+from nous_online.core.fields import rows_of
 from nous_online.core.kinds import EPISODE, KINDS, Kind
-from nous_online.core.validation import checked_flag, checked_moment, checked_names, checked_optional, checked_share
 from nous_online.database.changes import Cause, change_memory, get_memory, locked_memory, plain, version_of
 from nous_online.database.statements import statements
 from nous_online.language.passages import passages, recall_vector
 from nous_online.memories.agent import Agent
 from nous_online.memories.contradictions import mark_sides
-from nous_online.memories.facts import checked_category
 from nous_online.memories.learning import slot_of
 from nous_online.memories.levels import stored_levels
 from nous_online.memories.store import lock_agent
@@ -175,16 +175,9 @@ def checked_changes(kind: str, changes: Mapping[str, Any]) -> dict[str, Any]:
         raise InvalidInput(f"{stray[0]!r} can't be updated; of this {kind} you can update {known}")
     if not changes:
         raise InvalidInput(f"say what to change of the {kind}: {', '.join(UPDATABLE[kind])}")
-    check: dict[str, Callable[[object], Any]] = {
-        "tags": lambda value: checked_names("tags", value) or [],
-        "subject": lambda value: checked_optional("subject", value, max_characters=500),
-        "category": checked_category,
-        "confidence": lambda value: checked_share("confidence", value),
-        "valid_from": lambda value: checked_moment("valid_from", value),
-        "valid_to": lambda value: checked_moment("valid_to", value),
-        "is_pinned": lambda value: checked_flag("is_pinned", value),
-    }
-    return {name: check[name](value) for name, value in changes.items()}
+    rows, now = rows_of(FactDetails), datetime.now(UTC)
+    found = {name: rows[name].checked(value, now=now) for name, value in changes.items()}
+    return found | ({"tags": found["tags"] or []} if "tags" in found else {})
 
 
 def dependent_values(fact: Fact, fresh: Mapping[str, Any]) -> dict[str, Any]:

@@ -9,9 +9,11 @@ from datetime import datetime
 from typing import Any, cast
 from uuid import UUID
 
+from nous_online.core.details import OriginDetails
 from nous_online.core.domain import DecisionId
 from nous_online.core.errors import InvalidInput
-from nous_online.core.origin import Origin, OriginDetails, check_known, origin_of
+from nous_online.core.fields import check_known
+from nous_online.core.origin import Origin, origin_of
 from nous_online.core.policy import MAX_CONTENT_BYTES
 from nous_online.core.rights import UNLIMITED, Rights
 from nous_online.core.validation import (

@@ -15,7 +15,7 @@ from psycopg.types.json import Jsonb
 
 from nous_online.core.deadline import Deadline
 from nous_online.core.errors import Conflict, InvalidInput, NotFound
-from nous_online.core.origin import check_known
+from nous_online.core.fields import check_known
 from nous_online.core.policy import DEFAULT_SESSION, SessionPolicy
 from nous_online.core.validation import (
     ACTIVE_CENSORS,

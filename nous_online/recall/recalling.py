@@ -92,7 +92,7 @@ class Recall(Sequence[Recalled]):
 
 def checked_detail(value: object) -> Detail:
     """Return a level of detail."""
-    return cast("Detail", checked_choice("detail", value, DETAILS))
+    return checked_choice("detail", value, DETAILS)
 
 
 def ask(agent: Agent, query: object, details: RecallDetails, deadline: Deadline) -> Recall:

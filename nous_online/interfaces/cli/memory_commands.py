@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from nous_online.core.details import FactDetails, Replaces
 from nous_online.interfaces.cli.input import said
+from nous_online.interfaces.cli.options import with_options
 from nous_online.interfaces.cli.output import AgentOption, JsonOption, escaped, show, show_json, show_note
 
 if TYPE_CHECKING:
@@ -61,7 +63,8 @@ def opened(agent: str | None) -> Heart:
     return Heart.open(agent or settings().agent, works_in_background=False)
 
 
-def learn(  # noqa: PLR0913 (one parameter for each option)
+@with_options(FactDetails, replaces=Replaces)
+def learn(
     text: Annotated[
         str,
         typer.Argument(
@@ -69,25 +72,9 @@ def learn(  # noqa: PLR0913 (one parameter for each option)
         ),
     ],
     *,
-    subject: Annotated[str | None, typer.Option(help="What it is about.")] = None,
-    category: Annotated[str | None, typer.Option(help="Its category, such as preference.")] = None,
-    tag: Annotated[list[str] | None, typer.Option(metavar="TAG", help="A tag; may be given several times.")] = None,
-    frame: Annotated[str | None, typer.Option(help="The cognitive frame it was learned in, such as debug.")] = None,
-    source: Annotated[str | None, typer.Option(help="Where it comes from.")] = None,
-    confidence: Annotated[float, typer.Option(help="How sure it is, from 0 to 1.")] = 1.0,
-    learned_at: Annotated[
-        str | None, typer.Option(metavar="ISO-8601", help="When it was said; now by default.")
-    ] = None,
-    replaces: Annotated[
-        list[str] | None, typer.Option(metavar="ID", help="A fact that gives way to it; may be given several times.")
-    ] = None,
-    key: Annotated[
-        str | None,
-        typer.Option(help="What it is a value of, such as ana/home: a later value replaces it."),
-    ] = None,
-    idempotency_key: Annotated[str | None, typer.Option(help="Makes a retry safe.")] = None,
     agent: AgentOption = None,
     as_json: JsonOption = False,
+    **told: Any,
 ) -> None:
     """Learn one fact: confirm what says the same, supersede what it updates, or store it.
 
@@ -102,10 +89,7 @@ def learn(  # noqa: PLR0913 (one parameter for each option)
     [dim]$[/dim] git log -1 --format=%B | nous learn - --source "git log"
     """
     with opened(agent) as heart:
-        learned = heart.learn(
-            said(text), subject=subject, category=category, tags=tag, frame=frame, source=source,
-            confidence=confidence, learned_at=learned_at, replaces=replaces, key=key, idempotency_key=idempotency_key,
-        )  # fmt: skip
+        learned = heart.learn(said(text), **told)
     if as_json:
         show_json(learned)
         return

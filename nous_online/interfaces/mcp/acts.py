@@ -42,19 +42,8 @@ Given = Mapping[str, Any]
 
 def remember(heart: Heart, visit: Visit, given: Given) -> ToolAnswer:
     """Learn one fact."""
-    learned = heart.learn(
-        given["content"],
-        replaces=given.get("replaces"),
-        key=given.get("key"),
-        subject=given.get("subject"),
-        tags=given.get("tags"),
-        frame=given.get("frame"),
-        session_id=visit.session_id,
-        source=given.get("source"),
-        source_kind=given.get("said_by", "agent"),
-        **visit.reach,
-    )
-    return tool_answers.learned(learned)
+    told = {"source_kind" if name == "said_by" else name: value for name, value in given.items()}
+    return tool_answers.learned(heart.learn(session_id=visit.session_id, **visit.reach, **told))
 
 
 def recall(heart: Heart, visit: Visit, given: Given) -> ToolAnswer:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from nous_online.core import fields
 from nous_online.core.domain import SOURCE_KINDS
 from nous_online.core.kinds import KINDS
 from nous_online.heart import Heart
@@ -51,6 +52,29 @@ def list_of(schema: Schema) -> Schema:
 def holding(**properties: Schema) -> Schema:
     """Return the schema of an object that has these; `required` would double what it costs to say so."""
     return {"type": "object", "properties": properties}
+
+
+def offered(verb: Callable[..., Any]) -> dict[str, Schema]:
+    """Return the schemas of what a model is asked for of all that a verb may be told."""
+    asked = {name: row.field for name, row in fields.rows_of(verb).items() if row.field.brief is not None}
+    return {name: told(each.brief, schema_of(each)) if each.brief else schema_of(each) for name, each in asked.items()}
+
+
+def schema_of(field: fields.InputField) -> Schema:
+    """Return the schema of a field, without its limits: a call that breaks them is told so."""
+    match field:
+        case fields.OneOf(words=words):
+            return one_of(*words)
+        case fields.Names() | fields.MemoryIds():
+            return list_of(TEXT)
+        case fields.Share():
+            return NUMBER
+        case fields.Whole():
+            return WHOLE
+        case fields.Flag():
+            return FLAG
+        case _:
+            return TEXT
 
 
 @dataclass(frozen=True)
@@ -121,16 +145,7 @@ TOOLS = (
     Tool(
         acts.remember,
         "Keep one statement. A repeat confirms, a newer value replaces the older one.",
-        {
-            "content": told("one self-contained sentence"),
-            "replaces": told("ids of facts it replaces", list_of(TEXT)),
-            "key": told("such as ana/home: one value at a time"),
-            "subject": TEXT,
-            "said_by": one_of(*SOURCE_KINDS[:4]),
-            "source": TEXT,
-            "tags": list_of(TEXT),
-            "frame": TEXT,
-        },
+        {**offered(Heart.learn), "said_by": one_of(*SOURCE_KINDS[:4])},
         holding(action=TEXT, id=TEXT, reason=TEXT, contradicts=list_of(TEXT), near=list_of(SIDE)),
         required=("content",),
     ),

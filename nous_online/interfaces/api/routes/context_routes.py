@@ -15,7 +15,7 @@ from nous_online.context.prediction.prediction_answer import Predicted
 from nous_online.context.signals import MAX_NAME_BYTES, MAX_WORDS_BYTES, MOST_LISTED, SignalDetails
 from nous_online.core.policy import ContextPolicy
 from nous_online.interfaces.api.access import HeartCall
-from nous_online.interfaces.api.fields import SENDABLE, WHOLE, Body, Moment, Name, Tags, Text, counted, text_of
+from nous_online.interfaces.api.bodies import SENDABLE, WHOLE, Body, Moment, Name, Tags, Text, counted, text_of
 
 router = APIRouter(prefix="/context", tags=["context"])
 File = Annotated[str, text_of(MAX_NAME_BYTES), SENDABLE]

@@ -12,7 +12,7 @@ from pydantic import ConfigDict, Field
 from nous_online.core.domain import Episode
 from nous_online.core.policy import MAX_DETAIL_BYTES
 from nous_online.interfaces.api.access import HeartCall, IdempotencyKey
-from nous_online.interfaces.api.fields import (
+from nous_online.interfaces.api.bodies import (
     PROJECT_NEEDS_ID,
     SENDABLE,
     WHOLE,

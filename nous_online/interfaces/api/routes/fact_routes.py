@@ -10,24 +10,23 @@ from fastapi import APIRouter
 from pydantic import ConfigDict, Field
 
 from nous_online.core.domain import Fact, Learned, Statement
-from nous_online.core.errors import Conflict, InvalidInput, NotFound
-from nous_online.core.policy import MAX_CONTEXT_BYTES, MAX_RECALL_LIMIT
+from nous_online.core.errors import InvalidInput, NotFound
+from nous_online.core.policy import MAX_RECALL_LIMIT
+from nous_online.heart import Heart
 from nous_online.interfaces.api.access import HeartCall, IdempotencyKey
-from nous_online.interfaces.api.fields import (
+from nous_online.interfaces.api.bodies import (
     PROJECT_NEEDS_ID,
     SENDABLE,
     WHOLE,
     Body,
-    Decision,
-    Id,
     Ids,
-    Line,
     Moment,
     Name,
-    OriginFields,
     Share,
     Tags,
     Text,
+    carrying,
+    check_order,
     counted,
     text_of,
 )
@@ -40,7 +39,8 @@ router = APIRouter(tags=["memories"])
 Kind = Literal["fact", "episode", "procedure", "censor"]
 
 
-class FactBody(OriginFields):
+@carrying(Heart.learn)
+class FactBody(Body):
     """A fact to be learned."""
 
     model_config = ConfigDict(
@@ -55,28 +55,6 @@ class FactBody(OriginFields):
             },
         }
     )
-
-    content: Text = Field(description="One statement.")
-    subject: Line | None = Field(default=None, max_length=500, description="What it is about.")
-    key: Name | None = Field(
-        default=None,
-        max_length=200,
-        description="Which attribute of which thing it is a value of, such as `ana/home`: a later value replaces it.",
-    )
-    replaces: Ids | None = Field(
-        default=None, description="Facts of the same scope, user and project that give way to this one."
-    )
-    category: Name | None = None
-    tags: Tags | None = None
-    context: Annotated[str, text_of(MAX_CONTEXT_BYTES), SENDABLE] | None = Field(
-        default=None, description="What was said around it: helps to find it, is never shown as its content."
-    )
-    confidence: Share = 1.0
-    valid_from: Moment | None = None
-    valid_to: Moment | None = Field(default=None, description="Not before `valid_from`.")
-    source_episode_id: Id | None = Field(default=None, description="The episode it was drawn from.")
-    source_decision_id: Decision | None = None
-    session_id: Name | None = Field(default=None, description="The session it is said in; lends frame and censors.")
 
 
 class RecallBody(Body):
@@ -172,16 +150,9 @@ def learn(body: FactBody, call: HeartCall, idempotency_key: IdempotencyKey = Non
 
     `near` holds other facts near it. Where it takes the place of one of them, learn it again with its id in `replaces`.
     """
-    check_order(body)
-    return call.heart.learn(
-        body.content, deadline_s=call.left(), idempotency_key=idempotency_key, **body.told("content")
-    )
-
-
-def check_order(body: FactBody) -> None:
-    """Raise `Conflict` for a fact that would end before it began."""
-    if body.valid_from and body.valid_to and body.valid_to < body.valid_from:
-        raise Conflict(f"valid_to {body.valid_to.isoformat()} lies before valid_from {body.valid_from.isoformat()}")
+    told = body.told()
+    check_order(told.get("valid_from"), told.get("valid_to"))
+    return call.heart.learn(deadline_s=call.left(), idempotency_key=idempotency_key, **told)
 
 
 @router.get("/facts/{fact_id:uuid}/statements", operation_id="list_statements", summary="What was said for a fact")

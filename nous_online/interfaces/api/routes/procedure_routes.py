@@ -11,7 +11,7 @@ from pydantic import ConfigDict, Field
 from nous_online.core.domain import Procedure
 from nous_online.core.policy import DEFAULT_SESSION
 from nous_online.interfaces.api.access import HeartCall, IdempotencyKey
-from nous_online.interfaces.api.fields import (
+from nous_online.interfaces.api.bodies import (
     PROJECT_NEEDS_ID,
     Body,
     Decisions,

@@ -9,7 +9,7 @@ from pydantic import ConfigDict, Field
 
 from nous_online.core.policy import SessionPolicy
 from nous_online.interfaces.api.access import HeartCall
-from nous_online.interfaces.api.fields import (
+from nous_online.interfaces.api.bodies import (
     NOT_BLANK,
     PROJECT_NEEDS_ID,
     SENDABLE,
