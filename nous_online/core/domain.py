@@ -12,6 +12,18 @@ SourceKind = Literal["user", "agent", "tool", "web", "episode", "import", "opera
 Scope = Literal["private", "project", "system"]
 SOURCE_KINDS: tuple[SourceKind, ...] = get_args(SourceKind)
 SCOPES: tuple[Scope, ...] = get_args(Scope)
+Outcome = Literal["success", "failure", "partial", "ongoing"]
+OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
+Severity = Literal["warn", "block", "absolute"]
+SEVERITIES: tuple[Severity, ...] = get_args(Severity)
+ProcedureKind = Literal["k_line", "workflow", "pattern"]
+PROCEDURE_KINDS: tuple[ProcedureKind, ...] = get_args(ProcedureKind)
+MemoryKind = Literal["fact", "episode", "procedure", "censor"]
+Detail = Literal["full", "summary", "compressed", "index"]
+DETAILS: tuple[Detail, ...] = get_args(Detail)
+"""The levels a memory can be shown at, the most detailed first."""
+DecisionStatus = Literal["pending", "succeeded", "failed", "abandoned"]
+DECISION_STATUSES: tuple[DecisionStatus, ...] = get_args(DecisionStatus)
 DOCUMENT = "document"
 """The category of a named text: it is found by its name, so learning and nights compare nothing with it."""
 
@@ -151,7 +163,7 @@ class Episode(WithDecisionIds):
     frame_used: str | None
     encoded_censors: list[str] | None
     procedures_activated: list[UUID]
-    outcome: str | None
+    outcome: Outcome | None
     surprise_level: float | None
     lessons_learned: list[str]
     source: str | None
@@ -167,6 +179,14 @@ class Episode(WithDecisionIds):
 
 
 @dataclass(frozen=True)
+class Artifact:
+    """Something an episode produced or was about: a commit, a pull request, a decision record, a file."""
+
+    kind: str
+    reference: str
+
+
+@dataclass(frozen=True)
 class Procedure(WithDecisionIds):
     """How something is done: a K-line of three bands, a workflow of steps, or a pattern with a template."""
 
@@ -178,7 +198,7 @@ class Procedure(WithDecisionIds):
     state: str
     name: str
     domain: str | None
-    kind: str
+    kind: ProcedureKind
     goals: list[str]
     core_patterns: list[str]
     core_tools: list[str]
@@ -230,7 +250,7 @@ class Censor(WithDecisionIds):
     state: str
     trigger: str
     reason: str
-    severity: str
+    severity: Severity
     is_literal: bool
     activation_count: int
     false_positive_count: int

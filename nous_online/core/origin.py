@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from nous_online.core.details import OriginDetails
-from nous_online.core.fields import checked_details, rows_of
+from nous_online.core.field_tables import checked_details, rows_of
 from nous_online.core.rights import UNLIMITED, Rights
 
 

@@ -15,7 +15,7 @@ from nous_online.core.deadline import Deadline
 from nous_online.core.details import Content, FactDetails
 from nous_online.core.domain import Fact, LearnAction, Learned, Neighbour, NewFact
 from nous_online.core.errors import Conflict, Forbidden, InvalidInput, NotFound, Stale
-from nous_online.core.fields import checked_as, checked_details
+from nous_online.core.field_tables import check_known, checked_as, checked_details
 from nous_online.core.kinds import FACT
 from nous_online.core.rights import UNLIMITED, Rights
 from nous_online.database.changes import Cause, change_memory, get_memory, locked_memories, locked_memory, version_of
@@ -52,6 +52,7 @@ ACTIONS: dict[str, LearnAction] = {
 
 def new_fact(content: object, details: FactDetails, *, now: datetime, rights: Rights = UNLIMITED) -> NewFact:
     """Check everything a caller said about a fact; raise `InvalidInput`, and `Forbidden` for more than it may claim."""
+    check_known(details, FactDetails)
     told = checked_details(FactDetails, details, now=now)
     text = checked_as(Content, "content", content, now=now)
     valid_from, valid_to = told["valid_from"], told["valid_to"]

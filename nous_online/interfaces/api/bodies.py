@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from datetime import date, datetime
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Literal, TypeVar, get_args
 from uuid import UUID
 
 from pydantic import (
@@ -21,14 +21,14 @@ from pydantic import (
 )
 
 from nous_online.core import fields
-from nous_online.core.details import ClaimDetails, OriginDetails, ReachDetails
+from nous_online.core.domain import MemoryKind
 from nous_online.core.errors import Conflict
+from nous_online.core.field_tables import InputRow, rows_of
 from nous_online.core.policy import MAX_CONTENT_BYTES
-from nous_online.core.validation import ACTIVE_CENSORS, FRAME, MAX_NAMES
+from nous_online.core.validation import MAX_NAMES
 
 # Not blank, and without NUL, which PostgreSQL can't hold.
 NOT_BLANK = r"^[^\x00]*[^\s\x00][^\x00]*$"
-HOLDABLE = r"^[^\x00]*$"
 MOST_IDS = 200
 
 
@@ -111,24 +111,6 @@ Decision = Annotated[
     SENDABLE,
     Field(description="The id or reference of a decision recorded here, or the name of one taken elsewhere."),
 ]
-Decisions = Annotated[list[Decision], Field(max_length=MOST_IDS)]
-Frame = Annotated[
-    Name | None,
-    Field(
-        validation_alias=AliasChoices(*FRAME),
-        description="The cognitive frame the agent is in; that of its session unless told. "
-        f"Taken as {' and '.join(FRAME[1:])} too.",
-    ),
-]
-ActiveCensors = Annotated[
-    Tags | None,
-    Field(
-        validation_alias=AliasChoices(*ACTIVE_CENSORS),
-        description=f"The censors that are active; those of the session unless told. Taken as {ACTIVE_CENSORS[1]} too.",
-    ),
-]
-Outcome = Literal["success", "failure", "partial", "ongoing"]
-Severity = Literal["warn", "block", "absolute"]
 
 
 def check_order(valid_from: datetime | None, valid_to: datetime | None) -> None:
@@ -153,20 +135,25 @@ def carrying(told: Any, *, without: Collection[str] = ()) -> Callable[[type[B]],
     """Give a body a field for each row of a table, or of all that a verb may be told, but those it declares itself."""
 
     def carried(body: type[B]) -> type[B]:
+        rows = rows_of(told)
+        for name in rows.keys() & body.model_fields.keys():
+            body.model_fields[name].description = rows[name].field.about
         left_out = {*HEADERS, *without, *body.model_fields}
-        rows = [each for each in fields.rows_of(told).values() if not isinstance(each.field, fields.Alias)]
-        found: dict[str, Any] = {each.name: wire_field(each) for each in rows if each.name not in left_out}
+        shown = [
+            each for name, each in rows.items() if name not in left_out and not isinstance(each.field, fields.Alias)
+        ]
+        found: dict[str, Any] = {each.name: wire_field(each) for each in shown}
         return create_model(body.__name__, __base__=body, __doc__=body.__doc__, __module__=body.__module__, **found)
 
     return carried
 
 
-def wire_field(row: fields.InputRow) -> tuple[Any, Any]:
+def wire_field(row: InputRow) -> tuple[Any, Any]:
     """Return a row as the field of a model: what JSON may hold, its default and what it is for."""
     kind, field = wire_type(row.field), row.field
     names = AliasChoices(row.name, *field.aliases) if field.aliases else None
     taken = f" Taken as {' and '.join(field.aliases)} too." if field.aliases else ""
-    default = ... if row.is_required else field.default
+    default = ... if row.is_required else row.default
     described = Field(default=default, description=field.about + taken, validation_alias=names)
     return kind | None if row.is_optional else kind, described
 
@@ -175,14 +162,22 @@ WIRE_TYPES: Mapping[type, Callable[[Any], Any]] = {
     fields.Text: lambda field: Annotated[str, text_of(field.most), SENDABLE],
     fields.Line: lambda field: Annotated[str, text_of(field.most), SENDABLE],
     fields.Names: lambda _: Tags,
+    fields.Lines: lambda field: Annotated[
+        list[Annotated[str, text_of(field.most), SENDABLE]], Field(max_length=field.count)
+    ],
+    fields.Clues: lambda field: Annotated[
+        list[Annotated[str, text_of(field.most), SENDABLE]], Field(max_length=fields.MOST_LISTED)
+    ],
+    fields.Kinds: lambda _: Annotated[list[MemoryKind], Field(min_length=1, max_length=len(get_args(MemoryKind)))],
     fields.OneOf: lambda field: Literal[field.words],
     fields.Instant: lambda _: Moment,
     fields.Share: lambda _: Share,
     fields.Whole: lambda field: Annotated[int, counted(field.least, field.most), WHOLE],
     fields.Flag: lambda _: StrictBool,
     fields.MemoryId: lambda _: Id,
-    fields.MemoryIds: lambda _: Ids,
+    fields.MemoryIds: lambda field: Annotated[list[Id], Field(max_length=min(field.most, MOST_IDS))],
     fields.DecisionName: lambda _: Decision,
+    fields.DecisionNames: lambda field: Annotated[list[Decision], Field(max_length=min(field.most, MOST_IDS))],
 }
 """What JSON may hold for each kind of field."""
 
@@ -190,25 +185,6 @@ WIRE_TYPES: Mapping[type, Callable[[Any], Any]] = {
 def wire_type(field: fields.InputField) -> Any:
     """Return what JSON may hold for a field."""
     return next(WIRE_TYPES[kind] for kind in type(field).__mro__ if kind in WIRE_TYPES)(field)
-
-
-@carrying(ReachDetails)
-class ReachFields(Body):
-    """Whom a memory is for."""
-
-    model_config = ConfigDict(json_schema_extra=PROJECT_NEEDS_ID)
-
-
-@carrying(ClaimDetails)
-class ToldFields(ReachFields):
-    """Where a memory comes from and whom it is for."""
-
-    active_censors: ActiveCensors = None
-
-
-@carrying(OriginDetails)
-class OriginFields(ToldFields):
-    """The same of what was learned at one moment, in one frame."""
 
 
 def night_of(value: object) -> date:

@@ -4,49 +4,67 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
+from dataclasses import replace
+from enum import StrEnum
 from inspect import Parameter
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Literal, TypeVar, get_args, get_origin
 
 import typer
 
 from nous_online.core import fields
+from nous_online.core.domain import MemoryKind
+from nous_online.core.field_tables import InputRow, parts, rows_of
 
 C = TypeVar("C", bound=Callable[..., None])
-OPTION_TYPES: Mapping[type, Callable[[Any], tuple[Any, str | None]]] = {
-    fields.Names: lambda _: (list[str], "NAME"),
-    fields.OneOf: lambda field: (Literal[field.words], None),
-    fields.Instant: lambda _: (str, "ISO-8601"),
-    fields.Share: lambda _: (float, None),
-    fields.Whole: lambda _: (int, None),
-    fields.Flag: lambda _: (bool, None),
-    fields.MemoryId: lambda _: (str, "ID"),
-    fields.MemoryIds: lambda _: (list[str], "ID"),
+KindOption = StrEnum("KindOption", {kind.upper(): kind for kind in get_args(MemoryKind)})
+OPTION_TYPES: Mapping[type, Callable[[Any], Any]] = {
+    fields.Names: lambda _: list[str],
+    fields.Clues: lambda _: list[str],
+    fields.MemoryIds: lambda _: list[str],
+    fields.Kinds: lambda _: list[KindOption],
+    fields.OneOf: lambda field: Literal[field.words],
+    fields.Share: lambda _: float,
+    fields.Whole: lambda _: int,
+    fields.Flag: lambda _: bool,
 }
-"""What the command line takes for each kind of field, and how it is called in the help; a text for all others."""
+"""What the command line takes for each kind of field; a text for all others."""
 
 
-def with_options(*told: Any, **rows: Any) -> Callable[[C], C]:
+def known_frames(incomplete: str) -> list[str]:
+    """Return the frames that a shell may offer: those with a budget of their own; any other will do too."""
+    from nous_online.core.policy import ContextPolicy
+
+    return [frame for frame, _ in ContextPolicy().budgets if frame.startswith(incomplete)]
+
+
+def with_options(*tables: type, defaults: Mapping[str, Any] | None = None, **rows: Any) -> Callable[[C], C]:
     """Give a command the options of tables, and of single rows by their names, in place of its `**told`."""
 
     def given(command: C) -> C:
-        found = [each for table in told for each in fields.rows_of(table).values()]
-        found += [fields.InputRow(name, *fields.parts(hint)) for name, hint in rows.items()]
-        options = [option(each) for each in found if each.field.option]
+        found = [each for table in tables for each in rows_of(table).values()]
+        found += [InputRow(name, *parts(hint)) for name, hint in rows.items()]
+        usual = defaults or {}
+        options = [
+            option(replace(each, default=usual.get(each.name, each.default))) for each in found if each.field.option
+        ]
         own = inspect.signature(command, eval_str=True)
-        parameters = [each for each in own.parameters.values() if each.kind is not Parameter.VAR_KEYWORD]
-        parameters.sort(key=lambda each: each.kind is Parameter.KEYWORD_ONLY)
-        first = sum(each.kind is not Parameter.KEYWORD_ONLY for each in parameters)
-        command.__dict__["__signature__"] = own.replace(parameters=[*parameters[:first], *options, *parameters[first:]])
+        named = [each for each in own.parameters.values() if each.kind is Parameter.KEYWORD_ONLY]
+        first = [each for each in own.parameters.values() if each.kind is Parameter.POSITIONAL_OR_KEYWORD]
+        command.__dict__["__signature__"] = own.replace(parameters=[*first, *options, *named])
         return command
 
     return given
 
 
-def option(row: fields.InputRow) -> Parameter:
+def option(row: InputRow) -> Parameter:
     """Return a row as an option of a command."""
-    field = row.field
-    kind, shown = next((OPTION_TYPES[each](field) for each in type(field).__mro__ if each in OPTION_TYPES), (str, None))
-    many = " May be given several times." if kind == list[str] else ""
-    declared = typer.Option(field.option, metavar=shown, help=field.sentence.replace("`", "") + many)
-    kind = kind | None if row.is_optional else kind
-    return Parameter(row.name, Parameter.KEYWORD_ONLY, default=field.default, annotation=Annotated[kind, declared])
+    words = (row.field.option or "").split()
+    kind = next((OPTION_TYPES[each](row.field) for each in type(row.field).__mro__ if each in OPTION_TYPES), str)
+    declared = typer.Option(
+        *(word for word in words if word.startswith("--")),
+        metavar="" if kind is bool else next((word for word in words if not word.startswith("--")), None),
+        help=row.field.sentence.replace("`", "") + (" May be given several times." if get_origin(kind) is list else ""),
+        autocompletion=known_frames if row.name == "frame" else None,
+    )
+    hint = kind | None if row.default is None else kind
+    return Parameter(row.name, Parameter.KEYWORD_ONLY, default=row.default, annotation=Annotated[hint, declared])

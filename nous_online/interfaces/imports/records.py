@@ -12,12 +12,12 @@ from typing import Any, NoReturn, TypeAlias, cast
 from nous_online.core.details import FactDetails
 from nous_online.core.domain import NewFact
 from nous_online.core.errors import InvalidInput
-from nous_online.core.fields import rows_of
+from nous_online.core.field_tables import rows_of
 from nous_online.core.policy import MAX_CONTENT_BYTES
 from nous_online.core.rights import Rights
 from nous_online.core.validation import checked_agent, checked_choice, checked_optional, checked_text
 from nous_online.interfaces.imports.dialogues import SESSION_FIELDS, is_dialogue, statements_of
-from nous_online.memories.episodes import EPISODE_FIELDS, EpisodeDetails, NewEpisode, new_episode
+from nous_online.memories.episodes import EPISODE_FIELDS, NewEpisode, RecordDetails, new_episode
 from nous_online.memories.facts import new_fact
 
 KINDS = ("fact", "episode", "recall")
@@ -206,7 +206,7 @@ def imported_episode(record: ImportedRecord, *, key: str, now: datetime, rights:
     for name in ("started_at", "ended_at"):
         details[name] = imported_moment(name, fields.get(name))
     details = {"source_kind": "import", **details, "idempotency_key": key}
-    return new_episode(details.pop("detail", None), cast("EpisodeDetails", details), now=now, rights=rights)
+    return new_episode(details.pop("detail", None), cast("RecordDetails", details), now=now, rights=rights)
 
 
 def imported_recall(record: ImportedRecord, *, source: str, name: str) -> ReplayedRecall:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Annotated
 from uuid import UUID
 
 from fastapi import APIRouter
@@ -11,32 +11,23 @@ from pydantic import ConfigDict, Field
 
 from nous_online.core.domain import Fact, Learned, Statement
 from nous_online.core.errors import InvalidInput, NotFound
-from nous_online.core.policy import MAX_RECALL_LIMIT
 from nous_online.heart import Heart
 from nous_online.interfaces.api.access import HeartCall, IdempotencyKey
 from nous_online.interfaces.api.bodies import (
     PROJECT_NEEDS_ID,
     SENDABLE,
-    WHOLE,
     Body,
     Ids,
-    Moment,
-    Name,
-    Share,
-    Tags,
-    Text,
     carrying,
     check_order,
-    counted,
     text_of,
 )
 from nous_online.memories.fact_statements import unrecorded_count
 from nous_online.recall.ranking import ScoreParts
-from nous_online.recall.recall import Detail, FoundMemory
+from nous_online.recall.recall import FoundMemory
 from nous_online.recall.recalling import Recall
 
 router = APIRouter(tags=["memories"])
-Kind = Literal["fact", "episode", "procedure", "censor"]
 
 
 @carrying(Heart.learn)
@@ -57,26 +48,13 @@ class FactBody(Body):
     )
 
 
+@carrying(Heart.recall, without=("at",))
 class RecallBody(Body):
     """A question to the memory."""
 
     model_config = ConfigDict(
         json_schema_extra={"example": {"query": "how do we deploy?", "limit": 5, "frame": "decision"}}
     )
-
-    query: Text
-    types: Annotated[list[Kind], Field(min_length=1, max_length=4)] | None = Field(
-        default=None, description="Kinds of memory to look among; all, unless named."
-    )
-    limit: Annotated[int, counted(1, MAX_RECALL_LIMIT), WHOLE] = 10
-    min_score: Share | None = Field(default=None, description="Leave out answers that score less.")
-    detail: Detail = Field(default="full", description="How much of each memory `text` holds.")
-    frame: Name | None = Field(default=None, description="The cognitive frame the agent is in.")
-    active_censors: Tags | None = None
-    as_of: Moment | None = Field(default=None, description="Ask for what was believed at that moment.")
-    session_id: Name | None = None
-    user_id: Name | None = None
-    project_id: Name | None = None
 
 
 class FeedbackBody(Body):
@@ -180,7 +158,7 @@ def split(statement_id: UUID, body: SplitBody, call: HeartCall) -> Fact:
 @router.post("/recall", operation_id="recall", summary="Recall memories")
 def recall(body: RecallBody, call: HeartCall) -> RecallAnswer:
     """Return what answers a question best, best first, with the parts of each score, and remember that it was asked."""
-    return shown(call.heart.recall(body.query, deadline_s=call.left(), **body.told("query")))
+    return shown(call.heart.recall(deadline_s=call.left(), **body.told()))
 
 
 def shown(found: Recall) -> RecallAnswer:
