@@ -11,6 +11,7 @@ from textwrap import dedent
 from typing import is_typeddict
 
 from nous_online.core.field_tables import rows_of, type_text
+from nous_online.core.meanings import meaning
 
 
 @dataclass(frozen=True)
@@ -47,7 +48,8 @@ def own_fields(kind: type) -> Iterator[Field]:
     for node, after in pairwise([*declared.body, ast.Pass()]):
         if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
             default = ast.unparse(node.value) if node.value else None
-            yield Field(node.target.id, ast.unparse(node.annotation), default, text_of(after))
+            told = text_of(after) or meaning(kind.__name__, node.target.id)
+            yield Field(node.target.id, ast.unparse(node.annotation), default, told)
         elif isinstance(node, ast.FunctionDef) and is_property(node):
             returned = ast.unparse(node.returns) if node.returns else ""
             yield Field(node.name, returned, None, first_line(ast.get_docstring(node)))

@@ -15,6 +15,7 @@ from typer.testing import CliRunner
 from docs.generate.pages import PAGES
 from nous_online.core.field_tables import describe, rows_of
 from nous_online.core.fields import Alias, Line
+from nous_online.core.meanings import STORED
 from nous_online.heart import Heart
 from nous_online.interfaces.api.application import application as api
 from nous_online.interfaces.api.bodies import HEADERS, Body, carrying
@@ -122,3 +123,12 @@ def test_a_new_field_is_one_row() -> None:
     assert MoodBody.model_json_schema()["properties"]["mood"]["description"] == "How the speaker felt."
     assert offered(verb) == {"mood": {"type": "string"}}
     assert heard == [{"mood": "calm"}]
+
+
+@pytest.mark.parametrize("stored", STORED)
+def test_every_field_of_what_is_stored_says_what_it_means(stored: str) -> None:
+    (section,) = re.findall(rf"^### {stored}\n(.*?)^### ", page("reference/python.md"), re.MULTILINE | re.DOTALL)
+
+    rows = re.findall(r"^\| `(\w+)` \|.*\| (.*) \|$", section, re.MULTILINE)
+    assert rows
+    assert [name for name, told in rows if not told.strip()] == []
