@@ -10,7 +10,7 @@ from uuid import UUID
 
 from benchmarks import cases
 from nous_online.context.context_answer import Context
-from nous_online.core.domain import FactDetails
+from nous_online.core.details import FactDetails
 from nous_online.heart import Heart
 
 ASKER = "test-user"

@@ -17,7 +17,7 @@ from typing import Any
 
 from benchmarks.drawn_nights import add_facts, fill
 from benchmarks.night import with_database
-from nous_online.core.domain import FactDetails
+from nous_online.core.details import FactDetails
 from nous_online.core.settings import settings
 from nous_online.database import postgres
 from nous_online.database.connection import Database, prepare

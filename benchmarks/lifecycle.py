@@ -16,7 +16,7 @@ import polars as pl
 from benchmarks.intervals import of_mean, of_ratio, of_share
 from benchmarks.recall import BATCH, LEARNING_S, Remembering
 from benchmarks.recall_cases import Question, Store, beam, longmemeval
-from nous_online.core.domain import FactDetails
+from nous_online.core.details import FactDetails
 from nous_online.database import postgres
 from nous_online.database.connection import Database
 from nous_online.heart import Heart

@@ -14,7 +14,7 @@ from benchmarks import cases
 from benchmarks.intervals import of_mean, of_share
 from benchmarks.recall import Remembering
 from benchmarks.supersession_cases import FIRST_DAY, Said, Story, fact_consolidation, knowledge_updates, project_chats
-from nous_online.core.domain import FactDetails
+from nous_online.core.details import FactDetails
 from nous_online.core.policy import LearnPolicy
 from nous_online.database import postgres
 from nous_online.database.connection import Database

@@ -12,7 +12,8 @@ import numpy as np
 
 from benchmarks.intervals import of_mean
 from benchmarks.recall_cases import Question, Store, beam, locomo, longmemeval
-from nous_online.core.domain import EmbeddingSpace, FactDetails
+from nous_online.core.details import FactDetails
+from nous_online.core.domain import EmbeddingSpace
 from nous_online.database import postgres
 from nous_online.database.connection import Database
 from nous_online.heart import Heart

@@ -23,7 +23,7 @@ from benchmarks.supersession_cases import (
     knowledge_updates,
     project_chats,
 )
-from nous_online.core.domain import FactDetails
+from nous_online.core.details import FactDetails
 from nous_online.database import postgres
 from nous_online.database.connection import Database
 from nous_online.heart import Heart

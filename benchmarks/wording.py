@@ -15,7 +15,7 @@ from uuid import UUID
 from benchmarks import cases
 from benchmarks.intervals import of_count, of_share
 from benchmarks.recall import Remembering
-from nous_online.core.domain import FactDetails
+from nous_online.core.details import FactDetails
 from nous_online.database import postgres
 from nous_online.database.connection import Database
 from nous_online.heart import Heart

@@ -7,10 +7,11 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import cache, wraps
-from inspect import Parameter, signature
-from typing import TYPE_CHECKING, Any, Self, get_args, get_type_hints
+from inspect import signature
+from typing import TYPE_CHECKING, Any, Self
 
 from nous_online.core.errors import Unavailable
+from nous_online.core.field_tables import describe
 from nous_online.core.policy import LearnPolicy
 from nous_online.core.rights import Rights
 from nous_online.core.settings import settings
@@ -256,15 +257,12 @@ def in_session(verb: Callable[..., Any]) -> Callable[..., Any]:
 
 @cache
 def takes(verb: Callable[..., Any]) -> frozenset[str]:
-    """Return the names of everything a verb may be told, those of its details among them."""
-    hints, names = get_type_hints(verb), set[str]()
-    for name, parameter in signature(verb).parameters.items():
-        details = get_args(hints[name]) if parameter.kind is Parameter.VAR_KEYWORD else ()
-        names |= set(details[0].__annotations__) if details else {name}
-    return frozenset(names)
+    """Return the names of everything a verb may be told."""
+    return frozenset(signature(verb).parameters)
 
 
 for _group in Heart.__bases__:
     for _name, _verb in vars(_group).items():
         if not _name.startswith("_"):
+            describe(_verb)
             setattr(HeartSession, _name, in_session(_verb))

@@ -8,6 +8,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 from textwrap import dedent
+from typing import is_typeddict
+
+from nous_online.core.field_tables import rows_of, type_text
+from nous_online.core.meanings import meaning
 
 
 @dataclass(frozen=True)
@@ -26,7 +30,9 @@ def sentences(described: object) -> str:
 
 
 def fields_of(kind: type) -> list[Field]:
-    """Return the annotated fields of a class and the properties it offers, those of its parents first."""
+    """Return the annotated fields of a class and the properties it offers, or the rows of a table of fields."""
+    if is_typeddict(kind):
+        return [Field(each.name, type_text(each.hint), None, each.field.sentence) for each in rows_of(kind).values()]
     return [field for each in reversed(kind.__mro__) if is_ours(each) for field in own_fields(each)]
 
 
@@ -42,7 +48,8 @@ def own_fields(kind: type) -> Iterator[Field]:
     for node, after in pairwise([*declared.body, ast.Pass()]):
         if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
             default = ast.unparse(node.value) if node.value else None
-            yield Field(node.target.id, ast.unparse(node.annotation), default, text_of(after))
+            told = text_of(after) or meaning(kind.__name__, node.target.id)
+            yield Field(node.target.id, ast.unparse(node.annotation), default, told)
         elif isinstance(node, ast.FunctionDef) and is_property(node):
             returned = ast.unparse(node.returns) if node.returns else ""
             yield Field(node.name, returned, None, first_line(ast.get_docstring(node)))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import Any, TypedDict
+from typing import Any
 from uuid import UUID
 
 from psycopg import Connection
@@ -19,14 +19,13 @@ from nous_online.context.nominating import answering, pointers, topics_of, wante
 from nous_online.context.packing import Placed, Shown, arranged, lines_of, rendered
 from nous_online.context.prediction.predicting import PredictionRequest, nearness_of, predicted_memories, see
 from nous_online.context.prediction.ready_vectors import vectors_of
-from nous_online.context.shares import checked_budget, rooms
-from nous_online.context.signals import SignalDetails, Signals, checked_signals, file_words
+from nous_online.context.shares import rooms, usual_budget
+from nous_online.context.signals import Signals, checked_signals, file_words
 from nous_online.core.deadline import Deadline
+from nous_online.core.field_tables import check_known, checked_details
 from nous_online.core.kinds import KINDS
-from nous_online.core.origin import check_known
-from nous_online.core.policy import DEFAULT_SESSION, MAX_CONTENT_BYTES, ContextPolicy
-from nous_online.core.unseen import is_blank
-from nous_online.core.validation import checked_moment, checked_names, checked_optional, checked_text
+from nous_online.core.policy import DEFAULT_SESSION, ContextPolicy
+from nous_online.core.question_details import AssemblyDetails
 from nous_online.language.minilm import Vectors
 from nous_online.language.tokens import counting, tokens_of
 from nous_online.memories import sessions
@@ -39,24 +38,6 @@ from nous_online.recall.recall import Cue, recall
 POLICY = ContextPolicy()
 LINKED_FROM = 10
 """So many of the best answers are asked for what they are linked to."""
-
-
-class AssemblyDetails(TypedDict, total=False):
-    """Everything `assemble_context` may be told."""
-
-    budget: int | None
-    """Tokens of the tokenizer that `NOUS_TOKENIZER` names; the budget of the frame, or 8,000, unless told."""
-    frame: str | None
-    """The cognitive frame; the activity of the signals, or the frame of the session, unless told."""
-    query: str | None
-    """What the agent was asked; blank counts as not told."""
-    signals: SignalDetails | None
-    session_id: str | None
-    user_id: str | None
-    project_id: str | None
-    active_censors: Sequence[str] | None
-    at: datetime | str | None
-    """Show what stood at that moment; now, unless an older history is being looked at."""
 
 
 @dataclass(frozen=True)
@@ -103,31 +84,27 @@ def assemble(agent: Agent, details: AssemblyDetails, deadline: Deadline) -> Cont
 def checked_request(agent: Agent, details: AssemblyDetails, deadline: Deadline) -> ContextRequest:
     """Check what was told, and fill in from the session what was not."""
     check_known(details, AssemblyDetails)
-    query, told_at = details.get("query"), checked_moment("at", details.get("at"))
-    if isinstance(query, str) and is_blank(query):
-        query = None
-    signals = checked_signals(details.get("signals"))
-    session_id = checked_optional("session_id", details.get("session_id"), max_characters=100)
-    session = None if told_at else session_read(agent, details, session_id, deadline)
-    frame = checked_optional("frame", details.get("frame"), max_characters=100)
-    frame = frame or signals.activity or (session.frame if session else None)
+    told = checked_details(AssemblyDetails, details)
+    at, session_id = told["at"], told["session_id"]
+    signals = checked_signals(told["signals"])
+    session = None if at else session_read(agent, details, session_id, deadline)
+    frame = told["frame"] or signals.activity or (session.frame if session else None)
     return ContextRequest(
-        budget=checked_budget(details.get("budget"), frame=frame, policy=POLICY),
+        budget=told["budget"] or usual_budget(frame, POLICY),
         frame=frame,
-        query=None if query is None else checked_text("query", query, max_bytes=MAX_CONTENT_BYTES),
+        query=told["query"],
         signals=signals,
         reach=ContextReach(
             agent_id=agent.id,
-            at=told_at or datetime.now(UTC),
-            is_past=told_at is not None,
+            at=at or datetime.now(UTC),
+            is_past=at is not None,
             session_id=session_id,
-            user_id=checked_optional("user_id", details.get("user_id"), max_characters=100),
-            project_id=checked_optional("project_id", details.get("project_id"), max_characters=100),
+            user_id=told["user_id"],
+            project_id=told["project_id"],
             file=signals.current_file,
             task=signals.task or (session.task if session else None),
         ),
-        active_censors=checked_names("active_censors", details.get("active_censors"))
-        or (session.active_censors if session else None),
+        active_censors=told["active_censors"] or (session.active_censors if session else None),
         session=session,
     )
 

@@ -6,23 +6,14 @@ from collections.abc import Mapping
 from typing import cast
 
 from nous_online.context.context_answer import TIERS, Tier
-from nous_online.core.errors import InvalidInput
 from nous_online.core.policy import ContextPolicy
 
 DEBUGGING = frozenset({"debug", "debugging"})
 
 
-def checked_budget(value: object, *, frame: str | None, policy: ContextPolicy) -> int:
-    """Return the budget in tokens: the one that was told, else that of the frame, else the usual one.
-
-    Any budget from 1 on is kept; one too small for a line gives an empty context. Raises `InvalidInput` otherwise.
-    """
-    if value is None:
-        return dict(policy.budgets).get((frame or "").casefold(), policy.budget)
-    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= policy.most_budget:
-        message = f"budget must be a whole number of tokens from 1 to {policy.most_budget:,}, got {value!r}"
-        raise InvalidInput(f"{message}; leave it out for the usual {policy.budget:,}")
-    return value
+def usual_budget(frame: str | None, policy: ContextPolicy) -> int:
+    """Return the budget of a frame in tokens, the usual one for a frame that has none of its own."""
+    return dict(policy.budgets).get((frame or "").casefold(), policy.budget)
 
 
 def rooms(budget: int, *, frame: str | None, policy: ContextPolicy) -> Mapping[Tier, int]:

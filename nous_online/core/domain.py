@@ -4,57 +4,31 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Literal, TypedDict
+from typing import Any, Literal, get_args
 from uuid import UUID
 
 LearnAction = Literal["stored", "confirmed", "superseded"]
-SOURCE_KINDS = ("user", "agent", "tool", "web", "episode", "import", "operator")
-SCOPES = ("private", "project", "system")
+SourceKind = Literal["user", "agent", "tool", "web", "episode", "import", "operator"]
+Scope = Literal["private", "project", "system"]
+SOURCE_KINDS: tuple[SourceKind, ...] = get_args(SourceKind)
+SCOPES: tuple[Scope, ...] = get_args(Scope)
+Outcome = Literal["success", "failure", "partial", "ongoing"]
+OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
+Severity = Literal["warn", "block", "absolute"]
+SEVERITIES: tuple[Severity, ...] = get_args(Severity)
+ProcedureKind = Literal["k_line", "workflow", "pattern"]
+PROCEDURE_KINDS: tuple[ProcedureKind, ...] = get_args(ProcedureKind)
+MemoryKind = Literal["fact", "episode", "procedure", "censor"]
+Detail = Literal["full", "summary", "compressed", "index"]
+DETAILS: tuple[Detail, ...] = get_args(Detail)
+"""The levels a memory can be shown at, the most detailed first."""
+DecisionStatus = Literal["pending", "succeeded", "failed", "abandoned"]
+DECISION_STATUSES: tuple[DecisionStatus, ...] = get_args(DecisionStatus)
 DOCUMENT = "document"
 """The category of a named text: it is found by its name, so learning and nights compare nothing with it."""
 
 DecisionId = UUID | str
 """The id of a decision recorded here, or what names one that was taken elsewhere, such as `abc123`."""
-
-
-class FactDetails(TypedDict, total=False):
-    """Everything `learn` may be told about a fact besides its content."""
-
-    subject: str | None
-    category: str | None
-    tags: list[str] | None
-    context: str | None
-    """What was said around it: helps to find it, is never shown as its content."""
-    confidence: float
-    source: str | None
-    source_kind: str
-    """Who or what said it: `agent` unless told; `episode` names its `source_episode_id`, and is trusted as that is."""
-    trust: int | None
-    """From 0 to 100; unless told, that of its source kind (`LearnPolicy.source_trust`)."""
-    is_pinned: bool
-    learned_at: datetime | str | None
-    """When it was said; now, unless an older history is being learned."""
-    valid_from: datetime | str | None
-    valid_to: datetime | str | None
-    frame: str | None
-    """The cognitive frame the agent is in; that of its session unless told. `encoded_frame` is the same."""
-    active_censors: list[str] | None
-    """The censors that are active; those of the session unless told. `encoded_censors` is the same."""
-    encoded_frame: str | None
-    encoded_censors: list[str] | None
-    session_id: str | None
-    """The session it is said in: it is kept with the statement, and lends frame and censors."""
-    scope: str
-    user_id: str | None
-    project_id: str | None
-    source_episode_id: UUID | str | None
-    """The episode it was drawn from; the agent must have one of that id."""
-    source_decision_id: DecisionId | None
-    """A decision recorded here by its id or reference, or one taken elsewhere by its name there."""
-    key: str | None
-    """Which attribute of which thing it is a value of, such as `ana/home`: a later value replaces the earlier one."""
-    idempotency_key: str | None
-    """A retry with the same key and content returns the first answer and changes nothing."""
 
 
 SHOWN_CHARACTERS = 60
@@ -103,7 +77,7 @@ class Fact(WithDecisionIds):
     tags: list[str]
     confidence: float
     source: str | None
-    source_kind: str
+    source_kind: SourceKind
     source_episode_id: UUID | None
     source_decision_id: DecisionId | None
     sources: list[str]
@@ -121,7 +95,7 @@ class Fact(WithDecisionIds):
     contradiction_status: str
     encoded_frame: str | None
     encoded_censors: list[str] | None
-    scope: str
+    scope: Scope
     user_id: str | None
     project_id: str | None
     rank_weight: float
@@ -145,7 +119,7 @@ class Statement(WithDecisionIds):
     said_at: datetime
     recorded_at: datetime
     source: str | None
-    source_kind: str
+    source_kind: SourceKind
     trust: int
     reason: str
     """Why it speaks for the fact: `first` (it became the fact), `imported` (so it did, by an import), `repeat` (the
@@ -153,7 +127,7 @@ class Statement(WithDecisionIds):
     was merged into it)."""
     taken_back_at: datetime | None
     """When the confirmation it led to was undone: it is kept, and no longer counts."""
-    scope: str
+    scope: Scope
     user_id: str | None
     project_id: str | None
     session_id: str | None
@@ -189,19 +163,27 @@ class Episode(WithDecisionIds):
     frame_used: str | None
     encoded_censors: list[str] | None
     procedures_activated: list[UUID]
-    outcome: str | None
+    outcome: Outcome | None
     surprise_level: float | None
     lessons_learned: list[str]
     source: str | None
-    source_kind: str
+    source_kind: SourceKind
     trust: int
     is_pinned: bool
-    scope: str
+    scope: Scope
     user_id: str | None
     project_id: str | None
     rank_weight: float
     row_version: int
     is_forgotten: bool = False
+
+
+@dataclass(frozen=True)
+class Artifact:
+    """Something an episode produced or was about: a commit, a pull request, a decision record, a file."""
+
+    kind: str
+    reference: str
 
 
 @dataclass(frozen=True)
@@ -216,7 +198,7 @@ class Procedure(WithDecisionIds):
     state: str
     name: str
     domain: str | None
-    kind: str
+    kind: ProcedureKind
     goals: list[str]
     core_patterns: list[str]
     core_tools: list[str]
@@ -236,13 +218,13 @@ class Procedure(WithDecisionIds):
     tags: list[str]
     review_reason: str | None
     source: str | None
-    source_kind: str
+    source_kind: SourceKind
     trust: int
     is_pinned: bool
     learned_at: datetime
     encoded_frame: str | None
     encoded_censors: list[str] | None
-    scope: str
+    scope: Scope
     user_id: str | None
     project_id: str | None
     rank_weight: float
@@ -268,7 +250,7 @@ class Censor(WithDecisionIds):
     state: str
     trigger: str
     reason: str
-    severity: str
+    severity: Severity
     is_literal: bool
     activation_count: int
     false_positive_count: int
@@ -277,14 +259,14 @@ class Censor(WithDecisionIds):
     learned_from_decision_id: DecisionId | None
     learned_from_episode_id: UUID | None
     source: str | None
-    source_kind: str
+    source_kind: SourceKind
     trust: int
     is_pinned: bool
     learned_at: datetime
     expires_at: datetime | None
     encoded_frame: str | None
     encoded_censors: list[str] | None
-    scope: str
+    scope: Scope
     user_id: str | None
     project_id: str | None
     rank_weight: float
@@ -349,7 +331,7 @@ class NewFact:
     context: str | None
     confidence: float
     source: str | None
-    source_kind: str
+    source_kind: SourceKind
     trust: int
     is_pinned: bool
     learned_at: datetime
@@ -357,7 +339,7 @@ class NewFact:
     valid_to: datetime | None
     encoded_frame: str | None
     encoded_censors: list[str] | None
-    scope: str
+    scope: Scope
     user_id: str | None
     project_id: str | None
     idempotency_key: str | None

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 from uuid import UUID
 
-from nous_online.core.domain import SOURCE_KINDS
+from nous_online.core.domain import SOURCE_KINDS, Scope, SourceKind
 from nous_online.core.errors import Forbidden
 from nous_online.core.policy import LearnPolicy
-from nous_online.core.validation import checked_choice, checked_flag, checked_scope, checked_trust
+from nous_online.core.validation import checked_choice, checked_flag, checked_scope, checked_whole
 
 
 class Trusted(Protocol):
@@ -28,10 +28,10 @@ class Trusted(Protocol):
 class Standing:
     """Who says something, how far that is trusted, and how firmly it stands."""
 
-    source_kind: str
+    source_kind: SourceKind
     trust: int
     is_pinned: bool
-    scope: str
+    scope: Scope
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ class Rights:
         """
         kind = checked_choice("source_kind", details.get("source_kind", "agent"), SOURCE_KINDS)
         told = details.get("trust")
-        trust = self.trust_of(kind) if told is None else checked_trust(told)
+        trust = self.trust_of(kind) if told is None else checked_whole("trust", told, least=0, most=100)
         is_pinned = checked_flag("is_pinned", details.get("is_pinned", False))
         scope = checked_scope(details.get("scope", "private"), project_id=details.get("project_id"))
         if trust > self.max_trust:

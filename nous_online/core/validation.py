@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, date, datetime, timedelta
 from itertools import islice
 from numbers import Real
-from typing import cast
+from typing import Any, TypeVar, cast
 from uuid import UUID
 
-from nous_online.core.domain import SCOPES, DecisionId, decision_of
+from nous_online.core.domain import SCOPES, Artifact, DecisionId, Scope, decision_of
 from nous_online.core.errors import InvalidInput
-from nous_online.core.policy import MAX_RECALL_LIMIT
+from nous_online.core.policy import MAX_CONTENT_BYTES, MAX_RECALL_LIMIT
 from nous_online.core.unseen import is_blank
 
+C = TypeVar("C", bound=str)
 SHOWN_CHARACTERS = 40
 MAX_NAMES = 100
 MAX_IDS = 1_000
@@ -75,17 +77,6 @@ def checked_names(name: str, values: object) -> list[str] | None:
     return [checked_text(f"an entry of {name}", each, max_bytes=400) for each in names]
 
 
-def checked_frame(details: Mapping[str, object]) -> str | None:
-    """Return the cognitive frame that was told, by whichever of its names; raise `InvalidInput` for two frames."""
-    name, value = told_as(details, FRAME)
-    return checked_optional(name, value, max_characters=100)
-
-
-def checked_active_censors(details: Mapping[str, object]) -> list[str] | None:
-    """Return the censors that were told to be active, by whichever name; raise `InvalidInput` for two lists."""
-    return checked_names(*told_as(details, ACTIVE_CENSORS))
-
-
 def told_as(details: Mapping[str, object], names: Sequence[str]) -> tuple[str, object]:
     """Return the name by which something was told, and its value; raise `InvalidInput` where two names differ."""
     told = [(name, details[name]) for name in names if details.get(name) is not None]
@@ -141,10 +132,10 @@ def checked_share(name: str, value: object) -> float:
     return round(float(value), 6)
 
 
-def checked_trust(value: object) -> int:
-    """Return a trust between 0 (anybody's web page) and 100 (the operator)."""
-    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= 100:  # noqa: PLR2004 (the range is the definition)
-        raise InvalidInput(f"trust must be a whole number between 0 and 100, got {value!r}")
+def checked_whole(name: str, value: object, *, least: int, most: int) -> int:
+    """Return a whole number within bounds."""
+    if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
+        raise InvalidInput(f"{name} must be a whole number between {least} and {most:,}, got {value!r}")
     return value
 
 
@@ -173,6 +164,18 @@ def checked_ids(name: str, values: object) -> list[UUID]:
     return list(dict.fromkeys(checked_id(f"an entry of {name}", each) for each in listed))
 
 
+def checked_list(name: str, values: object, check: Callable[[object], Any], *, most: int) -> list[Any]:
+    """Return a list whose entries passed their check; None is an empty one."""
+    if values is None:
+        return []
+    if isinstance(values, str | bytes) or not isinstance(values, Sequence):
+        raise InvalidInput(f"{name} must be a list, got {values!r}")
+    entries = cast("Sequence[object]", values)
+    if len(entries) > most:
+        raise InvalidInput(f"{name} has {len(entries):,} entries, the limit is {most:,}")
+    return [check(entry) for entry in entries]
+
+
 def checked_decision(name: str, value: object) -> DecisionId:
     """Return what names a decision: its UUID, or up to 200 characters that name one taken elsewhere."""
     if isinstance(value, UUID):
@@ -190,7 +193,7 @@ def checked_limit(value: object) -> int:
     return value
 
 
-def checked_scope(value: object, *, project_id: object) -> str:
+def checked_scope(value: object, *, project_id: object) -> Scope:
     """Return whom a memory is for; one of a project has to name it, or nobody could ever find it."""
     scope = checked_choice("scope", value, SCOPES)
     if scope == "project" and not project_id:
@@ -198,11 +201,12 @@ def checked_scope(value: object, *, project_id: object) -> str:
     return scope
 
 
-def checked_choice(name: str, value: object, choices: Sequence[str]) -> str:
+def checked_choice(name: str, value: object, choices: Sequence[C]) -> C:
     """Return one of `choices`."""
-    if value not in choices:
+    found = next((choice for choice in choices if choice == value), None)
+    if found is None:
         raise InvalidInput(f"{name} must be one of {', '.join(choices)}; got {value!r}")
-    return str(value)
+    return found
 
 
 def checked_agent(value: object) -> str:
@@ -213,3 +217,69 @@ def checked_agent(value: object) -> str:
     if text == ADMINISTRATOR:
         raise InvalidInput(f"agent_id {text!r} is nobody's name: it stands for administrators; name one agent")
     return text
+
+
+MAX_LINE_BYTES = 4 * 1024
+ARTIFACT_KINDS = ("commit", "pr", "adr", "file")
+
+
+def checked_steps(name: str, values: object) -> list[Any]:
+    """Return the steps of a workflow: a name each, or a name with its detail."""
+    return checked_list(name, values, checked_step, most=MAX_NAMES)
+
+
+def checked_step(step: object) -> str | dict[str, str]:
+    """Return one step, as its name where it has no detail."""
+    if isinstance(step, str):
+        return checked_text("a step", step, max_bytes=MAX_LINE_BYTES)
+    if not isinstance(step, Mapping) or not set(cast("Mapping[object, object]", step)) <= {"name", "detail"}:
+        raise InvalidInput(f'a step must be a name or {{"name": …, "detail": …}}, got {step!r}')
+    told = cast("Mapping[str, object]", step)
+    name = checked_text("the name of a step", told.get("name"), max_bytes=MAX_LINE_BYTES)
+    if told.get("detail") is None:
+        return name
+    return {"name": name, "detail": checked_text("the detail of a step", told["detail"], max_bytes=MAX_LINE_BYTES)}
+
+
+def checked_template(name: str, value: object) -> Any:
+    """Return a template as a JSON object of at most 32 KiB."""
+    if not isinstance(value, Mapping):
+        raise InvalidInput(f"{name} must be a JSON object, got {value!r}")
+    try:
+        written = json.dumps(dict(cast("Mapping[str, Any]", value)), ensure_ascii=False, allow_nan=False)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise InvalidInput(f"{name} can't be written as JSON: {error}") from error
+    return json.loads(checked_text(name, written, max_bytes=MAX_CONTENT_BYTES))
+
+
+def checked_hint(name: str, value: object) -> str | None:
+    """Return a hint that fits on one line, or None."""
+    hint = checked_optional(name, value, max_characters=500)
+    if hint and len(hint.splitlines()) > 1:
+        raise InvalidInput(f"{name} must be one line, got {hint!r}")
+    return hint
+
+
+def checked_artifacts(name: str, values: object) -> tuple[Artifact, ...]:
+    """Return artifacts, from pairs of kind and reference."""
+    return tuple(checked_list(name, values, checked_artifact, most=MAX_IDS))
+
+
+def checked_artifact(value: object) -> Artifact:
+    """Return one artifact, from a pair of kind and reference."""
+    match value:
+        case [str() as kind, str() as reference]:
+            named = checked_optional("the reference of an artifact", reference, max_characters=200)
+        case _:
+            named, kind = None, ""
+    if named is None:
+        raise InvalidInput(f"an artifact is a pair (kind, reference), such as ('commit', '4f3d51d'); got {value!r}")
+    return Artifact(checked_choice("the kind of an artifact", kind, ARTIFACT_KINDS), named)
+
+
+def checked_new_reference(name: str, value: object) -> str | None:
+    """Return what an agent calls a decision; raise `InvalidInput` for a UUID, which is what ids look like."""
+    reference = checked_optional(name, value, max_characters=200)
+    if reference is not None and isinstance(decision_of(reference), UUID):
+        raise InvalidInput(f"{name} {reference!r} looks like the id of a decision; use another name")
+    return reference

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cache
-from typing import Any, Literal, LiteralString, TypedDict
+from typing import Any, Literal, LiteralString
 from uuid import UUID, uuid4
 
 from pgvector import Vector
@@ -14,19 +14,16 @@ from psycopg import Connection
 from psycopg.rows import class_row, dict_row
 from psycopg.sql import SQL, Identifier
 
-from nous_online.core.domain import Censor, DecisionId
-from nous_online.core.errors import Conflict, InvalidInput, NotFound
+from nous_online.core.details import CensorChanges, CensorDetails, CensorFields, CensorReason, Trigger
+from nous_online.core.domain import SEVERITIES, Censor, DecisionId, Severity
+from nous_online.core.errors import Conflict, NotFound
+from nous_online.core.field_tables import check_known, checked_as, checked_details, rows_of
 from nous_online.core.kinds import CENSOR
-from nous_online.core.origin import Origin, OriginDetails, check_known, origin_of
+from nous_online.core.origin import Origin, origin_of
 from nous_online.core.policy import CensorPolicy
 from nous_online.core.rights import UNLIMITED, Rights
 from nous_online.core.validation import (
-    checked_choice,
-    checked_decision,
-    checked_flag,
     checked_id,
-    checked_moment,
-    checked_text,
 )
 from nous_online.database.changes import (
     Alteration,
@@ -48,37 +45,9 @@ from nous_online.memories.store import lock_agent
 
 BLOCKS = statements("nous_online.memories", "censors.sql")
 POLICY = CensorPolicy()
-SEVERITIES = ("warn", "block", "absolute")
 REPORTERS = ("agent", "user")
 Match = Literal["literal", "near", "meaning"]
 COMPARED = 5  # how many of the nearest censors are asked whether they say the same
-
-
-class CensorDetails(OriginDetails, total=False):
-    """Everything that may be told about a censor besides its trigger and reason."""
-
-    severity: str
-    """`warn` unless told; `absolute` is only ever set by hand."""
-    is_literal: bool
-    """The trigger must occur as written (`*` stands for anything within a line), not only in meaning."""
-    escalation_threshold: int | None
-    """After how many activations a warning becomes a block; 5 unless told."""
-    learned_from_decision_id: DecisionId | None
-    """A decision recorded here by its id or reference, or one taken elsewhere by its name there."""
-    learned_from_decision: DecisionId | None
-    """The same."""
-    learned_from_episode_id: UUID | str | None
-    expires_at: datetime | str | None
-
-
-class CensorChanges(TypedDict, total=False):
-    """What `update_censor` may change; trigger and reason are what was said, and stay."""
-
-    severity: str
-    escalation_threshold: int
-    expires_at: datetime | str | None
-    """From then on it is silent; None for never."""
-    is_pinned: bool
 
 
 @dataclass(frozen=True)
@@ -87,7 +56,7 @@ class NewCensor:
 
     trigger: str
     reason: str
-    severity: str
+    severity: Severity
     is_literal: bool
     escalation_threshold: int | None
     learned_from_decision_id: DecisionId | None
@@ -118,44 +87,21 @@ class Report:
 def new_censor(trigger: object, reason: object, details: CensorDetails, rights: Rights = UNLIMITED) -> NewCensor:
     """Check everything a caller said about a censor; raise `InvalidInput` naming what to mend."""
     check_known(details, CensorDetails)
-    text = checked_text("trigger", trigger, max_bytes=POLICY.trigger_bytes).strip()
-    decision = details.get("learned_from_decision_id", details.get("learned_from_decision"))
-    is_literal = checked_flag("is_literal", details.get("is_literal", False))
-    if is_literal:
+    text = checked_as(Trigger, "trigger", trigger).strip()
+    told = checked_details(CensorFields, details)
+    if told["is_literal"]:
         checked_literal(text)
-    return NewCensor(
-        trigger=text,
-        reason=checked_text("reason", reason, max_bytes=POLICY.reason_bytes).strip(),
-        severity=checked_choice("severity", details.get("severity", "warn"), SEVERITIES),
-        is_literal=is_literal,
-        escalation_threshold=checked_threshold(details.get("escalation_threshold")),
-        learned_from_decision_id=None if decision is None else checked_decision("learned_from_decision_id", decision),
-        learned_from_episode_id=optional_id("learned_from_episode_id", details.get("learned_from_episode_id")),
-        expires_at=checked_moment("expires_at", details.get("expires_at")),
-        origin=origin_of(details, rights),
-    )
+    why = checked_as(CensorReason, "reason", reason).strip()
+    return NewCensor(trigger=text, reason=why, origin=origin_of(details, rights), **told)
 
 
 def checked_changes(changes: CensorChanges) -> dict[str, Any]:
     """Check what a caller wants changed of a censor; raise `InvalidInput` naming what to mend."""
     check_known(changes, CensorChanges)
-    checks: Mapping[str, Callable[[object], object]] = {
-        "severity": lambda value: checked_choice("severity", value, SEVERITIES),
-        "escalation_threshold": lambda value: checked_threshold(value) or POLICY.escalation_threshold,
-        "expires_at": lambda value: checked_moment("expires_at", value),
-        "is_pinned": lambda value: checked_flag("is_pinned", value),
-    }
-    return {name: checks[name](value) for name, value in changes.items()}
-
-
-def checked_threshold(value: object) -> int | None:
-    """Return after how many activations a censor escalates; None leaves it to the policy."""
-    if value is None:
-        return None
-    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= POLICY.highest_threshold:
-        message = f"escalation_threshold must be a whole number from 1 to {POLICY.highest_threshold:,}, got {value!r}"
-        raise InvalidInput(message)
-    return value
+    rows = rows_of(CensorChanges)
+    found = {name: rows[name].checked(value) for name, value in changes.items()}
+    usual = {"escalation_threshold": found.get("escalation_threshold") or POLICY.escalation_threshold}
+    return found | (usual if "escalation_threshold" in found else {})
 
 
 def optional_id(name: str, value: object) -> UUID | None:

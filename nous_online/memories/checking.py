@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import Any, TypedDict, cast
+from typing import Any, cast
 from uuid import UUID
 
 from pgvector import Vector
@@ -14,10 +14,10 @@ from psycopg import Connection
 from psycopg.rows import class_row
 
 from nous_online.core.deadline import Deadline
-from nous_online.core.domain import Censor
-from nous_online.core.origin import check_known
-from nous_online.core.policy import MAX_CONTENT_BYTES, CensorPolicy
-from nous_online.core.validation import checked_flag, checked_moment, checked_optional, checked_text
+from nous_online.core.domain import SEVERITIES, Censor
+from nous_online.core.field_tables import check_known, checked_as, checked_details
+from nous_online.core.policy import CensorPolicy
+from nous_online.core.question_details import Action, CheckDetails
 from nous_online.database.changes import Cause
 from nous_online.language.actions.action_words import MOST_CHARACTERS, warned_act
 from nous_online.language.actions.clauses import variants
@@ -38,20 +38,6 @@ NARROWEST = 0.2
 MOST_KEPT = 20_000  # vectors, 1.5 kB each
 KEPT: dict[tuple[str, str], Vectors] = {}
 """Vectors of triggers with a clause left out, and of exceptions, by embedding space and text."""
-
-
-class CheckDetails(TypedDict, total=False):
-    """Everything `check_censors` may be told besides the action."""
-
-    frame: str | None
-    """The cognitive frame the agent is in; of equally firm censors those encoded in it come first."""
-    session_id: str | None
-    at: datetime | str | None
-    """When the action is about to happen; now, unless an older history is being replayed."""
-    is_recorded: bool
-    """False only looks: nothing is counted, escalated or announced."""
-    user_id: str | None
-    project_id: str | None
 
 
 @dataclass(frozen=True)
@@ -149,17 +135,9 @@ class TriggerMatch:
 def question(action: object, details: CheckDetails, *, now: datetime, policy: CensorPolicy) -> ActionQuestion:
     """Check what a caller asks; raise `InvalidInput` naming what to mend."""
     check_known(details, CheckDetails)
-    text = checked_text("action", action, max_bytes=MAX_CONTENT_BYTES)
-    return ActionQuestion(
-        action=text,
-        parts=parts_of(text, most=policy.most_parts),
-        frame=checked_optional("frame", details.get("frame"), max_characters=100),
-        session_id=checked_optional("session_id", details.get("session_id"), max_characters=100),
-        at=checked_moment("at", details.get("at")) or now,
-        is_recorded=checked_flag("is_recorded", details.get("is_recorded", True)),
-        user_id=checked_optional("user_id", details.get("user_id"), max_characters=100),
-        project_id=checked_optional("project_id", details.get("project_id"), max_characters=100),
-    )
+    told = checked_details(CheckDetails, details)
+    text, at = checked_as(Action, "action", action), told.pop("at") or now
+    return ActionQuestion(action=text, parts=parts_of(text, most=policy.most_parts), at=at, **told)
 
 
 def parts_of(action: str, *, most: int) -> tuple[str, ...]:
@@ -385,4 +363,4 @@ def activation(censor: Censor, found: TriggerMatch, firing: censors.Firing, aske
 def firmness(each: Activation, found: TriggerMatch, frame: str | None) -> tuple[Any, ...]:
     """Return by what activations are ordered: severity, same frame, then how close the action came."""
     is_same_frame = frame is not None and each.censor.encoded_frame == frame
-    return (censors.SEVERITIES.index(each.severity), is_same_frame, found.closeness, each.censor.id)
+    return (SEVERITIES.index(each.severity), is_same_frame, found.closeness, each.censor.id)

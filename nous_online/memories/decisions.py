@@ -5,12 +5,12 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, fields
 from datetime import datetime
 from functools import cache
-from typing import Any, TypedDict
+from typing import Any
 from uuid import UUID
 
 from psycopg import Connection
@@ -18,19 +18,16 @@ from psycopg.rows import class_row
 from psycopg.sql import SQL, Composed, Identifier
 
 from nous_online.core.deadline import Deadline
-from nous_online.core.domain import DecisionId, decision_of, shortened
-from nous_online.core.errors import Conflict, InvalidInput, NotFound, NousError
+from nous_online.core.details import MAX_REASON_CHARACTERS, DecisionDetails, DecisionTitle
+from nous_online.core.domain import DECISION_STATUSES, DecisionId, shortened
+from nous_online.core.errors import Conflict, NotFound, NousError
+from nous_online.core.field_tables import check_known, checked_as, checked_details
 from nous_online.core.kinds import EPISODE
-from nous_online.core.origin import check_known
-from nous_online.core.policy import MAX_RECALL_LIMIT
+from nous_online.core.question_details import DecisionFilter
 from nous_online.core.validation import (
     checked_choice,
-    checked_id,
-    checked_names,
     checked_optional,
     checked_said,
-    checked_share,
-    checked_text,
 )
 from nous_online.database.changes import get_memory
 from nous_online.database.statements import statements
@@ -43,37 +40,7 @@ from nous_online.memories.store import KeyedRequest
 logger = logging.getLogger(__name__)
 BLOCKS = statements("nous_online.memories", "decisions.sql")
 VERB = "record_decision"
-RESOLUTIONS = ("succeeded", "failed", "abandoned")
-STATUSES = ("pending", *RESOLUTIONS)
-MAX_TITLE_BYTES = 2000
-MAX_REASON_CHARACTERS = 20_000
-
-
-class DecisionDetails(TypedDict, total=False):
-    """Everything that may be told about a decision besides its title."""
-
-    rationale: str | None
-    confidence: float | None
-    files: Sequence[str]
-    tags: Sequence[str]
-    session_id: str | None
-    episode_id: UUID | str | None
-    """The episode it belongs to; the current one of the session, unless told."""
-    decided_at: datetime | str | None
-    reference: str | None
-    """What the agent calls it, such as `abc123`: names it wherever an id of a decision is asked for."""
-    idempotency_key: str | None
-
-
-class DecisionFilter(TypedDict, total=False):
-    """Which decisions to list; what is left out is not asked for."""
-
-    status: str | None
-    file: str | None
-    tag: str | None
-    session_id: str | None
-    episode_id: UUID | str | None
-    limit: int
+RESOLUTIONS = DECISION_STATUSES[1:]
 
 
 @dataclass(frozen=True)
@@ -135,30 +102,15 @@ class Resolution:
 def new_decision(title: object, details: DecisionDetails, *, now: datetime) -> NewDecision:
     """Check everything said about a decision; raise `InvalidInput` naming what to mend."""
     check_known(details, DecisionDetails)
-    confidence, episode_id = details.get("confidence"), details.get("episode_id")
-    told: dict[str, Any] = {
-        "title": checked_text("title", title, max_bytes=MAX_TITLE_BYTES),
-        "rationale": checked_optional("rationale", details.get("rationale"), max_characters=MAX_REASON_CHARACTERS),
-        "confidence": None if confidence is None else checked_share("confidence", confidence),
-        "files": checked_names("files", details.get("files")) or [],
-        "tags": checked_names("tags", details.get("tags")) or [],
-        "session_id": checked_optional("session_id", details.get("session_id"), max_characters=100),
-        "episode_id": None if episode_id is None else checked_id("episode_id", episode_id),
-        "decided_at": checked_said("decided_at", details.get("decided_at"), now=now),
+    told = {
+        "title": checked_as(DecisionTitle, "title", title),
+        **checked_details(DecisionDetails, details, now=now),
     }
-    reference = checked_new_reference(details.get("reference"))
+    key, reference = told.pop("idempotency_key"), told.pop("reference")
+    told |= {"files": told["files"] or [], "tags": told["tags"] or []}
     told |= {"reference": reference} if reference else {}
-    key = checked_optional("idempotency_key", details.get("idempotency_key"), max_characters=200)
     new: dict[str, Any] = {**told, "reference": reference, "decided_at": told["decided_at"] or now}
     return NewDecision(**new, idempotency_key=key, content_hash=hash_of(told))
-
-
-def checked_new_reference(value: object) -> str | None:
-    """Return what an agent calls a decision; raise `InvalidInput` for a UUID, which is what ids look like."""
-    reference = checked_optional("reference", value, max_characters=200)
-    if reference is not None and isinstance(decision_of(reference), UUID):
-        raise InvalidInput(f"reference {reference!r} looks like the id of a decision; use another name")
-    return reference
 
 
 def hash_of(told: Mapping[str, Any]) -> str:
@@ -272,25 +224,9 @@ def link(connection: Connection, agent_id: str, decision_id: UUID, episode_id: U
 def find(connection: Connection, agent_id: str, wanted: DecisionFilter) -> list[Decision]:
     """Return decisions, the latest first; raise `InvalidInput` for a filter that makes no sense."""
     check_known(wanted, DecisionFilter)
-    status, episode_id = wanted.get("status"), wanted.get("episode_id")
-    parameters = {
-        "agent_id": agent_id,
-        "status": None if status is None else checked_choice("status", status, STATUSES),
-        "file": checked_optional("file", wanted.get("file"), max_characters=400),
-        "tag": checked_optional("tag", wanted.get("tag"), max_characters=400),
-        "session_id": checked_optional("session_id", wanted.get("session_id"), max_characters=100),
-        "episode_id": None if episode_id is None else checked_id("episode_id", episode_id),
-        "limit": checked_limit(wanted.get("limit", 50)),
-    }
+    parameters = {"agent_id": agent_id, **checked_details(DecisionFilter, wanted)}
     with connection.cursor(row_factory=class_row(Decision)) as cursor:
         return cursor.execute(composed("find_decisions"), parameters).fetchall()
-
-
-def checked_limit(value: object) -> int:
-    """Return how many decisions to list at most."""
-    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= MAX_RECALL_LIMIT:
-        raise InvalidInput(f"limit must be a whole number from 1 to {MAX_RECALL_LIMIT}, got {value!r}")
-    return value
 
 
 def one(connection: Connection, statement: str, parameters: Mapping[str, Any]) -> Decision:

@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, TypedDict
+from typing import Any
 from uuid import UUID, uuid4, uuid5
 
 from pgvector import Vector
@@ -15,8 +15,10 @@ from psycopg.rows import class_row
 from psycopg.types.json import Jsonb
 
 from nous_online.core.deadline import Deadline
-from nous_online.core.domain import Episode
+from nous_online.core.details import RecordDetails
+from nous_online.core.domain import Artifact, Episode
 from nous_online.core.errors import InvalidInput, NotFound
+from nous_online.core.field_tables import rows_of
 from nous_online.core.kinds import EPISODE
 from nous_online.core.policy import DEFAULT_SESSION, MAX_DETAIL_BYTES
 from nous_online.core.rights import UNLIMITED, Rights
@@ -27,7 +29,6 @@ from nous_online.language.minilm import Vectors
 from nous_online.memories import store
 from nous_online.memories.agent import Agent
 from nous_online.memories.episode_changes import (
-    Artifact,
     Beginning,
     EpisodeChange,
     changed_values,
@@ -42,35 +43,8 @@ SQL = statements("nous_online.memories", "episodes.sql")
 EMBEDDED_CHARACTERS = 2000  # of an episode without summary; the local embedder reads no further anyway
 
 
-class EpisodeDetails(TypedDict, total=False):
-    """Everything that may be told about a closed episode besides its detail."""
-
-    title: str | None
-    summary: str | None
-    started_at: datetime | str | None
-    ended_at: datetime | str | None
-    participants: list[str] | None
-    tags: list[str] | None
-    frame: str | None
-    active_censors: list[str] | None
-    frame_used: str | None
-    encoded_censors: list[str] | None
-    outcome: str | None
-    surprise_level: float | None
-    lessons_learned: list[str] | None
-    artifacts: Sequence[tuple[str, str]] | None
-    session_id: str | None
-    source: str | None
-    source_kind: str
-    trust: int | None
-    is_pinned: bool
-    scope: str
-    user_id: str | None
-    project_id: str | None
-    idempotency_key: str | None
-
-
-EPISODE_FIELDS = ("detail", *(name for name in EpisodeDetails.__annotations__ if name != "idempotency_key"))
+NOT_IMPORTED = ("decision_ids", "procedures_activated", "idempotency_key")
+EPISODE_FIELDS = ("detail", *(name for name in rows_of(RecordDetails) if name not in NOT_IMPORTED))
 
 
 @dataclass(frozen=True)
@@ -101,7 +75,7 @@ class NewEpisode:
     idempotency_key: str | None
 
 
-def new_episode(detail: object, details: EpisodeDetails, *, now: datetime, rights: Rights = UNLIMITED) -> NewEpisode:
+def new_episode(detail: object, details: RecordDetails, *, now: datetime, rights: Rights = UNLIMITED) -> NewEpisode:
     """Check everything said about an episode; raise `InvalidInput` naming what to mend.
 
     Without dates it happened at `now`; with one of the two it began and ended in that moment.
@@ -135,7 +109,7 @@ def new_episode(detail: object, details: EpisodeDetails, *, now: datetime, right
     )
 
 
-def interval(details: EpisodeDetails, *, now: datetime) -> tuple[datetime, datetime]:
+def interval(details: RecordDetails, *, now: datetime) -> tuple[datetime, datetime]:
     """Return when an episode began and ended."""
     began, ended = (checked_said(name, details.get(name), now=now) for name in ("started_at", "ended_at"))
     started_at, ended_at = began or ended or now, ended or began or now

@@ -6,29 +6,18 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
-from typing import cast
+from typing import Any, cast
 from uuid import UUID, uuid5
 
 from psycopg import Connection
 
 from nous_online.core.deadline import Deadline
-from nous_online.core.domain import DOCUMENT, Fact, FactDetails, LearnAction, Learned, Neighbour, NewFact
+from nous_online.core.details import Content, FactDetails
+from nous_online.core.domain import Fact, LearnAction, Learned, Neighbour, NewFact
 from nous_online.core.errors import Conflict, Forbidden, InvalidInput, NotFound, Stale
+from nous_online.core.field_tables import check_known, checked_as, checked_details
 from nous_online.core.kinds import FACT
-from nous_online.core.policy import MAX_CONTENT_BYTES, MAX_CONTEXT_BYTES
 from nous_online.core.rights import UNLIMITED, Rights
-from nous_online.core.validation import (
-    checked_active_censors,
-    checked_decision,
-    checked_frame,
-    checked_id,
-    checked_moment,
-    checked_names,
-    checked_optional,
-    checked_said,
-    checked_share,
-    checked_text,
-)
 from nous_online.database.changes import Cause, change_memory, get_memory, locked_memories, locked_memory, version_of
 from nous_online.language.pairs.judging import Judgement, OfflineJudge, Verdict
 from nous_online.language.passages import passages, recall_vector
@@ -63,50 +52,17 @@ ACTIONS: dict[str, LearnAction] = {
 
 def new_fact(content: object, details: FactDetails, *, now: datetime, rights: Rights = UNLIMITED) -> NewFact:
     """Check everything a caller said about a fact; raise `InvalidInput`, and `Forbidden` for more than it may claim."""
-    unknown = set(details) - set(FactDetails.__annotations__)
-    if unknown:
-        raise InvalidInput(f"unknown detail {sorted(unknown)[0]!r}; known: {', '.join(FactDetails.__annotations__)}")
-    text = checked_text("content", content, max_bytes=MAX_CONTENT_BYTES)
-    context = details.get("context")
-    episode, decision = details.get("source_episode_id"), details.get("source_decision_id")
-    subject = checked_optional("subject", details.get("subject"), max_characters=500)
-    valid_from, valid_to = (checked_moment(name, details.get(name)) for name in ("valid_from", "valid_to"))
+    check_known(details, FactDetails)
+    told = checked_details(FactDetails, details, now=now)
+    text = checked_as(Content, "content", content, now=now)
+    valid_from, valid_to = told["valid_from"], told["valid_to"]
     if valid_from and valid_to and valid_to < valid_from:
         raise InvalidInput(f"valid_to {valid_to.isoformat()} lies before valid_from {valid_from.isoformat()}")
-    standing = rights.standing(details)
-    return NewFact(
-        content=text,
-        subject=subject,
-        slot=slot_of(text, subject),
-        key=checked_optional("key", details.get("key"), max_characters=200),
-        category=checked_category(details.get("category")),
-        tags=checked_names("tags", details.get("tags")) or [],
-        context=checked_text("context", context, max_bytes=MAX_CONTEXT_BYTES) if context else None,
-        confidence=checked_share("confidence", details.get("confidence", 1.0)),
-        source=checked_optional("source", details.get("source"), max_characters=500),
-        source_kind=standing.source_kind,
-        trust=standing.trust,
-        is_pinned=standing.is_pinned,
-        learned_at=checked_said("learned_at", details.get("learned_at"), now=now) or now,
-        valid_from=valid_from,
-        valid_to=valid_to,
-        encoded_frame=checked_frame(details),
-        encoded_censors=checked_active_censors(details),
-        session_id=checked_optional("session_id", details.get("session_id"), max_characters=100),
-        scope=standing.scope,
-        user_id=checked_optional("user_id", details.get("user_id"), max_characters=100),
-        project_id=checked_optional("project_id", details.get("project_id"), max_characters=100),
-        source_episode_id=None if episode is None else checked_id("source_episode_id", episode),
-        source_decision_id=None if decision is None else checked_decision("source_decision_id", decision),
-        idempotency_key=checked_optional("idempotency_key", details.get("idempotency_key"), max_characters=200),
-    )
-
-
-def checked_category(category: object) -> str | None:
-    """Return the category of a statement, or None; raise `InvalidInput` for that of documents."""
-    if category == DOCUMENT:
-        raise InvalidInput(f"category {category!r} is kept for the files and values of adapters; use another word")
-    return checked_optional("category", category, max_characters=100)
+    values: dict[str, Any] = {**told, **vars(rights.standing(told)), "learned_at": told["learned_at"] or now}
+    values["tags"] = told["tags"] or []
+    frame, censors = values.pop("frame"), values.pop("active_censors")
+    slot = slot_of(text, told["subject"])
+    return NewFact(content=text, slot=slot, encoded_frame=frame, encoded_censors=censors, **values)
 
 
 def embedded(agent: Agent, news: Sequence[NewFact], ids: Sequence[UUID | None], deadline: Deadline) -> list[Embedded]:

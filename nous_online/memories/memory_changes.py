@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
-from typing import Any, TypedDict
+from typing import Any
 from uuid import UUID
 
 from pgvector import Vector
@@ -14,16 +14,16 @@ from psycopg.errors import UniqueViolation
 from psycopg.sql import SQL
 
 from nous_online.core.deadline import Deadline
+from nous_online.core.details import MemoryChanges
 from nous_online.core.domain import DOCUMENT, Episode, Fact, Memory
 from nous_online.core.errors import Conflict, InvalidInput, NotFound, Refused
+from nous_online.core.field_tables import rows_of
 from nous_online.core.kinds import EPISODE, KINDS, Kind
-from nous_online.core.validation import checked_flag, checked_moment, checked_names, checked_optional, checked_share
 from nous_online.database.changes import Cause, change_memory, get_memory, locked_memory, plain, version_of
 from nous_online.database.statements import statements
 from nous_online.language.passages import passages, recall_vector
 from nous_online.memories.agent import Agent
 from nous_online.memories.contradictions import mark_sides
-from nous_online.memories.facts import checked_category
 from nous_online.memories.learning import slot_of
 from nous_online.memories.levels import stored_levels
 from nous_online.memories.store import lock_agent
@@ -38,18 +38,6 @@ UPDATABLE: Mapping[str, tuple[str, ...]] = {
     "censor": ("is_pinned",),
 }
 """What `update` may set of each kind. A text never changes: another text is another statement."""
-
-
-class MemoryChanges(TypedDict, total=False):
-    """What `update` may be told; None clears a subject, a category or an end of validity."""
-
-    tags: list[str]
-    subject: str | None
-    category: str | None
-    confidence: float
-    valid_from: datetime | str | None
-    valid_to: datetime | str | None
-    is_pinned: bool
 
 
 @dataclass(frozen=True)
@@ -175,16 +163,8 @@ def checked_changes(kind: str, changes: Mapping[str, Any]) -> dict[str, Any]:
         raise InvalidInput(f"{stray[0]!r} can't be updated; of this {kind} you can update {known}")
     if not changes:
         raise InvalidInput(f"say what to change of the {kind}: {', '.join(UPDATABLE[kind])}")
-    check: dict[str, Callable[[object], Any]] = {
-        "tags": lambda value: checked_names("tags", value) or [],
-        "subject": lambda value: checked_optional("subject", value, max_characters=500),
-        "category": checked_category,
-        "confidence": lambda value: checked_share("confidence", value),
-        "valid_from": lambda value: checked_moment("valid_from", value),
-        "valid_to": lambda value: checked_moment("valid_to", value),
-        "is_pinned": lambda value: checked_flag("is_pinned", value),
-    }
-    return {name: check[name](value) for name, value in changes.items()}
+    rows, now = rows_of(MemoryChanges), datetime.now(UTC)
+    return {name: rows[name].checked(value, now=now) for name, value in changes.items()}
 
 
 def dependent_values(fact: Fact, fresh: Mapping[str, Any]) -> dict[str, Any]:

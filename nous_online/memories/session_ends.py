@@ -4,25 +4,25 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TypedDict
 from uuid import UUID
 
 from psycopg import Connection
 
 from nous_online.core.deadline import Deadline
-from nous_online.core.domain import Episode
+from nous_online.core.details import BeginningDetails
+from nous_online.core.domain import Episode, Outcome
+from nous_online.core.field_tables import check_known
 from nous_online.core.kinds import EPISODE
 from nous_online.core.policy import MAX_DETAIL_BYTES
+from nous_online.core.question_details import PartingDetails
 from nous_online.database.changes import get_memory, locked_memory
 from nous_online.language.minilm import Vectors
 from nous_online.memories import episode_writes, episodes
 from nous_online.memories.agent import Agent
 from nous_online.memories.episode_changes import (
-    BeginningDetails,
     EpisodeChange,
     checked_beginning,
     checked_change,
-    known_details,
 )
 from nous_online.memories.sessions import SQL, episode_of, existing, key, locked_session, read
 from nous_online.memories.working_memory import NOTE, Session, held_items, told
@@ -39,22 +39,11 @@ class SessionEnd:
     """The memories it held."""
 
 
-class PartingDetails(TypedDict, total=False):
-    """What may be told of a session when it ends."""
-
-    outcome: str | None
-    lessons_learned: list[str] | None
-    scope: str
-    """Whose the new episode is, with `user_id` and `project_id`; one that is open keeps its own."""
-    user_id: str | None
-    project_id: str | None
-
-
 @dataclass(frozen=True)
 class Parting:
     """What is said of a session when it ends, and whose its new episode is; checked."""
 
-    outcome: str | None
+    outcome: Outcome | None
     lessons: tuple[str, ...]
     reach: BeginningDetails
 
@@ -70,7 +59,8 @@ class Parting:
 
 def checked_parting(details: PartingDetails, *, now: datetime) -> Parting:
     """Check what is said of a session when it ends; raise `InvalidInput` naming what to mend."""
-    change, whose = checked_change(known_details(details, PartingDetails)), checked_beginning(details, now=now)
+    check_known(details, PartingDetails)
+    change, whose = checked_change(details), checked_beginning(details, now=now)
     reach = BeginningDetails(scope=whose.scope, user_id=whose.user_id, project_id=whose.project_id)
     return Parting(change.outcome, change.lessons_learned, reach)
 

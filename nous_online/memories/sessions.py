@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import Any, TypedDict, cast
+from typing import Any, cast
 from uuid import UUID, uuid4
 
 from pgvector import Vector
@@ -15,15 +15,13 @@ from psycopg.types.json import Jsonb
 
 from nous_online.core.deadline import Deadline
 from nous_online.core.errors import Conflict, InvalidInput, NotFound
-from nous_online.core.origin import check_known
+from nous_online.core.field_tables import check_known, checked_details
 from nous_online.core.policy import DEFAULT_SESSION, SessionPolicy
+from nous_online.core.question_details import ContextDetails
 from nous_online.core.validation import (
     ACTIVE_CENSORS,
     FRAME,
-    checked_id,
     checked_optional,
-    checked_share,
-    checked_text,
     told_as,
 )
 from nous_online.database.statements import statements
@@ -47,26 +45,10 @@ from nous_online.memories.working_memory import (
 
 SQL = statements("nous_online.memories", "sessions.sql")
 POLICY = SessionPolicy()
-MAX_TASK_BYTES = 16 * 1024
 MAX_THREAD_BYTES = 2000
 ROUNDS = 5
 UNKNOWN = 0.0
 """The relevance of what can't be compared with a task, or has none to be compared with."""
-
-
-class ContextDetails(TypedDict, total=False):
-    """What may be loaded into a working memory."""
-
-    procedure_id: UUID | str | None
-    fact_ids: Sequence[UUID]
-    episode_ids: Sequence[UUID]
-    censor_ids: Sequence[UUID]
-    memory_ids: Sequence[UUID]
-    """Memories of any kind."""
-    note: str | None
-    """A text that is no memory yet."""
-    relevance: float | None
-    """Between 0 and 1; how near each is to the task, unless told."""
 
 
 @dataclass(frozen=True)
@@ -86,34 +68,16 @@ def checked_session(value: object) -> str:
     return text
 
 
-def checked_capacity(value: object) -> int | None:
-    """Return how many items a session may hold; None leaves it as it is."""
-    if value is None:
-        return None
-    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= POLICY.max_capacity:
-        raise InvalidInput(f"capacity must be a whole number from 1 to {POLICY.max_capacity}, got {value!r}")
-    return value
-
-
 def checked_load(details: ContextDetails) -> Load:
     """Check what is to be loaded; raise `InvalidInput` naming what to mend."""
     check_known(details, ContextDetails)
-    procedure_id, note, relevance = details.get("procedure_id"), details.get("note"), details.get("relevance")
-    wanted: list[tuple[str | None, object]] = [] if procedure_id is None else [("procedure", procedure_id)]
-    for name, kind in (
-        ("fact_ids", "fact"),
-        ("episode_ids", "episode"),
-        ("censor_ids", "censor"),
-        ("memory_ids", None),
-    ):
-        wanted += [(kind, each) for each in checked_list(name, details.get(name))]
-    if not wanted and note is None:
+    told = checked_details(ContextDetails, details)
+    kinds = {"fact_ids": "fact", "episode_ids": "episode", "censor_ids": "censor", "memory_ids": None}
+    wanted = [] if told["procedure_id"] is None else [("procedure", told["procedure_id"])]
+    wanted += [(kind, each) for name, kind in kinds.items() for each in told[name] or ()]
+    if not wanted and told["note"] is None:
         raise InvalidInput("there is nothing to load; name memories by their ids, or give a note")
-    return Load(
-        memories=tuple((kind, checked_id("the id of a memory", each)) for kind, each in wanted),
-        note=None if note is None else checked_text("note", note, max_bytes=POLICY.max_notes_bytes),
-        relevance=None if relevance is None else checked_share("relevance", relevance),
-    )
+    return Load(tuple(wanted), told["note"], told["relevance"])
 
 
 def checked_list(name: str, values: object) -> Sequence[object]:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from datetime import datetime
 from functools import cache
-from typing import Any, Literal, LiteralString, Protocol, cast
+from typing import Any, LiteralString, Protocol, cast
 from uuid import UUID
 
 from pgvector import Vector
@@ -16,7 +16,7 @@ from psycopg.rows import namedtuple_row
 from psycopg.sql import SQL, Composable, Composed, Identifier
 from psycopg.sql import Literal as Constant
 
-from nous_online.core.domain import EmbeddingSpace, shortened
+from nous_online.core.domain import Detail, EmbeddingSpace, shortened
 from nous_online.core.errors import InvalidInput, Unsupported
 from nous_online.core.kinds import KINDS
 from nous_online.database.statements import statements
@@ -43,9 +43,6 @@ WIDEST_SCAN = 1_000  # the upper bound of hnsw.ef_search
 HELD: dict[str, Sequence[str]] = {}
 """The kinds an agent had anything of when it last asked: a guess that saves a round trip, made good when wrong."""
 MOST_AGENTS = 10_000
-Detail = Literal["full", "summary", "compressed", "index"]
-DETAILS: tuple[Detail, ...] = ("full", "summary", "compressed", "index")
-"""The levels a memory can be shown at, the most detailed first."""
 
 
 @dataclass(frozen=True)

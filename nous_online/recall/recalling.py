@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Literal, TypedDict, cast, overload
+from typing import Literal, overload
 from uuid import UUID
 
 from pgvector import Vector
@@ -14,51 +14,19 @@ from psycopg.types.json import Jsonb
 
 from nous_online.core.deadline import Deadline
 from nous_online.core.errors import InvalidInput, NotFound
+from nous_online.core.field_tables import check_known, checked_as, checked_details
 from nous_online.core.kinds import KINDS
-from nous_online.core.policy import MAX_CONTENT_BYTES
-from nous_online.core.validation import (
-    checked_choice,
-    checked_limit,
-    checked_moment,
-    checked_names,
-    checked_optional,
-    checked_share,
-    checked_text,
-)
+from nous_online.core.question_details import Query, RecallDetails
 from nous_online.database.statements import statements
 from nous_online.memories.agent import Agent
 from nous_online.memories.sessions import situated
 from nous_online.recall.periods import periods_in
 from nous_online.recall.ranking import RecallPolicy
-from nous_online.recall.recall import DETAILS, Answers, Cue, Detail, Recalled, check, recall
+from nous_online.recall.recall import Answers, Cue, Recalled, check, recall
 
 SQL = statements("nous_online.recall", "usage.sql")
 LIKELY = 0.5
 Feedback = Literal["cited", "ignored"]
-
-
-class RecallDetails(TypedDict, total=False):
-    """Everything `recall` may be told besides its question."""
-
-    types: Sequence[str] | str | None
-    """`fact`, `episode`, `procedure`, `censor`, or several of them; all unless told."""
-    """Kinds of memory to look among; all that can be recalled, unless named."""
-    limit: int
-    min_score: float | None
-    """Leave out answers that score less, 0 to 1; without it `limit` alone ends the list."""
-    detail: Detail
-    """How much of each answer its `text` holds: full, summary, compressed or index."""
-    frame: str | None
-    """The cognitive frame the agent is in; memories encoded in it count 1.3 times."""
-    active_censors: Sequence[str] | None
-    as_of: datetime | str | None
-    """Ask for what was believed at that moment."""
-    at: datetime | str | None
-    """When the question was asked; now, unless an older history is being replayed. A word such as "yesterday" in the
-    question is relative to it, or to `as_of` where that is told."""
-    session_id: str | None
-    user_id: str | None
-    project_id: str | None
 
 
 @dataclass(frozen=True)
@@ -90,37 +58,16 @@ class Recall(Sequence[Recalled]):
         return iter(self.answers)
 
 
-def checked_detail(value: object) -> Detail:
-    """Return a level of detail."""
-    return cast("Detail", checked_choice("detail", value, DETAILS))
-
-
 def ask(agent: Agent, query: object, details: RecallDetails, deadline: Deadline) -> Recall:
     """Find the answers to a question and log them, in one transaction."""
-    unknown = set(details) - set(RecallDetails.__annotations__)
-    if unknown:
-        raise InvalidInput(f"unknown detail {sorted(unknown)[0]!r}; known: {', '.join(RecallDetails.__annotations__)}")
-    text = checked_text("query", query, max_bytes=MAX_CONTENT_BYTES)
-    details = cast("RecallDetails", situated(agent, details, RecallDetails, deadline))
-    at = checked_moment("at", details.get("at")) or datetime.now(UTC)
-    session_id = checked_optional("session_id", details.get("session_id"), max_characters=100)
-    as_of = checked_moment("as_of", details.get("as_of"))
-    types = details.get("types")
+    check_known(details, RecallDetails)
+    text = checked_as(Query, "query", query)
+    told = checked_details(RecallDetails, situated(agent, details, RecallDetails, deadline))
+    at, session_id = told.pop("at") or datetime.now(UTC), told.pop("session_id")
+    kinds, min_score = tuple(told.pop("kinds") or KINDS), told.pop("min_score") or 0.0
     (vector,) = agent.embed([text], deadline)
-    cue = Cue(
-        query=text,
-        embedding=vector,
-        types=tuple(checked_names("types", [types] if isinstance(types, str) else types) or KINDS),
-        limit=checked_limit(details.get("limit", 10)),
-        min_score=checked_share("min_score", details.get("min_score") or 0.0),
-        detail=checked_detail(details.get("detail", "full")),
-        frame=checked_optional("frame", details.get("frame"), max_characters=100),
-        active_censors=checked_names("active_censors", details.get("active_censors")),
-        as_of=as_of,
-        user_id=checked_optional("user_id", details.get("user_id"), max_characters=100),
-        project_id=checked_optional("project_id", details.get("project_id"), max_characters=100),
-        periods=periods_in(text, at=as_of or at),
-    )
+    periods = periods_in(text, at=told["as_of"] or at)
+    cue = Cue(query=text, embedding=vector, types=kinds, min_score=min_score, periods=periods, **told)
     check(cue)
     with agent.database.transaction(agent.id, timeout_s=deadline.remaining(), is_pipelined=True) as connection:
         found = recall(connection, agent.id, cue, space=agent.embedder.space, policy=RecallPolicy())

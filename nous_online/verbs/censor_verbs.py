@@ -6,15 +6,16 @@ from datetime import UTC, datetime
 from typing import Unpack, cast
 from uuid import UUID
 
+from nous_online.core.details import CensorChanges, CensorDetails, CensorReason, Trigger
 from nous_online.core.domain import Censor
 from nous_online.core.kinds import CENSOR
 from nous_online.core.policy import MAX_CONTENT_BYTES
+from nous_online.core.question_details import Action, CheckDetails
 from nous_online.core.validation import checked_choice, checked_id, checked_moment, checked_optional, checked_text
 from nous_online.database.changes import Cause, get_memory
 from nous_online.memories import censors, checking, episodes
 from nous_online.memories.agent import Verbs, across_moves
-from nous_online.memories.censors import CensorChanges, CensorDetails
-from nous_online.memories.checking import CensorCheck, CheckDetails
+from nous_online.memories.checking import CensorCheck
 
 NOTE_CHARACTERS = 1000
 
@@ -24,7 +25,12 @@ class CensorVerbs(Verbs):
 
     @across_moves
     def add_censor(
-        self, trigger: str, reason: str, *, deadline_s: float | None = None, **details: Unpack[CensorDetails]
+        self,
+        trigger: Trigger,
+        reason: CensorReason,
+        *,
+        deadline_s: float | None = None,
+        **details: Unpack[CensorDetails],
     ) -> Censor:
         """Teach the agent to beware of something, and return the censor.
 
@@ -42,7 +48,7 @@ class CensorVerbs(Verbs):
 
     @across_moves
     def check_censors(
-        self, action: str, *, deadline_s: float | None = None, **details: Unpack[CheckDetails]
+        self, action: Action, *, deadline_s: float | None = None, **details: Unpack[CheckDetails]
     ) -> CensorCheck:
         """Return what speaks against an action about to be done, the firmest first: `is_allowed` means go ahead.
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Unpack
 
 from nous_online.context import assembling
-from nous_online.context.assembling import AssemblyDetails
 from nous_online.context.context_answer import Context
+from nous_online.core.question_details import AssemblyDetails
 from nous_online.memories.agent import Verbs, across_moves
 
 

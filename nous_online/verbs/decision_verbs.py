@@ -7,11 +7,13 @@ from datetime import UTC, datetime
 from typing import Any, Literal, Unpack
 from uuid import UUID
 
+from nous_online.core.details import DecisionDetails, DecisionTitle
 from nous_online.core.domain import DecisionId
+from nous_online.core.question_details import DecisionFilter
 from nous_online.core.validation import checked_choice, checked_decision
 from nous_online.memories import decisions
 from nous_online.memories.agent import Verbs
-from nous_online.memories.decisions import Decision, DecisionDetails, DecisionFilter
+from nous_online.memories.decisions import Decision
 from nous_online.memories.events import Handler, Subscription, write_event
 from nous_online.queue import outbox, reactions
 
@@ -20,7 +22,7 @@ class DecisionVerbs(Verbs):
     """What an agent does with its decisions and events."""
 
     def record_decision(
-        self, title: str, *, deadline_s: float | None = None, **details: Unpack[DecisionDetails]
+        self, title: DecisionTitle, *, deadline_s: float | None = None, **details: Unpack[DecisionDetails]
     ) -> Decision:
         """Record what was decided and why; it and the episode that is open now name each other.
 

@@ -6,21 +6,22 @@ from datetime import UTC, datetime
 from typing import Unpack
 from uuid import UUID
 
-from nous_online.core.domain import Episode
-from nous_online.core.validation import checked_id, checked_moment, checked_optional
+from nous_online.core.details import (
+    ChangeDetails,
+    EndDetails,
+    EpisodeText,
+    IdempotencyKey,
+    RecordDetails,
+    StartDetails,
+    Title,
+)
+from nous_online.core.domain import Artifact, Episode
+from nous_online.core.field_tables import check_known, checked_as
+from nous_online.core.validation import checked_id, checked_moment
 from nous_online.memories import cold_texts, episode_writes, episodes, retries
 from nous_online.memories.agent import Verbs, across_moves
 from nous_online.memories.cold_texts import FullText
-from nous_online.memories.episode_changes import (
-    Artifact,
-    ChangeDetails,
-    EndDetails,
-    RecordDetails,
-    StartDetails,
-    checked_beginning,
-    checked_change,
-    known_details,
-)
+from nous_online.memories.episode_changes import checked_beginning, checked_change
 from nous_online.memories.sessions import situated
 
 
@@ -28,7 +29,7 @@ class EpisodeVerbs(Verbs):
     """What an agent does with episodes."""
 
     def start_episode(
-        self, title: str | None = None, *, deadline_s: float | None = None, **details: Unpack[StartDetails]
+        self, title: Title = None, *, deadline_s: float | None = None, **details: Unpack[StartDetails]
     ) -> Episode:
         """Begin an episode, in state `open` and tier `raw`.
 
@@ -36,7 +37,8 @@ class EpisodeVerbs(Verbs):
         `NotFound` for a procedure that is not there, and `Conflict` when the key was used for another title.
         """
         deadline = self.agent.deadline(deadline_s)
-        told = situated(self.agent, known_details(details, StartDetails), StartDetails, deadline)
+        check_known(details, StartDetails)
+        told = situated(self.agent, details, StartDetails, deadline)
         change = checked_change({**told, "title": title})
         beginning = checked_beginning(told, now=datetime.now(UTC), rights=self.agent.rights)
         return episode_writes.start(self.agent, beginning, change, deadline)
@@ -46,7 +48,7 @@ class EpisodeVerbs(Verbs):
         self,
         episode_id: UUID,
         *,
-        idempotency_key: str | None = None,
+        idempotency_key: IdempotencyKey = None,
         deadline_s: float | None = None,
         **details: Unpack[ChangeDetails],
     ) -> Episode:
@@ -57,8 +59,8 @@ class EpisodeVerbs(Verbs):
         `Refused` for a line more of an episode that is over, and `Conflict` when the key was used for anything else.
         """
         deadline = self.agent.deadline(deadline_s)
-        change = checked_change(known_details(details, ChangeDetails))
-        key = checked_optional("idempotency_key", idempotency_key, max_characters=200)
+        check_known(details, ChangeDetails)
+        change, key = checked_change(details), checked_as(IdempotencyKey, "idempotency_key", idempotency_key)
         return episode_writes.update(self.agent, checked_id("episode_id", episode_id), change, key, deadline)
 
     @across_moves
@@ -71,13 +73,14 @@ class EpisodeVerbs(Verbs):
         `NotFound`, `Conflict` when it was closed with another outcome, `InvalidInput` for an end before the beginning.
         """
         deadline = self.agent.deadline(deadline_s)
-        change = checked_change(known_details(details, EndDetails))
+        check_known(details, EndDetails)
+        change = checked_change(details)
         end = checked_moment("ended_at", details.get("ended_at"))
         return episode_writes.close(self.agent, checked_id("episode_id", episode_id), change, end, deadline)
 
     @across_moves
     def record_episode(
-        self, detail: str | None = None, *, deadline_s: float | None = None, **details: Unpack[RecordDetails]
+        self, detail: EpisodeText = None, *, deadline_s: float | None = None, **details: Unpack[RecordDetails]
     ) -> Episode:
         """Tell of an episode that is over, in one call; it is completed as a closed one is.
 
@@ -85,7 +88,8 @@ class EpisodeVerbs(Verbs):
         `NotFound` for a procedure that is not there, and `Conflict` when the key was used for another content.
         """
         deadline = self.agent.deadline(deadline_s)
-        told = situated(self.agent, known_details(details, RecordDetails), RecordDetails, deadline)
+        check_known(details, RecordDetails)
+        told = situated(self.agent, details, RecordDetails, deadline)
         change = checked_change({**told, "append": detail})
         beginning = checked_beginning(told, now=datetime.now(UTC), rights=self.agent.rights)
         end = checked_moment("ended_at", details.get("ended_at") or details.get("started_at"))

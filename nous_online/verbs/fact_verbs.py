@@ -8,7 +8,8 @@ from datetime import UTC, datetime
 from typing import Any, Unpack, cast
 from uuid import UUID
 
-from nous_online.core.domain import Fact, FactDetails, Learned, Statement
+from nous_online.core.details import Content, FactDetails, Replaces
+from nous_online.core.domain import Fact, Learned, Statement
 from nous_online.core.errors import NotFound
 from nous_online.core.kinds import FACT, KINDS
 from nous_online.core.validation import checked_id, checked_optional, checked_said
@@ -24,21 +25,20 @@ class FactVerbs(Verbs):
     @across_moves
     def learn(
         self,
-        content: str,
+        content: Content,
         *,
-        replaces: UUID | str | Fact | Sequence[UUID | str | Fact] | None = None,
+        replaces: Replaces = None,
         deadline_s: float | None = None,
         **details: Unpack[FactDetails],
     ) -> Learned:
         """Learn one fact: confirm the one that says the same, supersede the one it updates, or store it.
 
-        `replaces` names facts, by id or as they were read, that give way to this one; `key` says which attribute of
-        which thing it is a value of, so that the later value replaces the earlier. Returns what was done and why, with
-        what is `near`. Raises `InvalidInput` for what can't be stored; `NotFound` for an episode this agent has not, or
-        a named fact that isn't there for the same scope, user and project; `Conflict` when one is no longer active, was
-        changed since it was read, or the idempotency key was used for another content; `Refused` where `replaces` names
-        what is pinned or trusted more; `DeadlineExceeded` and `Unavailable` when the database or embedder fails; then
-        nothing was stored. A judge that fails never loses the fact: it is stored, and the night looks at it again.
+        Returns what was done and why, with what is `near`. Raises `InvalidInput` for what can't be stored; `NotFound`
+        for an episode this agent has not, or a named fact that isn't there for the same scope, user and project;
+        `Conflict` when one is no longer active, was changed since it was read, or the idempotency key was used for
+        another content; `Refused` where `replaces` names what is pinned or trusted more; `DeadlineExceeded` and
+        `Unavailable` when the database or embedder fails; then nothing was stored. A judge that fails never loses the
+        fact: it is stored, and the night looks at it again.
         """
         deadline = self.agent.deadline(deadline_s)
         situated = sessions.situated(self.agent, details, FactDetails, deadline)

@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Unpack
 from uuid import UUID
 
+from nous_online.core.details import MemoryChanges
 from nous_online.core.domain import Memory
 from nous_online.core.validation import checked_id, checked_text
 from nous_online.memories import memory_changes
 from nous_online.memories.agent import Verbs, across_moves
-from nous_online.memories.memory_changes import Forgotten, MemoryChanges
+from nous_online.memories.memory_changes import Forgotten
 
 MAX_REASON_BYTES = 4 * 1024
 

@@ -8,7 +8,8 @@ from uuid import uuid4
 from nous_online.context.prediction import prefetching
 from nous_online.context.prediction.predicting import PredictionRequest
 from nous_online.context.prediction.prediction_answer import Prediction
-from nous_online.context.signals import SignalDetails, checked_signals
+from nous_online.context.signals import checked_signals
+from nous_online.core.question_details import AskedAt, AskedLimit, AskingProject, AskingSession, AskingUser, SignalsTold
 from nous_online.core.validation import checked_limit, checked_moment, checked_optional
 from nous_online.memories.agent import Verbs, across_moves
 
@@ -20,12 +21,12 @@ class PredictionVerbs(Verbs):
     def predict(  # noqa: PLR0913 (what is seen, and when, where and for whom)
         self,
         *,
-        signals: SignalDetails,
-        session_id: str | None = None,
-        limit: int = 50,
-        user_id: str | None = None,
-        project_id: str | None = None,
-        at: datetime | str | None = None,
+        signals: SignalsTold,
+        session_id: AskingSession = None,
+        limit: AskedLimit = 50,
+        user_id: AskingUser = None,
+        project_id: AskingProject = None,
+        at: AskedAt = None,
         deadline_s: float | None = None,
     ) -> Prediction:
         """Return the memories this session is likely to want, with how likely each is and why, and keep what it sees.

@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from typing import Unpack
 from uuid import UUID
 
+from nous_online.core.details import ProcedureDetails, ProcedureName
 from nous_online.core.domain import Procedure
 from nous_online.core.kinds import PROCEDURE
 from nous_online.core.policy import DEFAULT_SESSION
@@ -20,7 +21,7 @@ from nous_online.core.validation import (
 from nous_online.database.changes import Cause, get_memory
 from nous_online.memories import procedures
 from nous_online.memories.agent import Verbs, across_moves
-from nous_online.memories.procedure_details import ProcedureDetails, new_procedure
+from nous_online.memories.procedure_details import new_procedure
 
 NOTE_CHARACTERS = 1000
 STATES = ("active", "review", "archived")
@@ -31,7 +32,7 @@ class ProcedureVerbs(Verbs):
 
     @across_moves
     def store_procedure(
-        self, name: str, *, deadline_s: float | None = None, **details: Unpack[ProcedureDetails]
+        self, name: ProcedureName, *, deadline_s: float | None = None, **details: Unpack[ProcedureDetails]
     ) -> Procedure:
         """Keep how something is done under a name of its own, and return it.
 

@@ -7,17 +7,18 @@ from datetime import UTC, datetime
 from typing import Unpack
 from uuid import UUID
 
+from nous_online.core.question_details import Query, RecallDetails
 from nous_online.core.validation import checked_id, checked_ids, checked_moment
 from nous_online.memories.agent import Verbs, across_moves
 from nous_online.recall import recalling
-from nous_online.recall.recalling import Recall, RecallDetails
+from nous_online.recall.recalling import Recall
 
 
 class RecallVerbs(Verbs):
     """What an agent does with all its memories."""
 
     @across_moves
-    def recall(self, query: str, *, deadline_s: float | None = None, **details: Unpack[RecallDetails]) -> Recall:
+    def recall(self, query: Query, *, deadline_s: float | None = None, **details: Unpack[RecallDetails]) -> Recall:
         """Return what answers `query` best, best first, with the parts of each score, and remember that it was asked.
 
         What was encoded in the same frame counts 1.3 times, what was encoded under the same censors up to 1.2 times;

@@ -7,12 +7,20 @@ from datetime import UTC, datetime
 from typing import Unpack
 from uuid import UUID
 
+from nous_online.core.field_tables import checked_as
 from nous_online.core.policy import DEFAULT_SESSION
-from nous_online.core.validation import checked_id, checked_names, checked_optional, checked_text
+from nous_online.core.question_details import (
+    Capacity,
+    ContextDetails,
+    PartingDetails,
+    SessionCensors,
+    SessionFrame,
+    SessionTask,
+)
+from nous_online.core.validation import checked_id, checked_text
 from nous_online.memories import session_ends, sessions
 from nous_online.memories.agent import Verbs, across_moves
-from nous_online.memories.session_ends import PartingDetails, SessionEnd
-from nous_online.memories.sessions import ContextDetails
+from nous_online.memories.session_ends import SessionEnd
 from nous_online.memories.working_memory import Focus, WorkingMemory
 
 
@@ -25,12 +33,12 @@ class SessionVerbs(Verbs):
     @across_moves
     def focus(
         self,
-        task: str | None = None,
+        task: SessionTask = None,
         *,
         session_id: str = DEFAULT_SESSION,
-        frame: str | None = None,
-        active_censors: Sequence[str] | None = None,
-        capacity: int | None = None,
+        frame: SessionFrame = None,
+        active_censors: SessionCensors = None,
+        capacity: Capacity = None,
         deadline_s: float | None = None,
     ) -> WorkingMemory:
         """Say what a session is about now: what it holds is weighed anew, and the least relevant goes.
@@ -41,10 +49,10 @@ class SessionVerbs(Verbs):
         """
         deadline = self.agent.deadline(deadline_s)
         wanted = Focus(
-            task=None if task is None else checked_text("task", task, max_bytes=sessions.MAX_TASK_BYTES),
-            frame=checked_optional("frame", frame, max_characters=100),
-            active_censors=checked_names("active_censors", active_censors),
-            capacity=sessions.checked_capacity(capacity),
+            task=checked_as(SessionTask, "task", task),
+            frame=checked_as(SessionFrame, "frame", frame),
+            active_censors=checked_as(SessionCensors, "active_censors", active_censors),
+            capacity=checked_as(Capacity, "capacity", capacity),
         )
         return sessions.focus(self.agent, sessions.checked_session(session_id), wanted, deadline)
 

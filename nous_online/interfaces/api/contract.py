@@ -9,6 +9,7 @@ from typing import Any
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 
+from nous_online.core.meanings import STORED, meaning
 from nous_online.interfaces.api import problems
 from nous_online.interfaces.api.examples import example_of
 from nous_online.interfaces.api.problems import MEDIA_TYPE, Problem, ProblemKind
@@ -66,6 +67,9 @@ def derived(app: FastAPI) -> dict[str, Any]:
 def completed(document: dict[str, Any], *, requires_keys: bool) -> dict[str, Any]:
     """Return a document with keys, problems and examples."""
     components: dict[str, Any] = document["components"]
+    for stored in STORED.keys() & components["schemas"].keys():
+        for name, field in components["schemas"][stored]["properties"].items():
+            field.setdefault("description", meaning(stored, name))
     schemas: dict[str, Any] = components["schemas"]
     for unused in ("HTTPValidationError", "ValidationError"):
         schemas.pop(unused, None)

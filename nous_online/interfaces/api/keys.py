@@ -15,7 +15,7 @@ from psycopg.rows import class_row
 
 from nous_online.core.errors import InvalidInput, NotFound, NousError, Refused
 from nous_online.core.rights import UNLIMITED, USER_TRUST, Rights
-from nous_online.core.validation import ADMINISTRATOR, checked_agent, checked_moment, checked_trust
+from nous_online.core.validation import ADMINISTRATOR, checked_agent, checked_moment, checked_whole
 from nous_online.database.statements import statements
 
 SQL = statements("nous_online.interfaces.api", "keys.sql")
@@ -139,7 +139,7 @@ def store(  # noqa: PLR0913 (one parameter for each thing that is settled when a
     is_admin = key.agent_id == ADMINISTRATOR
     usual = UNLIMITED.max_trust if is_admin else USER_TRUST
     row = {
-        "max_trust": usual if max_trust is None else checked_trust(max_trust),
+        "max_trust": usual if max_trust is None else checked_whole("trust", max_trust, least=0, most=100),
         "may_pin": may_pin or is_admin,
         "is_read_only": is_read_only,
         "agent_id": key.agent_id,

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from nous_online.core.details import CensorDetails
+from nous_online.core.question_details import CheckDetails
 from nous_online.core.validation import checked_id
 from nous_online.interfaces.cli.input import said
-from nous_online.interfaces.cli.memory_commands import FrameOption, ProjectOption, UserOption, opened
+from nous_online.interfaces.cli.memory_commands import opened
+from nous_online.interfaces.cli.options import with_options
 from nous_online.interfaces.cli.output import AgentOption, JsonOption, escaped, show, show_json, show_note
 
 if TYPE_CHECKING:
@@ -16,7 +19,6 @@ if TYPE_CHECKING:
 
     from nous_online.core.domain import Censor
 
-Severity = Literal["warn", "block", "absolute"]
 COLOURS = {"warn": "yellow", "block": "red", "absolute": "bold red"}
 censor = typer.Typer(name="censor", help="What the agent was taught to beware of.", no_args_is_help=True)
 
@@ -27,7 +29,8 @@ def register(app: typer.Typer) -> None:
     app.add_typer(censor, rich_help_panel="Memories")
 
 
-def check(  # noqa: PLR0913 (one parameter for each option)
+@with_options(CheckDetails)
+def check(
     action: Annotated[
         str,
         typer.Argument(
@@ -35,13 +38,10 @@ def check(  # noqa: PLR0913 (one parameter for each option)
         ),
     ],
     *,
-    frame: FrameOption = None,
-    session: Annotated[str | None, typer.Option(help="The session it happens in.")] = None,
     look_only: Annotated[bool, typer.Option("--look-only", help="Count and announce nothing.", metavar="")] = False,
-    user: UserOption = None,
-    project: ProjectOption = None,
     agent: AgentOption = None,
     as_json: JsonOption = False,
+    **told: Any,
 ) -> None:
     """Check an action against the agent's censors, the firmest first.
 
@@ -56,9 +56,7 @@ def check(  # noqa: PLR0913 (one parameter for each option)
     [dim]$[/dim] nous check "$COMMAND" --agent aria && eval "$COMMAND"
     """
     with opened(agent) as heart:
-        checked = heart.check_censors(
-            said(action), frame=frame, session_id=session, is_recorded=not look_only, user_id=user, project_id=project
-        )
+        checked = heart.check_censors(said(action), is_recorded=not look_only, **told)
     if as_json:
         show_json({"is_blocked": not checked.is_allowed, "activations": checked.activations})
     else:
@@ -83,20 +81,14 @@ def likeness(similarity: float | None) -> str:
 
 
 @censor.command("add")
-def add(  # noqa: PLR0913 (one parameter for each option)
+@with_options(CensorDetails)
+def add(
     trigger: Annotated[str, typer.Argument(metavar="TRIGGER", help="What sets it off.")],
     reason: Annotated[str, typer.Argument(metavar="REASON", help="Why not, or what to do instead.")],
     *,
-    severity: Annotated[Severity, typer.Option(help="How firmly.")] = "warn",
-    literal: Annotated[
-        bool, typer.Option("--literal", help="Only as written; * stands for anything within a line.", metavar="")
-    ] = False,
-    threshold: Annotated[int | None, typer.Option(help="After how many warnings it blocks; 5 by default.")] = None,
-    expires_at: Annotated[str | None, typer.Option(metavar="ISO-8601", help="When it falls silent.")] = None,
-    user: UserOption = None,
-    project: ProjectOption = None,
     agent: AgentOption = None,
     as_json: JsonOption = False,
+    **told: Any,
 ) -> None:
     """Teach the agent to beware of something; what it knows already is only made stricter.
 
@@ -107,10 +99,7 @@ def add(  # noqa: PLR0913 (one parameter for each option)
     [dim]$[/dim] nous censor add "DROP TABLE *" "write a migration" --literal
     """
     with opened(agent) as heart:
-        added = heart.add_censor(
-            trigger, reason, severity=severity, is_literal=literal, escalation_threshold=threshold,
-            expires_at=expires_at, user_id=user, project_id=project, scope="project" if project else "private",
-        )  # fmt: skip
+        added = heart.add_censor(trigger, reason, scope="project" if told["project_id"] else "private", **told)
     if as_json:
         show_json(added)
         return

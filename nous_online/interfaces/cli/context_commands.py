@@ -2,33 +2,28 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any, cast
 from uuid import UUID
 
 import typer
 
 from nous_online.core.errors import InvalidInput
+from nous_online.core.field_tables import rows_of
+from nous_online.core.question_details import (
+    AskedLimit,
+    AskingProject,
+    AskingSession,
+    AskingUser,
+    AssemblyDetails,
+    SignalDetails,
+)
 from nous_online.interfaces.cli.input import said
-from nous_online.interfaces.cli.memory_commands import FrameOption, ProjectOption, UserOption, opened
+from nous_online.interfaces.cli.memory_commands import opened
+from nous_online.interfaces.cli.options import with_options
 from nous_online.interfaces.cli.output import AgentOption, JsonOption, escaped, show, show_json, show_note
 
 if TYPE_CHECKING:
     from nous_online.context.context_answer import Context
-
-FileOption = Annotated[str | None, typer.Option("--file", metavar="PATH", help="The file that is open.")]
-ImportOption = Annotated[
-    list[str] | None, typer.Option("--import", metavar="MODULE", help="What it imports; may be given several times.")
-]
-BranchOption = Annotated[str | None, typer.Option("--branch", help="The branch that is checked out.")]
-ErrorOption = Annotated[
-    list[str] | None, typer.Option("--error", metavar="TEXT", help="An error seen lately, the latest first.")
-]
-ActivityOption = Annotated[str | None, typer.Option("--activity", help="What is being done, such as debugging.")]
-TaskOption = Annotated[str | None, typer.Option("--task", help="What is to be achieved.")]
-WithOption = Annotated[
-    list[str] | None, typer.Option("--with", metavar="NAME", help="Who has joined; may be given several times.")
-]
-SessionOption = Annotated[str | None, typer.Option("--session", help="The session it belongs to.")]
 
 
 def register(app: typer.Typer) -> None:
@@ -37,28 +32,16 @@ def register(app: typer.Typer) -> None:
         app.command(rich_help_panel="Memories")(command)
 
 
-def context(  # noqa: PLR0913 (one parameter for each option)
+@with_options(AssemblyDetails, SignalDetails)
+def context(
     query: Annotated[
         str | None, typer.Argument(metavar="[QUERY]", help="What it is about; `-` reads the standard input.")
     ] = None,
     *,
-    budget: Annotated[
-        int | None, typer.Option(metavar="TOKENS", help="How long at most; the frame's budget by default.")
-    ] = None,
-    frame: FrameOption = None,
-    file: FileOption = None,
-    module: ImportOption = None,
-    branch: BranchOption = None,
-    error: ErrorOption = None,
-    activity: ActivityOption = None,
-    task: TaskOption = None,
-    joined: WithOption = None,
-    session: SessionOption = None,
-    user: UserOption = None,
-    project: ProjectOption = None,
     why: Annotated[bool, typer.Option("--why", help="Tell of each line why it is there.")] = False,
     agent: AgentOption = None,
     as_json: JsonOption = False,
+    **told: Any,
 ) -> None:
     """Assemble what the agent should see now, within a budget of tokens, ready to be put before a model.
 
@@ -70,36 +53,28 @@ def context(  # noqa: PLR0913 (one parameter for each option)
 
     [dim]$[/dim] nous context --file src/auth/login.py --error "TokenExpired: …" --frame debug --why
     """
-    from nous_online.context.signals import SignalDetails
-
-    signals = SignalDetails(
-        current_file=file, imports=module, branch=branch, recent_errors=error, activity=activity, task=task,
-        collaborators=joined,
-    )  # fmt: skip
+    signals = signals_of(told)
     with opened(agent) as heart:
-        assembled = heart.assemble_context(
-            budget=budget, frame=frame, query=None if query is None else said(query), signals=signals,
-            session_id=session, user_id=user, project_id=project,
-        )  # fmt: skip
+        assembled = heart.assemble_context(query=None if query is None else said(query), signals=signals, **told)
     if as_json:
         show_json(assembled)
     else:
         show_context(assembled, is_explained=why)
 
 
-def predict(  # noqa: PLR0913 (one parameter for each option)
+@with_options(
+    SignalDetails,
+    defaults={"limit": 10},
+    session_id=AskingSession,
+    limit=AskedLimit,
+    user_id=AskingUser,
+    project_id=AskingProject,
+)
+def predict(
     *,
-    file: FileOption = None,
-    module: ImportOption = None,
-    branch: BranchOption = None,
-    error: ErrorOption = None,
-    activity: ActivityOption = None,
-    task: TaskOption = None,
-    joined: WithOption = None,
-    session: SessionOption = None,
-    limit: Annotated[int, typer.Option(help="How many memories at most.")] = 10,
     agent: AgentOption = None,
     as_json: JsonOption = False,
+    **told: Any,
 ) -> None:
     """Predict which memories this work will want, from what was used in work like it, the likeliest first.
 
@@ -109,14 +84,9 @@ def predict(  # noqa: PLR0913 (one parameter for each option)
 
     [dim]$[/dim] nous predict --error "TokenExpired: …" --with ada --json | jq '.memories[0].reasons'
     """
-    from nous_online.context.signals import SignalDetails
-
-    signals = SignalDetails(
-        current_file=file, imports=module, branch=branch, recent_errors=error, activity=activity, task=task,
-        collaborators=joined,
-    )  # fmt: skip
+    signals = signals_of(told)
     with opened(agent) as heart:
-        prediction = heart.predict(signals=signals, session_id=session, limit=limit)
+        prediction = heart.predict(signals=signals, **told)
     if as_json:
         show_json(prediction)
         return
@@ -125,6 +95,11 @@ def predict(  # noqa: PLR0913 (one parameter for each option)
         show(f"     [dim]{escaped('; '.join(each.reasons))}[/dim]")
     if not prediction.memories:
         show_note("nothing was used in work like this yet")
+
+
+def signals_of(told: dict[str, Any]) -> SignalDetails:
+    """Take the signals out of what a command was told, and return them."""
+    return cast("SignalDetails", {name: told.pop(name) for name in rows_of(SignalDetails)})
 
 
 def feedback(

@@ -7,12 +7,13 @@ from uuid import UUID
 
 import typer
 
+from nous_online.core.details import MemoryChanges
 from nous_online.interfaces.cli.memory_commands import opened
+from nous_online.interfaces.cli.options import with_options
 from nous_online.interfaces.cli.output import AgentOption, JsonOption, escaped, show, show_json, show_note
 
 if TYPE_CHECKING:
     from nous_online.core.domain import Memory
-    from nous_online.memories.memory_changes import MemoryChanges
 
 MemoryId = Annotated[UUID, typer.Argument(metavar="ID", help="A memory of any kind, as `nous recall` names it.")]
 Why = Annotated[str | None, typer.Option(help="Why; kept with the event.")]
@@ -83,18 +84,14 @@ def unpin(memory_id: MemoryId, *, reason: Why = None, agent: AgentOption = None,
         answer("unpinned", heart.unpin(memory_id, reason=reason), as_json=as_json)
 
 
-def update(  # noqa: PLR0913 (one parameter for each option)
+@with_options(MemoryChanges)
+def update(
     memory_id: MemoryId,
     *,
-    tag: Annotated[list[str] | None, typer.Option(metavar="TAG", help="All its tags; may be repeated.")] = None,
-    subject: Annotated[str | None, typer.Option(help="What a fact is about; empty clears it.")] = None,
-    category: Annotated[str | None, typer.Option(help="The category of a fact; empty clears it.")] = None,
-    confidence: Annotated[float | None, typer.Option(help="How sure a fact is, from 0 to 1.")] = None,
-    valid_from: Annotated[str | None, typer.Option(metavar="ISO-8601", help="From when a fact holds.")] = None,
-    valid_to: Annotated[str | None, typer.Option(metavar="ISO-8601", help="Until when a fact holds.")] = None,
     reason: Why = None,
     agent: AgentOption = None,
     as_json: JsonOption = False,
+    **told: Any,
 ) -> None:
     """Correct what is known about a memory besides its text; to say something else, learn it.
 
@@ -104,10 +101,6 @@ def update(  # noqa: PLR0913 (one parameter for each option)
 
     [dim]$[/dim] nous update $ID --valid-to 2026-12-31T00:00:00Z --reason "the lease ends"
     """
-    told = {
-        "tags": tag, "subject": subject, "category": category, "confidence": confidence,
-        "valid_from": valid_from, "valid_to": valid_to,
-    }  # fmt: skip
     changes = cast("MemoryChanges", {name: value for name, value in told.items() if value is not None})
     with opened(agent) as heart:
         answer("updated", heart.update(memory_id, reason=reason, **changes), as_json=as_json)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import shutil
 import textwrap
-from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from nous_online.core.details import FactDetails, Replaces
+from nous_online.core.question_details import RecallDetails
 from nous_online.interfaces.cli.input import said
+from nous_online.interfaces.cli.options import with_options
 from nous_online.interfaces.cli.output import AgentOption, JsonOption, escaped, show, show_json, show_note
 
 if TYPE_CHECKING:
@@ -20,31 +22,10 @@ if TYPE_CHECKING:
 
 INDENT = " " * 11
 MOST_LINES, LEAST_COLUMNS = 3, 60
-Level = Literal["full", "summary", "compressed", "index"]
 
 
-def known_frames(incomplete: str) -> list[str]:
-    """Return the frames that a shell may offer: those with a budget of their own; any other will do too."""
-    from nous_online.core.policy import ContextPolicy
-
-    return [frame for frame, _ in ContextPolicy().budgets if frame.startswith(incomplete)]
-
-
-FrameOption = Annotated[
-    str | None,
-    typer.Option("--frame", help="The cognitive frame the agent is in, such as debug.", autocompletion=known_frames),
-]
 UserOption = Annotated[str | None, typer.Option("--user", help="For whom; what is of other users stays out.")]
 ProjectOption = Annotated[str | None, typer.Option("--project", help="In which project.")]
-
-
-class KindOption(StrEnum):
-    """The kinds of memory that can be recalled."""
-
-    FACT = "fact"
-    EPISODE = "episode"
-    PROCEDURE = "procedure"
-    CENSOR = "censor"
 
 
 def register(app: typer.Typer) -> None:
@@ -61,7 +42,8 @@ def opened(agent: str | None) -> Heart:
     return Heart.open(agent or settings().agent, works_in_background=False)
 
 
-def learn(  # noqa: PLR0913 (one parameter for each option)
+@with_options(FactDetails, replaces=Replaces)
+def learn(
     text: Annotated[
         str,
         typer.Argument(
@@ -69,25 +51,9 @@ def learn(  # noqa: PLR0913 (one parameter for each option)
         ),
     ],
     *,
-    subject: Annotated[str | None, typer.Option(help="What it is about.")] = None,
-    category: Annotated[str | None, typer.Option(help="Its category, such as preference.")] = None,
-    tag: Annotated[list[str] | None, typer.Option(metavar="TAG", help="A tag; may be given several times.")] = None,
-    frame: Annotated[str | None, typer.Option(help="The cognitive frame it was learned in, such as debug.")] = None,
-    source: Annotated[str | None, typer.Option(help="Where it comes from.")] = None,
-    confidence: Annotated[float, typer.Option(help="How sure it is, from 0 to 1.")] = 1.0,
-    learned_at: Annotated[
-        str | None, typer.Option(metavar="ISO-8601", help="When it was said; now by default.")
-    ] = None,
-    replaces: Annotated[
-        list[str] | None, typer.Option(metavar="ID", help="A fact that gives way to it; may be given several times.")
-    ] = None,
-    key: Annotated[
-        str | None,
-        typer.Option(help="What it is a value of, such as ana/home: a later value replaces it."),
-    ] = None,
-    idempotency_key: Annotated[str | None, typer.Option(help="Makes a retry safe.")] = None,
     agent: AgentOption = None,
     as_json: JsonOption = False,
+    **told: Any,
 ) -> None:
     """Learn one fact: confirm what says the same, supersede what it updates, or store it.
 
@@ -102,10 +68,7 @@ def learn(  # noqa: PLR0913 (one parameter for each option)
     [dim]$[/dim] git log -1 --format=%B | nous learn - --source "git log"
     """
     with opened(agent) as heart:
-        learned = heart.learn(
-            said(text), subject=subject, category=category, tags=tag, frame=frame, source=source,
-            confidence=confidence, learned_at=learned_at, replaces=replaces, key=key, idempotency_key=idempotency_key,
-        )  # fmt: skip
+        learned = heart.learn(said(text), **told)
     if as_json:
         show_json(learned)
         return
@@ -115,26 +78,17 @@ def learn(  # noqa: PLR0913 (one parameter for each option)
         show(f"[dim]near  {escaped(each.fact.content)}  replace it: --replaces {each.fact.id}[/dim]")
 
 
-def recall(  # noqa: PLR0913 (one parameter for each option)
+@with_options(RecallDetails, defaults={"detail": "summary"})
+def recall(
     query: Annotated[
         str,
         typer.Argument(metavar="QUERY", help="What to look for, as a question or in words; `-` reads standard input."),
     ],
     *,
-    limit: Annotated[int, typer.Option(help="How many memories at most.")] = 10,
-    min_score: Annotated[float | None, typer.Option(help="Leave out what scores less, 0 to 1.")] = None,
-    kind: Annotated[
-        list[KindOption] | None,
-        typer.Option("--type", metavar="|".join(KindOption), help="Look among these only; may be given several times."),
-    ] = None,
-    detail: Annotated[Level, typer.Option(help="Which text of each is shown.")] = "summary",
     full: Annotated[bool, typer.Option("--full", help="Show the whole text of each, however long.")] = False,
-    frame: FrameOption = None,
-    as_of: Annotated[str | None, typer.Option(metavar="ISO-8601", help="What was believed at that moment.")] = None,
-    user: UserOption = None,
-    project: ProjectOption = None,
     agent: AgentOption = None,
     as_json: JsonOption = False,
+    **told: Any,
 ) -> None:
     """Recall what matters for a question, best first: of each memory its summary, in at most three lines.
 
@@ -144,11 +98,9 @@ def recall(  # noqa: PLR0913 (one parameter for each option)
 
     [dim]$[/dim] nous recall "who approves deploys" --as-of 2026-05-01T00:00:00Z --json
     """
+    told["detail"] = "full" if full else told["detail"]
     with opened(agent) as heart:
-        found = heart.recall(
-            said(query), limit=limit, min_score=min_score, types=kind, detail="full" if full else detail, frame=frame,
-            as_of=as_of, user_id=user, project_id=project,
-        )  # fmt: skip
+        found = heart.recall(said(query), **told)
     if as_json:
         memories = [recalled_json(each) for each in found]
         show_json({"recall_id": found.id, "is_confident": found.is_confident, "memories": memories})

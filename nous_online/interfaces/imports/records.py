@@ -9,24 +9,24 @@ from datetime import UTC, datetime
 from hashlib import sha256
 from typing import Any, NoReturn, TypeAlias, cast
 
-from nous_online.core.domain import FactDetails, NewFact
+from nous_online.core.details import FactDetails
+from nous_online.core.domain import NewFact
 from nous_online.core.errors import InvalidInput
+from nous_online.core.field_tables import rows_of
 from nous_online.core.policy import MAX_CONTENT_BYTES
 from nous_online.core.rights import Rights
 from nous_online.core.validation import checked_agent, checked_choice, checked_optional, checked_text
 from nous_online.interfaces.imports.dialogues import SESSION_FIELDS, is_dialogue, statements_of
-from nous_online.memories.episodes import EPISODE_FIELDS, EpisodeDetails, NewEpisode, new_episode
+from nous_online.memories.episodes import EPISODE_FIELDS, NewEpisode, RecordDetails, new_episode
 from nous_online.memories.facts import new_fact
 
 KINDS = ("fact", "episode", "recall")
 CONTENT_FIELDS = ("content", "fact", "text", "memory")
 MOMENT_FIELDS = ("learned_at", "time", "date", "created_at", "timestamp")
 ID_FIELDS = ("id", "store", "serial")
-SHARED_FIELDS = (
-    "subject", "key", "category", "tags", "source", "source_kind", "confidence",
-    "frame", "active_censors", "encoded_frame", "encoded_censors",
-    "context", "scope", "user_id", "project_id", "is_pinned", "trust",
-)  # fmt: skip
+NOT_SHARED = ("learned_at", "valid_from", "valid_to", "session_id", "source_episode_id", "source_decision_id")
+"""What a line says of a fact in other forms than `learn` is told, or not at all; its id becomes the idempotency key."""
+SHARED_FIELDS = tuple(name for name in rows_of(FactDetails) if name not in (*NOT_SHARED, "idempotency_key"))
 RECALL_FIELDS = ("query", "at", "frame", "cited", "ignored")
 EVERYWHERE = ("kind", "agent", *ID_FIELDS)
 FACT_FIELDS = frozenset((*EVERYWHERE, *CONTENT_FIELDS, *MOMENT_FIELDS, *SHARED_FIELDS, "valid_from", "valid_to"))
@@ -206,7 +206,7 @@ def imported_episode(record: ImportedRecord, *, key: str, now: datetime, rights:
     for name in ("started_at", "ended_at"):
         details[name] = imported_moment(name, fields.get(name))
     details = {"source_kind": "import", **details, "idempotency_key": key}
-    return new_episode(details.pop("detail", None), cast("EpisodeDetails", details), now=now, rights=rights)
+    return new_episode(details.pop("detail", None), cast("RecordDetails", details), now=now, rights=rights)
 
 
 def imported_recall(record: ImportedRecord, *, source: str, name: str) -> ReplayedRecall:

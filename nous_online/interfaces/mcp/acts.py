@@ -8,9 +8,9 @@ from functools import partial
 from typing import Any, cast
 from uuid import UUID
 
-from nous_online.context.signals import SignalDetails
 from nous_online.core.errors import NotFound
 from nous_online.core.kinds import FACT
+from nous_online.core.question_details import SignalDetails
 from nous_online.core.validation import checked_id
 from nous_online.database.changes import get_memory
 from nous_online.heart import Heart
@@ -42,36 +42,15 @@ Given = Mapping[str, Any]
 
 def remember(heart: Heart, visit: Visit, given: Given) -> ToolAnswer:
     """Learn one fact."""
-    learned = heart.learn(
-        given["content"],
-        replaces=given.get("replaces"),
-        key=given.get("key"),
-        subject=given.get("subject"),
-        tags=given.get("tags"),
-        frame=given.get("frame"),
-        session_id=visit.session_id,
-        source=given.get("source"),
-        source_kind=given.get("said_by", "agent"),
-        **visit.reach,
-    )
-    return tool_answers.learned(learned)
+    told = {"source_kind" if name == "said_by" else name: value for name, value in given.items()}
+    return tool_answers.learned(heart.learn(session_id=visit.session_id, **visit.reach, **told))
 
 
 def recall(heart: Heart, visit: Visit, given: Given) -> ToolAnswer:
     """Recall what answers a question."""
-    detail = given.get("detail", "summary")
-    found = heart.recall(
-        given["query"],
-        limit=given.get("limit", 5),
-        min_score=given.get("min_score"),
-        types=given.get("kinds"),
-        detail=detail,
-        frame=given.get("frame"),
-        as_of=given.get("as_of"),
-        session_id=visit.session_id,
-        **visit.reach,
-    )
-    return tool_answers.recalled(found, detail)
+    told: dict[str, Any] = {"limit": 5, "detail": "summary", **given}
+    found = heart.recall(session_id=visit.session_id, **visit.reach, **told)
+    return tool_answers.recalled(found, told["detail"])
 
 
 def forget(heart: Heart, visit: Visit, given: Given) -> ToolAnswer:

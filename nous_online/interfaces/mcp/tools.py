@@ -5,20 +5,21 @@ A model pays for every word of this on every turn, so a description says when to
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from nous_online.core import fields
 from nous_online.core.domain import SOURCE_KINDS
+from nous_online.core.field_tables import rows_of
 from nous_online.core.kinds import KINDS
+from nous_online.core.question_details import SignalDetails
 from nous_online.heart import Heart
 from nous_online.interfaces.mcp import acts
 from nous_online.interfaces.mcp.acts import Given, Visit
 from nous_online.interfaces.mcp.tool_answers import ToolAnswer
 from nous_online.memories.contradictions import RESOLUTIONS
 from nous_online.memories.decisions import RESOLUTIONS as DECIDED
-from nous_online.memories.episode_changes import OUTCOMES
-from nous_online.recall.recall import DETAILS
 
 Schema = Mapping[str, Any]
 INSTRUCTIONS = (
@@ -51,6 +52,32 @@ def list_of(schema: Schema) -> Schema:
 def holding(**properties: Schema) -> Schema:
     """Return the schema of an object that has these; `required` would double what it costs to say so."""
     return {"type": "object", "properties": properties}
+
+
+def offered(told_to: Any, *, without: Collection[str] = ()) -> dict[str, Schema]:
+    """Return the schemas of what a model is asked for of all that a verb may be told, or a table has rows for."""
+    rows = {name: row.field for name, row in rows_of(told_to).items() if name not in without}
+    asked = {name: field for name, field in rows.items() if field.brief is not None}
+    return {name: told(each.brief, schema_of(each)) if each.brief else schema_of(each) for name, each in asked.items()}
+
+
+SCHEMAS: Mapping[type, Callable[[Any], Schema]] = {
+    fields.OneOf: lambda field: one_of(*field.words),
+    fields.Kinds: lambda _: list_of(one_of(*KINDS)),
+    fields.Names: lambda _: list_of(TEXT),
+    fields.MemoryIds: lambda _: list_of(TEXT),
+    fields.Lines: lambda _: list_of(TEXT),
+    fields.Clues: lambda _: list_of(TEXT),
+    fields.Share: lambda _: NUMBER,
+    fields.Whole: lambda _: WHOLE,
+    fields.Flag: lambda _: FLAG,
+}
+"""What a tool takes for each kind of field, a text for all others; a call that breaks its limits is told so."""
+
+
+def schema_of(field: fields.InputField) -> Schema:
+    """Return the schema of a field."""
+    return next((SCHEMAS[kind](field) for kind in type(field).__mro__ if kind in SCHEMAS), TEXT)
 
 
 @dataclass(frozen=True)
@@ -92,12 +119,10 @@ TOOLS = (
         acts.context,
         "What is worth knowing before a task, within a token budget.",
         {
-            "task": TEXT,
-            "frame": told("decision, debug, task, …"),
+            **offered(SignalDetails),
             "file": told("open file"),
-            "branch": TEXT,
             "error": TEXT,
-            "budget": told("tokens", WHOLE),
+            **offered(Heart.assemble_context),
         },
         holding(recall_id=TEXT, text=TEXT, token_count=WHOLE),
         is_read_only=True,
@@ -105,15 +130,7 @@ TOOLS = (
     Tool(
         acts.recall,
         "Find memories that answer a question, best first.",
-        {
-            "query": TEXT,
-            "limit": WHOLE,
-            "min_score": NUMBER,
-            "kinds": list_of(one_of(*KINDS)),
-            "detail": one_of(*DETAILS),
-            "frame": TEXT,
-            "as_of": told("ISO 8601: what was believed then"),
-        },
+        offered(Heart.recall),
         holding(recall_id=TEXT, memories=list_of(MEMORY), is_confident=FLAG),
         required=("query",),
         is_read_only=True,
@@ -121,16 +138,7 @@ TOOLS = (
     Tool(
         acts.remember,
         "Keep one statement. A repeat confirms, a newer value replaces the older one.",
-        {
-            "content": told("one self-contained sentence"),
-            "replaces": told("ids of facts it replaces", list_of(TEXT)),
-            "key": told("such as ana/home: one value at a time"),
-            "subject": TEXT,
-            "said_by": one_of(*SOURCE_KINDS[:4]),
-            "source": TEXT,
-            "tags": list_of(TEXT),
-            "frame": TEXT,
-        },
+        {**offered(Heart.learn), "said_by": one_of(*SOURCE_KINDS[:4])},
         holding(action=TEXT, id=TEXT, reason=TEXT, contradicts=list_of(TEXT), near=list_of(SIDE)),
         required=("content",),
     ),
@@ -154,7 +162,7 @@ TOOLS = (
     Tool(
         acts.check_action,
         "Ask what speaks against an action before doing it. On block or absolute: don't.",
-        {"action": told("a command, or in words"), "frame": TEXT},
+        offered(Heart.check_censors),
         holding(verdict=one_of("go", "warn", "block", "absolute"), findings=list_of(FINDING)),
         required=("action",),
     ),
@@ -168,7 +176,7 @@ TOOLS = (
     Tool(
         acts.start_episode,
         "Begin recording what happens.",
-        {"title": TEXT, "frame": TEXT},
+        offered(Heart.start_episode, without=("source",)),
         EPISODE,
     ),
     Tool(
@@ -181,7 +189,11 @@ TOOLS = (
     Tool(
         acts.close_episode,
         "End the open episode; it is condensed into memories.",
-        {"outcome": one_of(*OUTCOMES), "summary": TEXT, "lessons": list_of(TEXT), "episode_id": TEXT},
+        {
+            **offered(Heart.close_episode, without=("title", "frame")),
+            "lessons": list_of(TEXT),
+            "episode_id": TEXT,
+        },
         EPISODE,
         is_idempotent=True,
     ),
@@ -195,7 +207,7 @@ TOOLS = (
     Tool(
         acts.record_decision,
         "Record a decision and why.",
-        {"title": TEXT, "why": TEXT, "files": list_of(TEXT)},
+        {**offered(Heart.record_decision), "why": TEXT, "files": list_of(TEXT)},
         holding(decision_id=TEXT),
         required=("title",),
     ),

@@ -2,9 +2,11 @@ from __future__ import annotations
 
 import pytest
 
-from nous_online.context.shares import checked_budget, rooms
+from nous_online.context.shares import rooms, usual_budget
 from nous_online.core.errors import InvalidInput
+from nous_online.core.field_tables import checked_details
 from nous_online.core.policy import ContextPolicy
+from nous_online.core.question_details import AssemblyDetails
 
 POLICY = ContextPolicy()
 
@@ -29,10 +31,10 @@ def test_rounding_loses_no_token(budget, frame):
 
 
 def test_the_budget_is_that_of_the_frame_unless_one_is_told():
-    assert checked_budget(None, frame=None, policy=POLICY) == 8_000
-    assert checked_budget(None, frame="juggling", policy=POLICY) == 8_000
-    assert checked_budget(None, frame="Conversation", policy=POLICY) == 3_000
-    assert checked_budget(500, frame="conversation", policy=POLICY) == 500
+    assert usual_budget(None, POLICY) == 8_000
+    assert usual_budget("juggling", POLICY) == 8_000
+    assert usual_budget("Conversation", POLICY) == 3_000
+    assert checked_details(AssemblyDetails, {"budget": 500, "frame": "conversation"})["budget"] == 500
 
 
 def test_the_budgets_of_frames_lie_between_three_and_twelve_thousand_tokens():
@@ -44,4 +46,4 @@ def test_the_budgets_of_frames_lie_between_three_and_twelve_thousand_tokens():
 @pytest.mark.parametrize("budget", [0, -1, 1.5, "8000", True, 200_001])
 def test_a_budget_that_makes_no_sense_is_refused_with_what_would(budget):
     with pytest.raises(InvalidInput, match=r"budget must be a whole number of tokens from 1 to 200,000, got .*8,000"):
-        checked_budget(budget, frame=None, policy=POLICY)
+        checked_details(AssemblyDetails, {"budget": budget})

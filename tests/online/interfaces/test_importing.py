@@ -17,7 +17,7 @@ from nous_online.database import postgres
 from nous_online.database.connection import Database
 from nous_online.heart import Heart
 from nous_online.interfaces.imports.file_lines import MAX_LINE_BYTES, lines_of, occurrences
-from nous_online.interfaces.imports.importing import Progress, import_file
+from nous_online.interfaces.imports.importing import ImportProgress, import_file
 
 BAD_LINES = {
     '{"content": "unfinished': "not JSON",
@@ -247,7 +247,7 @@ def test_an_interrupted_import_continues_where_it_stopped(
 ):
     path = written(tmp_path / "long.jsonl", *({"content": f"fact {number}"} for number in range(20)))
 
-    def stop_at_twelve(progress: Progress) -> None:
+    def stop_at_twelve(progress: ImportProgress) -> None:
         if progress.lines >= 12:
             raise stop
 
@@ -272,7 +272,7 @@ def test_a_database_that_goes_down_midway_says_how_far_it_came(
         with psycopg.connect(server.dsn("postgres"), autocommit=True) as connection:
             connection.execute(f"alter database {name} allow_connections {answer}")
 
-    def go_down(progress: Progress) -> None:
+    def go_down(progress: ImportProgress) -> None:
         if progress.lines == 8:
             allow("false")
             owner.execute(others, [name, owner.info.backend_pid])
@@ -295,7 +295,7 @@ def test_a_database_that_goes_down_midway_says_how_far_it_came(
 
 def test_tells_how_far_it_has_come(heart: Heart, tmp_path: Path):
     path = written(tmp_path / "some.jsonl", *({"content": f"fact {number}"} for number in range(6)), "bad")
-    told: list[Progress] = []
+    told: list[ImportProgress] = []
 
     import_file(heart, path, batch_size=4, on_progress=told.append)
 
@@ -307,7 +307,7 @@ def test_tells_how_far_it_has_come(heart: Heart, tmp_path: Path):
 
 def test_counts_a_line_as_done_when_all_it_holds_is_stored(heart: Heart, tmp_path: Path):
     dialogue = {"turns": [{"role": "user", "content": f"turn {number}"} for number in range(5)]}
-    told: list[Progress] = []
+    told: list[ImportProgress] = []
 
     import_file(heart, written(tmp_path / "some.jsonl", dialogue, dialogue), batch_size=4, on_progress=told.append)
 

@@ -11,10 +11,9 @@ from uuid import UUID, uuid4
 import psycopg
 import pytest
 
-from nous_online.core.domain import Episode
+from nous_online.core.domain import Artifact, Episode
 from nous_online.core.errors import Conflict, InvalidInput, NotFound, Refused
 from nous_online.heart import Heart
-from nous_online.memories.episode_changes import Artifact
 from nous_online.memories.episodes import current_episode
 
 MAY = datetime(2026, 5, 1, 9, tzinfo=UTC)

@@ -12,7 +12,8 @@ import psycopg
 import pytest
 from conftest import ScriptedJudge
 
-from nous_online.core.domain import EmbeddingSpace, FactDetails
+from nous_online.core.details import FactDetails
+from nous_online.core.domain import EmbeddingSpace
 from nous_online.core.errors import InvalidInput, NotFound, Unavailable
 from nous_online.database.connection import Database
 from nous_online.heart import Heart

@@ -14,7 +14,7 @@ import pytest
 from conftest import ScriptedJudge
 from test_learn import MAY, NEW, OLD, events, opened
 
-from nous_online.core.domain import FactDetails
+from nous_online.core.details import FactDetails
 from nous_online.core.errors import Conflict, InvalidInput, NousError
 from nous_online.database.connection import Database
 from nous_online.heart import Heart

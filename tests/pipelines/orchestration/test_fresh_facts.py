@@ -14,7 +14,7 @@ import psycopg
 import pytest
 from conftest import ScriptedJudge, WordEmbedder
 
-from nous_online.core.domain import FactDetails
+from nous_online.core.details import FactDetails
 from nous_online.core.errors import Unavailable
 from nous_online.core.settings import settings
 from nous_online.database.connection import Database

@@ -3,32 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Any
 from uuid import UUID
 
 from fastapi import APIRouter
 from pydantic import ConfigDict, Field
 
 from nous_online.core.domain import Censor
-from nous_online.core.policy import CensorPolicy
+from nous_online.heart import Heart
 from nous_online.interfaces.api.access import HeartCall
-from nous_online.interfaces.api.fields import (
-    PROJECT_NEEDS_ID,
-    SENDABLE,
-    WHOLE,
-    Body,
-    Decision,
-    Flag,
-    Id,
-    Line,
-    Moment,
-    Name,
-    OriginFields,
-    Severity,
-    Text,
-    counted,
-    text_of,
-)
+from nous_online.interfaces.api.bodies import PROJECT_NEEDS_ID, Body, Id, Line, Text, carrying
 from nous_online.memories.checking import Activation
 
 router = APIRouter(prefix="/censors", tags=["censors"])
@@ -38,7 +22,8 @@ LITERAL_HAS_A_WORD: dict[str, Any] = {
 }
 
 
-class CensorBody(OriginFields):
+@carrying(Heart.add_censor)
+class CensorBody(Body):
     """Something to beware of."""
 
     model_config = ConfigDict(
@@ -52,32 +37,12 @@ class CensorBody(OriginFields):
         }
     )
 
-    trigger: Annotated[str, text_of(CensorPolicy.trigger_bytes), SENDABLE] = Field(description="What sets it off.")
-    reason: Annotated[str, text_of(CensorPolicy.reason_bytes), SENDABLE] = Field(
-        description="Why not, or what to do instead."
-    )
-    severity: Severity = "warn"
-    is_literal: Flag = Field(default=False, description="The trigger must occur as written; `*` stands for anything.")
-    escalation_threshold: Annotated[int, counted(1, CensorPolicy.highest_threshold), WHOLE] | None = Field(
-        default=None, description="After how many activations a warning becomes a block; 5 unless told."
-    )
-    learned_from_decision_id: Decision | None = None
-    learned_from_episode_id: Id | None = None
-    expires_at: Moment | None = Field(default=None, description="When it falls silent.")
 
-
+@carrying(Heart.check_censors)
 class CheckBody(Body):
     """An action about to be done."""
 
     model_config = ConfigDict(json_schema_extra={"example": {"action": "git push origin main", "frame": "task"}})
-
-    action: Text = Field(description="A command, or in words.")
-    frame: Name | None = None
-    session_id: Name | None = None
-    at: Moment | None = Field(default=None, description="When it is about to happen; now unless told.")
-    is_recorded: Flag = Field(default=True, description="False only looks: nothing is counted or announced.")
-    user_id: Name | None = None
-    project_id: Name | None = None
 
 
 class FalsePositiveBody(Body):
@@ -114,7 +79,7 @@ class CensorList:
 @router.post("", operation_id="add_censor", summary="Add a censor")
 def add(body: CensorBody, call: HeartCall) -> Censor:
     """Teach the agent to beware of something; what it knows already is only made stricter."""
-    return call.heart.add_censor(body.trigger, body.reason, deadline_s=call.left(), **body.told("trigger", "reason"))
+    return call.heart.add_censor(deadline_s=call.left(), **body.told())
 
 
 @router.get("", operation_id="list_censors", summary="List the active censors")
@@ -126,7 +91,7 @@ def list_all(call: HeartCall) -> CensorList:
 @router.post("/check", operation_id="check_censors", summary="Check an action")
 def check(body: CheckBody, call: HeartCall) -> CheckAnswer:
     """Return what speaks against an action about to be done; a check that failed is no permission."""
-    found = call.heart.check_censors(body.action, deadline_s=call.left(), **body.told("action"))
+    found = call.heart.check_censors(deadline_s=call.left(), **body.told())
     return CheckAnswer(found.is_allowed, not found.is_allowed, found.severity, list(found))
 
 

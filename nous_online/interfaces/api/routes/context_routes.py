@@ -12,16 +12,12 @@ from pydantic import ConfigDict, Field
 
 from nous_online.context.context_answer import TIERS, Context, ContextLine, Tier
 from nous_online.context.prediction.prediction_answer import Predicted
-from nous_online.context.signals import MAX_NAME_BYTES, MAX_WORDS_BYTES, MOST_LISTED, SignalDetails
-from nous_online.core.policy import ContextPolicy
+from nous_online.core.question_details import MAX_NAME_BYTES, SignalDetails
+from nous_online.heart import Heart
 from nous_online.interfaces.api.access import HeartCall
-from nous_online.interfaces.api.fields import SENDABLE, WHOLE, Body, Moment, Name, Tags, Text, counted, text_of
+from nous_online.interfaces.api.bodies import SENDABLE, Body, carrying, text_of
 
 router = APIRouter(prefix="/context", tags=["context"])
-File = Annotated[str, text_of(MAX_NAME_BYTES), SENDABLE]
-Words = Annotated[str, text_of(MAX_WORDS_BYTES), SENDABLE]
-Told = Annotated[list[File], Field(max_length=MOST_LISTED)]
-Errors = Annotated[list[Words], Field(max_length=MOST_LISTED)]
 LOGIN: dict[str, Any] = {
     "current_file": "src/auth/login.ts",
     "recent_errors": ["TypeError: Cannot read property 'id' of undefined"],
@@ -29,52 +25,34 @@ LOGIN: dict[str, Any] = {
 }
 
 
+@carrying(SignalDetails)
 class SignalsBody(Body):
     """What the agent is doing right now."""
-
-    current_file: File | None = Field(default=None, description="The file that was opened, from the project's root.")
-    imports: Told | None = Field(default=None, description="What that file imports.")
-    branch: File | None = Field(default=None, description="The branch that was checked out.")
-    recent_errors: Errors | None = Field(default=None, description="Texts of errors seen lately, the latest first.")
-    activity: File | None = Field(default=None, description="What is being done, such as debugging.")
-    task: Words | None = Field(default=None, description="What is to be achieved, in words.")
-    collaborators: Told | None = Field(default=None, description="Who has joined.")
 
     def details(self) -> SignalDetails:
         """Return the signals as the verbs take them."""
         return cast("SignalDetails", self.told())
 
 
+@carrying(Heart.assemble_context)
 class AssembleBody(Body):
     """For what a context is wanted, and how large it may be."""
 
     model_config = ConfigDict(json_schema_extra={"example": {"budget": 8000, "signals": LOGIN}})
 
-    budget: Annotated[int, counted(1, ContextPolicy.most_budget), WHOLE] | None = Field(
-        default=None, description="Most tokens; unless told, what the frame needs: 3,000 to 12,000."
-    )
-    frame: Name | None = Field(default=None, description="The cognitive frame; unless told, the activity's.")
-    query: Text | None = Field(default=None, description="What was asked, if something was.")
     signals: SignalsBody | None = None
-    session_id: Name | None = None
-    user_id: Name | None = None
-    project_id: Name | None = None
-    active_censors: Tags | None = None
-    at: Moment | None = None
 
 
+@carrying(Heart.predict)
 class PredictBody(Body):
     """What was seen: the file that was opened, or more."""
 
     model_config = ConfigDict(json_schema_extra={"example": {"file_opened": "src/auth/login.ts"}})
 
-    file_opened: File | None = Field(default=None, description="Short for `signals.current_file`.")
+    file_opened: Annotated[str, text_of(MAX_NAME_BYTES), SENDABLE] | None = Field(
+        default=None, description="Short for `signals.current_file`."
+    )
     signals: SignalsBody | None = None
-    session_id: Name | None = None
-    limit: Annotated[int, counted(1, 200), WHOLE] = 50
-    user_id: Name | None = None
-    project_id: Name | None = None
-    at: Moment | None = None
 
 
 @dataclass(frozen=True)

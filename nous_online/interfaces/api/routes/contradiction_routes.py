@@ -10,7 +10,7 @@ from fastapi import APIRouter, Query
 from pydantic import ConfigDict, Field
 
 from nous_online.interfaces.api.access import HeartCall
-from nous_online.interfaces.api.fields import SENDABLE, Body, Id, text_of
+from nous_online.interfaces.api.bodies import SENDABLE, Body, Id, text_of
 from nous_online.memories.contradictions import Contradiction
 
 router = APIRouter(prefix="/contradictions", tags=["contradictions"])

@@ -10,31 +10,11 @@ from fastapi import APIRouter
 from pydantic import ConfigDict, Field
 
 from nous_online.core.domain import Episode
-from nous_online.core.policy import MAX_DETAIL_BYTES
+from nous_online.heart import Heart
 from nous_online.interfaces.api.access import HeartCall, IdempotencyKey
-from nous_online.interfaces.api.fields import (
-    PROJECT_NEEDS_ID,
-    SENDABLE,
-    WHOLE,
-    ActiveCensors,
-    Body,
-    Decisions,
-    Frame,
-    Line,
-    Lines,
-    Moment,
-    Name,
-    Outcome,
-    Share,
-    Tags,
-    ToldFields,
-    counted,
-    text_of,
-)
+from nous_online.interfaces.api.bodies import PROJECT_NEEDS_ID, WHOLE, Body, Line, carrying, counted
 
 router = APIRouter(prefix="/episodes", tags=["episodes"])
-Title = Annotated[Line, Field(max_length=500)]
-Detail = Annotated[str, text_of(MAX_DETAIL_BYTES), SENDABLE]
 LONGEST_S = 31 * 24 * 3600
 
 
@@ -45,12 +25,9 @@ class ArtifactBody(Body):
     reference: Annotated[Line, Field(max_length=200)] = Field(description="What names it, such as `4f3d51d`.")
 
 
-class Noted(Body):
+class EpisodeBody(Body):
     """What may be said of an episode at any time."""
 
-    participants: Tags | None = None
-    tags: Tags | None = None
-    decision_ids: Decisions | None = None
     artifacts: Annotated[list[ArtifactBody], Field(max_length=200)] | None = None
 
     def noted(self, *without: str) -> dict[str, Any]:
@@ -61,7 +38,8 @@ class Noted(Body):
         return told
 
 
-class StartBody(ToldFields, Noted):
+@carrying(Heart.start_episode, without=("procedures_activated",))
+class StartBody(EpisodeBody):
     """An episode that begins."""
 
     model_config = ConfigDict(
@@ -71,31 +49,9 @@ class StartBody(ToldFields, Noted):
         }
     )
 
-    title: Title | None = None
-    session_id: Name | None = None
-    started_at: Moment | None = None
-    frame: Frame = None
 
-
-class EpisodeOutcome(Noted):
-    """What came of an episode."""
-
-    title: Title | None = None
-    summary: Annotated[str, text_of(20_000), SENDABLE] | None = None
-    lessons_learned: Lines | None = None
-    outcome: Outcome | None = None
-    surprise_level: Share | None = None
-    frame: Frame = None
-
-
-class Growing(EpisodeOutcome):
-    """What makes an episode grow."""
-
-    active_censors: ActiveCensors = None
-    append: Detail | None = Field(default=None, description="A new line of the detail.")
-
-
-class UpdateBody(Growing):
+@carrying(Heart.update_episode, without=("procedures_activated",))
+class UpdateBody(EpisodeBody):
     """More of an episode: lists grow, single values are replaced."""
 
     model_config = ConfigDict(
@@ -103,7 +59,8 @@ class UpdateBody(Growing):
     )
 
 
-class CloseBody(Growing):
+@carrying(Heart.close_episode, without=("procedures_activated", "ended_at"))
+class CloseBody(EpisodeBody):
     """The end of an episode."""
 
     model_config = ConfigDict(
@@ -113,7 +70,8 @@ class CloseBody(Growing):
     )
 
 
-class RecordBody(ToldFields, EpisodeOutcome):
+@carrying(Heart.record_episode, without=("procedures_activated", "ended_at"))
+class RecordBody(EpisodeBody):
     """An episode that is over, in one call."""
 
     model_config = ConfigDict(
@@ -127,9 +85,6 @@ class RecordBody(ToldFields, EpisodeOutcome):
         }
     )
 
-    detail: Detail | None = Field(default=None, description="What was said and done.")
-    session_id: Name | None = None
-    started_at: Moment | None = Field(default=None, description="Now, unless told.")
     duration_seconds: Annotated[int, counted(0, LONGEST_S), WHOLE] | None = Field(
         default=None, description="How long it took; with `started_at`."
     )
@@ -138,17 +93,16 @@ class RecordBody(ToldFields, EpisodeOutcome):
 @router.post("", operation_id="start_episode", summary="Start an episode")
 def start(body: StartBody, call: HeartCall, idempotency_key: IdempotencyKey = None) -> Episode:
     """Begin an episode, in state `open` and tier `raw`."""
-    details = body.noted("title")
-    return call.heart.start_episode(body.title, deadline_s=call.left(), idempotency_key=idempotency_key, **details)
+    return call.heart.start_episode(deadline_s=call.left(), idempotency_key=idempotency_key, **body.noted())
 
 
 @router.post("/record", operation_id="record_episode", summary="Record an episode that is over")
 def record(body: RecordBody, call: HeartCall, idempotency_key: IdempotencyKey = None) -> Episode:
     """Tell of an episode that is over; it gets a title, a summary and up to twelve facts within 30 s."""
-    details = body.noted("detail", "duration_seconds")
-    if body.started_at is not None:
-        details["ended_at"] = body.started_at + timedelta(seconds=body.duration_seconds or 0)
-    return call.heart.record_episode(body.detail, deadline_s=call.left(), idempotency_key=idempotency_key, **details)
+    details = body.noted("duration_seconds")
+    if (began := details.get("started_at")) is not None:
+        details["ended_at"] = began + timedelta(seconds=body.duration_seconds or 0)
+    return call.heart.record_episode(deadline_s=call.left(), idempotency_key=idempotency_key, **details)
 
 
 @router.get("/{episode_id:uuid}", operation_id="get_episode", summary="Read an episode")

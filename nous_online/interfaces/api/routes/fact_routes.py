@@ -3,44 +3,35 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Annotated
 from uuid import UUID
 
 from fastapi import APIRouter
 from pydantic import ConfigDict, Field
 
 from nous_online.core.domain import Fact, Learned, Statement
-from nous_online.core.errors import Conflict, InvalidInput, NotFound
-from nous_online.core.policy import MAX_CONTEXT_BYTES, MAX_RECALL_LIMIT
+from nous_online.core.errors import InvalidInput, NotFound
+from nous_online.heart import Heart
 from nous_online.interfaces.api.access import HeartCall, IdempotencyKey
-from nous_online.interfaces.api.fields import (
+from nous_online.interfaces.api.bodies import (
     PROJECT_NEEDS_ID,
     SENDABLE,
-    WHOLE,
     Body,
-    Decision,
-    Id,
     Ids,
-    Line,
-    Moment,
-    Name,
-    OriginFields,
-    Share,
-    Tags,
-    Text,
-    counted,
+    carrying,
+    check_order,
     text_of,
 )
 from nous_online.memories.fact_statements import unrecorded_count
 from nous_online.recall.ranking import ScoreParts
-from nous_online.recall.recall import Detail, FoundMemory
+from nous_online.recall.recall import FoundMemory
 from nous_online.recall.recalling import Recall
 
 router = APIRouter(tags=["memories"])
-Kind = Literal["fact", "episode", "procedure", "censor"]
 
 
-class FactBody(OriginFields):
+@carrying(Heart.learn)
+class FactBody(Body):
     """A fact to be learned."""
 
     model_config = ConfigDict(
@@ -56,49 +47,14 @@ class FactBody(OriginFields):
         }
     )
 
-    content: Text = Field(description="One statement.")
-    subject: Line | None = Field(default=None, max_length=500, description="What it is about.")
-    key: Name | None = Field(
-        default=None,
-        max_length=200,
-        description="Which attribute of which thing it is a value of, such as `ana/home`: a later value replaces it.",
-    )
-    replaces: Ids | None = Field(
-        default=None, description="Facts of the same scope, user and project that give way to this one."
-    )
-    category: Name | None = None
-    tags: Tags | None = None
-    context: Annotated[str, text_of(MAX_CONTEXT_BYTES), SENDABLE] | None = Field(
-        default=None, description="What was said around it: helps to find it, is never shown as its content."
-    )
-    confidence: Share = 1.0
-    valid_from: Moment | None = None
-    valid_to: Moment | None = Field(default=None, description="Not before `valid_from`.")
-    source_episode_id: Id | None = Field(default=None, description="The episode it was drawn from.")
-    source_decision_id: Decision | None = None
-    session_id: Name | None = Field(default=None, description="The session it is said in; lends frame and censors.")
 
-
+@carrying(Heart.recall, without=("at",))
 class RecallBody(Body):
     """A question to the memory."""
 
     model_config = ConfigDict(
         json_schema_extra={"example": {"query": "how do we deploy?", "limit": 5, "frame": "decision"}}
     )
-
-    query: Text
-    types: Annotated[list[Kind], Field(min_length=1, max_length=4)] | None = Field(
-        default=None, description="Kinds of memory to look among; all, unless named."
-    )
-    limit: Annotated[int, counted(1, MAX_RECALL_LIMIT), WHOLE] = 10
-    min_score: Share | None = Field(default=None, description="Leave out answers that score less.")
-    detail: Detail = Field(default="full", description="How much of each memory `text` holds.")
-    frame: Name | None = Field(default=None, description="The cognitive frame the agent is in.")
-    active_censors: Tags | None = None
-    as_of: Moment | None = Field(default=None, description="Ask for what was believed at that moment.")
-    session_id: Name | None = None
-    user_id: Name | None = None
-    project_id: Name | None = None
 
 
 class FeedbackBody(Body):
@@ -172,16 +128,9 @@ def learn(body: FactBody, call: HeartCall, idempotency_key: IdempotencyKey = Non
 
     `near` holds other facts near it. Where it takes the place of one of them, learn it again with its id in `replaces`.
     """
-    check_order(body)
-    return call.heart.learn(
-        body.content, deadline_s=call.left(), idempotency_key=idempotency_key, **body.told("content")
-    )
-
-
-def check_order(body: FactBody) -> None:
-    """Raise `Conflict` for a fact that would end before it began."""
-    if body.valid_from and body.valid_to and body.valid_to < body.valid_from:
-        raise Conflict(f"valid_to {body.valid_to.isoformat()} lies before valid_from {body.valid_from.isoformat()}")
+    told = body.told()
+    check_order(told.get("valid_from"), told.get("valid_to"))
+    return call.heart.learn(deadline_s=call.left(), idempotency_key=idempotency_key, **told)
 
 
 @router.get("/facts/{fact_id:uuid}/statements", operation_id="list_statements", summary="What was said for a fact")
@@ -209,7 +158,7 @@ def split(statement_id: UUID, body: SplitBody, call: HeartCall) -> Fact:
 @router.post("/recall", operation_id="recall", summary="Recall memories")
 def recall(body: RecallBody, call: HeartCall) -> RecallAnswer:
     """Return what answers a question best, best first, with the parts of each score, and remember that it was asked."""
-    return shown(call.heart.recall(body.query, deadline_s=call.left(), **body.told("query")))
+    return shown(call.heart.recall(deadline_s=call.left(), **body.told()))
 
 
 def shown(found: Recall) -> RecallAnswer:

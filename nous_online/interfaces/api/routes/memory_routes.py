@@ -10,9 +10,19 @@ from fastapi import APIRouter
 from pydantic import ConfigDict, Field
 
 from nous_online.core.domain import Memory
-from nous_online.core.errors import Conflict
 from nous_online.interfaces.api.access import HeartCall
-from nous_online.interfaces.api.fields import SENDABLE, Body, Flag, Line, Moment, Name, Share, Tags, text_of
+from nous_online.interfaces.api.bodies import (
+    SENDABLE,
+    Body,
+    Flag,
+    Line,
+    Moment,
+    Name,
+    Share,
+    Tags,
+    check_order,
+    text_of,
+)
 
 router = APIRouter(prefix="/memories/{memory_id:uuid}", tags=["memories"])
 Reason = Annotated[str, text_of(4096), SENDABLE]
@@ -99,7 +109,6 @@ def unpin(memory_id: UUID, body: ReasonBody, call: HeartCall) -> MemoryAnswer:
 @router.patch("", operation_id="update", summary="Correct a memory")
 def update(memory_id: UUID, body: CorrectionBody, call: HeartCall) -> MemoryAnswer:
     """Correct what is known about a memory; its text never changes: learn the other one."""
-    if body.valid_from and body.valid_to and body.valid_to < body.valid_from:
-        raise Conflict(f"valid_to {body.valid_to.isoformat()} lies before valid_from {body.valid_from.isoformat()}")
+    check_order(body.valid_from, body.valid_to)
     changes: Any = {name: value for name, value in body.told("reason").items() if value is not None or name in CLEARED}
     return MemoryAnswer(call.heart.update(memory_id, reason=body.reason, deadline_s=call.left(), **changes))

@@ -10,8 +10,8 @@ from fastapi import APIRouter, Path, Query, Request, Response
 from pydantic import ConfigDict, Field
 
 from nous_online.interfaces.api.access import AnyNightCall, NightCall, door_of
+from nous_online.interfaces.api.bodies import Body, Flag, Night
 from nous_online.interfaces.api.consolidation import BackgroundNight, Consolidator, PlannedNight
-from nous_online.interfaces.api.fields import Body, Flag, Night
 from nous_online.interfaces.api.problems import FORBIDDEN, NO_EXTRA, InterfaceProblem
 
 router = APIRouter(tags=["nights"])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 from uuid import UUID
 
 from fastapi import APIRouter
@@ -10,18 +10,16 @@ from pydantic import ConfigDict, Field
 
 from nous_online.core.domain import Procedure
 from nous_online.core.policy import DEFAULT_SESSION
+from nous_online.heart import Heart
 from nous_online.interfaces.api.access import HeartCall, IdempotencyKey
-from nous_online.interfaces.api.fields import (
+from nous_online.interfaces.api.bodies import (
     PROJECT_NEEDS_ID,
     Body,
-    Decisions,
     Flag,
-    Ids,
     Line,
     Lines,
     Name,
-    OriginFields,
-    Tags,
+    carrying,
 )
 from nous_online.memories.procedure_details import BANDS
 
@@ -56,7 +54,8 @@ class StepBody(Body):
 Filled = Line | Lines | Annotated[dict[Line, Line], Field(max_length=100)]
 
 
-class ProcedureBody(OriginFields):
+@carrying(Heart.store_procedure)
+class ProcedureBody(Body):
     """How something is done."""
 
     model_config = ConfigDict(
@@ -66,26 +65,9 @@ class ProcedureBody(OriginFields):
         }
     )
 
-    name: Annotated[Line, Field(max_length=500)]
-    kind: Literal["k_line", "workflow", "pattern"] = "k_line"
-    domain: Name | None = None
-    goals: Lines | None = Field(default=None, description="Upper fringe: what it is for.")
-    core_patterns: Lines | None = None
-    core_tools: Lines | None = None
-    core_concepts: Lines | None = None
-    implementation_notes: Lines | None = Field(default=None, description="Lower fringe: easily displaced.")
-    steps: Annotated[list[Line | StepBody], Field(max_length=100)] | None = Field(
-        default=None, description="Of a workflow, in their order."
-    )
-    template: Annotated[dict[Line, Filled], Field(max_length=100)] | None = Field(
-        default=None, description="Of a pattern: what is to be filled in."
-    )
-    trigger: Annotated[Line, Field(max_length=500)] | None = Field(default=None, description="When it is wanted.")
-    hint: OneLine | None = Field(default=None, description="One line that says it all; derived unless told.")
-    related_procedures: Ids | None = Field(default=None, max_length=100)
-    related_decision_ids: Decisions | None = Field(default=None, max_length=100)
-    censors: Tags | None = None
-    tags: Tags | None = None
+    steps: Annotated[list[Line | StepBody], Field(max_length=100)] | None = None
+    template: Annotated[dict[Line, Filled], Field(max_length=100)] | None = None
+    hint: OneLine | None = None
 
 
 class ActivateBody(Body):
@@ -108,10 +90,10 @@ class OutcomeBody(Body):
 @router.post("", operation_id="store_procedure", summary="Store a procedure")
 def store(body: ProcedureBody, call: HeartCall, idempotency_key: IdempotencyKey = None) -> Procedure:
     """Keep how something is done under a name of its own; the same name with another content is a new version."""
-    details = body.told("name", "steps")
+    details = body.told("steps")
     if body.steps is not None:
         details["steps"] = [each if isinstance(each, str) else each.told() for each in body.steps]
-    return call.heart.store_procedure(body.name, deadline_s=call.left(), idempotency_key=idempotency_key, **details)
+    return call.heart.store_procedure(deadline_s=call.left(), idempotency_key=idempotency_key, **details)
 
 
 @router.get("/{procedure_id:uuid}", operation_id="get_procedure", summary="Read a procedure")

@@ -5,29 +5,12 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Path
-from pydantic import ConfigDict, Field
+from pydantic import ConfigDict
 
-from nous_online.core.policy import SessionPolicy
+from nous_online.heart import Heart
 from nous_online.interfaces.api.access import HeartCall
-from nous_online.interfaces.api.fields import (
-    NOT_BLANK,
-    PROJECT_NEEDS_ID,
-    SENDABLE,
-    WHOLE,
-    Body,
-    Id,
-    Ids,
-    Lines,
-    Name,
-    Outcome,
-    ReachFields,
-    Share,
-    Tags,
-    counted,
-    text_of,
-)
+from nous_online.interfaces.api.bodies import NOT_BLANK, PROJECT_NEEDS_ID, Body, carrying
 from nous_online.memories.session_ends import SessionEnd
-from nous_online.memories.sessions import MAX_TASK_BYTES
 from nous_online.memories.working_memory import WorkingMemory
 
 router = APIRouter(prefix="/sessions/{session_id}", tags=["working memory"])
@@ -41,6 +24,7 @@ SOMETHING_TO_LOAD: dict[str, Any] = {
 }
 
 
+@carrying(Heart.focus, without=("session_id",))
 class FocusBody(Body):
     """What a session is about now."""
 
@@ -48,18 +32,8 @@ class FocusBody(Body):
         json_schema_extra={"example": {"task": "migrate the staging database", "frame": "task", "capacity": 20}}
     )
 
-    task: Annotated[str, text_of(MAX_TASK_BYTES), SENDABLE] | None = Field(
-        default=None, description="What it is about; stays as it is unless told, and so does the rest."
-    )
-    frame: Name | None = None
-    active_censors: Tags | None = Field(
-        default=None, description="With the frame, what calls of this session go by that tell none."
-    )
-    capacity: Annotated[int, counted(1, SessionPolicy.max_capacity), WHOLE] | None = Field(
-        default=None, description="How many items it holds; 20 at first."
-    )
 
-
+@carrying(Heart.load_context, without=("session_id", "fact_ids", "episode_ids", "censor_ids"))
 class LoadBody(Body):
     """What is taken into working memory."""
 
@@ -67,15 +41,9 @@ class LoadBody(Body):
         json_schema_extra={**SOMETHING_TO_LOAD, "example": {"note": "the dump takes 40 minutes", "relevance": 0.8}}
     )
 
-    memory_ids: Ids = Field(default=[], description="Memories of any kind.")
-    procedure_id: Id | None = None
-    note: Annotated[str, text_of(4096), SENDABLE] | None = Field(
-        default=None, description="A text that is no memory yet."
-    )
-    relevance: Share | None = Field(default=None, description="How near each is to the task, unless told.")
 
-
-class EndBody(ReachFields):
+@carrying(Heart.end_session, without=("session_id",))
+class EndBody(Body):
     """What is to be kept of a session that ends."""
 
     model_config = ConfigDict(
@@ -84,9 +52,6 @@ class EndBody(ReachFields):
             "example": {"outcome": "success", "lessons_learned": ["Dump before the migration."]},
         }
     )
-
-    outcome: Outcome | None = None
-    lessons_learned: Lines | None = None
 
 
 @router.put("/focus", operation_id="focus", summary="Say what a session is about")

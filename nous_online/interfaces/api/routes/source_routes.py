@@ -10,7 +10,7 @@ from fastapi import APIRouter
 from pydantic import ConfigDict, Field
 
 from nous_online.interfaces.api.access import HeartCall
-from nous_online.interfaces.api.fields import SENDABLE, Body, Line, text_of
+from nous_online.interfaces.api.bodies import SENDABLE, Body, Line, text_of
 
 router = APIRouter(prefix="/sources", tags=["memories"])
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection, Mapping
 from datetime import date, datetime
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeVar, get_args
 from uuid import UUID
 
 from pydantic import (
@@ -16,15 +17,18 @@ from pydantic import (
     PlainValidator,
     StrictBool,
     WithJsonSchema,
+    create_model,
 )
 
-from nous_online.core.domain import SCOPES
+from nous_online.core import fields
+from nous_online.core.domain import MemoryKind
+from nous_online.core.errors import Conflict
+from nous_online.core.field_tables import InputRow, rows_of
 from nous_online.core.policy import MAX_CONTENT_BYTES
-from nous_online.core.validation import ACTIVE_CENSORS, FRAME, MAX_NAMES
+from nous_online.core.validation import MAX_NAMES
 
 # Not blank, and without NUL, which PostgreSQL can't hold.
 NOT_BLANK = r"^[^\x00]*[^\s\x00][^\x00]*$"
-HOLDABLE = r"^[^\x00]*$"
 MOST_IDS = 200
 
 
@@ -98,7 +102,6 @@ Tags = Annotated[list[Name], Field(max_length=MAX_NAMES)]
 Lines = Annotated[list[Line], Field(max_length=MAX_NAMES)]
 Flag = StrictBool
 Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False), NUMBER]
-Trust = Annotated[int, Field(ge=0, le=100), WHOLE]
 Moment = Annotated[datetime, PlainValidator(moment), WithJsonSchema({"type": "string", "format": "date-time"})]
 Id = Annotated[UUID, PlainValidator(known_id), WithJsonSchema({"type": "string", "format": "uuid"})]
 Ids = Annotated[list[Id], Field(max_length=MOST_IDS)]
@@ -108,26 +111,12 @@ Decision = Annotated[
     SENDABLE,
     Field(description="The id or reference of a decision recorded here, or the name of one taken elsewhere."),
 ]
-Decisions = Annotated[list[Decision], Field(max_length=MOST_IDS)]
-Frame = Annotated[
-    Name | None,
-    Field(
-        validation_alias=AliasChoices(*FRAME),
-        description="The cognitive frame the agent is in; that of its session unless told. "
-        f"Taken as {' and '.join(FRAME[1:])} too.",
-    ),
-]
-ActiveCensors = Annotated[
-    Tags | None,
-    Field(
-        validation_alias=AliasChoices(*ACTIVE_CENSORS),
-        description=f"The censors that are active; those of the session unless told. Taken as {ACTIVE_CENSORS[1]} too.",
-    ),
-]
-SourceKind = Literal["user", "agent", "tool", "web", "episode", "import", "operator"]
-Scope = Literal["private", "project", "system"]
-Outcome = Literal["success", "failure", "partial", "ongoing"]
-Severity = Literal["warn", "block", "absolute"]
+
+
+def check_order(valid_from: datetime | None, valid_to: datetime | None) -> None:
+    """Raise `Conflict` for what would end before it began."""
+    if valid_from and valid_to and valid_to < valid_from:
+        raise Conflict(f"valid_to {valid_to.isoformat()} lies before valid_from {valid_from.isoformat()}")
 
 
 PROJECT_NEEDS_ID: dict[str, Any] = {
@@ -137,35 +126,65 @@ PROJECT_NEEDS_ID: dict[str, Any] = {
 """In JSON Schema, what the store asks: without its project nobody could find a memory of it."""
 
 
-class ReachFields(Body):
-    """Whom a memory is for."""
-
-    model_config = ConfigDict(json_schema_extra=PROJECT_NEEDS_ID)
-
-    scope: Scope = Field(default="private", description=f"One of {', '.join(SCOPES)}; `project` needs `project_id`.")
-    user_id: Name | None = None
-    project_id: Name | None = None
+B = TypeVar("B", bound=Body)
+HEADERS = {"idempotency_key"}
+"""What is told in a header, not in the body."""
 
 
-class ToldFields(ReachFields):
-    """Where a memory comes from and whom it is for."""
+def carrying(told: Any, *, without: Collection[str] = ()) -> Callable[[type[B]], type[B]]:
+    """Give a body a field for each row of a table, or of all that a verb may be told, but those it declares itself."""
 
-    source: Line | None = Field(default=None, max_length=500, description="Where it comes from.")
-    source_kind: SourceKind = "agent"
-    trust: Trust | None = Field(
-        default=None,
-        description="From 0, anybody's web page, to 100, the operator; that of its `source_kind` unless told, and no "
-        "more than the key may claim.",
-    )
-    is_pinned: Flag = Field(default=False, description="No night archives it; for keys that may pin.")
-    active_censors: ActiveCensors = None
+    def carried(body: type[B]) -> type[B]:
+        rows = rows_of(told)
+        for name in rows.keys() & body.model_fields.keys():
+            body.model_fields[name].description = rows[name].field.about
+        left_out = {*HEADERS, *without, *body.model_fields}
+        shown = [
+            each for name, each in rows.items() if name not in left_out and not isinstance(each.field, fields.Alias)
+        ]
+        found: dict[str, Any] = {each.name: wire_field(each) for each in shown}
+        return create_model(body.__name__, __base__=body, __doc__=body.__doc__, __module__=body.__module__, **found)
+
+    return carried
 
 
-class OriginFields(ToldFields):
-    """The same of what was learned at one moment, in one frame."""
+def wire_field(row: InputRow) -> tuple[Any, Any]:
+    """Return a row as the field of a model: what JSON may hold, its default and what it is for."""
+    kind, field = wire_type(row.field), row.field
+    names = AliasChoices(row.name, *field.aliases) if field.aliases else None
+    taken = f" Taken as {' and '.join(field.aliases)} too." if field.aliases else ""
+    default = ... if row.is_required else row.default
+    described = Field(default=default, description=field.about + taken, validation_alias=names)
+    return kind | None if row.is_optional else kind, described
 
-    frame: Frame = None
-    learned_at: Moment | None = Field(default=None, description="When it was said; now, unless it is an older history.")
+
+WIRE_TYPES: Mapping[type, Callable[[Any], Any]] = {
+    fields.Text: lambda field: Annotated[str, text_of(field.most), SENDABLE],
+    fields.Line: lambda field: Annotated[str, text_of(field.most), SENDABLE],
+    fields.Names: lambda _: Tags,
+    fields.Lines: lambda field: Annotated[
+        list[Annotated[str, text_of(field.most), SENDABLE]], Field(max_length=field.count)
+    ],
+    fields.Clues: lambda field: Annotated[
+        list[Annotated[str, text_of(field.most), SENDABLE]], Field(max_length=fields.MOST_LISTED)
+    ],
+    fields.Kinds: lambda _: Annotated[list[MemoryKind], Field(min_length=1, max_length=len(get_args(MemoryKind)))],
+    fields.OneOf: lambda field: Literal[field.words],
+    fields.Instant: lambda _: Moment,
+    fields.Share: lambda _: Share,
+    fields.Whole: lambda field: Annotated[int, counted(field.least, field.most), WHOLE],
+    fields.Flag: lambda _: StrictBool,
+    fields.MemoryId: lambda _: Id,
+    fields.MemoryIds: lambda field: Annotated[list[Id], Field(max_length=min(field.most, MOST_IDS))],
+    fields.DecisionName: lambda _: Decision,
+    fields.DecisionNames: lambda field: Annotated[list[Decision], Field(max_length=min(field.most, MOST_IDS))],
+}
+"""What JSON may hold for each kind of field."""
+
+
+def wire_type(field: fields.InputField) -> Any:
+    """Return what JSON may hold for a field."""
+    return next(WIRE_TYPES[kind] for kind in type(field).__mro__ if kind in WIRE_TYPES)(field)
 
 
 def night_of(value: object) -> date:
