@@ -187,7 +187,7 @@ class CensorPolicy:
     """From here on what is nearly the trigger's own words fires; the weights are fitted to it (decision 0009)."""
     most_read: int = 4
     """So many of the likeliest triggers are read together with the action, at about 2 ms each."""
-    firing_odds: float = -0.7
+    firing_odds: float = -0.5
     """Log odds of the pair reader, and those of the words times `words_share`, from which anything else fires."""
     words_share: float = 0.8
     like_similarity: float = 0.85

@@ -28,7 +28,7 @@ GRID = [0.0, 0.02, 0.05, *(step / 20 for step in range(2, 20)), 0.97, 1.0]
 LEAST, MOST = 0.005, 0.995
 MOST_HURT = 0.04
 """Share of the pairs that both hold which may be called a change; a caller sees what was said, and can undo it."""
-MOST_RETIRED = 0.02
+MOST_RETIRED = 0.03
 """Share of the pairs that both hold of which the earlier may be retired; between the two points both stay, in doubt."""
 MOST_JOINED = 0.002
 """Share of the pairs that are not the same which the reader alone may call so, as it may of far ones only."""

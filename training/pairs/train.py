@@ -70,14 +70,17 @@ STAGES = (
     Stage(2, 5e-5, 25),
     Stage(1, 5e-5, 27),
     Stage(1, 4e-5, 27, frozenset(range(12, 17)), 2, 8000),
-    Stage(2, 4e-5, 30, frozenset({28, 29, 30}), 2, 9000),
 )
 """Over everything once, then over what memories are like; later hands write what the stage before them got wrong."""
-LAST_SHARE = 0.5
-"""Of the last stage's weights in the average with those before it.
+ENDINGS = (
+    (0.4, Stage(1, 3e-5, 31, frozenset({31}), 8, 4500)),
+    (0.3, Stage(2, 4e-5, 30, frozenset({28, 29, 30}), 2, 9000)),
+    (0.3, Stage(1, 3e-5, 30, frozenset({28, 29}), 1, 12000)),
+)
+"""Ways to go on from the last stage, and the share of each in the average of their weights.
 
-It learned what its hands wrote and lost some of what it knew; the average keeps most of both (Wortsman et al., "Robust
-fine-tuning of zero-shot models", 2022).
+Each is better at some pairs and worse at others; the average keeps most of what each of them knows (Wortsman et al.,
+"Model soups", 2022).
 """
 
 
@@ -102,12 +105,17 @@ def main() -> None:
     tables = {name: read(options.data / f"{name}.jsonl") for name in TABLES}
     network = Network()
     network.start_from(options.start)
-    stages: list[dict[str, Tensor]] = []
+    start, last = network.state_dict(), len(STAGES) + 1
     for number, stage in enumerate(STAGES, start=1):
-        stages.append(trained(network, stage, tables, options.out.with_suffix(f".{number}.pt"), seed=number))
-        network.load_state_dict(stages[-1])
-    before, last = stages[-2:]
-    network.load_state_dict({name: torch.lerp(before[name], last[name], LAST_SHARE) for name in last})
+        start = trained(network, stage, tables, options.out.with_suffix(f".{number}.pt"), seed=number)
+        network.load_state_dict(start)
+    average = {name: torch.zeros_like(weights) for name, weights in start.items()}
+    for letter, (share, stage) in zip("abc", ENDINGS, strict=True):
+        network.load_state_dict(start)
+        done = options.out.with_suffix(f".{last}{letter}.pt")
+        for name, weights in trained(network, stage, tables, done, seed=last).items():
+            average[name] += share * weights
+    network.load_state_dict(average)
     export(network, options.out)
 
 
