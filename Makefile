@@ -60,7 +60,6 @@ docs: $(VENV)/installed
 	@$(BIN)/python -m docs.generate
 
 bench: $(VENV)/installed-bench
-	@if [ -z "$(NAME)" ]; then echo "say which: make bench NAME=dedup [DATA=DIR] [JSON=FILE]; docs are in CONTRIBUTING.md"; exit 2; fi
 	@$(BIN)/python -m benchmarks $(NAME) $(if $(DATA),--data "$(DATA)") $(if $(JSON),--json "$(JSON)") $(ARGS)
 
 lock:

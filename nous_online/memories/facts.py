@@ -161,7 +161,8 @@ def write(connection: Connection, agent: Agent, ready: Embedded, decision: Learn
         )
     for near in sorted(decision.superseded, key=lambda each: each.fact.id):
         moment = max(new.learned_at, near.fact.learned_at)
-        supersede(connection, agent, old=near.fact, by=memory, at=moment, reason=decision.reason)
+        told = "the agent said that it is replaced" if decision.action == "confirm" else decision.reason
+        supersede(connection, agent, old=near.fact, by=memory, at=moment, reason=told)
     if decision.action == "store_superseded" and match is not None:
         memory = store_late(connection, agent, memory, last=match.fact, reason=decision.reason)
     action = ACTIONS[decision.action]

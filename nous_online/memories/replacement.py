@@ -16,6 +16,8 @@ from nous_online.memories.learning import LearningDecision, decide, holds_since,
 
 MOST_NEAR = 5
 WORTH_SAYING = 0.4
+APART_FROM = 0.7
+"""The same of two that were judged to be two statements: a change in other words is at 0.72 in the middle."""
 """Cosine from which a near fact comes with how to replace it: of the changes of `wording` 89 in 100 lie above, of pairs
 that have nothing to do with each other one in 900."""
 SHOWN = 60
@@ -162,6 +164,7 @@ def _shown(near: Neighbour, judgement: Judgement | None) -> Near:
     words = " ".join(near.fact.content.split())
     quoted = words if len(words) <= SHOWN else f"{words[: SHOWN - 1]}…"
     verdict, reason = (judgement.verdict.value, judgement.reason) if judgement else (None, None)
-    is_worth_saying = near.similarity >= WORTH_SAYING and verdict != Verdict.SAME.value
+    least = APART_FROM if verdict == Verdict.COMPATIBLE.value else WORTH_SAYING
+    is_worth_saying = near.similarity >= least and verdict != Verdict.SAME.value
     hint = f"perhaps replaces “{quoted}”; if so, learn it again with replaces='{near.fact.id}'"
     return Near(near.fact, near.similarity, verdict, reason, hint if is_worth_saying else None)

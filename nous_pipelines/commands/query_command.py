@@ -36,7 +36,7 @@ from nous_pipelines.nights import FIRST_NIGHT, parse_night
 
 if TYPE_CHECKING:
     from nous_online.database.connection import Database
-    from nous_pipelines.snapshots.night_tables import Answer, StoredNights
+    from nous_pipelines.plan.night_tables import Answer, StoredNights
 
 SHOWN = 100
 SHOWN_NUMBERS = 4
@@ -82,9 +82,9 @@ def query(  # noqa: PLR0913 (one parameter for each option)
 
     [dim]$[/dim] nous query --csv "select kind, state, count(*) from proposals group by all order by 3 desc"
     """  # noqa: E501 (an example is one line, to be copied)
-    from nous_pipelines.snapshots.night_columns import TABLES
-    from nous_pipelines.snapshots.night_query import parsed_query
-    from nous_pipelines.snapshots.night_tables import QueryScope, answered
+    from nous_pipelines.plan.night_columns import TABLES
+    from nous_pipelines.plan.night_query import parsed_query
+    from nous_pipelines.plan.night_tables import QueryScope, answered
 
     if (agent and all_agents) or (as_csv and as_json):
         raise InvalidInput("say either --agent or --all-agents, and either --csv or --json")
@@ -106,8 +106,8 @@ def query(  # noqa: PLR0913 (one parameter for each option)
 
 def show_difference(first: str, last: str, agent: str | None, *, as_json: bool) -> None:
     """Print what differs between the snapshots of two nights, of one agent or of all: a line for each memory."""
-    from nous_pipelines.snapshots.night_query import BLOCKS, parsed_query
-    from nous_pipelines.snapshots.night_tables import QueryScope, answered
+    from nous_pipelines.plan.night_query import BLOCKS, parsed_query
+    from nous_pipelines.plan.night_tables import QueryScope, answered
 
     earlier, later = parse_night(first), parse_night(last)
     if earlier >= later:
@@ -160,7 +160,7 @@ def ended_by_signals() -> Generator[None]:
 def nights_of(database: Database, tables: Collection[str], bounds: tuple[str | None, str | None]) -> StoredNights:
     """Return the nights of a database that lie here; raise `NotFound` when there is none."""
     from nous_pipelines.orchestration.instance import home_folder
-    from nous_pipelines.snapshots.night_tables import stored_nights
+    from nous_pipelines.plan.night_tables import stored_nights
     from nous_pipelines.snapshots.snapshot import night_folder
 
     first, last = (parse_night(bound) if bound else None for bound in bounds)
@@ -307,8 +307,8 @@ def show_tables(nights: StoredNights, database: Database, *, as_json: bool) -> N
     """Print which nights there are, which tables, and the type and meaning of their columns."""
     from rich.table import Table
 
-    from nous_pipelines.snapshots.night_columns import TABLES
-    from nous_pipelines.snapshots.night_tables import stored_columns
+    from nous_pipelines.plan.night_columns import TABLES
+    from nous_pipelines.plan.night_tables import stored_columns
 
     found = stored_columns(nights, database)
     meaning_of = {name: TABLES[name].meaning_of for name in found}

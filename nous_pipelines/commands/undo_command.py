@@ -26,6 +26,7 @@ def known_kinds(incomplete: str) -> list[str]:
 
 
 def undo(  # noqa: PLR0913 (one parameter for each option)
+    changed: Annotated[UUID | None, typer.Argument(metavar="[ID]", help="The same as --memory ID.")] = None,
     *,
     night: NightOption = None,
     proposal: Annotated[str | None, typer.Option(metavar="ID", help="One proposal, as `nous report` names it.")] = None,
@@ -52,10 +53,13 @@ def undo(  # noqa: PLR0913 (one parameter for each option)
 
     [dim]$[/dim] nous undo --proposal 3f0c… --reason "two different teams"
 
-    [dim]$[/dim] nous undo --memory $ID --reason "that was a joke"
+    [dim]$[/dim] nous undo $ID --reason "that was a joke"
 
     [dim]$[/dim] nous undo --source wiki.example.org --reason "the page was forged"
     """
+    if changed is not None and memory is not None:
+        raise InvalidInput(f"both {changed} and --memory {memory} are given; name one memory")
+    memory = memory or changed
     if memory is not None or source is not None:
         if night or proposal or kind or (memory and source):
             raise InvalidInput("--memory and --source stand alone: leave out --night, --proposal, --kind and the other")

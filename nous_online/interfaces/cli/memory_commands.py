@@ -74,8 +74,17 @@ def learn(
         return
     show(f"[green]{learned.action}[/green]  {escaped(learned.memory.content)}")
     show(f"[dim]{learned.memory.id}  {escaped(learned.reason)}[/dim]")
-    for each in (near for near in learned.near if near.suggestion):
-        show(f"[dim]near  {escaped(each.fact.content)}  replace it: --replaces {each.fact.id}[/dim]")
+    if learned.action == "superseded" and learned.match is not None:
+        old = learned.match.fact
+        show(f"[yellow]was[/yellow]  {escaped(old.content)}  [dim]take it back: nous undo --memory {old.id}[/dim]")
+    for each in learned.contradicts:
+        known = escaped(each.fact.content)
+        show(
+            f"[yellow]contradicts[/yellow]  {known}  [dim]both stay; if it is replaced: --replaces {each.fact.id}[/dim]"
+        )
+    opposed = {each.fact.id for each in learned.contradicts}
+    for each in (near for near in learned.near if near.suggestion and near.fact.id not in opposed):
+        show(f"[dim]near  {escaped(each.fact.content)}  if it is replaced: --replaces {each.fact.id}[/dim]")
 
 
 @with_options(RecallDetails, defaults={"detail": "summary"})

@@ -29,7 +29,7 @@ from nous_online.language.pairs.matching import LEAST_SIMILARITY, PairModel, loa
 from nous_online.language.pairs.reader import Chances, calibration, read_pairs
 from nous_online.language.pairs.reading import read
 from nous_online.language.pairs.slot_rivalry import shared_slot
-from nous_online.language.pairs.subjects import other_subjects, other_things
+from nous_online.language.pairs.subjects import other_conditions, other_subjects, other_things
 
 Touch: TypeAlias = tuple[str | None, str | None]
 LEAST_CLOSENESS = 0.45  # cosine from which two statements are asked whether they conflict
@@ -134,7 +134,7 @@ class Seen:
     changed: int = 0
     """How many words stand in one of the two alone."""
     things: str | None = None
-    """Which two things they give a value each, in words that are otherwise the same (`other_things`)."""
+    """Which two things they give a value each, or one under two conditions, in words that are otherwise the same."""
 
 
 class Judge(Protocol):
@@ -259,9 +259,11 @@ def words_changed(a: str, b: str) -> int:
 
 
 def _two_things(pair: Pair, touch: Touch, reading: Chances | None) -> str | None:
-    """Return `other_things` of a pair that reads as a change or shares a slot; nothing asks it of others."""
+    """Return of which two things or conditions a pair speaks that reads as a change or shares a slot, if of any."""
     is_asked = any(touch) or (reading is not None and reading.change >= UNRELATED_BELOW)
-    return other_things(pair.a.text, pair.b.text) if is_asked else None
+    if not is_asked:
+        return None
+    return other_things(pair.a.text, pair.b.text) or other_conditions(pair.a.text, pair.b.text)
 
 
 def read_those(pairs: Sequence[Pair], wanted: Sequence[bool]) -> list[Chances | None]:

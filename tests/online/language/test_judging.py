@@ -3,7 +3,7 @@ from datetime import UTC, datetime
 import pytest
 
 from nous_online.language.pairs.judging import JudgedStatement, OfflineJudge, Pair, Verdict
-from nous_online.language.pairs.subjects import other_things
+from nous_online.language.pairs.subjects import other_conditions, other_things
 
 EARLIER = datetime(2025, 1, 1, tzinfo=UTC)
 LATER = datetime(2025, 2, 1, tzinfo=UTC)
@@ -208,3 +208,34 @@ def test_two_things_with_a_value_each_stand_side_by_side(known: str, new: str) -
     assert judgement.verdict is Verdict.COMPATIBLE
     assert judgement.reason.startswith("two things, ")
     assert other_things(known, known.replace(known.rsplit(maxsplit=1)[-1], "x")) is None
+
+
+@pytest.mark.parametrize(
+    ("known", "new"),
+    [
+        ("The baths open at 7 on weekdays.", "The baths open at 10 on Sundays."),
+        ("Parking is 2 euros on weekdays", "Parking is 4 euros at weekends"),
+        ("Entry costs 12 euros for adults", "Entry costs 5 euros for children"),
+        ("Orders over 1000 euros need two signatures", "Orders over 5000 euros need three signatures"),
+        ("The dog gets 60 g in the morning", "The dog gets 40 g in the evening"),
+    ],
+)
+def test_a_value_under_each_of_two_conditions_stands_side_by_side(known: str, new: str) -> None:
+    judgement = judged(known, new)
+
+    assert judgement.verdict is Verdict.COMPATIBLE
+    assert judgement.reason.startswith("each under a condition of its own")
+
+
+@pytest.mark.parametrize(
+    ("known", "new"),
+    [
+        ("The meeting is on Tuesday at 9", "The meeting is on Thursday at 10"),
+        ("The baths open at 7 on weekdays", "The baths open at 8 on weekdays"),
+        ("The course fee is 30 euros a month", "The course fee went up to 35 euros a month"),
+        ("Her pressure is 142 over 90", "Her pressure is 124 over 80"),
+        ("Desk hours are 8 to 18", "Desk hours are 7 to 22"),
+    ],
+)
+def test_another_day_or_value_is_no_condition(known: str, new: str) -> None:
+    assert other_conditions(known, new) is None

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from nous_online.core.errors import InvalidInput, NotFound
 from nous_online.database.connection import Database
-from nous_pipelines.snapshots.night_query import parsed_query
-from nous_pipelines.snapshots.night_tables import QueryScope, answered, stored_nights
+from nous_pipelines.plan.night_query import parsed_query
+from nous_pipelines.plan.night_tables import QueryScope, answered, stored_nights
 from nous_pipelines.snapshots.snapshot import checksum
 from nous_pipelines.snapshots.snapshot_tables import FORMAT
 

@@ -12,7 +12,7 @@ import duckdb
 
 from nous_online.core.errors import InvalidInput
 from nous_online.database.statements import statements
-from nous_pipelines.snapshots.night_columns import TABLES
+from nous_pipelines.plan.night_columns import TABLES
 
 BLOCKS = statements("nous_pipelines.snapshots", "night_tables.sql")
 NODES = frozenset({"SELECT_NODE", "SET_OPERATION_NODE", "RECURSIVE_CTE_NODE", "CTE_NODE"})
