@@ -21,6 +21,8 @@ from nous_online.core import validation
 from nous_online.core.errors import InvalidInput
 from nous_online.core.fields import Alias, InputField
 
+MODULE = re.compile(r"\b\w+\.(?=\w)")
+
 
 @dataclass(frozen=True)
 class InputRow:
@@ -131,4 +133,4 @@ def type_text(hint: Any) -> str:
         return "None"
     if get_origin(hint) is Literal:
         return f"Literal[{', '.join(map(repr, get_args(hint)))}]".replace("'", '"')
-    return re.sub(r"\b(?:\w+\.)+(?=\w)", "", inspect.formatannotation(hint)).replace("NoneType", "None")
+    return MODULE.sub("", inspect.formatannotation(hint)).replace("NoneType", "None")

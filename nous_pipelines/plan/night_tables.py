@@ -34,7 +34,7 @@ WORK = f".{PREFIX}query-"
 ROWS_AT_ONCE = 2048
 READ_TIMEOUT_S = 600.0
 LOOK_S = 0.1
-SIZE = re.compile(r"\d+(\.\d+)? ?[KMGT]i?B", re.IGNORECASE)
+SIZE = re.compile(r"\d{1,9}(\.\d{1,3})? ?[KMGT]i?B", re.IGNORECASE)
 
 
 @dataclass(frozen=True)

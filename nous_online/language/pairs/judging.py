@@ -55,6 +55,8 @@ UNRELATED_BELOW = 0.2  # chance of `same` under which a pair without a shared sl
 DOUBTED_FROM = 0.2  # chance of conflict from which two that stay are two in doubt
 TWO_THINGS_FROM = 0.9
 """Chance of two things from which a denial that the words alone show is none; hardly a plain denial is given it."""
+DENIED_FROM = 0.1
+"""Chance of a change from which a denial in more words is one: "must not eat nuts" repeats "is allergic to nuts"."""
 TWO_VALUES_FROM = 0.93
 """The same of two values of what reads as one slot: of the changes of FactConsolidation 1 in 1,000 is given it."""
 MOST_FAR_WORDS = 12  # of a statement that a reader alone may call the same as one far from it
@@ -411,7 +413,8 @@ def _likely(seen: Seen, model: PairModel) -> tuple[Verdict, float, str]:
     clash = model.conflict.held(seen.conflict) if seen.conflict else 1 - model.unasked_held
     if seen.reading is not None:
         clash = max(clash, calibration().held("change", seen.reading.change))
-    if NEGATION in seen.reasons and seen.conflict >= model.denial_at and not _may_both_hold(seen):
+    is_denied = NEGATION in seen.reasons and seen.conflict >= model.denial_at
+    if is_denied and (seen.reading is None or seen.reading.change >= DENIED_FROM):
         return Verdict.CONTRADICTS, clash, "one denies what the other says in more words"
     is_like = seen.reading is not None and seen.reading.same >= UNRELATED_BELOW
     if is_like and seen.reading is not None and not seen.kept_apart:
