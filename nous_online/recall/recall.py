@@ -196,7 +196,7 @@ def recall(connection: Connection, agent_id: str, cue: Cue, *, space: EmbeddingS
     ranked = rank(found, Situation(cue.query, cue.frame, cue.active_censors, cue.periods), policy, limit=len(found))
     answers = [
         Recalled(memory_of(row), parts, cue.detail, put_before, tuple(row.contradicted_by or ()))
-        for row, parts, put_before in later_first(ranked, policy)[: cue.limit]
+        for row, parts, put_before in later_first(ranked, policy, limit=cue.limit)[: cue.limit]
         if parts.score >= cue.min_score
     ]
     chance = confidence(ranked[0][1], policy) if ranked else 0.0

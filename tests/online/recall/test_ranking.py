@@ -201,9 +201,9 @@ def test_a_frame_never_filters():
     assert sorted(order(*memories, situation=Situation("deploy?", "decision"))) == [1, 2, 3]
 
 
-def later_order(*memories: Memory, situation: Situation = ASKED) -> list[int]:
+def later_order(*memories: Memory, situation: Situation = ASKED, limit: int = 3) -> list[int]:
     ranked = rank(memories, situation, POLICY, limit=len(memories))
-    return [memory.id.int for memory, _, _ in later_first(ranked, POLICY)]
+    return [memory.id.int for memory, _, _ in later_first(ranked, POLICY, limit=limit)]
 
 
 @pytest.mark.parametrize(
@@ -223,6 +223,26 @@ def test_the_later_of_two_facts_about_one_thing_comes_first_if_it_answers_about_
     other = Memory(UUID(int=3), dense=0.25, lexical=0.25)
 
     assert later_order(earlier, later, other) == order
+
+
+@pytest.mark.parametrize(
+    ("evidence", "limit", "place"),
+    [
+        ({"near_ids": [ONE]}, 10, 10),
+        ({"near_ids": [ONE]}, 11, 0),
+        ({"same_ids": [ONE]}, 10, 0),
+        ({"same_ids": [ONE]}, 1, 0),
+    ],
+)
+def test_from_beyond_what_is_shown_only_another_value_of_one_thing_comes_in(evidence, limit, place):
+    earlier = Memory(ONE)
+    others = [Memory(UUID(int=number)) for number in range(2, 11)]
+    later = Memory(UUID(int=11), **evidence)
+
+    order = later_order(earlier, *others, later, limit=limit)
+
+    assert order.index(11) == place
+    assert [each for each in order if each != 11] == list(range(1, 11))
 
 
 def test_what_is_trusted_less_stays_behind_what_it_resembles_or_contradicts_however_late_and_relevant_it_is():
