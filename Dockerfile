@@ -12,13 +12,12 @@ RUN /opt/venv/bin/pip install --no-cache-dir --no-deps --no-build-isolation .
 
 FROM python:3.13-slim-bookworm
 RUN useradd --system --uid 10001 --create-home nous \
-    && install --directory --owner nous /opt/nous \
-    && install --directory --owner nous --mode 0700 /opt/nous/storage /var/lib/nous
+    && install --directory --owner nous --mode 0700 /var/lib/nous
 COPY --from=build /opt/venv /opt/venv
-WORKDIR /opt/nous
-COPY --chown=nous dagster.yaml workspace.yaml ./
-# Dagster keeps its settings and the logs of runs in DAGSTER_HOME; snapshots and reports go to NOUS_HOME.
-ENV PATH=/opt/venv/bin:$PATH DAGSTER_HOME=/opt/nous NOUS_HOME=/var/lib/nous PYTHONUNBUFFERED=1
+WORKDIR /var/lib/nous
+# Everything that is written goes to NOUS_HOME; nothing is imported from the folder a program happens to work in.
+ENV PATH=/opt/venv/bin:$PATH NOUS_HOME=/var/lib/nous DAGSTER_HOME=/var/lib/nous/dagster \
+    PYTHONSAFEPATH=1 PYTHONUNBUFFERED=1
 USER nous
 EXPOSE 3000
-CMD ["dagster-webserver", "--host", "0.0.0.0", "--port", "3000", "--workspace", "workspace.yaml"]
+CMD ["python", "-m", "nous_pipelines.orchestration.interface_server", "--host", "0.0.0.0"]

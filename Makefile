@@ -8,8 +8,7 @@ BIN := $(VENV)/bin
 # Compiling every package costs half a minute; what gets imported is compiled then.
 PIP := $(BIN)/python -m pip --disable-pip-version-check --no-input -qq
 COMPILE := uv pip compile pyproject.toml --extra pipelines --extra api --extra mcp --extra code --extra langgraph \
-	--extra claude --extra openai --extra dev --universal --generate-hashes --no-header --no-annotate \
-	--python-version 3.11 --quiet
+	--extra claude --extra openai --universal --generate-hashes --no-header --no-annotate --python-version 3.11 --quiet
 # Up to four processes, each with a PostgreSQL of its own. Many tests wait, a fifth of the time: one process more than
 # there are cores fills it. Those that need no server wait for nothing.
 CORES := $(shell getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2)
@@ -65,16 +64,17 @@ bench: $(VENV)/installed-bench
 lock:
 	@command -v uv >/dev/null || { echo "make lock needs uv: python3 -m pip install uv" >&2; exit 1; }
 	@$(COMPILE) --output-file requirements.lock $(ARGS)
-	@$(COMPILE) --extra bench --constraint requirements.lock --output-file requirements-bench.lock
+	@$(COMPILE) --extra dev --constraint requirements.lock --output-file requirements-dev.lock $(ARGS)
+	@$(COMPILE) --extra dev --extra bench --constraint requirements-dev.lock --output-file requirements-bench.lock
 
 clean:
 	@rm -rf $(VENV) build dist *.egg-info .pytest_cache .ruff_cache .import_linter_cache .hypothesis
 
 # --- the environment: a stamp each, so that the second time is instant and a changed lock installs anew ---
 
-$(VENV)/installed: requirements.lock pyproject.toml | $(VENV)/made
-	@echo "Installing what requirements.lock names into $(VENV); the first time takes a minute or two ..."
-	@$(PIP) install --no-compile --no-deps --require-hashes -r requirements.lock
+$(VENV)/installed: requirements-dev.lock pyproject.toml | $(VENV)/made
+	@echo "Installing what requirements-dev.lock names into $(VENV); the first time takes a minute or two ..."
+	@$(PIP) install --no-compile --no-deps --require-hashes -r requirements-dev.lock
 	@$(PIP) install --no-deps --no-build-isolation --editable .
 	@touch $@
 

@@ -129,6 +129,11 @@ GOALS: dict[str, dict[str, Goal]] = {
         "p95_ms_100k": at_most(50),
     },
     "api": {"rest_over_inprocess_p50_ratio": at_most(1.5), "requests_per_s": at_least(100)},
+    "hooks": {
+        "session_start_p95_ms": at_most(300),
+        "prompt_p95_ms": at_most(300),
+        "cold_ms": at_most(1500),
+    },
     "cost": {"batch_over_online_ratio": at_most(0.55), "unmetered_requests": at_most(0)},
     "episodes": {
         "keep_covered_ratio": at_least(0.60),

@@ -167,7 +167,8 @@ ROWS: Sequence[Row] = (
         "requests_per_1k_facts batch_over_online_ratio unmetered_requests", "drawn"),
     row("many", "10,000 agents of 100 facts, 1 % changed: s / a fact, times as in 10k / MB / two workers",
         "night_s seconds_per_changed_fact_1m_over_10k_ratio peak_mb two_workers_speedup_ratio", "drawn"),
-    row("hooks", "session start, p95, ms / prompt / cold", "session_start_p95_ms prompt_p95_ms cold_ms", "drawn"),
+    row("hooks", "start of a session, p95, ms / prompt / start while nothing runs",
+        "session_start_p95_ms prompt_p95_ms cold_ms", "drawn"),
 )  # fmt: skip
 
 CONTRACT: dict[str, str] = {

@@ -114,7 +114,7 @@ class Heart(
                 judge=judge_for(meter),
                 writer=writer_for(meter),
                 policy=chosen,
-                rights=Rights(source_trust=chosen.source_trust),
+                rights=Rights(source_trust=chosen.source_trust, on_credential=chosen.on_credential),
                 deadline_s=settings().deadline_s if deadline_s is None else deadline_s,
                 embedder_of=among(offered) if offered else embedder_of,
             ),
@@ -154,7 +154,8 @@ class Heart(
 
         What it claims beyond them is refused with `Forbidden`; the trust of its sources is that of this heart's policy.
         """
-        return LimitedHeart(self, replace(rights, source_trust=self.agent.rights.source_trust))
+        own = self.agent.rights
+        return LimitedHeart(self, replace(rights, source_trust=own.source_trust, on_credential=own.on_credential))
 
     def session(  # noqa: PLR0913 (one parameter for each thing verbs are told over and over)
         self,

@@ -185,17 +185,27 @@ RANGES: Mapping[str, tuple[float, float]] = {
 }
 
 
+LIMITS: Mapping[str, int] = {
+    **dict.fromkeys(("max_leaving_share", "max_leaving_count", "max_leaving_jump", "free_leaving_count"), 1),
+    "max_cost_usd": 1,
+    "probe_days": -1,
+}
+"""What checks hold a night to, 1 where more is laxer: who launches one in the interface may only tighten these."""
+
+
 @dataclass(frozen=True)
 class Policies:
     """The policy of each agent: the default, changed by what the agent's table says, changed by what the run says."""
 
     run: Mapping[str, Any] = field(default_factory=dict[str, Any])
     agents: Mapping[str, Mapping[str, Any]] = field(default_factory=dict[str, Mapping[str, Any]])
+    may_loosen: bool = True
+    """Whether the run may lift limits: those of the agent, or of the default for one without a policy."""
 
     @cached_property
     def default(self) -> NightPolicy:
         """The policy of an agent that has none of its own."""
-        return NightPolicy().overridden(self.run)
+        return self._of_run(NightPolicy())
 
     def of(self, agent_id: str) -> NightPolicy:
         """Return the policy of one agent; raise `InvalidInput`, naming it, when its table makes no sense."""
@@ -203,9 +213,20 @@ class Policies:
         if not own:
             return self.default
         try:
-            return NightPolicy().overridden({**own, **self.run})
+            return self._of_run(NightPolicy().overridden(own))
         except InvalidInput as error:
             raise InvalidInput(f"the policy of agent {agent_id!r} makes no sense: {error}") from error
+
+    def _of_run(self, policy: NightPolicy) -> NightPolicy:
+        found = policy.overridden(self.run)
+        lifted = [name for name, sign in LIMITS.items() if sign * (getattr(found, name) - getattr(policy, name)) > 0]
+        if lifted and not self.may_loosen:
+            was, is_now = getattr(policy, lifted[0]), getattr(found, lifted[0])
+            raise InvalidInput(
+                f"{lifted[0]} can only be tightened here, from {was!r}, got {is_now!r}; "
+                f"lift it with `nous night --policy`, or for good with `nous policy`"
+            )
+        return found
 
     def groups(self, agent_ids: Sequence[str]) -> list[tuple[NightPolicy, list[str]]]:
         """Return the agents by policy, so that those of one policy are worked on together; in order of name."""

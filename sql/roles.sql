@@ -4,7 +4,8 @@
 --   nous_night  the nightly pipeline: sees all agents, writes through proposals and events, deletes no memory
 --   nous_purge  the purge and erasure commands: the only one that may delete
 --
--- The owner of the tables runs migrations only. Row-level security is forced, so that it binds the owner too.
+-- The owner of the tables runs migrations only. Calls log in as nous_login where the embedded server made it: it may
+-- become nous_app and nothing else. Row-level security is forced, so that it binds the owner too.
 
 do $$
 declare
@@ -21,7 +22,13 @@ begin
             execute format('grant %I to current_user', name);  -- to set the role; 15 knows no `with set true`
         end if;
     end loop;
+    if to_regrole('nous_login') is not null and not pg_has_role('nous_login', 'nous_app', 'member') then
+        grant nous_app to nous_login;
+    end if;
 end $$;
+
+-- Which migrations there were: whoever opens the database compares them with its own.
+grant select on migration.applied to public;
 
 grant usage on schema heart, brain, lifecycle to nous_app, nous_night, nous_purge;
 
@@ -42,7 +49,8 @@ declare
     changeable text;
 begin
     for target, fixed in values
-        ('facts', array['content', 'context', 'source_episode_id', 'source_decision_id', 'encoded_frame', 'encoded_censors']),
+        ('facts', array['content', 'context', 'source_episode_id', 'source_decision_id', 'encoded_frame', 'encoded_censors',
+                        'perhaps_replaces']),
         ('episodes', array['session_id']),
         ('procedures', array['kind', 'encoded_frame', 'encoded_censors']),
         ('censors', array['trigger', 'reason', 'is_literal', 'learned_from_decision_id', 'learned_from_episode_id'])

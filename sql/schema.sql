@@ -156,6 +156,8 @@ create table heart.facts (
     key                  text check (char_length(key) between 1 and 200),
     is_forgotten         boolean not null default false,  -- a person asked for it: no question of the past finds it either
     source_decision_id   text check (char_length(source_decision_id) between 1 and 200),
+    -- earlier facts it may replace, though no judge was sure of it: recall puts it before them
+    perhaps_replaces     uuid[] not null default '{}',
     primary key (agent_id, id),
     foreign key (agent_id, superseded_by) references heart.facts (agent_id, id),
     foreign key (agent_id, source_episode_id) references heart.episodes (agent_id, id),

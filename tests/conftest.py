@@ -19,6 +19,7 @@ from no_real_api import Guard, no_real_api
 from postgres_homes import scratch
 
 from nous_online.core.domain import EmbeddingSpace
+from nous_online.core.settings import settings
 from nous_online.database import postgres
 from nous_online.database.connection import Database, prepare
 from nous_online.heart import Heart
@@ -43,8 +44,10 @@ STARTS_PROCESSES = (
     "test_foreground",
     "test_no_real_api",
     "test_cli",
+    "test_hook",
     "test_benchmarks",
     "test_schedule",
+    "test_malformed_messages",
 )
 """Files whose tests start programs of their own instead of using the server of the session."""
 
@@ -75,8 +78,9 @@ def pytest_collection_finish() -> None:
 
 
 @pytest.fixture(autouse=True)
-def umask_of_its_own() -> Iterator[None]:
-    """Give every test the usual umask: an entry point called by an earlier test has made this process private."""
+def settings_and_umask_of_its_own() -> Iterator[None]:
+    """Give every test its environment's settings and the usual umask: an earlier one may have left its own behind."""
+    settings.cache_clear()
     before = os.umask(0o022)
     yield
     os.umask(before)
@@ -103,6 +107,7 @@ class ScriptedJudge:
 
     def __init__(self, verdicts: dict[tuple[str, str], Verdict] | None = None) -> None:
         self.verdicts = verdicts or {}
+        self.change = 0.0
         self.asked: list[Pair] = []
 
     def judge(self, pairs: Sequence[Pair]) -> list[Judgement]:
@@ -116,6 +121,7 @@ class ScriptedJudge:
                 later="b",
                 model=self.name,
                 prompt_version=self.prompt_version,
+                change=self.change,
             )
             for pair in pairs
         ]

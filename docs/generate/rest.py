@@ -11,7 +11,7 @@ from nous_online.interfaces.api.application import application
 
 HEAD = """# The REST interface
 
-Every call, as the server itself describes it at `/openapi.json` (and, to be tried out, at `/docs`).
+Every call, as the server itself describes it at `/openapi.json`.
 Generated from the application by `make docs`; a test holds it current. `nous api` serves it, `nous key create` makes
 the keys that open it: `Authorization: Bearer nous_…`.
 """

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import Any
 from uuid import UUID
 
 from psycopg import Connection
@@ -61,20 +60,20 @@ class ContextRequest:
 
 
 def assemble(agent: Agent, details: AssemblyDetails, deadline: Deadline) -> Context:
-    """Return a context within its budget; raise `InvalidInput`, and `Unavailable` when embedder or database fails.
+    """Return a context within its budget; raise `InvalidInput`, and `Unavailable` when the database fails.
 
     What is recalled for is embedded first, all at once, before the transaction opens; what `predict` embedded is not.
     """
     request = checked_request(agent, details, deadline)
     cues = request.cues
     texts = [searched(cue, text) for cue, text in cues]
-    vectors = vectors_of(agent, request.reach.session_id, texts, deadline) if cues else ()
+    vectors = vectors_of(agent, request.reach.session_id, texts, deadline) if cues else []
     with agent.database.transaction(agent.id, timeout_s=deadline.remaining(), is_pipelined=True) as connection:
         prepared = connection.execute(BLOCKS["prepare_context"], prepare=True)
-        known = gathered(connection, agent, request, vectors)
+        known = gathered(connection, agent, request, vectors or [None] * len(cues))
         placed, left_out = arrangement(known, request)
         recall_id, can_be_logged = prepared.fetchall()[0][:2]
-        context = context_of(recall_id, placed, left_out, request)
+        context = context_of(recall_id, placed, left_out, request, is_by_words=vectors is None)
         sought = (entry for line in placed["relevant"] if (entry := line.entry).is_sought)
         if can_be_logged:
             log(connection, agent.id, context, request, {each for entry in sought for each in entry.memory_ids})
@@ -126,7 +125,7 @@ def searched(cue: str, text: str) -> str:
 # --- reading ---
 
 
-def gathered(connection: Connection, agent: Agent, request: ContextRequest, vectors: Vectors | Sequence[Any]) -> Known:
+def gathered(connection: Connection, agent: Agent, request: ContextRequest, vectors: Sequence[Vectors | None]) -> Known:
     """Read everything the context may be made of."""
     reach = request.reach
     asking = PipelinedQueries(connection, reach, POLICY)
@@ -162,7 +161,7 @@ def foreseen(request: ContextRequest) -> PredictionRequest:
 
 
 def answered_for(
-    connection: Connection, agent: Agent, request: ContextRequest, cue: str, text: str, vector: Vectors
+    connection: Connection, agent: Agent, request: ContextRequest, cue: str, text: str, vector: Vectors | None
 ) -> Answered:
     """Recall for one cue; the first that was told gets as many answers as the budget may have room for."""
     reach = request.reach
@@ -216,7 +215,12 @@ def missing(entries: Sequence[ContextEntry], placed: Sequence[Placed], shown: Sh
 
 
 def context_of(
-    recall_id: UUID, placed: Mapping[Tier, Sequence[Placed]], left_out: Mapping[Tier, int], request: ContextRequest
+    recall_id: UUID,
+    placed: Mapping[Tier, Sequence[Placed]],
+    left_out: Mapping[Tier, int],
+    request: ContextRequest,
+    *,
+    is_by_words: bool,
 ) -> Context:
     """Return the context as it is shown."""
     lines = lines_of(placed)
@@ -231,6 +235,7 @@ def context_of(
         tokens={tier: tokens_of(texts.get(tier, "")) for tier in TIERS},
         lines=lines,
         left_out=left_out,
+        is_by_words=is_by_words,
     )
 
 

@@ -49,3 +49,5 @@ class Context:
     lines: tuple[ContextLine, ...]
     left_out: Mapping[Tier, int]
     """How many lines of each tier found no room."""
+    is_by_words: bool = False
+    """Whether only words were compared with what was told, because the embedder could not be asked."""

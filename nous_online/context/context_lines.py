@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from functools import cached_property
 from typing import Any
 from uuid import UUID
@@ -51,6 +53,8 @@ class ContextEntry:
     """What the index calls it where it is not shown."""
     date: str = ""
     """When it was said last, or from when to when it holds: stands in front of the line."""
+    time: str = ""
+    """At what time of that day, for where the day alone does not tell two lines apart."""
     shorter: Callable[[], Sequence[Level]] = field(default=no_shorter, compare=False, repr=False)
     """The levels below the first, longest first; worked out only where there is no room for that one."""
 
@@ -110,6 +114,7 @@ def entry_of(
         is_pinned=row.get("is_pinned", False),
         topic=topic_of(row),
         date=date_of(row),
+        time=time_of(row),
         shorter=lambda: told(shorter_levels(kind, row)),
     )
 
@@ -130,10 +135,34 @@ def hint_of(row: Mapping[str, Any], reason: str) -> ContextEntry:
 
 def date_of(row: Mapping[str, Any]) -> str:
     """Return the day a memory was said last or a decision was taken, or from which day to which a fact holds."""
-    moment = row.get("said_at") or row.get("decided_at") or row.get("learned_at")
+    moment = moment_of(row)
     if row.get("kind") == "fact" and row.get("valid_to"):
         return f"{row.get('valid_from') or moment:%Y-%m-%d} to {row['valid_to']:%Y-%m-%d}"
     return f"{moment:%Y-%m-%d}" if moment else ""
+
+
+def time_of(row: Mapping[str, Any]) -> str:
+    """Return at what time of its day a fact was said last; nothing for one that says from when to when it holds."""
+    moment = moment_of(row)
+    return f"{moment:%H:%M}" if moment and row.get("kind") == "fact" and not row.get("valid_to") else ""
+
+
+def moment_of(row: Mapping[str, Any]) -> datetime | None:
+    """Return when a memory was said last or a decision was taken."""
+    return row.get("said_at") or row.get("decided_at") or row.get("learned_at")
+
+
+def timed(entries: Sequence[ContextEntry]) -> list[ContextEntry]:
+    """Return entries, with their times those of one topic and one day: the later of them is what holds."""
+    times: defaultdict[tuple[str, str], set[str]] = defaultdict(set)
+    for each in entries:
+        times[each.date, each.topic.casefold()].add(each.time)
+    return [
+        replace(each, date=f"{each.date} {each.time}".rstrip())
+        if len(times[each.date, each.topic.casefold()]) > 1
+        else each
+        for each in entries
+    ]
 
 
 def longest(kind: str, row: Mapping[str, Any]) -> Level:

@@ -20,6 +20,8 @@ from nous_online.context.context_lines import (
     marked,
     one_line,
     shorter_levels,
+    time_of,
+    timed,
     topic_of,
 )
 from nous_online.context.known import ERROR, FILE, Answered, Contradicting, Known
@@ -40,7 +42,10 @@ def wanted(known: Known, *, policy: ContextPolicy, at: datetime) -> dict[Tier, l
         "background": background(known, at=at),
     }
     return {
-        tier: [doubted(entry) if entry.kind == "fact" and entry.memory_ids[0] in doubtful else entry for entry in own]
+        tier: [
+            doubted(entry) if entry.kind == "fact" and entry.memory_ids[0] in doubtful else entry
+            for entry in timed(list(own))
+        ]
         for tier, own in tiers.items()
     }
 
@@ -96,6 +101,9 @@ def contradiction(pair: Contradicting) -> ContextEntry:
     """
     rows = sorted(map(vars, pair.facts), key=lambda row: (row["said_at"], row["id"]), reverse=True)
     days = [date_of(row) for row in rows]
+    times = [time_of(row) for row in rows]
+    if days[0] == days[1] and times[0] != times[1]:
+        days = [f"{day} {time}".rstrip() for day, time in zip(days, times, strict=True)]
 
     def both(one: Level, other: Level) -> Level:
         return one[0], f"unresolved: {one_line(one[1])} ({days[0]}) / {one_line(other[1])} ({days[1]})"
@@ -331,5 +339,5 @@ def pointers(told: Iterable[Topic], shown: Shown, use_counts: Mapping[UUID, int]
 def pointer(topic: str, ids: Sequence[UUID], use_counts: Mapping[UUID, int]) -> ContextEntry:
     """Return a topic of the index."""
     uses = sum(use_counts.get(each, 0) for each in ids)
-    reason = f"{len(ids)} not shown" + (f", used {uses} times" if uses else "")
+    reason = f"{len(ids)} not shown" + (", recalled before" if uses else "")
     return ContextEntry("fact" if len(ids) == 1 else "pointer", tuple(ids), ("index", topic), reason, topic=topic)

@@ -44,6 +44,11 @@ class Deadline:
         return left
 
 
+def pause_s(failed_count: int, *, first_s: float, longest_s: float) -> float:
+    """Return how long to wait after so many failures in a row, in seconds: twice as long after each."""
+    return min(first_s * 2 ** min(failed_count - 1, 30), longest_s)
+
+
 def within(seconds: float, work: Callable[[], T], *, name: str) -> T:
     """Return what `work` returns, or raise what it raises; raise `DeadlineExceeded` when neither happens in time.
 

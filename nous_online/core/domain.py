@@ -102,6 +102,8 @@ class Fact(WithDecisionIds):
     row_version: int
     is_forgotten: bool = False
     """Somebody asked for it: archived, and out of questions about the past too."""
+    perhaps_replaces: list[UUID] = field(default_factory=list)
+    """Earlier facts it may replace, though the judge was not sure: both stay, and recall puts this one before them."""
 
 
 @dataclass(frozen=True)
@@ -318,6 +320,8 @@ class Learned:
     """Up to five other active facts near it, the nearest first: what it might replace without anybody noticing."""
     forgotten: UUID | None = None
     """A fact that said the same words and was forgotten: it stays forgotten, this is a new one."""
+    hidden: int = 0
+    """How many credentials were hidden from what was told."""
 
 
 @dataclass(frozen=True)
@@ -345,6 +349,8 @@ class NewFact:
     idempotency_key: str | None
     slot: str | None = None
     key: str | None = None
+    hidden: int = 0
+    """How many credentials were hidden from it."""
     summary: str | None = None
     compressed: str | None = None
     index_word: str | None = None
@@ -352,6 +358,7 @@ class NewFact:
     source_decision_id: DecisionId | None = None
     session_id: str | None = None
     sources: list[str] = field(default_factory=list)
+    perhaps_replaces: list[UUID] = field(default_factory=list)
 
 
 @dataclass(frozen=True)

@@ -59,5 +59,9 @@ class Refused(NousError):
     """A rule forbids the change; the message says which rule and what would have to change first."""
 
 
+class QuotaExceeded(Refused):
+    """The agent keeps as much as its policy lets it; purge or erase something, or raise the limit the message names."""
+
+
 class Forbidden(Refused):
     """The caller's key may not do this; the message names the limit, and a key that may has to be used."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass
 from datetime import datetime
@@ -16,7 +17,7 @@ from nous_online.core.validation import MAX_IDS, MAX_NAMES
 
 
 @dataclass(frozen=True)
-class InputField:
+class InputField(ABC):
     """One thing a verb may be told: what it is for, in one sentence, and what holds unless it is told."""
 
     about: str
@@ -42,9 +43,9 @@ class InputField:
         """What it is for, with its limits."""
         return f"{self.about.rstrip('.')} ({self.limit})." if self.limit else self.about
 
+    @abstractmethod
     def check(self, name: str, value: object, *, now: datetime | None) -> Any:
         """Return the value as it is stored; raise `InvalidInput` saying what to mend."""
-        raise NotImplementedError
 
 
 @dataclass(frozen=True)
@@ -311,4 +312,7 @@ class Nested(InputField):
 
 @dataclass(frozen=True)
 class Alias(InputField):
-    """Another name of a field, which checks it and lists it in its `aliases`."""
+    """Another name of a field; that one lists it in its `aliases` and checks what was told by either."""
+
+    def check(self, name: str, value: object, *, now: datetime | None) -> Any:
+        return value

@@ -46,6 +46,7 @@ KEPT = {
     "status": "Whether it is pending, succeeded, failed or was abandoned.",
     "outcome": "What came of it.",
     "resolved_at": "When it was said what became of it.",
+    "perhaps_replaces": "Earlier facts it may replace, though no judge is sure; recall puts it before them.",
     "is_forgotten": "Somebody asked for it: archived, and out of questions about the past too.",
 }
 """What fields mean that nobody tells."""

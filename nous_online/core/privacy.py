@@ -9,7 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 
 PRIVATE_UMASK = 0o077
-OURS = ("background", "batches", "dagster", "history.jsonl", "run", "snapshots")
+OURS = ("background", "batches", "dagster", "history.jsonl", "hooks.log", "run", "snapshots")
 """What lies in a home and holds memories, or words of them; the embedded server keeps its own folders closed."""
 
 

@@ -9,7 +9,7 @@ from uuid import UUID
 
 from nous_online.core.domain import SOURCE_KINDS, Scope, SourceKind
 from nous_online.core.errors import Forbidden
-from nous_online.core.policy import LearnPolicy
+from nous_online.core.policy import LearnPolicy, OnCredential
 from nous_online.core.validation import checked_choice, checked_flag, checked_scope, checked_whole
 
 
@@ -49,6 +49,8 @@ class Rights:
     """Who it is, as errors and proposals name it."""
     source_trust: tuple[tuple[str, int], ...] = LearnPolicy.source_trust
     """The trust of each kind of source, where nobody says another."""
+    on_credential: OnCredential = "keep"
+    """What becomes of a credential in what is told, as the policy of the heart says."""
 
     def trust_of(self, source_kind: str) -> int:
         """Return how far something from a kind of source is trusted unless told, and no further than this caller."""

@@ -24,6 +24,8 @@ class Settings(BaseSettings):
     """A PostgreSQL server with pgvector; without it the embedded one is used."""
     home: Path | None = None
     """Where the embedded server, snapshots and Dagster keep their files."""
+    token: SecretStr | None = Field(default=None, min_length=16)
+    """What opens the doors that ask for no key, such as Dagster's interface; unless told, drawn at each start."""
     agent: str = "default"
     """The agent the command line speaks for when no --agent is given."""
     deadline_s: float = 10.0

@@ -35,11 +35,11 @@ def checked_text(name: str, value: object, *, max_bytes: int) -> str:
     if not isinstance(value, str):
         raise InvalidInput(f"{name} must be text, got {type(value).__name__}")
     if not value.strip():
-        raise InvalidInput(f"{name} is empty; say what is to be remembered")
+        raise InvalidInput(f"{name} is empty; write at least a word")
     if "\x00" in value:
         raise InvalidInput(f"{name} holds a NUL character at position {value.index(chr(0))}; remove it")
     if is_blank(value):
-        raise InvalidInput(f"{name} holds only characters that nobody sees; say what is to be remembered")
+        raise InvalidInput(f"{name} holds only characters that nobody sees; write at least a word")
     try:
         size = len(value.encode("utf-8"))
     except UnicodeEncodeError as error:

@@ -6,8 +6,8 @@ import os
 import selectors
 import socket
 import time
-from collections.abc import Callable, Generator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Generator
+from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from typing import Any, Literal, Self
 
 import psycopg
@@ -15,52 +15,20 @@ from pgvector.psycopg import register_vector
 from psycopg_pool import ConnectionPool, PoolTimeout
 
 from nous_online.core.domain import EmbeddingSpace
-from nous_online.core.errors import DeadlineExceeded, InvalidInput, NousError, Refused, Unavailable, Unsupported
+from nous_online.core.errors import DeadlineExceeded, InvalidInput, NousError, Unavailable
 from nous_online.core.settings import settings
 from nous_online.database import postgres
-from nous_online.database.database_url import require_readable, without_password
-from nous_online.database.isolation import require_isolation
+from nous_online.database.database_url import require_readable
+from nous_online.database.driver_errors import translated, trouble_of
+from nous_online.database.isolation import require_isolation, warn_of_powers
 from nous_online.database.migrations import is_current, lock, migrate
 from nous_online.database.statements import statements
 from nous_online.database.watchdog import WATCHDOG
 
 Role = Literal["nous_app", "nous_night", "nous_purge"]
 SQL = statements("nous_online.database", "connection.sql")
-TRANSLATIONS: Sequence[tuple[tuple[type[psycopg.Error], ...], type[NousError], str]] = (
-    (
-        (PoolTimeout,),
-        DeadlineExceeded,
-        "no connection became free within {seconds:g} s; raise max_connections, or ask for less at once",
-    ),
-    (
-        (psycopg.errors.QueryCanceled, psycopg.errors.LockNotAvailable),
-        DeadlineExceeded,
-        "the call did not end within {seconds:g} s; raise deadline_s or ask for less",
-    ),
-    (
-        (psycopg.errors.DiskFull, psycopg.errors.ReadOnlySqlTransaction),
-        Unavailable,
-        "the database can't be written to: {said}; nothing was stored",
-    ),
-    (
-        (
-            psycopg.errors.UndefinedTable,
-            psycopg.errors.UndefinedColumn,
-            psycopg.errors.UndefinedFunction,
-            psycopg.errors.UndefinedObject,
-            psycopg.errors.InvalidSchemaName,
-        ),
-        Unsupported,
-        "the schema is incomplete: {said}; restore it, or run `nous doctor`",
-    ),
-    (
-        (psycopg.errors.InsufficientPrivilege,),
-        Refused,
-        "the database user may not do this: {said}; open the agent as itself, or the database once as its owner",
-    ),
-    ((psycopg.IntegrityError,), Refused, "a rule of the schema forbids it: {said}; nothing was stored"),
-    ((psycopg.DataError,), InvalidInput, "the database can't hold a value: {said}; nothing was stored"),
-)
+SESSION = r"-c timezone=UTC -c plan_cache_mode=force_custom_plan -c default_transaction_isolation=read\ committed"
+"""Settings the calls count on, whatever the owner of a database set: stricter isolation would fail calls that cross."""
 CONNECT_TIMEOUT_S = 5
 PREPARE_S = 60.0  # for the checks of an opening database
 MIGRATE_S = 4 * 3600.0  # a migration may build every vector index anew: about a minute for each 100,000 memories
@@ -73,12 +41,14 @@ RECONNECT_S = 5.0  # then the pool gives up, and the next call makes it try agai
 class Database:
     """One PostgreSQL database of Nous: prepared once, then a pool of connections bound to a role.
 
-    Opening it applies missing migrations. Raises `Unavailable` when the server can't be reached, `Unsupported`
-    when it, its pgvector or its schema does not fit, and `NotIsolated` when it would not keep agents apart.
+    Calls of agents log in to the embedded server as a user who may act as an agent and as nobody else. Opening a
+    database applies missing migrations. Raises `Unavailable` when the server can't be reached, `Unsupported` when it,
+    its pgvector or its schema does not fit, and `NotIsolated` when it would not keep agents apart.
     """
 
     def __init__(self, url: str, *, role: Role = "nous_app", max_connections: int = 8) -> None:
         self.url = url
+        self._login_url = postgres.login_url(url) if role == "nous_app" else url
         self._trouble = ""
         prepare(url)
         self._pool = ConnectionPool(
@@ -88,7 +58,7 @@ class Database:
                 "connect_timeout": CONNECT_TIMEOUT_S,
                 "autocommit": True,
                 "application_name": "nous",
-                "options": f"-c role={role} -c timezone=UTC -c plan_cache_mode=force_custom_plan",
+                "options": f"-c role={role} {SESSION}",
                 **KEEPALIVES,
             },
             configure=register_vector,
@@ -106,6 +76,7 @@ class Database:
         try:
             with self.transaction(timeout_s=PREPARE_S) as connection:
                 require_isolation(connection)
+                warn_of_powers(connection)
         except BaseException:
             self.close()
             raise
@@ -113,14 +84,14 @@ class Database:
     def _live_url(self) -> str:
         """Return where to connect now; an embedded server that died is started again first."""
         try:
-            return postgres.live_url(self.url)
+            return postgres.live_url(self._login_url)
         except NousError as error:
             self._note(str(error))
             raise
 
     def _note(self, trouble: str) -> None:
         """Keep why the last attempt to connect failed; nothing when it did not."""
-        self._trouble = without_password(trouble, self.url)
+        self._trouble = trouble
 
     def _refuse_ended(self, connection: psycopg.Connection) -> None:
         """Renew the whole pool when a connection ended while it lay there: the server restarted."""
@@ -177,6 +148,13 @@ class Database:
             raise
 
 
+@contextmanager
+def operated(url: str) -> Generator[Database]:
+    """Yield a database for an operator's command: it acts as the night, and may take the other roles from there."""
+    with closing(Database(url, role="nous_night", max_connections=1)) as database:
+        yield database
+
+
 def open_url() -> str:
     """Return the URL of the database to use: NOUS_DATABASE_URL, or the embedded server, started if need be."""
     configured = settings().database_url
@@ -184,23 +162,24 @@ def open_url() -> str:
 
 
 def prepare(url: str) -> None:
-    """Check the server and bring its schema up to date."""
-    with as_owner(url) as connection:
+    """Check the server and bring its schema up to date, as its owner where that has to be done."""
+    with as_login(url) as connection:
+        postgres.require_capable(connection)
         if is_current(connection):
             return
-        postgres.require_capable(connection)
     with as_owner(url, seconds=MIGRATE_S) as connection:
         migrate(connection)
 
 
-def register_space(url: str, space: EmbeddingSpace, *, is_indexed: bool = True) -> None:
+def register_space(database: Database, space: EmbeddingSpace, *, is_indexed: bool = True) -> None:
     """Make an embedding space known, with the index it needs; raise `InvalidInput` if its id means another one.
 
     Where many vectors are about to come, the index is better made after them: `is_indexed=False` leaves it out.
     """
-    with as_owner(url) as connection, connection.transaction():
+    with database.transaction(timeout_s=PREPARE_S) as connection:
         found = connection.execute(SQL["find_space"], [space.id]).fetchone()
-        if found is None:
+    if found is None:
+        with as_owner(database.url) as connection, connection.transaction():
             lock(connection)
             connection.execute(SQL["store_space"], vars(space))
             if is_indexed:
@@ -212,6 +191,11 @@ def register_space(url: str, space: EmbeddingSpace, *, is_indexed: bool = True) 
             f"{(space.weights_sha256, space.dimensions)}; give the new model a name of its own"
         )
         raise InvalidInput(message)
+
+
+def as_login(url: str, *, seconds: float = PREPARE_S) -> AbstractContextManager[psycopg.Connection]:
+    """Yield a connection of the user that calls log in as, who may read which migrations there were and little else."""
+    return as_owner(postgres.login_url(url), seconds=seconds)
 
 
 @contextmanager
@@ -233,8 +217,7 @@ def connected(url: str, *, seconds: float = PREPARE_S) -> psycopg.Connection:
             postgres.live_url(url, timeout_s=seconds), connect_timeout=CONNECT_TIMEOUT_S, autocommit=True
         )
     except (psycopg.OperationalError, psycopg.ProgrammingError) as error:
-        said = without_password(str(error).strip(), url)
-        message = f"can't connect to PostgreSQL: {said}; check NOUS_DATABASE_URL, or run `nous up`"
+        message = f"can't connect to PostgreSQL: {trouble_of(error)}; check NOUS_DATABASE_URL, or run `nous up`"
         raise Unavailable(message) from error
 
 
@@ -247,7 +230,7 @@ def noting(note: Callable[[str], None]) -> type[psycopg.Connection]:
             try:
                 connection = super().connect(conninfo, **options)
             except psycopg.Error as error:
-                note(str(error).strip())
+                note(trouble_of(error))
                 raise
             note("")
             return connection
@@ -315,16 +298,3 @@ def watched(connection: psycopg.Connection, seconds: float) -> Generator[None]:
                 message = f"the database did not answer within {seconds:.3f} s and the connection was cut; try again"
                 raise DeadlineExceeded(message) from error
             raise
-
-
-@contextmanager
-def translated(timeout_s: float) -> Generator[None]:
-    """Turn driver errors into ours, with what to do about them."""
-    try:
-        yield
-    except psycopg.Error as error:
-        said = str(error).strip()
-        for raised, ours, template in TRANSLATIONS:
-            if isinstance(error, raised):
-                raise ours(template.format(said=said, seconds=timeout_s)) from error
-        raise Unavailable(f"the database failed: {said}; nothing was stored unless it was being committed") from error

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass
 
 from psycopg import Connection
@@ -12,6 +13,7 @@ from nous_online.database.statements import statements
 
 SQL = statements("nous_online.database", "isolation.sql")
 SHOWN = 3
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -40,3 +42,16 @@ def require_isolation(connection: Connection) -> None:
     shown = "; ".join(f"{each.opening} (close it: {each.fix})" for each in openings[:SHOWN])
     rest = f"; and {len(openings) - SHOWN} more" if len(openings) > SHOWN else ""
     raise NotIsolated(f"agents are not kept apart here: {shown}{rest}; nothing is served until that is mended")
+
+
+def powers(connection: Connection) -> str | None:
+    """Return what the user who logged in may do beyond being an agent; None when that is nothing."""
+    found = connection.execute(SQL["find_powers"]).fetchone()
+    return found[0] if found else None
+
+
+def warn_of_powers(connection: Connection) -> None:
+    """Log a warning where calls log in as a user who may do more than the role they take, which can be left."""
+    found = powers(connection)
+    if found:
+        logger.warning("%s; docs/roles.md has a login that is nothing but an agent", found)

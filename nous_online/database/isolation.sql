@@ -58,3 +58,19 @@ with guarded as materialized (
     where exists (select from heart.agents)
 )
 select opening, fix from openings order by opening like 'role %' desc, opening
+
+-- name: find_powers
+-- What the user who logged in may do once the role is left, for which any statement is enough.
+select format('calls log in as %s, %s', session_user, power)
+from pg_roles
+cross join lateral (values
+    (1, rolsuper, 'a superuser'),
+    (2, rolbypassrls, 'who has BYPASSRLS'),
+    (3, pg_has_role(session_user, 'nous_night', 'member') or pg_has_role(session_user, 'nous_purge', 'member'),
+     'who may act as nous_night or nous_purge'),
+    (4, exists (select from pg_class where oid = 'heart.facts'::regclass and pg_has_role(session_user, relowner, 'member')),
+     'who owns the tables')
+) held(place, is_held, power)
+where rolname = session_user and is_held
+order by place
+limit 1

@@ -2,8 +2,10 @@
 select pg_advisory_xact_lock(%s)
 
 -- name: has_schema_and_roles
--- A restored database arrives without its roles: they belong to the server.
+-- A restored database arrives without its roles: they belong to the server. Whoever asks has to be let act as an agent.
 select to_regclass('migration.applied') is not null and to_regrole('nous_app') is not null
+   and has_table_privilege(to_regclass('migration.applied'), 'select')
+   and pg_has_role(session_user, to_regrole('nous_app'), 'member')
 
 -- name: find_applied
 select number, sha256 from migration.applied

@@ -9,7 +9,8 @@ from psycopg import Connection
 from psycopg.errors import InsufficientPrivilege
 from psycopg.sql import SQL, Identifier
 
-from nous_online.database.connection import connected, translated
+from nous_online.database.connection import connected
+from nous_online.database.driver_errors import translated
 from nous_online.database.statements import statements
 
 BLOCKS = statements("nous_online.database", "scrub.sql")

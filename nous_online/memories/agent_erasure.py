@@ -17,7 +17,8 @@ from psycopg.rows import class_row
 from psycopg.sql import SQL, Composed, Identifier
 
 from nous_online.core.errors import Conflict, NotFound
-from nous_online.database.connection import Database, connected, translated
+from nous_online.database.connection import Database, connected
+from nous_online.database.driver_errors import translated
 from nous_online.database.statements import statements
 from nous_online.memories.part_erasure import (
     TEXTS,

@@ -14,12 +14,12 @@ from nous_online.core.errors import InvalidInput, Refused
 from nous_online.core.field_tables import checked_details
 from nous_online.core.policy import MAX_DETAIL_BYTES
 from nous_online.core.rights import UNLIMITED, Rights
-from nous_online.core.validation import (
-    checked_said,
-    checked_text,
-)
+from nous_online.core.validation import checked_said, checked_text
+from nous_online.memories.told_texts import guarded
 
 LISTS = ("participants", "tags", "lessons_learned", "decision_ids", "procedures_activated")
+TEXTS = ("title", "summary", "append", "lessons_learned")
+"""In these a credential is looked for."""
 SCALARS = ("title", "summary", "outcome", "surprise_level", "frame_used", "encoded_censors")
 
 
@@ -58,9 +58,9 @@ class EpisodeChange:
     artifacts: tuple[Artifact, ...] = ()
 
 
-def checked_change(details: Mapping[str, Any]) -> EpisodeChange:
+def checked_change(details: Mapping[str, Any], rights: Rights = UNLIMITED) -> EpisodeChange:
     """Check what is told about an episode; raise `InvalidInput` naming what to mend."""
-    told = checked_details(ChangeDetails, details)
+    told, _ = guarded(checked_details(ChangeDetails, details), TEXTS, rights)
     lists: dict[str, Any] = {name: tuple(told.pop(name) or ()) for name in (*LISTS, "artifacts")}
     frame, censors = told.pop("frame"), told.pop("active_censors")
     return EpisodeChange(frame_used=frame, encoded_censors=censors, **told, **lists)

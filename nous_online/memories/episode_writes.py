@@ -22,6 +22,7 @@ from nous_online.memories import episodes, store
 from nous_online.memories.agent import Agent
 from nous_online.memories.episode_changes import Beginning, EpisodeChange, changed_values, checked_end
 from nous_online.memories.episodes import text_to_embed
+from nous_online.memories.quotas import check_quota, size_of
 from nous_online.memories.store import KeyedRequest
 
 
@@ -75,6 +76,7 @@ def told_of(beginning: Beginning, change: EpisodeChange, *, is_dated: bool) -> d
 
 def start(agent: Agent, beginning: Beginning, change: EpisodeChange, deadline: Deadline) -> Episode:
     """Store an open episode; it gets its vector when it ends."""
+    check_quota(agent, deadline, count=1, size=size_of(change.append))
     call = RetryKey("start_episode", beginning.idempotency_key, told_of(beginning, change, is_dated=False))
     with agent.transaction(deadline) as connection:
         return call.once(connection, agent, lambda: episodes.begin(connection, agent.id, beginning, change))
@@ -88,6 +90,7 @@ def record(
     call = RetryKey("record_episode", beginning.idempotency_key, told)
     if (known := call.answered(agent, deadline)) is not None:
         return known
+    check_quota(agent, deadline, count=1, size=size_of(change.append))
     ended_at = checked_end(end, started_at=beginning.started_at, now=datetime.now(UTC))
     vector = vector_of(agent, None, change, deadline)
     with agent.space_transaction(deadline) as connection:
@@ -106,6 +109,7 @@ def update(agent: Agent, episode_id: UUID, change: EpisodeChange, key: str | Non
     if (answered := call.answered(agent, deadline)) is not None:
         return answered
     check_may_change(agent, episode_id, deadline)
+    check_quota(agent, deadline, count=0, size=size_of(change.append))
     vector = None
     if change.title or change.summary:
         known = episodes.get_episode(agent, episode_id, deadline)

@@ -37,7 +37,9 @@ from nous_online.memories.episode_changes import (
 )
 from nous_online.memories.events import emit
 from nous_online.memories.facts import IMPORTED
+from nous_online.memories.quotas import check_quota, size_of
 from nous_online.memories.store import KeyedRequest
+from nous_online.memories.told_texts import guarded
 
 SQL = statements("nous_online.memories", "episodes.sql")
 EMBEDDED_CHARACTERS = 2000  # of an episode without summary; the local embedder reads no further anyway
@@ -81,8 +83,9 @@ def new_episode(detail: object, details: RecordDetails, *, now: datetime, rights
     Without dates it happened at `now`; with one of the two it began and ended in that moment.
     """
     started_at, ended_at = interval(details, now=now)
-    text = checked_text("detail", detail, max_bytes=MAX_DETAIL_BYTES)
-    told, beginning = checked_change(details), checked_beginning(details, now=now, rights=rights)
+    checked, _ = guarded({"detail": checked_text("detail", detail, max_bytes=MAX_DETAIL_BYTES)}, ["detail"], rights)
+    text = checked["detail"]
+    told, beginning = checked_change(details, rights), checked_beginning(details, now=now, rights=rights)
     return NewEpisode(
         detail=text,
         title=told.title,
@@ -124,6 +127,7 @@ def store_deferred(agent: Agent, news: Sequence[NewEpisode], deadline: Deadline)
     Known idempotency keys are skipped. Completions fall due by when the episodes ended, so that what is drawn from
     them is learned in the order it happened.
     """
+    check_quota(agent, deadline, count=len(news), size=sum(size_of(new.detail) for new in news))
     vectors = agent.embed([embedded_text(new) for new in news], deadline)
     with agent.space_transaction(deadline) as connection:
         store.lock_agent(connection, agent.id)
@@ -187,6 +191,12 @@ def content_hash(new: NewEpisode) -> str:
 def hash_of(title: str | None, detail: str | None) -> str:
     """Return the SHA-256 of a title and a detail."""
     return hashlib.sha256(f"{title or ''}\n{detail or ''}".encode()).hexdigest()
+
+
+def stored_until(connection: Connection, agent_id: str, key: str) -> datetime | None:
+    """Return when the episode ended that was stored under an idempotency key; None where none was."""
+    row = connection.execute(SQL["stored_until"], {"agent_id": agent_id, "key": key}).fetchone()
+    return row[0] if row else None
 
 
 def get_episode(agent: Agent, episode_id: UUID, deadline: Deadline) -> Episode:

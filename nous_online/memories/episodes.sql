@@ -24,6 +24,11 @@ insert into lifecycle.events (
     effective_at)
 select agent_id, 'episode', id, 'learned', 'new', state, 0, row_version, %(actor)s, %(reason)s, ended_at from stored
 
+-- name: stored_until
+-- When the episode ended that was stored under an idempotency key.
+select e.ended_at from heart.requests r join heart.episodes e on e.agent_id = r.agent_id and e.id = r.memory_id
+where r.agent_id = %(agent_id)s and r.idempotency_key = %(key)s
+
 -- name: current_episode
 -- What was begun without a session belongs to the default one. Who names no session means that one, and takes an episode
 -- of any other only when it has none.

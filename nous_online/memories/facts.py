@@ -18,6 +18,7 @@ from nous_online.core.errors import Conflict, Forbidden, InvalidInput, NotFound,
 from nous_online.core.field_tables import check_known, checked_as, checked_details
 from nous_online.core.kinds import FACT
 from nous_online.core.rights import UNLIMITED, Rights
+from nous_online.core.validation import LARGEST_LEAD
 from nous_online.database.changes import Cause, change_memory, get_memory, locked_memories, locked_memory, version_of
 from nous_online.language.pairs.judging import Judgement, OfflineJudge, Verdict
 from nous_online.language.passages import passages, recall_vector
@@ -25,10 +26,12 @@ from nous_online.memories import store
 from nous_online.memories.agent import Agent
 from nous_online.memories.contradictions import open_between
 from nous_online.memories.fact_statements import wording_of
-from nous_online.memories.learning import LearningDecision, holds_since, pair_of, questions, slot_of
+from nous_online.memories.learning import LearningDecision, holds_since, in_doubt, pair_of, questions, slot_of
 from nous_online.memories.levels import stored_levels
+from nous_online.memories.quotas import check_quota, size_of
 from nous_online.memories.replacement import Named, check_active, decide_told, is_later, keyed, near_facts, told
 from nous_online.memories.store import Embedded, KeyedRequest
+from nous_online.memories.told_texts import guarded
 
 IMPORTED = UUID("6f1d2f0e-3c7b-5d0a-9a65-6e6f75730001")  # the namespace of ids made from import keys
 ROUNDS = 12  # as many may learn values of one slot at once; then the night settles what is left
@@ -55,14 +58,27 @@ def new_fact(content: object, details: FactDetails, *, now: datetime, rights: Ri
     check_known(details, FactDetails)
     told = checked_details(FactDetails, details, now=now)
     text = checked_as(Content, "content", content, now=now)
-    valid_from, valid_to = told["valid_from"], told["valid_to"]
-    if valid_from and valid_to and valid_to < valid_from:
-        raise InvalidInput(f"valid_to {valid_to.isoformat()} lies before valid_from {valid_from.isoformat()}")
+    told, hidden = guarded({**told, "content": text}, ("content", "subject", "context"), rights)
+    text = told.pop("content")
+    check_interval(told, now=now)
     values: dict[str, Any] = {**told, **vars(rights.standing(told)), "learned_at": told["learned_at"] or now}
     values["tags"] = told["tags"] or []
     frame, censors = values.pop("frame"), values.pop("active_censors")
     slot = slot_of(text, told["subject"])
-    return NewFact(content=text, slot=slot, encoded_frame=frame, encoded_censors=censors, **values)
+    return NewFact(content=text, slot=slot, encoded_frame=frame, encoded_censors=censors, hidden=hidden, **values)
+
+
+def check_interval(told: Mapping[str, Any], *, now: datetime) -> None:
+    """Raise `InvalidInput` for an interval that ends before it begins, and for a value of a key that has yet to begin.
+
+    Of a key one value holds: one to come would hide that of today until then.
+    """
+    valid_from, valid_to = told["valid_from"], told["valid_to"]
+    if valid_from and valid_to and valid_to < valid_from:
+        raise InvalidInput(f"valid_to {valid_to.isoformat()} lies before valid_from {valid_from.isoformat()}")
+    if valid_from and told["key"] and valid_from > now + LARGEST_LEAD:
+        message = f"valid_from {valid_from.isoformat()} lies ahead, and key {told['key']!r} has a value that holds now"
+        raise InvalidInput(f"{message}; learn it without the key, or once it holds")
 
 
 def embedded(agent: Agent, news: Sequence[NewFact], ids: Sequence[UUID | None], deadline: Deadline) -> list[Embedded]:
@@ -86,6 +102,7 @@ def levelled(new: NewFact) -> NewFact:
 
 def learn(agent: Agent, new: NewFact, deadline: Deadline, *, replaces: Sequence[Named] = ()) -> Learned:
     """Confirm, supersede or store one fact, in one transaction; what it replaces gives way in the same one."""
+    check_quota(agent, deadline, count=1, size=size_of(new.content, new.context))
     (ready,) = embedded(agent, [new], [None], deadline)
     judgements: dict[UUID, Judgement] = {}
     rounds_left = ROUNDS
@@ -98,7 +115,7 @@ def learn(agent: Agent, new: NewFact, deadline: Deadline, *, replaces: Sequence[
                 raise
             continue
         if isinstance(outcome, Learned):
-            return outcome
+            return replace(outcome, hidden=new.hidden)
         # Asking may take seconds: never inside a transaction that others wait for.
         judgements.update(ask(agent, new, outcome, deadline))
 
@@ -137,7 +154,10 @@ def look(
         if forgotten is not None:
             again = f"learned again: fact {forgotten} said so and was forgotten, and stays forgotten"
             decision = replace(decision, reason=f"{again}; {decision.reason}")
-        learned = write(connection, agent, replace(ready, fact=keyed(new, decision)), decision)
+        left = [each for each in said.rest if each not in (*decision.superseded, *decision.contradicted)]
+        doubts = in_doubt(new, left, judgements, agent.policy)
+        stored = replace(keyed(new, decision), perhaps_replaces=doubts)
+        learned = write(connection, agent, replace(ready, fact=stored), decision)
         learned = contradict(connection, agent, learned, decision, judgements)
         return replace(learned, near=near_facts(near, learned.memory, decision, judgements), forgotten=forgotten)
 
@@ -315,6 +335,7 @@ def store_deferred(agent: Agent, news: Sequence[NewFact], deadline: Deadline) ->
 
     Facts whose idempotency key is known are skipped, so that an interrupted import can simply be run again.
     """
+    check_quota(agent, deadline, count=len(news), size=sum(size_of(new.content, new.context) for new in news))
     ready = embedded(agent, news, [deferred_id(agent.id, new) for new in news], deadline)
     with agent.space_transaction(deadline) as connection:
         store.lock_agent(connection, agent.id)

@@ -107,13 +107,13 @@ with stored as (
     insert into heart.facts (
         id, agent_id, content, context, subject, slot, key, summary, compressed, index_word, category, tags, confidence, source, source_kind, source_episode_id,
         source_decision_id, sources, trust, is_pinned, learned_at, valid_from, valid_to, encoded_frame, encoded_censors, scope, user_id,
-        project_id, embedding, context_embedding, embedding_space_id)
+        project_id, perhaps_replaces, embedding, context_embedding, embedding_space_id)
     values (
         coalesce(%(id)s, heart.new_id()), %(agent_id)s, %(content)s, %(context)s, %(subject)s, %(slot)s, %(key)s,
         %(summary)s, %(compressed)s, %(index_word)s, %(category)s,
         %(tags)s, %(confidence)s, %(source)s, %(source_kind)s, %(source_episode_id)s, %(source_decision_id)s, %(sources)s, %(trust)s,
         %(is_pinned)s, %(learned_at)s, %(valid_from)s, %(valid_to)s, %(encoded_frame)s, %(encoded_censors)s, %(scope)s,
-        %(user_id)s, %(project_id)s, %(embedding)s, %(context_embedding)s, %(space_id)s)
+        %(user_id)s, %(project_id)s, %(perhaps_replaces)s, %(embedding)s, %(context_embedding)s, %(space_id)s)
     returning *
 ), event as (
     insert into lifecycle.events (

@@ -11,6 +11,7 @@ from uuid import UUID
 
 from nous_online.core.domain import Fact, Neighbour, NewFact
 from nous_online.core.policy import LearnPolicy
+from nous_online.core.validation import LARGEST_LEAD
 from nous_online.language.pairs.guards import added
 from nous_online.language.pairs.judging import (
     SURE_FROM,
@@ -108,6 +109,18 @@ def is_conflict(judgement: Judgement | None) -> bool:
     return judgement is not None and judgement.verdict in {Verdict.CONTRADICTS, Verdict.UPDATES}
 
 
+def in_doubt(
+    new: NewFact, neighbours: Sequence[Neighbour], judgements: Mapping[UUID, Judgement], policy: LearnPolicy
+) -> list[UUID]:
+    """Return the earlier facts that a new one may replace, by a judge who is not sure of it; the likeliest first."""
+    chances = {
+        near.fact.id: judgements[near.fact.id].change
+        for near in neighbours
+        if near.fact.id in judgements and near.fact.state == "active" and holds_since(new) >= holds_since(near.fact)
+    }
+    return sorted((each for each in chances if chances[each] >= policy.doubt_from), key=lambda each: -chances[each])
+
+
 def succession(new: NewFact, near: Neighbour, reason: str) -> LearningDecision | None:
     """Return which of two values of one slot gives way, the earlier; None if it stands firmer or the later is over.
 
@@ -147,10 +160,15 @@ def is_past(fact: NewFact | Fact, moment: datetime) -> bool:
 
 
 def hold_together(new: NewFact, known: Fact) -> bool:
-    """Tell whether there is a moment at which both would hold; an interval holds from its start up to its end."""
+    """Tell whether there is a moment at which both would hold; an interval holds from its start up to its end.
+
+    One that has yet to begin counts as apart: else a date mistyped by a century would retire what holds today.
+    """
+    soon = max(new.learned_at, known.learned_at) + LARGEST_LEAD
+    is_to_come = any(fact.valid_from is not None and fact.valid_from > soon for fact in (new, known))
     is_after = known.valid_to is not None and new.valid_from is not None and new.valid_from >= known.valid_to
     is_before = new.valid_to is not None and known.valid_from is not None and known.valid_from >= new.valid_to
-    return not (is_after or is_before)
+    return not (is_to_come or is_after or is_before)
 
 
 def is_covered(new: NewFact, known: Fact) -> bool:

@@ -18,7 +18,7 @@ from nous_online.core.details import MemoryChanges
 from nous_online.core.domain import DOCUMENT, Episode, Fact, Memory
 from nous_online.core.errors import Conflict, InvalidInput, NotFound, Refused
 from nous_online.core.field_tables import rows_of
-from nous_online.core.kinds import EPISODE, KINDS, Kind
+from nous_online.core.kinds import EPISODE, FACT, KINDS, Kind
 from nous_online.database.changes import Cause, change_memory, get_memory, locked_memory, plain, version_of
 from nous_online.database.statements import statements
 from nous_online.language.passages import passages, recall_vector
@@ -92,6 +92,14 @@ def forget(agent: Agent, memory_id: UUID, *, reason: str, deadline: Deadline) ->
         gone = connection.execute(BLOCKS["gave_way_to"], {"agent_id": agent.id, "id": memory_id}).fetchall()
     merged, replaced = (tuple(row[0] for row in gone if row[1] is wanted) for wanted in (True, False))
     return Forgotten(memory, merged, replaced)
+
+
+def predecessors(connection: Connection, agent_id: str, fact_id: UUID) -> list[Fact]:
+    """Return the facts that gave way to one, the latest first; raise `NotFound` when this agent has no such fact."""
+    get_memory(connection, agent_id, FACT, fact_id)
+    gone = connection.execute(BLOCKS["gave_way_to"], {"agent_id": agent_id, "id": fact_id}).fetchall()
+    found = [get_memory(connection, agent_id, FACT, each) for each, _ in gone]
+    return sorted(found, key=lambda each: (each.learned_at, each.id), reverse=True)
 
 
 def restore(agent: Agent, memory_id: UUID, *, reason: str, deadline: Deadline) -> Memory:

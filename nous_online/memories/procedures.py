@@ -37,6 +37,7 @@ from nous_online.memories.agent import Agent
 from nous_online.memories.episodes import current_episode
 from nous_online.memories.events import emit
 from nous_online.memories.procedure_details import NewProcedure
+from nous_online.memories.quotas import check_quota
 
 BLOCKS = statements("nous_online.memories", "procedures.sql")
 RELATED_SIMILARITY = (
@@ -54,6 +55,7 @@ class Activated:
 
 def keep(agent: Agent, new: NewProcedure, deadline: Deadline) -> Procedure:
     """Store a procedure under its name, or make the one of that name a new version, in one transaction."""
+    check_quota(agent, deadline, count=1, size=0)
     (vector,) = agent.embed([new.embedded_text], deadline)
     cause = Cause("agent", "learned", "told by the agent", effective_at=new.origin.learned_at or datetime.now(UTC))
     with agent.space_transaction(deadline) as connection:

@@ -15,6 +15,7 @@ from nous_online.core.field_tables import check_known
 from nous_online.core.kinds import EPISODE
 from nous_online.core.policy import MAX_DETAIL_BYTES
 from nous_online.core.question_details import PartingDetails
+from nous_online.core.rights import Rights
 from nous_online.database.changes import get_memory, locked_memory
 from nous_online.language.minilm import Vectors
 from nous_online.memories import episode_writes, episodes
@@ -57,10 +58,10 @@ class Parting:
         )
 
 
-def checked_parting(details: PartingDetails, *, now: datetime) -> Parting:
+def checked_parting(details: PartingDetails, *, now: datetime, rights: Rights) -> Parting:
     """Check what is said of a session when it ends; raise `InvalidInput` naming what to mend."""
     check_known(details, PartingDetails)
-    change, whose = checked_change(details), checked_beginning(details, now=now)
+    change, whose = checked_change(details, rights), checked_beginning(details, now=now)
     reach = BeginningDetails(scope=whose.scope, user_id=whose.user_id, project_id=whose.project_id)
     return Parting(change.outcome, change.lessons_learned, reach)
 

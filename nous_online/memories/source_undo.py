@@ -79,28 +79,33 @@ def take_back(
             archive(connection, agent, event, of_source, cause=cause)
         else:
             restore(connection, agent.id, event, cause=cause)
+        bring_back(connection, agent.id, event, cause=cause)
         if said is not None:
             fact_statements.take_back(connection, agent.id, said.id)
 
 
 def archive(connection: Connection, agent: Agent, event: PastChange, of_source: Sequence[int], *, cause: Cause) -> None:
-    """Archive a memory that a source began, and bring back the facts it took the place of."""
+    """Archive a memory that a source began."""
     kind = KINDS[event.memory_kind]
     memory = locked_memory(connection, agent.id, kind, event.memory_id)
     if memory.state == "archived":
         return
     if kind is FACT:
         check_unshared(connection, agent.id, event, memory.state, of_source)
-    back = superseding(connection, agent.id, event)
-    for each in back:
-        given = Cause("agent", "undone", cause.reason, cause.effective_at, undoes=each.id)
-        restore(connection, agent.id, each, cause=given)
     values = {"state": "archived", "archived_at": cause.effective_at.isoformat()}
     change_memory(connection, agent.id, version_of(kind, memory), values, cause=cause)
-    check_names(connection, agent.id, [each.memory_id for each in back])
+
+
+def bring_back(connection: Connection, agent_id: str, event: PastChange, *, cause: Cause) -> None:
+    """Bring back the facts that gave way when a source began or confirmed a memory."""
+    back = superseding(connection, agent_id, event)
+    for each in back:
+        given = Cause("agent", "undone", cause.reason, cause.effective_at, undoes=each.id)
+        restore(connection, agent_id, each, cause=given)
+    check_names(connection, agent_id, [each.memory_id for each in back])
     marked = Cause("agent", "marked", cause.reason, cause.effective_at)
     for memory_id in {event.memory_id, *(each.memory_id for each in back)}:
-        mark_sides(connection, agent.id, memory_id, cause=marked)
+        mark_sides(connection, agent_id, memory_id, cause=marked)
 
 
 def check_unshared(

@@ -234,16 +234,18 @@ def check_names(connection: Connection, agent_id: str, memory_ids: Sequence[UUID
 
 
 def superseding(connection: Connection, agent_id: str, event: PastChange) -> list[PastChange]:
-    """Return the changes that retired other facts in favour of the one whose learning is to be taken back.
+    """Return the changes that retired other facts in favour of one whose learning or confirming is to be taken back.
 
-    Without them, those facts would point to an archived one, and neither would be recalled.
+    Without them, those facts would point to an archived one, and neither would be recalled. Who confirms a fact may say
+    that it replaces others: of those facts, the ones that gave way at that moment come back.
     """
-    if event.from_state != "new":
+    if event.from_state != "new" and event.action != "confirmed":
         return []
     key = {"agent_id": agent_id, "memory_id": event.memory_id}
     retired = [row[0] for row in connection.execute(BLOCKS["retired_for"], key)]
     changes = [standing(history(connection, agent_id, memory_id)) for memory_id in retired]
-    return [each for events in changes for each in retiring(connection, agent_id, events, str(event.memory_id))]
+    found = [each for events in changes for each in retiring(connection, agent_id, events, str(event.memory_id))]
+    return found if event.from_state == "new" else [each for each in found if each.recorded_at == event.recorded_at]
 
 
 def retiring(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import signal
 import subprocess
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ import psutil
 from nous_online.processes.children import child_environment
 
 STOP_TIMEOUT_S = 15.0
+LOOK_EVERY_S = 0.1
 CREATE_TIME_SLACK_S = 1.0  # a process id that was given out again belongs to a process made at another time
 
 
@@ -82,10 +84,29 @@ def end(process: psutil.Process) -> None:
     family = [process, *process.children(recursive=True)]
     for member in family:
         signalled(member, signal.SIGTERM)
-    _, alive = psutil.wait_procs(family, timeout=STOP_TIMEOUT_S)
+    alive = left_of(family)
     for member in alive:
         signalled(member, signal.SIGKILL)
-    psutil.wait_procs(alive, timeout=STOP_TIMEOUT_S)
+    left_of(alive)
+
+
+def left_of(family: Sequence[psutil.Process]) -> list[psutil.Process]:
+    """Wait for processes to end, and return those that don't; one that ended counts though nobody has reaped it.
+
+    In a container without an init such a one stays in the table for good.
+    """
+    latest = time.monotonic() + STOP_TIMEOUT_S
+    while (left := [each for each in family if is_alive(each)]) and time.monotonic() < latest:
+        psutil.wait_procs(left, timeout=LOOK_EVERY_S)
+    return left
+
+
+def is_alive(process: psutil.Process) -> bool:
+    """Tell whether a process still does anything."""
+    try:
+        return process.status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
 
 
 def signalled(process: psutil.Process, number: signal.Signals) -> None:

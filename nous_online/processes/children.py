@@ -6,9 +6,9 @@ import os
 import sys
 from pathlib import Path
 
+from nous_online.core.home import make_directory
 from nous_online.core.settings import settings
 from nous_online.database import postgres
-from nous_online.database.postgres.place import make_directory
 
 FOLDERS = ("NOUS_HOME", "NOUS_PRICES", "DAGSTER_HOME")
 """Variables that name a path, which a program in another folder would misread."""

@@ -8,7 +8,7 @@ import subprocess
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -44,6 +44,15 @@ class Program:
     """The path below `address` that is asked."""
     folder: Path
     """Where it works: never the current folder, whose files it would read."""
+    token: str = ""
+    """What lets callers in. It goes by the environment: every user of a machine sees the arguments of programs."""
+    entrance: str = ""
+    """What a person opens, where that is more than `address`."""
+
+    @property
+    def environment(self) -> Mapping[str, str]:
+        """The variables it is started with, besides ours."""
+        return {**WARNINGS_OFF, **({"NOUS_TOKEN": self.token} if self.token else {})}
 
 
 @dataclass(frozen=True)
@@ -90,7 +99,7 @@ def started(program: Program) -> Running:
     process = subprocess.Popen(  # noqa: S603 (the command is ours)
         program.command,
         cwd=program.folder,
-        env=child_environment(**WARNINGS_OFF),
+        env=child_environment(**program.environment),
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,

@@ -19,7 +19,7 @@ from psycopg import Connection
 from psycopg.rows import class_row
 from psycopg.types.json import Jsonb
 
-from nous_online.core.deadline import Deadline, within
+from nous_online.core.deadline import Deadline, pause_s, within
 from nous_online.core.details import OriginDetails
 from nous_online.core.domain import DecisionId, Episode, NewFact, decision_of
 from nous_online.core.errors import Conflict, DeadlineExceeded, InvalidInput, NousError, Unavailable
@@ -128,7 +128,7 @@ def give_up(agent: Agent, task: Task, failure_count: int, reason: str, deadline:
 
 def put_off(agent: Agent, task: Task, error: str, deadline: Deadline, *, is_outage: bool) -> None:
     """Let an episode rest after a failure, twice as long after each."""
-    wait_s = min(POLICY.first_wait_s * 2 ** (min(task.attempt_count, 20) - 1), POLICY.longest_wait_s)
+    wait_s = pause_s(task.attempt_count, first_s=POLICY.first_wait_s, longest_s=POLICY.longest_wait_s)
     row = {
         "agent_id": agent.id,
         "episode_id": task.episode_id,

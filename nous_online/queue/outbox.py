@@ -16,7 +16,7 @@ from uuid import UUID
 from psycopg import Connection
 from psycopg.rows import class_row, dict_row
 
-from nous_online.core.deadline import Deadline
+from nous_online.core.deadline import Deadline, pause_s
 from nous_online.core.errors import InvalidInput, Unavailable, Unsupported
 from nous_online.core.policy import OutboxPolicy
 from nous_online.core.validation import checked_id, checked_optional, checked_text
@@ -61,12 +61,9 @@ class DeliveryProgress:
     @property
     def delay_s(self) -> float | None:
         """How long the consumer rests; longer each time the same event fails."""
-        return retry_delay_s(self.failed_count) if self.failed_count else None
-
-
-def retry_delay_s(failed_count: int, policy: OutboxPolicy = POLICY) -> float:
-    """Return how long to wait after an event failed `failed_count` times, in seconds."""
-    return min(policy.first_delay_s * 2 ** min(failed_count - 1, 30), policy.longest_delay_s)
+        if not self.failed_count:
+            return None
+        return pause_s(self.failed_count, first_s=POLICY.first_delay_s, longest_s=POLICY.longest_delay_s)
 
 
 class News(TypedDict):

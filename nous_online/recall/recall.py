@@ -50,7 +50,8 @@ class Cue:
     """What a recall starts from: the question, its vector, and who asks in which situation."""
 
     query: str
-    embedding: Vectors
+    embedding: Vectors | None
+    """None where nobody could embed the question: then only its words are compared."""
     types: Sequence[str] = tuple(KINDS)
     limit: int = 10
     min_score: float = 0.0
@@ -243,9 +244,9 @@ def search(
     """Return the candidates among `kinds`, in one statement."""
     if not kinds:
         return []
-    statement, names = search_statement(
-        kinds, space, policy, candidate_count(cue, policy), is_past=cue.as_of is not None, is_dated=bool(cue.periods)
-    )
+    asked = {"past": cue.as_of is not None, "dated": bool(cue.periods), "by_words": cue.embedding is None}
+    traits = frozenset(trait for trait, is_so in asked.items() if is_so)
+    statement, names = search_statement(kinds, space, policy, candidate_count(cue, policy), traits)
     wanted = search_parameters(agent_id, cue)
     cursor = RawCursor(connection, row_factory=namedtuple_row)
     cursor.execute(statement, [wanted[name] for name in names], prepare=True, binary=True)
@@ -285,15 +286,16 @@ def search_statement(
     space: EmbeddingSpace,
     policy: RecallPolicy,
     candidates: int,
-    *,
-    is_past: bool,
-    is_dated: bool,
+    traits: frozenset[str],
 ) -> tuple[bytes, tuple[str, ...]]:
     """Return the search among `kinds` with its constants filled in, and the names of its numbered parameters.
+
+    Of its traits, a question may be of the `past`, `dated`, and compared `by_words` alone.
 
     Width and space must be constants for the index to be used, and limits for the plan to be right for any agent. The
     driver would read this long text anew at every call to find its parameters, which takes as long as the search.
     """
+    is_past, is_by_words = "past" in traits, "by_words" in traits
     common: dict[str, Composable] = {
         **{name: Constant(value) for name, value in vars(policy).items()},
         "candidate_count": Constant(candidates),
@@ -304,7 +306,9 @@ def search_statement(
         "fact_visible": SQL(BLOCKS[f"facts_{'then' if is_past else 'now'}"]),
         "kinds": Constant(list(kinds)),
     }
-    parts = [parts_of_kind(kind, common, is_past=is_past, is_dated=is_dated) for kind in kinds]
+    nominators = {"near": not is_by_words, "retired": is_past and not is_by_words, "dated": "dated" in traits}
+    dense = SQL(BLOCKS["no_vector" if is_by_words else "cosine"]).format(**common)
+    parts = [parts_of_kind(kind, {**common, "dense": dense}, nominators, is_past=is_past) for kind in kinds]
     composed = SQL(BLOCKS["search"]).format(
         **common,
         sizes=united("size_of_kind", parts, "\n    union all\n"),
@@ -316,9 +320,9 @@ def search_statement(
 
 
 def parts_of_kind(
-    kind: str, common: Mapping[str, Composable], *, is_past: bool, is_dated: bool
+    kind: str, common: Mapping[str, Composable], nominators: Mapping[str, bool], *, is_past: bool
 ) -> dict[str, Composable]:
-    """Return what the search for one kind is made of: its table, what is visible of it, and what is shown."""
+    """Return what the search for one kind is made of: its table, what is visible and shown of it, who nominates."""
     table = KINDS[kind].table
     visible = SQL(BLOCKS[f"{table}_{'then' if is_past else 'now'}"])
     parts = {
@@ -333,10 +337,12 @@ def parts_of_kind(
         "said_at": Identifier("started_at" if kind == "episode" else "learned_at"),
     }
     parts["columns"] = SQL(BLOCKS["columns_of_kind"]).format(**parts)
-    others = {"retired": is_past, "dated": is_dated}
     return {
         **parts,
-        **{name: SQL(BLOCKS[f"{name}_of_kind"]).format(**parts) if used else SQL("") for name, used in others.items()},
+        **{
+            name: SQL(BLOCKS[f"{name}_of_kind"]).format(**parts) if is_used else SQL("")
+            for name, is_used in nominators.items()
+        },
     }
 
 
@@ -350,7 +356,7 @@ def search_parameters(agent_id: str, cue: Cue) -> dict[str, Any]:
     return {
         "agent_id": agent_id,
         "query": cue.query,
-        "embedding": Vector(cue.embedding),
+        "embedding": None if cue.embedding is None else Vector(cue.embedding),
         "as_of": cue.as_of,
         "user_id": cue.user_id,
         "project_id": cue.project_id,

@@ -90,13 +90,13 @@ with size as materialized (
 , scored as materialized (
     select c.*, coalesce(m.lexical, 0) as lexical from candidate c left join matched m on m.id = c.id
 ), top as materialized (
-    select f.id, f.embedding, f.slot, f.context_embedding is null as is_plain,
+    select f.id, f.embedding, f.slot, f.perhaps_replaces, f.context_embedding is null as is_plain,
            coalesce(f.valid_from, best.said_at) as holds_from, f.contradiction_status = 'open' as is_contested
     from (select id, said_at from scored where kind = 'fact' order by dense + lexical desc, id limit {compared_count}) best
     join heart.facts f on f.agent_id = %(agent_id)s and f.id = best.id
     where f.embedding_space_id = {space_id}
 )
--- Of the best facts: which earlier ones each resembles, and which it answers the same question as.
+-- Of the best facts: which earlier ones each resembles, and which it answers the same question as, or perhaps replaces.
 select c.id, kind, content, subject, category, tags, confidence, learned_at, said_at, valid_from, valid_to,
        superseded_by, contradiction_status, encoded_frame, summary, compressed, index_word, state, source, source_kind,
        trust, is_pinned, encoded_censors, rank_weight, dense, lexical,
@@ -106,7 +106,7 @@ left join lateral (
     select array_agg(o.id) filter (where 1 - (t.embedding <=> o.embedding)
                                          >= case when t.is_plain and o.is_plain then {near_cosine}::float8
                                                  else {near_cosine_in_talk}::float8 end) as near_ids,
-           array_agg(o.id) filter (where t.slot = o.slot or t.is_contested and o.is_contested and exists (
+           array_agg(o.id) filter (where t.slot = o.slot or o.id = any(t.perhaps_replaces) or t.is_contested and o.is_contested and exists (
                select from heart.contradictions k
                where k.agent_id = %(agent_id)s and k.status = 'open'
                  and k.memory_a = least(t.id, o.id) and k.memory_b = greatest(t.id, o.id))) as same_ids
@@ -153,6 +153,11 @@ left join lateral (
  where n.memory_kind = {kind} and {visible} and {in_reach}
  order by n.match desc, n.memory_id
  limit {candidate_count})
+{near}
+{dated}
+{retired}
+
+-- name: near_of_kind
 union all
 -- The addition keeps the vector index away from a small tenant: an index over everybody's vectors finds its
 -- neighbours among strangers.
@@ -181,8 +186,6 @@ union all
    and f.context_embedding is not null and (select has_context and not is_small from size where kind = {kind})
  order by f.context_embedding::halfvec({dimensions}) <=> %(embedding)s::halfvec({dimensions})
  limit {candidate_count})
-{dated}
-{retired}
 
 -- name: dated_of_kind
 -- What was said in the time the question names, the latest so many, is compared one by one.
@@ -216,8 +219,15 @@ union all
 f.id, {kind}::text as kind, {shown}, f.summary, f.compressed, f.index_word, f.state, f.source, f.source_kind, f.trust,
 f.is_pinned, f.encoded_censors, f.rank_weight::float8 as rank_weight, f.word_count / size.average_length as length,
 greatest(f.context_word_count - f.word_count, 0) / size.average_context_length as context_length,
+{dense} as dense
+
+-- name: cosine
 case when f.embedding_space_id = {space_id}
-     then 1 - (coalesce(f.context_embedding, f.embedding) <=> %(embedding)s) else 0 end as dense
+     then 1 - (coalesce(f.context_embedding, f.embedding) <=> %(embedding)s) else 0 end
+
+-- name: no_vector
+-- Where nobody could embed the question.
+0::float8
 
 -- name: facts_shown
 f.content, f.subject, f.category, f.tags, f.confidence, f.learned_at,

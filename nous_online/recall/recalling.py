@@ -38,6 +38,8 @@ class Recall(Sequence[Recalled]):
     answers: tuple[Recalled, ...]
     confidence: float = 0.0
     """The chance that the best one found is an answer, 0 to 1; calibrated for the local embedding model, on facts."""
+    is_by_words: bool = False
+    """Whether only words were compared, because the embedder could not be asked: what says it otherwise is missing."""
 
     @property
     def is_confident(self) -> bool:
@@ -65,7 +67,8 @@ def ask(agent: Agent, query: object, details: RecallDetails, deadline: Deadline)
     told = checked_details(RecallDetails, situated(agent, details, RecallDetails, deadline))
     at, session_id = told.pop("at") or datetime.now(UTC), told.pop("session_id")
     kinds, min_score = tuple(told.pop("kinds") or KINDS), told.pop("min_score") or 0.0
-    (vector,) = agent.embed([text], deadline)
+    vectors = agent.embed_if_able([text], deadline)
+    vector = None if vectors is None else vectors[0]
     periods = periods_in(text, at=told["as_of"] or at)
     cue = Cue(query=text, embedding=vector, types=kinds, min_score=min_score, periods=periods, **told)
     check(cue)
@@ -73,7 +76,7 @@ def ask(agent: Agent, query: object, details: RecallDetails, deadline: Deadline)
         found = recall(connection, agent.id, cue, space=agent.embedder.space, policy=RecallPolicy())
         if found.can_be_logged:
             log(connection, agent, cue, found, at=at, session_id=session_id)
-    return Recall(found.recall_id, text, tuple(found.answers), found.confidence)
+    return Recall(found.recall_id, text, tuple(found.answers), found.confidence, is_by_words=vector is None)
 
 
 def log(
@@ -85,7 +88,7 @@ def log(
         "agent_id": agent.id,
         "recalled_at": at,
         "query": cue.query,
-        "query_embedding": Vector(cue.embedding),
+        "query_embedding": None if cue.embedding is None else Vector(cue.embedding),
         "space_id": agent.embedder.space.id,
         "types": list(cue.types),
         "limit": cue.limit,

@@ -16,6 +16,7 @@ from nous_online.database.changes import Cause, get_memory
 from nous_online.memories import censors, checking, episodes
 from nous_online.memories.agent import Verbs, across_moves
 from nous_online.memories.checking import CensorCheck
+from nous_online.memories.quotas import check_quota
 
 NOTE_CHARACTERS = 1000
 
@@ -41,6 +42,7 @@ class CensorVerbs(Verbs):
         agent, deadline = self.agent, self.agent.deadline(deadline_s)
         (told,) = episodes.drawn_from(agent, [details], "learned_from_episode_id", deadline)
         new = censors.new_censor(trigger, reason, cast("CensorDetails", told), agent.rights)
+        check_quota(agent, deadline, count=1, size=0)
         (vector,) = agent.embed([new.trigger], deadline)
         cause = Cause("agent", "learned", "taught by hand", effective_at=new.origin.learned_at or datetime.now(UTC))
         with agent.space_transaction(deadline) as connection:

@@ -39,7 +39,7 @@ class EpisodeVerbs(Verbs):
         deadline = self.agent.deadline(deadline_s)
         check_known(details, StartDetails)
         told = situated(self.agent, details, StartDetails, deadline)
-        change = checked_change({**told, "title": title})
+        change = checked_change({**told, "title": title}, self.agent.rights)
         beginning = checked_beginning(told, now=datetime.now(UTC), rights=self.agent.rights)
         return episode_writes.start(self.agent, beginning, change, deadline)
 
@@ -60,7 +60,10 @@ class EpisodeVerbs(Verbs):
         """
         deadline = self.agent.deadline(deadline_s)
         check_known(details, ChangeDetails)
-        change, key = checked_change(details), checked_as(IdempotencyKey, "idempotency_key", idempotency_key)
+        change, key = (
+            checked_change(details, self.agent.rights),
+            checked_as(IdempotencyKey, "idempotency_key", idempotency_key),
+        )
         return episode_writes.update(self.agent, checked_id("episode_id", episode_id), change, key, deadline)
 
     @across_moves
@@ -74,7 +77,7 @@ class EpisodeVerbs(Verbs):
         """
         deadline = self.agent.deadline(deadline_s)
         check_known(details, EndDetails)
-        change = checked_change(details)
+        change = checked_change(details, self.agent.rights)
         end = checked_moment("ended_at", details.get("ended_at"))
         return episode_writes.close(self.agent, checked_id("episode_id", episode_id), change, end, deadline)
 
@@ -90,7 +93,7 @@ class EpisodeVerbs(Verbs):
         deadline = self.agent.deadline(deadline_s)
         check_known(details, RecordDetails)
         told = situated(self.agent, details, RecordDetails, deadline)
-        change = checked_change({**told, "append": detail})
+        change = checked_change({**told, "append": detail}, self.agent.rights)
         beginning = checked_beginning(told, now=datetime.now(UTC), rights=self.agent.rights)
         end = checked_moment("ended_at", details.get("ended_at") or details.get("started_at"))
         return episode_writes.record(self.agent, beginning, change, end, deadline)

@@ -14,7 +14,7 @@ from nous_online.core.errors import NotFound
 from nous_online.core.kinds import FACT, KINDS
 from nous_online.core.validation import checked_id, checked_optional, checked_said
 from nous_online.database.changes import get_memory
-from nous_online.memories import episodes, fact_statements, facts, sessions, splits, store
+from nous_online.memories import episodes, fact_statements, facts, memory_changes, sessions, splits, store
 from nous_online.memories.agent import Verbs, across_moves
 from nous_online.memories.replacement import named_facts
 
@@ -124,6 +124,14 @@ class FactVerbs(Verbs):
         """
         with self.agent.transaction(self.agent.deadline(deadline_s)) as connection:
             return fact_statements.statements_of(connection, self.agent.id, checked_id("fact_id", fact_id))
+
+    def predecessors(self, fact_id: UUID, *, deadline_s: float | None = None) -> list[Fact]:
+        """Return the facts that gave way to one, replaced by it or merged into it, the latest first.
+
+        What it gave way to itself is its `superseded_by`. Raises `NotFound` when this agent has no fact of that id.
+        """
+        with self.agent.transaction(self.agent.deadline(deadline_s)) as connection:
+            return memory_changes.predecessors(connection, self.agent.id, checked_id("fact_id", fact_id))
 
     @across_moves
     def split(self, statement_id: UUID, *, reason: str | None = None, deadline_s: float | None = None) -> Fact:

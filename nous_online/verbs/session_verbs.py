@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Unpack
 from uuid import UUID
@@ -21,6 +22,7 @@ from nous_online.core.validation import checked_id, checked_text
 from nous_online.memories import session_ends, sessions
 from nous_online.memories.agent import Verbs, across_moves
 from nous_online.memories.session_ends import SessionEnd
+from nous_online.memories.told_texts import guarded
 from nous_online.memories.working_memory import Focus, WorkingMemory
 
 
@@ -66,6 +68,8 @@ class SessionVerbs(Verbs):
         """
         deadline = self.agent.deadline(deadline_s)
         wanted = sessions.checked_load(details)
+        told, _ = guarded({"note": wanted.note}, ["note"], self.agent.rights)
+        wanted = replace(wanted, note=told["note"])
         return sessions.load_context(self.agent, sessions.checked_session(session_id), wanted, deadline)
 
     def unload(
@@ -116,5 +120,5 @@ class SessionVerbs(Verbs):
         a new one. Raises `NotFound` for a session that has ended already or was never begun, and `InvalidInput`.
         """
         deadline = self.agent.deadline(deadline_s)
-        parting = session_ends.checked_parting(details, now=datetime.now(UTC))
+        parting = session_ends.checked_parting(details, now=datetime.now(UTC), rights=self.agent.rights)
         return session_ends.end(self.agent, sessions.checked_session(session_id), parting, deadline)

@@ -37,7 +37,7 @@ class WorkflowVerbs(Verbs):
             of_session = "" if session is None else f" in session {session!r}"
             raise NotFound(f"no episode is open{of_session}; call `start_episode` before its first step")
         return episode_writes.update(
-            self.agent, episode.id, checked_change({"append": step_line(step)}), None, deadline
+            self.agent, episode.id, checked_change({"append": step_line(step)}, self.agent.rights), None, deadline
         )
 
     @across_moves

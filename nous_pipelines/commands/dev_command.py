@@ -25,17 +25,21 @@ COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 def dev(
     *,
     port: Annotated[int, typer.Option(help="Where the Dagster interface listens, on 127.0.0.1.")] = 3000,
-    api_port: Annotated[int, typer.Option(help="Where the REST API listens, on 127.0.0.1, without keys.")] = 8420,
+    api_port: Annotated[int, typer.Option(help="Where the REST API listens, on 127.0.0.1.")] = 8420,
+    read_only: Annotated[
+        bool, typer.Option("--read-only", help="The Dagster interface shows everything and changes nothing.")
+    ] = False,
     no_interface: Annotated[bool, typer.Option("--no-ui", help="Without the Dagster interface and daemon.")] = False,
     no_api: Annotated[bool, typer.Option("--no-api", help="Without the REST API.")] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Run PostgreSQL, the Dagster interface with its daemon, and the REST API over your memories until Ctrl-C.
 
-    Says where each answers as soon as it does; a port that is taken is replaced by one that is free. What they log
-    goes to standard error. Ctrl-C, SIGTERM and closing the terminal end all of it; PostgreSQL stays if it ran before.
-    The exit code is 1 when one of them ended by itself: it says which, and ends the others. With --json it is one
-    object with the addresses, once all of them answer.
+    Says where each answers as soon as it does; a port that is taken is replaced by one that is free. Both ask for a
+    token, drawn at each start or told in NOUS_TOKEN: the interface in the address that is printed, the API as
+    `Authorization: Bearer`. What they log goes to standard error. Ctrl-C, SIGTERM and closing the terminal end all
+    of it; PostgreSQL stays if it ran before. The exit code is 1 when one of them ended by itself: it says which, and
+    ends the others. With --json it is one object with the addresses and the token, once all of them answer.
 
     [bold]Examples[/bold]
 
@@ -43,22 +47,28 @@ def dev(
 
     [dim]$[/dim] nous dev --no-ui --api-port 9000
     """
+    from nous_online.interfaces.request_checks import door_token
     from nous_online.processes.foreground import attend, together
-    from nous_pipelines.orchestration.interface import database_up
+    from nous_pipelines.orchestration.interface import api_program, dagster_program, database_up
 
     with stopping() as stop, database_up() as url:
         place = place_of(url)
         if not as_json:
             show(f"[green]ready[/green]  PostgreSQL  {escaped(told(place))}")
-        programs = chosen(port, api_port, with_interface=not no_interface, with_api=not no_api)
+        token = door_token()
+        programs = [] if no_interface else [dagster_program(port, token=token, read_only=read_only)]
+        if not no_api and offers_api():
+            programs.append(api_program(api_port, token=token))
         addresses: dict[str, str] = {}
 
         def on_answer(program: Program) -> None:
-            addresses[program.name.lower()] = program.address
+            addresses[program.name.lower()] = program.entrance or program.address
             if not as_json:
-                show(f"[green]ready[/green]  {program.name:<10}  {program.address}")
+                show(f"[green]ready[/green]  {program.name:<10}  {escaped(addresses[program.name.lower()])}")
+                if not program.entrance:
+                    show_note(f"programs call it with the header `Authorization: Bearer {token}`")
             elif len(addresses) == len(programs):
-                show_json({"postgresql": told(place), **addresses})
+                show_json({"postgresql": told(place), **addresses, "token": token})
 
         show_note("Ctrl-C ends everything")
         with together(programs, tell=log) as running:
@@ -66,16 +76,14 @@ def dev(
             show_note("ending …")
 
 
-def chosen(port: int, api_port: int, *, with_interface: bool, with_api: bool) -> list[Program]:
-    """Return the programs to run; the API only where its extra is installed."""
-    from nous_pipelines.orchestration.interface import api_program, dagster_program, has_api
+def offers_api() -> bool:
+    """Tell whether the extra `api` is installed, and what to do where it is not."""
+    from nous_pipelines.orchestration.interface import has_api
 
-    programs = [dagster_program(port)] if with_interface else []
-    if with_api and has_api():
-        programs.append(api_program(api_port))
-    elif with_api:
+    found = has_api()
+    if not found:
         show_note("the REST API stays out: it needs the extra `api`; run: pip install 'nous-pipelines[api]'")
-    return programs
+    return found
 
 
 def log(name: str, line: str) -> None:

@@ -48,7 +48,7 @@ def reembed(
         if dry_run:
             show_due(left, space.id, as_json=as_json)
             return
-        register_space(database.url, space, is_indexed=False)
+        register_space(database, space, is_indexed=False)
         told = Counted(sum(each.missing for each in left.values()))
         with waiting(f"embedding {told.total:,} memories for {space.id} …"):
             moves = move(database, embedder, agents, on_progress=told)

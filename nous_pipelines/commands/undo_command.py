@@ -86,7 +86,8 @@ def undo_proposals(
         result = undo(database, Selection(*chosen), reason=reason)
     finally:
         database.close()
-    tell(f"{len(result.undone)} proposals", result.undone, result.refused, as_json=as_json)
+    count = len(result.undone)
+    tell(f"{count} {'proposal' if count == 1 else 'proposals'}", result.undone, result.refused, as_json=as_json)
 
 
 def tell(what: str, undone: Sequence[UUID], refused: Mapping[UUID, str], *, as_json: bool) -> None:

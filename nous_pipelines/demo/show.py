@@ -33,6 +33,7 @@ from nous_pipelines.reports.terminal_report import show_report
 SQL = statements("nous_pipelines.demo", "demo.sql")
 AGENT = "aria"
 SHOWN = 3
+WORK_S = 60.0
 
 
 @dataclass(frozen=True)
@@ -53,15 +54,17 @@ def run_demo(source: Path | None, *, with_interface: bool) -> bool:
     with steps() as progress:
         with step(progress, "PostgreSQL"):
             stage = set_stage(night)
-            address = start_interface(stage.home) if with_interface else None  # it comes up while the rest goes on
         with step(progress, "learning" if source is None else f"importing {source}"):
             learned = learn_history(stage, source)
         with step(progress, f"night {night} in Dagster") as part, dagster_instance() as instance:
             outcome = run_night(night, NightOptions(stage.url, stage.home), instance=instance, tell=part)
-        if address is not None:
-            with step(progress, "Dagster's interface"):
-                wait_for(address, home=stage.home)
-    tell(stage, learned, outcome, address)
+    tell(stage, learned, outcome)
+    if with_interface:  # only now: its daemon works on the same memories
+        with steps() as progress, step(progress, "Dagster's interface"):
+            shown = start_interface(stage.home)
+            wait_for(shown, home=stage.home)
+        watch = "[dim](Dagster: assets, checks, runs; make down stops it)[/dim]"
+        show(f"[bold]Watch it[/bold]      {escaped(shown.entrance)}   {watch}")
     return outcome.is_success
 
 
@@ -80,17 +83,21 @@ def set_stage(night: date) -> Stage:
 
 
 def learn_history(stage: Stage, source: Path | None) -> ImportReport:
-    """Learn the sample history, or the user's own, through the public API."""
+    """Learn the sample history, or the user's own, and complete its episodes, so that no worker adds to the night."""
     path = source
     if path is None:
         path = stage.home / "history.jsonl"
         path.write_text("".join(f"{json.dumps(record)}\n" for record in history(until=stage.night)), "utf-8")
     with Heart.open(AGENT) as heart:
-        return import_file(heart, path)
+        learned = import_file(heart, path)
+        while heart.work(deadline_s=WORK_S):
+            pass
+    return learned
 
 
-def tell(stage: Stage, learned: ImportReport, outcome: NightOutcome, address: str | None) -> None:
+def tell(stage: Stage, learned: ImportReport, outcome: NightOutcome) -> None:
     """Print what happened, as a person would like to read it."""
+    nous = f"NOUS_HOME={shlex.quote(str(stage.home))} {shlex.quote(sys.argv[0])}"
     show(
         f"\n[bold]Learned[/bold]  {learned.stored} facts and {learned.episodes} episodes, "
         f"and asked {learned.recalls_replayed} questions of them"
@@ -100,16 +107,13 @@ def tell(stage: Stage, learned: ImportReport, outcome: NightOutcome, address: st
     for failure in outcome.failures:
         show_error(failure)
     if outcome.report is not None:
-        show_report(outcome.report, shown=SHOWN)
-    nous = f"NOUS_HOME={shlex.quote(str(stage.home))} {shlex.quote(sys.argv[0])}"
+        show_report(outcome.report, shown=SHOWN, nous=nous)
     show(f"\n[bold]See it all[/bold]    {nous} report --night {stage.night}")
     page = page_beside(stage)
     if page is not None:
         show(f"[bold]As a page[/bold]     {page.as_uri()}")
     show(f"[bold]Take it back[/bold]  {nous} undo --night {stage.night}")
     show(f"[bold]Ask it[/bold]        {nous} recall 'when do we deploy?' --agent {AGENT}")
-    if address is not None:
-        show(f"[bold]Watch it[/bold]      {address}   [dim](Dagster: assets, checks, runs; make down stops it)[/dim]")
 
 
 def page_beside(stage: Stage) -> Path | None:

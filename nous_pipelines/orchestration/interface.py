@@ -6,6 +6,7 @@ import socket
 import time
 from collections.abc import Generator
 from contextlib import contextmanager
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -16,29 +17,33 @@ from nous_online.core.settings import settings
 from nous_online.database import postgres
 from nous_online.database.connection import open_url, prepare
 from nous_online.interfaces.cli.command_line import EXTRAS
+from nous_online.interfaces.request_checks import door_token, with_token
 from nous_online.processes import background
 from nous_online.processes.children import child_folder, python_module
-from nous_online.processes.foreground import WARNINGS_OFF, Program
+from nous_online.processes.foreground import Program
 from nous_pipelines.orchestration.instance import prepare_dagster
 
 HOST = "127.0.0.1"
 PORT = 3000
+LOCATION = "nous_pipelines.definitions"
 READY_TIMEOUT_S = 90.0
 NAME = "dagster"
 
 
-def command(port: int) -> list[str]:
+def command(port: int, *, read_only: bool = False) -> list[str]:
     """Return how to start the interface and the daemon."""
-    return python_module("dagster", "dev", "-m", "nous_pipelines.definitions", "-h", HOST, "-p", str(port))
+    options = ["--port", str(port), *(["--read-only"] if read_only else [])]
+    return python_module("nous_pipelines.orchestration.interface_server", *options)
 
 
-def start_interface(home: Path) -> str:
-    """Start the interface in the background and return its address; `wait_for` tells when it answers there."""
-    prepare_dagster()
-    known = background.running(NAME, home=home)
-    port = port_of(known.cmdline()) if known is not None else free_port(PORT)
-    background.start(NAME, command(port), home=home, environment=WARNINGS_OFF)
-    return f"http://{HOST}:{port}"
+def start_interface(home: Path) -> Program:
+    """Start the interface in the background, unless it runs; `wait_for` tells when it answers."""
+    program, known = dagster_program(PORT, token=door_token()), background.running(NAME, home=home)
+    if known is None:
+        background.start(NAME, program.command, home=home, environment=program.environment)
+        return program
+    running_at, token = address(port_of(known.cmdline())), known.environ().get("NOUS_TOKEN", "")
+    return replace(program, address=running_at, token=token, entrance=with_token(f"{running_at}/", token))
 
 
 @contextmanager
@@ -55,19 +60,32 @@ def database_up() -> Generator[str]:
             postgres.stop(home)
 
 
-def dagster_program(port: int) -> Program:
-    """Return Dagster's interface and daemon as a program to run in front, at `port` or another that is free."""
+def dagster_program(port: int, *, token: str, read_only: bool = False) -> Program:
+    """Return Dagster's interface and daemon as a program to run, at `port` or another that is free."""
     prepare_dagster()
     found = free_port(port)
-    return Program("Dagster", command(found), f"http://{HOST}:{found}", "/server_info", child_folder())
+    return Program(
+        "Dagster",
+        command(found, read_only=read_only),
+        address(found),
+        "/server_info",
+        child_folder(),
+        token,
+        with_token(f"{address(found)}/", token),
+    )
 
 
-def api_program(port: int) -> Program:
-    """Return the REST API without keys as a program to run in front, at `port` or another that is free."""
+def api_program(port: int, *, token: str) -> Program:
+    """Return the REST API, which asks for the token in place of keys, as a program to run, at `port` or a free one."""
     from nous_online.interfaces.api.api_server import command as api_command
 
     found = free_port(port)
-    return Program("API", api_command(found), f"http://{HOST}:{found}", "/ready", child_folder())
+    return Program("API", api_command(found), address(found), "/ready", child_folder(), token)
+
+
+def address(port: int) -> str:
+    """Return where a program answers."""
+    return f"http://{HOST}:{port}"
 
 
 def has_api() -> bool:
@@ -75,23 +93,23 @@ def has_api() -> bool:
     return all(find_spec(module) for module in EXTRAS["api"])
 
 
-def wait_for(address: str, *, home: Path) -> None:
+def wait_for(program: Program, *, home: Path) -> None:
     """Wait until the interface answers; raise `Unavailable` when it ends or stays silent."""
     ends_at = time.monotonic() + READY_TIMEOUT_S
     while time.monotonic() < ends_at:
         if background.running(NAME, home=home) is None:
             break
         try:
-            if httpx.get(f"{address}/server_info", timeout=2).is_success:
+            if httpx.get(f"{program.address}{program.probe}", timeout=2).is_success:
                 return
         except httpx.TransportError:
             time.sleep(0.2)
-    raise Unavailable(f"the interface did not come up at {address}; see {home / 'background' / f'{NAME}.log'}")
+    raise Unavailable(f"the interface did not come up at {program.address}; see {home / 'background' / f'{NAME}.log'}")
 
 
 def port_of(arguments: list[str]) -> int:
     """Return the port a running interface was started with."""
-    return int(arguments[arguments.index("-p") + 1])
+    return int(arguments[arguments.index("--port") + 1])
 
 
 def free_port(wanted: int) -> int:

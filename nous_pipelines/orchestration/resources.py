@@ -24,24 +24,25 @@ from nous_pipelines.snapshots.snapshot import Snapshot, night_folder, open_snaps
 
 
 class NightRun(dg.ConfigurableResource):
-    """One night's database, files, policy and judge; the fields can be set in the launchpad."""
+    """One night's database, files, policy and judge; the fields can be set in the launchpad.
+
+    Where the files lie and which database it is follow from the settings: who may launch a run writes nowhere else.
+    """
 
     agent_ids: list[str] = Field(default=[], description="Agents this run is for; empty means all of them.")
     policy: dict[str, float] = Field(default={}, description="Policy fields to override, such as candidate_similarity.")
     is_dry_run: bool = Field(default=False, description="Keep this run's files apart; the job `dry_run` sets it.")
-    home: str = Field(default="", description="Where snapshots are kept; empty means the home of Nous.")
-    database_url: str = Field(
-        default="",
-        description="Leave it empty: the database is the one Nous is set up with, and what is typed here is recorded.",
-    )
 
     _database: Database | None = PrivateAttr(default=None)
     _settled: set[date] = PrivateAttr(default_factory=set)
     _opened: ExitStack = PrivateAttr(default_factory=ExitStack)
 
     def setup_for_execution(self, context: dg.InitResourceContext) -> None:
-        """Open the database for the length of a step, or of a run in one process, and keep erasing away meanwhile."""
-        url = self.database_url or open_url()
+        """Open the database for the length of a step, or of a run in one process, and keep erasing away meanwhile.
+
+        A policy that makes no sense, or lifts a limit, ends the run before.
+        """
+        url, _ = self.address, self.night_policy
         with ExitStack() as opening:
             self._database = opening.enter_context(closing(Database(url, role="nous_night", max_connections=4)))
             opening.enter_context(copying(url))
@@ -62,12 +63,13 @@ class NightRun(dg.ConfigurableResource):
     @property
     def night_policy(self) -> NightPolicy:
         """The policy of this run for agents without one of their own."""
-        return Policies(self.policy).default
+        return Policies(self.policy, may_loosen=self.may_loosen).default
 
     def policies(self, night: date) -> Policies:
         """Return each agent's policy, as the snapshot of the night has it."""
         agents = self.snapshot(night).table("agents", columns=["agent_id", "policy"])
-        return Policies(self.policy, {agent_id: json.loads(policy) for agent_id, policy in agents.iter_rows()})
+        own = {agent_id: json.loads(policy) for agent_id, policy in agents.iter_rows()}
+        return Policies(self.policy, own, may_loosen=self.may_loosen)
 
     def chunks(self, night: date) -> list[Chunk]:
         """Return the agents of this run in chunks: those of one policy together, so many as fit in memory at once."""
@@ -90,9 +92,19 @@ class NightRun(dg.ConfigurableResource):
         return SecondJudge.of(settings())
 
     @property
+    def address(self) -> str:
+        """The URL of the database."""
+        return open_url()
+
+    @property
     def home_folder(self) -> Path:
         """Where this run keeps its files."""
-        return Path(self.home) if self.home else settings().home or postgres.default_home()
+        return settings().home or postgres.default_home()
+
+    @property
+    def may_loosen(self) -> bool:
+        """Whether the policy of this run may lift the limits of checks: a command may, a launch may not."""
+        return False
 
     def folder(self, night: date) -> Path:
         """Return where this night's files lie."""
@@ -127,6 +139,28 @@ class NightRun(dg.ConfigurableResource):
     def agents(self) -> list[str]:
         """Return the agents this run is for."""
         return find_agents(self.database, self.agent_ids)
+
+
+class CommandedNight(NightRun):
+    """A night that a program of ours runs in its own process: that says where, and may lift limits."""
+
+    home: str
+    database_url: str
+
+    @property
+    def address(self) -> str:
+        """The URL of the database."""
+        return self.database_url
+
+    @property
+    def home_folder(self) -> Path:
+        """Where this run keeps its files."""
+        return Path(self.home)
+
+    @property
+    def may_loosen(self) -> bool:
+        """Whether the policy of this run may lift the limits of checks."""
+        return True
 
 
 def as_metadata(values: dict[str, Any]) -> dict[str, Any]:

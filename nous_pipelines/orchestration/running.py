@@ -43,9 +43,9 @@ class NightOptions:
 
     def night_run(self) -> NightRun:
         """Return the resource of the run: an object, since run config is recorded and the URL holds a password."""
-        from nous_pipelines.orchestration.resources import NightRun
+        from nous_pipelines.orchestration.resources import CommandedNight
 
-        return NightRun(
+        return CommandedNight(
             is_dry_run=self.is_dry_run,
             agent_ids=list(self.agent_ids),
             policy=dict(self.policy),

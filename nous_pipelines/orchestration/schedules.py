@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 from dataclasses import asdict
 from datetime import UTC, datetime
-from pathlib import Path
 
 import dagster as dg
 from pydantic import Field
@@ -79,15 +78,13 @@ class KeptDays(dg.Config):
     raw_results_kept_days: int = Field(
         default=KEPT.raw_results_kept_days, description="What Claude answered, as it came."
     )
-    home: str = Field(default="", description="Where snapshots are kept; empty means the home of Nous.")
 
 
 @dg.op(description="Deletes runs, snapshots and what the policy purges, once they are older than they are kept.")
 def throw_away_what_is_old(context: dg.OpExecutionContext, config: KeptDays) -> None:
     now = datetime.now(UTC)
-    days = config.model_dump(exclude={"home"})
-    home = Path(config.home) if config.home else settings().home or postgres.default_home()
-    thrown = throw_away(context.instance, home / "snapshots", Retention(**days), now=now)
+    home = settings().home or postgres.default_home()
+    thrown = throw_away(context.instance, home / "snapshots", Retention(**config.model_dump()), now=now)
     database = Database(open_url(), role="nous_purge", max_connections=1)
     try:
         purged = purge(database, NightPolicy(), now=now)

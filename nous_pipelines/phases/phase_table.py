@@ -113,7 +113,7 @@ PHASES: tuple[NightPhase, ...] = (
                 "contradictions",
                 "contradiction found",
                 "contradictions found",
-                "⚡",
+                "⚡ ",
                 "yellow",
             ),
         ),

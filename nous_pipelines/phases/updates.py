@@ -189,8 +189,7 @@ def _supersession(pairs: list[dict[str, Any]], versions: Versions, *, night: dat
 
 def _supersession_reason(ordered: Sequence[dict[str, Any]], pairs: Sequence[dict[str, Any]]) -> str:
     last = max(pairs, key=lambda pair: pair["new_stated_at"])
-    slot = f" of “{last['slot']}”" if last["slot"] else ""
-    values = f"1 earlier value{slot} gives" if len(ordered) == 1 else f"{len(ordered)} earlier values{slot} give"
+    values = "1 earlier value gives" if len(ordered) == 1 else f"{len(ordered)} earlier values give"
     return f"{values} way to the one stated {last['new_stated_at']:%d %b %Y}: {last['reason']}"
 
 

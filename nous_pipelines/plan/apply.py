@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from datetime import date, datetime
 from typing import Any, TypeVar
 
+import psycopg
 from psycopg.errors import DeadlockDetected, InsufficientPrivilege
 from psycopg.types.json import Jsonb
 
@@ -145,10 +146,17 @@ def apply_chunk(
         if isinstance(error.__cause__, InsufficientPrivilege):
             raise
         if len(proposals) == 1:
-            return [refuse(database, plan_hash, proposals[0], str(error))]
+            return [refuse(database, plan_hash, proposals[0], forbidden(error))]
     half = len(proposals) // 2
     parts = (proposals[:half], proposals[half:])
     return [each for part in parts for each in apply_chunk(database, plan_hash, part, run_id=run_id)]
+
+
+def forbidden(error: Refused | InvalidInput) -> str:
+    """Return why the database takes no change, with the rule of the schema, which whoever runs nights may know."""
+    cause = error.__cause__
+    rule = cause.diag.constraint_name if isinstance(cause, psycopg.Error) else None
+    return f"{error}; the rule is {rule!r}" if rule else str(error)
 
 
 def undeadlocked(attempt: Callable[[], Result]) -> Result:

@@ -54,5 +54,5 @@ def said(column: str, value: Any) -> str:
     if column == "rank_weight":
         return f"weight {float(value):.2f}"
     if column == "confirmation_count":
-        return f"confirmed {value} times" if value else "never confirmed"
+        return {0: "never confirmed", 1: "confirmed once"}.get(value, f"confirmed {value} times")
     return f"scope {value}" if column == "scope" else str(value)

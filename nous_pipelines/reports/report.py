@@ -235,22 +235,23 @@ class NightReport:
 
     @property
     def undo(self) -> tuple[str, ...]:
-        """The commands that take the whole night back, as far as this report goes."""
-        return self.undoing()
+        """The commands that take the whole night back, as far as this report goes; none where nothing was done."""
+        return self.commands("undo") if self.is_applied else ()
 
     def undo_kind(self, kind: str) -> tuple[str, ...]:
-        """Return the commands that take back everything of one kind."""
-        return self.undoing(f" --kind {kind}")
+        """Return the commands that take back everything of one kind; none where nothing of it was done."""
+        return self.commands("undo", f" --kind {kind}") if self.number(kind, "applied") else ()
 
-    def undoing(self, options: str = "") -> tuple[str, ...]:
-        """Return commands that undo; none where nothing was done."""
-        return () if self.is_merely_planned else self.commands("undo", options)
+    @property
+    def is_applied(self) -> bool:
+        """Whether anything the night did still stands."""
+        return any(self.number(kind, "applied") for kind in PRECEDENCE)
 
     @property
     def undo_told(self) -> str:
         """How to take back what this report tells of, where no short command would stay within it."""
-        if self.is_merely_planned:
-            return "Nothing of this night was applied, so there is nothing to take back."
+        if not self.is_applied:
+            return "Nothing that this night did stands, so there is nothing to take back."
         return (
             f"No command takes back {len(self.agent_ids)} agents and nobody else: take back one at a time with "
             f"nous undo --night {self.night} --agent NAME, or one entry with nous undo --proposal ID."

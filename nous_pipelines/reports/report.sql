@@ -20,6 +20,11 @@ select p.id::text, p.agent_id, p.kind, p.targets::text[] as targets, p.changes, 
 from lifecycle.proposals p
 where p.agent_id = any(%(agent_ids)s) and p.id = any(%(ids)s)
 
+-- name: replaced_together
+-- The facts of each replacement of a night that holds, with the proposal that made it.
+select unnest(targets)::text, id::text from lifecycle.proposals
+where night = %(night)s and kind = 'supersede' and state = 'applied'
+
 -- name: said
 -- What was said for the facts of some proposals and for those merged into them, and how often in which words.
 select w.proposal_id, s.content as text, count(*)::integer as times

@@ -44,6 +44,7 @@ SQL = statements("nous_pipelines.reports", "report.sql")
 TIMEOUT_S = 120.0
 ID = re.compile(r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b")
 UNKNOWN = "(no longer stored)"
+SIDES = ("left_id", "right_id")
 COST_BY = (Dimension.PURPOSE, Dimension.MODEL, Dimension.WAY)
 
 
@@ -100,11 +101,12 @@ def night_report(
     active, inactive = facts_before(snapshot, tuple(agent_ids) or account.agent_ids)
     outlines, planned = outlines_of(database, files, account, inactive, night=night, agent_ids=agent_ids)
     decided = decided_of(database, chosen(outlines, shown), planned)
-    apart_by_verdict, apart = look_alikes(files, account, agent_ids=agent_ids, shown=shown)
+    replaced = replaced_together(database, night, planned.values())
+    apart_by_verdict, apart = look_alikes(files, account, replaced, agent_ids=agent_ids, shown=shown)
     waiting = account.first_waiting(agent_ids)[:shown]
     checks = files.read_json("checks")["results"] if files.has("checks") else []
     wanted = {(each.agent_id, memory) for each in decided for memory in each.named}
-    wanted |= {(pair["agent_id"], pair[side]) for pair in apart for side in ("left_id", "right_id")}
+    wanted |= {(pair["agent_id"], pair[side]) for pair in apart for side in SIDES}
     wanted |= {(each["agent_id"], memory) for each in waiting for memory in each["targets"]}
     told = told_of(database, wanted)
     return NightReport(
@@ -240,12 +242,26 @@ def waiting_of(proposal: Mapping[str, Any], told: Mapping[str, ReportedMemory]) 
     return WaitingProposal(proposal["id"], proposal["agent_id"], proposal["kind"], proposal["reason"], texts)
 
 
+def replaced_together(database: Database, night: date, planned: Iterable[ReportedProposal]) -> dict[str, str]:
+    """Return for each fact of a replacement that holds, or is planned, by which proposal."""
+    with database.transaction(timeout_s=TIMEOUT_S) as connection:
+        found = connection.execute(SQL["replaced_together"], {"night": night}).fetchall()
+    found += [(memory, each.id) for each in planned if each.kind == "supersede" for memory in each.targets]
+    return dict(found)
+
+
 def look_alikes(
-    files: NightFiles, account: NightAccount, *, agent_ids: Sequence[str], shown: int | None
+    files: NightFiles,
+    account: NightAccount,
+    replaced: Mapping[str, str],
+    *,
+    agent_ids: Sequence[str],
+    shown: int | None,
 ) -> tuple[dict[str, int], list[dict[str, Any]]]:
     """Count the pairs that a threshold alone would have merged, by verdict, and return the first of them.
 
-    Known differences come first, then the most alike. Only what is counted or shown is read into memory.
+    A pair of which the night lets one replace the other is not among them. Known differences come first, then the most
+    alike.
     """
     threshold = pl.col("agent_id").replace_strict(
         account.thresholds, default=account.threshold, return_dtype=pl.Float64
@@ -257,19 +273,19 @@ def look_alikes(
         .filter(pl.lit(not agent_ids) | pl.col("agent_id").is_in(list(agent_ids)), ~pl.col("is_across_users"))
         .filter(pl.col("verdict") != Verdict.SAME.value, pl.col("similarity") >= threshold)
     )
-    counted = dict(pairs.group_by("verdict").len().sort("verdict").iter_rows())
-    first = pairs.sort(is_unsure, "similarity", "place", descending=[False, True, False]).head(
-        len(pairs) if shown is None else shown
-    )
-    if first.is_empty():
-        return counted, []
-    more = files.read_table("judgements", columns=("left_id", "right_id", "reason"))
-    return counted, first.hstack(more[first["place"]]).to_dicts()
+    if pairs.is_empty():
+        return {}, []
+    told = files.read_table("judgements", columns=("left_id", "right_id", "reason"))
+    left, right = (pl.col(side).replace_strict(replaced, default=None, return_dtype=pl.String) for side in SIDES)
+    apart = pairs.hstack(told[pairs["place"]]).filter((left != right).fill_null(True))  # noqa: FBT003
+    counted = dict(apart.group_by("verdict").len().sort("verdict").iter_rows())
+    first = apart.sort(is_unsure, "similarity", "place", descending=[False, True, False])
+    return counted, first.head(len(first) if shown is None else shown).to_dicts()
 
 
 def kept_apart(pair: Mapping[str, Any], told: Mapping[str, ReportedMemory]) -> KeptApart:
     """Put a pair that was kept apart in words."""
-    a, b = (told[pair[side]].text if pair[side] in told else UNKNOWN for side in ("left_id", "right_id"))
+    a, b = (told[pair[side]].text if pair[side] in told else UNKNOWN for side in SIDES)
     return KeptApart(pair["agent_id"], a, b, pair["similarity"], pair["reason"], pair["verdict"])
 
 

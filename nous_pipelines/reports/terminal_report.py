@@ -9,7 +9,7 @@ from rich.console import Group, RenderableType
 from rich.padding import Padding
 from rich.text import Text
 
-from nous_online.interfaces.cli.output import show
+from nous_online.interfaces.cli.output import escaped, show
 from nous_pipelines.phases.phase_table import PROPOSAL_KINDS
 from nous_pipelines.reports.costs import Cost, told_cost, told_usd
 from nous_pipelines.reports.health import stale_ratio, tokens_saved
@@ -30,8 +30,11 @@ LONGEST_TEXT = 240  # characters: three lines of a terminal
 INDENT = (0, 0, 0, 2)
 
 
-def show_report(report: NightReport, *, shown: int = SHOWN) -> None:
-    """Print the whole report: what was done and why, what was left and why, the checks, and how the store stands."""
+def show_report(report: NightReport, *, shown: int = SHOWN, nous: str = "nous") -> None:
+    """Print the whole report: what was done and why, what was left and why, the checks, and how the store stands.
+
+    `nous` is how the program is called in what it says to type.
+    """
     counts = report.counts
     show(
         f"\n[bold]Night {report.night}[/bold]   {counts['active_before']} active facts → {counts['active_after']}"
@@ -43,7 +46,7 @@ def show_report(report: NightReport, *, shown: int = SHOWN) -> None:
         title = f"{PROPOSAL_KINDS[kind].title}: {report.headline(kind)}"
         show(section(title, map(entry_text, report.of_kind(kind)), report.in_force(kind), shown))
         for command in report.undo_kind(kind):
-            show(Text(f"    back: {command}", style="dim"))
+            show(f"[dim]    back: {escaped(command.replace('nous', nous, 1))}[/dim]")
     others = sum(counts[state] for state in ("stale", "refused", "undone"))
     show_section("Went stale, refused or taken back", map(entry_text, report.not_in_force), others, shown)
     show_section("Waiting for the next night", map(waiting_text, report.waiting), counts["waiting"], shown)

@@ -92,7 +92,7 @@ def test_no_two_classes_share_a_name() -> None:
     names = Counter(
         node.name
         for path in MODULES
-        for node in ast.parse(path.read_text("utf-8")).body
+        for node in ast.walk(ast.parse(path.read_text("utf-8")))
         if isinstance(node, ast.ClassDef)
     )
 

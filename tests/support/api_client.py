@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any
 
+import uvicorn
 from fastapi import FastAPI
+from postgres_homes import wait_for
 from starlette.testclient import TestClient
 
+from nous_online.core.policy import ApiPolicy
 from nous_online.database.connection import Database
 from nous_online.interfaces.api import keys
+from nous_online.interfaces.api.api_server import configuration
 from nous_online.interfaces.api.application import Access, application
 from nous_online.interfaces.api.consolidation import Consolidator
 from nous_online.interfaces.api.hearts import Hearts
@@ -50,3 +55,18 @@ def client_of(app: FastAPI, headers: Mapping[str, str] | None = None) -> Iterato
 def bearer(key: str, **more: str) -> dict[str, str]:
     """Return the headers of a caller."""
     return {"Authorization": f"Bearer {key}", **more}
+
+
+@contextmanager
+def served(app: FastAPI, *, proxy: str | None = None) -> Iterator[str]:
+    """Serve an application as `nous api` does, and yield its address."""
+    options = configuration(app, ApiPolicy(), host="127.0.0.1", port=0, proxy=proxy)
+    server = uvicorn.Server(uvicorn.Config(**options))
+    with ThreadPoolExecutor() as pool:
+        ended = pool.submit(server.run)
+        wait_for(lambda: server.started)
+        try:
+            yield "http://{}:{}".format(*server.servers[0].sockets[0].getsockname())
+        finally:
+            server.should_exit = True
+            ended.result(20)

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 LOCATION = "nous_pipelines.definitions"
 REPOSITORY = "__repository__"
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
+TOKEN = "a-token-for-this-test"  # noqa: S105 (a test's)
 UP_S = 300
 END_S = 60
 FETCH_S = 240
@@ -43,10 +44,14 @@ class Interface:
     """A running interface: where it answers."""
 
     address: str
+    token: str
 
     def ask(self, query: str, **variables: Any) -> dict[str, Any]:
         """Ask Dagster's GraphQL."""
-        answer = httpx.post(f"{self.address}/graphql", json={"query": query, "variables": variables}, timeout=60)
+        answer = httpx.post(
+            f"{self.address}/graphql", json={"query": query, "variables": variables},
+            headers={"Authorization": f"Bearer {self.token}"}, timeout=60,
+        )  # fmt: skip
         return answer.raise_for_status().json()["data"]
 
     def backfill(self, backfill_id: str) -> dict[str, Any]:
@@ -87,6 +92,7 @@ def interface_over_a_history(nights: list[date]) -> Iterator[Interface]:
             **{name: value for name, value in os.environ.items() if not name.startswith(("NOUS_", "DAGSTER_"))},
             "NOUS_HOME": str(home),
             "NOUS_DATABASE_URL": server.dsn(),
+            "NOUS_TOKEN": TOKEN,
         }
         learn_history(home, environment, until=nights[-1])
         port = free_port(0)
@@ -97,7 +103,7 @@ def interface_over_a_history(nights: list[date]) -> Iterator[Interface]:
                 preexec_fn=background.listen_to_signals,  # noqa: PLW1509 (started from one thread)
             )  # fmt: skip
         try:
-            interface = Interface(f"http://{HOST}:{port}")
+            interface = Interface(f"http://{HOST}:{port}", TOKEN)
             wait_until(lambda: is_up(interface, process), seconds=UP_S, what=home / "interface.log")
             yield interface
         finally:
@@ -166,8 +172,8 @@ def fetch_browser() -> bool:
 
 
 @contextmanager
-def page_of(address: str) -> Iterator[Page]:
-    """Open a browser window on the interface; raises what Playwright raises where no browser can be started."""
+def page_of(address: str, *, entrance: str = "") -> Iterator[Page]:
+    """Open a browser window, through an entrance if there is one; raise what Playwright does where none starts."""
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as playwright:
@@ -176,6 +182,9 @@ def page_of(address: str) -> Iterator[Page]:
         try:
             page = browser.new_page(viewport={"width": 1440, "height": 860}, base_url=address, color_scheme="light")
             page.set_default_timeout(60_000)
+            if entrance:
+                page.goto(entrance)
+                page.wait_for_url(lambda url: "token=" not in url)
             yield page
         finally:
             browser.close()

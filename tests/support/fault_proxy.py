@@ -46,7 +46,7 @@ class FaultProxy:
         """Return how to reach the server through this proxy, as somebody who is not told that it is an embedded one."""
         address = conninfo_to_dict(url)
         passwords = Path(str(address.pop("passfile"))).read_text("utf-8")
-        address |= {"host": "127.0.0.1", "port": self.port, "password": passwords.strip().rpartition(":")[2]}
+        address |= {"host": "127.0.0.1", "port": self.port, "password": passwords.splitlines()[0].rpartition(":")[2]}
         return make_conninfo("", **address)
 
     def live_for(self, seconds: float) -> None:

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 import anyio
@@ -15,6 +20,7 @@ from nous_online.interfaces.mcp.mcp_server import place_of
 from nous_online.interfaces.mcp.protocol_server import server_of
 
 T = TypeVar("T")
+NOUS = [sys.executable, "-P", "-m", "nous_online.interfaces.cli"]
 SESSION = "mcp-test"
 
 
@@ -55,3 +61,15 @@ def refusal(result: types.CallToolResult) -> str:
     """Return why a call was refused."""
     assert result.is_error
     return said(result)
+
+
+@contextmanager
+def mcp_over_http(url: str, *options: str, **variables: str) -> Iterator[str]:
+    """Run `nous mcp --http` until the block ends, and yield the address it prints."""
+    environment = {**os.environ, "NOUS_DATABASE_URL": url, **variables}
+    with subprocess.Popen(
+        [*NOUS, "mcp", "--http", "--port", "0", "--json", *options], env=environment, stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        yield json.loads(process.stdout.readline())["url"]
+        process.terminate()

@@ -48,7 +48,7 @@ class WideEmbedder:
 @contextmanager
 def as_night(database: Database) -> Iterator[Database]:
     """Open the database as the night, with the wide space known."""
-    register_space(database.url, WideEmbedder.space, is_indexed=False)
+    register_space(database, WideEmbedder.space, is_indexed=False)
     opened = Database(database.url, role="nous_night", max_connections=3)
     try:
         yield opened

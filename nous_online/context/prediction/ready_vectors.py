@@ -14,8 +14,6 @@ from hashlib import sha256
 from threading import Lock
 from typing import TypeAlias
 
-import numpy as np
-
 from nous_online.core.deadline import Deadline
 from nous_online.language.minilm import Vectors
 from nous_online.memories.agent import Agent
@@ -63,16 +61,19 @@ def keep_warm(agent: Agent, session_id: str, texts: Sequence[str], vectors: Vect
     SHELF.put(place_of(agent, session_id), found)
 
 
-def vectors_of(agent: Agent, session_id: str | None, texts: Sequence[str], deadline: Deadline) -> Vectors:
+def vectors_of(agent: Agent, session_id: str | None, texts: Sequence[str], deadline: Deadline) -> list[Vectors] | None:
     """Return the unit vectors of texts, embedding those alone that a prediction of the session has not left ready.
 
-    Raises as `Agent.embed` does.
+    None where that takes an embedder that fails.
     """
     found = {} if session_id is None else dict(SHELF.look(place_of(agent, session_id)))
     wanting = [text for text in texts if digest(text) not in found]
     if wanting:
-        found |= {digest(text): vector for text, vector in zip(wanting, agent.embed(wanting, deadline), strict=True)}
-    return np.stack([found[digest(text)] for text in texts])
+        vectors = agent.embed_if_able(wanting, deadline)
+        if vectors is None:
+            return None
+        found |= {digest(text): vector for text, vector in zip(wanting, vectors, strict=True)}
+    return [found[digest(text)] for text in texts]
 
 
 def place_of(agent: Agent, session_id: str) -> Key:

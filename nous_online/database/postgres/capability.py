@@ -13,6 +13,10 @@ from nous_online.core.errors import Unsupported
 
 OLDEST_POSTGRES = 15  # `security_invoker` views and `nulls not distinct` came with it
 OLDEST_VECTOR = (0, 8)  # iterative index scans came with it; without them a filtered search loses rows
+NEWEST_MINORS = {15: 20, 16: 16, 17: 12, 18: 6}
+"""The newest minor of each major that this version knows, as of `KNOWN_ON`: each fixes holes of those before it."""
+KNOWN_ON = "2026-08-13"
+SAFE_VECTOR = (0, 8, 2)  # fixes CVE-2026-3172
 
 _CAPABILITY = Path(__file__).with_name("capability.sql").read_bytes()
 
@@ -35,6 +39,26 @@ def require_capable(connection: psycopg.Connection[Any]) -> None:
         raise Unsupported(f"The server at {connection.info.host}:{connection.info.port} will not do: {problem}")
 
 
+def known_holes(connection: psycopg.Connection[Any]) -> list[str]:
+    """Return what of a server has known holes, with the version that closes them."""
+    with connection.cursor(row_factory=class_row(Capability)) as cursor:
+        found = cursor.execute(_CAPABILITY).fetchone()
+    return holes(found) if found else []
+
+
+def holes(found: Capability) -> list[str]:
+    """Say which parts of a server are older than the fixes this version knows of; pure."""
+    major, minor = divmod(found.server_version_num, 10_000)
+    told: list[str] = []
+    newest = NEWEST_MINORS.get(major, 0)
+    if minor < newest:
+        told.append(f"PostgreSQL {major}.{minor} lacks the security fixes of {major}.{newest} ({KNOWN_ON})")
+    vector = found.vector_installed or found.vector_offered
+    if vector and numbers_of(vector, 3) < SAFE_VECTOR:
+        told.append(f"pgvector {vector} lacks the fix of CVE-2026-3172 in 0.8.2")
+    return told
+
+
 def shortcoming(found: Capability) -> str | None:
     """Say in one sentence what the server lacks and how to mend it, or None when it lacks nothing."""
     major, minor = divmod(found.server_version_num, 10_000)
@@ -54,7 +78,11 @@ def shortcoming(found: Capability) -> str | None:
 
 
 def _outdated(version: str, *, fix: str) -> str | None:
-    numbers = tuple(int(part) for part in version.split(".")[:2] if part.isdigit())
-    if numbers >= OLDEST_VECTOR:
+    if numbers_of(version, 2) >= OLDEST_VECTOR:
         return None
     return f"it has pgvector {version}, and Nous needs 0.8 or newer. {fix}, after installing pgvector 0.8 or newer."
+
+
+def numbers_of(version: str, count: int) -> tuple[int, ...]:
+    """Return the first numbers of a version."""
+    return tuple(int(part) for part in version.split(".")[:count] if part.isdigit())

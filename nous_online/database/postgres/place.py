@@ -14,15 +14,17 @@ from typing import Any, BinaryIO
 from urllib.parse import quote, urlencode
 
 import filelock
-import platformdirs
 
 from nous_online.core.errors import DeadlineExceeded, InvalidInput, Unavailable
-from nous_online.database.postgres.account import SHELTER, SystemAccount, account_for, give_to_owner, is_root
+from nous_online.core.home import SHELTER, default_home
+from nous_online.database.postgres.account import SystemAccount, account_for, give_to_owner
 
 # pg_ctl passes the data directory through a shell, in double quotes.
 UNQUOTABLE = frozenset('"$`\n' if os.sep == "\\" else '"$`\n\\')
 LOG_LINES = 20  # of server.log, quoted in errors
 LOG_BYTES = 16 * 2**20  # a longer server.log becomes server.log.1 at the next start
+LOGIN = "nous_login"
+"""The user that agents' calls log in as: it may act as `nous_app`, and has no rights of its own."""
 PASSWORDS = "server.pgpass"  # libpq reads it at each connection, so that no URL holds a password, or an old one
 
 
@@ -65,13 +67,8 @@ class ServerRecord:
     """The one that was about to be set when this was written: whoever was killed then left it open which holds."""
     pid: int = 0
     """The postmaster this was written for; 0 before the first start, and after a stop that was asked for."""
-
-
-def default_home() -> Path:
-    """Return NOUS_HOME if it is set, else /var/lib/nous for root, else the user's data directory."""
-    if configured := os.environ.get("NOUS_HOME"):
-        return Path(configured)
-    return SHELTER if is_root() else platformdirs.user_data_path("nous", appauthor=False)
+    login_password: str = field(default="", repr=False)
+    """Of the user that agents' calls log in as; empty until there is one."""
 
 
 def settled(home: Path | None) -> Path:
@@ -104,20 +101,6 @@ def place_for_data(home: Path, account: SystemAccount | None) -> Path:
     if account is None or account.reaches(home):
         return home / "pgdata"
     return SHELTER / hashlib.sha256(os.fsencode(home)).hexdigest()[:16] / "pgdata"
-
-
-def make_directory(path: Path) -> None:
-    """Create `path` and its missing parents; never changes one that exists. Raises `Unavailable`."""
-    mode = 0o711 if is_root() else 0o700  # root's server runs under another account, which must pass through
-    missing = [each for each in (path, *path.parents) if not each.exists()]
-    try:
-        for each in reversed(missing):
-            each.mkdir(exist_ok=True)
-            each.chmod(mode)
-    except OSError as error:
-        raise Unavailable(
-            f"Cannot create the directory {path} ({error.strerror}); name a writable one (NOUS_HOME)."
-        ) from error
 
 
 @contextmanager
@@ -156,6 +139,7 @@ def read_record(home: Path) -> ServerRecord | None:
             password=str(fields["password"]),
             next_password=str(fields.get("next_password", "")),
             pid=int(fields.get("pid", 0)),
+            login_password=str(fields.get("login_password", "")),
         )
     except (FileNotFoundError, NotADirectoryError):
         return None
@@ -182,7 +166,7 @@ def write_record(home: Path, record: ServerRecord, *, version: str = "") -> None
     }
     del fields["data"]
     for name, text in {
-        PASSWORDS: f"*:*:*:{record.user}:{record.password}\n",
+        PASSWORDS: f"*:*:*:{record.user}:{record.password}\n*:*:*:{LOGIN}:{record.login_password}\n",
         "server.json": json.dumps(fields, indent=2),
     }.items():
         draft = home / f"{name}.new"

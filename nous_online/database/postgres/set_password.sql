@@ -1,2 +1,2 @@
--- A new password for the one who owns everything, already hashed.
+-- A new password, already hashed.
 alter role {user} password {password}

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from nous_online.core.errors import Conflict, InvalidInput, NotFound
+from nous_online.core.unseen import visible
 from nous_online.memories.agent import Agent
 from nous_online.memories.documents import Document, Documents, Edit
 
@@ -183,8 +184,8 @@ def places(text: str, part: str) -> list[int]:
 
 
 def numbered(lines: Sequence[str], first: int) -> str:
-    """Return lines with their numbers."""
-    return "\n".join(f"{number:>{NUMBER_WIDTH}}\t{line}" for number, line in enumerate(lines, start=first))
+    """Return lines with their numbers, as a person would see them."""
+    return "\n".join(f"{number:>{NUMBER_WIDTH}}\t{visible(line)}" for number, line in enumerate(lines, start=first))
 
 
 def snippet(text: str, *, at: int) -> str:
@@ -202,7 +203,7 @@ def shown_file(path: str, text: str, view_range: Sequence[int] | None) -> str:
     if view_range and len(view_range) == 2:  # noqa: PLR2004 (a range has two ends)
         first = max(1, view_range[0]) - 1
         lines = lines[first : len(lines) if view_range[1] == -1 else view_range[1]]
-    return f"Here's the content of {path} with line numbers:\n{numbered(lines, first + 1)}"
+    return f"Here's the content of {visible(path)} with line numbers:\n{numbered(lines, first + 1)}"
 
 
 def tree_of(directory: str, documents: Iterable[Document]) -> Tree:
@@ -232,7 +233,7 @@ def listed(path: str, tree: Tree, depth: int) -> list[str]:
         entry = tree.entries[name]
         if name.startswith("."):
             continue
-        lines.append(f"{size_of(entry.size)}\t{path}/{name}{'' if entry.is_file else '/'}")
+        lines.append(f"{size_of(entry.size)}\t{visible(path)}/{visible(name)}{'' if entry.is_file else '/'}")
         lines += listed(f"{path}/{name}", entry, depth - 1) if depth > 1 else []
     return lines
 

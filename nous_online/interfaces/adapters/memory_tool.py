@@ -42,7 +42,7 @@ def async_memory_tool(heart: Heart) -> BetaAsyncAbstractMemoryTool:
 
     files = MemoryFiles(heart.agent)
 
-    class MemoryTool(BetaAsyncAbstractMemoryTool):
+    class AsyncMemoryTool(BetaAsyncAbstractMemoryTool):
         async def carry_out(self, command: Any) -> str:
             return await to_thread(carried_out, files, command)
 
@@ -51,7 +51,7 @@ def async_memory_tool(heart: Heart) -> BetaAsyncAbstractMemoryTool:
         async def clear_all_memory(self) -> str:
             return await to_thread(files.clear)
 
-    return MemoryTool()
+    return AsyncMemoryTool()
 
 
 def carried_out(files: MemoryFiles, command: BaseModel) -> str:

@@ -27,6 +27,7 @@ from nous_online.interfaces.api.hearts import Hearts
 from nous_online.interfaces.api.limits import Limit
 from nous_online.interfaces.api.problems import FORBIDDEN, KEY_REFUSED, UNAVAILABLE, InterfaceProblem
 from nous_online.interfaces.api.turns import Turns
+from nous_online.interfaces.request_checks import bearer_of, is_same
 
 logger = logging.getLogger(__name__)
 AGENT = r"^[A-Za-z0-9][A-Za-z0-9._@:/+-]{0,99}$"
@@ -39,6 +40,7 @@ MOST_LOOKED_UP = 4
 DEADLINE_S = min(settings().deadline_s, ApiPolicy.longest_deadline_s)
 READING = ("recall", "assemble_context", "predict")
 """What a key that may only read may call besides every GET."""
+REFUSED_TOKEN = "send the token the server was started with (NOUS_TOKEN) as `Authorization: Bearer …`"  # noqa: S105
 REFUSED_KEY = "send a valid key as `Authorization: Bearer nous_…`; `nous key create` makes one"
 
 DeadlineHeader = Annotated[
@@ -79,6 +81,7 @@ class Caller:
     agent_id: str
     counted_as: str
     rights: Rights
+    key_id: str | None = None
 
     @property
     def is_admin(self) -> bool:
@@ -101,16 +104,21 @@ class ApiCall:
 class Authenticator:
     """Lets callers in: looks their keys up, remembers the good ones for a moment, counts calls, and gives turns."""
 
-    def __init__(self, hearts: Hearts, *, requires_keys: bool, policy: ApiPolicy) -> None:
+    def __init__(self, hearts: Hearts, *, requires_keys: bool, token: str | None, policy: ApiPolicy) -> None:
         self.hearts = hearts
         self.policy = policy
-        self.requires_keys = requires_keys
+        self.requires_keys, self._token = requires_keys, token
         self.turns = Turns(policy.most_of_an_agent, most=policy.most_waiting)
         self._calls = Limit(policy.calls_per_minute)
         self._strangers = Limit(policy.strangers_per_minute)
         self._good: OrderedDict[bytes, tuple[Caller, float]] = OrderedDict()
         self._looking_up_new, self._looking_up_known = CapacityLimiter(MOST_LOOKED_UP), CapacityLimiter(MOST_LOOKED_UP)
         self._lock = threading.Lock()
+
+    @property
+    def is_open(self) -> bool:
+        """Whether everybody who reaches the door is let in."""
+        return not self.requires_keys and self._token is None
 
     async def let_in(self, request: Request, *, ends_at: float) -> Caller:
         """Return who calls, counted once a call.
@@ -123,9 +131,11 @@ class Authenticator:
         if known is not None:
             return known
         if not self.requires_keys:
+            self._check_token(request)
             caller = Caller(ADMINISTRATOR, address_of(request), WITHOUT_KEY)
         else:
-            text = bearer_of(request)
+            text = bearer_of(request.headers)
+            request.state.claimed_key = claimed(text)
             limiter = self._looking_up_known if digest(text) in self._good else self._looking_up_new
             caller = self._remembered(text) or await to_thread.run_sync(
                 self._looked_up, address_of(request), text, ends_at, limiter=limiter
@@ -133,6 +143,12 @@ class Authenticator:
         self._calls.count(caller.counted_as)
         request.state.caller = caller
         return caller
+
+    def _check_token(self, request: Request) -> None:
+        """Raise `InterfaceProblem` 401 where a token is asked for in place of keys, and not sent."""
+        if self._token is not None and not is_same(bearer_of(request.headers), self._token):
+            self._strangers.count(address_of(request))
+            raise InterfaceProblem(KEY_REFUSED, REFUSED_TOKEN)
 
     def _remembered(self, text: str) -> Caller | None:
         with self._lock:
@@ -161,12 +177,18 @@ class Authenticator:
                 self._good.pop(digest(text), None)
             self._strangers.count(address)
             raise InterfaceProblem(KEY_REFUSED, REFUSED_KEY)
-        caller = Caller(key.agent_id, f"{key.agent_id}/{key.id}", record.rights)
+        caller = Caller(key.agent_id, f"{key.agent_id}/{key.id}", record.rights, key.id)
         with self._lock:
             self._good[digest(text)] = (caller, time.monotonic() + self.policy.key_memory_s)
             while len(self._good) > MOST_REMEMBERED:
                 self._good.popitem(last=False)
         return caller
+
+
+def claimed(text: str) -> str | None:
+    """Return which key a text claims to be, good or not, None where it is none at all."""
+    key = keys.parsed(text)
+    return None if key is None else key.id
 
 
 def digest(text: str) -> bytes:
@@ -182,12 +204,6 @@ def address_of(request: Request) -> str:
     except ValueError:
         return host
     return host if address.version == 4 else str(ipaddress.ip_network((address, 64), strict=False))  # noqa: PLR2004
-
-
-def bearer_of(request: Request) -> str:
-    """Return the key a request carries; nothing where it carries none."""
-    scheme, _, text = request.headers.get("authorization", "").partition(" ")
-    return text.strip() if scheme.lower() == "bearer" else ""
 
 
 def seconds_until(moment: float) -> float:
@@ -227,7 +243,7 @@ async def heart_call(
     door, ends_at = door_of(request), request.state.arrived_at + (DEADLINE_S if seconds is None else float(seconds))
     caller = await door.let_in(request, ends_at=ends_at)
     check_may_call(request, caller)
-    agent_id = agent_of(named, caller)
+    agent_id = request.state.agent = agent_of(named, caller)
     async with door.turns.turn(agent_id, seconds=seconds_until(ends_at)):
         heart = door.hearts.known(agent_id)
         if heart is None:
@@ -251,7 +267,7 @@ async def night_call(request: Request, named: AgentHeader = None) -> AsyncGenera
     ends_at = request.state.arrived_at + door.policy.night_deadline_s
     caller = await door.let_in(request, ends_at=ends_at)
     check_may_call(request, caller)
-    agent_id = None if caller.is_admin and named is None else agent_of(named, caller)
+    agent_id = request.state.agent = None if caller.is_admin and named is None else agent_of(named, caller)
     async with door.turns.turn(agent_id or ADMINISTRATOR, seconds=seconds_until(ends_at)):
         yield NightCall(agent_id, caller.is_admin, seconds_until(ends_at))
 

@@ -10,11 +10,13 @@ from starlette.types import ASGIApp
 
 from nous_online.core.errors import InvalidInput
 from nous_online.core.policy import ApiPolicy
+from nous_online.core.settings import settings
 from nous_online.interfaces.api.application import Access, application
+from nous_online.interfaces.audit import show_trail
+from nous_online.interfaces.request_checks import LOOPBACK_NAMES, is_loopback
 from nous_online.processes.children import python_module
 
 HOST, PORT = "127.0.0.1", 8420
-LOOPBACK_NAMES = frozenset({"127.0.0.1", "localhost", "[::1]"})
 
 
 def command(port: int) -> list[str]:
@@ -22,17 +24,14 @@ def command(port: int) -> list[str]:
     return python_module("nous_online.interfaces.cli", "api", "--port", str(port), "--no-keys")
 
 
-def is_loopback(host: str) -> bool:
-    """Tell whether only programs of this machine can reach an address."""
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host.strip("[]")).is_loopback
-    except ValueError:
-        return False
-
-
-def access_at(host: str, *, requires_keys: bool, names: Sequence[str] = (), policy: ApiPolicy | None = None) -> Access:
+def access_at(
+    host: str,
+    *,
+    requires_keys: bool,
+    names: Sequence[str] = (),
+    has_proxy: bool = False,
+    policy: ApiPolicy | None = None,
+) -> Access:
     """Return who is let in at an address; raise `InvalidInput` where strangers could come in without a key.
 
     On loopback the server goes by the names of this machine, else a page in a browser could reach it by a name of its
@@ -43,7 +42,14 @@ def access_at(host: str, *, requires_keys: bool, names: Sequence[str] = (), poli
         raise InvalidInput(message)
     own = LOOPBACK_NAMES | {host.lower()} if is_loopback(host) else frozenset[str]()
     known = own | {name.lower() for name in names}
-    return Access(requires_keys=requires_keys, hosts=known or None, policy=policy or ApiPolicy())
+    told = settings().token
+    return Access(
+        requires_keys=requires_keys,
+        token=None if told is None else told.get_secret_value(),
+        hosts=known or None,
+        opens_metrics=is_loopback(host) and not has_proxy,
+        policy=policy or ApiPolicy(),
+    )
 
 
 def proxy_at(text: str) -> str:
@@ -59,6 +65,7 @@ def serve(access: Access, *, host: str, port: int, proxy: str | None = None) -> 
     """Serve until SIGINT or SIGTERM; calls under way are finished first."""
     import uvicorn
 
+    show_trail()
     uvicorn.run(**configuration(application(access=access), access.policy, host=host, port=port, proxy=proxy))
 
 
@@ -68,11 +75,12 @@ def configuration(app: ASGIApp, policy: ApiPolicy, *, host: str, port: int, prox
     It would believe any program of this machine that names another address as its own, and calls are counted by
     address: only `proxy` is believed.
     """
-    from nous_online.interfaces.api.connections import Connection
+    from nous_online.interfaces.api.connections import BACKLOG, Connection
 
     return dict(  # noqa: C408 (these are arguments)
         app=app,
         http=Connection,
+        backlog=BACKLOG,
         host=host.strip("[]"),
         port=port,
         log_level="info",

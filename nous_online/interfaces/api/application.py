@@ -54,8 +54,12 @@ class Access:
     """Who is let in: with keys or without, by which names the server goes, and how much at once."""
 
     requires_keys: bool = True
+    token: str | None = field(default=None, repr=False)
+    """What is asked for where no key is; None lets everybody in who reaches the door."""
     hosts: frozenset[str] | None = None
     """Names a Host header may give; None lets any pass."""
+    opens_metrics: bool = False
+    """Whether `/metrics` needs no key: where this machine alone can ask."""
     policy: ApiPolicy = field(default_factory=ApiPolicy)
 
 
@@ -74,8 +78,12 @@ def application(
         yield
         await run_in_threadpool(hearts.close)
 
-    app = FastAPI(title=contract.TITLE, version=contract.version(), lifespan=lifespan, redoc_url=None)
-    door = app.state.door = Authenticator(hearts, requires_keys=access.requires_keys, policy=access.policy)
+    # FastAPI's pages of the API run scripts from another host on the origin where people would paste their keys.
+    app = FastAPI(title=contract.TITLE, version=contract.version(), lifespan=lifespan, docs_url=None, redoc_url=None)
+    app.state.access = access
+    door = app.state.door = Authenticator(
+        hearts, requires_keys=access.requires_keys, token=access.token, policy=access.policy
+    )
     app.state.metrics = Metrics(open_hearts=lambda: len(hearts))
     app.state.readiness = ReadinessProbe(hearts, policy=access.policy)
     app.state.consolidator = consolidator or installed_consolidator()

@@ -28,11 +28,13 @@ TAGS = {
     "working memory": "What a session holds.",
     "contradictions": "What can't both be so.",
     "nights": "Consolidation: what a night would do, running one, and its report.",
-    "server": "The process itself; needs no key.",
+    "server": "The process itself; needs no key, but for the metrics where others than this machine can ask.",
 }
 KEY = {"type": "http", "scheme": "bearer", "bearerFormat": "nous_…", "description": "Made by `nous key create`."}
 ALWAYS = (problems.UNREADABLE, problems.TOO_MANY, problems.UNEXPECTED, problems.UNAVAILABLE)
 KEYED = (problems.KEY_REFUSED, problems.FORBIDDEN, problems.NOT_FOUND, problems.CONFLICT, problems.LATE)
+KEYED_ELSEWHERE = ("get_metrics",)
+"""What needs a key unless on loopback."""
 WITH_BODY = (problems.SLOW_REQUEST, problems.TOO_LARGE, problems.NOT_JSON)
 
 
@@ -90,18 +92,25 @@ def complete_operation(operation: dict[str, Any], schemas: Mapping[str, Any], *,
         parameter["schema"] = without_null(parameter["schema"])
     if not is_open:
         operation["security"] = [{"key": []}] if requires_keys else []
+    elif operation["operationId"] in KEYED_ELSEWHERE:
+        operation["security"] = [{}, {"key": []}]
     responses: dict[str, Any] = operation["responses"]
     for status, response in responses.items():
         if status.startswith("2") or is_open:
             add_example(response, schemas)
-    kinds = [*ALWAYS, *(() if is_open else KEYED), *(WITH_BODY if "requestBody" in operation else ())]
-    if operation["tags"] == ["nights"]:
-        kinds.append(problems.NO_EXTRA)
-    if "422" in responses or not is_open:
-        responses.pop("422", None)
-        kinds.append(problems.INVALID)
+    kinds = kinds_of(operation, is_open=is_open)
+    responses.pop("422", None)
     for kind in sorted(kinds, key=lambda kind: kind.status):
         responses.setdefault(str(kind.status), told(kind))
+
+
+def kinds_of(operation: Mapping[str, Any], *, is_open: bool) -> list[ProblemKind]:
+    """Return how an operation may fail."""
+    kinds = [*ALWAYS, *(() if is_open else KEYED), *(WITH_BODY if "requestBody" in operation else ())]
+    kinds += (problems.NO_EXTRA,) if operation["tags"] == ["nights"] else ()
+    kinds += (problems.KEY_REFUSED, problems.LATE) if operation["operationId"] in KEYED_ELSEWHERE else ()
+    kinds += (problems.INVALID,) if "422" in operation["responses"] or not is_open else ()
+    return kinds
 
 
 def without_null(schema: dict[str, Any]) -> dict[str, Any]:

@@ -37,7 +37,6 @@ VALUES: Mapping[str, Any] = {
     "name": "deploy",
     "night": "2026-11-20",
     "openapi": "/openapi.json",
-    "docs": "/docs",
     "health": "/health",
     "ready": "/ready",
     "metrics": "/metrics",

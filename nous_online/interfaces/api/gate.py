@@ -21,11 +21,13 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from nous_online.core.errors import NousError
+from nous_online.interfaces import audit
 from nous_online.interfaces.api import problems
-from nous_online.interfaces.api.access import Authenticator
+from nous_online.interfaces.api.access import Authenticator, Caller, address_of
 from nous_online.interfaces.api.metrics import Metrics
 from nous_online.interfaces.api.problems import InterfaceProblem, answer, kind_of, readable
 from nous_online.interfaces.api.turns import Turns
+from nous_online.interfaces.request_checks import host_of
 
 logger = logging.getLogger(__name__)
 REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}", re.ASCII)
@@ -55,7 +57,8 @@ class Gate:
             return
         state: dict[str, Any] = scope.setdefault("state", {})
         request_id = id_of(Headers(scope=scope))
-        state.update(request_id=request_id, arrived_at=time.monotonic(), problem=None, caller=None)
+        state.update(request_id=request_id, arrived_at=time.monotonic(), problem=None)
+        state.update(caller=None, claimed_key=None, agent=None)
         sent = SentResponse(send, request_id)
         try:
             await self._answered(scope, receive, sent, state)
@@ -126,7 +129,7 @@ class Gate:
             raise too_large(self._policy.most_body_bytes)
 
     def _counted(self, scope: Scope, sent: SentResponse, state: Mapping[str, Any]) -> None:
-        """Count a call under the template of its route, never under its path: that may hold names."""
+        """Count a call, and note it, under the template of its route, never under its path: that may hold names."""
         if not sent.status:
             return
         route = getattr(scope.get("route"), "path_format", None) or "unmatched"
@@ -135,7 +138,18 @@ class Gate:
         self._metrics.answered(method=method, route=route, status=sent.status, seconds=seconds)
         if state["problem"]:
             self._metrics.failed(state["problem"])
-        logger.info("%s %s %s %d %.0f ms", state["request_id"], method, route, sent.status, seconds * 1000)
+        caller: Caller | None = state["caller"]
+        audit.note_call(
+            request=state["request_id"],
+            key=state["claimed_key"] if caller is None else caller.key_id,
+            agent=state["agent"],
+            address=address_of(Request(scope)),
+            method=method,
+            route=route,
+            status=sent.status,
+            problem=state["problem"],
+            ms=round(seconds * 1000),
+        )
 
 
 class SentResponse:
@@ -158,12 +172,6 @@ def id_of(headers: Headers) -> str:
     """Return the id the caller gave its request if it is harmless, else a new one."""
     given = headers.get("x-request-id", "")
     return given if REQUEST_ID.fullmatch(given) else uuid.uuid4().hex
-
-
-def host_of(value: str) -> str:
-    """Return the name in a Host header, without the port."""
-    name, colon, port = value.rpartition(":")
-    return (name if colon and port.isdecimal() else value).lower()
 
 
 def is_announced(headers: Headers) -> bool:

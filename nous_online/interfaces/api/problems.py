@@ -21,6 +21,7 @@ from nous_online.core.errors import (
     NotFound,
     NotIsolated,
     NousError,
+    QuotaExceeded,
     Refused,
     Unavailable,
     Unsupported,
@@ -90,6 +91,7 @@ NO_EXTRA = ProblemKind(501, "extra-missing", "An extra is not installed")
 UNAVAILABLE = ProblemKind(503, "unavailable", "Not available now", RETRY_AFTER)
 BUSY = ProblemKind(503, "busy", "Too many calls at once", RETRY_AFTER)
 UNSUPPORTED = ProblemKind(503, "unsupported", "The database does not fit")
+FULL = ProblemKind(507, "quota-exceeded", "The agent keeps all it may")
 LATE = ProblemKind(504, "deadline-exceeded", "The call did not end in its time")
 
 OF_ERROR: Mapping[type[NousError], ProblemKind] = {
@@ -99,6 +101,7 @@ OF_ERROR: Mapping[type[NousError], ProblemKind] = {
     InvalidInput: INVALID,
     NotFound: NOT_FOUND,
     Forbidden: FORBIDDEN,
+    QuotaExceeded: FULL,
     Refused: REFUSED,
     Conflict: CONFLICT,
     Unsupported: UNSUPPORTED,

@@ -15,7 +15,7 @@ from anyio import CapacityLimiter, to_thread
 from nous_online.core.deadline import within
 from nous_online.core.errors import NousError, Unavailable, Unsupported
 from nous_online.core.policy import ApiPolicy
-from nous_online.database.connection import as_owner
+from nous_online.database.connection import as_login
 from nous_online.database.migrations import is_current
 from nous_online.interfaces.api.hearts import Hearts
 
@@ -64,12 +64,12 @@ class ReadinessProbe:
 
     def _database(self) -> str:
         """Make a connection, which the server answers."""
-        with as_owner(self._hearts.database(seconds=LOOK_S).url, seconds=LOOK_S):
+        with as_login(self._hearts.database(seconds=LOOK_S).url, seconds=LOOK_S):
             return "answers"
 
     def _schema(self) -> str:
         """Compare the migrations in the database with those of this version."""
-        with as_owner(self._hearts.database(seconds=LOOK_S).url, seconds=LOOK_S) as connection:
+        with as_login(self._hearts.database(seconds=LOOK_S).url, seconds=LOOK_S) as connection:
             if not is_current(connection):
                 raise Unsupported("the schema is not the one of this version; run `nous up`, or start the newer one")
         return "current"

@@ -35,7 +35,12 @@ def api(
     host: Annotated[str, typer.Option(help="The address to listen at.")] = HOST,
     port: Annotated[int, typer.Option(min=1, max=65535, help="Where.")] = PORT,
     no_keys: Annotated[
-        bool, typer.Option("--no-keys", help="Let every program of this machine in; on loopback only.", metavar="")
+        bool,
+        typer.Option(
+            "--no-keys",
+            help="Let every program of this machine in, or with NOUS_TOKEN those that send it; on loopback only.",
+            metavar="",
+        ),
     ] = False,
     name: Annotated[
         list[str] | None, typer.Option("--name", help="A name the server goes by, besides those of this machine.")
@@ -46,7 +51,7 @@ def api(
     ] = None,
     rate: Annotated[int, typer.Option(min=1, help="Calls a key may make in a minute.")] = ApiPolicy.calls_per_minute,
 ) -> None:
-    """Serve the REST API until Ctrl-C: http://127.0.0.1:8420, described at /openapi.json and /docs.
+    """Serve the REST API until Ctrl-C: http://127.0.0.1:8420, described at /openapi.json.
 
     Callers need a key, made with `nous key create`. Calls under way are finished before it ends.
 
@@ -59,8 +64,10 @@ def api(
     from nous_online.interfaces.api.api_server import access_at, proxy_at, serve
 
     policy = ApiPolicy(calls_per_minute=rate)
-    access = access_at(host, requires_keys=not no_keys, names=name or (), policy=policy)
-    if no_keys:
+    access = access_at(
+        host, requires_keys=not no_keys, names=name or (), has_proxy=behind_proxy is not None, policy=policy
+    )
+    if no_keys and access.token is None:
         show_note("without keys: every program of this machine may read and change every agent's memory")
     serve(access, host=host, port=port, proxy=None if behind_proxy is None else proxy_at(behind_proxy))
 
@@ -109,7 +116,15 @@ def create(  # noqa: PLR0913 (one parameter for each option)
             may_pin=may_pin,
             is_read_only=read_only,
         )
+    note_key("key_created", record)
     show_new(new, record, as_json=as_json)
+
+
+def note_key(event: str, record: KeyRecord, **told: str) -> None:
+    """Note in the audit trail what became of a key."""
+    from nous_online.interfaces.audit import note_event
+
+    note_event(event, key=record.id, agent=record.agent_id, max_trust=record.max_trust, may=may(record), **told)
 
 
 def show_new(new: Key, record: KeyRecord, *, as_json: bool) -> None:
@@ -170,6 +185,7 @@ def revoke(
     wanted = holder(agent, is_admin=admin)
     with keyring(wanted) as connection:
         record = keys.revoke(connection, wanted, key_id)
+    note_key("key_revoked", record)
     if as_json:
         show_json(record)
     else:
@@ -197,6 +213,7 @@ def rotate(
     wanted = holder(agent, is_admin=admin)
     with keyring(wanted) as connection:
         new, record = keys.rotate(connection, wanted, key_id)
+    note_key("key_rotated", record, replaced=key_id)
     show_new(new, record, as_json=as_json)
 
 

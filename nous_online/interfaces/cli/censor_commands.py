@@ -15,9 +15,8 @@ from nous_online.interfaces.cli.options import with_options
 from nous_online.interfaces.cli.output import AgentOption, JsonOption, escaped, show, show_json, show_note
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from nous_online.core.domain import Censor
+    from nous_online.memories.checking import Activation
 
 COLOURS = {"warn": "yellow", "block": "red", "absolute": "bold red"}
 censor = typer.Typer(name="censor", help="What the agent was taught to beware of.", no_args_is_help=True)
@@ -59,25 +58,21 @@ def check(
         checked = heart.check_censors(said(action), is_recorded=not look_only, **told)
     if as_json:
         show_json({"is_blocked": not checked.is_allowed, "activations": checked.activations})
+    elif not len(checked):
+        show_note("nothing speaks against it")
     else:
-        rows = [
-            (
-                each.severity,
-                each.censor.trigger,
-                each.message,
-                f"{each.match}{likeness(each.similarity)}",
-                str(each.id or ""),
-            )
-            for each in checked
-        ]
-        show_rows(("severity", "trigger", "reason", "matched", "activation"), rows, nothing="nothing speaks against it")
+        for each in checked:
+            show_censor(each.severity, each.censor.trigger, each.message)
+            show(f"[dim]{match_line(each)}[/dim]")
     if not checked.is_allowed:
         raise typer.Exit(1)
 
 
-def likeness(similarity: float | None) -> str:
-    """Return how near an action came to a trigger, for people."""
-    return "" if similarity is None else f" {similarity:.2f}"
+def match_line(each: Activation) -> str:
+    """Return how a censor was set off, and how to say that it was wrong."""
+    how = each.match if each.similarity is None else f"{each.match} {each.similarity:.2f}"
+    wrong = f"; if it is wrong: nous censor report {each.censor.id} --activation {each.id}" if each.id else ""
+    return f"matched {how}{wrong}"
 
 
 @censor.command("add")
@@ -103,8 +98,8 @@ def add(
     if as_json:
         show_json(added)
         return
-    show(f"[{COLOURS[added.severity]}]{added.severity}[/]  {escaped(added.trigger)}")
-    show(f"[dim]{added.id}  {escaped(added.reason)}[/dim]")
+    show_censor(added.severity, added.trigger, added.reason)
+    show(f"[dim]{added.id}[/dim]")
 
 
 @censor.command("list")
@@ -120,8 +115,11 @@ def list_all(*, agent: AgentOption = None, as_json: JsonOption = False) -> None:
     if as_json:
         show_json({"censors": found})
         return
-    rows = [(each.severity, each.trigger, each.reason, counts(each)) for each in found]
-    show_rows(("severity", "trigger", "reason", "fired"), rows, nothing="no censors yet; add one: nous censor add")
+    for each in found:
+        show_censor(each.severity, each.trigger, each.reason)
+        show(f"[dim]{each.id}  fired {counts(each)}[/dim]")
+    if not found:
+        show_note("no censors yet; add one: nous censor add")
 
 
 @censor.command("report")
@@ -163,14 +161,6 @@ def counts(each: Censor) -> str:
     return f"{each.activation_count:,}{wrongly}"
 
 
-def show_rows(titles: Sequence[str], rows: Sequence[tuple[str, ...]], *, nothing: str) -> None:
-    """Print a table of censors for people, each coloured by its severity; `nothing` where there are none."""
-    from rich.table import Table
-
-    if not rows:
-        show_note(nothing)
-        return
-    table = Table(*titles, box=None, header_style="bold")
-    for severity, *cells in rows:
-        table.add_row(f"[{COLOURS[severity]}]{severity}[/]", *map(escaped, cells))
-    show(table)
+def show_censor(severity: str, trigger: str, reason: str) -> None:
+    """Print how firm a censor is, what sets it off and why."""
+    show(f"[{COLOURS[severity]}]{severity}[/]  {escaped(trigger)}: {escaped(reason)}")

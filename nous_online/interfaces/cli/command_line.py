@@ -20,6 +20,7 @@ from nous_online.interfaces.cli import (
     correction_commands,
     erase_command,
     history_commands,
+    hook_commands,
     import_commands,
     mcp_command,
     memory_commands,
@@ -147,6 +148,7 @@ def application() -> typer.Typer:
     censor_commands.register(app)
     api_commands.register(app)
     mcp_command.register(app)
+    hook_commands.register(app)
     register_extras(app, entry_points=entry_points(group=COMMANDS_GROUP))
     return app
 

@@ -157,5 +157,7 @@ def show_tokens(assembled: Context) -> None:
     left_out = sum(assembled.left_out.values())
     dropped = f"; {left_out:,} lines found no room" if left_out else ""
     show_note(f"{assembled.token_count:,} of {assembled.budget:,} tokens ({tiers or 'none'}){dropped}")
+    if assembled.is_by_words:
+        show_note("the embedder failed, so only words were compared")
     if assembled.lines:
         show_note(f"say what was used: nous feedback {assembled.recall_id} --cite ID")

@@ -13,6 +13,8 @@ from nous_online.interfaces.cli.memory_commands import opened
 from nous_online.interfaces.cli.output import AgentOption, JsonOption, escaped, show, show_json, show_note
 
 if TYPE_CHECKING:
+    from nous_online.core.domain import Fact
+    from nous_online.heart import Heart
     from nous_online.memories.contradictions import Contradiction
     from nous_online.memories.undoing import PastChange
 
@@ -43,11 +45,23 @@ def history(
     """
     with opened(agent) as heart:
         events = heart.history(memory_id)
+        lines = succession_lines(heart, heart.get_fact(memory_id)) if events[0].memory_kind == "fact" else []
     if as_json:
         show_json({"memory_id": memory_id, "events": events})
         return
+    for line in lines:
+        show(line)
     for event in events:
         show_event(event)
+
+
+def succession_lines(heart: Heart, fact: Fact) -> list[str]:
+    """Return what a fact gave way to, and what gave way to it, with the text and the id of each."""
+    successor = [heart.get_fact(fact.superseded_by)] if fact.superseded_by else []
+    how = "merged into" if fact.succession == "merged" else "replaced by"
+    gave_way = [(how, each) for each in successor]
+    gave_way += [(str(each.succession), each) for each in heart.predecessors(fact.id)]
+    return [f"{how:<16}  {escaped(each.content)}\n{'':<18}[dim]{each.id}[/dim]" for how, each in gave_way]
 
 
 def show_event(event: PastChange) -> None:

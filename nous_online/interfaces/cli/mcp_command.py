@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from nous_online.core.errors import InvalidInput
-from nous_online.interfaces.cli.output import INTERRUPTED, AgentOption, JsonOption, show, show_error, show_json
+from nous_online.interfaces.cli.output import INTERRUPTED, AgentOption, JsonOption, escaped, show, show_error, show_json
 
 if TYPE_CHECKING:
     from nous_online.interfaces.mcp.acts import Visit
@@ -38,13 +38,17 @@ def mcp(  # noqa: PLR0913 (one parameter for each option)
         str | None, typer.Option("--user", help="For whom: memories of this user, and the agent's.")
     ] = None,
     project: Annotated[str | None, typer.Option("--project", help="In which project.")] = None,
+    repository: Annotated[
+        bool, typer.Option("--repository", help="In the project of the repository the client works in.")
+    ] = False,
     agent: AgentOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Serve an agent's memory over the Model Context Protocol, for Claude Code, Claude Desktop or any client.
 
     Over stdio it ends when the client leaves; nothing but the protocol goes to stdout. Over HTTP it serves this
-    machine alone. Ctrl-C and SIGTERM end it after the calls that have begun.
+    machine alone, and whoever has a key or, without keys, the address that is printed: it ends in a token, drawn at
+    each start unless NOUS_TOKEN tells one. Ctrl-C and SIGTERM end it after the calls that have begun.
 
     [bold]Examples[/bold]
 
@@ -54,23 +58,34 @@ def mcp(  # noqa: PLR0913 (one parameter for each option)
     """
     from nous_online.core.settings import settings
     from nous_online.core.validation import checked_agent
-    from nous_online.interfaces.mcp.acts import Visit
-    from nous_online.interfaces.mcp.heart_provider import new_session
     from nous_online.interfaces.mcp.mcp_server import listening, serve_http, serve_stdio
+    from nous_online.interfaces.request_checks import door_token, with_token
 
     name = checked_agent(agent or settings().agent)
-    visit = Visit(session or new_session(), user_id=user, project_id=project)
+    visit = visit_for(session, user, project, is_in_repository=repository)
     if not http:
         if with_keys:
             raise InvalidInput("--with-keys is for --http; over stdio whoever starts the server is let in")
         serve_stdio(door_of(name, visit))
         return
+    token = None if with_keys else door_token()
     with listening(port) as listener:
-        tell(f"http://127.0.0.1:{listener.getsockname()[1]}/mcp", as_json=as_json)
-        number = serve_http(served(name, visit, with_keys=with_keys), listener)
+        url = f"http://127.0.0.1:{listener.getsockname()[1]}/mcp"
+        tell(url if token is None else with_token(url, token), as_json=as_json)
+        number = serve_http(served(name, visit, token=token), listener)
     if number == signal.SIGINT:
         show_error("interrupted; nothing was left half-done")
         raise typer.Exit(INTERRUPTED)
+
+
+def visit_for(session: str | None, user: str | None, project: str | None, *, is_in_repository: bool) -> Visit:
+    """Return who calls; in which project the repository says where nobody does."""
+    from nous_online.interfaces.hooks.repository import current_project
+    from nous_online.interfaces.mcp.acts import Visit
+    from nous_online.interfaces.mcp.heart_provider import new_session
+
+    named = project or (current_project() if is_in_repository else None)
+    return Visit(session or new_session(), user_id=user, project_id=named)
 
 
 def tell(url: str, *, as_json: bool) -> None:
@@ -78,7 +93,7 @@ def tell(url: str, *, as_json: bool) -> None:
     if as_json:
         show_json({"url": url})
     else:
-        show(f"[green]ready[/green]  {url}")
+        show(f"[green]ready[/green]  {escaped(url)}")
     sys.stdout.flush()
 
 
@@ -90,10 +105,12 @@ def door_of(name: str, visit: Visit) -> SharedHeart:
     return SharedHeart(lambda: Heart.open(name), visit)
 
 
-def served(name: str, visit: Visit, *, with_keys: bool) -> Served:
-    """Return what HTTP serves: one agent's memory to all, or to each holder of a key its own."""
+def served(name: str, visit: Visit, *, token: str | None) -> Served:
+    """Return what HTTP serves: one agent's memory to who has the token, or without one to each key its agent's."""
     from nous_online.interfaces.api.hearts import Hearts
     from nous_online.interfaces.mcp.key_authentication import Doors
-    from nous_online.interfaces.mcp.mcp_server import open_by_key, open_to_all
+    from nous_online.interfaces.mcp.mcp_server import open_by_key, open_by_token
 
-    return open_by_key(Doors(Hearts(), visit, agent_id=name)) if with_keys else open_to_all(door_of(name, visit))
+    if token is None:
+        return open_by_key(Doors(Hearts(), visit, agent_id=name))
+    return open_by_token(door_of(name, visit), token)

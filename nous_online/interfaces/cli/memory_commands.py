@@ -74,6 +74,8 @@ def learn(
         return
     show(f"[green]{learned.action}[/green]  {escaped(learned.memory.content)}")
     show(f"[dim]{learned.memory.id}  {escaped(learned.reason)}[/dim]")
+    if learned.hidden:
+        show(f"[yellow]hidden[/yellow]  {learned.hidden} of what looks like credentials")
     if learned.action == "superseded" and learned.match is not None:
         old = learned.match.fact
         show(f"[yellow]was[/yellow]  {escaped(old.content)}  [dim]take it back: nous undo --memory {old.id}[/dim]")
@@ -112,22 +114,26 @@ def recall(
         found = heart.recall(said(query), **told)
     if as_json:
         memories = [recalled_json(each) for each in found]
-        show_json({"recall_id": found.id, "is_confident": found.is_confident, "memories": memories})
+        told_of = {"is_confident": found.is_confident, "is_by_words": found.is_by_words}
+        show_json({"recall_id": found.id, **told_of, "memories": memories})
         return
     show_answers(found, is_full=full)
 
 
 def show_answers(found: Recall, *, is_full: bool) -> None:
     """Print the answers of a recall, each with its score and its id."""
+    if found.is_by_words:
+        show_note("the embedder failed, so only words were compared")
     if not found:
         show("nothing was found")
     elif not found.is_confident:
-        show_note("perhaps none of these answers the question")
+        show("nothing clearly answers this; the nearest are:")
     for place, each in enumerate(found, start=1):
         shown = escaped(few_lines(each.text, is_full=is_full))
         contested = f"  contradicted by {', '.join(map(str, each.contradicted_by))}" if each.contradicted_by else ""
         show(f"[bold]{place:>2}[/bold]  [cyan]{each.score:.3f}[/cyan]  {shown}")
-        show(f"            [dim]{each.id}  said {each.memory.said_at:%Y-%m-%d}{contested}[/dim]")
+        said_at = f"{each.memory.said_at:%Y-%m-%d %H:%M}".removesuffix(" 00:00")  # of many only the day is known
+        show(f"            [dim]{each.id}  said {said_at}{contested}[/dim]")
     if found:
         show_note(f"say what was used: nous feedback {found.id} --cite ID")
 

@@ -7,7 +7,7 @@ from uuid import UUID
 
 import typer
 
-from nous_online.interfaces.cli.history_commands import show_event
+from nous_online.interfaces.cli.history_commands import show_event, succession_lines
 from nous_online.interfaces.cli.memory_commands import opened
 from nous_online.interfaces.cli.output import AgentOption, JsonOption, escaped, show, show_json
 
@@ -40,16 +40,16 @@ def show_fact(
     from nous_online.memories.fact_statements import unrecorded_count
 
     with opened(agent) as heart:
-        fact, said, events = heart.get(fact_id), heart.statements(fact_id), heart.history(fact_id)
+        fact, said, events = heart.get_fact(fact_id), heart.statements(fact_id), heart.history(fact_id)
+        before, lines = heart.predecessors(fact_id), succession_lines(heart, fact)
     unrecorded = unrecorded_count(fact, said)
     if as_json:
-        show_json({"fact": fact, "statements": said, "unrecorded_count": unrecorded, "events": events})
+        told = {"fact": fact, "statements": said, "unrecorded_count": unrecorded, "events": events}
+        show_json({**told, "predecessors": before})
         return
-    gave_way = f", {fact.succession} into {fact.superseded_by}" if fact.succession == "merged" else ""
-    gave_way = f", replaced by {fact.superseded_by}" if fact.succession == "replaced" else gave_way
     show(f"[bold]{escaped(fact.content)}[/bold]")
-    show(f"[dim]{fact.id}  {escaped(fact.state)}{gave_way}, trust {fact.trust}[/dim]\n")
-    for line in statement_lines(said, unrecorded):
+    show(f"[dim]{fact.id}  {escaped(fact.state)}, trust {fact.trust}[/dim]")
+    for line in (*lines, "", *statement_lines(said, unrecorded)):
         show(line)
     show("\nwhat became of it, the latest first")
     for event in events:

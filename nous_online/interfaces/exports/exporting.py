@@ -21,7 +21,7 @@ from psycopg.sql import SQL, Composed, Identifier
 
 from nous_online.core.domain import EmbeddingSpace
 from nous_online.core.errors import InvalidInput, NotFound, Refused
-from nous_online.database.connection import Database
+from nous_online.database.connection import Database, operated
 from nous_online.database.statements import statements
 from nous_online.interfaces.exports.export_tables import DROPPED, FORMAT, TABLES, Table
 from nous_online.interfaces.imports.records import parsed_object
@@ -75,10 +75,9 @@ def export_agent(database: Database, agent_id: str, path: Path, *, on_rows: OnRo
     """
     check_replaceable(path, agent_id)
     rows: dict[str, int] = {}
-    with copying(database.url), replaced(path) as file:
+    with copying(database.url), replaced(path) as file, operated(database.url) as operated_on:
         writer = ExportWriter(file)
-        with database.transaction(agent_id, timeout_s=EXPORT_TIMEOUT_S, is_snapshot=True) as connection:
-            connection.execute(BLOCKS["act_as_night"])
+        with operated_on.transaction(agent_id, timeout_s=EXPORT_TIMEOUT_S, is_snapshot=True) as connection:
             writer.write(json.dumps(header(agent_id, spaces_of(connection, agent_id))))
             for number, (table, row) in enumerate(all_rows(connection, agent_id), start=1):
                 writer.write(f'{{"table":"{table}","row":{row}}}')

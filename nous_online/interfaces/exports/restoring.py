@@ -7,6 +7,7 @@ import zlib
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from hashlib import sha256
 from itertools import groupby, islice
 from pathlib import Path
@@ -18,8 +19,8 @@ from psycopg.types.json import Jsonb
 
 from nous_online.core.domain import EmbeddingSpace
 from nous_online.core.errors import InvalidInput, Refused
-from nous_online.core.validation import checked_agent
-from nous_online.database.connection import Database, register_space
+from nous_online.core.validation import LARGEST_LEAD, checked_agent, checked_moment
+from nous_online.database.connection import Database, operated, register_space
 from nous_online.database.statements import statements
 from nous_online.interfaces.exports.export_tables import FORMAT, TABLES, Table
 from nous_online.interfaces.exports.exporting import BLOCKS as ROLES
@@ -33,6 +34,11 @@ BLOCKS = statements("nous_online.interfaces.exports", "restoring.sql")
 RESTORE_TIMEOUT_S = 4 * 3600.0
 STORED_AT_ONCE = 200  # rows
 MAX_LINE_BYTES = 64 * 1024 * 1024
+SAID = {
+    "heart.facts": ("created_at", ("learned_at", "last_confirmed_at")),
+    "heart.statements": ("recorded_at", ("said_at",)),
+}
+"""What says when something was said, and when it was written."""
 EVENTS = "lifecycle.events"
 
 OnRows = Callable[[int], None]
@@ -73,14 +79,17 @@ def restore_agent(
     header, rows, merged = checked(path)
     agent_id = checked_agent(agent_id or header.agent_id)
     for number, space in enumerate(header.spaces):
-        register_space(database.url, space, is_indexed=number == 0)
-    with database.transaction(agent_id, timeout_s=RESTORE_TIMEOUT_S) as connection:
+        register_space(database, space, is_indexed=number == 0)
+    with (
+        operated(database.url) as operated_on,
+        operated_on.transaction(agent_id, timeout_s=RESTORE_TIMEOUT_S) as connection,
+    ):
         store.lock_agent(connection, agent_id)
         make_room(connection, agent_id, header.spaces[0])
         stored = 0
         for table, batch in batches(path):
             known = batch if header.format == FORMAT else completed(table, batch, merged)
-            store_batch(connection, agent_id, table, known)
+            store_batch(connection, agent_id, table, [dated(table, row) for row in known])
             stored += len(batch)
             if on_rows:
                 on_rows(stored)
@@ -118,6 +127,16 @@ def completed(table: Table, rows: list[Row], merged: frozenset[str]) -> list[Row
         return rows
     ways = {True: "merged", False: "replaced"}
     return [{**row, "succession": ways[row["id"] in merged] if row["superseded_by"] else None} for row in rows]
+
+
+def dated(table: Table, row: Row) -> Row:
+    """Return a row in which nothing was said in days to come: what earlier versions took counts from its writing."""
+    written, moments = SAID.get(table.name, ("", ()))
+    now = datetime.now(UTC)
+    ahead = [name for name in moments if (checked_moment(name, row.get(name)) or now) > now + LARGEST_LEAD]
+    if not ahead:
+        return row
+    return {**row, **dict.fromkeys(ahead, min(checked_moment(written, row[written]) or now, now).isoformat())}
 
 
 @contextmanager

@@ -76,9 +76,9 @@ class CodingSession:
 def items_of_sessions(path: Path, reading: ReaderState) -> Iterator[ImportItem]:
     """Yield the episodes of a session, and what was wrong with some of its lines."""
     session = CodingSession(path)
-    for together in stretches(messages_of(session, reading)):
+    for together in stretches(messages_of(session, reading), stored_until=reading.stored_until):
         yield from drained(session)
-        if is_going_on(together, now=reading.now):
+        if not reading.is_over and is_going_on(together, now=reading.now):
             session.left_out[STILL_GOING_ON] += 1
             continue
         episode = episode_of(together, session.conversation())

@@ -119,7 +119,8 @@ def named_format(path: Path, wanted: str) -> Format:
     if name == NOUS:
         raise InvalidInput(f"{path} is an export of Nous; import it by itself, with nothing else")
     if name not in FORMATS:
-        raise InvalidInput(f"{path} is in no known format; say which with --format: {', '.join(FORMATS)}")
+        known = f"say which with --format: {', '.join(FORMATS)}"
+        raise InvalidInput(f'{path} is in no known format; {known}; or write each record as a line {{"content": …}}')
     return FORMATS[name]
 
 

@@ -19,7 +19,7 @@ from nous_online.interfaces.imports.formats import AUTO, FILES_PASSED_OVER, FORM
 from nous_online.interfaces.imports.import_reports import ImportProgress, ImportReport, LineNote
 from nous_online.interfaces.imports.items import ImportItem, ReaderState
 from nous_online.interfaces.imports.recalls import replay
-from nous_online.interfaces.imports.records import Entry, ImportedRecord, ReplayedRecall, entries_of
+from nous_online.interfaces.imports.records import Entry, ImportedRecord, ReplayedRecall, entries_of, memory_key
 from nous_online.memories import episodes, facts, store
 from nous_online.memories.episodes import NewEpisode
 from nous_online.recall.recall import refresh_statistics
@@ -38,6 +38,10 @@ class Choice:
     since: datetime | None = None
     """What was said before is left out."""
     is_dry_run: bool = False
+    is_over: bool = False
+    """The conversations have ended, however lately: nothing waits for more of them."""
+    project_id: str | None = None
+    """The project of every record that names none."""
 
 
 @dataclass(frozen=True)
@@ -154,7 +158,7 @@ class ImportRun:
     def read_file(self, source: SourceFile) -> None:
         """Read one file and keep what it holds for the next batches; one of several that can't be read is reported."""
         try:
-            for item in source.format.read(source.path, ReaderState(self.began_at, self.seen)):
+            for item in source.format.read(source.path, self.reading(source)):
                 self.item = item
                 self.take(item, source)
         except InvalidInput as error:
@@ -164,6 +168,16 @@ class ImportRun:
         self.lines_before += self.item.number
         self.bytes_before += size_of(source.path)
         self.item = ImportItem(0, 0)
+
+    def reading(self, source: SourceFile) -> ReaderState:
+        """Return what the reader of a file goes by."""
+        agent, within = self.heart.agent, self.source_of(source)
+
+        def stored_until(name: str) -> datetime | None:
+            with agent.transaction(agent.deadline(None)) as connection:
+                return episodes.stored_until(connection, agent.id, memory_key(within, name))
+
+        return ReaderState(self.began_at, self.seen, self.choice.is_over, stored_until)
 
     def take(self, item: ImportItem, source: SourceFile) -> None:
         """Keep what one record of a file holds, and note what is wrong with it or left out of it."""
@@ -198,6 +212,8 @@ class ImportRun:
         heart = self.heart_of(record.agent)
         name = item.name or record.id or self.seen.name(item.text, within=within)
         now = self.began_at + timedelta(microseconds=self.lines_before + item.number + self.read_count)
+        if self.choice.project_id and not record.fields.get("project_id"):
+            record = replace(record, fields={**record.fields, "project_id": self.choice.project_id})
         entries = entries_of(record, source=within, name=name, now=now, rights=heart.agent.rights)
         self.read_count += len(entries)
         if not entries:

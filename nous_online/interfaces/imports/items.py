@@ -36,6 +36,10 @@ class ReaderState:
 
     now: datetime
     seen: Occurrences
+    is_over: bool = False
+    """Nothing waits because more of it may come: whoever imports knows that it has ended."""
+    stored_until: Callable[[str], datetime | None] = lambda _: None
+    """When the episode of a name ended that an earlier import stored; None where there is none."""
 
 
 ReadItems = Callable[[Path, ReaderState], Iterator[ImportItem]]

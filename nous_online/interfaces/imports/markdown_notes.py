@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
+
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
 
 from nous_online.core.errors import InvalidInput
 from nous_online.core.validation import MAX_NAMES
@@ -21,22 +24,25 @@ from nous_online.interfaces.imports.redact import HIDDEN_FACTS, HIDDEN_TITLES, l
 from nous_online.language.writing.credentials import SHORT_ANSWER
 
 DATES = ("updated", "updated_at", "modified", "last_modified", "date", "created", "created_at")
-HEADING = re.compile(r"(#{1,6})\s+(.*)")
-BULLET = re.compile(r"\A(\s*+)(?:[-*+]|\d{1,4}[.)])\s+(?:\[(?P<box>[ xX])\]\s+)?(?P<text>.*)")
-FENCE = re.compile(r"\A\s{0,12}(?:(?:[-*+]|\d{1,4}[.)])\s{1,12})?(`{3,}+(?!.*`)|~{3,})")
+BOX = re.compile(r"\A\[([ xX])\]\s+")
+"""A task that is open, or done."""
 ENTRY = re.compile(r"([A-Za-z][\w -]{0,50}):\s*(.*)")
 WIKI_LINK = re.compile(r"!?\[\[([^\[\]|#]{0,200}+)(?:#[^\[\]|]{0,200}+)?(?:\|([^\[\]]{1,200}+))?\]\]")
-LINK = re.compile(r"!?\[([^\]]{0,500}+)\]\([^)\s]{0,2000}+(?:\s++\"[^\"]{0,200}+\")?\)")
+LINK = re.compile(r"!?\[([^\]]{0,500}+)\]\([^)\s\[]{0,2000}+(?:\s++\"[^\"]{0,200}+\")?\)")
 TAG = re.compile(r"(?<![\w#/&])#([A-Za-z][\w/-]{0,60})")
 EMPHASIS = re.compile(r"(?<![\w/*])(?!__[a-z][a-z\d_]{0,50}__)(\*\*|__|\*(?!\*))(?=\S)(.{1,500}?)(?<=\S)\1(?!\w|\.\w)")
 """Not in `src/__init__.py`, `__name__` or `*.py`: these are names."""
 CODE_SPAN = re.compile(r"(?<!`)(?P<ticks>`{1,3})(?!`).+?(?<!`)(?P=ticks)(?!`)")
-CODE_OR_COMMENT = re.compile(rf"{CODE_SPAN.pattern}|<!--.*?(?:-->|$)")
+CODE_OR_COMMENT = re.compile(rf"{CODE_SPAN.pattern}|<!--")
+HTML_TAG = re.compile(r"</?[A-Za-z][^<>]*>")
 KEPT_SPAN = re.compile("\x00(\\d{1,9})\x00")
 DATED_NAME = re.compile(r"(?<!\d)(\d{4})-(\d\d)-(\d\d)(?!\d)")
-END_OF_COMMENT = "-->"
 NEAREST = 100
 """Characters of what a statement stands under that are read with it: a name of a credential is at the end of them."""
+DEEPEST = 200
+"""Lists, items and quotations within each other; what lies deeper is not read."""
+LEADS = (":", "\uff1a")
+"""How words end that say what a list is about: they are told with each of its items."""
 SHORTEST = 3
 """Characters; less is a mark and no statement."""
 CODE = "blocks of code (a note about it is kept, the code is not)"
@@ -55,57 +61,29 @@ class PageNote:
 
 @dataclass
 class Page:
-    """A page as it is read: what is said at its top, the headings and items one is under, and what is not ended yet."""
+    """A page as it is read: what is said at its top, the headings and items one is under, and what was left out."""
 
     front: Mapping[str, list[str]]
     headings: list[tuple[int, str]] = field(default_factory=list[tuple[int, str]])
-    items: list[tuple[int, str]] = field(default_factory=list[tuple[int, str]])
-    open: PageNote | None = None
-    lines: list[str] = field(default_factory=list[str])
-    """Of the statement that is open."""
+    above: list[str | None] = field(default_factory=list[str | None])
+    """Of each list that is open the words that lead to it, of each item its text, None until that is read."""
+    lead: str = ""
+    """The words that lead to the list that comes next."""
+    columns: list[str] = field(default_factory=list[str])
+    """What stands at the head of the table that is open."""
+    row: list[str] | None = None
+    """The cells read of the row that is open."""
     left_out: Counter[str] = field(default_factory=Counter[str])
 
-    def begin(self, line: int, text: str, *, under: str | None = None, tags: tuple[str, ...] = ()) -> None:
-        """Begin a statement."""
-        self.open = PageNote(line, "", tuple(title for _, title in self.headings), under, tags)
-        self.lines = [text]
+    @property
+    def under(self) -> str | None:
+        """The item, or the words before the list, that the page was read to stands under."""
+        return next((each for each in reversed(self.above) if each), None)
 
-    def ended(self) -> Iterator[PageNote]:
-        """Yield the statement that was begun, if there is one."""
-        text = " ".join(filter(None, self.lines))
-        if self.open and len(text) >= SHORTEST:
-            yield replace(self.open, text=text)
-        self.open, self.lines = None, []
-
-
-class Comments:
-    """The comments of a page, taken out line by line; one that never ends, or stands in code, is text."""
-
-    def __init__(self, lines: Sequence[str]) -> None:
-        self._is_open = False
-        self._last_end = max((number for number, line in enumerate(lines, 1) if END_OF_COMMENT in line), default=0)
-        self._ends_soon = [False] * (len(lines) + 1)
-        """After each line, counted from 1: whether a comment ends before the next empty line."""
-        for number in range(len(lines) - 1, 0, -1):
-            line = lines[number]
-            self._ends_soon[number] = END_OF_COMMENT in line or bool(line.strip() and self._ends_soon[number + 1])
-
-    def taken_out(self, line: str, number: int) -> str:
-        """Return a line without its comments, and remember one that goes on; a mark that begins code stays."""
-        if not self._is_open and FENCE.match(line):
-            return line
-        if self._is_open:
-            _, end, line = line.partition(END_OF_COMMENT)
-            self._is_open = not end
-
-        def shown(found: re.Match[str]) -> str:
-            if found["ticks"] or found[0].endswith(END_OF_COMMENT):
-                return found[0] if found["ticks"] else ""
-            is_block = not line[: found.start()].strip()
-            self._is_open = number < self._last_end if is_block else self._ends_soon[number]
-            return "" if self._is_open else found[0]
-
-        return CODE_OR_COMMENT.sub(shown, line)
+    def note(self, line: int, text: str, tags: tuple[str, ...] = ()) -> Iterator[PageNote]:
+        """Yield a statement that stands where the page was read to, unless it is too short to be one."""
+        if len(text) >= SHORTEST:
+            yield PageNote(line, text, tuple(title for _, title in self.headings), self.under, tags)
 
 
 def items_of_page(path: Path, reading: ReaderState) -> Iterator[ImportItem]:
@@ -137,19 +115,27 @@ def note_items(
     if is_secret(note):
         yield ImportItem(note.line, end, left_out={HIDDEN_FACTS: 1})
         return
+    named = f"{path.absolute().parent.name}/{path.name}"
     for part in parts(note.text, max_characters=MAX_STATEMENT_CHARACTERS):
         tags = dict.fromkeys((*page.front.get("tags", ())[: MAX_NAMES + 1], *note.tags, *TAG.findall(part)))
         fields: dict[str, Any] = {
             "content": part,
             "subject": subject_of(note, path)[:500],
-            "context": " > ".join((path.stem, *note.headings, *filter(None, [note.under])))[:MAX_STATEMENT_CHARACTERS],
+            "context": " > ".join(filter(None, (str(Path(named).with_suffix("")), *note.headings, above_of(note))))[
+                :MAX_STATEMENT_CHARACTERS
+            ],
             "tags": [tag.strip("#")[:100] for tag in tags if tag.strip("#")],
-            "source": path.name[:500],
+            "source": named[-500:],
             "learned_at": said_at.isoformat(),
         }
         digest = sha256(f"{fields['subject']}\n{part}".encode()).hexdigest()[:32]
         name = reading.seen.name(f"{path.name}:{digest}".encode(), within="markdown")
         yield ImportItem(note.line, end, ImportedRecord("fact", None, None, fields), name, part.encode())
+
+
+def above_of(note: PageNote) -> str | None:
+    """Return what a statement stands under, unless it says so itself."""
+    return note.under if note.under and not note.text.startswith(note.under) else None
 
 
 def is_secret(note: PageNote) -> bool:
@@ -167,84 +153,109 @@ def subject_of(note: PageNote, path: Path) -> str:
 def notes_of(text: str, page: Page) -> Iterator[PageNote]:
     """Yield the statements of a page; code is passed over, a table is told row by row."""
     page.front, start = split_front(text)
-    fence, lines = "", text.splitlines()
-    comments = Comments(lines)
-    for number, written in enumerate(lines[start:], start=start + 1):
-        line = written if fence else comments.taken_out(written, number)
-        marks = FENCE.match(line)
-        if fence or marks:
-            yield from page.ended()
-            page.left_out += Counter([] if fence else [CODE])
-            is_end = bool(fence and marks and marks[1].startswith(fence) and not line.strip(" `~"))
-            fence = "" if is_end else fence or (marks[1] if marks else "")
+    blocks = MarkdownIt("commonmark", {"maxNesting": DEEPEST}).enable("table").disable(["code", "inline"])
+    tokens = blocks.parse("\n".join(text.splitlines()[start:]))
+    for place, token in enumerate(tokens):
+        line = start + 1 + (token.map[0] if token.map else 0)
+        if token.type == "inline":
+            leads = place + 2 < len(tokens) and tokens[place + 2].type.endswith("list_open")
+            yield from read_text(token.content, tokens[place - 1], line, page, leads_to_list=leads)
+        elif token.type == "html_block":
+            yield from page.note(line, cleaned(HTML_TAG.sub(" ", token.content)))
+        elif token.type == "tr_close":
+            yield from read_row(line, page)
         else:
-            yield from read_line(line, number, page)
-    yield from page.ended()
+            enter_or_leave(token, page)
 
 
-def read_line(line: str, number: int, page: Page) -> Iterator[PageNote]:
-    """Yield the statement a line ends, and take in what it begins or goes on with."""
-    if is_rule(line):
-        yield from page.ended()
-    elif heading := HEADING.match(line):
-        yield from page.ended()
-        begin_section(len(heading[1]), title_of(heading[2]), page)
-    elif bullet := BULLET.match(line):
-        yield from page.ended()
-        begin_item(bullet, number, page)
-    elif page.open and not line.lstrip().startswith("|"):
-        page.lines.append(cleaned(line))
-    else:
-        yield from page.ended()
-        page.items = page.items if line.startswith((" ", "\t")) else []
-        page.begin(number, cleaned(line.replace("|", " ") if line.lstrip().startswith("|") else line))
+def enter_or_leave(token: Token, page: Page) -> None:
+    """Remember which lists, items and tables the page was read into."""
+    match token.type:
+        case "bullet_list_open" | "ordered_list_open":
+            page.above.append(page.lead)
+            page.lead = ""
+        case "list_item_open":
+            page.above.append(None)
+        case "bullet_list_close" | "ordered_list_close" | "list_item_close":
+            page.above.pop()
+        case "table_open":
+            page.columns = []
+        case "tr_open":
+            page.row = []
+        case "fence":
+            page.left_out[CODE] += 1
+        case _:
+            pass
 
 
-def is_rule(line: str) -> bool:
-    """Tell whether a line only divides: it is empty, three or more of one mark, or the rule below a table's head."""
-    marks = "".join(line.split())
-    kinds = set(marks)
-    is_break = len(kinds) == 1 and kinds <= set("-*_") and len(marks) >= 3  # noqa: PLR2004 — as Markdown has it
-    return not marks or is_break or set("|-") <= kinds <= set("|:-")
+def read_text(text: str, before: Token, line: int, page: Page, *, leads_to_list: bool) -> Iterator[PageNote]:
+    """Yield the statement that a line or a paragraph is; headings, cells and what leads to a list go with others."""
+    if before.type == "heading_open":
+        begin_section(int(before.tag[1:]), cleaned(text), page)
+        return
+    if page.row is not None:
+        page.row.append(cleaned(text))
+        return
+    is_item = bool(page.above) and page.above[-1] is None
+    box = BOX.match(text) if is_item else None
+    said = cleaned(text[box.end() :] if box else text)
+    if page.under and page.under.endswith(LEADS):
+        said = f"{page.under} {said}"
+    if not (leads_to_list and said.endswith(LEADS)):
+        yield from page.note(line, said, ({" ": "open"}.get(box[1], "done"),) if box else ())
+    shown = "" if looks_secret(said) else said[:MAX_STATEMENT_CHARACTERS]
+    if is_item:
+        page.above[-1] = shown
+    elif leads_to_list and said.endswith(LEADS):
+        page.lead = shown
 
 
-def title_of(text: str) -> str:
-    """Return the words of a heading, without the marks that may close it: `Notes ##` is `Notes`, and `C#` stays."""
-    bare = text.rstrip().rstrip("#")
-    return cleaned(text if bare and not bare[-1].isspace() else bare)
+def read_row(line: int, page: Page) -> Iterator[PageNote]:
+    """Yield a row of a table with the names of its columns, which are the cells of its first one."""
+    cells, page.row = page.row or [], None
+    if not page.columns:
+        page.columns = cells
+        return
+    told = [f"{name}: {cell}" if name else cell for name, cell in zip(page.columns, cells, strict=False) if cell]
+    yield from page.note(line, ", ".join(told))
 
 
 def begin_section(level: int, title: str, page: Page) -> None:
     """Begin what stands under a heading; one that looks as if it held a credential is told by the one above it."""
     page.headings = [each for each in page.headings if each[0] < level]
-    page.items = []
     if looks_secret(title):
         page.left_out[HIDDEN_TITLES] += 1
     elif title:
         page.headings.append((level, title[:MAX_STATEMENT_CHARACTERS]))
 
 
-def begin_item(bullet: re.Match[str], number: int, page: Page) -> None:
-    """Begin an item of a list, under the item it is indented below."""
-    depth, text = len(bullet[1].expandtabs(4)), cleaned(bullet["text"])
-    page.items = [each for each in page.items if each[0] < depth]
-    tags = ({" ": "open"}.get(bullet["box"], "done"),) if bullet["box"] else ()
-    page.begin(number, text, under=page.items[-1][1] if page.items else None, tags=tags)
-    page.items.append((depth, "" if looks_secret(text) else text[:MAX_STATEMENT_CHARACTERS]))
-
-
 def cleaned(text: str) -> str:
-    """Return a line without its marks: links as their words, no emphasis, no quotation marks before it; code stays."""
+    """Return a text as one line without its marks: links as their words, no emphasis, no comments; code stays."""
     spans: list[str] = []
 
     def kept(found: re.Match[str]) -> str:
         spans.append(found[0])
         return f"\x00{len(spans) - 1}\x00"
 
-    plain = CODE_SPAN.sub(kept, text.replace("\x00", "").strip().lstrip(">").strip())
+    line = without_comments(" ".join(each.strip() for each in text.replace("\x00", "").splitlines()))
+    plain = CODE_SPAN.sub(kept, line)
     plain = WIKI_LINK.sub(lambda found: found[2] or found[1], plain)
     plain = EMPHASIS.sub(r"\2", LINK.sub(r"\1", plain))
     return KEPT_SPAN.sub(lambda found: spans[int(found[1])], plain).strip()
+
+
+def without_comments(text: str) -> str:
+    """Return a text without its comments; one that never ends, or stands in code, is text."""
+    kept, at = list[str](), 0
+    for found in CODE_OR_COMMENT.finditer(text):
+        if found["ticks"] or found.start() < at:
+            continue
+        end = text.find("-->", found.end())
+        if end < 0:
+            break
+        kept.append(text[at : found.start()])
+        at = end + len("-->")
+    return "".join([*kept, text[at:]])
 
 
 def split_front(text: str) -> tuple[dict[str, list[str]], int]:

@@ -2,27 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
-from nous_online.language.writing.credentials import holds_credential
+from nous_online.language.writing.credentials import holds_credential, may_hold
 
 HIDDEN_FACTS = "facts that look as if they hold a credential"
 HIDDEN_TITLES = "headings and titles that look as if they hold a credential"
 HIDDEN_LINES = "lines that look as if they hold a credential"
 LEFT_OUT_LINE = "[a line was left out: it looks as if it holds a credential]"
 KEY_BEGINS, KEY_ENDS = "-----BEGIN", "-----END"
-WORDS = (
-    "pass", "pw", "kennwort", "contrase", "senha", "пароль", "密码", "パスワード", "pin",
-    "code", "phrase", "words", "key", "secret", "token",
-    "cred", "bearer", "basic", "otp", "cvv", "cvc", "ssn", "login", "log in", "log on", "logged",
-    "sign in", "sign on", "signed", "-----", "@",
-)  # fmt: skip
-LONG = re.compile(r"[\w+/=.-]{14}|\d{3}-\d\d-\d{4}|\d{4}[\s-]\d{4}")
-SEED_PHRASE = re.compile(r"[a-z]{3,8}(?:\s[a-z]{3,8}){11}")
-"""Whatever is a credential has one of the words, a long run of characters, or is a row of plain words: most lines of a
-talk have none of these and need no closer look."""
 
 
 def without_credentials(lines: Iterable[str], left_out: Counter[str]) -> Iterator[str]:
@@ -41,6 +30,4 @@ def without_credentials(lines: Iterable[str], left_out: Counter[str]) -> Iterato
 
 def looks_secret(text: str) -> bool:
     """Tell whether a text looks as if it holds a credential."""
-    lowered = text.lower()
-    may_be = any(word in lowered for word in WORDS) or LONG.search(text) or SEED_PHRASE.match(lowered.lstrip())
-    return bool(may_be) and holds_credential(text)
+    return may_hold(text) and holds_credential(text)

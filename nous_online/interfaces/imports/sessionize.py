@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
@@ -54,15 +54,28 @@ class Stretch:
     left_out: Counter[str] = field(default_factory=Counter[str])
 
 
-def stretches(messages: Iterable[Message]) -> Iterator[list[Message]]:
-    """Yield messages that belong together: no pause between them, and not too much for one episode."""
+def not_stored(_: str) -> datetime | None:
+    """Say of every stretch that it is new."""
+    return None
+
+
+def stretches(
+    messages: Iterable[Message], *, stored_until: Callable[[str], datetime | None] = not_stored
+) -> Iterator[list[Message]]:
+    """Yield messages that belong together: no pause between them, and not too much for one episode.
+
+    `stored_until` says when a stretch that begins with a message ended if it was stored before: what was said since,
+    though in the same go, is a stretch of its own, so that nothing is told twice and nothing gets lost.
+    """
     together: list[Message] = []
-    size = 0
+    size, stored = 0, None
     for message in messages:
         length = min(len(message.text), MOST_OF_A_MESSAGE)
-        if together and (message.said_at - together[-1].said_at >= PAUSE or size + length > MOST_CHARACTERS):
+        is_apart = together and message.said_at - together[-1].said_at >= PAUSE
+        if together and (is_apart or size + length > MOST_CHARACTERS or (stored and message.said_at > stored)):
             yield together
             together, size = [], 0
+        stored = stored if together else stored_until(message.id)
         together.append(message)
         size += length
     if together:

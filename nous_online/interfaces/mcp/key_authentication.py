@@ -1,4 +1,4 @@
-"""Letting agents in over HTTP by their keys: each reaches its own memory, whatever session it names."""
+"""Letting agents in over HTTP by their keys, each to its own memory, or by a token where all share one memory."""
 
 from __future__ import annotations
 
@@ -25,14 +25,17 @@ from nous_online.heart import Heart
 from nous_online.interfaces.api import keys
 from nous_online.interfaces.api.hearts import Hearts
 from nous_online.interfaces.api.keys import KeyRecord
+from nous_online.interfaces.audit import note_call
 from nous_online.interfaces.mcp.acts import Visit
 from nous_online.interfaces.mcp.heart_provider import Threshold, session_of, warm_up
 from nous_online.interfaces.mcp.protocol_server import Asked
+from nous_online.interfaces.request_checks import bearer_of, is_same, token_in
 
 HOLDER = "nous_holder"
 logger = logging.getLogger(__name__)
 UNKNOWN = "keys can't be looked up now; the log of the server says why"
 REFUSED = "send a valid key as `Authorization: Bearer nous_…`; `nous key create` makes one"
+NO_TOKEN = "call the address that `nous mcp --http` printed: it ends in ?token=…, and NOUS_TOKEN keeps it the same"  # noqa: S105
 
 
 class Doors:
@@ -113,19 +116,35 @@ class Keyed:
             logger.warning("a key can't be looked up: %s", error)
             return await PlainTextResponse(UNKNOWN, 503)(scope, receive, send)
         if scope[HOLDER] is None:
-            refusal = PlainTextResponse(REFUSED, 401, {"WWW-Authenticate": "Bearer"})
-            return await refusal(scope, receive, send)
+            key = keys.parsed(text)
+            return await refusal(scope, REFUSED, key=None if key is None else key.id)(scope, receive, send)
         # The transport lets a session be used, listened to and ended by whoever opened it alone.
         scope["user"] = AuthenticatedUser(AccessToken(token="", client_id=digest(text).hex(), scopes=[]))
         return await self._app(scope, receive, send)
 
 
+class Tokened:
+    """Lets only requests with the token of this start through, in the address or as a bearer."""
+
+    def __init__(self, app: ASGIApp, token: str) -> None:
+        self._app = app
+        self._token = token
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request: 401 without the token."""
+        if scope["type"] == "http":
+            given = bearer_of(Headers(scope=scope)) or token_in(scope["query_string"])
+            if not is_same(given, self._token):
+                return await refusal(scope, NO_TOKEN)(scope, receive, send)
+        return await self._app(scope, receive, send)
+
+
+def refusal(scope: Scope, why: str, *, key: str | None = None) -> PlainTextResponse:
+    """Return what a stranger is told, noted in the audit trail."""
+    note_call(status=401, key=key, address=(scope["client"] or ("unknown",))[0], route="/mcp", method=scope["method"])
+    return PlainTextResponse(why, 401, {"WWW-Authenticate": "Bearer"})
+
+
 def digest(text: str) -> bytes:
     """Return under what a key is remembered: nobody finds keys in a memory dump."""
     return sha256(text.encode("utf-8", "surrogateescape")).digest()
-
-
-def bearer_of(headers: Headers) -> str:
-    """Return the key a request carries; nothing where it carries none."""
-    scheme, _, text = headers.get("authorization", "").partition(" ")
-    return text.strip() if scheme.lower() == "bearer" else ""

@@ -6,22 +6,27 @@ import os
 import signal
 import socket
 import sys
-from collections.abc import Callable, Generator
+from collections.abc import AsyncIterable, Awaitable, Callable, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 
 import anyio
 import anyio.to_thread
+from anyio.streams.memory import MemoryObjectSendStream
+from mcp import types
 from mcp.server.stdio import stdio_server
+from mcp.shared.message import SessionMessage
+from pydantic import ValidationError
 from starlette.types import ASGIApp
 
 from nous_online.core.errors import Unavailable
 from nous_online.core.rights import WITHOUT_KEY
 from nous_online.heart import Heart
+from nous_online.interfaces.audit import show_trail
 from nous_online.interfaces.mcp.acts import Visit
 from nous_online.interfaces.mcp.heart_provider import SharedHeart, session_of
-from nous_online.interfaces.mcp.key_authentication import Doors, Keyed
+from nous_online.interfaces.mcp.key_authentication import Doors, Keyed, Tokened
 from nous_online.interfaces.mcp.protocol_server import Asked, Place, server_of
 
 HOST = "127.0.0.1"
@@ -55,9 +60,35 @@ async def stdio(door: SharedHeart) -> None:
         group.start_soon(until_signal, partial(leave, door))
         group.start_soon(anyio.to_thread.run_sync, door.warm_up)
         async with stdio_server() as (incoming, outgoing):
-            await server.run(incoming, outgoing, server.create_initialization_options())
+            forward, wellformed = anyio.create_memory_object_stream[SessionMessage | Exception]()
+            group.start_soon(refuse_malformed, incoming, outgoing.send, forward)
+            await server.run(wellformed, outgoing, server.create_initialization_options())
         group.cancel_scope.cancel()
     await anyio.to_thread.run_sync(door.close)
+
+
+async def refuse_malformed(
+    incoming: AsyncIterable[SessionMessage | Exception],
+    answer: Callable[[SessionMessage], Awaitable[None]],
+    forward: MemoryObjectSendStream[SessionMessage | Exception],
+) -> None:
+    """Pass on what a client says, and answer what is no message: nobody waits for an answer to it in vain."""
+    async with forward:
+        async for message in incoming:
+            if isinstance(message, Exception):
+                await answer(SessionMessage(refusal_of(message)))
+            else:
+                await forward.send(message)
+
+
+def refusal_of(error: Exception) -> types.JSONRPCError:
+    """Return what a client is told of a line that is no JSON, such as one with half a character, or no message.
+
+    It names no id: where a line can't be read, its id can't be believed (JSON-RPC 2.0, section 5).
+    """
+    is_json = isinstance(error, ValidationError) and all(each["type"] != "json_invalid" for each in error.errors())
+    code, said = (types.INVALID_REQUEST, "Invalid request") if is_json else (types.PARSE_ERROR, "Parse error")
+    return types.JSONRPCError(jsonrpc="2.0", id=None, error=types.ErrorData(code=code, message=said))
 
 
 def leave(door: SharedHeart, number: int) -> None:
@@ -94,9 +125,10 @@ class Served:
     close: Callable[[], None]
 
 
-def open_to_all(door: SharedHeart) -> Served:
-    """Return what serves one agent's memory to every program of this machine."""
-    return Served(server_of(place_of(door)).streamable_http_app(host=HOST), door.warm_up, door.close)
+def open_by_token(door: SharedHeart, token: str) -> Served:
+    """Return what serves one agent's memory to whoever has the token."""
+    guarded = Tokened(server_of(place_of(door)).streamable_http_app(host=HOST), token)
+    return Served(guarded, door.warm_up, door.close)
 
 
 def open_by_key(doors: Doors) -> Served:
@@ -114,9 +146,9 @@ async def http(served: Served, listener: socket.socket) -> int | None:
     """Serve connections of this machine; requests of web pages are refused by their Host and Origin."""
     import uvicorn
 
-    from nous_online.interfaces.api.connections import Connection
+    from nous_online.interfaces.api.connections import BACKLOG, Connection
 
-    class Server(uvicorn.Server):
+    class UnsignalledServer(uvicorn.Server):
         @contextmanager
         def capture_signals(self) -> Generator[None]:
             yield
@@ -124,13 +156,15 @@ async def http(served: Served, listener: socket.socket) -> int | None:
     quiet = uvicorn.Config(
         served.application,
         http=Connection,
+        backlog=BACKLOG,
         log_config=None,
         access_log=False,
         log_level="warning",
         timeout_graceful_shutdown=GRACE_S,
         proxy_headers=False,
     )
-    server, heard = Server(quiet), list[int]()
+    show_trail()
+    server, heard = UnsignalledServer(quiet), list[int]()
 
     def stop(number: int) -> None:
         heard.append(number)

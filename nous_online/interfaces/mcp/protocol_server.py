@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager
+import time
+from collections.abc import Callable, Generator, Mapping
+from contextlib import AbstractContextManager, contextmanager
 from importlib.metadata import version
 from typing import Any
 
@@ -13,7 +14,9 @@ from mcp import MCPError, types
 from mcp.server import Server, ServerRequestContext
 
 from nous_online.core.errors import Forbidden, NousError
+from nous_online.core.unseen import visible
 from nous_online.heart import Heart
+from nous_online.interfaces.audit import note
 from nous_online.interfaces.mcp.acts import Visit, context
 from nous_online.interfaces.mcp.arguments import checked_arguments
 from nous_online.interfaces.mcp.tools import INSTRUCTIONS, TOOLS, Tool
@@ -80,22 +83,44 @@ def called(place: Place, asked: Asked, name: str, sent: Mapping[str, Any] | None
     if tool is None:
         return failed(f"there is no tool {name[:100]!r}; there are: {', '.join(BY_NAME)}")
     try:
-        given = checked_arguments(tool, sent)
-        with place(asked) as (heart, visit):
-            if not (tool.is_read_only or heart.agent.rights.may_write):
-                raise Forbidden(f"{heart.agent.rights.holder} may only read; {name} needs one that may write")
-            answer = tool.act(heart, visit, given)
+        with noted(asked, name) as told:
+            given = checked_arguments(tool, sent)
+            with place(asked) as (heart, visit):
+                told.update(agent=heart.agent.id, holder=heart.agent.rights.holder)
+                if not (tool.is_read_only or heart.agent.rights.may_write):
+                    raise Forbidden(f"{heart.agent.rights.holder} may only read; {name} needs one that may write")
+                answer = tool.act(heart, visit, given)
     except NousError as error:
         return failed(str(error))
     except Exception:
         logger.exception("the tool %s failed in a way nobody foresaw", name)
         return failed(f"{name} failed in a way nobody foresaw; the server's log says how")
-    return types.CallToolResult(content=[types.TextContent(text=answer.text)], structured_content=answer.values)
+    return types.CallToolResult(
+        content=[types.TextContent(text=visible(answer.text))], structured_content=answer.values
+    )
+
+
+@contextmanager
+def noted(asked: Asked, tool: str) -> Generator[dict[str, Any]]:
+    """Note a call in the audit trail when it has ended, and what the block tells of who called."""
+    began, told = time.monotonic(), {"tool": tool}
+    client = getattr(asked.request, "client", None)
+    outcome = "failed"
+    try:
+        yield told
+        outcome = "done"
+    except Forbidden:
+        outcome = "forbidden"
+        raise
+    finally:
+        ms = round((time.monotonic() - began) * 1000)
+        level = logging.WARNING if outcome == "forbidden" else logging.INFO
+        note(level, "call", **told, address=client.host if client else None, outcome=outcome, ms=ms)
 
 
 def failed(message: str) -> types.CallToolResult:
     """Return a failure for the model to read and mend."""
-    return types.CallToolResult(content=[types.TextContent(text=message)], is_error=True)
+    return types.CallToolResult(content=[types.TextContent(text=visible(message))], is_error=True)
 
 
 def read(place: Place, asked: Asked, uri: str) -> types.ReadResourceResult:

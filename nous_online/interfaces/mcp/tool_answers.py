@@ -49,13 +49,15 @@ def learned(found: Learned) -> ToolAnswer:
     contradicted = [near.fact for near in found.contradicts]
     near = [{"id": str(each.fact.id), "text": shortened(each.fact.content)} for each in found.near if each.suggestion]
     near = near[:MOST_NEAR]
-    lines = [f"{found.action} {found.memory.id}: {found.reason}"]
+    reason = shortened(found.reason)
+    lines = [f"{found.action} {found.memory.id}: {reason}"]
+    lines += [f"{found.hidden} of what looks like credentials was hidden"] if found.hidden else []
     lines += [f"contradicts {fact.id}: {quoted(fact.content)}" for fact in contradicted]
     lines += [f"near {each['id']}: {quoted(each['text'])}" for each in near]
     lines += ["if it replaces one of these, remember it again with replaces"] if near else []
-    values = {"action": found.action, "id": str(found.memory.id), "reason": found.reason}
+    values = {"action": found.action, "id": str(found.memory.id), "reason": reason}
     contradicts = [str(fact.id) for fact in contradicted]
-    return ToolAnswer("\n".join(lines), {**values, "contradicts": contradicts, "near": near})
+    return ToolAnswer("\n".join(lines), {**values, "contradicts": contradicts, "near": near, "hidden": found.hidden})
 
 
 def recalled(found: Recall, detail: Detail) -> ToolAnswer:
@@ -65,10 +67,15 @@ def recalled(found: Recall, detail: Detail) -> ToolAnswer:
         f"{place}. {each['kind']} {each['id']} ({each['said_at'][:10]}{contested(each)}): {quoted(each['text'])}"
         for place, each in enumerate(memories, start=1)
     ]
-    doubt = "" if found.is_confident else ": perhaps none of these answers the question"
-    title = f"recall {found.id}{doubt if memories else ': nothing was found'}"
+    doubt = "" if found.is_confident else ": nothing clearly answers this; the nearest are:"
+    title = f"recall {found.id}{by_words(found)}{doubt if memories else ': nothing was found'}"
     values = {"recall_id": str(found.id), "memories": memories, "is_confident": found.is_confident}
-    return ToolAnswer("\n".join([title, *lines]), values)
+    return ToolAnswer("\n".join([title, *lines]), {**values, "is_by_words": found.is_by_words})
+
+
+def by_words(found: Recall | Context) -> str:
+    """Return the mark of an answer that only words were compared for."""
+    return "; the embedder failed, so only words were compared" if found.is_by_words else ""
 
 
 def contested(each: Mapping[str, Any]) -> str:
@@ -91,8 +98,9 @@ def recalled_values(each: Recalled, detail: Detail) -> dict[str, Any]:
 
 def context(found: Context) -> ToolAnswer:
     """Return a context as it is put before a model."""
-    title = f"recall {found.recall_id}, {found.token_count} tokens at most"
+    title = f"recall {found.recall_id}, {found.token_count} tokens at most{by_words(found)}"
     values = {"recall_id": str(found.recall_id), "text": found.text, "token_count": found.token_count}
+    values["is_by_words"] = found.is_by_words
     return ToolAnswer(f"{title}\n{found.text}", values)
 
 

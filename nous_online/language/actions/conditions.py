@@ -9,6 +9,7 @@ from functools import lru_cache
 from nous_online.language.pairs.guards import same_number
 from nous_online.language.pairs.lexicon import MONTHS, NUMBER_WORDS
 from nous_online.language.pairs.reading import CURRENCIES, Number, read
+from nous_online.language.pairs.times import EITHER_HALF
 
 Span = tuple[int, int]
 """From one minute of the day to another, both included."""
@@ -93,7 +94,7 @@ def hours(text: str) -> list[Span]:
     """Return the times of day a text names; parts of the day only where it names no time."""
     low = text.lower()
     later = 720 if LATER_HALF.search(low) else 0
-    found = [(minute, minute) for minute in sorted(read(text).times)]
+    found = [(minute, minute) for minute in sorted(read(text).times) if minute < EITHER_HALF]
     for match in SPOKEN_HOUR.finditer(low):
         hour = int(match[2]) if match[2].isdigit() else int(NUMBER_WORDS[match[2]])
         if hour <= 24:  # noqa: PLR2004 (hours of a day)

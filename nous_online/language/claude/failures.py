@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from email.utils import mktime_tz, parsedate_tz
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
+from nous_online.core.deadline import pause_s
 from nous_online.core.errors import DeadlineExceeded, Unavailable
 from nous_online.language.claude.message_parser import fields, kind_of_error, said
 from nous_online.language.claude.replies import Failure, LLMError
@@ -77,7 +78,7 @@ def pause_after(state: RetryCallState) -> float:
     """Return the seconds to wait after a failed attempt: twice as long each time, and no less than is asked for."""
     failure = state.outcome.exception() if state.outcome else None
     wait_s = failure.wait_s if isinstance(failure, LLMError) else None
-    return max(min(FIRST_PAUSE_S * 2 ** (state.attempt_number - 1), LONGEST_PAUSE_S), wait_s or 0.0)
+    return max(pause_s(state.attempt_number, first_s=FIRST_PAUSE_S, longest_s=LONGEST_PAUSE_S), wait_s or 0.0)
 
 
 def asked_to_wait(headers: Mapping[str, str]) -> float | None:

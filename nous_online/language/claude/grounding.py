@@ -11,6 +11,7 @@ from itertools import pairwise
 from nous_online.language.pairs.guards import negations, same_date, same_number
 from nous_online.language.pairs.lexicon import FUNCTION_WORDS
 from nous_online.language.pairs.reading import Date, Number, Reading, read, stem
+from nous_online.language.pairs.times import clock, unmatched_times
 from nous_online.language.writing.lexrank import content_words, word_count
 from nous_online.language.writing.sentences import sentences_of, split
 from nous_online.language.writing.titles import OPENERS
@@ -150,7 +151,7 @@ def figures_beyond(sentence: str, reading: Reading, source: GroundingText) -> It
     yield from (run for run in _DIGITS.findall(sentence) if not source.values.issuperset(values_in(run)))
     yield from (number.shown for number in reading.numbers if not is_stated(number, source))
     yield from (str(date) for date in reading.dates if not any(same_date(date, other) for other in source.dates))
-    yield from (f"{each // 60}:{each % 60:02}" for each in sorted(reading.times - source.times))
+    yield from (clock(each) for each in sorted(unmatched_times(reading.times, source.times)))
 
 
 def is_stated(number: Number, source: GroundingText) -> bool:

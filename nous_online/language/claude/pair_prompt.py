@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NoReturn, cast
 
+from nous_online.core.unseen import visible
 from nous_online.language.claude.message_parser import fields
 from nous_online.language.claude.replies import Failure, LLMError, Request
 from nous_online.language.claude.thinking import without_thinking
@@ -216,8 +217,8 @@ def shown(pairs: Sequence[Pair]) -> str:
 def _shown(statement: JudgedStatement, number: int | None = None) -> dict[str, Any]:
     stated_at = statement.stated_at.isoformat() if statement.stated_at else None
     numbered = {} if number is None else {"number": number}
-    subject = {"subject": statement.subject} if statement.subject else {}
-    return {**numbered, "text": statement.text, **subject, "stated_at": stated_at}
+    subject = {"subject": visible(statement.subject)} if statement.subject else {}
+    return {**numbered, "text": visible(statement.text), **subject, "stated_at": stated_at}
 
 
 def read_answers(text: str) -> Mapping[int, PairAnswer | LLMError]:

@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from nous_online.core.unseen import visible
 from nous_online.language.claude.replies import Failure, LLMError, Request
 from nous_online.language.claude.thinking import without_thinking
 
@@ -140,14 +141,18 @@ def write_request(record: EpisodeRecord, *, model: str) -> Request:
 
 
 def enclosed(record: EpisodeRecord) -> str:
-    """Return a record as JSON inside an element with a name of its own."""
+    """Return a record, as a person would see it, as JSON inside an element with a name of its own."""
     element = f"{ELEMENT}-{secrets.token_hex(8)}"
-    known = {name: value for name, value in vars(record).items() if value}
-    shown = json.dumps(known, ensure_ascii=False, default=list)
-    return f"<{element}>\n{''.join(map(visible, shown))}\n</{element}>"
+    known = {
+        name: visible(value) if isinstance(value, str) else [visible(each) for each in value]
+        for name, value in vars(record).items()
+        if value
+    }
+    shown = json.dumps(known, ensure_ascii=False)
+    return f"<{element}>\n{''.join(map(escaped_letter, shown))}\n</{element}>"
 
 
-def visible(letter: str) -> str:
+def escaped_letter(letter: str) -> str:
     """Return a character of JSON as it stands, but escaped where it is an angle bracket or can't be seen."""
     if letter in "<>":
         return f"\\u{ord(letter):04x}"

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
 from typing import Literal, Protocol, TypeAlias
@@ -110,6 +110,8 @@ class Judgement:
     input_tokens: int = 0
     output_tokens: int = 0
     cost_usd: float = 0.0
+    change: float = 0.0
+    """Chance that the two do not hold together, where the built-in judge read it; whatever the verdict."""
 
 
 @dataclass(frozen=True)
@@ -205,7 +207,8 @@ class OfflineJudge:
         verdict, confidence, reason = decide(seen, model)
         is_likely = verdict in LEFT_OPEN and seen.conflict >= model.conflict.decide_at
         slot = shared_words(pair.a.text, pair.b.text) if is_likely else seen.slot
-        return Judgement(verdict, confidence, reason, slot, seen.later, self.name, self.prompt_version)
+        change = seen.reading.change if seen.reading is not None and seen.things is None else 0.0
+        return Judgement(verdict, confidence, reason, slot, seen.later, self.name, self.prompt_version, change=change)
 
 
 def _touch(pair: Pair) -> Touch:
@@ -283,8 +286,16 @@ def read_those(pairs: Sequence[Pair], wanted: Sequence[bool]) -> list[Chances | 
     ]
     readings: list[Chances | None] = [None] * len(pairs)
     for at, reading in zip(asked, read_pairs([_in_order(pairs[at]) for at in asked]), strict=True):
-        readings[at] = reading
+        readings[at] = reading if pairs[at].similarity >= LEAST_SIMILARITY else _in_both_orders(pairs[at], reading)
     return readings
+
+
+def _in_both_orders(pair: Pair, reading: Chances) -> Chances:
+    """Return what is read of a far pair: `same` must be read in both orders, or it is beyond the reader's depth."""
+    least, (first, second) = calibration().same_at, _in_order(pair)
+    if reading.same < least or read_pairs([(second, first)])[0].same >= least:
+        return reading
+    return replace(reading, is_in_depth=False)
 
 
 def _in_order(pair: Pair) -> tuple[str, str]:
@@ -358,7 +369,7 @@ def decide(seen: Seen, model: PairModel) -> tuple[Verdict, float, str]:
     if seen.slot is not None:
         return _about_one_slot(seen, model)
     if seen.denial is not None and not _may_both_hold(seen):
-        return Verdict.CONTRADICTS, model.denial_held, f"one says “{seen.denial}”, the other denies it"
+        return Verdict.CONTRADICTS, model.denial_held, "one denies what the other says"
     if seen.reading is not None and (read := _as_read(seen, seen.reading, model)):
         return read
     return _likely(seen, model)
@@ -429,7 +440,7 @@ def _likely(seen: Seen, model: PairModel) -> tuple[Verdict, float, str]:
 
 def _about_one_slot(seen: Seen, model: PairModel) -> tuple[Verdict, float, str]:
     """Order turns another value of one slot into an update; without it, it is an open contradiction."""
-    why = f"same slot “{seen.slot}”, {'; '.join(seen.reasons) or 'another value'}"
+    why = f"the same statement but for {'; '.join(seen.reasons) or 'its value'}"
     if seen.reading is not None and seen.reading.distinct >= TWO_VALUES_FROM:
         return Verdict.UNSURE, seen.reading.distinct, f"{why}, though read together both may hold"
     if seen.later is None:

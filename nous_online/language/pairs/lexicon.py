@@ -334,3 +334,10 @@ PROGRESSIVE_STATES = frozenset("living working staying studying residing".split(
 DATED = frozenset({*MONTHS, *MONTHS.values(), "noon", "midnight", "tomorrow"}) | frozenset(
     "monday tuesday wednesday thursday friday saturday sunday".split()
 )
+# The commonest small words of French, Spanish, German, Italian, Portuguese, Dutch and Polish that are no English words.
+FOREIGN_WORDS = frozenset(
+    """le la les des du une est et qui que dans pour pas nous vous je il elle ne sur avec au aux ce cette ma mes ses son leur sont
+    ont el los las del un es en por para con se lo su sus al muy una hay mi ya der die das und ist nicht ein eine einen mit für von
+    zu den dem im wir ich sie er auf wird sind hat bei gli di che non della nel ha sono ci da dei alla os um uma dos na nos com
+    não ao em é de het een van niet wij ik op voor zijn te aan wordt nie jest się z po mam mnie dla od""".split()
+)

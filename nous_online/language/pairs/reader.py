@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -14,6 +15,7 @@ from numpy.typing import NDArray
 
 from nous_online.core.errors import Unavailable
 from nous_online.language.model_files import session, tokenizer
+from nous_online.language.pairs.lexicon import FOREIGN_WORDS, FUNCTION_WORDS
 
 if TYPE_CHECKING:
     from tokenizers import Encoding
@@ -21,6 +23,8 @@ if TYPE_CHECKING:
 FOLDER = Path(__file__).parent / "model"
 OUTCOMES = ("same", "update", "negation", "distinct", "refines", "vaguer", "contradiction")
 """What the later statement may do to the earlier, in the order of the model's columns (training/pairs/README.md)."""
+WORD = re.compile(r"[^\W\d_]+")
+LAST_LATIN = 0x24F
 MOST_TOKENS = 62
 """Word pieces of one statement that are read; the model was trained with no more."""
 
@@ -97,10 +101,11 @@ def weights() -> Any:
 
 def read_pairs(pairs: Sequence[tuple[str, str]]) -> list[Chances]:
     """Return what the model makes of each (earlier, later) pair of texts; raises `Unavailable` without its file."""
-    encoded = encodings(pairs)
     return [
-        Chances(_chances(scores(weights(), one, other)[: len(OUTCOMES)]), _is_in_depth(one, other))
-        for one, other in encoded
+        Chances(
+            _chances(scores(weights(), *each)[: len(OUTCOMES)]), _is_in_depth(*each) and all(map(is_english, texts))
+        )
+        for each, texts in zip(encodings(pairs), pairs, strict=True)
     ]
 
 
@@ -144,3 +149,15 @@ def _is_in_depth(one: Encoding, other: Encoding) -> bool:
     words = len({*one.word_ids}) + len({*other.word_ids})
     is_read_whole = max(len(one.ids), len(other.ids)) <= MOST_TOKENS
     return is_read_whole and pieces < calibration().foreign_at * max(words, 1)
+
+
+def is_english(text: str) -> bool:
+    """Tell whether a text may be English: Latin letters, and no more foreign small words than English ones.
+
+    In other languages the model takes what has nothing in common for the same: of 1,294 pairs of strangers it did so of
+    55. Of 29,000 English statements written for training 36 are taken for foreign; of 264 in other languages 231 are.
+    """
+    words = WORD.findall(text.casefold())
+    foreign = sum(word in FOREIGN_WORDS or not word.isascii() for word in words)
+    own = sum(word in FUNCTION_WORDS and word not in FOREIGN_WORDS for word in words)
+    return foreign <= own and not any(ord(letter) > LAST_LATIN and letter.isalpha() for letter in text)

@@ -24,6 +24,7 @@ from nous_online.language.pairs.lexicon import (
     SINGULAR_VERBS,
     UNITS,
 )
+from nous_online.language.pairs.times import take_times
 
 FIRST_MARK, LAST_MARK = 0xE000, 0xF8FF  # the private-use characters, more of them than a text has characters
 _MARK = re.compile(f"[{chr(FIRST_MARK)}-{chr(LAST_MARK)}]")
@@ -55,10 +56,13 @@ _SLASHED = re.compile(r"(?<![\w/.])(\d{1,2})[/.](\d{1,2})[/.](\d{4}|\d{2})(?![\w
 _BARE_MONTH = re.compile(
     r"(?<=\b[a-z]\s)|(?<=[a-z,]\s)(January|February|March|April|May|June|July|August|September|October|November|December)\b"
 )
-_CLOCK = re.compile(
-    r"\b(\d{1,2})(?:[:.](\d{2}))?(?::\d{2})?\s?([ap])\.?m\b\.?|\b([01]?\d|2[0-3]):([0-5]\d)(?::[0-5]\d)?\b|\b(noon|midnight)\b",
-    re.IGNORECASE,
+_SPOKEN_MINUTES = (
+    (re.compile(r"\bhalf an hour\b", re.IGNORECASE), "30 minutes"),
+    (re.compile(r"\b(?:three quarters|three-quarters) of an hour\b", re.IGNORECASE), "45 minutes"),
+    (re.compile(r"\b(?:a )?quarter of an hour\b", re.IGNORECASE), "15 minutes"),
+    (re.compile(r"\b(?:an hour and a half|one and a half hours)\b", re.IGNORECASE), "90 minutes"),
 )
+_AGES = re.compile(r"\b(under|over)-(\d{1,3})s?\b", re.IGNORECASE)
 _IDENTIFIER = re.compile(r"(?P<token>[\w@#](?:[@#.:+=&?%~-]*+[\w/]++)*+)[@#.:+=&?%~-]*+")
 _NUMBER = re.compile(
     r"(?P<sign>(?<![\w.)-])-\s?)?(?P<money>[$€£¥])?\s?(?P<digits>\d{1,3}(?:,\d{3})+(?:\.\d+)?(?!\d)|\d+(?:\.\d+)*)"
@@ -174,7 +178,7 @@ def read(text: str) -> Reading:
     said = read_words(text)
     marks = _Marks()
     dates, rest = _take_dates(said.text, marks)
-    times, rest = _take_times(rest, marks)
+    times, rest = take_times(rest, marks.mark)
     identifiers, rest = _take_identifiers(rest, marks)
     numbers, ordinals, rest = _take_numbers(rest, marks)
     return Reading(
@@ -255,24 +259,6 @@ def _int(digits: str | None) -> int | None:
     return int(digits) if digits else None
 
 
-def _take_times(plain: str, marks: _Marks) -> tuple[frozenset[int], str]:
-    found: set[int] = set()
-
-    def keep(match: re.Match[str]) -> str:
-        hour12, minute12, half, hour, minute, named = match.groups()
-        if named:
-            minutes = 720 if named.lower() == "noon" else 0
-        elif half:
-            minutes = (int(hour12) % 12 + 12 * (half.lower() == "p")) * 60 + int(minute12 or 0)
-        else:
-            minutes = int(hour) * 60 + int(minute)
-        found.add(minutes)
-        return marks.mark(f"@{minutes}")
-
-    rest = _CLOCK.sub(keep, plain)
-    return frozenset(found), rest
-
-
 def _take_identifiers(plain: str, marks: _Marks) -> tuple[frozenset[str], str]:
     found: set[str] = set()
 
@@ -283,7 +269,7 @@ def _take_identifiers(plain: str, marks: _Marks) -> tuple[frozenset[str], str]:
         found.add(token.lower())
         return marks.mark(f"#{token.lower()}") + match.group()[len(token) :]
 
-    rest = _IDENTIFIER.sub(keep, plain)
+    rest = _IDENTIFIER.sub(keep, _AGES.sub(r"\1 \2", plain))
     return frozenset(found), rest
 
 
@@ -343,6 +329,8 @@ def _digitised(plain: str) -> str:
         parts = (match["tens"], match["units"], match["few"])
         return str(sum(NUMBER_WORDS.get(part.lower(), 1) for part in parts if part))
 
+    for spoken, written in _SPOKEN_MINUTES:
+        plain = spoken.sub(written, plain)
     return _SPELLED.sub(digits, plain)
 
 

@@ -43,38 +43,38 @@ HEADS = frozenset(
 )
 """What a credential's name may stand before: "the password policy is strict" is about a policy."""
 
-_SPOKEN = (
+SPOKEN = (
     r"pass(?:word|wort|phrase|code|wd)s?|pwd|kennwort|contrase[nñ]a|senha|mot de passe|пароль|密码|パスワード"
     r"|(?-i:PINs?)|(?<=\bmy )pin|(?<=\bthe )pin|(?<=\byour )pin|(?<=\bhis )pin|(?<=\bher )pin|pin[\s_-]?(?:code|number)"
     r"|(?:door|gate|alarm|access|entry|garage|lock|keypad|unlock|security|verification|backup|recovery)[\s_-]codes?"
     r"|(?:seed|recovery|mnemonic|backup|secret)[\s_-](?:phrase|words)"
 )
-_KEYWORD = (
-    rf"(?:{_SPOKEN}"
+KEYWORD = (
+    rf"(?:{SPOKEN}"
     r"|(?:api|access|private|secret|encryption|decryption|signing|ssh|deploy|master|licen[cs]e|session)[\s_-]{0,2}keys?"
     r"|secrets?(?!\s+(?:to|of|behind)\b)|tokens?(?!\s+(?:limit|budget|count|bucket|usage|window|cost|price|per)s?\b)"
     r"|credentials?|creds|bearer|otp|cvv2?|cvc|ssn)"
 )
 _OPENS, _ENDS = r"(?<![^\W_])", r"(?![^\W_])"
 _VALUE = r"[\s\"'`*“‘(]{0,4}(?P<value>[^\s\"'`”)]{2,200})"
-_MENTION = re.compile(rf"{_OPENS}{_KEYWORD}{_ENDS}", re.IGNORECASE)
-_ASSIGNED = re.compile(
-    rf"{_OPENS}(?P<name>{_KEYWORD}){_ENDS}(?P<gap>[\w\s\"'`*()/-]{{0,60}}?(?:,[^,.;!?]{{1,60}},\s?)?)"
+_MENTION = re.compile(rf"{_OPENS}{KEYWORD}{_ENDS}", re.IGNORECASE)
+ASSIGNED = re.compile(
+    rf"{_OPENS}(?P<name>{KEYWORD}){_ENDS}(?P<gap>[\w\s\"'`*()/-]{{0,60}}?(?:,[^,.;!?]{{1,60}},\s?)?)"
     rf"(?:[=:：]+>?|->|→|\b(?:is|was|are|were|it's)\b|(?<=\w)'s\b|[—–]|\s--?\s){_VALUE}",
     re.IGNORECASE,
 )
-_OTHER_WAYS = tuple(
+OTHER_WAYS = tuple(
     re.compile(pattern, re.IGNORECASE)
     for pattern in (
         rf"{_OPENS}(?:pass|pw|login|[a-z\d]{{1,30}}_(?:key|pass|pw)){_ENDS}\s?[=:]{_VALUE}",
-        rf"{_OPENS}{_KEYWORD}{_ENDS}[\s,(]{{1,3}}[\"'`“‘](?P<value>[^\s\"'`”’]{{2,200}})[\"'`”’]",
-        rf"\b(?:chang|set|reset|updat|switch|rotat)\w{{0,5}}\b[\w\s'’-]{{0,40}}?{_OPENS}{_KEYWORD}{_ENDS}"
+        rf"{_OPENS}{KEYWORD}{_ENDS}[\s,(]{{1,3}}[\"'`“‘](?P<value>[^\s\"'`”’]{{2,200}})[\"'`”’]",
+        rf"\b(?:chang|set|reset|updat|switch|rotat)\w{{0,5}}\b[\w\s'’-]{{0,40}}?{_OPENS}{KEYWORD}{_ENDS}"
         rf"[\w\s'’-]{{0,40}}?\bto\b{_VALUE}",
-        rf"\b(?:use|using|enter|type|try|set)\s{_VALUE}[\"'`”)]?\sas\s(?:\w{{1,20}}\s){{0,4}}{_KEYWORD}{_ENDS}",
-        rf"(?<!\S){_VALUE}[\"'`”]?\s(?:is|was)\s(?:the|my|our|your|his|her|their)\s(?:\w{{1,20}}\s){{0,2}}(?:{_SPOKEN}){_ENDS}"
+        rf"\b(?:use|using|enter|type|try|set)\s{_VALUE}[\"'`”)]?\sas\s(?:\w{{1,20}}\s){{0,4}}{KEYWORD}{_ENDS}",
+        rf"(?<!\S){_VALUE}[\"'`”]?\s(?:is|was)\s(?:the|my|our|your|his|her|their)\s(?:\w{{1,20}}\s){{0,2}}(?:{SPOKEN}){_ENDS}"
         rf"(?!\s(?:{'|'.join(sorted(HEADS))})\b)",
         rf"\b(?:log|sign)(?:ged|ging|ned|ning)?[\s-]?(?:in|on)\s(?:\w{{1,20}}\s){{0,4}}?as\s\S{{1,60}}\s(?:with|using|and){_VALUE}",
-        rf"{_OPENS}(?:{_SPOKEN}){_ENDS}[\s#]{{1,2}}(?P<value>\d{{3,12}})(?!\w)(?!\s\w{{1,20}}s\b)",
+        rf"{_OPENS}(?:{SPOKEN}){_ENDS}[\s#]{{1,2}}(?P<value>\d{{3,12}})(?!\w)(?!\s\w{{1,20}}s\b)",
     )
 )
 _LOGIN = re.compile(r"\b(?:log|sign)(?:ged|ging|ned|ning)?[\s-]?(?:in|on)\b.{0,80}?\b(?:with|using)\b", re.IGNORECASE)
@@ -84,7 +84,7 @@ _SHAPES = re.compile(
     r"|-----BEGIN|\bBearer\s+[\w.~+/-]{8,}|\bBasic\s+[A-Za-z\d+/]{12,}={0,2}|://[^\s/:@]{1,80}:[^\s/@]{1,80}@"
     r"|\b\d{3}-\d{2}-\d{4}\b|(?<!\d)\d{4}[\s-]?\d{4}[\s-]?\d{4}[\s-]?\d{1,7}(?!\d)"
 )
-_TOKEN = re.compile(r"[A-Za-z\d+/_=-]{20,200}")
+TOKEN = re.compile(r"[A-Za-z\d+/_=-]{20,200}")
 _PARTS = re.compile(r"[^\s=:：,;\"'`()\[\]{}<>“”]{4,}")
 _HEX = re.compile(r"[\da-f]{16,}", re.IGNORECASE)
 _ORDINARY = re.compile(
@@ -98,7 +98,7 @@ _COMMIT = re.compile(r"\b(?:commit|revision|rev)\s#?[\da-f]{6,40}\b", re.IGNOREC
 _NEW_CLAUSE = re.compile(r"\b(?:and|but|so|because|while|when|until|if|then|since)\b(?!\s(?:it|now)\b)", re.IGNORECASE)
 _APART = re.compile(r"[\s-]+")
 _WORDS_ONLY = re.compile(r"(?:\b[a-z]{3,8}\s{1,4}){11}[a-z]{3,8}\b")
-_PHRASE = re.compile(
+NAMED_PHRASE = re.compile(
     rf"{_OPENS}(?:passphrase|(?:seed|recovery|mnemonic|backup|secret)[\s_-](?:phrase|words)|password){_ENDS}"
     r"[\w\s]{0,40}?(?:[:=]|\b(?:is|was|are)\b)[\s\"'`]{1,3}(?P<words>(?:[a-z]{2,12}[\s-]{1,2}){3}[a-z]{2,12})\b",
     re.IGNORECASE,
@@ -106,20 +106,37 @@ _PHRASE = re.compile(
 _ASKED = re.compile(
     rf"\b(?:what(?:'s|\sis|\swas|\sare)|which|tell|give|gives?|send|share|remind|repeat|enter|type|say|need|know|remember"
     rf"|have|got|here(?:'s|\sis|\sare))\s(?:(?!(?:to|of|for|with|about|between|in|on|by|that|when|how)\b)[\w']{{1,20}}\s){{0,5}}"
-    rf"{_KEYWORD}{_ENDS}(?!\s(?:{'|'.join(sorted(HEADS))})\b)",
+    rf"{KEYWORD}{_ENDS}(?!\s(?:{'|'.join(sorted(HEADS))})\b)",
     re.IGNORECASE,
 )
 JOINING = frozenset("the and for was are with from our his her not but has had were".split())  # noqa: SIM905
 """Words that a sentence of twelve has one of, and a seed phrase none (BIP 39, English list)."""
-_EDGE = ".,;:!?…)]}*_\"'`"
+HINTS = (
+    "pass", "pw", "kennwort", "contrase", "senha", "пароль", "密码", "パスワード", "pin",
+    "code", "phrase", "words", "key", "secret", "token",
+    "cred", "bearer", "basic", "otp", "cvv", "cvc", "ssn", "login", "log in", "log on", "logged",
+    "sign in", "sign on", "signed", "-----", "@",
+)  # fmt: skip
+_LONG = re.compile(r"[\w+/=.-]{14}|\d{3}-\d\d-\d{4}|\d{4}[\s-]\d{4}")
+_SEED_PHRASE = re.compile(r"[a-z]{3,8}(?:\s[a-z]{3,8}){11}")
+"""Whatever is a credential has one of the hints, a long run of characters, or is a row of plain words: most lines of a
+talk have none of these and need no closer look."""
+EDGE = ".,;:!?…)]}*_\"'`"
 SHORT_ANSWER = 4
 """Words; beside any talk of a password, a sentence this short may be nothing but the password."""
+
+
+def may_hold(text: str) -> bool:
+    """Tell whether a text is worth a closer look: cheap, and never wrong where it says no."""
+    lowered = text.lower()
+    is_hinted = any(hint in lowered for hint in HINTS)
+    return bool(is_hinted or _LONG.search(text) or _SEED_PHRASE.match(lowered.lstrip()))
 
 
 def holds_credential(text: str) -> bool:
     """Tell whether a text holds what looks like a password, key, token, card or identity number."""
     plain = straight(text)
-    if _SHAPES.search(plain) or any(is_random(match.group()) for match in _TOKEN.finditer(plain)):
+    if _SHAPES.search(plain) or any(is_random(match.group()) for match in TOKEN.finditer(plain)):
         return True
     return is_assigned(plain) or is_beside_mention(plain) or is_phrase(plain)
 
@@ -133,14 +150,14 @@ def is_random(token: str) -> bool:
 
 def is_assigned(text: str) -> bool:
     """Tell whether a text says what a credential is, in whatever words."""
-    if any(may_be_value(match["value"]) and names_one(match) for match in _ASSIGNED.finditer(text)):
+    if any(may_be_value(match["value"]) and names_one(match) for match in ASSIGNED.finditer(text)):
         return True
-    return any(may_be_value(match["value"]) for pattern in _OTHER_WAYS for match in pattern.finditer(text))
+    return any(may_be_value(match["value"]) for pattern in OTHER_WAYS for match in pattern.finditer(text))
 
 
 def may_be_value(value: str) -> bool:
     """Tell whether a word may be a credential: all but those that only say something about one."""
-    word = value.strip(_EDGE).casefold()
+    word = value.strip(EDGE).casefold()
     return len(word) > 1 and word not in NOT_VALUES and word not in HEADS
 
 
@@ -149,7 +166,7 @@ def names_one(match: re.Match[str]) -> bool:
     words = match["gap"].split()
     is_of_all = match["name"].endswith("s") and not match.string[: match.start()].strip() and not words
     return (
-        not (words and words[0].strip(_EDGE).casefold() in HEADS)
+        not (words and words[0].strip(EDGE).casefold() in HEADS)
         and not _NEW_CLAUSE.search(match["gap"])
         and not (is_of_all and " are " in match.group().casefold())
     )
@@ -166,7 +183,7 @@ def is_beside_mention(text: str) -> bool:
 
 def mixes(token: str) -> bool:
     """Tell whether a word mixes letters and digits as no quantity, version or name of a standard does."""
-    word = token.strip(_EDGE)
+    word = token.strip(EDGE)
     has_both = any(map(str.isdigit, word)) and any(map(str.isalpha, word))
     return bool(_HEX.fullmatch(word)) or (has_both and not _ORDINARY.fullmatch(word))
 
@@ -174,7 +191,7 @@ def mixes(token: str) -> bool:
 def is_phrase(text: str) -> bool:
     """Tell whether a text holds a phrase that opens something: words in a row that make no sentence."""
     phrases = [match.group() for match in _WORDS_ONLY.finditer(text)]
-    named = [match["words"] for match in _PHRASE.finditer(text)]
+    named = [match["words"] for match in NAMED_PHRASE.finditer(text)]
     return any(JOINING.isdisjoint(phrase.split()) for phrase in phrases) or any(
         not FUNCTION_WORDS & set(_APART.split(words.casefold())) for words in named
     )

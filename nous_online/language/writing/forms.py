@@ -7,13 +7,16 @@ Linear in the text. What is left is verbatim; of a terminal it is the comments, 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 
 from nous_online.language.pairs.lexicon import FUNCTION_WORDS
+from nous_online.language.writing.sentences import head_of, speakers_in
 
 FROM_TERMINAL = 0.25
 """Share of lines with a prompt from which a text is a terminal, whose other lines are output."""
 LEAST_PROMPTS = 2
+TALKING = frozenset({"user", "assistant", "human"})
+"""Who opens lines of a talk, however many commands stand in it."""
 LEAST_LETTERS = 0.72
 """Letters, spaces and the marks of prose in a line that was said; output, paths and code have fewer."""
 
@@ -46,6 +49,8 @@ _OUTPUT = re.compile(
     r"|\d+\s(?:passed|failed|tests?),?\s\d|\.{5,})"
 )
 _TALLY = re.compile(r"\b\d+\s(?:passed|failed|failures?|warnings?|skipped)\b")
+_WHOLE = re.compile(r"\A[^\W\d_][\w'’,]*(?:\s[\w'’,.:/§%€$-]{1,40}){3,60}[.!?]\Z")
+"""A line of prose from its first word to its full stop."""
 _WORD = re.compile(r"[^\W\d_]+")
 _SPEAKER = re.compile(r"\A[^:\[\]{}<>=/\\]{1,60}:\s")
 _CODE = re.compile(r"[{}<>=;|\\`$@^~_/\[\]*#]|--|::|\(\)|->")
@@ -56,7 +61,8 @@ def said_in(detail: str) -> str:
     lines = detail.splitlines()
     prompts = sum(bool(_PROMPT.match(line)) for line in lines)
     is_terminal = prompts >= LEAST_PROMPTS and prompts >= FROM_TERMINAL * sum(bool(line.strip()) for line in lines)
-    said = list(of_terminal(lines) if is_terminal else of_talk(lines))
+    is_talk = is_terminal and any((head_of(line) or "").casefold() in TALKING for line in lines)
+    said = list(of_terminal(lines) if is_terminal and not is_talk else of_talk(lines))
     return "\n".join(said) if any(line.strip() for line in said) else detail
 
 
@@ -86,10 +92,15 @@ def messages_in(command: str) -> Iterator[str]:
 
 
 def of_talk(lines: Sequence[str]) -> Iterator[str]:
-    """Yield the lines of a talk, a log or notes that are no machine's; an empty line where one was left out."""
+    """Yield the lines of a talk, a log or notes that are no machine's; an empty line where one was left out.
+
+    What follows a command is its output, up to an empty line, a line that somebody says, or a whole sentence.
+    """
     closing = ""
-    is_output = False
+    is_output = is_printed = False
+    speakers = speakers_in(lines)
     for line in lines:
+        is_printed = bool(_PROMPT.match(line)) or (is_printed and not (is_said(line, speakers) or not line.strip()))
         if closing:
             closing = "" if closing in line else closing
             continue
@@ -97,9 +108,14 @@ def of_talk(lines: Sequence[str]) -> Iterator[str]:
             closing = tag
         is_tool = bool(_TOOL.match(line))
         is_output = is_tool or (is_output and line.startswith(("  ", "\t")))
-        yield "" if block or is_output or is_machine(line) else line
+        yield "" if block or is_output or is_printed or is_machine(line) else line
         if is_tool:
             yield from messages_in(line)
+
+
+def is_said(line: str, speakers: Set[str]) -> bool:
+    """Tell whether a line opens with who says it, or is a whole sentence, which no command prints."""
+    return head_of(line) in speakers or bool(_WHOLE.match(line.strip()))
 
 
 def is_machine(line: str) -> bool:

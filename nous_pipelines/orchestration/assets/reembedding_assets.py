@@ -39,7 +39,7 @@ def next_embeddings(
     context: dg.AssetExecutionContext, night_run: NightRun, next_space: NextSpace
 ) -> dg.MaterializeResult:
     embedder = next_space.embedder()
-    register_space(night_run.database.url, embedder.space, is_indexed=False)
+    register_space(night_run.database, embedder.space, is_indexed=False)
     made = fill(night_run.database, embedder, night_run.agents(), buckets=[context.partition_key])
     return dg.MaterializeResult(metadata={"made": made, "space": embedder.space.id})
 
@@ -54,7 +54,7 @@ def embedding_space_switched(
     context: dg.AssetExecutionContext, night_run: NightRun, next_space: NextSpace
 ) -> dg.MaterializeResult:
     embedder = next_space.embedder()
-    register_space(night_run.database.url, embedder.space, is_indexed=False)
+    register_space(night_run.database, embedder.space, is_indexed=False)
     try:
         moves = settle(night_run.database, embedder, night_run.agents(), run_id=context.run.run_id)
     except Refused as refusal:

@@ -121,11 +121,12 @@ def test_a_context_shows_the_later_of_two_values_first(heart):
 def test_a_fact_of_an_open_contradiction_that_stands_alone_is_in_doubt(heart, judge, budget):
     statements = ("The database is Postgres", "The database is Mongo", "The database is Oracle")
     judge.verdicts.update(dict.fromkeys(permutations(statements, 2), Verdict.CONTRADICTS))
+    now = datetime.now(UTC)
     for each in statements:
-        heart.learn(each, subject="database")
+        heart.learn(each, subject="database", learned_at=now)
 
     context = heart.assemble_context(query="which database?", budget=budget)
 
-    today = f"{datetime.now(UTC):%Y-%m-%d}"
+    today = f"{now:%Y-%m-%d}"
     assert f"{today} in doubt: The database is " in context.text
     assert f"\n- {today} The database is " not in context.text

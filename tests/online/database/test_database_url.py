@@ -68,12 +68,19 @@ def test_a_password_that_is_quoted_all_the_same_is_taken_out() -> None:
     )
 
 
-def test_a_host_that_does_not_answer_is_named_without_the_password() -> None:
-    with pytest.raises(Unavailable) as refused:
-        connected("postgresql://nous:S3cretPass@127.0.0.1:9/nous")
+def test_doctor_alone_names_a_host_that_does_not_answer_and_never_the_password(monkeypatch: pytest.MonkeyPatch) -> None:
+    url = "postgresql://nous:S3cretPass@127.0.0.1:9/nous"
+    monkeypatch.setenv("NOUS_DATABASE_URL", url)
+    settings.cache_clear()
+    said = {check.name: check.message for check in checks()}
+    settings.cache_clear()
 
-    assert "127.0.0.1" in str(refused.value)
-    assert "S3cretPass" not in str(refused.value)
+    with pytest.raises(Unavailable, match="nothing listens at its address") as refused:
+        connected(url)
+
+    assert "127.0.0.1" in said["server"]
+    assert "127.0.0.1" not in str(refused.value)
+    assert "S3cretPass" not in f"{refused.value}{said}"
 
 
 def test_doctor_does_not_quote_it_either(monkeypatch: pytest.MonkeyPatch) -> None:

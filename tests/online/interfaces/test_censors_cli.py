@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,7 @@ from nous_online.interfaces.cli import application
 def nous(database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Any]]:
     monkeypatch.setenv("NOUS_DATABASE_URL", database_url)
     monkeypatch.setenv("NOUS_HOME", str(tmp_path / "home"))
-    monkeypatch.setenv("COLUMNS", "200")
+    monkeypatch.setenv("COLUMNS", "80")
     monkeypatch.delenv("NOUS_AGENT", raising=False)
     settings.cache_clear()
     yield lambda *arguments: CliRunner().invoke(application(), arguments)
@@ -49,6 +50,17 @@ def test_machines_get_one_json_object(nous: Callable[..., Any]) -> None:
     (activation,) = checks[1]["activations"]
     assert (activation["match"], activation["censor"]["id"]) == ("literal", added["id"])
     assert [(each["severity"], each["activation_count"]) for each in listed["censors"]] == [("block", 2)]
+
+
+def test_what_a_check_and_the_list_print_can_be_pasted_into_a_report(nous: Callable[..., Any]) -> None:
+    nous("censor", "add", "rm -rf", "no " * 60, "--literal")
+    printed = nous("check", f"rm -rf {'build ' * 60}").stdout
+    (activation,) = re.findall(r"nous censor report (\S+) --activation (\S+)\n", printed)
+
+    reported = nous("censor", "report", activation[0], "--activation", activation[1])
+
+    assert reported.exit_code == 0
+    assert f"\n{activation[0]}  fired 1, 1 wrongly\n" in nous("censor", "list").stdout
 
 
 def test_looking_only_counts_nothing(nous: Callable[..., Any]) -> None:

@@ -22,8 +22,8 @@ def _environment(database_url: str, tmp_path: Path) -> Iterator[None]:
         yield
 
 
-def learned(text: str) -> str:
-    return typed("learn", text, "--json").json["memory"]["id"]
+def learned(text: str, *options: str) -> str:
+    return typed("learn", text, *options, "--json").json["memory"]["id"]
 
 
 def test_a_context_is_printed_and_what_it_took_is_told_beside_it():
@@ -112,6 +112,16 @@ def test_a_fact_is_shown_with_every_statement_and_its_history():
     assert plain["fact"]["confirmation_count"] == 1
     assert plain["unrecorded_count"] == 0
     assert [event["action"] for event in plain["events"]] == ["confirmed", "learned"]
+
+
+def test_a_fact_names_what_it_replaced_and_what_replaced_it():
+    old = learned("The gate code is 1234")
+    new = learned("Mia keeps the only key now", "--replaces", old)
+
+    for command in ("show", "history"):
+        assert f"replaced by       Mia keeps the only key now\n                  {new}\n" in typed(command, old).out
+        assert f"replaced          The gate code is 1234\n                  {old}\n" in typed(command, new).out
+    assert [each["id"] for each in typed("show", new, "--json").json["predecessors"]] == [old]
 
 
 def test_a_statement_is_split_off_by_its_id_and_the_first_is_not():

@@ -18,11 +18,14 @@ COMMANDS = {" ".join(words): command for words, command in leaves()}
 EXPECTED = """
     up down doctor learn recall context predict feedback history show split contradictions resolve import status check
     forget restore pin unpin update erase worker night diff undo report cost purge policy batches reembed dev demo mcp
+    install uninstall
 """
-WITHOUT_RESULT = {"demo", "mcp", "api"}
+WITHOUT_RESULT = {"demo", "mcp", "api", "hook"}
 """Commands that show or serve, and end with nothing to be read by a machine."""
 NOUS = "from nous_online.interfaces.cli import application; application()(prog_name='nous')"
-COMPLETE_S = 0.5
+BARE = "import typer, typer.completion, rich.console, rich.table, rich.panel"
+MOST_TIMES_BARE = 4.5
+"""Of the processor time of the libraries a command line needs anyway: half a second where those take 0.11."""
 
 
 def test_everything_a_user_expects_is_a_command():
@@ -104,12 +107,14 @@ def test_bash_completes_with_the_script_it_is_given(kept_bytecode: dict[str, str
     assert {"recall", "report"} <= set(shown.stdout.split())
 
 
-def test_completing_starts_no_server_and_takes_less_than_half_a_second(kept_bytecode: dict[str, str]):
+def test_completing_starts_no_server_and_little_but_the_libraries_of_a_command_line(kept_bytecode: dict[str, str]):
     command, environment = [sys.executable, "-c", NOUS], kept_bytecode | asked("bash", "nous re")
-    seconds = [processor_seconds(command, environment) for _ in range(2)]
+    programs = (command, [sys.executable, "-c", BARE])
+    tries = [[processor_seconds(program, environment) for program in programs] for _ in range(3)]
+    completing, bare = map(min, zip(*tries, strict=True))
     home = Path(kept_bytecode["NOUS_HOME"])
 
-    assert min(seconds) < COMPLETE_S
+    assert completing < MOST_TIMES_BARE * bare
     assert not home.exists()
 
 

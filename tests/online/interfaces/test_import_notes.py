@@ -25,8 +25,7 @@ updated: 2026-05-04
 aliases:
   - The Atlas
 ---
-# Atlas <!-- a comment
-over two lines -->
+# Atlas <!-- a comment -->
 
 The build takes **nine minutes**
 on one core. See [the log](https://example.org/log).
@@ -46,10 +45,12 @@ export TOKEN=nothing
 | port | service |
 |------|---------|
 | 8080 | api     |
+| 8081 |         |
 
 > Never deploy on a Friday.
 
 The password is Xk29-ffQ7-pp31.
+
 ---
 ok
 """
@@ -70,14 +71,14 @@ def test_each_item_and_paragraph_of_a_page_is_a_fact_about_the_heading_above_it(
         "Use the fast ones while writing. #habit": "Commands",
         "Pin the compiler.": "Commands",
         "Publish the image.": "Commands",
-        "port   service": "Commands",
-        "8080   api": "Commands",
+        "port: 8080, service: api": "Commands",
+        "port: 8081": "Commands",
         "Never deploy on a Friday.": "Commands",
     }
     kept = {content: (tags, context) for content, _, tags, context in found}
     assert kept["Use the fast ones while writing. #habit"] == (
         ["work", "atlas", "habit"],
-        "CLAUDE > Atlas > Commands > Run `make check` before a commit.",
+        f"{tmp_path.name}/CLAUDE > Atlas > Commands > Run `make check` before a commit. It takes a minute.",
     )
     assert kept["Pin the compiler."][0] == ["work", "atlas", "done"]
     assert kept["Publish the image."][0] == ["work", "atlas", "open"]
@@ -153,8 +154,8 @@ def test_a_heading_keeps_the_mark_of_a_name_and_loses_those_that_close_it(
 
 @pytest.mark.parametrize(
     "text",
-    ["|-" * 1_000 + "x", "# " + "#" * 30_000 + "x\n- deep", "one two three four\n" * 100_000],
-    ids=["rule", "heading", "paragraph"],
+    ["|-" * 1_000 + "x", "# " + "#" * 30_000 + "x\n- deep", "one two three four\n" * 20_000, "<!-- " * 50_000],
+    ids=["rule", "heading", "paragraph", "comment"],
 )
 def test_a_page_is_read_in_time_in_proportion_to_its_length(text: str):
     began_at = process_time()
@@ -180,6 +181,19 @@ def test_names_of_code_stay_as_they_are_written(line: str, content: str):
     assert [note.text for note in notes_of(line, Page({}))] == [content]
 
 
+def test_what_leads_to_a_list_is_told_with_each_of_its_items():
+    page = (
+        "React when:\n- mail from Ada comes in\n- at night:\n  - the pager rings\n\nTell Ben. Always:\n\nNobody else."
+    )
+
+    assert [note.text for note in notes_of(page, Page({}))] == [
+        "React when: mail from Ada comes in",
+        "React when: at night: the pager rings",
+        "Tell Ben. Always:",
+        "Nobody else.",
+    ]
+
+
 @pytest.mark.parametrize(
     ("page", "contents"),
     [
@@ -192,6 +206,9 @@ def test_names_of_code_stay_as_they_are_written(line: str, content: str):
         ("<!--\n```\n-->\nLast.", ["Last."]),
         ("```make check``` tests.\n\n- Last.", ["```make check``` tests.", "Last."]),
         ("- ```sh\n  make\n  ```\n- Last.", ["Last."]),
+        ("<details>\n<summary>More</summary>\nIt floats.\n</details>", ["More It floats."]),
+        ("Boats\n=====\n\nThey float.", ["They float."]),
+        ("| a | b |\n|---|---|\n| 1 | 2 |\n\n| c |  |\n|---|---|\n| 3 | x\\|y |", ["a: 1, b: 2", "c: 3, x|y"]),
     ],
 )
 def test_only_comments_and_blocks_of_code_are_passed_over(page: str, contents: list[str]):

@@ -17,6 +17,7 @@ from mcp_visits import values
 from typer.testing import CliRunner
 
 from nous_online.interfaces.cli import application
+from nous_online.interfaces.hooks.repository import project_of
 from nous_online.interfaces.mcp.mcp_server import listening
 
 NOUS = [sys.executable, "-c", "from nous_online.interfaces.cli import main; main()"]
@@ -141,3 +142,18 @@ def test_without_the_extra_the_command_says_what_to_install(monkeypatch):
     assert answer.exit_code == 1
     assert "`nous mcp` needs the extra `mcp`" in answer.stderr
     assert "pip install 'nous-pipelines[mcp]'" in answer.stderr
+
+
+def test_with_repository_a_client_meets_the_memory_of_the_repository_it_works_in(environment, owner, tmp_path):
+    (tmp_path / "atlas" / ".git").mkdir(parents=True)
+    environment["CLAUDE_PROJECT_DIR"] = str(tmp_path / "atlas")
+    server = StdioServerParameters(command=NOUS[0], args=[*NOUS[1:], "mcp", "--repository"], env=environment)
+
+    async def remember() -> None:
+        async with Client(server) as client:
+            await client.call_tool("remember", {"content": "Retries happen three times"})
+
+    anyio.run(remember)
+
+    (project,) = owner.execute("select project_id from heart.facts").fetchone()
+    assert project == project_of(tmp_path / "atlas")

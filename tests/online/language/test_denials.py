@@ -26,6 +26,8 @@ def test_a_denial_shares_its_words_with_what_it_denies(one, other):
         ("Ana eats meat", "Ana eats fish"),
         ("Ana wrote Low Tide", "Ana wrote High Tide"),
         ("No", "Yes"),
+        ("Orders may be changed before noon", "Orders may not be changed after noon"),
+        ("Members enter with a card", "Visitors can't enter without a card"),
         ("Ana never eats meat at work because the kitchen is small", "Ana eats"),
     ],
 )

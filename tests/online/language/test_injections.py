@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from injection_payloads import FAMILIES, PAYLOADS
 
+from nous_online.core.unseen import visible
 from nous_online.language.claude import pair_prompt, write_prompt
 from nous_online.language.claude.pair_prompt import PairAnswer, answer_to, pairs_request, read_answers
 from nous_online.language.claude.replies import Failure, LLMError, Request
@@ -47,8 +48,9 @@ def said(request: Request) -> tuple[str, Any]:
 
 
 def told(statement: JudgedStatement) -> dict[str, str | None]:
-    subject = {"subject": statement.subject} if statement.subject else {}
-    return {"text": statement.text, **subject, "stated_at": statement.stated_at and statement.stated_at.isoformat()}
+    subject = {"subject": visible(statement.subject)} if statement.subject else {}
+    stated_at = statement.stated_at and statement.stated_at.isoformat()
+    return {"text": visible(statement.text), **subject, "stated_at": stated_at}
 
 
 def around(request: Request) -> dict[str, Any]:
@@ -64,7 +66,7 @@ def test_there_are_hundreds_of_payloads_that_can_all_be_learned() -> None:
 
 
 @families
-def test_a_judge_is_shown_the_statements_exactly_and_nothing_beside_them(payloads: Sequence[str]) -> None:
+def test_a_judge_is_shown_what_a_person_sees_of_statements_and_nothing_beside_them(payloads: Sequence[str]) -> None:
     for pair in (pair for payload in payloads for pair in pairs_with(payload)):
         element, shown = said(pairs_request([pair], model=MODEL))
 
@@ -186,7 +188,7 @@ RECORDS: dict[str, Callable[[str], EpisodeRecord]] = {
 
 @families
 @pytest.mark.parametrize("record_with", RECORDS.values(), ids=RECORDS)
-def test_a_writer_is_shown_the_record_exactly_and_nothing_beside_it(
+def test_a_writer_is_shown_what_a_person_sees_of_the_record_and_nothing_beside_it(
     payloads: Sequence[str], record_with: Callable[[str], EpisodeRecord]
 ) -> None:
     innocent = around(write_request(EpisodeRecord("Ana: hello", None, None, (), ()), model=MODEL))
@@ -197,7 +199,11 @@ def test_a_writer_is_shown_the_record_exactly_and_nothing_beside_it(
         request = write_request(record, model=MODEL)
         element, shown = said(request)
 
-        assert shown == json.loads(json.dumps({name: value for name, value in vars(record).items() if value}))
+        assert shown == {
+            name: visible(value) if isinstance(value, str) else [*map(visible, value)]
+            for name, value in vars(record).items()
+            if value
+        }
         assert element not in payload
         assert around(request) == innocent
         assert request["messages"][0]["content"].count("<") == request["messages"][0]["content"].count(">") == 2

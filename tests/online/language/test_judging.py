@@ -3,6 +3,7 @@ from datetime import UTC, datetime
 import pytest
 
 from nous_online.language.pairs.judging import JudgedStatement, OfflineJudge, Pair, Verdict
+from nous_online.language.pairs.reader import calibration, read_pairs
 from nous_online.language.pairs.subjects import other_conditions, other_things
 
 EARLIER = datetime(2025, 1, 1, tzinfo=UTC)
@@ -113,6 +114,21 @@ def test_what_looks_alike_and_is_about_something_else_stands_beside_it():
 
     assert sum(verdict in {Verdict.COMPATIBLE, Verdict.UNSURE} for verdict in found) >= 9
     assert Verdict.SAME not in found
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "is_same"),
+    [
+        ("our band plays its own songs only", "contracts renew by themselves", False),
+        ("the office is empty on Fridays", "nobody comes in on Fridays", True),
+    ],
+)
+def test_far_statements_are_the_same_only_if_read_so_in_both_orders(one, other, is_same):
+    forward, back = (each.same >= calibration().same_at for each in read_pairs([(one, other), (other, one)]))
+    found = judged(one, other, similarity=0.6, first=None, second=None).verdict
+
+    assert (forward, back) == (True, is_same)
+    assert (found is Verdict.SAME) == is_same
 
 
 def test_trust_and_who_is_asked_first_do_not_change_the_verdict():

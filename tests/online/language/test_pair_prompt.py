@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from nous_online.core.unseen import visible
 from nous_online.language.claude.pair_prompt import (
     LONGEST_PAIR,
     LONGEST_REASON,
@@ -124,7 +125,7 @@ def test_nothing_a_statement_says_leaves_its_string(text: str, subject: str) -> 
     request = pairs_request([Pair(FORTY, hostile, 0.9)], model=HAIKU)
 
     _, pair = parts(request)
-    assert pair["b"]["text"] == hostile.text
+    assert pair["b"]["text"] == visible(hostile.text)
     assert content(request).isascii()
     assert content(request).count("<") == content(request).count(">") == 2
 

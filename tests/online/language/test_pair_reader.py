@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -18,18 +17,20 @@ PAIRS = Path(__file__).parents[3] / "training" / "pairs"
 HELD_OUT = PAIRS / "author_6.tsv"
 CHANGES = {"U", "N"}
 EVERY = 2
+SAME_IN_THOSE = ((58, 0.413), (144, 0.243), (480, 0.089))
+"""Rows, and their chances of `same` in exact sums: those that overflow in 16 bits are off by 0.28 to 0.47."""
 
 
-def held_out() -> Iterator[tuple[str, str, str]]:
-    """Yield label, first and second of pairs that trained nothing."""
+def held_out() -> list[tuple[str, str, str]]:
+    """Return label, first and second of pairs that trained nothing."""
     lines = HELD_OUT.read_text("utf-8").splitlines()
     rows = [line.split("\t") for line in lines if line and not line.startswith("#")]
-    yield from ((label[0], first, second) for label, first, second in rows[::EVERY])
+    return [(label[0], first, second) for label, first, second in rows]
 
 
 @pytest.fixture(scope="module")
 def read() -> list[tuple[str, Chances]]:
-    rows = list(held_out())
+    rows = held_out()[::EVERY]
     return list(zip([label for label, *_ in rows], read_pairs([(a, b) for _, a, b in rows]), strict=True))
 
 
@@ -60,6 +61,13 @@ def test_the_chances_of_a_pair_add_up_and_do_not_depend_on_what_is_read_beside_i
     assert alone.outcomes.tolist() == beside.outcomes.tolist()
 
 
+@pytest.mark.parametrize(("row", "same"), SAME_IN_THOSE)
+def test_chances_are_the_same_on_every_processor(row: int, same: float) -> None:
+    _, first, second = held_out()[row]
+
+    assert read_pairs([(first, second)])[0].same == pytest.approx(same, abs=0.05)
+
+
 def test_no_pairs_give_no_readings() -> None:
     assert read_pairs([]) == []
 
@@ -70,6 +78,12 @@ def test_no_pairs_give_no_readings() -> None:
         ("We deploy on Fridays now", True),
         ("Мы выкатываем релизы по пятницам", False),
         ("金曜日にデプロイします", False),
+        ("地下车库不再对访客开放了", False),
+        ("c'est Bastien qui suit le dossier", False),
+        ("el contrato se prorroga un año", False),
+        ("ogni domenica pranziamo dai nonni e alla nonna piace", False),
+        ("Die Tante wohnt im dritten Stock", False),
+        ("met my friend Léa at the café on Monday", True),
         ("We deploy on Fridays and " + "then again " * 40, False),
         ("", True),
     ],

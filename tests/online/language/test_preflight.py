@@ -137,6 +137,8 @@ def test_what_is_no_model_is_malformed(told: object):
 def asked_by_doctor(server: LocalAnthropic, monkeypatch: pytest.MonkeyPatch) -> Iterator[pytest.MonkeyPatch]:
     """Claude is asked, and nothing else is looked at."""
     monkeypatch.setattr(doctor, "LOOKS", {})
+    monkeypatch.setattr(doctor, "SERVER_LOOKS", {})
+    monkeypatch.setenv("NOUS_DATABASE_URL", "postgresql://nobody@127.0.0.1/none")
     monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-ant-of-this-test")
     monkeypatch.setenv("ANTHROPIC_BASE_URL", server.url)
     settings.cache_clear()

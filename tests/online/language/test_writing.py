@@ -90,6 +90,23 @@ def test_every_fact_stands_in_the_detail_with_who_said_it(writer):
     assert FactDraft(f"Orla: {oak}", "Orla", "decision", oak) in facts
 
 
+@pytest.mark.parametrize(
+    "cause", ["The cause was a missing index on the table of orders.", "Checkout was slow because the cache was cold."]
+)
+def test_a_stated_cause_is_among_the_few_facts_of_a_short_episode(writer, cause):
+    told = (
+        "The deploy of shop 3.2 failed at 14:05 on Monday. Ana rolled it back to 3.1 at 14:12.\n\n"
+        f"{cause}\n\n"
+        "Version 3.2.1 went out at 15:30 and serves 400 requests per second.\n\n"
+        "The next release is planned for 4 December with 12 changes.\n"
+    )
+
+    facts = [fact.content for fact in writer.write(EndedEpisode(told)).facts]
+
+    assert cause in facts
+    assert len(facts) < 4
+
+
 def test_a_long_episode_gets_a_summary_of_a_hundred_words_and_more(writer):
     long = "\n".join(
         f"Orla: In week {week} the crew of barge {week} carried {10 + week} sacks of {grain} down to Olm."

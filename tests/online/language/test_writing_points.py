@@ -52,6 +52,22 @@ def test_what_a_tool_put_out_below_its_call_goes_with_it_and_the_message_of_a_co
     assert said_in(talk).split("\n") == ["user: Mend it.", "", "- Seal the wheel against frost", "", "assistant: Done."]
 
 
+def test_what_a_command_printed_is_nobodys_words_up_to_what_somebody_says() -> None:
+    talk = (
+        "user: The export failed.\nassistant: I look at it.\n$ kubectl logs export\nstarting export\nKilled\n"
+        "assistant: It ran out of memory\n$ npm run build\nwebpack in production\nThe build needs a bigger machine.\n"
+        "$ date\nMon 23 Nov\n\nBen is away"
+    )
+
+    assert [line for line in said_in(talk).splitlines() if line] == [
+        "user: The export failed.",
+        "assistant: I look at it.",
+        "assistant: It ran out of memory",
+        "The build needs a bigger machine.",
+        "Ben is away",
+    ]
+
+
 def test_a_terminal_keeps_its_comments_and_the_messages_of_its_commits() -> None:
     shell = (
         "orla@mill:~/wheel (main)$ pytest -q\n1 failed, 83 passed in 6.10s\n"

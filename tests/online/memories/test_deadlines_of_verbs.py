@@ -56,6 +56,7 @@ CASES: dict[str, Case] = {
     "confirm_fact": lambda h, w, d: h.confirm_fact(w.ids["fact"], deadline_s=d),
     "supersede_fact": lambda h, w, d: h.supersede_fact(w.ids["old"], w.ids["new"], deadline_s=d),
     "statements": lambda h, w, d: h.statements(w.ids["fact"], deadline_s=d),
+    "predecessors": lambda h, w, d: h.predecessors(w.ids["fact"], deadline_s=d),
     "split": lambda h, w, d: h.split(w.ids["statement"], deadline_s=d),
     "forget": lambda h, w, d: h.forget(w.ids["fact"], reason="asked for", deadline_s=d),
     "restore": lambda h, w, d: h.restore(w.ids["fact"], deadline_s=d),
@@ -320,7 +321,7 @@ def opened_slowly(world: World) -> Heart:
     return opened(agent.database, embedder=SlowEmbedder(), judge=SlowJudge(), writer=SlowWriter(WordEmbedder()))
 
 
-@pytest.mark.parametrize("verb", ["learn", "recall", "add_censor", "check_censors", "store_procedure"])
+@pytest.mark.parametrize("verb", ["learn", "add_censor", "check_censors", "store_procedure"])
 def test_what_needs_the_embedder_says_that_it_was_late(world: World, verb: str) -> None:
     with ends_in_time(), pytest.raises(DeadlineExceeded, match="the embedder did not answer"):
         CASES[verb](opened_slowly(world), world, DEADLINE_S)

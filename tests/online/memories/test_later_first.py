@@ -61,6 +61,23 @@ def test_the_number_of_another_thing_never_goes_before_the_one_asked_for(heart):
         assert heart.recall(f"What is {name}'s extension?")[0].content.startswith(name)
 
 
+@pytest.mark.parametrize(("chance", "first"), [(0.29, "the pager is with Ana"), (0.3, "Ben took over the pager duty")])
+def test_what_perhaps_replaces_an_earlier_fact_comes_before_it(heart, judge, chance, first):
+    judge.change = chance
+    earlier = heart.learn("the pager is with Ana", learned_at=MAY).memory
+    later = heart.learn("Ben took over the pager duty", learned_at=JUNE).memory
+
+    assert later.perhaps_replaces == ([earlier.id] if chance == 0.3 else [])
+    assert contents(heart.recall("pager with Ana or Ben"))[0] == first
+
+
+def test_what_was_told_late_is_in_no_doubt_about_what_came_after(heart, judge):
+    judge.change = 0.9
+    heart.learn("Ben took over the pager duty", learned_at=JUNE)
+
+    assert heart.learn("the pager is with Ana", learned_at=MAY).memory.perhaps_replaces == []
+
+
 def test_turns_of_a_talk_stay_in_the_order_of_their_relevance(heart):
     turns = (
         ("Ben: the kayak trip on the lake was great fun", MAY),

@@ -86,7 +86,7 @@ def events(owner: psycopg.Connection) -> list[tuple[Any, ...]]:
 
 @pytest.mark.parametrize(
     ("similarity", "action", "asked"),
-    [(0.99, "confirmed", 0), (0.951, "confirmed", 0), (0.949, "stored", 1), (0.251, "stored", 1), (0.249, "stored", 0)],
+    [(0.99, "confirmed", 0), (0.951, "confirmed", 0), (0.949, "stored", 1), (0.101, "stored", 1), (0.099, "stored", 0)],
 )
 def test_the_three_bands_hold_on_stored_vectors(database: Database, similarity: float, action: str, asked: int) -> None:
     judge = ScriptedJudge()

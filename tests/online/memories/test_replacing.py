@@ -71,6 +71,37 @@ def test_undoing_brings_back_what_was_replaced(heart: Heart) -> None:
     assert (heart.get(old.id).state, heart.get(new.id).state) == ("active", "archived")
 
 
+def test_undoing_brings_back_what_was_replaced_by_words_that_were_known(heart: Heart) -> None:
+    old, known, before = (heart.learn(text).memory for text in (ROME, PARIS, OSLO))
+    heart.learn(PARIS, replaces=before.id)
+    heart.learn(PARIS, replaces=old.id)
+
+    heart.undo(known.id, reason="it was a joke")
+
+    states = [heart.get(fact.id).state for fact in (old, known, before)]
+    assert states == ["active", "active", "superseded"]
+    assert heart.get(known.id).confirmation_count == 1
+
+
+def test_what_was_replaced_and_forgotten_since_stays_forgotten_when_that_is_undone(heart: Heart) -> None:
+    old, known = heart.learn(ROME).memory, heart.learn(PARIS).memory
+    heart.learn(PARIS, replaces=old.id)
+    heart.forget(old.id, reason="no longer wanted")
+
+    heart.undo(known.id, reason="it was a joke")
+
+    assert (heart.get(old.id).state, heart.get(known.id).confirmation_count) == ("archived", 0)
+
+
+def test_taking_a_source_back_brings_back_what_it_replaced_by_words_that_were_known(heart: Heart) -> None:
+    old, known = heart.learn(ROME).memory, heart.learn(PARIS).memory
+    heart.learn(PARIS, replaces=old.id, source="a forged page")
+
+    heart.undo_source("a forged page", reason="forged")
+
+    assert (heart.get(old.id).state, heart.get(known.id).confirmation_count) == ("active", 0)
+
+
 def test_what_is_not_there_for_the_same_user_is_not_replaced(heart: Heart) -> None:
     of_ben = heart.learn(ROME, user_id="ben").memory
 

@@ -9,11 +9,12 @@ import psycopg
 import pytest
 from listener import Listener, rested
 
+from nous_online.core.deadline import pause_s
 from nous_online.core.errors import InvalidInput
 from nous_online.database.connection import Database
 from nous_online.heart import Heart
 from nous_online.memories.events import Event, emit
-from nous_online.queue.outbox import retry_delay_s
+from nous_online.queue.outbox import POLICY
 
 
 @pytest.fixture
@@ -206,8 +207,10 @@ def test_what_was_heard_before_a_failure_is_not_heard_again(heart: Heart, owner:
 
 
 def test_rests_grow_up_to_five_minutes() -> None:
-    assert [retry_delay_s(count) for count in (1, 2, 3, 4)] == [1, 2, 4, 8]
-    assert retry_delay_s(5_000) == 300
+    limits = {"first_s": POLICY.first_delay_s, "longest_s": POLICY.longest_delay_s}
+
+    assert [pause_s(count, **limits) for count in (1, 2, 3, 4)] == [1, 2, 4, 8]
+    assert pause_s(5_000, **limits) == 300
 
 
 def test_the_events_of_one_agent_are_not_heard_by_another(

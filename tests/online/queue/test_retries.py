@@ -196,7 +196,7 @@ def test_doctor_names_the_episodes_that_were_set_aside_why_and_how_to_try_them_a
         episode = moody.record_episode(TALK)
         tries(moody, owner, 5)
 
-        ill = doctor.checked("episodes", doctor.LOOKS["episodes"])
+        ill = doctor.checked("episodes", doctor.SERVER_LOOKS["episodes"])
         moody.retry_episode(episode.id)
         again = doctor.checked("episodes", doctor.look_at_episodes)
 

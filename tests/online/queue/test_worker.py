@@ -162,7 +162,7 @@ def test_a_thread_whose_work_fails_tries_again(
 
     busy.record_episode("Ada: hello.")
 
-    assert until(lambda: "not today" in caplog.text)
+    assert until(lambda: "the disk is full" in caplog.text)
     assert not is_completed(owner)()
     owner.execute("drop trigger refuse on heart.completions")
     assert until(is_completed(owner))
@@ -247,7 +247,7 @@ def test_an_agent_whose_work_fails_leaves_the_others_their_turn(database: Databa
     found = look(database)
 
     assert list(found.worked) == ["ben"]
-    assert "not today" in found.failed["ada"]
+    assert "the disk is full" in found.failed["ada"]
 
 
 def test_a_database_that_is_not_there_is_unavailable(database: Database):
@@ -323,7 +323,7 @@ def test_nous_worker_once_ends_with_one_when_the_work_of_an_agent_failed(
 
     assert ended.exit_code == 1
     assert "aria" in ended.stderr
-    assert "not today" in ended.stderr
+    assert "the disk is full" in ended.stderr
 
 
 def test_nous_status_says_what_waits(local_model: Heart, environment: dict[str, str]):

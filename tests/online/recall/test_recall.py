@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
@@ -332,7 +333,8 @@ def test_limits_of_all_sizes_are_served_by_few_statements():
 
 def fill_tenants(url: str, owner: psycopg.Connection, sizes: dict[str, int]) -> np.ndarray:
     rng = np.random.default_rng(7)
-    register_space(url, DRAWN)
+    with closing(Database(url)) as database:
+        register_space(database, DRAWN)
     register_vector(owner)
     owner.execute("set session_replication_role = replica")  # rows without events: the index is what is tested
     for agent, size in sizes.items():

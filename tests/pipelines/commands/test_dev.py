@@ -61,7 +61,7 @@ def test_when_one_dies_it_says_which_and_fails_and_a_server_that_ran_before_stay
 
     log = (tmp_path / "log").read_text().splitlines()
     assert code == 1
-    assert set(addresses) == {"postgresql", "api"}
+    assert set(addresses) == {"postgresql", "api", "token"}
     assert addresses["api"] != f"http://127.0.0.1:{taken}"
     assert "api     | INFO:     Application startup complete." in log
     assert log[-1].startswith("error: API ended by SIGKILL; its last words: ")
@@ -80,6 +80,11 @@ def test_in_a_cloned_repository_it_runs_none_of_its_code_sets_none_of_its_variab
         environments = [each.environ() for each in family]
         folders = {each.cwd() for each in family if "dagster" in " ".join(each.cmdline())}
         answer = httpx.get(f"{addresses['api']}/health")
+        told = {"Authorization": f"Bearer {addresses['token']}"}
+        shown, asked = addresses["dagster"].partition("?")[0], f"{addresses['api']}/contradictions"
+        strangers = [httpx.get(each).status_code for each in (shown, asked)]
+        known = [httpx.get(each, headers=told).status_code for each in (shown, asked)]
+        command_lines = " ".join(word for each in family for word in each.cmdline())
         was_up = postgres.running(home) is not None
 
         process.send_signal(signal.SIGINT)
@@ -88,7 +93,10 @@ def test_in_a_cloned_repository_it_runs_none_of_its_code_sets_none_of_its_variab
         assert (answer.status_code, was_up, code) == (200, True, 0)
         assert postgres.running(home) is None
         assert not [each for each in family if each.is_running()]
-    assert set(addresses) == {"postgresql", "api", "dagster"}
+    assert set(addresses) == {"postgresql", "api", "dagster", "token"}
+    assert (strangers, known) == ([401, 401], [200, 200])
+    assert addresses["token"] in addresses["dagster"]
+    assert addresses["token"] not in command_lines
     assert len(family) > 3
     assert not [each for each in environments if "THEIRS" in each]
     assert folders == {str(home)}

@@ -89,5 +89,7 @@ def test_shows_a_night_over_a_file_of_ones_own(tmp_path: Path):
     assert shown.returncode == 0, shown.stderr
     assert "Merged: 1 memory merged into 1" in shown.stdout
     assert "5433 ≠ 5434" in " ".join(shown.stdout.split())
-    assert "undo --night" in shown.stdout
+    commands = [line for line in shown.stdout.splitlines() if "undo --night" in line]
+    assert len(commands) == 2  # that of the merge, and that of the night
+    assert all("NOUS_HOME=" in line for line in commands)
     assert "report.html" in shown.stdout

@@ -61,7 +61,10 @@ def page(nights: list[date]) -> Iterator[tuple[Page, Interface]]:
         reason = why_no_browser(playwright.Error)
     if reason is not None:
         pytest.skip(f"no browser can be started: {reason}")
-    with interface_over_a_history(nights) as interface, page_of(interface.address) as opened:
+    with (
+        interface_over_a_history(nights) as interface,
+        page_of(interface.address, entrance=f"/?token={interface.token}") as opened,
+    ):
         yield opened, interface
 
 

@@ -31,7 +31,7 @@ from nous_pipelines import failpoints
 from nous_pipelines.orchestration.instance import dagster_instance, dagster_url
 from nous_pipelines.orchestration.night_erasure import erase_nights, night_folders
 from nous_pipelines.orchestration.redaction import ERASED
-from nous_pipelines.orchestration.resources import NightRun
+from nous_pipelines.orchestration.resources import CommandedNight
 from nous_pipelines.orchestration.running import read_report, run_night
 from nous_pipelines.snapshots.snapshot import open_snapshot
 
@@ -240,7 +240,7 @@ def test_a_night_at_work_is_not_erased_under_its_hands(
 
 
 def test_a_night_that_begins_during_an_erasing_waits_for_its_end(home: Path, database_url: str) -> None:
-    step, begun = NightRun(database_url=database_url, home=str(home)), threading.Event()
+    step, begun = CommandedNight(database_url=database_url, home=str(home)), threading.Event()
 
     def begin() -> None:
         step.setup_for_execution(build_init_resource_context())

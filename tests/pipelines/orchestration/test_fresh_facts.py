@@ -222,7 +222,7 @@ def test_what_can_not_be_written_whole_leaves_nothing_and_is_done_again(
 
     scan_fresh_facts(night, Deciding())
 
-    assert "permission denied" in failed.delayed["aria"]
+    assert "may not do this" in failed.delayed["aria"]
     assert before == ([], {NINE: "none", TEN: "none"})
     assert found(heart) == [{NINE, TEN}]
 

@@ -69,9 +69,9 @@ def test_a_night_merges_repeats_lets_later_values_win_and_says_so(heart, run, in
     assert outcome.failures == ()
     assert active(owner) == sorted([BACKUPS[-1], "Cats like fish.", NINE])
     assert (outcome.report.counts["merges"], outcome.report.counts["retired"]) == (1, 2)
-    (apart,) = outcome.report.kept_apart
-    assert {apart.a, apart.b} == set(BACKUPS)
-    assert "30" in apart.reason
+    (replaced,) = outcome.report.of_kind("supersede")
+    assert set(replaced.told) == set(BACKUPS)
+    assert "30" in replaced.reason
     recorded = instance.get_run_by_id(outcome.run_id)
     assert recorded.is_success
     assert recorded.tags["dagster/partition"] == NIGHT.isoformat()

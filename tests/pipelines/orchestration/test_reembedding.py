@@ -27,7 +27,7 @@ from nous_pipelines.orchestration.assets.reembedding_assets import (
     next_embeddings,
 )
 from nous_pipelines.orchestration.reembedding import BUCKETS, Due, all_due, build_indexes, fill, reembed, settle, switch
-from nous_pipelines.orchestration.resources import NightRun
+from nous_pipelines.orchestration.resources import CommandedNight
 
 
 @pytest.fixture
@@ -218,7 +218,7 @@ class ToWide(NextSpace):
 
 
 def materialised(
-    asset: dg.AssetsDefinition, night_run: NightRun, *, partition: str | None = None
+    asset: dg.AssetsDefinition, night_run: CommandedNight, *, partition: str | None = None
 ) -> dg.ExecuteInProcessResult:
     return dg.materialize(
         [next_embeddings, embedding_space_switched],
@@ -233,7 +233,7 @@ def test_the_switch_waits_for_all_partitions_and_then_moves_everybody(
     full: Heart, database_url: str, owner: psycopg.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(reembedding, "LAST_FEW", 0)
-    night_run = NightRun(database_url=database_url)
+    night_run = CommandedNight(database_url=database_url, home="")
 
     early = materialised(embedding_space_switched, night_run)
     parts = [materialised(next_embeddings, night_run, partition=part) for part in PARTS.get_partition_keys()]
@@ -253,7 +253,9 @@ def test_an_agent_named_in_the_run_moves_alone(full: Heart, night: Database, dat
     other.learn(STATEMENTS[0])
     fill(night, WideEmbedder(), ["aria", "borea"])
 
-    settled = materialised(embedding_space_switched, NightRun(database_url=database.url, agent_ids=["borea"]))
+    settled = materialised(
+        embedding_space_switched, CommandedNight(database_url=database.url, home="", agent_ids=["borea"])
+    )
 
     assert settled.success
     assert set(all_due(night, ["aria", "borea"], "words-96")) == {"aria"}

@@ -108,6 +108,7 @@ def test_a_run_goes_unless_a_partition_would_turn_grey():
 
 def test_the_job_throws_away_runs_snapshots_and_what_is_purged(heart, database_url, owner, tmp_path, monkeypatch):
     monkeypatch.setenv("NOUS_DATABASE_URL", database_url)
+    monkeypatch.setenv("NOUS_HOME", str(tmp_path))
     settings.cache_clear()
     remember(heart, "cats like fish", "cats like fish")
     old, recent = date(2025, 1, 1), datetime.now(UTC).date() - timedelta(days=3)
@@ -119,9 +120,7 @@ def test_the_job_throws_away_runs_snapshots_and_what_is_purged(heart, database_u
             os.utime(path, (LONG_AGO.timestamp() - 10**7, LONG_AGO.timestamp() - 10**7))
         facts = owner.execute("select count(*) from heart.facts").fetchone()
 
-        done = retention.execute_in_process(
-            instance=instance, run_config={"ops": {"throw_away_what_is_old": {"config": {"home": str(tmp_path)}}}}
-        )
+        done = retention.execute_in_process(instance=instance)
 
     settings.cache_clear()
     assert done.success

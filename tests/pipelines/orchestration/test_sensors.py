@@ -108,7 +108,7 @@ def test_a_failure_turns_the_tick_red_and_names_the_agent(heart: Heart, owner: p
     close_one(heart)
     owner.execute("revoke update (due_at) on heart.completions from nous_app")
 
-    with pytest.raises(dg.Failure, match=r"the work of agent 'aria' failed and is tried again: .*permission denied"):
+    with pytest.raises(dg.Failure, match=r"the work of agent 'aria' failed and is tried again: .*may not do this"):
         tick()
 
 

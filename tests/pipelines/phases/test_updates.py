@@ -34,9 +34,7 @@ def test_an_earlier_value_gives_way_to_a_later_one_at_the_moment_that_was_said()
         "succession": "replaced",
         "superseded_at": "2026-05-09T00:00:00+00:00",
     }
-    assert proposal.reason == (
-        "1 earlier value of “deploy day” gives way to the one stated 09 May 2026: another value, stated later"
-    )
+    assert proposal.reason == ("1 earlier value gives way to the one stated 09 May 2026: another value, stated later")
     assert (phase.eligible, phase.proposed, phase.left) == ({"aria": 1}, {"aria": 1}, {})
 
 

@@ -77,7 +77,7 @@ def test_every_kind_of_change_is_told_in_words(night):
     report = night.report()
 
     assert moves(report, "merge") == [
-        (NINE, "never confirmed → confirmed 1 times"), (AGAIN, f"active → superseded by “{NINE}”")
+        (NINE, "never confirmed → confirmed once"), (AGAIN, f"active → superseded by “{NINE}”")
     ]  # fmt: skip
     assert moves(report, "supersede") == [(LONG, f"active → superseded by “{SHORT}”")]
     assert moves(report, "contradiction") == [(TEN, f"contradicts “{NINE}”; both kept, open")]
@@ -133,6 +133,33 @@ def test_known_differences_come_before_what_is_only_unsure(night):
     night.plan()
 
     assert [pair.verdict for pair in night.report().kept_apart] == ["updates", "unsure"]
+
+
+@pytest.mark.parametrize("state", ["applied", "undone", None])
+def test_two_facts_of_which_one_replaced_the_other_are_not_kept_apart_while_that_holds(night, state):
+    gone = night.change("fact", LONG, state="superseded", superseded_by=night.ids[SHORT])
+    night.propose("supersede", LONG, SHORT, changes=[gone])
+    night.judge(PAIRS)
+    night.plan()
+    if state:
+        night.decide(state)
+
+    report = night.report()
+
+    others = [] if state in ("applied", None) else ["updates"]
+    assert [pair.verdict for pair in report.kept_apart] == [*others, "unsure"]
+    assert report.counts["kept_apart"] == len(report.kept_apart)
+
+
+def test_a_night_that_was_taken_back_says_so_and_names_nothing_to_undo(night):
+    night.merge(NINE, AGAIN)
+    night.plan()
+    night.decide("undone")
+
+    report = night.report()
+
+    assert (report.undo, report.undo_kind("merge")) == ((), ())
+    assert report.undo_told == "Nothing that this night did stands, so there is nothing to take back."
 
 
 def test_before_a_plan_is_applied_its_changes_are_proposed(night):
@@ -203,7 +230,8 @@ def test_a_report_of_one_agent_speaks_of_nobody_else(night):
 
     assert (bens.active_by_agent, bens.entries, bens.kept_apart, bens.policy.lines) == ({}, (), (), [])
     assert "office" not in markdown_of(bens)
-    assert bens.undo == (f"nous undo --night {NIGHT} --agent ben",)
+    assert bens.undo == ()
+    assert night.report(agent_ids=("aria",)).undo == (f"nous undo --night {NIGHT} --agent aria",)
 
 
 def test_a_failed_night_says_what_stopped_it_whom_it_accuses_and_what_to_do(night):

@@ -68,7 +68,7 @@ def test_a_night_that_was_only_planned_says_what_would_be_done_and_names_nothing
     assert report.summary.startswith("this would be done: 1 memory merged into 1")
     for told in (markdown_of(report), page_of(report)):
         assert "this would be done: 1 memory merged" in told
-        assert "Nothing of this night was applied" in told
+        assert "so there is nothing to take back" in told
         assert "nous undo" not in told
 
 

@@ -83,6 +83,8 @@ class ContextAnswer:
     """Takes the feedback: POST /recalls/{recall_id:uuid}/feedback."""
     lines: list[ContextLine]
     """Every line, with why it is there."""
+    is_by_words: bool
+    """Whether only words were compared with what was told, because the embedder could not be asked."""
 
 
 @dataclass(frozen=True)
@@ -114,6 +116,7 @@ def context_shown(found: Context) -> ContextAnswer:
         counting=found.counting,
         recall_id=found.recall_id,
         lines=list(found.lines),
+        is_by_words=found.is_by_words,
     )
 
 

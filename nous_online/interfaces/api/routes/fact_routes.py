@@ -112,6 +112,8 @@ class RecallAnswer:
     """The chance that the best one found is an answer, 0 to 1."""
     is_confident: bool
     """Whether an answer is more likely to have been found than not."""
+    is_by_words: bool
+    """Whether only words were compared, because the embedder could not be asked."""
 
 
 @dataclass(frozen=True)
@@ -176,7 +178,7 @@ def shown(found: Recall) -> RecallAnswer:
         )
         for each in found
     ]
-    return RecallAnswer(found.id, memories, found.confidence, found.is_confident)
+    return RecallAnswer(found.id, memories, found.confidence, found.is_confident, found.is_by_words)
 
 
 @router.post("/recalls/{recall_id:uuid}/feedback", operation_id="give_feedback", summary="Say what was used")

@@ -12,9 +12,10 @@ from fastapi.responses import Response
 from nous_online.core.errors import NousError
 from nous_online.core.policy import ApiPolicy
 from nous_online.interfaces.api import metrics
-from nous_online.interfaces.api.access import bearer_of, door_of
+from nous_online.interfaces.api.access import door_of
 from nous_online.interfaces.api.problems import InterfaceProblem
 from nous_online.interfaces.api.readiness import LOOK_S, HealthCheck
+from nous_online.interfaces.request_checks import bearer_of
 
 router = APIRouter(tags=["server"])
 UNTOLD = "not in order; the log of the server says why, and so does this to an administrator's key"
@@ -42,7 +43,6 @@ class Links:
     name: str
     version: str
     openapi: str
-    docs: str
     health: str
     ready: str
     metrics: str
@@ -57,7 +57,6 @@ def links(request: Request) -> Links:
         name=described["info"]["title"],
         version=described["info"]["version"],
         openapi="/openapi.json",
-        docs="/docs",
         health="/health",
         ready="/ready",
         metrics="/metrics",
@@ -92,8 +91,8 @@ async def ready(request: Request, response: Response) -> Readiness:
 async def is_administrator(request: Request) -> bool:
     """Tell whether an administrator asks; a caller without a good key is told less, and not refused."""
     door = door_of(request)
-    if not door.requires_keys or not bearer_of(request):
-        return not door.requires_keys
+    if door.is_open or not bearer_of(request.headers):
+        return door.is_open
     try:
         return (await door.let_in(request, ends_at=time.monotonic() + LOOK_S)).is_admin
     except (InterfaceProblem, NousError):
@@ -108,5 +107,7 @@ async def is_administrator(request: Request) -> bool:
     responses={200: {"content": {"text/plain": {"schema": {"type": "string"}}}}},
 )
 async def get_metrics(request: Request) -> Response:
-    """Return what Prometheus may know; nothing of memories, and no agent's name."""
+    """Return what Prometheus may know; nothing of memories, and no agent's name. Needs a key unless on loopback."""
+    if not request.app.state.access.opens_metrics:
+        await door_of(request).let_in(request, ends_at=time.monotonic() + LOOK_S)
     return Response(request.app.state.metrics.text(), media_type=metrics.MEDIA_TYPE)

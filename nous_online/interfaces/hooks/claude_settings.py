@@ -1,0 +1,278 @@
+"""Adds the server and the hooks to the settings of Claude Code, and takes them out; all else there stays as it is."""
+
+from __future__ import annotations
+
+import difflib
+import json
+import os
+import re
+import shlex
+from collections.abc import Callable, Mapping, Sequence
+from copy import deepcopy
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+from nous_online.core.errors import Conflict, InvalidInput, Unavailable
+from nous_online.interfaces.hooks.hook import EVENTS
+from nous_online.interfaces.hooks.repository import top_of
+from nous_online.processes.children import python_module
+
+SERVER = "nous"
+TIMEOUT_S = 5
+"""After which Claude Code itself gives up on a hook."""
+OURS = re.compile(rf"\bnous(?:\.exe|_online\.interfaces\.cli)?[\"']? hook (?:{'|'.join(EVENTS)})\b")
+BACKUP = ".before-nous"
+Fields = dict[str, Any]
+Change = Callable[[Fields, Sequence[str], Sequence[str]], Fields]
+
+
+@dataclass(frozen=True)
+class FileChange:
+    """What becomes of one file: None where there is none, before or after."""
+
+    path: Path
+    before: str | None
+    after: str | None
+
+    @property
+    def is_changed(self) -> bool:
+        """Whether anything is to be written."""
+        return self.before != self.after
+
+    @property
+    def diff(self) -> str:
+        """What changes, as a unified diff without the lines around it: they may hold tokens of Claude Code's."""
+        old, new = ((text or "").splitlines(keepends=True) for text in (self.before, self.after))
+        lines = difflib.unified_diff(old, new, str(self.path), str(self.path), n=0)
+        return "".join(line if line.endswith("\n") else f"{line}\n" for line in lines)
+
+
+INDENT = re.compile(r"^([ \t]{1,16}+)\S", re.MULTILINE)
+
+
+# --- entries ---
+
+
+def launcher() -> list[str]:
+    """Return how to start this `nous` from any folder and with any PATH."""
+    command = python_module("nous_online.interfaces.cli")
+    script = Path(command[0]).with_name("nous")
+    return [str(script)] if script.exists() else command
+
+
+def server_entry(command: Sequence[str], options: Sequence[str]) -> Fields:
+    """Return the MCP server as Claude Code lists it."""
+    return {"type": "stdio", "command": command[0], "args": [*command[1:], "mcp", "--repository", *options]}
+
+
+def hook_entry(event: str, command: Sequence[str], options: Sequence[str]) -> Fields:
+    """Return the hook of one event as Claude Code lists it."""
+    return {"type": "command", "command": shlex.join([*command, "hook", event, *options]), "timeout": TIMEOUT_S}
+
+
+def with_server(fields: Fields, command: Sequence[str], options: Sequence[str]) -> Fields:
+    """Return settings with our server in them, in the place of the one it replaces."""
+    servers = object_in(fields, "mcpServers")
+    return {**fields, "mcpServers": {**servers, SERVER: server_entry(command, options)}}
+
+
+def with_hooks(fields: Fields, command: Sequence[str], options: Sequence[str]) -> Fields:
+    """Return settings with our hooks in them, in the places of those they replace."""
+    hooks = object_in(fields, "hooks")
+    for event in EVENTS:
+        ours, is_placed = hook_entry(event, command, options), False
+        groups = groups_in(hooks, event)
+        for group in groups:
+            for place, hook in enumerate(group["hooks"]):
+                if is_ours(hook):
+                    group["hooks"][place], is_placed = ours, True
+        hooks[event] = groups if is_placed else [*groups, {"hooks": [ours]}]
+    return {**fields, "hooks": hooks}
+
+
+def without_server(fields: Fields, before: Mapping[str, Any]) -> Fields:
+    """Return settings without our server, and with the one of its name that stood there before."""
+    servers = object_in(fields, "mcpServers")
+    earlier = object_in(before, "mcpServers").get(SERVER)
+    rest = {name: earlier if name == SERVER else each for name, each in servers.items() if name != SERVER or earlier}
+    return {
+        name: rest if name == "mcpServers" else each for name, each in fields.items() if name != "mcpServers" or rest
+    }
+
+
+def without_hooks(fields: Fields, _: Mapping[str, Any]) -> Fields:
+    """Return settings without our hooks, and without what held nothing else."""
+    hooks = object_in(fields, "hooks")
+    kept: Fields = {}
+    for event in hooks:
+        groups = groups_in(hooks, event)
+        rest = [{**group, "hooks": [each for each in group["hooks"] if not is_ours(each)]} for group in groups]
+        rest = [new for new, old in zip(rest, groups, strict=True) if new["hooks"] or not old["hooks"]]
+        if rest or not groups:
+            kept[event] = rest
+    return {name: kept if name == "hooks" else each for name, each in fields.items() if name != "hooks" or kept}
+
+
+def is_ours(hook: object) -> bool:
+    """Tell whether a hook starts a `nous`, wherever that lies."""
+    command = cast("Fields", hook).get("command") if isinstance(hook, dict) else None
+    return isinstance(command, str) and bool(OURS.search(command))
+
+
+def has_entries(fields: Fields) -> bool:
+    """Tell whether settings hold what an install writes."""
+    server = object_in(fields, "mcpServers").get(SERVER)
+    hooks = object_in(fields, "hooks")
+    is_server = isinstance(server, dict) and "--repository" in cast("Fields", server).get("args", ())
+    return is_server or any(
+        is_ours(each) for event in hooks for group in groups_in(hooks, event) for each in group["hooks"]
+    )
+
+
+def object_in(fields: Mapping[str, Any], name: str) -> Fields:
+    """Return a copy of the object under a name, empty where there is none; raise `InvalidInput` for anything else."""
+    value = fields.get(name, {})
+    if not isinstance(value, dict):
+        raise InvalidInput(f"{name} is {type(value).__name__}, not an object as Claude Code writes it; mend it first")
+    return deepcopy(cast("Fields", value))
+
+
+def groups_in(hooks: Fields, event: str) -> list[Fields]:
+    """Return the groups of hooks of an event; raise `InvalidInput` where they are not what Claude Code writes."""
+    groups = hooks.get(event, [])
+    if not isinstance(groups, list) or not all(is_group(each) for each in cast("list[object]", groups)):
+        raise InvalidInput(
+            f"hooks.{event} is not a list of groups with `hooks`, as Claude Code writes it; mend it first"
+        )
+    return cast("list[Fields]", groups)
+
+
+def is_group(group: object) -> bool:
+    """Tell whether something is a group of hooks."""
+    return isinstance(group, dict) and isinstance(cast("Fields", group).get("hooks"), list)
+
+
+# --- files ---
+
+
+def files_of(*, is_project: bool) -> tuple[Path, Path]:
+    """Return where Claude Code looks for servers and for hooks: of this repository, or of the user."""
+    if is_project:
+        top = top_of(Path.cwd())
+        return top / ".mcp.json", top / ".claude" / "settings.json"
+    configured = os.environ.get("CLAUDE_CONFIG_DIR")
+    folder = Path(configured).expanduser() if configured else Path.home() / ".claude"
+    return (folder if configured else Path.home()) / ".claude.json", folder / "settings.json"
+
+
+def planned_install(*, is_project: bool, options: Sequence[str]) -> list[FileChange]:
+    """Return what an install would write; raise `InvalidInput` where a file is not what Claude Code reads."""
+    command = launcher()
+    changes: list[FileChange] = []
+    for path, change in zip(files_of(is_project=is_project), (with_server, with_hooks), strict=True):
+        before = text_of_file(path)
+        fields = parsed(path, before)
+        after = worded(path, lambda fields=fields, change=change: change(fields, command, options))
+        changes.append(FileChange(path, before, before if after == fields else written_like(after, before)))
+    return changes
+
+
+def planned_uninstall(*, is_project: bool) -> list[FileChange]:
+    """Return what an uninstall would write: what stood there before, or what is left without our entries."""
+    changes: list[FileChange] = []
+    for path, change in zip(files_of(is_project=is_project), (without_server, without_hooks), strict=True):
+        before, saved = text_of_file(path), text_of_file(backup_of(path))
+        fields, earlier = parsed(path, before), parsed(path, saved)
+        if not worded(path, lambda fields=fields: has_entries(fields)):
+            changes.append(FileChange(path, before, before))
+            continue
+        after = worded(path, lambda fields=fields, earlier=earlier, change=change: change(fields, earlier))
+        text = saved if saved and after == earlier else written_like(after, before)
+        changes.append(FileChange(path, before, text if after or saved else None))
+    return changes
+
+
+def worded(path: Path, change: Callable[[], Any]) -> Any:
+    """Return what a change comes to; its refusal names the file."""
+    try:
+        return change()
+    except InvalidInput as error:
+        raise InvalidInput(f"{path} stays as it is: {error}") from error
+
+
+def text_of_file(path: Path) -> str | None:
+    """Return the text of a file, None where there is none."""
+    try:
+        return path.read_text("utf-8")
+    except FileNotFoundError:
+        return None
+    except (OSError, UnicodeDecodeError) as error:
+        raise InvalidInput(f"{path} can't be read ({error}); mend it, then install again") from error
+
+
+def parsed(path: Path, text: str | None) -> Fields:
+    """Return the JSON object of a file, empty where there is no file; raise `InvalidInput` for anything else."""
+    try:
+        fields: object = json.loads(text) if text and text.strip() else {}
+    except ValueError as error:
+        raise InvalidInput(f"{path} is not JSON ({error}); mend it, then try again: nothing was changed") from error
+    if not isinstance(fields, dict):
+        raise InvalidInput(f"{path} holds {type(fields).__name__}, not an object; mend it: nothing was changed")
+    return cast("Fields", fields)
+
+
+def written_like(fields: Fields, before: str | None) -> str:
+    """Return settings as text, indented as they were."""
+    found = INDENT.search(before or "")
+    return json.dumps(fields, indent=found[1] if found else 2, ensure_ascii=False) + "\n"
+
+
+def backup_of(path: Path) -> Path:
+    """Return where a file is kept as it stood before the install."""
+    return path.with_name(path.name + BACKUP)
+
+
+def write(changes: Sequence[FileChange]) -> None:
+    """Write what changes, each file at once or not at all, with a backup of what held none of our entries beside it.
+
+    Raises `Conflict` for a file that somebody changed meanwhile, `Unavailable` for one that can't be written.
+    """
+    for change in changes:
+        if not change.is_changed:
+            continue
+        if text_of_file(change.path) != change.before:
+            raise Conflict(f"{change.path} was changed meanwhile; run the same command again")
+        try:
+            replace_file(change)
+        except OSError as error:
+            raise Unavailable(f"{change.path} can't be written ({error}); own it or free some space") from error
+
+
+def replace_file(change: FileChange) -> None:
+    """Write one file through a draft beside it, with the rights it had; a link keeps pointing where it points."""
+    target = change.path.resolve()
+    backup = backup_of(change.path)
+    if change.after is None or change.after == text_of_file(backup):
+        backup.unlink(missing_ok=True)
+    elif change.before is not None and not has_entries(parsed(change.path, change.before)):
+        put(backup, change.before, like=target)
+    if change.after is None:
+        target.unlink(missing_ok=True)
+    else:
+        put(target, change.after, like=target)
+
+
+def put(path: Path, text: str, *, like: Path) -> None:
+    """Put a text in the place of a file, with the rights of another, or none for anybody else."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    mode = like.stat().st_mode & 0o777 if like.exists() else 0o600
+    draft = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        draft.replace(path)
+    finally:
+        draft.unlink(missing_ok=True)

@@ -1,0 +1,61 @@
+"""Takes in what a session said since it was last taken in, in the background, after the hook has returned."""
+
+from __future__ import annotations
+
+import sys
+import time
+from contextlib import suppress
+from pathlib import Path
+
+import filelock
+
+from nous_online.core.errors import NousError
+from nous_online.core.home import default_home
+from nous_online.core.privacy import keep_private
+from nous_online.core.settings import settings
+from nous_online.heart import Heart
+from nous_online.interfaces.hooks.hook import log
+from nous_online.interfaces.hooks.repository import project_of
+from nous_online.interfaces.imports.formats import FORMATS, SourceFile
+from nous_online.interfaces.imports.import_reports import ImportReport
+from nous_online.interfaces.imports.importing import Choice, import_sources
+
+WAIT_S = 600.0
+"""For another import: two at once of one session would each see a part of it as the whole."""
+WORK_S = 300.0
+"""What is due is done for so long: the episodes of this session first of all, then what was left by others."""
+
+
+def import_transcript(heart: Heart, path: Path, *, project_id: str) -> ImportReport:
+    """Import a session of Claude Code as it stands: what was stored before is passed over, and nothing waits.
+
+    Raises `InvalidInput` when the file can't be read, and `Unavailable` when the database or the embedder fails.
+    """
+    choice = Choice(is_over=True, project_id=project_id)
+    return import_sources(heart, [SourceFile(path, FORMATS["claude-code"])], choice=choice)
+
+
+def complete(heart: Heart) -> None:
+    """Complete the closed episodes, until none is due."""
+    ends_at = time.monotonic() + WORK_S
+    while time.monotonic() < ends_at and heart.work(deadline_s=60.0).completed:
+        pass
+
+
+def main(path: str, folder: str, agent: str) -> None:
+    """Import one transcript into the memory of an agent; what fails is told by the log."""
+    keep_private()
+    place = default_home().expanduser().absolute()
+    try:
+        with filelock.FileLock(place / "transcripts.lock", timeout=WAIT_S):
+            heart = Heart.open(agent or settings().agent, works_in_background=False)
+            with heart:
+                import_transcript(heart, Path(path), project_id=project_of(Path(folder)))
+                complete(heart)
+    except (NousError, filelock.Timeout) as error:
+        log(place, "import", f"{type(error).__name__}: {error}")
+
+
+if __name__ == "__main__":
+    with suppress(KeyboardInterrupt):
+        main(*sys.argv[1:4])

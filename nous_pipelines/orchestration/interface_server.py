@@ -1,0 +1,123 @@
+"""Dagster's interface behind our gate, and its daemon beside it: what `nous dev`, `nous demo` and compose start."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Generator
+from contextlib import contextmanager, nullcontext
+from typing import Annotated
+
+import typer
+import uvicorn
+from dagster._core.workspace.context import WorkspaceProcessContext
+from dagster._core.workspace.load_target import ModuleTarget
+from dagster_webserver.version import __version__
+from dagster_webserver.webserver import DagsterWebserver
+
+from nous_online.core.errors import NousError, Unavailable
+from nous_online.core.privacy import keep_private
+from nous_online.core.settings import settings
+from nous_online.interfaces.api.connections import BACKLOG, Connection
+from nous_online.interfaces.cli.output import show_error
+from nous_online.interfaces.request_checks import door_token, with_token
+from nous_online.processes.children import child_environment, child_folder, python_module
+from nous_online.processes.foreground import WARNINGS_OFF
+from nous_pipelines.orchestration.dagster_gate import DagsterGate
+from nous_pipelines.orchestration.instance import dagster_instance
+from nous_pipelines.orchestration.interface import HOST, LOCATION, PORT
+
+POLL_MS = 2000
+"""How often the pages ask for news of assets: as under `dagster dev`."""
+GRACE_S = 3
+"""How long calls under way may take at the end; a page that is open would hold it up for ever."""
+DAEMON_GRACE_S = 10
+
+
+def main(
+    *,
+    host: Annotated[str, typer.Option(help="The address to listen at.")] = HOST,
+    port: Annotated[int, typer.Option(help="Where.")] = PORT,
+    name: Annotated[list[str] | None, typer.Option(help="A name it goes by, besides those of this machine.")] = None,
+    read_only: Annotated[bool, typer.Option("--read-only", help="Show everything and change nothing.")] = False,
+    no_daemon: Annotated[bool, typer.Option("--no-daemon", help="Without the daemon, which runs schedules.")] = False,
+) -> None:
+    """Serve Dagster's interface until SIGINT or SIGTERM, to whoever has the token; print it where it was drawn here."""
+    keep_private()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.default_int_handler)
+    token = door_token()
+    if settings().token is None:
+        sys.stdout.write(f"Dagster  {with_token(f'http://{HOST}:{port}/', token)}\n")
+        sys.stdout.flush()
+    try:
+        with interface(read_only=read_only) as application:
+            gate = DagsterGate(application.create_asgi_app(), token=token, names=name or ())
+            server = uvicorn.Server(configuration(gate, host=host, port=port))
+            with nullcontext() if no_daemon else daemon_beside(server):
+                server.run()
+    except NousError as error:
+        show_error(str(error))
+        raise typer.Exit(1) from error
+    except KeyboardInterrupt:
+        return
+
+
+@contextmanager
+def interface(*, read_only: bool) -> Generator[DagsterWebserver]:
+    """Yield Dagster's interface over our one code location; its tables are made, so no daemon makes them too."""
+    target = ModuleTarget(LOCATION, attribute=None, working_directory=str(child_folder()), location_name=None)
+    with (
+        dagster_instance() as instance,
+        WorkspaceProcessContext(instance, target, version=__version__, read_only=read_only) as workspace,
+    ):
+        yield DagsterWebserver(workspace, live_data_poll_rate=POLL_MS)
+
+
+def configuration(gate: DagsterGate, *, host: str, port: int) -> uvicorn.Config:
+    """Return how the interface is served: connections that wait are closed in time, and no header names the caller."""
+    return uvicorn.Config(
+        gate,
+        http=Connection,
+        backlog=BACKLOG,
+        host=host,
+        port=port,
+        log_level="warning",
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,
+        timeout_graceful_shutdown=GRACE_S,
+    )
+
+
+@contextmanager
+def daemon_beside(server: uvicorn.Server) -> Generator[None]:
+    """Run the daemon for a block, and stop the server when it ends by itself; raise `Unavailable` then."""
+    process = subprocess.Popen(  # noqa: S603 (the command is ours)
+        python_module("dagster._daemon", "run", "-m", LOCATION),
+        cwd=child_folder(),
+        env=child_environment(**WARNINGS_OFF),
+        stdin=subprocess.DEVNULL,
+    )
+
+    def stop_with_it() -> None:
+        process.wait()
+        server.should_exit = True
+
+    threading.Thread(target=stop_with_it, name="daemon", daemon=True).start()
+    try:
+        yield
+        if process.poll() is not None:
+            raise Unavailable(f"Dagster's daemon ended by itself, with exit code {process.returncode}; see its log")
+    finally:
+        process.terminate()
+        try:
+            process.wait(DAEMON_GRACE_S)
+        except subprocess.TimeoutExpired:
+            process.kill()
+
+
+if __name__ == "__main__":
+    typer.run(main)

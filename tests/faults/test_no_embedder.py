@@ -1,0 +1,134 @@
+"""Without its embedder a memory is still asked by words, and every door says that it was."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+
+import pytest
+from click.testing import Result
+from conftest import WordEmbedder
+from mcp_visits import call, door_to, said, values
+from typer.testing import CliRunner
+
+from nous_online import heart as hearts
+from nous_online.core.errors import Unavailable
+from nous_online.core.settings import settings
+from nous_online.database.connection import Database
+from nous_online.heart import Heart
+from nous_online.interfaces.cli import application
+from nous_online.language.minilm import Vectors
+
+
+class FailingEmbedder(WordEmbedder):
+    """An embedder that can be switched off, or made to hang."""
+
+    def __init__(self) -> None:
+        self.state = "on"
+        self.freed = threading.Event()
+
+    def embed_documents(self, texts: Sequence[str]) -> Vectors:
+        if self.state == "off":
+            raise ConnectionError("no route to host")
+        if self.state == "hangs":
+            self.freed.wait(20)
+        return super().embed_documents(texts)
+
+
+@pytest.fixture
+def failing(database: Database) -> Iterator[Heart]:
+    embedder = FailingEmbedder()
+    heart = Heart.open("aria", database=database, embedder=embedder, works_in_background=False)
+    heart.learn("Deploys need two approvals", subject="deploys")
+    heart.learn("Tea helps")
+    heart.record_episode("The deploy of phoenix was rolled back.", title="A rollback")
+    yield heart
+    embedder.freed.set()
+
+
+def switch(heart: Heart, state: str) -> None:
+    embedder = heart.agent.embedder
+    assert isinstance(embedder, FailingEmbedder)
+    embedder.state = state
+
+
+@pytest.mark.parametrize("asked", [{}, {"as_of": "2100-01-01"}, {"kinds": ["fact"]}])
+def test_recall_falls_back_to_words_and_says_so(failing: Heart, asked: dict[str, str]) -> None:
+    before = failing.recall("who approves deploys", **asked)  # type: ignore[arg-type]
+    switch(failing, "off")
+
+    found = failing.recall("who approves deploys", **asked)  # type: ignore[arg-type]
+
+    assert found[0].content == "Deploys need two approvals"
+    assert (before.is_by_words, found.is_by_words, found.is_confident) == (False, True, False)
+    assert all(answer.parts.dense == 0 for answer in found)
+    assert failing.cite(found.id, [found[0].id]) == 1
+
+
+def test_a_question_that_names_a_time_is_answered_by_words_too(failing: Heart) -> None:
+    switch(failing, "off")
+
+    found = failing.recall("what was said of deploys this year?")
+
+    assert found[0].content == "Deploys need two approvals"
+
+
+def test_an_embedder_that_hangs_leaves_recall_half_of_its_time(failing: Heart) -> None:
+    switch(failing, "hangs")
+    began = time.monotonic()
+
+    found = failing.recall("who approves deploys", deadline_s=4)
+
+    assert (found.is_by_words, found[0].content) == (True, "Deploys need two approvals")
+    assert time.monotonic() - began < 4
+
+
+def test_a_context_falls_back_to_words_and_says_so(failing: Heart) -> None:
+    switch(failing, "off")
+
+    context = failing.assemble_context(query="who approves deploys")
+
+    assert "Deploys need two approvals" in context.text
+    assert context.is_by_words
+
+
+def test_what_has_to_be_embedded_to_be_kept_is_still_refused(failing: Heart) -> None:
+    switch(failing, "off")
+
+    with pytest.raises(Unavailable, match="the embedder failed"):
+        failing.learn("Coffee helps")
+
+    assert failing.count() == {"active": 2}
+
+
+def test_mcp_says_that_only_words_were_compared(failing: Heart) -> None:
+    door = door_to(failing)
+    assert values(call(door, "recall", query="deploys"))["is_by_words"] is False
+    switch(failing, "off")
+
+    for tool, asked in (("recall", {"query": "deploys"}), ("context", {"task": "deploys"})):
+        answer = call(door, tool, **asked)
+        assert values(answer)["is_by_words"] is True
+        assert "the embedder failed, so only words were compared" in said(answer)
+
+
+@pytest.fixture
+def nous(failing: Heart, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Result]]:
+    monkeypatch.setenv("NOUS_DATABASE_URL", failing.agent.database.url)
+    monkeypatch.setattr(hearts, "default_embedder", lambda: failing.agent.embedder)
+    settings.cache_clear()
+    yield lambda *arguments: CliRunner().invoke(application(), [*arguments, "--agent", "aria"])
+    settings.cache_clear()
+
+
+def test_the_command_line_says_that_only_words_were_compared(failing: Heart, nous: Callable[..., Result]) -> None:
+    switch(failing, "off")
+
+    told, context = nous("recall", "deploys"), nous("context", "deploys")
+    as_json = json.loads(nous("recall", "deploys", "--json").stdout)
+
+    assert "only words were compared" in told.output
+    assert "only words were compared" in context.output
+    assert as_json["is_by_words"] is True
