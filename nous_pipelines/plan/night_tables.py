@@ -204,6 +204,8 @@ def interruptible(engine: duckdb.DuckDBPyConnection, work: Callable[[], Thing]) 
                 pass
         except KeyboardInterrupt:
             engine.interrupt()
+            while not wait([found], LOOK_S).done:  # between two statements nothing heard it
+                engine.interrupt()
             raise
     return found.result()
 

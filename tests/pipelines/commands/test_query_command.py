@@ -10,11 +10,13 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 import uuid
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import duckdb
 import polars as pl
 import pytest
 from conftest import ScriptedJudge, WordEmbedder
@@ -26,7 +28,7 @@ from nous_online.heart import Heart
 from nous_pipelines.orchestration.night_erasure import night_folders
 from nous_pipelines.orchestration.retention import Retention, old_folders
 from nous_pipelines.plan.night_columns import TABLES
-from nous_pipelines.plan.night_tables import WORK
+from nous_pipelines.plan.night_tables import WORK, interruptible
 from nous_pipelines.snapshots.snapshot import open_snapshot
 
 NIGHTS = ("2026-06-01", "2026-06-02")
@@ -227,6 +229,22 @@ def test_a_query_that_is_stopped_leaves_nothing(nous, home, number):
     assert "interrupted" in ended.stderr
     assert signal.getsignal(signal.SIGTERM) == before
     assert [path for path in home.glob("snapshots/*/.*") if "query" in path.name] == []
+
+
+def test_what_begins_after_the_interruption_is_ended_too():
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    timer = threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT))
+
+    with duckdb.connect() as engine:
+
+        def fill() -> None:
+            time.sleep(0.6)
+            engine.execute("select count(*) from range(1000000) a, range(1000000) b where a.range * b.range < 0")
+
+        timer.start()
+        with pytest.raises(KeyboardInterrupt):
+            interruptible(engine, fill)
+    signal.signal(signal.SIGINT, before)
 
 
 def test_a_diff_of_two_nights_says_what_was_added_and_what_changed(nous):
