@@ -34,6 +34,7 @@ class NightRun(dg.ConfigurableResource):
     is_dry_run: bool = Field(default=False, description="Keep this run's files apart; the job `dry_run` sets it.")
 
     _database: Database | None = PrivateAttr(default=None)
+    _folders: dict[date, Path] = PrivateAttr(default_factory=dict)
     _settled: set[date] = PrivateAttr(default_factory=set)
     _opened: ExitStack = PrivateAttr(default_factory=ExitStack)
 
@@ -47,7 +48,7 @@ class NightRun(dg.ConfigurableResource):
             self._database = opening.enter_context(closing(Database(url, role="nous_night", max_connections=4)))
             opening.enter_context(copying(url))
             self._opened = opening.pop_all()
-        self._settled = set()
+        self._folders, self._settled = {}, set()
 
     def teardown_after_execution(self, context: dg.InitResourceContext) -> None:
         """Give the connections back."""
@@ -107,8 +108,10 @@ class NightRun(dg.ConfigurableResource):
         return False
 
     def folder(self, night: date) -> Path:
-        """Return where this night's files lie."""
-        return night_folder(self.home_folder / "snapshots", self.database, night)
+        """Return where this night's files lie; the database is asked which one it is once a run, not 70 times."""
+        if night not in self._folders:
+            self._folders[night] = night_folder(self.home_folder / "snapshots", self.database, night)
+        return self._folders[night]
 
     def files(self, night: date) -> NightFiles:
         """Return this night's working files."""
