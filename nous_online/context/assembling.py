@@ -29,6 +29,7 @@ from nous_online.language.minilm import Vectors
 from nous_online.language.tokens import counting, tokens_of
 from nous_online.memories import sessions
 from nous_online.memories.agent import Agent
+from nous_online.memories.told_texts import logged
 from nous_online.memories.working_memory import NOTE, Session, held_items
 from nous_online.recall.periods import periods_in
 from nous_online.recall.ranking import RecallPolicy
@@ -76,7 +77,7 @@ def assemble(agent: Agent, details: AssemblyDetails, deadline: Deadline) -> Cont
         context = context_of(recall_id, placed, left_out, request, is_by_words=vectors is None)
         sought = (entry for line in placed["relevant"] if (entry := line.entry).is_sought)
         if can_be_logged:
-            log(connection, agent.id, context, request, {each for entry in sought for each in entry.memory_ids})
+            log(connection, agent, context, request, {each for entry in sought for each in entry.memory_ids})
     return context
 
 
@@ -242,7 +243,7 @@ def context_of(
 # --- logging ---
 
 
-def log(connection: Connection, agent_id: str, context: Context, request: ContextRequest, sought: Set[UUID]) -> None:
+def log(connection: Connection, agent: Agent, context: Context, request: ContextRequest, sought: Set[UUID]) -> None:
     """Keep what was shown as one recall of now, and count what was shown for this question or task alone.
 
     What only fills its tier is not counted: what was used once would else never be forgotten. Nor is another moment,
@@ -251,10 +252,10 @@ def log(connection: Connection, agent_id: str, context: Context, request: Contex
     is_past = request.reach.is_past
     used: Set[UUID] = frozenset() if is_past else sought
     shown = [(line, each) for line in context.lines if is_memory(line) for each in line.memory_ids]
-    query = "context" if request.query is None else f"context: {request.query}"
+    query = "context" if request.query is None else f"context: {logged(request.query, agent.rights)}"
     row = {
         "id": context.recall_id,
-        "agent_id": agent_id,
+        "agent_id": agent.id,
         "at": datetime.now(UTC) if is_past else request.reach.at,
         "query": query,
         "types": list(KINDS),

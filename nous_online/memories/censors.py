@@ -16,7 +16,7 @@ from psycopg.sql import SQL, Identifier
 
 from nous_online.core.details import CensorChanges, CensorDetails, CensorFields, CensorReason, Trigger
 from nous_online.core.domain import SEVERITIES, Censor, DecisionId, Severity
-from nous_online.core.errors import Conflict, NotFound
+from nous_online.core.errors import Conflict, NotFound, Refused
 from nous_online.core.field_tables import check_known, checked_as, checked_details, rows_of
 from nous_online.core.kinds import CENSOR
 from nous_online.core.origin import Origin, origin_of
@@ -39,9 +39,11 @@ from nous_online.database.statements import statements
 from nous_online.language.actions.triggers import checked_literal, normal
 from nous_online.language.minilm import Vectors
 from nous_online.language.pairs.guards import differences
+from nous_online.language.writing.hidden_credentials import hidden
 from nous_online.memories.agent import Agent
 from nous_online.memories.events import emit
 from nous_online.memories.store import lock_agent
+from nous_online.memories.told_texts import guarded
 
 BLOCKS = statements("nous_online.memories", "censors.sql")
 POLICY = CensorPolicy()
@@ -92,6 +94,12 @@ def new_censor(trigger: object, reason: object, details: CensorDetails, rights: 
     if told["is_literal"]:
         checked_literal(text)
     why = checked_as(CensorReason, "reason", reason).strip()
+    if rights.on_credential != "keep" and hidden(text)[1]:
+        raise Refused(
+            "trigger looks as if it held a credential: name what it is for, such as 'posting the deploy key', for a "
+            "censor without it would never be set off; nothing was stored"
+        )
+    why = guarded({"reason": why}, ["reason"], rights)[0]["reason"]
     return NewCensor(trigger=text, reason=why, origin=origin_of(details, rights), **told)
 
 

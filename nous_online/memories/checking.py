@@ -25,11 +25,13 @@ from nous_online.language.actions.trigger_match import Comparison, compare_words
 from nous_online.language.actions.triggers import ActionWording, normal
 from nous_online.language.minilm import Vectors
 from nous_online.language.pairs.reader import read_actions
+from nous_online.language.writing.hidden_credentials import hidden
 from nous_online.memories import censors
 from nous_online.memories.agent import Agent
 from nous_online.memories.censors import Match
 from nous_online.memories.sessions import situated
 from nous_online.memories.store import ask_space, require_space
+from nous_online.memories.told_texts import logged
 
 PART_ENDS = re.compile(r"\n+|&&|\|\||;(?=\s)|(?<=[.!?])\s+")
 LITERAL_CLOSENESS = 2.0  # above what likelihood reaches: what occurs as written is certain
@@ -167,7 +169,9 @@ def check(
     deadline.remaining()
     if not found:
         return CensorCheck(())
-    firings = {censor_id: censors.Firing(each.match, each.part) for censor_id, each in found.items()}
+    firings = {
+        censor_id: censors.Firing(each.match, logged(each.part, agent.rights)) for censor_id, each in found.items()
+    }
     with agent.transaction(deadline) as connection:
         fired = recorded(connection, agent.id, asked, firings)
     activations = [activation(each, found[each.id], firings[each.id], asked) for each in fired]
@@ -320,7 +324,7 @@ def is_excepted(
     talks their own guard away. Like is what lies near and says no more of the trigger than the reported action does.
     """
     is_guarded = found.match != "meaning" and (suspect.severity == "absolute" or suspect.trust > policy.agent_trust)
-    said = {normal(found.part), normal(asked.action)}
+    said = {normal(form) for text in (found.part, asked.action) for form in (text, hidden(text)[0])}
     for each in suspect.exceptions:
         action: str | None = each["action"]
         if action is None or (is_guarded and each["source_kind"] != "user"):

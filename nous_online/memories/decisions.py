@@ -24,6 +24,7 @@ from nous_online.core.errors import Conflict, NotFound, NousError
 from nous_online.core.field_tables import check_known, checked_as, checked_details
 from nous_online.core.kinds import EPISODE
 from nous_online.core.question_details import DecisionFilter
+from nous_online.core.rights import UNLIMITED, Rights
 from nous_online.core.validation import (
     checked_choice,
     checked_optional,
@@ -36,6 +37,7 @@ from nous_online.memories.agent import Agent
 from nous_online.memories.episodes import current_episode
 from nous_online.memories.events import emit
 from nous_online.memories.store import KeyedRequest
+from nous_online.memories.told_texts import guarded
 
 logger = logging.getLogger(__name__)
 BLOCKS = statements("nous_online.memories", "decisions.sql")
@@ -99,13 +101,14 @@ class Resolution:
     at: datetime
 
 
-def new_decision(title: object, details: DecisionDetails, *, now: datetime) -> NewDecision:
+def new_decision(title: object, details: DecisionDetails, *, now: datetime, rights: Rights = UNLIMITED) -> NewDecision:
     """Check everything said about a decision; raise `InvalidInput` naming what to mend."""
     check_known(details, DecisionDetails)
     told = {
         "title": checked_as(DecisionTitle, "title", title),
         **checked_details(DecisionDetails, details, now=now),
     }
+    told, _ = guarded(told, ("title", "rationale"), rights)
     key, reference = told.pop("idempotency_key"), told.pop("reference")
     told |= {"files": told["files"] or [], "tags": told["tags"] or []}
     told |= {"reference": reference} if reference else {}

@@ -15,9 +15,12 @@ from nous_online.core.rights import UNLIMITED, Rights
 from nous_online.core.validation import (
     checked_text,
 )
+from nous_online.memories.told_texts import guarded
 
 PROCEDURE_KINDS = ("k_line", "workflow", "pattern")
 BANDS = ("goals", "core_patterns", "core_tools", "core_concepts", "implementation_notes")
+TEXTS = ("name", *BANDS, "steps", "template", "trigger", "hint")
+"""What of a procedure may hold a credential that somebody told."""
 MAX_LINE_BYTES = 4 * 1024
 HINT_CHARACTERS = 120  # one line of a context; about 30 tokens
 ARROW, ELLIPSIS = "→", "…"
@@ -53,9 +56,9 @@ def text_to_embed(name: str, content: Mapping[str, Any]) -> str:
 def new_procedure(name: object, details: ProcedureDetails, rights: Rights = UNLIMITED) -> NewProcedure:
     """Check everything a caller said about a procedure; raise `InvalidInput` naming what to mend."""
     check_known(details, ProcedureDetails)
-    told = checked_details(ProcedureDetails, details)
     title = " ".join(checked_text("name", name, max_bytes=2000).split())
-    checked_as(ProcedureName, "name", title)
+    told, _ = guarded({**checked_details(ProcedureDetails, details), "name": title}, TEXTS, rights)
+    title = checked_as(ProcedureName, "name", told.pop("name"))
     bands: dict[str, list[str]] = {band: told[band] or [] for band in BANDS}
     steps: list[Any] = told["steps"] or []
     template = told["template"]

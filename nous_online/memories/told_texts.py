@@ -29,11 +29,19 @@ def guarded(told: Mapping[str, Any], names: Sequence[str], rights: Rights) -> tu
     return values, count
 
 
+def logged(text: str, rights: Rights) -> str:
+    """Return a text as it is noted that it was asked or done: credentials hidden, unless the policy keeps them."""
+    return text if rights.on_credential == "keep" else hidden(text)[0]
+
+
 def without(value: Any) -> tuple[Any, int]:
-    """Return a text, or a list of texts, with its credentials hidden, and how many there were."""
+    """Return a text, or texts in lists and mappings, with its credentials hidden, and how many there were."""
     if isinstance(value, str):
         return hidden(value)
     if isinstance(value, list | tuple):
         found = [without(each) for each in cast("Sequence[object]", value)]
         return [text for text, _ in found], sum(count for _, count in found)
+    if isinstance(value, Mapping):
+        entries = {name: without(each) for name, each in cast("Mapping[str, object]", value).items()}
+        return {name: text for name, (text, _) in entries.items()}, sum(count for _, count in entries.values())
     return value, 0

@@ -20,6 +20,7 @@ from nous_online.core.question_details import Query, RecallDetails
 from nous_online.database.statements import statements
 from nous_online.memories.agent import Agent
 from nous_online.memories.sessions import situated
+from nous_online.memories.told_texts import logged
 from nous_online.recall.periods import periods_in
 from nous_online.recall.ranking import RecallPolicy
 from nous_online.recall.recall import Answers, Cue, Recalled, check, recall
@@ -87,7 +88,7 @@ def log(
         "id": found.recall_id,
         "agent_id": agent.id,
         "recalled_at": at,
-        "query": cue.query,
+        "query": logged(cue.query, agent.rights),
         "query_embedding": None if cue.embedding is None else Vector(cue.embedding),
         "space_id": agent.embedder.space.id,
         "types": list(cue.types),

@@ -31,7 +31,7 @@ class DecisionVerbs(Verbs):
         was used for anything else, or the reference for another decision.
         """
         deadline = self.agent.deadline(deadline_s)
-        new = decisions.new_decision(title, details, now=datetime.now(UTC))
+        new = decisions.new_decision(title, details, now=datetime.now(UTC), rights=self.agent.rights)
         recorded = decisions.record(self.agent, new, deadline)
         reactions.react_soon(self.agent, deadline)
         return decisions.reread(self.agent, recorded, deadline)

@@ -85,7 +85,27 @@ DOORS: dict[str, Callable[[Heart, str], Any]] = {
     "start_episode": lambda heart, text: heart.update_episode(heart.start_episode("Staging").id, append=text),
     "load_context": lambda heart, text: heart.load_context(note=text),
     "remember": lambda heart, text: call(door_to(heart), "remember", content=text),
+    "store_procedure": lambda heart, text: heart.store_procedure("Deploy", goals=[text], core_tools=["helm"]),
+    "store_procedure, steps": lambda heart, text: heart.store_procedure("Ship", steps=["build", text.splitlines()[0]]),
+    "record_decision": lambda heart, text: heart.record_decision("Staging gets a key", rationale=text),
+    "add_censor": lambda heart, text: heart.add_censor("posting keys", text),
 }
+
+
+def checked(heart: Heart, text: str) -> None:
+    """Do what a censor warns of, with a credential, and say that it was a false alarm."""
+    heart.add_censor("echo", "it prints too much", is_literal=True)
+    (activation,) = heart.check_censors(f"echo {text}")
+    heart.report_false_positive(activation.censor.id)
+    assert not [*heart.check_censors(f"echo {text}")]
+
+
+ASKED: dict[str, Callable[[Heart, str], Any]] = {
+    "check_censors": checked,
+    "recall": lambda heart, text: heart.recall(text),
+    "assemble_context": lambda heart, text: heart.assemble_context(query=text),
+}
+"""What is only noted: hidden even where a policy refuses to be told."""
 
 
 def stored(owner: psycopg.Connection) -> str:
@@ -114,12 +134,12 @@ def test_nothing_else_is_taken_for_one(text: str) -> None:
     assert hidden(text) == (text, 0)
 
 
-@pytest.mark.parametrize("door", DOORS)
+@pytest.mark.parametrize("door", DOORS | ASKED)
 @pytest.mark.parametrize("secret", SECRETS)
 def test_a_credential_told_to_a_door_is_nowhere_in_the_store(
     heart: Heart, owner: psycopg.Connection, door: str, secret: str
 ) -> None:
-    DOORS[door](heart, TEXTS[secret])
+    (DOORS | ASKED)[door](heart, TEXTS[secret])
     heart.work()
 
     found = stored(owner)
@@ -160,14 +180,23 @@ def test_a_policy_may_refuse_or_keep_credentials(
         policy=policy,
         works_in_background=False,
     )
-    for door in DOORS.values() if rule == "keep" else list(DOORS.values())[:-1]:
+    for name, door in DOORS.items():
         if rule == "keep":
             door(heart, TEXTS["an API key"])
+            continue
+        if name == "remember":  # answers with the error instead of raising it
             continue
         with pytest.raises(Refused, match="looks as if it held a credential"):
             door(heart, TEXTS["an API key"])
 
     assert (KEY in stored(owner)) is is_stored
+
+
+def test_a_censor_is_not_set_off_by_a_credential_of_its_own(heart: Heart, owner: psycopg.Connection) -> None:
+    with pytest.raises(Refused, match="name what it is for"):
+        heart.add_censor(f"echo {KEY}", "it prints too much")
+
+    assert KEY not in stored(owner)
 
 
 def test_a_caller_with_a_key_of_its_own_is_bound_by_the_policy_of_the_heart(heart: Heart) -> None:
