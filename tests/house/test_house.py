@@ -235,6 +235,10 @@ def readable(path: Path) -> str:
     return path.read_bytes().decode("utf-8", "replace")
 
 
+def test_the_packaged_dagster_settings_equal_those_of_the_root() -> None:
+    assert (ROOT / "nous_pipelines/orchestration/dagster.yaml").read_bytes() == (ROOT / "dagster.yaml").read_bytes()
+
+
 def test_the_wheel_holds_every_file_of_the_packages(tmp_path: Path) -> None:
     for name in SHIPPED:
         shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__"))
