@@ -18,8 +18,9 @@ from sklearn.isotonic import IsotonicRegression
 
 from nous_online.language.minilm import LocalMiniLM
 from nous_online.language.model_files import session
-from nous_online.language.pairs.judging import MOST_FAR_WORDS, never_same
+from nous_online.language.pairs.judging import MOST_FAR_WORDS
 from nous_online.language.pairs.matching import LEAST_SIMILARITY
+from nous_online.language.pairs.never_same import never_same
 from nous_online.language.pairs.reader import OUTCOMES, encodings, scores
 from nous_online.language.pairs.subjects import other_things
 from training.pairs.prepare import written_pairs

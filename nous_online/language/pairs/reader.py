@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -81,6 +81,10 @@ class Chances:
     def change(self) -> float:
         """Chance that the two do not hold together: an update, an ending or a contradiction."""
         return float(self.outcomes[1] + self.outcomes[2] + self.outcomes[6])
+
+    def and_back(self, other: Chances) -> Chances:
+        """Return these chances with the lesser chance of `same` of two orders; its rest is nobody's."""
+        return replace(self, outcomes=np.array([min(self.same, other.same), *self.outcomes[1:]]))
 
 
 @cache

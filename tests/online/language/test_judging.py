@@ -3,6 +3,7 @@ from datetime import UTC, datetime
 import pytest
 
 from nous_online.language.pairs.judging import JudgedStatement, OfflineJudge, Pair, Verdict
+from nous_online.language.pairs.never_same import other_roles
 from nous_online.language.pairs.reader import calibration, read_pairs
 from nous_online.language.pairs.subjects import other_conditions, other_things
 
@@ -97,9 +98,9 @@ BESIDE = """
 """
 
 
-def judged_rows(table):
+def judged_rows(table, *, similarity=0.6):
     rows = [line.strip().split(" | ") for line in table.splitlines() if line.strip()]
-    return [judged(known, new, similarity=0.6).verdict for known, new in rows]
+    return [judged(known, new, similarity=similarity).verdict for known, new in rows]
 
 
 def test_what_changed_is_noticed_in_words_of_its_own():
@@ -129,6 +130,40 @@ def test_far_statements_are_the_same_only_if_read_so_in_both_orders(one, other, 
 
     assert (forward, back) == (True, is_same)
     assert (found is Verdict.SAME) == is_same
+
+
+ROLES = """
+    We lent the Moran miniature to Leeds | Leeds lent us a Moran miniature
+    Dean owes me two stamps | I owe Dean two stamps
+    dispatch doesn't answer me | I don't answer dispatch
+    Dunmore trained our staff on wound coding | We trained Dunmore's staff on wound coding
+"""
+
+
+def test_who_acts_and_who_is_acted_upon_are_told_apart():
+    assert all(other_roles(*line.split(" | ")) for line in ROLES.split("\n")[1:-1])
+    assert not other_roles("I keep my bike in the cellar", "My bike is what I keep in the cellar")
+    assert not other_roles("We moved to the new office", "The team moved to the new office")
+    assert Verdict.SAME not in judged_rows(ROLES, similarity=0.95)
+
+
+NEAR_REPEATS = """
+    The build server is restarted every night by a cron job | A cron job restarts the build server every night
+    The museum in the old mill is open to visitors on weekends | On weekends the museum in the old mill is open for visitors
+    The company has its headquarters in the city of Lyon | The headquarters of the company are located in the city of Lyon
+    The bridge over the river was built by Roman engineers | Roman engineers built the bridge over the river
+"""  # noqa: E501 (one pair a line)
+NEAR_STRANGERS = """
+    Sales in the northern region fell over the past year | Sales in the northern region fell over the past month
+    The film about the lighthouse was directed by Tove Raine | The film about the lighthouse was produced by Tove Raine
+    The probe entered orbit after firing its engine for long | The probe fired its engine for long after entering orbit
+    The museum in the old mill is open to visitors on weekends | The museum in the old mill is closed to visitors on weekends
+"""  # noqa: E501 (one pair a line)
+
+
+def test_near_statements_of_some_length_are_the_same_where_trees_and_reader_say_so():
+    assert set(judged_rows(NEAR_REPEATS, similarity=0.97)) == {Verdict.SAME}
+    assert Verdict.SAME not in judged_rows(NEAR_STRANGERS, similarity=0.97)
 
 
 def test_trust_and_who_is_asked_first_do_not_change_the_verdict():

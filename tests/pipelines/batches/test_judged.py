@@ -29,11 +29,11 @@ from nous_online.language.pairs.judging import (
     decide,
     is_harmless,
     later,
-    never_same,
     read_those,
     reasons_apart,
 )
 from nous_online.language.pairs.matching import load_model
+from nous_online.language.pairs.never_same import never_same
 from nous_online.language.pairs.slot_rivalry import shared_slot
 from nous_pipelines.batches.verdict_cache import JudgementCounts, verdicts_on
 from nous_pipelines.night_policy import NightPolicy
