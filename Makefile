@@ -34,7 +34,7 @@ help:
 	@echo "make sbom    the bill of materials of requirements.lock, as CycloneDX, into dist/"
 	@echo "make audit   known vulnerabilities of requirements.lock; asks OSV, so it needs the network"
 	@echo "make wheel   the wheel of the last commit, the same bytes everywhere, into dist/"
-	@echo "make drills  restore and upgrade filled stores in every way docs/operating.md names"
+	@echo "make drills  restore and upgrade filled stores in every way docs/operating.md names; build the wheel twice"
 	@echo "make clean   remove the environment and build files; memories stay"
 
 demo: $(VENV)/installed
@@ -82,7 +82,7 @@ wheel: $(VENV)/installed
 	@$(BIN)/python -m release wheel $(ARGS)
 
 drills: $(VENV)/installed
-	@NOUS_DRILLS=1 $(BIN)/pytest tests/online/interfaces/test_restore_drills.py $(ARGS)
+	@NOUS_DRILLS=1 $(BIN)/pytest tests/online/interfaces/test_restore_drills.py tests/house/test_release.py --durations=10 $(ARGS)
 
 clean:
 	@rm -rf $(VENV) build dist *.egg-info .pytest_cache .ruff_cache .import_linter_cache .hypothesis

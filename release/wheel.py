@@ -40,12 +40,14 @@ def build_wheel(folder: Path, *, commit: str = "HEAD", root: Path = ROOT) -> Pat
     It is built from the files of the commit alone, dated by it, with the setuptools of this environment.
     """
     with tempfile.TemporaryDirectory() as draft:
-        with tarfile.open(fileobj=io.BytesIO(git("archive", "--format=tar", commit, root=root))) as archive:
+        with tarfile.open(
+            fileobj=io.BytesIO(git("-c", "tar.umask=0022", "archive", "--format=tar", commit, root=root))
+        ) as archive:
             archive.extractall(draft, filter="data")
         epoch = str(int(committed_at(commit, root=root).timestamp()))
         environment = {**os.environ, "SOURCE_DATE_EPOCH": epoch}
         build = [sys.executable, "-c", BUILD]
-        subprocess.run(build, cwd=draft, env=environment, check=True, capture_output=True)
+        subprocess.run(build, cwd=draft, env=environment, umask=0o022, check=True, capture_output=True)
         (built,) = Path(draft).glob("*.whl")
         require_right(built)
         folder.mkdir(parents=True, exist_ok=True)

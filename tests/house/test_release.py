@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
+import zipfile
 from collections import Counter
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -15,8 +18,9 @@ from typer.testing import CliRunner
 
 from release.__main__ import app
 from release.licences import NAMED, UnknownLicence, is_allowed, licence_of, licences
-from release.lock import pin, pins
+from release.lock import ROOT, pin, pins
 from release.sbom import bill_of_materials
+from release.wheel import PACKAGES, WrongWheel, build_wheel, git, require_right
 
 MADE_AT = datetime(2026, 6, 1, tzinfo=UTC)
 HASH = f"--hash=sha256:{'0' * 64}"
@@ -117,3 +121,47 @@ def test_only_an_audit_that_was_answered_says_that_there_is_nothing(tmp_path: Pa
     assert (answered.exit_code, answered.stdout) == (0, "no known vulnerability in 1 packages\n")
     assert unanswered.exit_code == 3
     assert "nothing is known" in unanswered.stdout
+
+
+@pytest.fixture
+def clone(tmp_path: Path) -> Callable[[str], Path]:
+    """Make a clone of the working tree as it stands, at whatever moment and place."""
+    if not (ROOT / ".git").exists():
+        pytest.skip("a wheel is built from a commit, and this is no clone")
+    commit = git("stash", "create").decode().strip() or "HEAD"
+
+    def cloned(name: str) -> Path:
+        root = tmp_path / name
+        git("clone", "--quiet", "--shared", "--no-checkout", str(ROOT), str(root))
+        git("update-ref", "refs/heads/release", git("rev-parse", commit).decode().strip(), root=root)
+        return root
+
+    return cloned
+
+
+def test_the_wheel_holds_every_file_of_the_packages_and_nothing_else(clone, tmp_path: Path) -> None:
+    wheel = build_wheel(tmp_path / "built", commit="release", root=clone("here"))
+
+    committed = {name for name in git("ls-files").decode().splitlines() if name.split("/")[0] in PACKAGES}
+    assert {name for name in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in name} == committed
+
+
+@pytest.mark.skipif("NOUS_DRILLS" not in os.environ, reason="builds two wheels, ten seconds: `make drills`")
+def test_the_wheel_of_a_commit_is_the_same_bytes_wherever_and_whenever_it_is_built(clone, tmp_path, monkeypatch):
+    one = build_wheel(tmp_path / "one", commit="release", root=clone("here"))
+    monkeypatch.setenv("TZ", "Asia/Tokyo")
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "1")
+    os.umask(0o077)
+    other = build_wheel(tmp_path / "other", commit="release", root=clone("elsewhere"))
+
+    assert one.read_bytes() == other.read_bytes()
+
+
+def test_a_wheel_that_holds_anything_else_is_refused(tmp_path: Path) -> None:
+    wrong = tmp_path / "nous_pipelines-0.1.0-py3-none-any.whl"
+    with zipfile.ZipFile(wrong, "w") as wheel:
+        for name in ("nous_online/py.typed", "nous_pipelines/a.py", "nous_sql/schema.sql", "tests/conftest.py"):
+            wheel.writestr(name, "")
+
+    with pytest.raises(WrongWheel, match=r"has \['tests'\] beside our packages, and lacks \[\]"):
+        require_right(wrong)

@@ -28,7 +28,12 @@ from nous_online.core.policy import MAX_CONTENT_BYTES
 from nous_online.core.validation import MAX_NAMES
 
 # Not blank, and without NUL, which PostgreSQL can't hold.
-NOT_BLANK = r"^[^\x00]*[^\s\x00][^\x00]*$"
+UNSEEN = (
+    r"\s\x00-\x1f\x7f-\x9f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f"
+    r"\u2800\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufff8"
+)
+"""What a pattern can say of `is_blank`; marks without a letter and what lies beyond 16 bits are refused too."""
+NOT_BLANK = rf"^[^\x00]*[^{UNSEEN}][^\x00]*$"
 MOST_IDS = 200
 
 
