@@ -131,6 +131,14 @@ PROJECT_NEEDS_ID: dict[str, Any] = {
 """In JSON Schema, what the store asks: without its project nobody could find a memory of it."""
 
 
+def episode_needs(name: str) -> dict[str, Any]:
+    """Return in JSON Schema that what was drawn from an episode names it in the field `name`."""
+    return {
+        "if": {"properties": {"source_kind": {"const": "episode"}}, "required": ["source_kind"]},
+        "then": {"required": [name], "properties": {name: {"type": "string"}}},
+    }
+
+
 B = TypeVar("B", bound=Body)
 HEADERS = {"idempotency_key"}
 """What is told in a header, not in the body."""
