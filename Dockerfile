@@ -5,7 +5,7 @@ RUN python -m venv /opt/venv
 COPY requirements.lock ./
 RUN /opt/venv/bin/pip install --no-cache-dir --no-deps --require-hashes -r requirements.lock
 COPY pyproject.toml README.md LICENSE NOTICE ./
-COPY sql sql
+COPY nous_sql nous_sql
 COPY nous_online nous_online
 COPY nous_pipelines nous_pipelines
 RUN /opt/venv/bin/pip install --no-cache-dir --no-deps --no-build-isolation .

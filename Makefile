@@ -19,7 +19,7 @@ export PYTHONDONTWRITEBYTECODE :=
 # Newest last: wheels for a new Python arrive late.
 PYTHONS := $(PYTHON) python3.13 python3.12 python3.11 python3.14 python3 python
 
-.PHONY: help demo test unit check docs bench dev down lock clean
+.PHONY: help demo test unit check docs bench dev down lock sbom audit wheel drills clean
 
 help:
 	@echo "make demo    90 days of an agent's memory, then a night over it    FROM=FILE.jsonl for your own"
@@ -31,6 +31,10 @@ help:
 	@echo "make docs    write docs/reference/ anew, from the code"
 	@echo "make bench   one measurement    NAME=dedup DATA=DIR JSON=FILE; NAME=all: every one, kept"
 	@echo "make lock    pin what pyproject.toml newly asks for    ARGS=--upgrade for all"
+	@echo "make sbom    the bill of materials of requirements.lock, as CycloneDX, into dist/"
+	@echo "make audit   known vulnerabilities of requirements.lock; asks OSV, so it needs the network"
+	@echo "make wheel   the wheel of the last commit, the same bytes everywhere, into dist/"
+	@echo "make drills  restore and upgrade filled stores in every way docs/operating.md names; build the wheel twice"
 	@echo "make clean   remove the environment and build files; memories stay"
 
 demo: $(VENV)/installed
@@ -66,6 +70,19 @@ lock:
 	@$(COMPILE) --output-file requirements.lock $(ARGS)
 	@$(COMPILE) --extra dev --constraint requirements.lock --output-file requirements-dev.lock $(ARGS)
 	@$(COMPILE) --extra dev --extra bench --constraint requirements-dev.lock --output-file requirements-bench.lock
+
+sbom: $(VENV)/installed
+	@$(BIN)/python -m release sbom $(ARGS)
+
+# Make itself ends with 2 whatever a command ends with; `python -m release audit` tells 1 (vulnerable) from 3 (not audited).
+audit: $(VENV)/installed
+	@$(BIN)/python -m release audit $(ARGS)
+
+wheel: $(VENV)/installed
+	@$(BIN)/python -m release wheel $(ARGS)
+
+drills: $(VENV)/installed
+	@NOUS_DRILLS=1 $(BIN)/pytest tests/online/interfaces/test_restore_drills.py tests/house/test_release.py --durations=10 $(ARGS)
 
 clean:
 	@rm -rf $(VENV) build dist *.egg-info .pytest_cache .ruff_cache .import_linter_cache .hypothesis

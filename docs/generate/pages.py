@@ -10,6 +10,7 @@ from docs.generate.nights import assets, night_page
 from docs.generate.pictures import ageing, cosines, forgetting, verdicts
 from docs.generate.python import python_page
 from docs.generate.rest import rest_page
+from release.licences import licence_page
 
 DOCS = Path(__file__).parent.parent
 PAGES: Mapping[str, Callable[[], str]] = {
@@ -19,6 +20,7 @@ PAGES: Mapping[str, Callable[[], str]] = {
     "images/forgetting.svg": forgetting,
     "images/verdicts.svg": verdicts,
     "reference/cli.md": command_line_page,
+    "reference/licences.md": licence_page,
     "reference/nights.md": night_page,
     "reference/python.md": python_page,
     "reference/rest.md": rest_page,

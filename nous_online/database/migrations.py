@@ -35,7 +35,7 @@ class Migration:
 
 def known_migrations() -> list[Migration]:
     """Return the migrations shipped with this code, in order."""
-    folder = files("sql").joinpath("migrations")
+    folder = files("nous_sql").joinpath("migrations")
     paths = sorted((p for p in folder.iterdir() if p.name.endswith(".sql")), key=lambda p: p.name)
     return [Migration(int(p.name[:4]), p.name[5:-4], p.read_text("utf-8")) for p in paths]
 
@@ -63,7 +63,7 @@ def migrate(connection: psycopg.Connection, *, known: Sequence[Migration] | None
 
 def roles() -> Migration:
     """Return the grants this code ships with."""
-    return Migration(ROLES, "roles", files("sql").joinpath("roles.sql").read_text("utf-8"))
+    return Migration(ROLES, "roles", files("nous_sql").joinpath("roles.sql").read_text("utf-8"))
 
 
 def lock(connection: psycopg.Connection) -> None:
@@ -102,7 +102,7 @@ def missing(seen: dict[int, str], known: Sequence[Migration]) -> list[Migration]
 
 def run_file(connection: psycopg.Connection, name: str) -> None:
     """Execute one shipped SQL file."""
-    connection.execute(trusted(files("sql").joinpath(name).read_text("utf-8")))
+    connection.execute(trusted(files("nous_sql").joinpath(name).read_text("utf-8")))
 
 
 def trusted(text: str) -> LiteralString:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID, uuid4, uuid5
 
@@ -17,7 +17,7 @@ from psycopg.types.json import Jsonb
 from nous_online.core.deadline import Deadline
 from nous_online.core.details import RecordDetails
 from nous_online.core.domain import Artifact, Episode
-from nous_online.core.errors import InvalidInput, NotFound
+from nous_online.core.errors import Conflict, InvalidInput, NotFound
 from nous_online.core.field_tables import rows_of
 from nous_online.core.kinds import EPISODE
 from nous_online.core.policy import DEFAULT_SESSION, MAX_DETAIL_BYTES
@@ -41,6 +41,8 @@ from nous_online.memories.quotas import check_quota, size_of
 from nous_online.memories.store import KeyedRequest
 from nous_online.memories.told_texts import guarded
 
+LONGEST = timedelta(days=24_855)
+"""Its duration is kept in seconds, in 32 bits."""
 SQL = statements("nous_online.memories", "episodes.sql")
 EMBEDDED_CHARACTERS = 2000  # of an episode without summary; the local embedder reads no further anyway
 
@@ -118,7 +120,18 @@ def interval(details: RecordDetails, *, now: datetime) -> tuple[datetime, dateti
     started_at, ended_at = began or ended or now, ended or began or now
     if ended_at < started_at:
         raise InvalidInput(f"ended_at {ended_at.isoformat()} lies before started_at {started_at.isoformat()}")
+    check_length(started_at, ended_at)
     return started_at, ended_at
+
+
+def check_length(started_at: datetime, ended_at: datetime) -> None:
+    """Raise `Conflict` where an episode would last longer than its duration in seconds can say."""
+    if ended_at - started_at > LONGEST:
+        message = (
+            f"{started_at.isoformat()} to {ended_at.isoformat()} is more than the {LONGEST.days:,} days an episode "
+            "may last; mend started_at or ended_at"
+        )
+        raise Conflict(message)
 
 
 def store_deferred(agent: Agent, news: Sequence[NewEpisode], deadline: Deadline) -> int:
@@ -261,6 +274,7 @@ def record(
     vector: Vectors | None,
 ) -> Episode:
     """Store an episode that is over, and queue its completion; set `agent.awake` once the transaction has ended."""
+    check_length(beginning.started_at, end)
     cause = Cause("agent", "recorded", "told when it was over", effective_at=end)
     values = {
         **beginning_values(beginning),
@@ -317,13 +331,14 @@ def close(
     """Close an episode and queue its completion; one that is over already is returned as it is.
 
     It ends no earlier than it began, whatever the clocks say. Set `agent.awake` once the transaction has ended.
-    Raises `NotFound` and `InvalidInput`.
+    Raises `NotFound`, `InvalidInput`, and `Conflict` where it would have lasted too long.
     """
     known = locked_memory(connection, agent.id, EPISODE, episode_id)
     if known.state != "open":
         return known
     check_procedures(connection, agent.id, change)
     end = max(ended_at, known.started_at)
+    check_length(known.started_at, end)
     values = {**changed_values(change, known), **vector_values(agent, vector), **closed(end)}
     cause = Cause("agent", "closed", "the episode ended", effective_at=end)
     growth = growth_of(known.detail, values.get("detail"))

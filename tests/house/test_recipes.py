@@ -69,7 +69,7 @@ def replaced(path: Path, old: str, new: str) -> None:
 @pytest.fixture
 def house(tmp_path: Path) -> Path:
     """A copy of what a recipe for nights may add to."""
-    for name in ("nous_pipelines", "sql"):
+    for name in ("nous_pipelines", "nous_sql"):
         shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__"))
     return tmp_path
 
@@ -90,9 +90,9 @@ def add_phase(house: Path) -> None:
     place = "from nous_pipelines.phases.tiers import COLUMNS"
     replaced(table, place, f"from nous_pipelines.phases.tags import TAGGED_COLUMNS, tag_phase\n{place}")
     replaced(table, '\n)\n"""In the order', f'\n{row})\n"""In the order')
-    replaced(house / "sql" / "schema.sql", "'censor', 'procedure')),", "'censor', 'procedure', 'tag')),")
-    last = max(path.name for path in (house / "sql" / "migrations").glob("*.sql"))
-    (house / "sql" / "migrations" / f"{int(last[:4]) + 1:04}_propose_tags.sql").write_text(migration, "utf-8")
+    replaced(house / "nous_sql" / "schema.sql", "'censor', 'procedure')),", "'censor', 'procedure', 'tag')),")
+    last = max(path.name for path in (house / "nous_sql" / "migrations").glob("*.sql"))
+    (house / "nous_sql" / "migrations" / f"{int(last[:4]) + 1:04}_propose_tags.sql").write_text(migration, "utf-8")
 
 
 def test_a_phase_is_a_module_and_a_row(house, empty_database):

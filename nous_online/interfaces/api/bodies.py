@@ -28,7 +28,12 @@ from nous_online.core.policy import MAX_CONTENT_BYTES
 from nous_online.core.validation import MAX_NAMES
 
 # Not blank, and without NUL, which PostgreSQL can't hold.
-NOT_BLANK = r"^[^\x00]*[^\s\x00][^\x00]*$"
+UNSEEN = (
+    r"\s\x00-\x1f\x7f-\x9f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f"
+    r"\u2800\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufff8"
+)
+"""What a pattern can say of `is_blank`; marks without a letter and what lies beyond 16 bits are refused too."""
+NOT_BLANK = rf"^[^\x00]*[^{UNSEEN}][^\x00]*$"
 MOST_IDS = 200
 
 
@@ -124,6 +129,14 @@ PROJECT_NEEDS_ID: dict[str, Any] = {
     "then": {"required": ["project_id"], "properties": {"project_id": {"type": "string"}}},
 }
 """In JSON Schema, what the store asks: without its project nobody could find a memory of it."""
+
+
+def episode_needs(name: str) -> dict[str, Any]:
+    """Return in JSON Schema that what was drawn from an episode names it in the field `name`."""
+    return {
+        "if": {"properties": {"source_kind": {"const": "episode"}}, "required": ["source_kind"]},
+        "then": {"required": [name], "properties": {name: {"type": "string"}}},
+    }
 
 
 B = TypeVar("B", bound=Body)

@@ -8,6 +8,25 @@ from collections.abc import Callable, Iterator
 import psycopg
 import pytest
 from conftest import ScriptedJudge, WordEmbedder
+from examples import examples
+from hypothesis import HealthCheck, Phase, given
+from hypothesis import settings as drawing
+from hypothesis import strategies as st
+from rows_of_agents import (
+    ON_VIEWS,
+    OUTWARD,
+    RLS_REFUSAL,
+    SHARED,
+    WAYS,
+    AgentTable,
+    Attempt,
+    agent_tables,
+    as_calls_log_in,
+    bare_policies,
+    rows_of,
+    seed,
+    tried,
+)
 
 from nous_online.core.errors import NotIsolated, NousError
 from nous_online.core.settings import settings
@@ -152,3 +171,130 @@ def test_the_doctor_shows_what_is_open(
 
 def test_the_refusal_is_one_of_ours() -> None:
     assert issubclass(NotIsolated, NousError)
+
+
+# --- the property: whatever two agents try on whichever table, by the policies alone ---
+
+AGENTS = ("aria", "boris")
+ATTEMPTS = st.lists(
+    st.tuples(st.sampled_from((*AGENTS, "")), st.integers(0), st.sampled_from(list(WAYS)), st.sampled_from(AGENTS)),
+    min_size=12,
+    max_size=24,
+)
+"""Who tries (an agent, or nobody), on which table by its place in the catalogue, what, and whose rows are aimed at."""
+
+
+@pytest.fixture
+def tables(owner: psycopg.Connection) -> list[AgentTable]:
+    """Every table of agents, guarded by its policies and by nothing else."""
+    found = agent_tables(owner)
+    bare_policies(owner, found)
+    return found
+
+
+def require_apart(owner: psycopg.Connection, calls: psycopg.Connection, attempt: Attempt) -> None:
+    """Try it, and fail if it sees, changes, locks or leaves anything but rows of whoever tries."""
+    table, actor = attempt.table, attempt.actor
+    before = rows_of(owner, table)
+
+    reached = tried(calls, attempt)
+
+    after = rows_of(owner, table)
+    own_count = len(before.pop(actor, ()))
+    after.pop(actor, None)
+    assert after == before, attempt
+    if isinstance(reached, list):
+        is_aimed_elsewhere = attempt.aim != actor and not attempt.way.endswith("all") and attempt.way not in OUTWARD
+        wanted = 1 if attempt.way == "insert" else 0 if is_aimed_elsewhere else own_count
+        assert reached == [actor] * wanted, attempt
+        assert not (wanted and attempt.way in OUTWARD and attempt.aim != actor), attempt
+    elif attempt.way == "truncate":
+        assert "permission denied" in reached, attempt
+    else:
+        assert attempt.way in OUTWARD, (attempt, reached)
+        assert (RLS_REFUSAL if attempt.aim != actor else "unique") in reached, (attempt, reached)
+
+
+def attempts_on(table: AgentTable) -> list[Attempt]:
+    """Everything that nobody and aria may try on one table, on her own rows last."""
+    ways = [way for way in WAYS if not table.is_view or way in ON_VIEWS]
+    aimed = [("", "aria"), ("aria", "boris"), ("aria", "aria")]
+    return [Attempt(actor, table, way, aim) for actor, aim in aimed for way in ways]
+
+
+def test_on_every_table_an_agent_reaches_its_own_rows_and_no_others(
+    database_url: str, owner: psycopg.Connection, tables: list[AgentTable]
+) -> None:
+    seed(owner, tables, AGENTS)
+
+    with as_calls_log_in(database_url) as calls:
+        for attempt in (attempt for table in tables for attempt in attempts_on(table)):
+            require_apart(owner, calls, attempt)
+
+
+@drawing(
+    max_examples=examples(12),
+    deadline=None,
+    phases=[Phase.generate],  # the message names the statement; a shorter sequence would take minutes to find
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+@given(drawn=ATTEMPTS)
+def test_no_sequence_of_statements_reaches_the_rows_of_another_agent(
+    drawn: list[tuple[str, int, str, str]], database_url: str, owner: psycopg.Connection, tables: list[AgentTable]
+) -> None:
+    seed(owner, tables, AGENTS)
+    attempts = [Attempt(actor, tables[place % len(tables)], way, aim) for actor, place, way, aim in drawn]
+
+    with as_calls_log_in(database_url) as calls:
+        for attempt in attempts:
+            if not attempt.table.is_view or attempt.way in ON_VIEWS:
+                require_apart(owner, calls, attempt)
+
+
+OWN_ROWS = "(agent_id = heart.current_agent())"
+BREACHES = {
+    "open to all": "create policy one_agent on heart.notes using (true)",
+    "written by all": f"create policy one_agent on heart.notes using {OWN_ROWS} with check (true)",
+    "read by all": f"""
+        create policy one_agent on heart.notes using {OWN_ROWS};
+        create policy reading on heart.notes for select using (true)""",
+    "no policy": "select",
+    "no row-level security": "alter table heart.notes disable row level security",
+}
+
+
+@pytest.mark.parametrize("breach", BREACHES.values(), ids=BREACHES)
+def test_the_property_fails_for_a_new_table_that_is_not_guarded(
+    database_url: str, owner: psycopg.Connection, breach: str
+) -> None:
+    owner.execute("create table heart.notes (agent_id text not null, note text not null)")
+    owner.execute("alter table heart.notes enable row level security, force row level security")
+    owner.execute(breach)
+    notes = [table for table in agent_tables(owner) if table.name == "notes"]
+    bare_policies(owner, notes)
+    seed(owner, notes, AGENTS)
+
+    with as_calls_log_in(database_url) as calls:
+        found = [attempt for attempt in attempts_on(*notes) if not is_apart(owner, calls, attempt)]
+
+    assert found != []
+
+
+def is_apart(owner: psycopg.Connection, calls: psycopg.Connection, attempt: Attempt) -> bool:
+    try:
+        require_apart(owner, calls, attempt)
+    except AssertionError:
+        return False
+    return True
+
+
+def test_every_table_belongs_to_agents_and_is_guarded_or_is_named_as_shared(owner: psycopg.Connection) -> None:
+    found = owner.execute("""
+        select n.nspname || '.' || c.relname, c.relrowsecurity and c.relforcerowsecurity from pg_class c
+        join pg_namespace n on n.oid = c.relnamespace
+        where n.nspname in ('heart', 'brain', 'lifecycle') and c.relkind in ('r', 'p', 'm', 'f')
+    """).fetchall()
+    of_agents = {str(table) for table in agent_tables(owner) if not table.is_view}
+
+    assert {name for name, is_guarded in found if is_guarded} == of_agents
+    assert {name for name, is_guarded in found if not is_guarded} == SHARED

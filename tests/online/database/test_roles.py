@@ -10,6 +10,7 @@ import pytest
 from conftest import ScriptedJudge, WordEmbedder
 from inserted_rows import INSERT_EVENT, INSERT_FACT, INSERT_STATEMENT
 from psycopg.sql import SQL, Identifier
+from rows_of_agents import AgentTable, agent_tables
 
 from nous_online.core.errors import Refused
 from nous_online.database import postgres
@@ -23,25 +24,13 @@ def ben(database: Database, embedder: WordEmbedder, judge: ScriptedJudge) -> Hea
     return Heart.open("ben", database=database, embedder=embedder, judge=judge)
 
 
-def agent_tables(owner: psycopg.Connection) -> list[tuple[str, str]]:
-    found = owner.execute("""
-        select n.nspname, c.relname
-        from pg_class c
-        join pg_namespace n on n.oid = c.relnamespace
-        join pg_attribute a on a.attrelid = c.oid and a.attname = 'agent_id' and not a.attisdropped
-        where n.nspname in ('heart', 'brain', 'lifecycle') and c.relkind in ('r', 'p', 'v') order by 1, 2
-    """).fetchall()
-    assert len(found) > 20
-    return found
-
-
-def counts(
-    connection: psycopg.Connection, tables: list[tuple[str, str]], *, but_of: str | None = None
-) -> dict[str, int]:
+def counts(connection: psycopg.Connection, tables: list[AgentTable], *, but_of: str | None = None) -> dict[str, int]:
     """How many rows of each table are visible, those of one agent left out."""
-    statement = SQL("select count(*) from {} where agent_id is distinct from %s")
     found = {
-        name: connection.execute(statement.format(Identifier(*each)), [but_of]) for each in tables for name in each[1:]
+        each.name: connection.execute(
+            each.sql("select count(*) from {table} where {agent} is distinct from %s"), [but_of]
+        )
+        for each in tables
     }
     return {name: (cursor.fetchone() or [0])[0] for name, cursor in found.items()}
 
@@ -256,19 +245,6 @@ def test_a_night_event_names_its_night_and_its_proposal(heart: Heart, owner: psy
         owner.execute(
             INSERT_EVENT.replace("'agent', 'by hand'", "'night', 'by hand'"), ["aria", fact.id, "active", "active", 2]
         )
-
-
-def test_every_table_with_agents_forces_row_level_security(owner: psycopg.Connection) -> None:
-    unforced = owner.execute("""
-        select c.oid::regclass::text
-        from pg_class c
-        join pg_namespace n on n.oid = c.relnamespace
-        join pg_attribute a on a.attrelid = c.oid and a.attname = 'agent_id' and not a.attisdropped
-        where n.nspname in ('heart', 'brain', 'lifecycle') and c.relkind = 'r'
-          and not (c.relrowsecurity and c.relforcerowsecurity)
-    """).fetchall()
-
-    assert unforced == []
 
 
 def test_filtered_vector_searches_keep_scanning_until_they_are_full(database: Database) -> None:

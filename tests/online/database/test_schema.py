@@ -44,7 +44,7 @@ def empty_database(server: postgres.Server) -> Iterator[NewDatabase]:
 
 
 def shipped(name: str) -> str:
-    return files("sql").joinpath(name).read_text("utf-8")
+    return files("nous_sql").joinpath(name).read_text("utf-8")
 
 
 def dump(url: str) -> list[str]:

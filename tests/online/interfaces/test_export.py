@@ -5,15 +5,14 @@ from __future__ import annotations
 import gzip
 import json
 from collections import Counter
-from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
-from uuid import UUID
 
 import psycopg
 import pytest
-from night_runs import NIGHT, plan_of, remember
+from lived_agents import MAY, exported_rows, live
+from night_runs import remember
 
 from nous_online.core.errors import InvalidInput, NotFound, Refused
 from nous_online.database.connection import Database
@@ -22,82 +21,28 @@ from nous_online.interfaces.exports.export_tables import LEFT_BEHIND, TABLES
 from nous_online.interfaces.exports.exporting import export_agent
 from nous_online.interfaces.exports.pages import write_pages
 from nous_online.interfaces.exports.restoring import restore_agent
-from nous_online.language.pairs.judging import Verdict
 from nous_online.memories.agent_erasure import BLOCKS as ERASING
 from nous_online.memories.agent_erasure import erase_agent
 from nous_online.memories.fact_statements import unrecorded_count
-from nous_online.recall.recall import refresh_statistics
-from nous_pipelines.plan.apply import apply_plan
-from nous_pipelines.plan.undo import Selection, undo
 
-NINE = ("the office opens at nine", "the office opens at nine now")
-MAY = datetime(2026, 5, 20, 9, tzinfo=UTC)
 QUESTIONS = ("when does the office open?", "who sails a boat?", "retry the upload", "what happened at the harbour?")
-DIFFERS = {
-    "heart.facts": ("written_xid",), "heart.episodes": ("written_xid",), "heart.procedures": ("written_xid",),
-    "heart.censors": ("written_xid",), "lifecycle.events": ("id", "undoes"),
-    "lifecycle.plans": ("agent_ids", "counts", "checks"),
-}  # fmt: skip
-"""What a row is given anew, and what of a night is about other agents."""
 
 
 @pytest.fixture
 def lived(heart: Heart, judge, database_url: str, tmp_path: Path) -> Heart:
-    """The memory of an agent to whom everything has happened: learning, a night, what was taken back, sessions."""
-    judge.verdicts |= dict.fromkeys((NINE, NINE[::-1]), Verdict.SAME)
-    remember(heart, *NINE, "the boat is fast")
-    heart.learn("The boat is fast now.", learned_at=MAY, encoded_frame="task", tags=["boats"])
-    heart.learn("The crane lifts nine tonnes", key="crane/load", learned_at=MAY)
-    heart.learn("Twelve tonnes hang from the crane", key="crane/load")
-    night = Database(database_url, role="nous_night")
-    plan = plan_of(night, tmp_path, judge)
-    apply_plan(night, plan, run_id="a run")
-    undo(night, Selection(night=NIGHT), reason="a mistake")
-    night.close()
-    episode = heart.start_episode("At the harbour", started_at=MAY, artifacts=[("file", "log.txt")])
-    heart.record_decision("Sail tomorrow", rationale="the wind", decided_at=MAY)
-    heart.close_episode(episode.id, append="fact: Ada sails a boat.\nThe ropes were wet.", ended_at=MAY)
-    heart.work()
-    heart.store_procedure("retry uploads", core_patterns=["wait, then try again"])
-    heart.add_censor("deploy on friday", "it failed before")
-    heart.focus("sail", frame="task")
-    heart.load_context(note="bring ropes")
-    found = heart.recall("office", frame="task", active_censors=["no-deploys"])
-    heart.cite(found.id, [found[0].id])
-    keep_by_hand(database_url, episode.id, found[0].id)
-    return heart
-
-
-def keep_by_hand(url: str, episode: UUID, fact: UUID) -> None:
-    """Store what only long nights leave: a cold text, a link, a verdict, a contradiction, figures."""
-    cold = "insert into heart.cold_texts (agent_id, memory_id, tier, detail) values ('aria', %s, 'raw', 'The ropes …')"
-    link = "insert into heart.links (agent_id, from_id, to_id, kind, weight) values ('aria', %s, %s, 'related', 0.7)"
-    verdict = """insert into heart.judgements (agent_id, pair_hash, model, prompt_version, verdict, confidence, reason)
-                 values ('aria', 'a hash', 'a model', '1', 'same', 0.9, 'they say the same')"""
-    sighting = "insert into heart.sightings (agent_id, signal, session_id) values ('aria', 'file:boat.py', 's-1')"
-    pair = """insert into heart.contradictions (agent_id, memory_a, memory_b)
-              select 'aria', min(id::text)::uuid, max(id::text)::uuid from heart.facts"""
-    figures = "insert into lifecycle.health (agent_id, night, figures) values ('aria', '2026-06-01', '{}')"
-    policy = "insert into lifecycle.agent_policies (agent_id, policy) values ('aria', '{\"unused_days\": 60}')"
-    with psycopg.connect(url, autocommit=True) as owner:
-        for statement in (pair, figures, policy):
-            owner.execute(statement)
-        refresh_statistics(owner, "aria")
-        owner.execute(cold, [episode])
-        owner.execute(link, [episode, fact])
-        owner.execute(verdict)
-        owner.execute(sighting)
+    """The memory of an agent to whom everything has happened."""
+    return live(heart, judge, database_url, tmp_path)
 
 
 def test_everything_comes_back_row_for_row(lived: Heart, server, template, database_url: str, tmp_path: Path):
     path = tmp_path / "aria.jsonl.gz"
-    before = rows_of(database_url)
+    before = exported_rows(database_url)
     exported = export_agent(lived.agent.database, "aria", path)
     answers = [scores(lived, question) for question in QUESTIONS]
 
     with another_database(server, template) as url:
         restored = restore_agent(database := Database(url), path)
-        after = rows_of(url)
+        after = exported_rows(url)
         again = Heart.open("aria", database=database, embedder=lived.agent.embedder, works_in_background=False)
         now = [scores(again, question) for question in QUESTIONS]
         database.close()
@@ -336,17 +281,6 @@ def scores(heart: Heart, question: str) -> list[tuple[Any, ...]]:
     """Ask without leaving a trace in the counters that the next answer depends on."""
     answers = heart.recall(question, limit=5, at=MAY)
     return [(each.id, round(each.score, 6)) for each in answers]
-
-
-def rows_of(url: str) -> dict[str, list[str]]:
-    """Return every row of every table that is exported, as text, in a fixed order."""
-    kept: dict[str, list[str]] = {}
-    with psycopg.connect(url, autocommit=True) as owner:
-        for name in TABLES:
-            dropped = list(DIFFERS.get(name, ()))
-            query = f"select (to_jsonb(t) - %s::text[])::text as row from {name} t order by 1"  # noqa: S608 (our names)
-            kept[name] = [row for (row,) in owner.execute(query, [dropped])]
-    return kept
 
 
 def found(url: str, query: str) -> list[tuple[Any, ...]]:

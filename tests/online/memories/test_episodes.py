@@ -375,3 +375,15 @@ def test_a_detail_beyond_its_limit_is_refused_as_a_whole(heart: Heart):
         heart.update_episode(episode.id, append="y" * 10)
 
     assert heart.get_episode(episode.id) == told
+
+
+def test_an_episode_that_would_last_longer_than_its_duration_can_say_is_refused(heart: Heart) -> None:
+    long_ago = datetime(1900, 1, 1, tzinfo=UTC)
+    opened = heart.start_episode("A voyage", started_at=long_ago)
+
+    with pytest.raises(Conflict, match="more than the 24,855 days an episode may last"):
+        heart.close_episode(opened.id)
+    with pytest.raises(Conflict, match="mend started_at or ended_at"):
+        heart.record_episode("A voyage", started_at=long_ago, ended_at=long_ago + timedelta(days=24_856))
+
+    assert heart.close_episode(opened.id, ended_at=long_ago + timedelta(days=24_855)).state == "closed"

@@ -12,7 +12,7 @@ from pydantic import ConfigDict, Field
 from nous_online.core.domain import Censor
 from nous_online.heart import Heart
 from nous_online.interfaces.api.access import HeartCall
-from nous_online.interfaces.api.bodies import PROJECT_NEEDS_ID, Body, Id, Line, Text, carrying
+from nous_online.interfaces.api.bodies import PROJECT_NEEDS_ID, Body, Id, Line, Text, carrying, episode_needs
 from nous_online.memories.checking import Activation
 
 router = APIRouter(prefix="/censors", tags=["censors"])
@@ -28,7 +28,7 @@ class CensorBody(Body):
 
     model_config = ConfigDict(
         json_schema_extra={
-            "allOf": [PROJECT_NEEDS_ID, LITERAL_HAS_A_WORD],
+            "allOf": [PROJECT_NEEDS_ID, LITERAL_HAS_A_WORD, episode_needs("learned_from_episode_id")],
             "example": {
                 "trigger": "pushing directly to main branch",
                 "reason": "use a feature branch",

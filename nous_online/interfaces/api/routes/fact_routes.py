@@ -20,6 +20,7 @@ from nous_online.interfaces.api.bodies import (
     Ids,
     carrying,
     check_order,
+    episode_needs,
     text_of,
 )
 from nous_online.memories.fact_statements import unrecorded_count
@@ -36,7 +37,7 @@ class FactBody(Body):
 
     model_config = ConfigDict(
         json_schema_extra={
-            **PROJECT_NEEDS_ID,
+            "allOf": [PROJECT_NEEDS_ID, episode_needs("source_episode_id")],
             "example": {
                 "content": "Deploys go through blue/green since May",
                 "subject": "deploys",
