@@ -144,4 +144,16 @@ GOALS: dict[str, dict[str, Goal]] = {
     "summary": {"rouge1_minus_lead3": at_least(4)},
     "prediction": {"prefetched_ratio": at_least(0.70), "assembled_ratio": at_least(0.70)},
     "lifecycle": {"answers_findable_after_over_before_ratio": at_least(1)},
+    "faults": {
+        "acknowledged": at_least(100_000),
+        "kills": at_least(50),
+        "lost": at_most(0),
+        "doubled": at_most(0),
+        "incomplete": at_most(0),
+        "control_lost": at_least(1),
+        "races": at_least(10_000),
+        "clobbered": at_most(0),
+        "queries": at_least(1_000_000),
+        "leaked": at_most(0),
+    },
 }
