@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
+from multiprocessing import active_children, get_context
 from pathlib import Path
 from typing import Any
 
@@ -28,9 +32,11 @@ def run(*, data: Path, quick: bool) -> dict[str, Any]:
     sizes = (QUICK_CONTROL_WRITES, QUICK_CONTROL_KILLS) if quick else (CONTROL_WRITES, CONTROL_KILLS)
     control = campaign(*sizes, is_forgetful=True, among=("server",))
     require_loss(control)
-    killed = campaign(*((QUICK_WRITES, QUICK_KILL_COUNT) if quick else (WRITES, KILL_COUNT)))
-    raced = race(QUICK_RACES if quick else RACES)
-    asked = ask(QUICK_QUERIES if quick else QUERIES)
+    with side_by_side() as pool:
+        racing = pool.submit(race, QUICK_RACES if quick else RACES)
+        asking = pool.submit(ask, QUICK_QUERIES if quick else QUERIES)
+        killed = campaign(*((QUICK_WRITES, QUICK_KILL_COUNT) if quick else (WRITES, KILL_COUNT)))
+        raced, asked = racing.result(), asking.result()
     if not asked.own:
         raise ProvesNothingError("the queries found no row of the asking tenant either: they could not find any")
     return {
@@ -51,6 +57,18 @@ def run(*, data: Path, quick: bool) -> dict[str, Any]:
     }
 
 
+@contextmanager
+def side_by_side() -> Iterator[ProcessPoolExecutor]:
+    """Yield two processes, each part with a server of its own; what fails here ends what runs there."""
+    with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
+        try:
+            yield pool
+        except BaseException:
+            for process in active_children():
+                process.terminate()
+            raise
+
+
 def require_loss(control: Tally) -> None:
     """Raise where a server that need not wait for the disk lost nothing when it was killed."""
     if not control.lost:
@@ -67,11 +85,11 @@ def notes(control: Tally, killed: Tally, raced: Races, asked: Asked) -> list[str
     return [
         f"kills by SIGKILL: {kills} ({', '.join(KILLS)} in turn; server: all its processes at one moment);"
         f" {killed.restarts} restarts; {len(WRITERS)} processes write, two of them for one agent, facts singly and in"
-        f" batches of {BATCH}, each fact one write; {killed.seconds:.0f} s",
+        f" batches of {BATCH}, each fact one write; {killed.seconds:.0f} s, races and queries beside it",
         "after each kill every write acknowledged by then is looked for by name in heart.statements; no power was cut:"
         " what a process leaves in the system's page cache survives it",
-        f"control: the same with synchronous_commit off, {sum(control.kills.values())} kills of the server, "
-        f"{control.acknowledged:,} acknowledged",
+        "control: the same with synchronous_commit off and a WAL writer that waits for 10 s,"
+        f" {sum(control.kills.values())} kills of the server, {control.acknowledged:,} acknowledged",
         f"a race is one proposal of a night and one confirmation by day of a row that it reads, side by side:"
         f" {night.applied:,} applied, {night.stale:,} stale, {night.refused:,} refused, {raced.refused_by_day:,}"
         f" confirmations refused; {raced.seconds:.0f} s",

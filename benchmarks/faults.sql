@@ -1,3 +1,13 @@
+-- name: keep_log_in_memory
+-- For the control: what is not waited for stays in the memory of the server, and is gone with it.
+alter system set wal_writer_delay = '10s'
+
+-- name: flush_log_seldom
+alter system set wal_writer_flush_after = '64MB'
+
+-- name: reload
+select pg_reload_conf()
+
 -- name: count_said
 -- Each write names itself in the source of its statement.
 select source, count(*) from heart.statements where source like '%%/%%' group by source
@@ -5,9 +15,13 @@ select source, count(*) from heart.statements where source like '%%/%%' group by
 -- name: count_incomplete
 -- Facts without a statement of their own, without exactly one event a version, or that no word finds.
 select count(*) from heart.facts f
-where not exists (select from heart.statements s where s.agent_id = f.agent_id and s.fact_id = f.id)
-   or not exists (select from heart.postings p where p.agent_id = f.agent_id and p.memory_id = f.id)
-   or (select count(*) from lifecycle.events e where e.agent_id = f.agent_id and e.memory_id = f.id) <> f.row_version
+left join (select agent_id, fact_id from heart.statements group by agent_id, fact_id) s
+     on s.agent_id = f.agent_id and s.fact_id = f.id
+left join (select agent_id, memory_id from heart.postings group by agent_id, memory_id) p
+     on p.agent_id = f.agent_id and p.memory_id = f.id
+left join (select agent_id, memory_id, count(*) as versions from lifecycle.events group by agent_id, memory_id) e
+     on e.agent_id = f.agent_id and e.memory_id = f.id
+where s.fact_id is null or p.memory_id is null or e.versions is distinct from f.row_version
 
 -- name: count_doubled
 -- The same words twice as a fact of one agent.

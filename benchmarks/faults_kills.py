@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import random
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -106,6 +107,8 @@ def campaign(writes: int, kills: int, *, is_forgetful: bool = False, among: Sequ
     """
     tally, began = Tally(), time.monotonic()
     with home() as place:
+        if is_forgetful:
+            forget_on_kill(postgres.ensure(place).dsn())
         writers = Writers(place, is_forgetful=is_forgetful)
         try:
             for number in range(kills):
@@ -128,7 +131,8 @@ def campaign(writes: int, kills: int, *, is_forgetful: bool = False, among: Sequ
 
 @contextmanager
 def home() -> Iterator[Path]:
-    """Yield a home with a server and an empty memory, on the disk; all of it goes afterwards."""
+    """Yield a home with a server and an empty memory, on the disk; all of it goes afterwards, also after SIGTERM."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     with tempfile.TemporaryDirectory(prefix="nous-faults-") as folder:
         place = Path(folder) / "home"
         try:
@@ -138,6 +142,13 @@ def home() -> Iterator[Path]:
             with suppress(NousError):
                 postgres.stop(place)
             shutil.rmtree(postgres.data_directory(place), ignore_errors=True)  # root's data lie outside the folder
+
+
+def forget_on_kill(url: str) -> None:
+    """Have a server write its log seldom, so that a commit that did not wait for it is not on the disk soon after."""
+    with psycopg.connect(url, autocommit=True) as connection:
+        for statement in ("keep_log_in_memory", "flush_log_seldom", "reload"):
+            connection.execute(SQL[statement])
 
 
 def wait_for_writes(writers: Writers, wanted: int) -> None:

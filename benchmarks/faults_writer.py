@@ -52,11 +52,11 @@ class HashedEmbedder:
 def main(home: str, ledger: str, agent: str, name: str, mode: str = "") -> None:
     """Learn one call after another; one that failed, or was cut short, is said again with the same keys."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # whoever started it ends it
-    if mode == "--forgetful":
-        commit_asynchronously()
     parent = os.getppid()
     database = connection.Database(postgres.ensure(Path(home)).dsn(), max_connections=2)
     heart = Heart.open(agent, database=database, embedder=HashedEmbedder(), works_in_background=False)
+    if mode == "--forgetful":  # from here on: the agent itself is to stay known
+        commit_asynchronously()
     words = sorted(word for word in tokenizer().get_vocab() if word.isascii() and word.isalpha() and len(word) > 3)
     number = acknowledged(Path(ledger))
     with Path(ledger).open("ab", buffering=0) as file:
