@@ -156,4 +156,12 @@ GOALS: dict[str, dict[str, Goal]] = {
         "queries": at_least(1_000_000),
         "leaked": at_most(0),
     },
+    "faults_beside": {
+        "writer_killed_lost": at_most(0),
+        "writer_killed_doubled": at_most(0),
+        "two_writers_kept_percent": at_least(100),
+        "odd_stored": at_most(0),
+        "odd_broken": at_most(0),
+        "foreign_told": at_most(0),
+    },
 }
