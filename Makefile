@@ -19,7 +19,7 @@ export PYTHONDONTWRITEBYTECODE :=
 # Newest last: wheels for a new Python arrive late.
 PYTHONS := $(PYTHON) python3.13 python3.12 python3.11 python3.14 python3 python
 
-.PHONY: help demo test unit check docs bench dev down lock sbom audit wheel drills clean
+.PHONY: help demo test unit check docs bench faults dev down lock sbom audit wheel drills clean
 
 help:
 	@echo "make demo    90 days of an agent's memory, then a night over it    FROM=FILE.jsonl for your own"
@@ -30,6 +30,7 @@ help:
 	@echo "make check   lint, format, types, import contracts, house rules"
 	@echo "make docs    write docs/reference/ anew, from the code"
 	@echo "make bench   one measurement    NAME=dedup DATA=DIR JSON=FILE; NAME=all: every one, kept"
+	@echo "make faults  kills, races and foreign queries for an hour    ARGS=--quick for a minute; JSON=FILE"
 	@echo "make lock    pin what pyproject.toml newly asks for    ARGS=--upgrade for all"
 	@echo "make sbom    the bill of materials of requirements.lock, as CycloneDX, into dist/"
 	@echo "make audit   known vulnerabilities of requirements.lock; asks OSV, so it needs the network"
@@ -64,6 +65,9 @@ docs: $(VENV)/installed
 
 bench: $(VENV)/installed-bench
 	@$(BIN)/python -m benchmarks $(NAME) $(if $(DATA),--data "$(DATA)") $(if $(JSON),--json "$(JSON)") $(ARGS)
+
+faults: $(VENV)/installed
+	@$(BIN)/python -m benchmarks faults $(if $(JSON),--json "$(JSON)") $(ARGS)
 
 lock:
 	@command -v uv >/dev/null || { echo "make lock needs uv: python3 -m pip install uv" >&2; exit 1; }

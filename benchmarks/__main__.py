@@ -20,6 +20,8 @@ from nous_online.core.errors import NousError
 
 SHARED_CASES = ROOT.parent / "shared" / "bench"
 METRIC_KINDS = (int, float)
+GATES = ("faults",)
+"""Benchmarks that fail where something happened that never may, however small the run."""
 
 
 def measure(
@@ -83,6 +85,14 @@ def measure_one(name: str, data: Path, json_file: Path | None, *, quick: bool) -
     if json_file is not None:
         write(result, json_file)
     show(result, Console())
+    if name in GATES and (harm := [metric for metric in forbidden(name) if result["metrics"][metric]]):
+        print(f"{name}: {', '.join(harm)} must be 0", file=sys.stderr)
+        raise typer.Exit(1)
+
+
+def forbidden(name: str) -> list[str]:
+    """Return the metrics of a benchmark of which there may be none."""
+    return [metric for metric, goal in GOALS[name].items() if goal.is_ceiling and not goal.bound]
 
 
 def listing() -> str:

@@ -167,6 +167,21 @@ ROWS: Sequence[Row] = (
         "requests_per_1k_facts batch_over_online_ratio unmetered_requests", "drawn"),
     row("many", "10,000 agents of 100 facts, 1 % changed: s / a fact, times as in 10k / MB / two workers",
         "night_s seconds_per_changed_fact_1m_over_10k_ratio peak_mb two_workers_speedup_ratio", "drawn"),
+    row("faults", "kills while three processes write / writes acknowledged", "kills acknowledged", "drawn"),
+    row("faults", "of them lost / doubled / facts without statement, event or words", "lost doubled incomplete",
+        "drawn"),
+    row("faults", "the control, which does not wait for the disk: lost", "control_lost", "drawn"),
+    row("faults", "a night and an agent write the same row: races / writes undone by the other", "races clobbered",
+        "drawn"),
+    row("faults", "queries of tenants for what belongs to others / rows told", "queries leaked", "drawn"),
+    row("faults_beside", "the writer killed amid its writes: acknowledged texts lost / there twice",
+        "writer_killed_lost writer_killed_doubled", "drawn", [("mem0", "mem0_{}")]),
+    row("faults_beside", "two processes write into one store at once: texts kept, percent",
+        "two_writers_kept_percent", "drawn", [("mem0", "mem0_{}")]),
+    row("faults_beside", "unseen, empty, half a character, two million: stored / an error that is not the store's own",
+        "odd_stored odd_broken", "drawn", [("mem0", "mem0_{}")]),
+    row("faults_beside", "a memory is told to another who names its id", "foreign_told", "drawn",
+        [("mem0", "mem0_{}")]),
     row("hooks", "start of a session, p95, ms / prompt / start while nothing runs",
         "session_start_p95_ms prompt_p95_ms cold_ms", "drawn"),
 )  # fmt: skip
@@ -204,5 +219,6 @@ CONTRACT: dict[str, str] = {
     "episodes": "keep_covered_ratio passing_stored_ratio decision_cause_fix_ratio machine_lines_stored",
     "many": "night_s seconds_per_changed_fact_1m_over_10k_ratio peak_mb two_workers_speedup_ratio",
     "hooks": "session_start_p95_ms prompt_p95_ms cold_ms",
+    "faults": "acknowledged kills lost doubled incomplete control_lost races clobbered queries leaked",
 }
 """What every result has to publish where it was measured, good or bad."""

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from docs.generate.command_line import command_line_page
+from docs.generate.faults import fault_page
 from docs.generate.nights import assets, night_page
 from docs.generate.pictures import ageing, cosines, forgetting, verdicts
 from docs.generate.python import python_page
@@ -21,6 +22,7 @@ PAGES: Mapping[str, Callable[[], str]] = {
     "images/verdicts.svg": verdicts,
     "reference/cli.md": command_line_page,
     "reference/licences.md": licence_page,
+    "reference/faults.md": fault_page,
     "reference/nights.md": night_page,
     "reference/python.md": python_page,
     "reference/rest.md": rest_page,
