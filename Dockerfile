@@ -4,8 +4,8 @@ WORKDIR /source
 RUN python -m venv /opt/venv
 COPY requirements.lock ./
 RUN /opt/venv/bin/pip install --no-cache-dir --no-deps --require-hashes -r requirements.lock
-COPY pyproject.toml README.md LICENSE NOTICE ./
-COPY nous_sql nous_sql
+COPY pyproject.toml setup.py README.md LICENSE NOTICE ./
+COPY sql sql
 COPY nous_online nous_online
 COPY nous_pipelines nous_pipelines
 RUN /opt/venv/bin/pip install --no-cache-dir --no-deps --no-build-isolation .

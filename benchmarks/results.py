@@ -18,7 +18,7 @@ KEPT = ROOT / "benchmarks" / "results"
 CODE = (
     "nous_online",
     "nous_pipelines",
-    "nous_sql",
+    "sql",
     "benchmarks",
     "tests/support/*_actions.py",
     ":(exclude)benchmarks/results",

