@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 import tempfile
 import threading
 import time
@@ -25,7 +24,7 @@ from benchmarks.faults_stores import ODD
 from benchmarks.faults_writer import HashedEmbedder
 from nous_online.core.errors import Unavailable
 from nous_online.database import postgres
-from nous_online.processes.children import child_environment
+from nous_online.processes.children import child_environment, python_module
 
 WRITES, QUICK_WRITES = 200, 60
 KILLS = 3
@@ -46,6 +45,7 @@ class Door:
         """Start one act in a process of its own."""
         return subprocess.Popen(  # noqa: S603 (our own program)
             [self.python, str(ROOT / "benchmarks" / "faults_stores.py"), self.name, str(folder), self.embedder, *act],
+            cwd=folder.parent,
             env=child_environment(PYTHONPATH=str(ROOT) if self.name == "nous" else "", PYTHONSAFEPATH="1"),
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
@@ -61,9 +61,9 @@ def run(*, data: Path, quick: bool) -> dict[str, Any]:
     """Measure Nous, and mem0 where there is one."""
     count, python = QUICK_WRITES if quick else WRITES, os.environ.get("NOUS_MEM0_PYTHON", "")
     with embedding_server() as url:
-        metrics = measured(Door("nous", sys.executable, url), count)
+        metrics = measured(Door("nous", python_module("")[0], url), count)
         beside = measured(Door("mem0", python, url), count) if python else {}
-    told = subprocess.check_output([python, "-c", VERSION], text=True).strip() if python else ""  # noqa: S603 (ours)
+    told = subprocess.check_output([python, "-c", VERSION], cwd=ROOT, text=True).strip() if python else ""  # noqa: S603 (ours)
     return {
         "metrics": metrics,
         "peers": {f"mem0_{name}": value for name, value in beside.items()},

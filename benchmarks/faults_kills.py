@@ -88,6 +88,7 @@ class Writers:
         with self._log(name).open("ab") as log:
             return subprocess.Popen(  # noqa: S603 (our own module)
                 python_module("benchmarks.faults_writer", *arguments),
+                cwd=self._home.parent,
                 env=child_environment(PYTHONPATH=path),
                 stdout=subprocess.DEVNULL,
                 stderr=log,

@@ -25,7 +25,7 @@ from nous_online.language.pairs.denials import denied
 from nous_online.language.pairs.guards import differences
 from nous_online.language.pairs.harmless import may_be_same
 from nous_online.language.pairs.matching import LEAST_SIMILARITY, PairModel, load_model, pair_features
-from nous_online.language.pairs.never_same import never_same, words_changed
+from nous_online.language.pairs.never_same import FEW_CHANGED, never_same, other_small_words, words_changed
 from nous_online.language.pairs.reader import Chances, calibration, read_pairs
 from nous_online.language.pairs.slot_rivalry import shared_slot
 from nous_online.language.pairs.subjects import other_conditions, other_subjects, other_things
@@ -66,7 +66,7 @@ READ_LIKE_FROM = 0.3
 
 Chosen by hands 6, 8 and 21 of `training/pairs`, of whose 389 near pairs that are not the same one is called so.
 """
-MANY_CHANGED = 7  # words from which near statements differ in too many for one small word to decide
+SMALL_WORD = "a small word that decides"  # why two near statements are kept apart that differ in few words
 NOT_AGAINST = 0.2  # chance of `same` from which trees are not against what the reader is sure of
 SURE_OF_NEAR = 0.85  # the reader's chance of `same` in both orders from which it is sure of near ones
 UNSURE_UPDATE = 0.79  # confidence of an update that opens a contradiction instead of retiring: under `SURE_FROM`
@@ -240,7 +240,8 @@ def _kept_apart(pair: Pair, reading: Chances | None) -> tuple[str, ...]:
     """Return `never_same` of a pair the reader takes for one thing said again or changed; of others nothing asks it."""
     if reading is None or max(reading.same, reading.change) < UNRELATED_BELOW:
         return ()
-    return never_same(pair.a.text, pair.b.text)
+    is_small = pair.similarity >= LEAST_SIMILARITY and other_small_words(pair.a.text, pair.b.text)
+    return (*never_same(pair.a.text, pair.b.text), *((SMALL_WORD,) if is_small else ()))
 
 
 def _two_things(pair: Pair, touch: Touch, reading: Chances | None) -> str | None:
@@ -390,7 +391,7 @@ def _held_same(seen: Seen, reading: Chances, model: PairModel) -> float | None:
         return limits.held("same", reading.same) if is_same else None
     if seen.same >= TREES_SURE_FROM and reading.same >= READ_LIKE_FROM and seen.words >= LEAST_NEAR_WORDS:
         return max(limits.held("same", reading.same), model.same.held(seen.same))
-    is_same = reading.same >= SURE_OF_NEAR and seen.same >= NOT_AGAINST and seen.changed >= MANY_CHANGED
+    is_same = reading.same >= SURE_OF_NEAR and seen.same >= NOT_AGAINST and seen.changed > FEW_CHANGED
     return limits.held("same", reading.same) if is_same else None
 
 

@@ -19,6 +19,14 @@ MOST_BESIDE_PERSONS = 2
 OWNED = re.compile(r"['\u2019]s\b")
 NOT = re.compile(r"n['\u2019]t\b")
 PASSED_OVER = frozenset({"a", "an", "the", "do", "does", "did"})
+TENSES = tuple(frozenset(words.split()) for words in ("is are am", "was were", "has have had", "will"))
+FEW_CHANGED = 6  # words, among which one small word may decide
+DECIDING = frozenset(
+    """against without except unless until till before after instead despite almost nearly about hardly barely only even
+    too enough more less most least fewer still yet already once again never no not nobody nothing none maybe perhaps
+    probably may might could would should must can cannot used""".split()  # noqa: SIM905 (words)
+)
+"""Small words that make another statement of close wording, and that models read over."""
 
 
 def never_same(a: str, b: str) -> tuple[str, ...]:
@@ -40,6 +48,15 @@ def never_same(a: str, b: str) -> tuple[str, ...]:
     names = [[name.lower() for name in read(text).names] for text in (a, b)]
     first, second = ([name for name in own if name in names[0] and name in names[1]] for own in names)
     return (*differences(a, b), *(("names in another order",) if first != second else ()))
+
+
+def other_small_words(a: str, b: str) -> bool:
+    """Tell whether two texts differ in few words, and one alone holds a word that decides, or each another tense."""
+    if words_changed(a, b) > FEW_CHANGED:
+        return False
+    one, other = ({*WORD.findall(text.casefold())} for text in (a, b))
+    first, second = ({place for place, tense in enumerate(TENSES) if tense & words} for words in (one, other))
+    return bool((one ^ other) & DECIDING) or (bool(first and second) and first.isdisjoint(second))
 
 
 def other_roles(a: str, b: str) -> bool:

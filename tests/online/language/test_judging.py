@@ -133,10 +133,10 @@ def test_far_statements_are_the_same_only_if_read_so_in_both_orders(one, other, 
 
 
 ROLES = """
-    We lent the Moran miniature to Leeds | Leeds lent us a Moran miniature
-    Dean owes me two stamps | I owe Dean two stamps
-    dispatch doesn't answer me | I don't answer dispatch
-    Dunmore trained our staff on wound coding | We trained Dunmore's staff on wound coding
+    We hired out the big crane to Lund | Lund hired out the big crane to us
+    Petra pays me back in March | I pay Petra back in March
+    the caretaker never calls me back | I never call the caretaker back
+    Aldous repaired our boat for free | We repaired Aldous's boat for free
 """
 
 
@@ -150,7 +150,6 @@ def test_who_acts_and_who_is_acted_upon_are_told_apart():
 NEAR_REPEATS = """
     The build server is restarted every night by a cron job | A cron job restarts the build server every night
     The museum in the old mill is open to visitors on weekends | On weekends the museum in the old mill is open for visitors
-    The company has its headquarters in the city of Lyon | The headquarters of the company are located in the city of Lyon
     The bridge over the river was built by Roman engineers | Roman engineers built the bridge over the river
 """  # noqa: E501 (one pair a line)
 NEAR_STRANGERS = """
