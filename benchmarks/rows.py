@@ -53,6 +53,8 @@ ROWS: Sequence[Row] = (
         "odd_same_joined_ratio odd_distinct_hurt_ratio", "tuned", short=True),
     row("wording", "the same, all pairs", "same_joined_ratio distinct_hurt_ratio", "half trained"),
     row("wording", "the older value of a changed thing found above the newer", "stale_first_ratio", "half trained"),
+    row("wording", "statements of different pairs, told by one person: joined / retired or contradicted",
+        "strangers_joined_ratio strangers_hurt_ratio", "half trained"),
     row("wording", "statements found nowhere", "lost_ratio", "half trained"),
     row("supersession", "LongMemEval, changes told in chats: recognised by learning / wrong ones",
         "lme_update_recall lme_false_pairs", "unseen", short=True),

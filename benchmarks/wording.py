@@ -23,6 +23,8 @@ from nous_pipelines.nights import last_night
 from nous_pipelines.orchestration.running import NightOptions, run_night
 
 AGENT = "wording"
+STRANGERS = "strangers"
+"""The agent that is told the first statement of every pair, by one person: no two of them speak of one thing."""
 APART = timedelta(days=30)
 QUICK_EVERY = 8
 CHATTY_BELOW = 0.4
@@ -73,14 +75,22 @@ def run(*, data: Path, quick: bool) -> dict[str, Any]:
             heart = Heart.open(AGENT, database=database, embedder=embedder_of(rows), deadline_s=DEADLINE_S)
             said_at = datetime.combine(night, time(12), UTC)
             learned = [learn_both(heart, row, said_at) for row in rows]
+            strangers = Heart.open(STRANGERS, database=database, embedder=heart.agent.embedder, deadline_s=DEADLINE_S)
+            met = [strangers.learn(row["first"], learned_at=said_at - APART).memory.id for row in rows]
             stopped = live_through(night, NightOptions(url, home))
             outcomes = [outcome_of(heart, *pair) for pair in zip(rows, learned, strict=True)]
-            heart.close()
+            among = among_strangers(strangers, met)
+            for each in (heart, strangers):
+                each.close()
             database.close()
         finally:
             postgres.stop(home)
             shutil.rmtree(postgres.data_directory(home), ignore_errors=True)  # root's data lie outside the folder
-    return {"metrics": all_metrics(outcomes), "peers": {}, "notes": [*stopped, *notes(outcomes, quick=quick)]}
+    return {
+        "metrics": {**all_metrics(outcomes), **among},
+        "peers": {},
+        "notes": [*stopped, *notes(outcomes, quick=quick)],
+    }
 
 
 def embedder_of(rows: Sequence[dict[str, Any]]) -> Remembering:
@@ -102,6 +112,17 @@ def learn_both(heart: Heart, row: dict[str, Any], said_at: datetime) -> tuple[UU
 def user_of(row: dict[str, Any]) -> str:
     """Return the user that is told one pair alone, so that no two pairs meet."""
     return f"pair-{row['id']}"
+
+
+def among_strangers(heart: Heart, learned: Sequence[UUID]) -> dict[str, float]:
+    """Return the share of statements on different things that were joined, and that were retired or contradicted."""
+    facts = [heart.get(fact_id) for fact_id in dict.fromkeys(learned)]
+    merged = sum(heart.history(fact.id)[0].action == "merged" for fact in facts)
+    hurt = sum(fact.state != "active" or fact.contradiction_status == "open" for fact in facts) - merged
+    return {
+        "strangers_joined_ratio": of_count(len(learned) - len(facts) + merged, len(learned)),
+        "strangers_hurt_ratio": of_count(hurt, len(learned)),
+    }
 
 
 def live_through(night: date, options: NightOptions) -> list[str]:
@@ -179,6 +200,8 @@ def notes(outcomes: Sequence[Outcome], *, quick: bool) -> list[str]:
         " then one night; offline judge, default embedder and policy",
         "lost: of all statements; joined, night_joined: of pairs that are neither the same nor vaguer; stale_first: of"
         " updates and negations with a question; odd: the pairs with an odd id, the others trained the pair reader",
+        "strangers: the first statements of all pairs, told to one agent by one person; few of them speak of one thing,"
+        " so what was joined, retired or contradicted among them was so wrongly, but for those few",
         f"chatty: the words of both have a Jaccard below {CHATTY_BELOW}; replaced: superseded, or a contradiction open",
         *(["quick: every eighth pair"] if quick else []),
         *counted(outcomes, "label", lambda each: each.label),
