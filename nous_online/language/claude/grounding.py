@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
@@ -131,7 +132,9 @@ def invented_in(sentence: str, source: GroundingText) -> Iterator[str]:
     """Yield what one sentence says in checkable terms and its source does not."""
     reading = read(sentence)
     yield from (name for name in names_in(sentence, reading) if bare(name) not in source.words)
-    yield from sorted(each for each in reading.identifiers - source.identifiers if each not in source.text.lower())
+    if others := reading.identifiers - source.identifiers:
+        plain = unicodedata.normalize("NFKC", source.text).lower()  # as identifiers are read
+        yield from sorted(each for each in others if each not in plain)
     yield from figures_beyond(sentence, reading, source)
 
 
