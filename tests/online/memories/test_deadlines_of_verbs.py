@@ -18,6 +18,7 @@ import psycopg
 import pytest
 from conftest import ScriptedJudge, WordEmbedder
 from fault_proxy import FaultProxy
+from postgres_homes import wait_for
 from psycopg.sql import SQL, Identifier
 
 from nous_online.core.errors import DeadlineExceeded, Unavailable
@@ -268,9 +269,16 @@ def test_a_server_that_stalls_amid_the_call_ends_it(world: World, verb: str) -> 
     assert changed(before, state(world)) <= MAY_CHANGE.get(verb, set())
 
 
+def is_at_rest(world: World) -> bool:
+    """Tell whether no connection is being made: one that is would be cut before the call has begun."""
+    stats = world.heart.agent.database._pool.get_stats()
+    return stats["pool_size"] == stats["pool_available"] > 0
+
+
 @pytest.mark.parametrize("verb", EACH_SORT)
 def test_a_connection_cut_amid_the_call_ends_it_at_once(world: World, verb: str) -> None:
     world.heart.count()
+    wait_for(lambda: is_at_rest(world))
     before = state(world)
 
     world.proxy.cut_after(1)
