@@ -93,7 +93,7 @@ clean:
 
 # --- the environment: a stamp each, so that the second time is instant and a changed lock installs anew ---
 
-$(VENV)/installed: requirements-dev.lock pyproject.toml | $(VENV)/made
+$(VENV)/installed: requirements-dev.lock pyproject.toml setup.py | $(VENV)/made
 	@echo "Installing what requirements-dev.lock names into $(VENV); the first time takes a minute or two ..."
 	@$(PIP) install --no-compile --no-deps --require-hashes -r requirements-dev.lock
 	@$(PIP) install --no-deps --no-build-isolation --editable .

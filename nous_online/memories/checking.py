@@ -324,6 +324,8 @@ def is_excepted(
     talks their own guard away. Like is what lies near and says no more of the trigger than the reported action does.
     """
     is_guarded = found.match != "meaning" and (suspect.severity == "absolute" or suspect.trust > policy.agent_trust)
+    if not suspect.exceptions:
+        return False
     said = {normal(form) for text in (found.part, asked.action) for form in (text, hidden(text)[0])}
     for each in suspect.exceptions:
         action: str | None = each["action"]

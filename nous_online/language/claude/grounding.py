@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
@@ -64,9 +63,10 @@ class GroundingText:
 
 
 def source_of(*texts: str) -> GroundingText:
-    """Return what can be drawn from texts."""
+    """Return what can be drawn from texts, read as they stand and as a draft is: squeezed, then cut into sentences."""
     whole = squeezed("\n".join(texts))
-    readings = [read(piece) for text in texts for piece in pieces(text)]
+    pieced = [read(piece) for text in texts for piece in pieces(text)]
+    readings = [*pieced, *map(read, split(whole))]
     numbers = tuple(dict.fromkeys(number for reading in readings for number in reading.numbers))
     dates = tuple(dict.fromkeys(date for reading in readings for date in reading.dates))
     told = {number.bare for number in numbers} | {float(each) for reading in readings for each in reading.ordinals}
@@ -79,7 +79,7 @@ def source_of(*texts: str) -> GroundingText:
         dates=dates,
         times=frozenset[int]().union(*(reading.times for reading in readings)),
         identifiers=frozenset[str]().union(*(reading.identifiers for reading in readings)),
-        said=tuple(map(said_in, readings)),
+        said=tuple(map(said_in, pieced)),
     )
 
 
@@ -132,9 +132,7 @@ def invented_in(sentence: str, source: GroundingText) -> Iterator[str]:
     """Yield what one sentence says in checkable terms and its source does not."""
     reading = read(sentence)
     yield from (name for name in names_in(sentence, reading) if bare(name) not in source.words)
-    if others := reading.identifiers - source.identifiers:
-        plain = unicodedata.normalize("NFKC", source.text).lower()  # as identifiers are read
-        yield from sorted(each for each in others if each not in plain)
+    yield from sorted(each for each in reading.identifiers - source.identifiers if each not in source.text.lower())
     yield from figures_beyond(sentence, reading, source)
 
 

@@ -65,11 +65,11 @@ def other_roles(a: str, b: str) -> bool:
         [word for word in WORD.findall(NOT.sub(" not", OWNED.sub("", text.casefold()))) if word not in PASSED_OVER]
         for text in (a, b)
     )
-    written, beside = (Counter(word for word in words if word in PERSONS) for words in (one, other))
-    if written == beside:
+    persons, other_persons = (Counter(word for word in words if word in PERSONS) for words in (one, other))
+    if persons == other_persons:
         return False
-    folded, other_folded = (Counter(PERSONS.get(word, word) for word in words) for words in (one, other))
-    differing = (folded - other_folded) + (other_folded - folded)
+    caseless, other_caseless = (Counter(PERSONS.get(word, word) for word in words) for words in (one, other))
+    differing = (caseless - other_caseless) + (other_caseless - caseless)
     return differing.total() <= MOST_BESIDE_PERSONS and differing.keys().isdisjoint(PERSONS.values())
 
 

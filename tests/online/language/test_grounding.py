@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from nous_online.language.claude.drafting import kept_parts
@@ -166,6 +166,7 @@ WRITTEN = st.text(st.characters(categories=["L", "Nd", "Zs"], include_characters
 
 
 @settings(deadline=None)
+@example("-\xa01.\u3000")
 @given(WRITTEN)
 def test_a_text_never_invents_what_it_says_itself(text: str) -> None:
     assert invented(text, source_of(text)) == ()
