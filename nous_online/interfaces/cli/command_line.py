@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterable
+from functools import cache
 from importlib.metadata import EntryPoint, entry_points, version
 from typing import Annotated, Any
 
@@ -123,8 +124,9 @@ def missing_extra(command: str, extra: str, *, module: str | None = None) -> str
     return f"`nous {command}` needs the extra `{extra}`{why}; run: pip install 'nous-pipelines[{extra}]'"
 
 
+@cache
 def application() -> typer.Typer:
-    """Return the whole command line, with the commands that extras add."""
+    """Return the whole command line, with the commands that extras add; it is made once a process."""
     app = typer.Typer(
         name="nous",
         cls=NousGroup,
