@@ -7,7 +7,7 @@ import re
 from nous_online.context.context_lines import one_line, plain
 from nous_online.core.unseen import is_blank, visible
 from nous_online.heart import Heart
-from nous_online.interfaces.imports.redact import looks_secret
+from nous_online.language.writing.credentials import holds_credential
 from nous_online.recall.recall import Recalled
 
 TOKENS = 800
@@ -39,7 +39,7 @@ def context_for_prompt(heart: Heart, prompt: str, *, project_id: str, session_id
     Nothing is asked for what is meant for Claude Code itself, or looks as if it held a credential: questions are kept.
     """
     question = visible(prompt).strip()[:MOST_OF_A_PROMPT]
-    if is_blank(question) or question.startswith(COMMANDS) or any(map(looks_secret, question.splitlines())):
+    if is_blank(question) or question.startswith(COMMANDS) or any(map(holds_credential, question.splitlines())):
         return ""
     found = heart.recall(
         question,

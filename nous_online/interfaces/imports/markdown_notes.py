@@ -20,8 +20,8 @@ from nous_online.interfaces.imports.dialogues import MAX_STATEMENT_CHARACTERS, p
 from nous_online.interfaces.imports.file_lines import MAX_LINE_BYTES, opened
 from nous_online.interfaces.imports.items import ImportItem, ReaderState
 from nous_online.interfaces.imports.records import ImportedRecord, in_utc, read_moment
-from nous_online.interfaces.imports.redact import HIDDEN_FACTS, HIDDEN_TITLES, looks_secret
-from nous_online.language.writing.credentials import SHORT_ANSWER
+from nous_online.interfaces.imports.redact import HIDDEN_FACTS, HIDDEN_TITLES
+from nous_online.language.writing.credentials import SHORT_ANSWER, holds_credential
 
 DATES = ("updated", "updated_at", "modified", "last_modified", "date", "created", "created_at")
 BOX = re.compile(r"\A\[([ xX])\]\s+")
@@ -142,7 +142,7 @@ def is_secret(note: PageNote) -> bool:
     """Tell whether a statement looks as if it held a credential: by itself, or a short one by what it stands under."""
     above = note.under or (note.headings[-1] if note.headings else "")
     is_short = len(note.text.split()) <= SHORT_ANSWER
-    return looks_secret(note.text) or (is_short and looks_secret(f"{above[-NEAREST:]}: {note.text}"))
+    return holds_credential(note.text) or (is_short and holds_credential(f"{above[-NEAREST:]}: {note.text}"))
 
 
 def subject_of(note: PageNote, path: Path) -> str:
@@ -203,7 +203,7 @@ def read_text(text: str, before: Token, line: int, page: Page, *, leads_to_list:
         said = f"{page.under} {said}"
     if not (leads_to_list and said.endswith(LEADS)):
         yield from page.note(line, said, ({" ": "open"}.get(box[1], "done"),) if box else ())
-    shown = "" if looks_secret(said) else said[:MAX_STATEMENT_CHARACTERS]
+    shown = "" if holds_credential(said) else said[:MAX_STATEMENT_CHARACTERS]
     if is_item:
         page.above[-1] = shown
     elif leads_to_list and said.endswith(LEADS):
@@ -223,7 +223,7 @@ def read_row(line: int, page: Page) -> Iterator[PageNote]:
 def begin_section(level: int, title: str, page: Page) -> None:
     """Begin what stands under a heading; one that looks as if it held a credential is told by the one above it."""
     page.headings = [each for each in page.headings if each[0] < level]
-    if looks_secret(title):
+    if holds_credential(title):
         page.left_out[HIDDEN_TITLES] += 1
     elif title:
         page.headings.append((level, title[:MAX_STATEMENT_CHARACTERS]))

@@ -20,7 +20,8 @@ from nous_online.interfaces.imports.items import (
 )
 from nous_online.interfaces.imports.json_stream import Unread, elements_of
 from nous_online.interfaces.imports.records import ImportedRecord, id_text, imported_moment
-from nous_online.interfaces.imports.redact import HIDDEN_FACTS, looks_secret
+from nous_online.interfaces.imports.redact import HIDDEN_FACTS
+from nous_online.language.writing.credentials import holds_credential
 
 LISTS = ("results", "memories")
 Fields = Mapping[str, Any]
@@ -50,7 +51,7 @@ def memory_item(element: object, place: ImportItem) -> ImportItem:
         name = fields.pop("id")
     except InvalidInput as error:
         return ImportItem(place.number, place.end, problem=str(error))
-    if looks_secret(fields["content"]):
+    if holds_credential(fields["content"]):
         return ImportItem(place.number, place.end, left_out={HIDDEN_FACTS: 1})
     return ImportItem(place.number, place.end, ImportedRecord("fact", None, None, fields), name, canonical(fields))
 

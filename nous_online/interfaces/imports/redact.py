@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
-from nous_online.language.writing.credentials import holds_credential, may_hold
+from nous_online.language.writing.credentials import holds_credential
 
 HIDDEN_FACTS = "facts that look as if they hold a credential"
 HIDDEN_TITLES = "headings and titles that look as if they hold a credential"
@@ -20,14 +20,9 @@ def without_credentials(lines: Iterable[str], left_out: Counter[str]) -> Iterato
     for line in lines:
         if is_in_key:
             is_in_key = KEY_ENDS not in line
-        elif looks_secret(line):
+        elif holds_credential(line):
             left_out[HIDDEN_LINES] += 1
             is_in_key = KEY_BEGINS in line and KEY_ENDS not in line
             yield LEFT_OUT_LINE
         else:
             yield line
-
-
-def looks_secret(text: str) -> bool:
-    """Tell whether a text looks as if it holds a credential."""
-    return may_hold(text) and holds_credential(text)

@@ -9,7 +9,8 @@ from datetime import datetime, timedelta
 
 from nous_online.core.validation import MAX_IDS
 from nous_online.interfaces.imports.records import ImportedRecord
-from nous_online.interfaces.imports.redact import HIDDEN_TITLES, looks_secret, without_credentials
+from nous_online.interfaces.imports.redact import HIDDEN_TITLES, without_credentials
+from nous_online.language.writing.credentials import holds_credential
 
 PAUSE = timedelta(hours=2)
 """A stretch that went on after less is one piece of work; one that is younger may still be going on."""
@@ -113,7 +114,7 @@ def episode_of(messages: Sequence[Message], conversation: Conversation) -> Stret
 def title_of(conversation: Conversation, left_out: Counter[str]) -> str | None:
     """Return the title of an episode; none, and that counted, where it looks as if it held a credential."""
     title = (conversation.title or "").strip()
-    if looks_secret(title):
+    if holds_credential(title):
         left_out[HIDDEN_TITLES] += 1
         return None
     return title[:500] or None

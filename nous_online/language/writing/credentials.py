@@ -114,10 +114,11 @@ JOINING = frozenset("the and for was are with from our his her not but has had w
 HINTS = (
     "pass", "pw", "kennwort", "contrase", "senha", "пароль", "密码", "パスワード", "pin",
     "code", "phrase", "words", "key", "secret", "token",
-    "cred", "bearer", "basic", "otp", "cvv", "cvc", "ssn", "login", "log in", "log on", "logged",
-    "sign in", "sign on", "signed", "-----", "@",
+    "cred", "bearer", "basic", "otp", "cvv", "cvc", "ssn", "login", "log in", "log-in", "logon", "log on", "log-on",
+    "logged", "logging", "logned", "logning", "signin", "sign in", "sign-in", "signon", "sign on", "sign-on", "signed",
+    "signing", "signged", "signging", "-----", "@",
 )  # fmt: skip
-_LONG = re.compile(r"[\w+/=.-]{14}|\d{3}-\d\d-\d{4}|\d{4}[\s-]\d{4}")
+_LONG = re.compile(r"[\w+/=.-]{13}|\d{12}|\d{3}-\d\d-\d{4}|\d{4}[\s-]\d{4}")
 _SEED_PHRASE = re.compile(r"[a-z]{3,8}(?:\s[a-z]{3,8}){11}")
 """Whatever is a credential has one of the hints, a long run of characters, or is a row of plain words: most lines of a
 talk have none of these and need no closer look."""
@@ -128,7 +129,7 @@ SHORT_ANSWER = 4
 
 def may_hold(text: str) -> bool:
     """Tell whether a text is worth a closer look: cheap, and never wrong where it says no."""
-    lowered = text.lower()
+    lowered = text.casefold().replace("ı", "i")  # as the patterns fold: they hold a dotless i for one with a dot
     is_hinted = any(hint in lowered for hint in HINTS)
     return bool(is_hinted or _LONG.search(text) or _SEED_PHRASE.match(lowered.lstrip()))
 
@@ -136,6 +137,8 @@ def may_hold(text: str) -> bool:
 def holds_credential(text: str) -> bool:
     """Tell whether a text holds what looks like a password, key, token, card or identity number."""
     plain = straight(text)
+    if not may_hold(plain):
+        return is_phrase(plain)
     if _SHAPES.search(plain) or any(is_random(match.group()) for match in TOKEN.finditer(plain)):
         return True
     return is_assigned(plain) or is_beside_mention(plain) or is_phrase(plain)

@@ -20,7 +20,7 @@ from nous_online.core.errors import InvalidInput
 from nous_online.heart import Heart
 from nous_online.interfaces.imports.importing import Choice, import_history
 from nous_online.interfaces.imports.json_stream import Unread, elements_of
-from nous_online.interfaces.imports.redact import looks_secret
+from nous_online.language.writing.credentials import holds_credential
 
 NOON = datetime(2026, 5, 4, 12, tzinfo=UTC)
 SECRET = "sk-proj-Zx81kQmV0pLr7TnB3wYc"  # noqa: S105 (made up)
@@ -197,7 +197,7 @@ def test_reports_the_lines_of_a_session_it_cannot_read_and_keeps_the_others(hear
 
 
 def test_whatever_is_a_credential_elsewhere_is_one_in_a_history():
-    assert [text for text in HELD if not looks_secret(text)] == []
+    assert [text for text in HELD if not holds_credential(text)] == []
 
 
 # --- ChatGPT ---
