@@ -38,6 +38,7 @@ revoke all on all tables in schema heart, brain, lifecycle from nous_app, nous_n
 -- What each may read. Plans and tombstones name, or tell of, other agents.
 grant select on all tables in schema heart, brain, lifecycle to nous_app, nous_night, nous_purge;
 revoke select on lifecycle.plans, lifecycle.tombstones from nous_app;
+grant select (night, state) on lifecycle.plans to nous_app;  -- which night was the last
 revoke select on lifecycle.tombstones, heart.api_keys from nous_night;
 
 -- Memories: new ones are added; of those there are, nobody rewrites what was said, by whom and when.

@@ -30,8 +30,10 @@ class Settings(BaseSettings):
     """The agent the command line speaks for when no --agent is given."""
     deadline_s: float = 10.0
     """How long an online call may take, in seconds."""
+    nights: bool = True
+    """Whether Dagster's schedules are on where nobody has switched them by hand; `off` leaves nights to you."""
     night_cron: str = "0 3 * * *"
-    """When the schedule runs the last night that is over, once it is switched on; five fields of cron."""
+    """When the schedule runs the last night that is over; five fields of cron."""
     night_deadline_cron: str = "0 6 * * *"
     """From when on a missing last night is reported."""
     night_zone: str = "UTC"

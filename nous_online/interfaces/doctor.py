@@ -27,11 +27,13 @@ from nous_online.language.claude.client import claude_of
 from nous_online.language.claude.preflight import DEADLINE_S, MOST_NAMED, checked_model
 from nous_online.language.claude.prices import has_price
 from nous_online.language.embedding import default_embedder
+from nous_online.memories.status import agents_waiting, last_night_applied
 
 SQL = statements("nous_online.interfaces", "doctor.sql")
 ROLES = ("nous_app", "nous_night", "nous_purge")
 OLDEST_PYTHON, NEWEST_PYTHON = (3, 11), (3, 14)
 NOT_STARTED = "not running; the next command or call starts it, and then `nous doctor` looks at what it holds"
+MISSED = "run `nous night --backfill`, and `nous service install` for every night to come"
 MOST_EPISODES = 5
 """Of those set aside, named one by one."""
 UPGRADE = "warning: upgrade the server"
@@ -162,6 +164,20 @@ def look_at_episodes() -> str:
     raise NousError(f"{found[0][3]} set aside, and tried again only if somebody asks for it{more}: {retries}")
 
 
+def look_at_nights() -> str:
+    """Say which night was the last, and warn where agents wait for one that is over."""
+    with connected() as connection, connection.transaction():
+        if not is_current(connection):
+            return "not looked at: the schema is not current"
+        connection.execute(SQL["take_role"], ["nous_night"])
+        last = last_night_applied(connection)
+        waiting = agents_waiting(connection, last)
+    said = f"the last was {last}" if last else "none yet"
+    return (
+        f"{said}; warning: a later one was missed (agents that wait for it: {waiting:,}): {MISSED}" if waiting else said
+    )
+
+
 def look_at_model() -> str:
     """Look up both models among those the server names; one that names none is believed."""
     chosen = settings()
@@ -223,4 +239,5 @@ SERVER_LOOKS: dict[str, Callable[[], str]] = {
     "roles": look_at_roles,
     "isolation": look_at_isolation,
     "episodes": look_at_episodes,
+    "nights": look_at_nights,
 }

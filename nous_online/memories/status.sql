@@ -15,6 +15,30 @@ select count(*), (coalesce(array_agg(id order by ended_at desc, id), '{}'))[1:10
 from heart.episodes
 where agent_id = %(agent_id)s and state = 'closed' and completed_at is null and completion_note is not null
 
+-- name: find_nights
+-- The last night an agent was in, and what changed in the nights after it that are over: the first change, and how many.
+select l.night, min(e.effective_at), count(e.id)
+from (select max(night) as night from lifecycle.health where agent_id = %(agent_id)s) l
+left join lifecycle.events e
+    on e.agent_id = %(agent_id)s and e.actor <> 'night' and e.effective_at < %(over)s
+    and e.effective_at >= coalesce(((l.night + 1)::timestamp at time zone 'UTC'), '-infinity')
+group by l.night
+
+-- name: act_for_calls
+set role nous_app
+
+-- name: last_night
+select max(night) from lifecycle.plans where state = 'applied'
+
+-- name: agents_waiting
+-- How many agents have changes of nights that are over and came after a night, or any such change where there was none.
+select count(*)
+from heart.agents a
+where exists (
+    select from lifecycle.events e
+    where e.agent_id = a.id and e.actor <> 'night' and e.effective_at < %(over)s
+        and e.effective_at >= coalesce((%(last)s::date + 1)::timestamp at time zone 'UTC', '-infinity'))
+
 -- name: count_events
 -- What each consumer has not been told yet; one that never came has no place in the queue, and nothing waits for it.
 select c.consumer, (

@@ -13,6 +13,7 @@ import typer
 
 from nous_online.core.errors import InvalidInput
 from nous_online.interfaces.cli.output import AgentOption, JsonOption, plain, show, show_error, show_json, show_note
+from nous_pipelines.commands import autostart_command
 from nous_pipelines.commands.batch_command import batches
 from nous_pipelines.commands.cost_command import cost
 from nous_pipelines.commands.dev_command import dev
@@ -41,6 +42,7 @@ def register(app: typer.Typer) -> None:
     app.command("reembed", rich_help_panel="Nights")(reembed)
     app.command("dev", rich_help_panel="Nights")(dev)
     app.command("demo", rich_help_panel="Nights")(demo)
+    autostart_command.register(app)
 
 
 def night(  # noqa: PLR0913 (one parameter for each option)

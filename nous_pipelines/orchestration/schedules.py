@@ -19,13 +19,15 @@ from nous_pipelines.orchestration.retention import Retention, throw_away
 
 KEPT = Retention()
 HOURS = Settings()
+BY_ITSELF = dg.DefaultScheduleStatus.RUNNING if HOURS.nights else dg.DefaultScheduleStatus.STOPPED
+"""A memory that nobody looks after is to be kept in order all the same; a switch set by hand goes before it."""
 
 
 @dg.schedule(
     job_name="nightly",
     cron_schedule=HOURS.night_cron,
     execution_timezone=HOURS.night_zone,
-    default_status=dg.DefaultScheduleStatus.STOPPED,
+    default_status=BY_ITSELF,
     description="Every day at 03:00 (NOUS_NIGHT_CRON, NOUS_NIGHT_ZONE): the last night (UTC) that is over.",
 )
 def every_night(context: dg.ScheduleEvaluationContext) -> Iterator[dg.RunRequest]:
@@ -61,7 +63,7 @@ last_night_exists = dg.ScheduleDefinition(
     job=last_night_asked,
     cron_schedule=HOURS.night_deadline_cron,
     execution_timezone=HOURS.night_zone,
-    default_status=dg.DefaultScheduleStatus.STOPPED,
+    default_status=BY_ITSELF,
     description="Every day at 06:00 (NOUS_NIGHT_DEADLINE_CRON): a warning on `applied` when last night is missing.",
 )
 
@@ -106,6 +108,6 @@ every_week = dg.ScheduleDefinition(
     job=retention,
     cron_schedule="30 4 * * 0",
     execution_timezone=HOURS.night_zone,
-    default_status=dg.DefaultScheduleStatus.STOPPED,
+    default_status=BY_ITSELF,
     description="Sundays at 04:30: throws away what is older than it is kept.",
 )

@@ -18,6 +18,7 @@ from nous_online.core.policy import ApiPolicy
 from nous_online.database.connection import as_login
 from nous_online.database.migrations import is_current
 from nous_online.interfaces.api.hearts import Hearts
+from nous_online.memories.status import SQL, last_night_applied
 
 logger = logging.getLogger(__name__)
 LOOK_S = 3.0
@@ -53,7 +54,7 @@ class ReadinessProbe:
         return self._found
 
     def _looks(self) -> dict[str, Callable[[], str]]:
-        return {"database": self._database, "schema": self._schema, "embedder": self._embedder}
+        return {"database": self._database, "schema": self._schema, "embedder": self._embedder, "nights": self._nights}
 
     def _look(self, name: str, look: Callable[[], str]) -> HealthCheck:
         try:
@@ -84,3 +85,13 @@ class ReadinessProbe:
         except Exception as error:  # an embedder may be anybody's code
             raise Unavailable(f"the embedder failed: {error!r}; mend it") from error
         return f"{embedder.space.id} answers"
+
+    def _nights(self) -> str:
+        """Say which night was the last; that one is missing, or can't be asked for, is no reason to serve no calls."""
+        try:
+            with as_login(self._hearts.database(seconds=LOOK_S).url, seconds=LOOK_S) as connection:
+                connection.execute(SQL["act_for_calls"])
+                last = last_night_applied(connection)
+        except NousError:
+            return "not looked at"
+        return f"the last was {last}" if last else "none yet"

@@ -48,6 +48,7 @@ EXTRA_COMMANDS = {
     "reembed": "Move memories to another embedding model",
     "dev": "Run PostgreSQL, the Dagster UI and the REST API together",
     "demo": "Watch a night over a sample history",
+    "service": "Have the system run the worker and every night",
 }
 NIGHTS = "pipelines"
 EXTRAS: dict[str, frozenset[str]] = {

@@ -11,7 +11,7 @@ from nous_online.interfaces.cli.output import AgentOption, JsonOption, escaped, 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from nous_online.interfaces.hooks.claude_settings import FileChange
+    from nous_online.interfaces.file_changes import FileChange
 
 PANEL = "Doors (need the extra `mcp`)"
 ClientArgument = Annotated[Literal["claude-code"], typer.Argument(metavar="CLIENT", help="claude-code.")]

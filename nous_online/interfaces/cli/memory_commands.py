@@ -16,7 +16,7 @@ from nous_online.interfaces.cli.output import AgentOption, JsonOption, escaped, 
 
 if TYPE_CHECKING:
     from nous_online.heart import Heart
-    from nous_online.memories.status import WaitingWork
+    from nous_online.memories.status import Nights, WaitingWork
     from nous_online.recall.recalling import Recall
 
 
@@ -178,8 +178,18 @@ def status(*, agent: AgentOption = None, as_json: JsonOption = False) -> None:
     show(f"{'recalls':<10} {found.recalls:,}")
     for line in waiting_lines(found.waiting):
         show(line)
+    show(f"{'nights':<10} {night_line(found.nights)}")
     if not found.memories:
         show_note("no memories yet; teach it some with `nous learn` or `nous import`")
+
+
+def night_line(nights: Nights) -> str:
+    """Return which night was the last, and what to do about those that were missed."""
+    last = f"the last was {nights.last}" if nights.last else "none yet"
+    if nights.missed_from is None:
+        return last
+    waits = f"nights have been missed since {nights.missed_from} (changes that wait: {nights.missed_changes:,})"
+    return f"{last}; {waits}: run `nous night --backfill`, or `nous service install` for every night"
 
 
 def waiting_lines(waiting: WaitingWork) -> list[str]:

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import difflib
 import json
 import os
 import re
 import shlex
 from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
 from nous_online.core.errors import Conflict, InvalidInput, Unavailable
+from nous_online.interfaces.file_changes import FileChange, put, text_of_file
 from nous_online.interfaces.hooks.hook import EVENTS
 from nous_online.interfaces.hooks.repository import top_of
 from nous_online.processes.children import python_module
@@ -25,29 +24,6 @@ OURS = re.compile(rf"\bnous(?:\.exe|_online\.interfaces\.cli)?[\"']? hook (?:{'|
 BACKUP = ".before-nous"
 Fields = dict[str, Any]
 Change = Callable[[Fields, Sequence[str], Sequence[str]], Fields]
-
-
-@dataclass(frozen=True)
-class FileChange:
-    """What becomes of one file: None where there is none, before or after."""
-
-    path: Path
-    before: str | None
-    after: str | None
-
-    @property
-    def is_changed(self) -> bool:
-        """Whether anything is to be written."""
-        return self.before != self.after
-
-    @property
-    def diff(self) -> str:
-        """What changes, as a unified diff without the lines around it: they may hold tokens of Claude Code's."""
-        old, new = ((text or "").splitlines(keepends=True) for text in (self.before, self.after))
-        lines = difflib.unified_diff(old, new, str(self.path), str(self.path), n=0)
-        return "".join(line if line.endswith("\n") else f"{line}\n" for line in lines)
-
-
 INDENT = re.compile(r"^([ \t]{1,16}+)\S", re.MULTILINE)
 
 
@@ -201,16 +177,6 @@ def worded(path: Path, change: Callable[[], Any]) -> Any:
         raise InvalidInput(f"{path} stays as it is: {error}") from error
 
 
-def text_of_file(path: Path) -> str | None:
-    """Return the text of a file, None where there is none."""
-    try:
-        return path.read_text("utf-8")
-    except FileNotFoundError:
-        return None
-    except (OSError, UnicodeDecodeError) as error:
-        raise InvalidInput(f"{path} can't be read ({error}); mend it, then install again") from error
-
-
 def parsed(path: Path, text: str | None) -> Fields:
     """Return the JSON object of a file, empty where there is no file; raise `InvalidInput` for anything else."""
     try:
@@ -261,18 +227,3 @@ def replace_file(change: FileChange) -> None:
         target.unlink(missing_ok=True)
     else:
         put(target, change.after, like=target)
-
-
-def put(path: Path, text: str, *, like: Path) -> None:
-    """Put a text in the place of a file, with the rights of another, or none for anybody else."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    mode = like.stat().st_mode & 0o777 if like.exists() else 0o600
-    draft = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "w", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        draft.replace(path)
-    finally:
-        draft.unlink(missing_ok=True)

@@ -221,7 +221,7 @@ def test_readiness_tells_what_is_wrong(client: TestClient, embedder: WordEmbedde
 
     assert (health.status_code, ready.status_code) == (200, 503)
     assert [(each["name"], each["is_ok"]) for each in ready.json()["checks"]] == [
-        ("database", False), ("schema", False), ("embedder", True),
+        ("database", False), ("schema", False), ("embedder", True), ("nights", True),
     ]  # fmt: skip
     assert "connection refused" in ready.json()["checks"][0]["message"]
     assert told(call) == (503, "unavailable")

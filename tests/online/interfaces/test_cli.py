@@ -220,6 +220,7 @@ def test_doctor_finds_everything_in_order(nous: Callable[..., Answer]):
     assert answer.json["is_ok"]
     assert [check["name"] for check in answer.json["checks"]] == [
         "python", "embedder", "disk", "home", "server", "schema", "roles", "isolation", "episodes",
+        "nights",
     ]  # fmt: skip
 
 

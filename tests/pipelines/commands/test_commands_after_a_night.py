@@ -75,6 +75,21 @@ def test_a_night_says_in_a_few_lines_what_it_did_and_how_to_take_it_back(ran, ow
     assert sorted(proposals_in(owner).values()) == ["applied"] * 2
 
 
+def test_status_and_doctor_say_which_night_was_the_last_and_what_was_missed(nous, heart):
+    before = as_json(nous("status", "--agent", "aria", "--json"))["nights"]
+    heart.learn("The kettle is descaled", learned_at=datetime(2026, 6, 3, 9, tzinfo=UTC))
+
+    after = as_json(nous("status", "--agent", "aria", "--json"))["nights"]
+    told, checked = nous("status", "--agent", "aria").output, nous("doctor").output
+
+    assert before == {"last": "2026-06-01", "missed_from": None, "missed_changes": 0}
+    assert after == {"last": "2026-06-01", "missed_from": "2026-06-03", "missed_changes": 1}
+    missed = "nights have been missed since 2026-06-03 (changes that wait: 1): run `nous night --backfill`"
+    assert f"the last was 2026-06-01; {missed}" in " ".join(told.split())
+    warned = "warning: a later one was missed (agents that wait for it: 1): run `nous night --backfill`"
+    assert f"the last was 2026-06-01; {warned}" in " ".join(checked.split())
+
+
 def test_a_report_tells_what_was_merged_what_was_replaced_and_what_was_checked(nous):
     told, plain = nous("report", "--night", "2026-06-01"), as_json(nous("report", "--night", "2026-06-01", "--json"))
 

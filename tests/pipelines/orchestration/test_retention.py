@@ -13,7 +13,7 @@ from nous_online.core.settings import settings
 from nous_pipelines.orchestration.assets.night_assets import NIGHTS
 from nous_pipelines.orchestration.retention import Retention, old_folders, prune_runs, throw_away
 from nous_pipelines.orchestration.running import run_night
-from nous_pipelines.orchestration.schedules import every_week, retention
+from nous_pipelines.orchestration.schedules import retention
 
 NOW = datetime(2026, 6, 15, 12, tzinfo=UTC)
 LONG_AGO = NOW - timedelta(days=30)
@@ -126,7 +126,3 @@ def test_the_job_throws_away_runs_snapshots_and_what_is_purged(heart, database_u
     assert done.success
     assert [path.name for path in tmp_path.glob("snapshots/*/night=*")] == [f"night={recent}"]
     assert owner.execute("select count(*) from heart.facts").fetchone() == facts
-
-
-def test_throwing_away_waits_to_be_switched_on():
-    assert every_week.default_status is dg.DefaultScheduleStatus.STOPPED

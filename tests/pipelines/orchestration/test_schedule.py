@@ -99,7 +99,7 @@ import sys
 from datetime import datetime
 import dagster as dg
 from nous_pipelines.orchestration.definitions import defs
-from nous_pipelines.orchestration.schedules import every_night
+from nous_pipelines.orchestration.schedules import every_night, every_week, last_night_exists
 for moment in sys.argv[1:]:
     with (
         dg.DagsterInstance.ephemeral() as instance,
@@ -110,6 +110,7 @@ for moment in sys.argv[1:]:
     ):
         (request,) = every_night.evaluate_tick(context).run_requests
     print(every_night.cron_schedule, every_night.execution_timezone, request.partition_key)
+print(*(each.default_status.name for each in (every_night, last_night_exists, every_week)))
 """
 
 
@@ -120,14 +121,14 @@ for moment in sys.argv[1:]:
         ("America/Los_Angeles", ["2026-06-02T03:00-07:00"], ["2026-06-01"]),
     ],
 )
-def test_in_another_zone_it_is_the_last_night_that_is_over(zone, moments, nights):
-    environment = {**os.environ, "NOUS_NIGHT_ZONE": zone, "NOUS_NIGHT_CRON": "0 4 * * *"}
+def test_in_another_zone_it_is_the_last_night_that_is_over_and_all_can_be_switched_off(zone, moments, nights):
+    environment = {**os.environ, "NOUS_NIGHT_ZONE": zone, "NOUS_NIGHT_CRON": "0 4 * * *", "NOUS_NIGHTS": "off"}
 
     said = subprocess.run(
         [sys.executable, "-c", ZONES, *moments], env=environment, capture_output=True, text=True, check=True
     )
 
-    assert said.stdout.splitlines() == [f"0 4 * * * {zone} {night}" for night in nights]
+    assert said.stdout.splitlines() == [f"0 4 * * * {zone} {night}" for night in nights] + [" ".join(["STOPPED"] * 3)]
 
 
 def test_whether_the_last_night_exists_is_asked_apart_from_the_nights():
@@ -150,8 +151,10 @@ def test_a_missing_last_night_is_reported_whatever_older_nights_ran(instance):
         assert [check.passed for check in asked.get_asset_check_evaluations()] == [passed]
 
 
-def test_the_schedule_waits_to_be_switched_on():
-    assert every_night.default_status is dg.DefaultScheduleStatus.STOPPED
+def test_every_night_runs_without_a_click():
+    schedules = defs.get_repository_def().schedule_defs
+
+    assert {each.default_status for each in schedules} == {dg.DefaultScheduleStatus.RUNNING}
     assert (every_night.cron_schedule, every_night.execution_timezone) == ("0 3 * * *", "UTC")
 
 
