@@ -6,6 +6,9 @@ select pg_advisory_xact_lock(%s)
 select to_regclass('migration.applied') is not null and to_regrole('nous_app') is not null
    and has_table_privilege(to_regclass('migration.applied'), 'select')
    and pg_has_role(session_user, to_regrole('nous_app'), 'member')
+   and not exists (  -- a database that was restored here says that sql/roles.sql ran, elsewhere
+       select from (values ('nous_night_login', 'nous_night'), ('nous_operator_login', 'nous_purge')) held(login, role)
+       where not pg_has_role(to_regrole(login)::oid, to_regrole(role)::oid, 'member'))
 
 -- name: find_applied
 select number, sha256 from migration.applied
