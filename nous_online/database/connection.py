@@ -48,8 +48,9 @@ class Database:
     """One PostgreSQL database of Nous: prepared once, then a pool of connections bound to a role.
 
     Whoever logs in to the embedded server owns nothing there: for calls of agents a user who may act as an agent and
-    as nobody else, for nights one who may act as the night. Opening a database applies missing migrations. Raises `Unavailable` when the server can't be reached, `Unsupported` when it,
-    its pgvector or its schema does not fit, and `NotIsolated` when it would not keep agents apart.
+    as nobody else, for nights one who may act as the night. Opening a database applies missing migrations. Raises
+    `Unavailable` when the server can't be reached, `Unsupported` when it, its pgvector or its schema does not fit, and
+    `NotIsolated` when it would not keep agents apart.
     """
 
     def __init__(self, url: str, *, role: Role = "nous_app", max_connections: int = 8) -> None:

@@ -24,7 +24,7 @@ UNQUOTABLE = frozenset('"$`\n' if os.sep == "\\" else '"$`\n\\')
 LOG_LINES = 20  # of server.log, quoted in errors
 LOG_BYTES = 16 * 2**20  # a longer server.log becomes server.log.1 at the next start
 LOGIN, NIGHT_LOGIN, OPERATOR_LOGIN = "nous_login", "nous_night_login", "nous_operator_login"
-"""Who logs in for agents' calls, for nights and the worker, and for what an operator asks: none has rights of its own."""
+"""Who logs in for agents' calls, for nights, and for what an operator asks: none of them has rights of its own."""
 DAGSTER_LOGIN = "nous_dagster_login"
 """Who owns Dagster's database, and sees no memory."""
 LOGINS = (LOGIN, NIGHT_LOGIN, OPERATOR_LOGIN, DAGSTER_LOGIN)
@@ -70,7 +70,7 @@ class ServerRecord:
     """The one that was about to be set when this was written: whoever was killed then left it open which holds."""
     pid: int = 0
     """The postmaster this was written for; 0 before the first start, and after a stop that was asked for."""
-    login_passwords: Mapping[str, str] = field(default_factory=dict, repr=False)
+    login_passwords: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
     """Of each of `LOGINS`; one that an earlier version did not know is missing until the server is next asked for."""
 
     @property
