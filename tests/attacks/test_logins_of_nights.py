@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from uuid import uuid4
 
 import psycopg
 import pytest
@@ -20,7 +19,7 @@ from nous_online.database import postgres
 from nous_online.database.connection import Database, operated
 from nous_online.heart import Heart
 from nous_online.interfaces.cli import application
-from nous_online.queue.worker import Round, staff
+from nous_online.queue.worker import staff
 from nous_pipelines.orchestration.instance import dagster_url
 
 OF_THE_SERVER = (
@@ -111,7 +110,7 @@ def test_nights_workers_and_operators_never_log_in_as_the_owner(
             return {login for (login,) in rows}
 
         for words in (
-            ("night", *HERE), ("undo", "--night", NIGHT.isoformat(), "--all"), ("purge",), ("status",), ("doctor",),
+            ("night", *HERE), ("undo", "--night", NIGHT.isoformat()), ("purge",), ("status",), ("doctor",),
             ("export", str(Path(settings().home or "") / "aria.jsonl"), "--agent", "aria"), ("erase", "aria", "--yes"),
         ):  # fmt: skip
             done = nous(*words)
@@ -119,13 +118,17 @@ def test_nights_workers_and_operators_never_log_in_as_the_owner(
             seen[words[0]] = logins(owner)
             seen.setdefault("dagster", set()).update(logins(records))
         with staff(url=database_url, embedder=WordEmbedder(), judge=ScriptedJudge(), writer=ScriptedWriter()) as hired:
-            Round(hired).work()
+            hired.look()
         seen["worker"] = logins(owner)
 
     assert seen["night"] == seen["undo"] == seen["worker"] == {postgres.LOGIN, postgres.NIGHT_LOGIN}
     assert seen["purge"] == {postgres.LOGIN, postgres.OPERATOR_LOGIN}
     assert seen["erase"] == seen["doctor"] == {postgres.LOGIN, postgres.NIGHT_LOGIN, postgres.OPERATOR_LOGIN}
     assert seen["dagster"] == {postgres.DAGSTER_LOGIN}
+    assert postgres.LOGIN in seen["status"]
+    assert "nous" not in set[str]().union(*seen.values())
+    swept = owner.execute("select vacuum_count > 0 from pg_stat_user_tables where relid = 'heart.facts'::regclass")
+    assert swept.fetchone() == (True,)  # without the right it would have been a warning
 
 
 def test_an_operator_may_take_each_role_and_a_night_its_own(database_url: str) -> None:
@@ -180,17 +183,3 @@ def test_a_restored_database_is_prepared_where_the_login_of_nights_may_not_yet_b
     night.close()
 
     assert acts == (postgres.NIGHT_LOGIN, "nous_night")
-
-
-def test_an_operator_sweeps_what_the_owner_alone_could(heart: Heart, database_url: str) -> None:
-    """A `vacuum` without the right only warns, and leaves the dead rows."""
-    heart.learn(f"Tea helps {uuid4()}")
-
-    with operated(database_url) as database, database.transaction() as connection:
-        held = connection.execute(
-            "select bool_and(has_table_privilege('nous_purge', c.oid, 'maintain')) from pg_class c "
-            "join pg_namespace n on n.oid = c.relnamespace where n.nspname in ('heart', 'brain', 'lifecycle') "
-            "and c.relkind = 'r'"
-        ).fetchone()
-
-    assert held == (True,)
