@@ -154,8 +154,9 @@ def test_records_that_an_earlier_version_made_are_handed_to_the_login_of_dagster
     admin.execute(f"create database {dagster_of}")  # type: ignore[arg-type]
     with psycopg.connect(server.dsn(dagster_of), autocommit=True) as earlier:
         earlier.execute(
-            "create table runs (id serial primary key, body text); create sequence apart; create view every as table runs;"
-            "create type state as enum ('on', 'off'); insert into runs (body) values ('kept')"
+            "create table runs (id serial primary key, body text); create sequence apart; "
+            "create view every as table runs; create type state as enum ('on', 'off'); "
+            "insert into runs (body) values ('kept')"
         )
 
     urls = [dagster_url(database_url), dagster_url(database_url)]
