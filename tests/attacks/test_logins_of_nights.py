@@ -110,11 +110,11 @@ def test_nights_workers_and_operators_never_log_in_as_the_owner(
             return {login for (login,) in rows}
 
         for words in (
-            ("night", *HERE), ("undo", "--night", NIGHT.isoformat()), ("purge",), ("status",), ("doctor",),
+            ("doctor",), ("night", *HERE), ("undo", "--night", NIGHT.isoformat()), ("purge",), ("status",),
             ("export", str(Path(settings().home or "") / "aria.jsonl"), "--agent", "aria"), ("erase", "aria", "--yes"),
         ):  # fmt: skip
             done = nous(*words)
-            assert done.exit_code == 0, (words, done.output)
+            assert done.exit_code == 0, done.output.splitlines()
             seen[words[0]] = logins(owner)
             seen.setdefault("dagster", set()).update(logins(records))
         with staff(url=database_url, embedder=WordEmbedder(), judge=ScriptedJudge(), writer=ScriptedWriter()) as hired:
