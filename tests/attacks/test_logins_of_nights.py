@@ -173,14 +173,24 @@ def test_records_that_an_earlier_version_made_are_handed_to_the_login_of_dagster
     assert [*map(tuple, bodies)] == [("kept", postgres.DAGSTER_LOGIN), ("new", postgres.DAGSTER_LOGIN)]
 
 
-def test_a_restored_database_is_prepared_where_the_login_of_nights_may_not_yet_be_the_night(
-    database_url: str, owner: psycopg.Connection
+@pytest.mark.parametrize(
+    "lost",
+    ["revoke nous_night from nous_night_login", "revoke nous_purge from nous_operator_login",
+     "revoke maintain on heart.facts from nous_purge"],
+    ids=["night", "operator", "sweep"],
+)  # fmt: skip
+def test_a_database_that_another_server_prepared_gets_the_rights_it_lacks_here(
+    database_url: str, owner: psycopg.Connection, lost: str
 ) -> None:
-    owner.execute("revoke nous_night from nous_night_login; revoke nous_purge from nous_operator_login")
+    owner.execute(lost)  # type: ignore[arg-type]
 
     night = Database(database_url, role="nous_night", max_connections=1)
     with night.transaction() as connection:
         acts = connection.execute("select session_user, current_user").fetchone()
     night.close()
+    has = owner.execute(
+        "select pg_has_role('nous_operator_login', 'nous_purge', 'member'), "
+        "has_table_privilege('nous_purge', 'heart.facts', 'maintain')"
+    ).fetchone()
 
-    assert acts == (postgres.NIGHT_LOGIN, "nous_night")
+    assert (acts, has) == ((postgres.NIGHT_LOGIN, "nous_night"), (True, True))
