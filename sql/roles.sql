@@ -4,12 +4,14 @@
 --   nous_night  the nightly pipeline: sees all agents, writes through proposals and events, deletes no memory
 --   nous_purge  the purge and erasure commands: the only one that may delete
 --
--- The owner of the tables runs migrations only. Calls log in as nous_login where the embedded server made it: it may
--- become nous_app and nothing else. Row-level security is forced, so that it binds the owner too.
+-- The owner of the tables runs migrations only. On the embedded server calls log in as nous_login, nights as
+-- nous_night_login and what an operator asks for as nous_operator_login: each may become what is said below and nothing else.
+-- Row-level security is forced, so that it binds the owner too.
 
 do $$
 declare
     name text;
+    login text;
 begin
     foreach name in array array['nous_app', 'nous_night', 'nous_purge'] loop
         if not exists (select from pg_roles where rolname = name) then
@@ -22,9 +24,15 @@ begin
             execute format('grant %I to current_user', name);  -- to set the role; 15 knows no `with set true`
         end if;
     end loop;
-    if to_regrole('nous_login') is not null and not pg_has_role('nous_login', 'nous_app', 'member') then
-        grant nous_app to nous_login;
-    end if;
+    for login, name in values
+        ('nous_login', 'nous_app'),
+        ('nous_night_login', 'nous_night'),
+        ('nous_operator_login', 'nous_app'), ('nous_operator_login', 'nous_night'), ('nous_operator_login', 'nous_purge')
+    loop
+        if not pg_has_role(to_regrole(login)::oid, to_regrole(name)::oid, 'member') then  -- null where there is no such login
+            execute format('grant %I to %I', name, login);
+        end if;
+    end loop;
 end $$;
 
 -- Which migrations there were: whoever opens the database compares them with its own.
@@ -98,6 +106,12 @@ grant delete on all tables in schema heart, brain, lifecycle to nous_purge;
 revoke delete on heart.embedding_spaces, heart.memories, lifecycle.transitions, lifecycle.tombstones from nous_purge;
 grant update (agent_ids, policy, counts, checks) on lifecycle.plans to nous_purge;
 grant insert on lifecycle.tombstones to nous_purge;
+do $$
+begin
+    if current_setting('server_version_num')::int >= 170000 then  -- before, the owner alone may vacuum
+        grant maintain on all tables in schema heart, brain, lifecycle to nous_purge;
+    end if;
+end $$;
 
 -- Erasing one memory or user: what remains of others says nothing of it, and a fact that loses the statement it stood on
 -- takes the words of the next. Each such version has its event.

@@ -26,6 +26,12 @@ from nous_online.database.statements import statements
 from nous_online.database.watchdog import WATCHDOG
 
 Role = Literal["nous_app", "nous_night", "nous_purge"]
+LOGIN_OF: dict[Role, str] = {
+    "nous_app": postgres.LOGIN,
+    "nous_night": postgres.NIGHT_LOGIN,
+    "nous_purge": postgres.OPERATOR_LOGIN,
+}
+"""Who logs in to the embedded server to take a role. It may become nothing more; the operator's may take all three."""
 SQL = statements("nous_online.database", "connection.sql")
 SESSION = r"-c timezone=UTC -c plan_cache_mode=force_custom_plan -c default_transaction_isolation=read\ committed"
 """Settings the calls count on, whatever the owner of a database set: stricter isolation would fail calls that cross."""
@@ -41,14 +47,15 @@ RECONNECT_S = 5.0  # then the pool gives up, and the next call makes it try agai
 class Database:
     """One PostgreSQL database of Nous: prepared once, then a pool of connections bound to a role.
 
-    Calls of agents log in to the embedded server as a user who may act as an agent and as nobody else. Opening a
-    database applies missing migrations. Raises `Unavailable` when the server can't be reached, `Unsupported` when it,
-    its pgvector or its schema does not fit, and `NotIsolated` when it would not keep agents apart.
+    Whoever logs in to the embedded server owns nothing there: for calls of agents a user who may act as an agent and
+    as nobody else, for nights one who may act as the night. Opening a database applies missing migrations. Raises
+    `Unavailable` when the server can't be reached, `Unsupported` when it, its pgvector or its schema does not fit, and
+    `NotIsolated` when it would not keep agents apart.
     """
 
     def __init__(self, url: str, *, role: Role = "nous_app", max_connections: int = 8) -> None:
         self.url = url
-        self._login_url = postgres.login_url(url) if role == "nous_app" else url
+        self._login_url = postgres.login_url(url, LOGIN_OF[role])
         self._trouble = ""
         prepare(url)
         self._pool = ConnectionPool(
@@ -150,8 +157,8 @@ class Database:
 
 @contextmanager
 def operated(url: str) -> Generator[Database]:
-    """Yield a database for an operator's command: it acts as the night, and may take the other roles from there."""
-    with closing(Database(url, role="nous_night", max_connections=1)) as database:
+    """Yield a database for an operator's command: it acts as the purge, and may take the other roles from there."""
+    with closing(Database(url, role="nous_purge", max_connections=1)) as database:
         yield database
 
 
@@ -195,12 +202,15 @@ def register_space(database: Database, space: EmbeddingSpace, *, is_indexed: boo
 
 def as_login(url: str, *, seconds: float = PREPARE_S) -> AbstractContextManager[psycopg.Connection]:
     """Yield a connection of the user that calls log in as, who may read which migrations there were and little else."""
-    return as_owner(postgres.login_url(url), seconds=seconds)
+    return as_owner(postgres.login_url(url, postgres.LOGIN), seconds=seconds)
 
 
 @contextmanager
 def as_owner(url: str, *, seconds: float = PREPARE_S) -> Generator[psycopg.Connection]:
-    """Yield a connection of the user in `url`, who owns the schema; errors are ours, and it ends in time."""
+    """Yield a connection of the user in `url`, who owns the schema; errors are ours, and it ends in time.
+
+    On the embedded server that is its superuser: docs/roles.md names everything that may log in so, and why.
+    """
     with (
         translated(seconds),
         connected(url, seconds=min(seconds, PREPARE_S)) as connection,
@@ -209,12 +219,13 @@ def as_owner(url: str, *, seconds: float = PREPARE_S) -> Generator[psycopg.Conne
         yield connection
 
 
-def connected(url: str, *, seconds: float = PREPARE_S) -> psycopg.Connection:
-    """Connect once; raise `Unavailable`, with what to check, when that fails."""
+def connected(url: str, *, role: Role | None = None, seconds: float = PREPARE_S) -> psycopg.Connection:
+    """Connect once, as who may take `role`, or else as the user in `url`; raise `Unavailable` when that fails."""
     require_readable(url)
+    login = postgres.login_url(url, LOGIN_OF[role]) if role else url
     try:
         return psycopg.connect(
-            postgres.live_url(url, timeout_s=seconds), connect_timeout=CONNECT_TIMEOUT_S, autocommit=True
+            postgres.live_url(login, timeout_s=seconds), connect_timeout=CONNECT_TIMEOUT_S, autocommit=True
         )
     except (psycopg.OperationalError, psycopg.ProgrammingError) as error:
         message = f"can't connect to PostgreSQL: {trouble_of(error)}; check NOUS_DATABASE_URL, or run `nous up`"

@@ -17,7 +17,7 @@ from nous_online.core.errors import NousError, Unavailable, Unsupported
 from nous_online.core.privacy import readable_by_others
 from nous_online.core.settings import settings
 from nous_online.database import postgres
-from nous_online.database.connection import CONNECT_TIMEOUT_S
+from nous_online.database.connection import CONNECT_TIMEOUT_S, LOGIN_OF, Role
 from nous_online.database.database_url import require_readable, without_password
 from nous_online.database.isolation import powers, require_isolation
 from nous_online.database.migrations import is_current
@@ -30,7 +30,6 @@ from nous_online.language.embedding import default_embedder
 from nous_online.memories.status import agents_waiting, last_night_applied
 
 SQL = statements("nous_online.interfaces", "doctor.sql")
-ROLES = ("nous_app", "nous_night", "nous_purge")
 OLDEST_PYTHON, NEWEST_PYTHON = (3, 11), (3, 14)
 NOT_STARTED = "not running; the next command or call starts it, and then `nous doctor` looks at what it holds"
 MISSED = "run `nous night --backfill`, and `nous service install` for every night to come"
@@ -108,7 +107,7 @@ def look_at_privacy() -> str:
 
 def look_at_server() -> str:
     """Connect, and check the versions of PostgreSQL and pgvector."""
-    with connected() as connection:
+    with connected("nous_purge") as connection:
         postgres.require_capable(connection)
         row = connection.execute(SQL["read_versions"]).fetchone()
         found, vector = row or ("", None)
@@ -122,28 +121,28 @@ def look_at_server() -> str:
 
 def look_at_schema() -> str:
     """Check that the schema is the one this version knows."""
-    with connected() as connection:
+    with connected("nous_purge") as connection:
         if not is_current(connection):
             raise Unsupported("the database lacks migrations of this version; run `nous up`")
     return "current"
 
 
 def look_at_roles() -> str:
-    """Check that this user may act as each of the roles."""
-    with connected() as connection:
-        for role in ROLES:
+    """Check that whoever logs in for each of the roles may act as it."""
+    for role in LOGIN_OF:
+        with connected(role) as connection:
             try:
                 with connection.transaction():
                     connection.execute(SQL["take_role"], [role])
             except psycopg.Error as error:
                 fix = "run `nous up` once as the owner of the database"
                 raise Unsupported(f"this user can't act as {role}: {str(error).strip()}; {fix}") from error
-    return ", ".join(ROLES)
+    return ", ".join(LOGIN_OF)
 
 
 def look_at_isolation() -> str:
     """Check that row-level security keeps every agent from what is another's."""
-    with connected(as_agents=True) as connection, connection.transaction():
+    with connected("nous_app") as connection, connection.transaction():
         connection.execute(SQL["take_role"], ["nous_app"])
         require_isolation(connection)
         found = powers(connection)
@@ -152,7 +151,7 @@ def look_at_isolation() -> str:
 
 def look_at_episodes() -> str:
     """Check that no closed episode was set aside after too many failures; name the latest, why, and what to do."""
-    with connected() as connection, connection.transaction():
+    with connected("nous_purge") as connection, connection.transaction():
         if not is_current(connection):
             return "not looked at: the schema is not current"
         connection.execute(SQL["take_role"], ["nous_night"])
@@ -203,9 +202,9 @@ def look_at_claude() -> str:
 
 
 @contextmanager
-def connected(*, as_agents: bool = False) -> Generator[psycopg.Connection]:
-    """Yield a connection to the server in use, as its owner or as the calls of agents log in; nothing is started."""
-    url = postgres.login_url(known_url()) if as_agents else known_url()
+def connected(role: Role) -> Generator[psycopg.Connection]:
+    """Yield a connection to the server in use, as whoever logs in for a role; nothing is started."""
+    url = postgres.login_url(known_url(), LOGIN_OF[role])
     require_readable(url)
     try:
         with psycopg.connect(url, connect_timeout=CONNECT_TIMEOUT_S, autocommit=True) as connection:

@@ -200,7 +200,7 @@ def copying(url: str, *, wait_s: float = ERASE_TIMEOUT_S) -> Generator[None]:
 
     An erasing at work is waited for; raises `DeadlineExceeded` when it does not end within `wait_s`, an hour.
     """
-    with closing(connected(url)) as connection:
+    with closing(connected(url, role="nous_night")) as connection:
         with translated(wait_s):
             connection.execute(BLOCKS["hold_copies"], {"wait": f"{wait_s:g}s"})
         yield
@@ -209,7 +209,7 @@ def copying(url: str, *, wait_s: float = ERASE_TIMEOUT_S) -> Generator[None]:
 @contextmanager
 def alone_with_copies(url: str) -> Generator[None]:
     """Wait for whoever is `copying`, and keep everybody else from it; raise `Conflict` after a minute."""
-    with closing(connected(url)) as connection:
+    with closing(connected(url, role="nous_purge")) as connection:
         connection.autocommit = False
         try:
             connection.execute(BLOCKS["hold_copies_alone"], {"wait": f"{WAIT_S}s"})
@@ -304,8 +304,10 @@ def sweep(url: str, tables: Iterable[str]) -> None:
     """Vacuum the tables rows were deleted from: their files hold the dead rows, the planner's statistics their values.
 
     Before PostgreSQL 18 the statistics of a table that became empty can't be cleared; they go when it is filled again.
+    Before 17 the owner alone may vacuum.
     """
-    with translated(ERASE_TIMEOUT_S), closing(connected(url)) as connection:
+    with translated(ERASE_TIMEOUT_S), closing(connected(url, role="nous_purge")) as connection:
+        connection.execute(BLOCKS["act_as_purge"])
         can_forget = connection.execute(BLOCKS["can_forget_statistics"]).fetchone() == (True,)
         for name in tables:
             schema, _, table = name.partition(".")

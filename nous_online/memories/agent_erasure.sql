@@ -132,14 +132,19 @@ on conflict (agent_hash, content_hash) do nothing
 -- name: can_forget_statistics
 select to_regprocedure('pg_catalog.pg_clear_attribute_stats(text,text,text,boolean)') is not null
 
+-- name: act_as_purge
+-- From 17 on the right to vacuum can be granted.
+select set_config('role', 'nous_purge', false) where current_setting('server_version_num')::int >= 170000
+
 -- name: forget_statistics
 -- The planner remembers values that are typical of a column; a table that became empty keeps them, even when analysed again.
-select pg_clear_attribute_stats(s.schemaname::text, s.tablename::text, s.attname::text, s.inherited)
-from pg_stats s
-where s.schemaname = %(schema)s
-  and s.tablename in (
-      select %(table)s union all
-      select indexname from pg_indexes where schemaname = %(schema)s and tablename = %(table)s)
+-- Which columns have any, pg_stats tells nobody whom row-level security binds: so all are cleared.
+select pg_clear_attribute_stats(n.nspname::text, c.relname::text, a.attname::text, false)
+from pg_class t
+join pg_namespace n on n.oid = t.relnamespace
+join pg_class c on c.oid = t.oid or c.oid in (select indexrelid from pg_index where indrelid = t.oid)
+join pg_attribute a on a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped
+where n.nspname = %(schema)s and t.relname = %(table)s
 
 -- name: sweep
 -- Takes the dead rows from the table, and draws its statistics anew.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,6 +18,7 @@ from nous_online.core.privacy import tighten
 from nous_online.core.settings import settings
 from nous_online.database import postgres
 from nous_online.database.connection import connected, open_url
+from nous_online.database.migrations import lock
 from nous_online.database.statements import statements
 
 if TYPE_CHECKING:
@@ -61,21 +62,41 @@ def write_settings(target: Path) -> None:
 
 
 def dagster_url(memories_url: str) -> str:
-    """Return the URL of Dagster's database on the server of the memories, making the database if it is absent."""
-    parts = urlsplit(memories_url)
-    name = f"{parts.path.lstrip('/') or 'nous'}_dagster"
+    """Return the URL of Dagster's database on the server of the memories, making the database if it is absent.
+
+    On the embedded server it belongs to the user who logs in for Dagster; one that an earlier version made is handed
+    over. Raises `Unavailable` when it can't be made.
+    """
+    parts, name = urlsplit(memories_url), dagster_name(memories_url)
+    is_embedded = postgres.login_url(memories_url, postgres.DAGSTER_LOGIN) != memories_url
     try:
-        with connected(memories_url) as connection:
-            if connection.execute(INSTANCE["find_database"], [name]).fetchone() is None:
+        owner = owner_of_dagster(memories_url)
+        if owner is None:
+            with connected(memories_url) as connection, suppress(psycopg.errors.DuplicateDatabase):
                 connection.execute(SQL(INSTANCE["create_database"]).format(Identifier(name)))
-    except psycopg.errors.DuplicateDatabase:
-        pass  # another process was quicker
+        if is_embedded and owner != postgres.DAGSTER_LOGIN:
+            with connected(urlunsplit(parts._replace(path=f"/{name}"))) as connection, connection.transaction():
+                lock(connection)
+                connection.execute(INSTANCE["hand_over"])
     except psycopg.Error as error:
         message = (
             f"database {name!r} for Dagster can't be made ({str(error).strip()}); make it, or set NOUS_DAGSTER_DB_URL"
         )
         raise Unavailable(message) from error
-    return urlunsplit(("postgresql+psycopg2", parts.netloc, f"/{name}", parts.query, ""))
+    place = parts.netloc.replace(f"{parts.username}@", f"{postgres.DAGSTER_LOGIN}@") if is_embedded else parts.netloc
+    return urlunsplit(("postgresql+psycopg2", place, f"/{name}", parts.query, ""))
+
+
+def dagster_name(memories_url: str) -> str:
+    """Return the name of Dagster's database beside that of the memories."""
+    return f"{urlsplit(memories_url).path.lstrip('/') or 'nous'}_dagster"
+
+
+def owner_of_dagster(memories_url: str) -> str | None:
+    """Return who owns Dagster's database; None when there is none."""
+    with connected(memories_url, role="nous_night") as connection:
+        found = connection.execute(INSTANCE["find_database"], [dagster_name(memories_url)]).fetchone()
+    return found[0] if found else None
 
 
 @contextmanager

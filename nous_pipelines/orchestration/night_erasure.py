@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit, urlunsplit
 
 import polars as pl
 import psycopg
@@ -22,7 +21,7 @@ from nous_online.database.connection import connected
 from nous_online.database.statements import statements
 from nous_online.memories.agent_erasure import Erasure
 from nous_pipelines.batches.batch_erasure import erase_batches
-from nous_pipelines.orchestration.instance import INSTANCE, home_folder
+from nous_pipelines.orchestration.instance import dagster_url, home_folder, owner_of_dagster
 from nous_pipelines.orchestration.redaction import Redaction
 from nous_pipelines.phases.proposals import Plan
 from nous_pipelines.snapshots.copy_binary import write_parquet_atomically
@@ -74,7 +73,7 @@ def erase_nights(erasure: Erasure) -> Counter[str]:
 
 def night_folders(url: str) -> Iterator[Path]:
     """Yield the folders of all nights of a database, those that were moved aside or never finished included."""
-    with closing(connected(url)) as connection:
+    with closing(connected(url, role="nous_night")) as connection:
         row = connection.execute(BLOCKS["identity"]).fetchone()
     root = home_folder() / "snapshots" / (row[0] if row else "unknown")
     yield from sorted(path for path in root.glob("*night=*") if path.is_dir())
@@ -272,15 +271,8 @@ def erase_records(redaction: Redaction, erasure: Erasure) -> Counter[str]:
 
 def dagster_database(url: str) -> str | None:
     """Return the URL of Dagster's database if there is one; none is made."""
-    known = os.environ.get("NOUS_DAGSTER_DB_URL")
-    if known:
-        return known.replace("postgresql+psycopg2://", "postgresql://")
-    parts = urlsplit(url)
-    name = f"{parts.path.lstrip('/') or 'nous'}_dagster"
-    with closing(connected(url)) as connection:
-        if connection.execute(INSTANCE["find_database"], [name]).fetchone() is None:
-            return None
-    return urlunsplit(parts._replace(path=f"/{name}"))
+    known = os.environ.get("NOUS_DAGSTER_DB_URL") or (dagster_url(url) if owner_of_dagster(url) else None)
+    return known and known.replace("postgresql+psycopg2://", "postgresql://")
 
 
 def erase_column(

@@ -30,7 +30,7 @@ STATEMENTS = {
 @pytest.mark.parametrize("statement", STATEMENTS.values(), ids=STATEMENTS)
 def test_no_statement_of_a_call_gets_beyond_its_agent(heart: Heart, database: Database, statement: str) -> None:
     heart.learn("Tea helps")
-    with psycopg.connect(postgres.login_url(database.url)) as connection:
+    with psycopg.connect(postgres.login_url(database.url, postgres.LOGIN)) as connection:
         connection.execute("set role none; select set_config('nous.agent_id', 'boris', true)")
 
         with pytest.raises(psycopg.errors.InsufficientPrivilege):

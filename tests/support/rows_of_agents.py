@@ -118,7 +118,7 @@ def seed(owner: psycopg.Connection, tables: Sequence[AgentTable], agents: Sequen
 
 def as_calls_log_in(url: str) -> psycopg.Connection:
     """Open a connection as calls do: logged in as `nous_login`, acting as `nous_app`."""
-    connection = psycopg.connect(postgres.login_url(url), options="-c role=nous_app", autocommit=True)
+    connection = psycopg.connect(postgres.login_url(url, postgres.LOGIN), options="-c role=nous_app", autocommit=True)
     assert connection.execute("select session_user, current_user").fetchone() == ("nous_login", "nous_app")
     return connection
 

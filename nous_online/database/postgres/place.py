@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -23,8 +23,11 @@ from nous_online.database.postgres.account import SystemAccount, account_for, gi
 UNQUOTABLE = frozenset('"$`\n' if os.sep == "\\" else '"$`\n\\')
 LOG_LINES = 20  # of server.log, quoted in errors
 LOG_BYTES = 16 * 2**20  # a longer server.log becomes server.log.1 at the next start
-LOGIN = "nous_login"
-"""The user that agents' calls log in as: it may act as `nous_app`, and has no rights of its own."""
+LOGIN, NIGHT_LOGIN, OPERATOR_LOGIN = "nous_login", "nous_night_login", "nous_operator_login"
+"""Who logs in for agents' calls, for nights, and for what an operator asks: none of them has rights of its own."""
+DAGSTER_LOGIN = "nous_dagster_login"
+"""Who owns Dagster's database, and sees no memory."""
+LOGINS = (LOGIN, NIGHT_LOGIN, OPERATOR_LOGIN, DAGSTER_LOGIN)
 PASSWORDS = "server.pgpass"  # libpq reads it at each connection, so that no URL holds a password, or an old one
 
 
@@ -67,8 +70,12 @@ class ServerRecord:
     """The one that was about to be set when this was written: whoever was killed then left it open which holds."""
     pid: int = 0
     """The postmaster this was written for; 0 before the first start, and after a stop that was asked for."""
-    login_password: str = field(default="", repr=False)
-    """Of the user that agents' calls log in as; empty until there is one."""
+    login_passwords: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
+    """Of each of `LOGINS`; one that an earlier version did not know is missing until the server is next asked for."""
+
+    @property
+    def has_logins(self) -> bool:
+        return self.login_passwords.keys() >= {*LOGINS}
 
 
 def settled(home: Path | None) -> Path:
@@ -139,7 +146,7 @@ def read_record(home: Path) -> ServerRecord | None:
             password=str(fields["password"]),
             next_password=str(fields.get("next_password", "")),
             pid=int(fields.get("pid", 0)),
-            login_password=str(fields.get("login_password", "")),
+            login_passwords={str(user): str(word) for user, word in dict(fields.get("login_passwords", {})).items()},
         )
     except (FileNotFoundError, NotADirectoryError):
         return None
@@ -165,8 +172,9 @@ def write_record(home: Path, record: ServerRecord, *, version: str = "") -> None
         "version": version,
     }
     del fields["data"]
+    passwords = {record.user: record.password, **record.login_passwords}
     for name, text in {
-        PASSWORDS: f"*:*:*:{record.user}:{record.password}\n*:*:*:{LOGIN}:{record.login_password}\n",
+        PASSWORDS: "".join(f"*:*:*:{user}:{password}\n" for user, password in passwords.items()),
         "server.json": json.dumps(fields, indent=2),
     }.items():
         draft = home / f"{name}.new"

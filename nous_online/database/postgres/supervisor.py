@@ -24,7 +24,7 @@ from nous_online.core.privacy import tighten
 from nous_online.database.postgres.account import SystemAccount, account_for, run_as
 from nous_online.database.postgres.binaries import program
 from nous_online.database.postgres.place import (
-    LOGIN,
+    LOGINS,
     PASSWORDS,
     Server,
     ServerRecord,
@@ -73,7 +73,7 @@ SYNC = "syncfs" if sys.platform == "linux" else "fsync"
 
 _SQL: dict[str, LiteralString] = {
     name: cast("LiteralString", Path(__file__).with_name(f"{name}.sql").read_text("utf-8"))
-    for name in ("identity", "create_database", "create_extension", "create_login", "set_password")
+    for name in ("identity", "create_database", "create_extension", "create_logins", "set_password")
 }
 
 logger = logging.getLogger(__name__)
@@ -136,8 +136,8 @@ def live_url(url: str, *, timeout_s: float = 60.0) -> str:
     return url if is_same else make_conninfo(url, host=server.host, port=server.port)
 
 
-def login_url(url: str) -> str:
-    """Return `url` for the calls of agents: on the embedded server they log in as a user who owns nothing.
+def login_url(url: str, login: str) -> str:
+    """Return `url` for one of `LOGINS` where it names the owner of the embedded server; any other stays as it is.
 
     A superuser that only takes the role of an agent could drop it again, and so could whoever injects a statement.
     """
@@ -145,13 +145,13 @@ def login_url(url: str) -> str:
         return url
     address = conninfo_to_dict(url)
     is_owner = address.get("user") == USER and not address.get("password")
-    return make_conninfo(url, user=LOGIN) if is_owner else url
+    return make_conninfo(url, user=login) if is_owner else url
 
 
 def _is_settled(place: Path, record: ServerRecord, found: Postmaster) -> bool:
     """Tell whether a live postmaster is the one that server.json was written for, and takes the password in it."""
     is_same = bool(found.port) and found.pid == record.pid and not record.next_password
-    return is_same and bool(record.login_password) and (place / PASSWORDS).exists()
+    return is_same and record.has_logins and (place / PASSWORDS).exists()
 
 
 def running(home: Path | None = None) -> Server | None:
@@ -211,7 +211,7 @@ def _revived(place: Path, until: float) -> Server:
         raise Unavailable(f"The server of {place} ended while starting. {log_tail(place)}")
     is_started = server.pid != record.pid
     record = replace(record, port=server.port, password=server.password, next_password="", pid=server.pid)
-    if is_started or not record.login_password:
+    if is_started or not record.has_logins:
         record = _with_new_passwords(server, record)
     write_record(place, record, version=server.version)
     return replace(server, password=record.password)
@@ -221,15 +221,15 @@ def _with_new_passwords(server: Server, record: ServerRecord) -> ServerRecord:
     """Give a server that has just started passwords that nobody knows from its earlier life.
 
     The owner's is written down before it changes, beside the old one and with no postmaster: others wait until one of
-    them holds. That of the calls' user is set in the same transaction.
+    them holds. Those of the users who own nothing are set in the same transaction.
     """
-    new, login = secrets.token_urlsafe(24), secrets.token_urlsafe(24)
+    new, logins = secrets.token_urlsafe(24), {user: secrets.token_urlsafe(24) for user in LOGINS}
     both = replace(record, next_password=new)
     write_record(server.home, replace(both, pid=STARTING))
     try:
         with _connection(server, "postgres") as connection, connection.transaction():
-            connection.execute(_SQL["create_login"])
-            for user, password in ((LOGIN, login), (server.user, new)):
+            connection.execute(_SQL["create_logins"])
+            for user, password in {**logins, server.user: new}.items():
                 # Hashed here, so that the server's log can never hold it.
                 scram = connection.pgconn.encrypt_password(password.encode(), user.encode(), b"scram-sha-256").decode()
                 change = SQL(_SQL["set_password"]).format(user=Identifier(user), password=Literal(scram))
@@ -237,7 +237,7 @@ def _with_new_passwords(server: Server, record: ServerRecord) -> ServerRecord:
     except psycopg.Error as error:
         logger.warning("the embedded server of %s keeps its password: %s", server.home, str(error).strip())
         return both
-    return replace(record, password=new, login_password=login)
+    return replace(record, password=new, login_passwords=logins)
 
 
 def _new_cluster(place: Path, until: float) -> ServerRecord:

@@ -78,6 +78,7 @@ def export_agent(database: Database, agent_id: str, path: Path, *, on_rows: OnRo
     with copying(database.url), replaced(path) as file, operated(database.url) as operated_on:
         writer = ExportWriter(file)
         with operated_on.transaction(agent_id, timeout_s=EXPORT_TIMEOUT_S, is_snapshot=True) as connection:
+            connection.execute(BLOCKS["act_as_night"])
             writer.write(json.dumps(header(agent_id, spaces_of(connection, agent_id))))
             for number, (table, row) in enumerate(all_rows(connection, agent_id), start=1):
                 writer.write(f'{{"table":"{table}","row":{row}}}')

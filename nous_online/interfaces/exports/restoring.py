@@ -84,6 +84,7 @@ def restore_agent(
         operated(database.url) as operated_on,
         operated_on.transaction(agent_id, timeout_s=RESTORE_TIMEOUT_S) as connection,
     ):
+        connection.execute(ROLES["act_as_night"])
         store.lock_agent(connection, agent_id)
         make_room(connection, agent_id, header.spaces[0])
         stored = 0

@@ -137,6 +137,23 @@ def test_a_server_that_an_earlier_version_started_is_used_and_its_url_holds_no_p
     assert one(again, "select 1") == 1
 
 
+def test_a_live_server_of_an_earlier_version_gets_the_logins_it_lacks(home: Path) -> None:
+    server = postgres.ensure(home)
+    with psycopg.connect(server.dsn(), autocommit=True) as owner:
+        owner.execute("drop role nous_night_login, nous_operator_login, nous_dagster_login")
+    fields = json.loads((home / "server.json").read_text())
+    fields["login_password"] = fields.pop("login_passwords")[postgres.LOGIN]
+    place.write_private(home / "server.json", json.dumps(fields))
+
+    urls = [postgres.live_url(postgres.login_url(server.dsn(), login)) for login in place.LOGINS]
+
+    for login, url in zip(place.LOGINS, urls, strict=True):
+        with psycopg.connect(url) as connection:
+            assert connection.execute("select session_user").fetchone() == (login,)
+    assert {(home / name).stat().st_mode & 0o777 for name in ("server.json", "server.pgpass")} == {0o600}
+    assert postgres.running(home) is not None
+
+
 def test_the_url_of_a_server_that_was_stopped_starts_nothing(home: Path) -> None:
     server = postgres.ensure(home)
     postgres.stop(home)

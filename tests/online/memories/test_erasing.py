@@ -139,7 +139,7 @@ def test_a_table_nobody_thought_of_is_found_in_the_catalogue(
     aria: Heart, owner: psycopg.Connection, database_url: str
 ) -> None:
     owner.execute("create table heart.notes (agent_id text references heart.agents, note text)")
-    owner.execute("grant select, delete on heart.notes to nous_purge")
+    owner.execute("grant select, delete, maintain on heart.notes to nous_purge")
     owner.execute("insert into heart.notes values (%s, 'the ocelot')", [NAME])
 
     erased = erase_agent(database_url, NAME, reason="asked for")
