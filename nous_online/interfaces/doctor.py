@@ -165,7 +165,7 @@ def look_at_episodes() -> str:
 
 def look_at_nights() -> str:
     """Say which night was the last, and warn where agents wait for one that is over."""
-    with connected() as connection, connection.transaction():
+    with connected("nous_purge") as connection, connection.transaction():
         if not is_current(connection):
             return "not looked at: the schema is not current"
         connection.execute(SQL["take_role"], ["nous_night"])

@@ -218,7 +218,7 @@ def test_a_call_that_failed_leaves_no_agent_behind(database_url: str) -> None:
     narrow = Database(database_url, max_connections=1)
 
     with pytest.raises(Refused), narrow.transaction("aria") as connection:
-        connection.execute("select 1 from lifecycle.plans")
+        connection.execute("select policy from lifecycle.plans")
     with narrow._pool.connection() as bare:
         outside = bare.execute("select heart.current_agent()").fetchone()
     narrow.close()
