@@ -64,6 +64,8 @@ class RecallPolicy:
     later one would push out what answers better. Of the ten nearest of 100,000 facts 0.80 were shown without it."""
     same_score: float = 0.5
     """The same where both fill one slot; of two that contradict each other, undecided, the later always comes first."""
+    doubted_score: float = 0.25
+    """The same where the later one perhaps replaces the earlier, as a judge read them, in words of its own."""
     confident_cosine: float = 13.9
     confident_words: float = 4.5
     confident_offset: float = -8.4
@@ -161,6 +163,11 @@ class Comparable(Protocol):
         ...
 
     @property
+    def doubted_ids(self) -> Sequence[UUID] | None:
+        """Earlier facts that it perhaps replaces."""
+        ...
+
+    @property
     def same_ids(self) -> Sequence[UUID] | None:
         """Earlier facts that fill the same slot or contradict it."""
         ...
@@ -187,6 +194,7 @@ def later_first(
     for standing, (candidate, parts) in enumerate(ranked):
         is_in_reach = standing < max(limit, policy.near_reach)
         shares = dict.fromkeys((candidate.near_ids or ()) if is_in_reach else (), policy.near_score)
+        shares |= dict.fromkeys(candidate.doubted_ids or (), policy.doubted_score)
         for each in candidate.same_ids or ():
             shares[each] = 0.0 if each in (candidate.contradicted_by or ()) else policy.same_score
         rivals = candidate.contradicted_by or ()

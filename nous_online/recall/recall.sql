@@ -100,13 +100,14 @@ with size as materialized (
 select c.id, kind, content, subject, category, tags, confidence, learned_at, said_at, valid_from, valid_to,
        superseded_by, contradiction_status, encoded_frame, summary, compressed, index_word, state, source, source_kind,
        trust, is_pinned, encoded_censors, rank_weight, dense, lexical,
-       earlier.near_ids, earlier.same_ids, contradicting.ids as contradicted_by
+       earlier.near_ids, earlier.doubted_ids, earlier.same_ids, contradicting.ids as contradicted_by
 from scored c
 left join lateral (
     select array_agg(o.id) filter (where 1 - (t.embedding <=> o.embedding)
                                          >= case when t.is_plain and o.is_plain then {near_cosine}::float8
                                                  else {near_cosine_in_talk}::float8 end) as near_ids,
-           array_agg(o.id) filter (where t.slot = o.slot or o.id = any(t.perhaps_replaces) or t.is_contested and o.is_contested and exists (
+           array_agg(o.id) filter (where o.id = any(t.perhaps_replaces)) as doubted_ids,
+           array_agg(o.id) filter (where t.slot = o.slot or t.is_contested and o.is_contested and exists (
                select from heart.contradictions k
                where k.agent_id = %(agent_id)s and k.status = 'open'
                  and k.memory_a = least(t.id, o.id) and k.memory_b = greatest(t.id, o.id))) as same_ids

@@ -1,6 +1,7 @@
 """Choose operating points and curves: `python -m training.pairs.calibrate --model FILE.onnx --out FILE.json`.
 
-Everything comes from the hands that trained nothing. Needs scikit-learn.
+Everything comes from the hands that trained nothing, but for the strangers: statements of different pairs of one hand,
+as they stand near each other, trained nothing as pairs either. Needs scikit-learn.
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 import argparse
 import hashlib
 import json
+import random
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -15,22 +17,29 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.isotonic import IsotonicRegression
+from sklearn.linear_model import LogisticRegression
 
+from nous_online.core.policy import LearnPolicy
 from nous_online.language.minilm import LocalMiniLM
 from nous_online.language.model_files import session
+from nous_online.language.pairs.conflicts import shared_words
 from nous_online.language.pairs.judging import MOST_FAR_WORDS
 from nous_online.language.pairs.matching import LEAST_SIMILARITY
 from nous_online.language.pairs.never_same import never_same
-from nous_online.language.pairs.reader import OUTCOMES, encodings, scores
-from nous_online.language.pairs.subjects import other_things
+from nous_online.language.pairs.reader import LEAST_CHANCE, OUTCOMES, encodings, is_in_depth, scores
+from nous_online.language.pairs.subjects import other_conditions, other_things
 from training.pairs.prepare import written_pairs
 
 GRID = [0.0, 0.02, 0.05, *(step / 20 for step in range(2, 20)), 0.97, 1.0]
 LEAST, MOST = 0.005, 0.995
 MOST_HURT = 0.04
 """Share of the pairs that both hold which may be called a change; a caller sees what was said, and can undo it."""
-MOST_RETIRED = 0.03
-"""Share of the pairs that both hold of which the earlier may be retired; between the two points both stay, in doubt."""
+CHANGING = 0.15
+"""Share of what a person says that changes something said before: a guess, between a diary and an operations log."""
+STRANGERS_OF_A_HAND = 300
+MOST_STRANGERS_NOTICED, MOST_STRANGERS_RETIRED = 0.02, 0.005
+"""Of the statements of one store how many may be taken for a change of something else, or retire it."""
+MOST_SHARED = 3
 MOST_JOINED = 0.002
 """Share of the pairs that are not the same which the reader alone may call so, as it may of far ones only."""
 LEAST_POINT = 0.5
@@ -60,20 +69,20 @@ def main() -> None:
     points = {
         "same_at": point(may_be_same[~np.isin(labels, ["S", "V"])], MOST_JOINED),
         "change_at": point(may_change[labels == "D"], MOST_HURT),
-        "retire_at": point(may_replace[labels == "D"], MOST_RETIRED),
     }
+    neighbours = neighbour_odds(model, pairs, chances, two_things, points["change_at"])
     curves = {
         "same": curve(likely_same, labels == "S"),
         "change": curve(may_change, np.isin(labels, ["U", "N", "C"])),
     }
     numbers: dict[str, Any] = {
         "version": options.version, "onnx_sha256": sha256, "temperature": 1.0, **points,
-        "foreign_at": FOREIGN_AT, "curves": curves,
+        "foreign_at": FOREIGN_AT, "neighbours": neighbours, "curves": curves,
     }  # fmt: skip
     options.out.write_text(json.dumps(numbers, indent=1) + "\n", "utf-8")
     families = np.array([row["family"] for row in pairs])
     is_change, is_same = may_change >= points["change_at"], may_be_same >= points["same_at"]
-    is_retired = is_change & (may_replace >= points["retire_at"])
+    is_retired = is_change & (may_replace >= points["change_at"])
     for what, chosen, hit in (
         ("changes noticed, in words of their own", (labels == "U") & (families == "chatty"), is_change),
         ("changes noticed, in the same wording", (labels == "U") & (families == "plain"), is_change),
@@ -86,6 +95,68 @@ def main() -> None:
     ):
         print(f"{what}: {hit[chosen].mean():.3f} of {chosen.sum()}")  # noqa: T201 (the command's output)
     print(json.dumps(points))  # noqa: T201
+
+
+def neighbour_odds(
+    model: Any,
+    pairs: Sequence[dict[str, Any]],
+    chances: NDArray[np.float64],
+    two_things: NDArray[np.bool_],
+    change_at: float,
+) -> dict[str, Any]:
+    """Return `NeighbourOdds`: fitted on the held-out pairs, and on strangers that are read as often as in a store."""
+    met, count = strangers()
+    apart = np.array([other_things(*both) is not None or other_conditions(*both) is not None for both in met])
+    of_met = softmax(np.array([scores(model, *both) for both in encodings(met)])[:, : len(OUTCOMES)])
+    labels = np.array([row["label"] for row in pairs])
+    is_change = np.isin(labels, ["U", "N", "C"]) & ~two_things
+    wanted = is_change | np.isin(labels, ["D", "R", "V", "S"])
+    both = odds_rows(of_met, met), odds_rows(chances, [(row["a"], row["b"]) for row in pairs])
+    rows = np.concatenate([both[0][~apart], both[1][wanted]])
+    truth = np.concatenate([np.zeros(int((~apart).sum())), is_change[wanted]])
+    share = {kind: CHANGING * count / max(1, int((is_change[wanted] == kind).sum())) for kind in (True, False)}
+    weights = np.concatenate([np.ones(int((~apart).sum())), [share[bool(kind)] for kind in is_change[wanted]]])
+    fit = LogisticRegression(C=10).fit(rows, truth, sample_weight=weights)
+    likely = np.where(apart, 0.0, fit.predict_proba(both[0])[:, 1])
+    replaces = of_met[:, 1] + of_met[:, 2]
+    noticed, retired = likely[replaces + of_met[:, 6] >= change_at], likely[replaces >= change_at]
+    change, shared, foreign = (round(float(value), 2) for value in fit.coef_[0])
+    return {
+        "intercept": round(float(fit.intercept_[0]), 2), "change": change, "shared": shared, "most_shared": MOST_SHARED,
+        "out_of_depth": foreign,
+        "notice_from": least_for(noticed, MOST_STRANGERS_NOTICED * count),
+        "retire_from": least_for(retired, MOST_STRANGERS_RETIRED * count),
+    }  # fmt: skip
+
+
+def strangers() -> tuple[list[tuple[str, str]], int]:
+    """Return (earlier, later) statements that stand near each other in stores of one hand each, and of how many."""
+    hands: dict[str, list[str]] = {}
+    for row in written_pairs():
+        hands.setdefault(row["author"], []).append(row["a"])
+    met: list[tuple[str, str]] = []
+    count = 0
+    for told in hands.values():
+        texts = random.Random(1).sample(told, min(len(told), STRANGERS_OF_A_HAND))  # noqa: S311 (no secret)
+        near = np.asarray(LocalMiniLM().embed_documents(texts))
+        for at in range(len(texts)):
+            closest = np.argsort(-(near[:at] @ near[at]))[: LearnPolicy.read_count]
+            met += [(texts[other], texts[at]) for other in closest if texts[other] != texts[at]]
+        count += len(texts)
+    return met, count
+
+
+def odds_rows(chances: NDArray[np.float64], texts: Sequence[tuple[str, str]]) -> NDArray[np.float64]:
+    """Return what `NeighbourOdds` goes by: log odds of a change, shared stems, whether the reader is out of depth."""
+    change = np.clip(chances[:, 1] + chances[:, 2] + chances[:, 6], LEAST_CHANCE, 1 - LEAST_CHANCE)
+    shared = [min(len(shared_words(*both).split()), MOST_SHARED) for both in texts]
+    is_deep = [is_in_depth(*each) for each in zip(encodings(texts), texts, strict=True)]
+    return np.column_stack([np.log(change / (1 - change)), shared, ~np.array(is_deep)])
+
+
+def least_for(likely: NDArray[np.float64], most: float) -> float:
+    """Return the least chance, in steps of 0.01, that at most so many are given."""
+    return next(step / 100 for step in range(100) if (likely >= step / 100).sum() <= most)
 
 
 def is_far(texts: Sequence[tuple[str, str]]) -> NDArray[np.bool_]:

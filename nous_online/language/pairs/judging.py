@@ -117,7 +117,7 @@ class Judgement:
     output_tokens: int = 0
     cost_usd: float = 0.0
     change: float = 0.0
-    """Chance that the two do not hold together, where the built-in judge read it; whatever the verdict."""
+    """Chance that one was changed by the other among all that stand as near, where the built-in judge read the two."""
 
 
 @dataclass(frozen=True)
@@ -143,6 +143,8 @@ class Seen:
     """How many the longer of the two has."""
     changed: int = 0
     """How many words stand in one of the two alone."""
+    changed_chance: float = 0.0
+    """How likely one of the two was changed by the other, among all that stand as near (`NeighbourOdds`)."""
     things: str | None = None
     """Which two things they give a value each, or one under two conditions, in words that are otherwise the same."""
 
@@ -202,6 +204,7 @@ class OfflineJudge:
                 kept_apart=_kept_apart(pair, readings[i]),
                 words=max(len(pair.a.text.split()), len(pair.b.text.split())),
                 changed=words_changed(pair.a.text, pair.b.text),
+                changed_chance=_changed_chance(pair, readings[i]),
                 things=_two_things(pair, touches[i], readings[i]),
             )
             for i, pair in enumerate(pairs)
@@ -213,7 +216,7 @@ class OfflineJudge:
         verdict, confidence, reason = decide(seen, model)
         is_likely = verdict in LEFT_OPEN and seen.conflict >= model.conflict.decide_at
         slot = shared_words(pair.a.text, pair.b.text) if is_likely else seen.slot
-        change = seen.reading.change if seen.reading is not None and seen.things is None else 0.0
+        change = seen.changed_chance if seen.things is None else 0.0
         return Judgement(verdict, confidence, reason, slot, seen.later, self.name, self.prompt_version, change=change)
 
 
@@ -243,6 +246,15 @@ def _kept_apart(pair: Pair, reading: Chances | None) -> tuple[str, ...]:
         return ()
     is_small = pair.similarity >= LEAST_SIMILARITY and other_small_words(pair.a.text, pair.b.text)
     return (*never_same(pair.a.text, pair.b.text), *((SMALL_WORD,) if is_small else ()))
+
+
+def _changed_chance(pair: Pair, reading: Chances | None) -> float:
+    """Return how likely one of two statements was changed by the other, 0 where nobody read them."""
+    if reading is None:
+        return 0.0
+    is_of_one = pair.a.subject is not None and pair.a.subject == pair.b.subject
+    shared = len(shared_words(pair.a.text, pair.b.text).split()) + is_of_one
+    return calibration().neighbours.chance(reading.change, shared=shared, is_in_depth=reading.is_in_depth)
 
 
 def _two_things(pair: Pair, touch: Touch, reading: Chances | None) -> str | None:
@@ -366,12 +378,12 @@ def _as_read(seen: Seen, reading: Chances, model: PairModel) -> tuple[Verdict, f
     likings = [reason for reason in seen.kept_apart if reason.startswith(PREFERENCE)]
     if likings:
         return Verdict.COMPATIBLE, 1 - limits.held("change", reading.change), "; ".join(likings)
-    if reading.change >= limits.change_at:
+    if reading.change >= limits.change_at and seen.changed_chance >= limits.neighbours.notice_from:
         chance = limits.held("change", reading.change)
         what = f": {'; '.join(seen.kept_apart)}" if seen.kept_apart else ""
         if seen.later is None or reading.replaces < reading.change / 2:
             return Verdict.CONTRADICTS, chance, f"read together, the two can't both be so{what}"
-        if reading.replaces < limits.retire_at:
+        if reading.replaces < limits.change_at or seen.changed_chance < limits.neighbours.retire_from:
             return Verdict.UPDATES, min(chance, UNSURE_UPDATE), f"the later one may replace what the earlier says{what}"
         return Verdict.UPDATES, chance, f"the later one replaces what the earlier says, or ends it{what}"
     if reading.is_in_depth and not seen.kept_apart and (held := _held_same(seen, reading, model)):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -25,8 +26,39 @@ OUTCOMES = ("same", "update", "negation", "distinct", "refines", "vaguer", "cont
 """What the later statement may do to the earlier, in the order of the model's columns (training/pairs/README.md)."""
 WORD = re.compile(r"[^\W\d_]+")
 LAST_LATIN = 0x24F
+LEAST_CHANCE = 1e-4
 MOST_TOKENS = 62
 """Word pieces of one statement that are read; the model was trained with no more."""
+
+
+@dataclass(frozen=True)
+class NeighbourOdds:
+    """How likely a neighbour that is read as changed is one: most that a statement meets speak of something else.
+
+    The reader learned from pairs of which a third are changes. Of the neighbours a new statement is read with, hardly
+    one in forty is, and those that share no word with it are the least likely. Log odds, fitted by
+    `training/pairs/calibrate.py` on changes and on strangers as they stand near each other in stores of one person.
+    """
+
+    intercept: float
+    change: float
+    """Of the log odds of the reader's own chance."""
+    shared: float
+    """Of each word stem both share, a subject among them, up to `most_shared`."""
+    most_shared: int
+    out_of_depth: float
+    """Of a pair the reader was not made for: another language, or too long."""
+    notice_from: float
+    """Chance from which two statements do not hold together."""
+    retire_from: float
+    """Chance from which the earlier gives way; below, a contradiction is opened."""
+
+    def chance(self, change: float, *, shared: int, is_in_depth: bool) -> float:
+        """Return the chance that a neighbour of which the reader says `change` was changed."""
+        clipped = min(max(change, LEAST_CHANCE), 1 - LEAST_CHANCE)
+        odds = self.intercept + self.change * math.log(clipped / (1 - clipped))
+        odds += self.shared * min(shared, self.most_shared) + (0.0 if is_in_depth else self.out_of_depth)
+        return 1 / (1 + math.exp(-odds))
 
 
 @dataclass(frozen=True)
@@ -40,11 +72,11 @@ class Calibration:
     same_at: float
     """Chance of `same` from which two statements say the same."""
     change_at: float
-    """Chance of update, negation and contradiction together from which the two do not hold together."""
-    retire_at: float
-    """Chance of update and negation together from which the earlier gives way; below, a contradiction is opened."""
+    """Chance of a change (update, negation, contradiction) from which the two may not hold together; how many of those
+    that stand near each other are changes, `neighbours` says."""
     foreign_at: float
     """Word pieces a word, in both statements together, from which a text is not one the model can be sure of."""
+    neighbours: NeighbourOdds
     curves: dict[str, list[list[float]]]
     """For `same` and `change`: chances the model gave, and how often what was given them came true."""
 
@@ -92,8 +124,9 @@ def calibration() -> Calibration:
     """Read the numbers that belong to the weights; raise `Unavailable` when the file is missing or for others."""
     path = FOLDER / "pair_reader.json"
     try:
-        return Calibration(**json.loads(path.read_text("utf-8")))
-    except (OSError, ValueError, TypeError) as error:
+        numbers = json.loads(path.read_text("utf-8"))
+        return Calibration(neighbours=NeighbourOdds(**numbers.pop("neighbours")), **numbers)
+    except (OSError, ValueError, TypeError, KeyError) as error:
         raise Unavailable(f"{path} can't be read ({error}); reinstall nous-pipelines") from error
 
 
@@ -106,9 +139,7 @@ def weights() -> Any:
 def read_pairs(pairs: Sequence[tuple[str, str]]) -> list[Chances]:
     """Return what the model makes of each (earlier, later) pair of texts; raises `Unavailable` without its file."""
     return [
-        Chances(
-            _chances(scores(weights(), *each)[: len(OUTCOMES)]), _is_in_depth(*each) and all(map(is_english, texts))
-        )
+        Chances(_chances(scores(weights(), *each)[: len(OUTCOMES)]), is_in_depth(each, texts))
         for each, texts in zip(encodings(pairs), pairs, strict=True)
     ]
 
@@ -147,12 +178,13 @@ def _chances(scores: NDArray[np.float64]) -> NDArray[np.float64]:
     return exponents / exponents.sum()
 
 
-def _is_in_depth(one: Encoding, other: Encoding) -> bool:
-    """Tell whether both texts are short enough to be read whole, and in words the model knows as words."""
+def is_in_depth(read: tuple[Encoding, Encoding], texts: tuple[str, str]) -> bool:
+    """Tell whether both texts are short enough to be read whole, in words the model knows as words, and in English."""
+    one, other = read
     pieces = len(one.ids) + len(other.ids)
     words = len({*one.word_ids}) + len({*other.word_ids})
     is_read_whole = max(len(one.ids), len(other.ids)) <= MOST_TOKENS
-    return is_read_whole and pieces < calibration().foreign_at * max(words, 1)
+    return is_read_whole and pieces < calibration().foreign_at * max(words, 1) and all(map(is_english, texts))
 
 
 def is_english(text: str) -> bool:

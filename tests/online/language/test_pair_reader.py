@@ -43,6 +43,17 @@ def test_what_changed_is_noticed_and_what_stands_beside_it_seldom_hurt(read: lis
     assert np.mean(hurt) < 0.05
 
 
+def test_a_change_is_less_likely_among_strangers_and_in_other_languages_than_the_reader_says() -> None:
+    odds = calibration().neighbours
+
+    likely = [odds.chance(0.75, shared=shared, is_in_depth=True) for shared in range(5)]
+    foreign = odds.chance(0.75, shared=3, is_in_depth=False)
+
+    assert likely[0] < odds.notice_from < likely[1] < likely[2] < likely[3] == likely[4]
+    assert foreign < likely[3]
+    assert odds.chance(0.0, shared=0, is_in_depth=True) < odds.chance(1.0, shared=0, is_in_depth=False) < 1
+
+
 def test_what_is_said_again_is_found_and_nothing_else_taken_for_it(read: list[tuple[str, Chances]]) -> None:
     repeated = [each.same >= calibration().same_at for label, each in read if label == "S"]
     others = [each.same >= calibration().same_at for label, each in read if label not in {"S", "V"}]

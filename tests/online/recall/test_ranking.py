@@ -45,6 +45,7 @@ class Memory:
     valid_to: datetime | None = None
     trust: int = 50
     near_ids: Sequence[UUID] | None = None
+    doubted_ids: Sequence[UUID] | None = None
     same_ids: Sequence[UUID] | None = None
     contradicted_by: Sequence[UUID] | None = None
 
@@ -213,6 +214,8 @@ def later_order(*memories: Memory, situation: Situation = ASKED, limit: int = 3)
         (0.44, {"near_ids": [ONE]}, [1, 2, 3]),
         (0.26, {"same_ids": [ONE]}, [2, 1, 3]),
         (0.24, {"same_ids": [ONE]}, [1, 3, 2]),
+        (0.13, {"doubted_ids": [ONE]}, [2, 1, 3]),
+        (0.12, {"doubted_ids": [ONE]}, [1, 3, 2]),
         (0.24, {"same_ids": [ONE], "contradicted_by": [ONE]}, [2, 1, 3]),
         (0.46, {}, [1, 2, 3]),
     ],
