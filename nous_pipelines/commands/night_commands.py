@@ -327,6 +327,7 @@ def as_plain(outcome: NightOutcome) -> dict[str, Any]:
         "is_success": outcome.is_success,
         "failures": list(outcome.failures),
         "counts": report.counts if report else None,
+        "late": dict(report.late) if report else {},
         "plan_hash": report.plan_hash if report else None,
         "asking": outcome.asking or None,
     }

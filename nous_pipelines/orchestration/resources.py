@@ -2,7 +2,7 @@
 
 import json
 from contextlib import ExitStack, closing
-from datetime import date
+from datetime import UTC, date, datetime
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,7 @@ from nous_pipelines.night_policy import NightPolicy, Policies
 from nous_pipelines.plan.apply import applied_since, find_agents
 from nous_pipelines.plan.night_files import NightFiles
 from nous_pipelines.snapshots.chunks import Chunk, chunked
-from nous_pipelines.snapshots.snapshot import Snapshot, night_folder, open_snapshot, take_snapshot
+from nous_pipelines.snapshots.snapshot import Snapshot, came_late, night_folder, open_snapshot, take_snapshot
 
 
 class NightRun(dg.ConfigurableResource):
@@ -37,6 +37,7 @@ class NightRun(dg.ConfigurableResource):
     _folders: dict[date, Path] = PrivateAttr(default_factory=dict)
     _settled: set[date] = PrivateAttr(default_factory=set)
     _opened: ExitStack = PrivateAttr(default_factory=ExitStack)
+    _began_at: datetime = PrivateAttr(default_factory=lambda: datetime.now(UTC))
 
     def setup_for_execution(self, context: dg.InitResourceContext) -> None:
         """Open the database for the length of a step, or of a run in one process, and keep erasing away meanwhile.
@@ -48,7 +49,7 @@ class NightRun(dg.ConfigurableResource):
             self._database = opening.enter_context(closing(Database(url, role="nous_night", max_connections=4)))
             opening.enter_context(copying(url))
             self._opened = opening.pop_all()
-        self._folders, self._settled = {}, set()
+        self._folders, self._settled, self._began_at = {}, set(), datetime.now(UTC)
 
     def teardown_after_execution(self, context: dg.InitResourceContext) -> None:
         """Give the connections back."""
@@ -125,19 +126,29 @@ class NightRun(dg.ConfigurableResource):
         return snapshot
 
     def settle(self, night: date) -> None:
-        """Take this night's snapshot again if the night was not applied yet and an earlier one was since.
+        """Take this night's snapshot again if memories of its days came since, or an earlier night was applied.
 
-        A range launched in the interface takes the snapshot of a night as soon as that of the night before is there. A
-        dry run leaves it where it is: the files of a night that was applied lie beside it. Once a run, before anything
-        is made of the snapshot: what was made moves aside with it.
+        The latter only while the night itself was not: a range launched in the interface takes the snapshot of a night
+        as soon as that of the night before is there. What a night has applied is known again by its proposals, so for
+        memories that came late it is run again. A dry run leaves the files of a night that was applied where they are.
+        Once a run, before anything is made of the snapshot: what was made moves aside with it.
         """
         if night in self._settled:
             return
         self._settled.add(night)
-        taken, real = self.snapshot(night), NightFiles(self.folder(night))
-        if not self.is_dry_run and not real.has("applied") and applied_since(self.database, night, taken.taken_at):
-            taken.folder.rename(taken.folder.with_name(f"{taken.folder.name}.taken-{taken.taken_at:%Y%m%dT%H%M%S%f}"))
-            take_snapshot(self.database, taken.folder, night=night, probe_days=self.night_policy.probe_days)
+        taken, is_applied = self.snapshot(night), NightFiles(self.folder(night)).has("applied")
+        if self.is_dry_run and is_applied:
+            return
+        late = came_late(self.database, taken, agent_ids=self.agent_ids)
+        if late or (not self.is_dry_run and not is_applied and applied_since(self.database, night, taken.taken_at)):
+            taken.move_aside()
+            probe_days = self.night_policy.probe_days
+            told = late if is_applied else {}
+            take_snapshot(self.database, taken.folder, night=night, probe_days=probe_days, late=told)
+
+    def seen_until(self, night: date) -> datetime:
+        """Return up to when the store was looked at for memories of a night: when this run began, or read it."""
+        return max(self._began_at, self.snapshot(night).taken_at)
 
     def agents(self) -> list[str]:
         """Return the agents this run is for."""

@@ -200,6 +200,8 @@ class NightReport:
     accounts: tuple[PhaseAccount, ...] = ()
     checks: tuple[dict[str, Any], ...] = ()
     stopped: tuple[Stopped, ...] = ()
+    late: Mapping[str, int] = field(default_factory=dict[str, int])
+    """How many memories of each agent came after the night had run, and were taken in by running it again."""
     policy: PolicyUsed = field(default_factory=lambda: PolicyUsed({}, {}))
     costs: tuple[Cost, ...] = ()
     """What the night asked of language models, by purpose, model and way."""
@@ -308,7 +310,15 @@ class NightReport:
         apart = f"; {counts['kept_apart']} {pairs} kept apart" if counts["kept_apart"] else ""
         would = "this would be done: " if self.is_merely_planned else ""
         active = f"{counts['active_before']} → {counts['active_after']} active facts"
-        return f"{would}{', '.join(done)}{apart}{self.past_their_age}; {active}"
+        return f"{would}{', '.join(done)}{apart}{self.past_their_age}; {active}{self.came_late}"
+
+    @property
+    def came_late(self) -> str:
+        """For whom the night was run again, and how many of their memories it had not seen."""
+        told = [f"{count} of {agent_id}" for agent_id, count in list(self.late.items())[:NAMED_AGENTS]]
+        if len(self.late) > NAMED_AGENTS:
+            told.append(f"and of {len(self.late) - NAMED_AGENTS} more agents")
+        return f"; run again for memories that came after it: {', '.join(told)}" if told else ""
 
     @property
     def past_their_age(self) -> str:

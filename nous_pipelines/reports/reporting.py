@@ -123,6 +123,7 @@ def night_report(
         accounts=account.phases(agent_ids),
         checks=tuple(checks),
         stopped=stopped_by(database, checks, account, outlines, planned),
+        late={agent_id: n for agent_id, n in snapshot.late.items() if not agent_ids or agent_id in agent_ids},
         policy=policy_used(account.policy, account.policies(agent_ids)),
         costs=tuple(costs_of(database, COST_BY, first=night, last=night, agent_ids=agent_ids, nights_only=True)),
         health=health_history(database, night, agent_ids=agent_ids),

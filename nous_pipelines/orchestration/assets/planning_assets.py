@@ -99,7 +99,8 @@ def word_statistics(context: dg.AssetExecutionContext, night_run: NightRun) -> d
 )
 def report(context: dg.AssetExecutionContext, night_run: NightRun) -> dg.MaterializeResult:
     night, files = night_of(context), night_run.files(night_of(context))
-    measure_health(night_run.database, files, night, agent_ids=night_run.agent_ids)
+    seen_at = night_run.seen_until(night)
+    measure_health(night_run.database, files, night, seen_at=seen_at, agent_ids=night_run.agent_ids)
     made = night_report(night_run.database, night_run.snapshot(night), files, agent_ids=night_run.agent_ids)
     figures = dict(made.health[-1].figures) if made.health else {}
     page = write_page(night_run.folder(night) / "report.html", made)

@@ -1,0 +1,70 @@
+"""No agent pays for another: one that comes late gets its nights, and one that fails leaves the others theirs."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from night_runs import NIGHT, facts_in, options, remember
+from unrecorded import unrecorded
+
+from nous_online.heart import Heart
+from nous_pipelines.orchestration.backfilling import nights_to_run
+from nous_pipelines.orchestration.running import run_night
+
+NINE = "The office opens at nine."
+RAIN = "Rain falls down."
+
+
+@pytest.fixture(scope="module")
+def instance():
+    with unrecorded() as one:
+        yield one
+
+
+@pytest.fixture
+def run(database_url, instance, tmp_path):
+    """Run a night of this test's database."""
+    return lambda night=NIGHT, **changes: run_night(
+        night, options(database_url, tmp_path, **changes), instance=instance
+    )
+
+
+@pytest.fixture
+def opened(database, embedder, judge):
+    """Open the memory of an agent by name."""
+    return lambda agent_id: Heart.open(agent_id, database=database, embedder=embedder, judge=judge)
+
+
+def states(owner, agent_id):
+    return sorted(row["state"] for row in facts_in(owner, agent_id=agent_id).values())
+
+
+def test_memories_that_come_after_a_night_has_run_are_done_when_it_runs_again_and_the_others_are_not_done_twice(
+    opened, run, owner, database_url, tmp_path
+):
+    aria, now = opened("aria"), datetime(2026, 5, 5, 3, tzinfo=UTC)
+    remember(aria, NINE, NINE)
+    ran = [NIGHT - timedelta(days=31 - day) for day in range(4)]
+    for night in ran:
+        assert run(night).report.late == {}
+    kept = facts_in(owner, agent_id="aria", without=())
+    assert nights_to_run(options(database_url, tmp_path), now=now) == []
+    remember(opened("ben"), RAIN, RAIN)
+    remember(aria, "Cats like fish.")
+
+    due = nights_to_run(options(database_url, tmp_path), now=now)
+    due_of_aria = nights_to_run(options(database_url, tmp_path, agent_ids=("aria",)), now=now)
+    narrowed = run(ran[1], agent_ids=("aria",))
+    again = run(ran[1])
+
+    assert (due, due_of_aria) == (ran, ran[2:3])
+    assert (narrowed.report.late, again.report.late) == ({}, {"ben": 2})
+    assert again.is_success, again.failures
+    assert "run again for memories that came after it: 2 of ben" in again.report.summary
+    assert states(owner, "ben") == ["active", "superseded"]
+    now_known = facts_in(owner, agent_id="aria", without=())
+    assert {memory: now_known[memory] for memory in kept} == kept
+    for night in due:
+        assert run(night).is_success
+    assert nights_to_run(options(database_url, tmp_path), now=now) == []
