@@ -10,6 +10,7 @@ from typing import Any
 import dagster as dg
 from pydantic import Field, PrivateAttr
 
+from nous_online.core.errors import Refused
 from nous_online.core.settings import settings
 from nous_online.database import postgres
 from nous_online.database.connection import Database, open_url
@@ -18,6 +19,7 @@ from nous_online.memories.agent_erasure import copying
 from nous_pipelines.batches.second_judge import SecondJudge
 from nous_pipelines.night_policy import NightPolicy, Policies
 from nous_pipelines.plan.apply import applied_since, find_agents
+from nous_pipelines.plan.isolation import LeftOut, left_out_by
 from nous_pipelines.plan.night_files import NightFiles
 from nous_pipelines.snapshots.chunks import Chunk, chunked
 from nous_pipelines.snapshots.snapshot import Snapshot, came_late, night_folder, open_snapshot, take_snapshot
@@ -74,8 +76,14 @@ class NightRun(dg.ConfigurableResource):
         return Policies(self.policy, own, may_loosen=self.may_loosen)
 
     def chunks(self, night: date) -> list[Chunk]:
-        """Return the agents of this run in chunks: those of one policy together, so many as fit in memory at once."""
-        taken, agents = self.snapshot(night), self.agents()
+        """Return the agents of this run in chunks: those of one policy together, so many as fit in memory at once.
+
+        Raises `Refused` when all of them are left out.
+        """
+        left = {each.agent_id: each for each in self.left_out(night)}
+        taken, agents = self.snapshot(night), [agent_id for agent_id in self.agents() if agent_id not in left]
+        if left and not agents:
+            raise Refused(f"every agent is left out of night {night}: {next(iter(left.values()))}")
         sizes = dict(taken.table("facts", columns=["agent_id"]).group_by("agent_id").len().iter_rows())
         return [
             Chunk(taken, policy, tuple(chunk))
@@ -149,6 +157,12 @@ class NightRun(dg.ConfigurableResource):
     def seen_until(self, night: date) -> datetime:
         """Return up to when the store was looked at for memories of a night: when this run began, or read it."""
         return max(self._began_at, self.snapshot(night).taken_at)
+
+    def left_out(self, night: date) -> list[LeftOut]:
+        """Return whom the night leaves out so far: their policy makes no sense, or a step fails for them alone."""
+        of_policy = self.policies(night).faults(self.agents())
+        noted = self.files(night).left_out()
+        return [*left_out_by("policy", of_policy), *(each for each in noted if each.agent_id not in of_policy)]
 
     def agents(self) -> list[str]:
         """Return the agents this run is for."""

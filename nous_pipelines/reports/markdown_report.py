@@ -33,9 +33,16 @@ def markdown_of(report: NightReport) -> str:
         f"# Night {report.night}",
         f"{report.summary}. Plan `{report.plan_hash[:12]}`, {told_usd(report.cost_usd)}.",
         *stopped_lines(report),
+        *listed(
+            "## Left out; the others had their night, the next one tries again",
+            (
+                f"- **{plain(each.agent_id)}** {plain(each.step)}: {plain(each.reason)}. {plain(each.advice)}"
+                for each in report.left_out
+            ),
+        ),
         *(line for kind in report.kinds for line in kind_lines(report, kind)),
         *listed(
-            f"## Went stale, refused or taken back ({sum(counts[state] for state in ('stale', 'refused', 'undone'))})",
+            f"## Went stale, refused, taken back or left out ({report.not_in_force_count})",
             (
                 f"- **{entry.state}** {plain(entry.told[0])} — {plain(entry.outcome or entry.reason)}"
                 for entry in report.not_in_force

@@ -22,7 +22,9 @@ FORGETTING = "forgetting_proposals"
 SHOWN_REASONS = 3
 """Reasons why memories past their age stay that the first line of a report names."""
 IN_FORCE = ("proposed", "applied")
-NOT_IN_FORCE = ("stale", "refused", "undone")
+LEFT_OUT = "left_out"
+"""The state a report gives the proposals of an agent that the night left out; they are decided about in none."""
+NOT_IN_FORCE = ("stale", "refused", "undone", LEFT_OUT)
 
 
 @dataclass(frozen=True)
@@ -154,6 +156,16 @@ class Stopped:
 
 
 @dataclass(frozen=True)
+class AgentLeftOut:
+    """An agent that the night left out while the others had theirs: where, why, and what to do about it."""
+
+    agent_id: str
+    step: str
+    reason: str
+    advice: str
+
+
+@dataclass(frozen=True)
 class PolicyUsed:
     """In which fields the policy of the night was another than the default, for all and for single agents."""
 
@@ -200,6 +212,7 @@ class NightReport:
     accounts: tuple[PhaseAccount, ...] = ()
     checks: tuple[dict[str, Any], ...] = ()
     stopped: tuple[Stopped, ...] = ()
+    left_out: tuple[AgentLeftOut, ...] = ()
     late: Mapping[str, int] = field(default_factory=dict[str, int])
     """How many memories of each agent came after the night had run, and were taken in by running it again."""
     policy: PolicyUsed = field(default_factory=lambda: PolicyUsed({}, {}))
@@ -232,7 +245,7 @@ class NightReport:
     def is_merely_planned(self) -> bool:
         """Whether what is told of would be done, and nothing of it is: a dry run, or a night its checks stopped."""
         return any(self.number(kind, "proposed") for kind in PRECEDENCE) and not any(
-            self.number(kind, state) for kind in PRECEDENCE for state in ("applied", *NOT_IN_FORCE)
+            self.number(kind, state) for kind in PRECEDENCE for state in ("applied", "stale", "refused", "undone")
         )
 
     @property
@@ -288,8 +301,13 @@ class NightReport:
         return [entry for entry in self.entries if entry.kind == kind and entry.is_in_force]
 
     @property
+    def not_in_force_count(self) -> int:
+        """How many proposals went stale, were refused, taken back or left out."""
+        return sum(self.counts[state] for state in NOT_IN_FORCE)
+
+    @property
     def not_in_force(self) -> list[ReportEntry]:
-        """The entries shown that went stale, were refused or taken back."""
+        """The entries shown that went stale, were refused, taken back or left out."""
         return [entry for entry in self.entries if not entry.is_in_force]
 
     def headline(self, kind: str) -> str:
@@ -310,7 +328,14 @@ class NightReport:
         apart = f"; {counts['kept_apart']} {pairs} kept apart" if counts["kept_apart"] else ""
         would = "this would be done: " if self.is_merely_planned else ""
         active = f"{counts['active_before']} → {counts['active_after']} active facts"
-        return f"{would}{', '.join(done)}{apart}{self.past_their_age}; {active}{self.came_late}"
+        return f"{would}{', '.join(done)}{apart}{self.past_their_age}; {active}{self.came_late}{self.without}"
+
+    @property
+    def without(self) -> str:
+        """Whom the night left out."""
+        names = [each.agent_id for each in self.left_out]
+        more = [f"{len(names) - NAMED_AGENTS} more"] if len(names) > NAMED_AGENTS else []
+        return f"; left out: {', '.join([*names[:NAMED_AGENTS], *more])}" if names else ""
 
     @property
     def came_late(self) -> str:

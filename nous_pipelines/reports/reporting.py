@@ -17,6 +17,7 @@ from nous_online.database.connection import Database
 from nous_online.database.statements import statements
 from nous_online.language.pairs.judging import Verdict
 from nous_pipelines.phases.proposals import Proposal
+from nous_pipelines.plan.isolation import CHECK, LeftOut
 from nous_pipelines.plan.night_files import NightFiles
 from nous_pipelines.reports.advice import advice_for
 from nous_pipelines.reports.costs import Dimension, costs_of
@@ -24,7 +25,9 @@ from nous_pipelines.reports.health import health_history
 from nous_pipelines.reports.moves import changed_of
 from nous_pipelines.reports.plan_account import NightAccount
 from nous_pipelines.reports.report import (
+    LEFT_OUT,
     SHOWN,
+    AgentLeftOut,
     KeptApart,
     NightReport,
     Offender,
@@ -99,12 +102,16 @@ def night_report(
     """
     account, night = NightAccount.read(files), snapshot.night
     active, inactive = facts_before(snapshot, tuple(agent_ids) or account.agent_ids)
-    outlines, planned = outlines_of(database, files, account, inactive, night=night, agent_ids=agent_ids)
+    checked = files.read_json("checks") if files.has("checks") else {"results": [], "left_out": []}
+    left_out = [LeftOut(**row) for row in checked.get("left_out", ()) if not agent_ids or row["agent_id"] in agent_ids]
+    outlines, planned = without(
+        left_out, *outlines_of(database, files, account, inactive, night=night, agent_ids=agent_ids)
+    )
     decided = decided_of(database, chosen(outlines, shown), planned)
     replaced = replaced_together(database, night, planned.values())
     apart_by_verdict, apart = look_alikes(files, account, replaced, agent_ids=agent_ids, shown=shown)
     waiting = account.first_waiting(agent_ids)[:shown]
-    checks = files.read_json("checks")["results"] if files.has("checks") else []
+    checks = checked["results"]
     wanted = {(each.agent_id, memory) for each in decided for memory in each.named}
     wanted |= {(pair["agent_id"], pair[side]) for pair in apart for side in SIDES}
     wanted |= {(each["agent_id"], memory) for each in waiting for memory in each["targets"]}
@@ -123,6 +130,7 @@ def night_report(
         accounts=account.phases(agent_ids),
         checks=tuple(checks),
         stopped=stopped_by(database, checks, account, outlines, planned),
+        left_out=tuple(AgentLeftOut(**vars(each), advice=advice_for(each.step, account.policy)) for each in left_out),
         late={agent_id: n for agent_id, n in snapshot.late.items() if not agent_ids or agent_id in agent_ids},
         policy=policy_used(account.policy, account.policies(agent_ids)),
         costs=tuple(costs_of(database, COST_BY, first=night, last=night, agent_ids=agent_ids, nights_only=True)),
@@ -155,6 +163,19 @@ def outlines_of(
     planned = {each.id: each for each in undecided(files, night, agent_ids) if each.id not in known}
     open_outlines = [outline_of(each, inactive) for each in planned.values()]
     return outlines + sorted(open_outlines, key=lambda each: (-each.size, each.id)), planned
+
+
+def without(
+    left_out: Sequence[LeftOut], outlines: Sequence[Outline], planned: Mapping[str, ReportedProposal]
+) -> tuple[list[Outline], dict[str, ReportedProposal]]:
+    """Say of what is planned for agents that are left out that it is, and why."""
+    why = {each.agent_id: each.reason for each in left_out}
+    out = {
+        each.id: replace(each, state=LEFT_OUT, outcome=why[each.agent_id])
+        for each in planned.values()
+        if each.agent_id in why
+    }
+    return [replace(each, state=LEFT_OUT) if each.id in out else each for each in outlines], {**planned, **out}
 
 
 def undecided(files: NightFiles, night: date, agent_ids: Sequence[str]) -> Iterable[ReportedProposal]:
@@ -298,7 +319,7 @@ def stopped_by(
     planned: Mapping[str, ReportedProposal],
 ) -> tuple[Stopped, ...]:
     """Say for each failed check whom it accuses, in words, and what the operator can do."""
-    broken = [check for check in checks if not check["passed"]]
+    broken = [check for check in checks if not check["passed"] and check["name"] != CHECK]
     named = {memory for check in broken for memory in ID.findall(check["description"])}
     if not broken:
         return ()

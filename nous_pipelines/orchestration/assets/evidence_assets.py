@@ -5,7 +5,7 @@ from datetime import date
 
 from nous_pipelines.orchestration.resources import NightRun
 from nous_pipelines.phases.phase import Phase
-from nous_pipelines.phases.phase_table import Reads
+from nous_pipelines.phases.phase_table import PHASES, Reads
 from nous_pipelines.phases.proposals import Plan
 from nous_pipelines.plan.apply import costs_of, earlier_leaving
 from nous_pipelines.plan.evidence import SEARCHABLE, STANDING, Evidence, searchable_of, standing_of, statements_of
@@ -21,9 +21,18 @@ WEIGHED: Reads = {
 """What a plan is weighed against."""
 
 
+def phases_of(night: date, night_run: NightRun) -> list[Phase]:
+    """Read what every phase found, but for agents that the night leaves out."""
+    files, left = night_run.files(night), {each.agent_id for each in night_run.left_out(night)}
+    phases = [files.read_phase(phase.name) for phase in PHASES]
+    return [phase.of(phase.agent_ids - left) for phase in phases] if left else phases
+
+
 def evidence_about(made: Plan, night: date, night_run: NightRun, phases: Sequence[Phase]) -> Evidence:
     """Read what a plan has to be weighed against from the night's snapshot and the store."""
     taken = night_run.snapshot(night)
+    agents = {*night_run.agents()} - {each.agent_id for each in night_run.left_out(night)}
+    costs = costs_of(night_run.database, night)
     return Evidence(
         plan=made,
         memories=standing_of(taken),
@@ -32,7 +41,7 @@ def evidence_about(made: Plan, night: date, night_run: NightRun, phases: Sequenc
         probes=taken.table("recalls"),
         phases=phases,
         earlier_leaving=earlier_leaving(night_run.database, made),
-        costs=costs_of(night_run.database, night),
+        costs={agent_id: cost for agent_id, cost in costs.items() if agent_id in agents},
         policies=night_run.policies(night),
         judge=night_run.judge,
     )

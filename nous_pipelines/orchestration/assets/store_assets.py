@@ -24,6 +24,7 @@ def snapshot(context: dg.AssetExecutionContext, night_run: NightRun) -> dg.Mater
     )
     night_run.settle(night)
     taken = night_run.snapshot(night)
+    night_run.files(night).leave_out_nobody()
     return dg.MaterializeResult(
         metadata={
             **taken.counts,

@@ -5,7 +5,8 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from night_runs import NIGHT, facts_in, options, remember
+from night_runs import NIGHT, SAID, facts_in, options, remember
+from psycopg.types.json import Jsonb
 from unrecorded import unrecorded
 
 from nous_online.heart import Heart
@@ -68,3 +69,33 @@ def test_memories_that_come_after_a_night_has_run_are_done_when_it_runs_again_an
     for night in due:
         assert run(night).is_success
     assert nights_to_run(options(database_url, tmp_path), now=now) == []
+
+
+def test_agents_that_a_check_a_step_or_their_policy_stops_are_left_out_and_the_others_have_their_night(
+    opened, run, owner, database_url, tmp_path
+):
+    remember(opened("aria"), NINE, NINE)
+    remember(opened("ben"), *[RAIN] * 25)
+    for name in ("cleo", "dan"):
+        remember(opened(name), NINE, RAIN, NINE)
+    owner.execute("set session_replication_role = replica")
+    for place, vector in enumerate(("[1,0]", "[1,0,0]")):
+        owner.execute(
+            "update heart.facts set embedding = %s, embedding_space_id = 'damaged'"
+            " where agent_id = 'cleo' and learned_at = %s",
+            [vector, SAID + timedelta(days=place)],
+        )
+    owner.execute("set session_replication_role = default")
+    owner.execute("insert into lifecycle.agent_policies values ('dan', %s)", [Jsonb({"compressed_after_days": 1})])
+    before = {name: facts_in(owner, agent_id=name, without=()) for name in ("ben", "cleo", "dan")}
+
+    outcome = run()
+    report = outcome.report
+    print(outcome.failures, report.summary)
+
+    assert (outcome.is_success, outcome.is_stopped) == (False, False)
+    assert [(each.agent_id, each.step) for each in report.left_out] == [
+        ("dan", "policy"), ("cleo", "neighbours"), ("ben", "blast_radius")
+    ]  # fmt: skip
+    assert states(owner, "aria") == ["active", "superseded"]
+    assert {name: facts_in(owner, agent_id=name, without=()) for name in before} == before
