@@ -68,8 +68,8 @@ def night(  # noqa: PLR0913 (one parameter for each option)
     Without --date it is yesterday's night, the last one that is over. Without --agent it is for all agents.
     --backfill ages an imported history: closed episodes are completed, then every night that was not run yet is. Ctrl-C
     ends it after the last night that is whole; run it again and it goes on.
-    Exit code 1 when a check or a step failed; then nothing of that night was applied. Exit code 3 when a check or a step
-    failed for some agents alone: they were left out, all was applied for the others, and the next night tries again.
+    Exit code 1 when a check or a step failed; then nothing of that night was applied. Exit code 3 when one failed for
+    some agents alone: they were left out, all was applied for the others, and the next night tries again.
 
     [bold]Examples[/bold]
 

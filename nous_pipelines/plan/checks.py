@@ -46,12 +46,10 @@ def conservation(evidence: Evidence) -> CheckResult:
     )
     said, unreached = sum(evidence.said_counts.values()), sum(evidence.said_counts.get(memory, 0) for memory in lost)
     figures = {"statements": said, "unreached_statements": unreached}
-    strange = sorted(memory for memory in lost if is_of_another(memory, heirs[memory], rows))
-    if strange:
-        return replace(failed(f"{len(strange)} memories would give way to another agent's", strange), is_about_all=True)
     if lost:
         and_said = f", and {unreached} statements with them" if unreached else ""
-        return failed(f"{len(lost)} memories would leave without a living successor{and_said}", lost, **figures)
+        result = failed(f"{len(lost)} memories would leave without a living successor{and_said}", lost, **figures)
+        return replace(result, is_about_all=any(is_of_another(memory, heirs[memory], rows) for memory in lost))
     unexplained = sorted(memory for memory in successor if evidence.successions[memory] not in SUCCESSIONS)
     if unexplained:
         return failed(f"{len(unexplained)} memories would give way without saying how", unexplained, **figures)

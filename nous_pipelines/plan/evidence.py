@@ -72,9 +72,9 @@ class Evidence:
 
     @cached_property
     def agent_ids(self) -> tuple[str, ...]:
-        """The agents for which something is planned, was looked at or was paid."""
-        planned = {proposal.agent_id for proposal in self.plan.proposals}
-        return tuple(sorted(planned.union(self.costs, *(phase.agent_ids for phase in self.phases))))
+        """The agents that remember something, or for which something is planned, was looked at or was paid."""
+        known = {*self.memories["agent_id"].unique(), *(proposal.agent_id for proposal in self.plan.proposals)}
+        return tuple(sorted(known.union(self.costs, *(phase.agent_ids for phase in self.phases))))
 
     def of(self, agent_ids: Collection[str]) -> Evidence:
         """Return what there is about some agents, as if there were no others."""

@@ -55,7 +55,7 @@ def checked_apart(evidence: Evidence) -> tuple[dict[str, CheckResult], list[Left
     """Check a plan without the agents that alone break a check; return what the checks say, and these agents.
 
     Nobody is left out, and a broken check stops the night for all, where it is about all agents, where the others
-    together break one still, and where no other is there.
+    together break one still, and where nobody is left over.
     """
     results = {name: check(evidence) for name, check in CHECKS.items()}
     broken = [name for name, result in results.items() if not result.passed]

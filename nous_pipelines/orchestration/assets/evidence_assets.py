@@ -29,11 +29,9 @@ def phases_of(night: date, night_run: NightRun) -> list[Phase]:
 
 
 def evidence_about(made: Plan, night: date, night_run: NightRun, phases: Sequence[Phase]) -> Evidence:
-    """Read what a plan has to be weighed against from the night's snapshot and the store."""
-    taken = night_run.snapshot(night)
-    agents = {*night_run.agents()} - {each.agent_id for each in night_run.left_out(night)}
-    costs = costs_of(night_run.database, night)
-    return Evidence(
+    """Read what a plan has to be weighed against, of the agents that have their night, from snapshot and store."""
+    taken, left = night_run.snapshot(night), {each.agent_id for each in night_run.left_out(night)}
+    every = Evidence(
         plan=made,
         memories=standing_of(taken),
         statements=statements_of(taken),
@@ -41,7 +39,8 @@ def evidence_about(made: Plan, night: date, night_run: NightRun, phases: Sequenc
         probes=taken.table("recalls"),
         phases=phases,
         earlier_leaving=earlier_leaving(night_run.database, made),
-        costs={agent_id: cost for agent_id, cost in costs.items() if agent_id in agents},
+        costs=costs_of(night_run.database, night),
         policies=night_run.policies(night),
         judge=night_run.judge,
     )
+    return every.of({*night_run.agents()} - left) if left or night_run.agent_ids else every

@@ -5,13 +5,16 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from night_runs import NIGHT, SAID, facts_in, options, remember
+from night_runs import NIGHT, POLICY, SAID, facts_in, options, remember
 from psycopg.types.json import Jsonb
 from unrecorded import unrecorded
 
 from nous_online.heart import Heart
 from nous_pipelines.orchestration.backfilling import nights_to_run
 from nous_pipelines.orchestration.running import run_night
+from nous_pipelines.plan.isolation import CHECK
+from nous_pipelines.reports.html_report import page_of
+from nous_pipelines.reports.markdown_report import markdown_of
 
 NINE = "The office opens at nine."
 RAIN = "Rain falls down."
@@ -72,7 +75,7 @@ def test_memories_that_come_after_a_night_has_run_are_done_when_it_runs_again_an
 
 
 def test_agents_that_a_check_a_step_or_their_policy_stops_are_left_out_and_the_others_have_their_night(
-    opened, run, owner, database_url, tmp_path
+    opened, run, owner, instance
 ):
     remember(opened("aria"), NINE, NINE)
     remember(opened("ben"), *[RAIN] * 25)
@@ -90,12 +93,29 @@ def test_agents_that_a_check_a_step_or_their_policy_stops_are_left_out_and_the_o
     before = {name: facts_in(owner, agent_id=name, without=()) for name in ("ben", "cleo", "dan")}
 
     outcome = run()
-    report = outcome.report
-    print(outcome.failures, report.summary)
+    report, (failure,) = outcome.report, outcome.failures
 
     assert (outcome.is_success, outcome.is_stopped) == (False, False)
     assert [(each.agent_id, each.step) for each in report.left_out] == [
         ("dan", "policy"), ("cleo", "neighbours"), ("ben", "blast_radius")
     ]  # fmt: skip
+    assert failure.startswith(
+        "check nobody_left_out: left out of the night, 3: dan (policy: the policy of agent 'dan' "
+    )
+    assert report.summary.endswith("; left out: dan, cleo, ben")
+    assert (report.counts["merges"], report.counts["left_out"], report.stopped) == (1, 1, ())
+    (held,) = report.not_in_force
+    assert (held.agent_id, held.state, "24 of 25 memories would leave" in held.outcome) == ("ben", "left_out", True)
+    assert "Left out: ben" in page_of(report)
+    assert "**ben** blast\\_radius" in markdown_of(report)
+    assert all(each["passed"] for each in report.checks if each["name"] != CHECK)
+    assert instance.get_run_by_id(outcome.run_id).is_success
     assert states(owner, "aria") == ["active", "superseded"]
     assert {name: facts_in(owner, agent_id=name, without=()) for name in before} == before
+    assert owner.execute("select agent_id from lifecycle.health").fetchall() == [("aria",)]
+
+    owner.execute("delete from lifecycle.agent_policies where agent_id = 'dan'")
+    later = run(NIGHT + timedelta(days=1), policy={**POLICY, "max_leaving_share": 1})
+
+    assert [each.agent_id for each in later.report.left_out] == ["cleo"]
+    assert (states(owner, "ben").count("active"), states(owner, "dan").count("active")) == (1, 2)
