@@ -309,6 +309,7 @@ def show_outcome(outcome: NightOutcome) -> None:
         return
     counts = outcome.report.counts
     mark = "[green]✓[/green]" if outcome.is_success else "[red]✗[/red]"
+    mark = "[yellow]![/yellow]" if outcome.is_success and outcome.report.unseen else mark
     show(f"{mark} night {outcome.night}: {outcome.report.summary}")
     for left in outcome.left_out:
         show_note(f"  what to do about {left.agent_id}: {left.advice}")
@@ -337,6 +338,7 @@ def as_plain(outcome: NightOutcome) -> dict[str, Any]:
         "counts": report.counts if report else None,
         "left_out": [plain(each) for each in outcome.left_out],
         "late": dict(report.late) if report else {},
+        "unseen": dict(report.unseen) if report else {},
         "plan_hash": report.plan_hash if report else None,
         "asking": outcome.asking or None,
     }

@@ -19,10 +19,10 @@ from nous_online.memories.agent_erasure import copying
 from nous_pipelines.batches.second_judge import SecondJudge
 from nous_pipelines.night_policy import NightPolicy, Policies
 from nous_pipelines.plan.apply import applied_since, find_agents
-from nous_pipelines.plan.isolation import LeftOut, left_out_by
-from nous_pipelines.plan.night_files import NightFiles
+from nous_pipelines.plan.left_out import LeftOut, left_out_by
+from nous_pipelines.plan.night_files import UNSEEN, NightFiles
 from nous_pipelines.snapshots.chunks import Chunk, chunked
-from nous_pipelines.snapshots.snapshot import Snapshot, came_late, night_folder, open_snapshot, take_snapshot
+from nous_pipelines.snapshots.snapshot import Snapshot, came_late, late_rows, night_folder, open_snapshot, take_snapshot
 
 
 class NightRun(dg.ConfigurableResource):
@@ -138,16 +138,18 @@ class NightRun(dg.ConfigurableResource):
 
         The latter only while the night itself was not: a range launched in the interface takes the snapshot of a night
         as soon as that of the night before is there. What a night has applied is known again by its proposals, so for
-        memories that came late it is run again. A dry run leaves the files of a night that was applied where they are.
+        memories that came late it is run again. A dry run leaves the files of a night that was applied where they are,
+        and notes whose memories it does not see.
         Once a run, before anything is made of the snapshot: what was made moves aside with it.
         """
         if night in self._settled:
             return
         self._settled.add(night)
         taken, is_applied = self.snapshot(night), NightFiles(self.folder(night)).has("applied")
-        if self.is_dry_run and is_applied:
-            return
         late = came_late(self.database, taken, agent_ids=self.agent_ids)
+        if self.is_dry_run and is_applied:
+            self.files(night).write_json(UNSEEN, {"agents": late_rows(late)})
+            return
         if late or (not self.is_dry_run and not is_applied and applied_since(self.database, night, taken.taken_at)):
             taken.move_aside()
             probe_days = self.night_policy.probe_days

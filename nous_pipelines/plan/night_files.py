@@ -16,10 +16,12 @@ from nous_online.core.errors import Refused, Unavailable
 from nous_pipelines.phases.phase import Phase
 from nous_pipelines.phases.phase_table import SCHEMAS
 from nous_pipelines.phases.proposals import Plan
-from nous_pipelines.plan.isolation import CHECK, LeftOut
+from nous_pipelines.plan.left_out import CHECK, LeftOut
 from nous_pipelines.snapshots.copy_binary import write_parquet_atomically
 
 LEFT_OUT = "left_out"
+UNSEEN = "unseen"
+"""The document in which a dry run notes whose memories came after the night it looks at was applied."""
 
 
 @dataclass(frozen=True)
@@ -87,6 +89,11 @@ class NightFiles:
     def has(self, name: str) -> bool:
         """Tell whether a JSON document has been written."""
         return (self.folder / f"{name}.json").exists()
+
+    def unseen(self) -> dict[str, int]:
+        """Return how many memories of each agent a dry run noted that it does not see."""
+        rows = self.read_json(UNSEEN)["agents"] if self.has(UNSEEN) else []
+        return {row["agent_id"]: row["memories"] for row in rows}
 
     def leave_out(self, left: Sequence[LeftOut]) -> None:
         """Note whom the assets to come leave out; each asset keeps a file of its own, so that none meets another."""

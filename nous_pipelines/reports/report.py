@@ -215,6 +215,8 @@ class NightReport:
     left_out: tuple[AgentLeftOut, ...] = ()
     late: Mapping[str, int] = field(default_factory=dict[str, int])
     """How many memories of each agent came after the night had run, and were taken in by running it again."""
+    unseen: Mapping[str, int] = field(default_factory=dict[str, int])
+    """How many memories of each agent came after the night had run, and are not seen by this dry run of it."""
     policy: PolicyUsed = field(default_factory=lambda: PolicyUsed({}, {}))
     costs: tuple[Cost, ...] = ()
     """What the night asked of language models, by purpose, model and way."""
@@ -339,11 +341,9 @@ class NightReport:
 
     @property
     def came_late(self) -> str:
-        """For whom the night was run again, and how many of their memories it had not seen."""
-        told = [f"{count} of {agent_id}" for agent_id, count in list(self.late.items())[:NAMED_AGENTS]]
-        if len(self.late) > NAMED_AGENTS:
-            told.append(f"and of {len(self.late) - NAMED_AGENTS} more agents")
-        return f"; run again for memories that came after it: {', '.join(told)}" if told else ""
+        """Whose memories came after the night had run, how many, and whether they are seen now."""
+        again = told_late("run again for memories that came after it", self.late)
+        return again + told_late("not seen by a dry run, since they came after the night", self.unseen)
 
     @property
     def past_their_age(self) -> str:
@@ -356,6 +356,14 @@ class NightReport:
         reasons = ", ".join(f"{count} ({reason})" for reason, count in left.most_common(SHOWN_REASONS))
         stays = "memory past its age stays" if left.total() == 1 else "memories past their age stay"
         return f"; {left.total()} {stays}: {reasons}"
+
+
+def told_late(what: str, late: Mapping[str, int]) -> str:
+    """Say of how many memories of which agents something is true; nothing of none."""
+    told = [f"{count} of {agent_id}" for agent_id, count in list(late.items())[:NAMED_AGENTS]]
+    if len(late) > NAMED_AGENTS:
+        told.append(f"and of {len(late) - NAMED_AGENTS} more agents")
+    return f"; {what}: {', '.join(told)}" if told else ""
 
 
 def figures_of(outlines: Sequence[Outline]) -> dict[str, dict[str, dict[str, int]]]:

@@ -11,7 +11,7 @@ from nous_pipelines.orchestration.assets.night_assets import night_of
 from nous_pipelines.orchestration.assets.planning_assets import plan
 from nous_pipelines.orchestration.resources import NightRun, as_metadata
 from nous_pipelines.plan.checks import CHECKS
-from nous_pipelines.plan.isolation import CHECK, checked_apart, nobody_left_out
+from nous_pipelines.plan.left_out import CHECK, checked_apart, nobody_left_out
 
 
 def spec_of(name: str, docstring: str | None, *, is_blocking: bool) -> dg.AssetCheckSpec:

@@ -13,7 +13,7 @@ from nous_pipelines.orchestration.resources import NightRun
 from nous_pipelines.phases.links import CHANGED
 from nous_pipelines.phases.phase import Tables
 from nous_pipelines.phases.phase_table import PHASES, Reads
-from nous_pipelines.plan.isolation import each_apart, left_out_by
+from nous_pipelines.plan.left_out import each_apart, left_out_by
 from nous_pipelines.plan.night_files import NightFiles
 from nous_pipelines.snapshots.chunks import Chunk
 from nous_pipelines.snapshots.table_schemas import SNAPSHOT_TABLES

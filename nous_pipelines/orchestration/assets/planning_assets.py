@@ -12,7 +12,7 @@ from nous_pipelines.orchestration.assets.night_assets import night_asset, night_
 from nous_pipelines.orchestration.resources import NightRun, as_metadata
 from nous_pipelines.phases.phase_table import PHASES
 from nous_pipelines.plan.apply import apply_plan
-from nous_pipelines.plan.isolation import each_apart, left_out_by
+from nous_pipelines.plan.left_out import each_apart, left_out_by
 from nous_pipelines.plan.planning import planned, united
 from nous_pipelines.plan.replaying import spared
 from nous_pipelines.reports.costs import cost_metadata

@@ -12,7 +12,7 @@ from unrecorded import unrecorded
 from nous_online.heart import Heart
 from nous_pipelines.orchestration.backfilling import nights_to_run
 from nous_pipelines.orchestration.running import run_night
-from nous_pipelines.plan.isolation import CHECK
+from nous_pipelines.plan.left_out import CHECK
 from nous_pipelines.reports.html_report import page_of
 from nous_pipelines.reports.markdown_report import markdown_of
 
@@ -40,6 +40,18 @@ def opened(database, embedder, judge):
     return lambda agent_id: Heart.open(agent_id, database=database, embedder=embedder, judge=judge)
 
 
+def damage(owner, agent_id):
+    """Give the first two facts of an agent vectors that can't be compared."""
+    owner.execute("set session_replication_role = replica")
+    for place, vector in enumerate(("[1,0]", "[1,0,0]")):
+        owner.execute(
+            "update heart.facts set embedding = %s, embedding_space_id = 'damaged'"
+            " where agent_id = %s and learned_at = %s",
+            [vector, agent_id, SAID + timedelta(days=place)],
+        )
+    owner.execute("set session_replication_role = default")
+
+
 def states(owner, agent_id):
     return sorted(row["state"] for row in facts_in(owner, agent_id=agent_id).values())
 
@@ -59,11 +71,13 @@ def test_memories_that_come_after_a_night_has_run_are_done_when_it_runs_again_an
 
     due = nights_to_run(options(database_url, tmp_path), now=now)
     due_of_aria = nights_to_run(options(database_url, tmp_path, agent_ids=("aria",)), now=now)
+    dry = run(ran[1], is_dry_run=True)
     narrowed = run(ran[1], agent_ids=("aria",))
     again = run(ran[1])
 
     assert (due, due_of_aria) == (ran, ran[2:3])
-    assert (narrowed.report.late, again.report.late) == ({}, {"ben": 2})
+    assert (dry.report.unseen, narrowed.report.late, again.report.late) == ({"ben": 2}, {}, {"ben": 2})
+    assert dry.report.summary.endswith("not seen by a dry run, since they came after the night: 2 of ben")
     assert again.is_success, again.failures
     assert "run again for memories that came after it: 2 of ben" in again.report.summary
     assert states(owner, "ben") == ["active", "superseded"]
@@ -81,14 +95,7 @@ def test_agents_that_a_check_a_step_or_their_policy_stops_are_left_out_and_the_o
     remember(opened("ben"), *[RAIN] * 25)
     for name in ("cleo", "dan"):
         remember(opened(name), NINE, RAIN, NINE)
-    owner.execute("set session_replication_role = replica")
-    for place, vector in enumerate(("[1,0]", "[1,0,0]")):
-        owner.execute(
-            "update heart.facts set embedding = %s, embedding_space_id = 'damaged'"
-            " where agent_id = 'cleo' and learned_at = %s",
-            [vector, SAID + timedelta(days=place)],
-        )
-    owner.execute("set session_replication_role = default")
+    damage(owner, "cleo")
     owner.execute("insert into lifecycle.agent_policies values ('dan', %s)", [Jsonb({"compressed_after_days": 1})])
     before = {name: facts_in(owner, agent_id=name, without=()) for name in ("ben", "cleo", "dan")}
 

@@ -18,7 +18,7 @@ from nous_online.heart import Heart
 from nous_online.language.pairs.judging import OfflineJudge, Verdict
 from nous_pipelines.orchestration.running import folder_of, read_report, run_night
 from nous_pipelines.plan.checks import CHECKS, CheckResult
-from nous_pipelines.plan.isolation import CHECK
+from nous_pipelines.plan.left_out import CHECK
 from nous_pipelines.plan.night_files import NightFiles
 from nous_pipelines.plan.undo import Selection, undo
 

@@ -19,7 +19,7 @@ from nous_pipelines.orchestration.definitions import ASSETS, NIGHTS, PROPOSING, 
 from nous_pipelines.orchestration.resources import NightRun
 from nous_pipelines.orchestration.schedules import every_night, last_night_applied
 from nous_pipelines.plan.checks import CHECKS
-from nous_pipelines.plan.isolation import CHECK
+from nous_pipelines.plan.left_out import CHECK
 
 NIGHT_ORDER = (
     "snapshot", "neighbours", "judgements", "duplicate_clusters", "merge_proposals", "plan", "applied", "report",

@@ -13,7 +13,7 @@ from nous_pipelines.phases.phase import Phase
 from nous_pipelines.phases.proposals import Change
 from nous_pipelines.plan.canaries import CANARIES
 from nous_pipelines.plan.checks import CHECKS
-from nous_pipelines.plan.isolation import checked_apart
+from nous_pipelines.plan.left_out import checked_apart
 
 
 def facts_with(**columns):
