@@ -38,6 +38,7 @@ class NightRun(dg.ConfigurableResource):
     _database: Database | None = PrivateAttr(default=None)
     _folders: dict[date, Path] = PrivateAttr(default_factory=dict)
     _settled: set[date] = PrivateAttr(default_factory=set)
+    _policies: dict[date, Policies] = PrivateAttr(default_factory=dict)
     _opened: ExitStack = PrivateAttr(default_factory=ExitStack)
     _began_at: datetime = PrivateAttr(default_factory=lambda: datetime.now(UTC))
 
@@ -51,7 +52,7 @@ class NightRun(dg.ConfigurableResource):
             self._database = opening.enter_context(closing(Database(url, role="nous_night", max_connections=4)))
             opening.enter_context(copying(url))
             self._opened = opening.pop_all()
-        self._folders, self._settled, self._began_at = {}, set(), datetime.now(UTC)
+        self._folders, self._settled, self._policies, self._began_at = {}, set(), {}, datetime.now(UTC)
 
     def teardown_after_execution(self, context: dg.InitResourceContext) -> None:
         """Give the connections back."""
@@ -70,10 +71,13 @@ class NightRun(dg.ConfigurableResource):
         return Policies(self.policy, may_loosen=self.may_loosen).default
 
     def policies(self, night: date) -> Policies:
-        """Return each agent's policy, as the snapshot of the night has it."""
+        """Return each agent's policy, as the snapshot of the night has it; read once, and when it is taken again."""
+        if night in self._policies:
+            return self._policies[night]
         agents = self.snapshot(night).table("agents", columns=["agent_id", "policy"])
         own = {agent_id: json.loads(policy) for agent_id, policy in agents.iter_rows()}
-        return Policies(self.policy, own, may_loosen=self.may_loosen)
+        self._policies[night] = Policies(self.policy, own, may_loosen=self.may_loosen)
+        return self._policies[night]
 
     def chunks(self, night: date) -> list[Chunk]:
         """Return the agents of this run in chunks: those of one policy together, so many as fit in memory at once.
@@ -152,6 +156,7 @@ class NightRun(dg.ConfigurableResource):
             return
         if late or (not self.is_dry_run and not is_applied and applied_since(self.database, night, taken.taken_at)):
             taken.move_aside()
+            self._policies.pop(night, None)
             probe_days = self.night_policy.probe_days
             told = late if is_applied else {}
             take_snapshot(self.database, taken.folder, night=night, probe_days=probe_days, late=told)

@@ -119,6 +119,7 @@ def test_a_night_that_leaves_somebody_out_goes_on_names_them_and_ends_with_an_ex
         (("diff", "--night", "2026-06-01"), "has not run here"),
         (("report", "--open"), "names no file: --open opens the page that --html FILE writes"),
         (("undo",), "say what to take back: --night YYYY-MM-DD, --proposal ID, --memory ID or --source NAME"),
+        (("undo", "--from", "2026-06-01"), "a range needs both --from and --to"),
         (("undo", "--proposal", "7"), "'7' is no proposal id"),
         (("undo", "--night", "2026-06-01"), "no applied proposal has night=2026-06-01"),
     ],
