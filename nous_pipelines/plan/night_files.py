@@ -26,7 +26,7 @@ UNSEEN = "unseen"
 
 @dataclass(frozen=True)
 class CheckedPlan:
-    """A plan that passed, without the agents that are left out, and the results of its checks."""
+    """A plan that passed, without the agents that are left out, and what its checks said, which names none of them."""
 
     plan: Plan
     results: list[dict[str, Any]]
@@ -132,9 +132,10 @@ class NightFiles:
                 f"the checks saw plan {checks['hash'][:12]}, the plan is now {plan.hash[:12]}; run the checks again"
             )
             raise Refused(message)
-        broken = [each["name"] for each in checks["results"] if not each["passed"] and each["name"] != CHECK]
+        rules = [each for each in checks["results"] if each["name"] != CHECK]
+        broken = [each["name"] for each in rules if not each["passed"]]
         if broken:
             raise Refused(f"plan {plan.hash[:12]} failed its checks ({', '.join(broken)}); nothing is applied")
         left = [LeftOut(**row) for row in checks["left_out"]]
         rest = {proposal.agent_id for proposal in plan.proposals} - {each.agent_id for each in left}
-        return CheckedPlan(plan.of(rest) if left else plan, checks["results"], left)
+        return CheckedPlan(plan.of(rest) if left else plan, rules, left)

@@ -103,7 +103,7 @@ def stopped_lines(report: NightReport) -> Iterator[str]:
         )
         yield f"**What to do:** {plain(stop.advice)}"
     left = (
-        f"- **{plain(each.agent_id)}** {plain(each.step)}: {plain(each.reason)}. {plain(each.advice)}"
+        f"- {plain(each.agent_id)}: {plain(each.step)}: {plain(each.reason)}. {plain(each.advice)}"
         for each in report.left_out
     )
     yield from listed("## Left out; the others had their night, the next one tries again", left)

@@ -335,7 +335,7 @@ class NightReport:
     @property
     def without(self) -> str:
         """Whom the night left out."""
-        names = [each.agent_id for each in self.left_out]
+        names = [f"{each.agent_id} ({each.step})" for each in self.left_out]
         more = [f"{len(names) - NAMED_AGENTS} more"] if len(names) > NAMED_AGENTS else []
         return f"; left out: {', '.join([*names[:NAMED_AGENTS], *more])}" if names else ""
 
@@ -360,9 +360,9 @@ class NightReport:
 
 def told_late(what: str, late: Mapping[str, int]) -> str:
     """Say of how many memories of which agents something is true; nothing of none."""
-    told = [f"{count} of {agent_id}" for agent_id, count in list(late.items())[:NAMED_AGENTS]]
+    told = [f"{agent_id} ({count})" for agent_id, count in list(late.items())[:NAMED_AGENTS]]
     if len(late) > NAMED_AGENTS:
-        told.append(f"and of {len(late) - NAMED_AGENTS} more agents")
+        told.append(f"{len(late) - NAMED_AGENTS} more agents")
     return f"; {what}: {', '.join(told)}" if told else ""
 
 

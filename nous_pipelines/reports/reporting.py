@@ -185,7 +185,7 @@ def without(
     left_out: Sequence[AgentLeftOut], outlines: Sequence[Outline], planned: Mapping[str, ReportedProposal]
 ) -> tuple[list[Outline], dict[str, ReportedProposal]]:
     """Say of what is planned for agents that are left out that it is, and why."""
-    why = {each.agent_id: each.reason for each in left_out}
+    why = {each.agent_id: f"its agent was left out ({each.step})" for each in left_out}
     out = {
         each.id: replace(each, state=LEFT_OUT, outcome=why[each.agent_id])
         for each in planned.values()
