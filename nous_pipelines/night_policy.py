@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from functools import cached_property
 from math import inf
@@ -226,6 +226,16 @@ class Policies:
                 f"{lifted[0]} can only be tightened here, from {was!r}, got {is_now!r}; "
                 f"lift it with `nous night --policy`, or for good with `nous policy`"
             )
+        return found
+
+    def faults(self, agent_ids: Iterable[str]) -> dict[str, InvalidInput]:
+        """Return for each agent whose policy makes no sense why."""
+        found: dict[str, InvalidInput] = {}
+        for agent_id in agent_ids:
+            try:
+                self.of(agent_id)
+            except InvalidInput as fault:
+                found[agent_id] = fault
         return found
 
     def groups(self, agent_ids: Sequence[str]) -> list[tuple[NightPolicy, list[str]]]:

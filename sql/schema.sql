@@ -724,7 +724,7 @@ create table lifecycle.health (
     agent_id    text not null references heart.agents,
     night       date not null,
     figures     jsonb not null check (jsonb_typeof(figures) = 'object'),
-    measured_at timestamptz not null default now(),
+    measured_at timestamptz not null default now(),      -- what came later, the night has not seen
     primary key (agent_id, night)
 );
 

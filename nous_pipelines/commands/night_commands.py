@@ -30,6 +30,9 @@ if TYPE_CHECKING:
     from nous_pipelines.orchestration.running import NightOptions, NightOutcome
     from nous_pipelines.reports.report import NightReport
 
+LEFT_OUT = 3
+"""The exit code of nights that were applied, but not for every agent."""
+
 
 def register(app: typer.Typer) -> None:
     """Add these commands."""
@@ -67,7 +70,8 @@ def night(  # noqa: PLR0913 (one parameter for each option)
     Without --date it is yesterday's night, the last one that is over. Without --agent it is for all agents.
     --backfill ages an imported history: closed episodes are completed, then every night that was not run yet is. Ctrl-C
     ends it after the last night that is whole; run it again and it goes on.
-    Exit code 1 when a check or a step failed; then nothing of that night was applied.
+    Exit code 1 when a check or a step failed; then nothing of that night was applied. Exit code 3 when one failed for
+    some agents alone: they were left out, all was applied for the others, and the next night tries again.
 
     [bold]Examples[/bold]
 
@@ -90,14 +94,16 @@ def night(  # noqa: PLR0913 (one parameter for each option)
                 outcomes.append(run_night(each, options, instance=instance, tell=tell))
             if not as_json:
                 show_outcome(outcomes[-1])
-            if not outcomes[-1].is_success:
+            if outcomes[-1].is_stopped:
                 break
     if as_json:
         show_json({"nights": [as_plain(outcome) for outcome in outcomes]})
     elif not wanted:
         show("every night that is over has been run")
-    if outcomes and not outcomes[-1].is_success:
+    if outcomes and outcomes[-1].is_stopped:
         raise typer.Exit(1)
+    if any(outcome.left_out for outcome in outcomes):
+        raise typer.Exit(LEFT_OUT)
 
 
 def diff(
@@ -305,7 +311,10 @@ def show_outcome(outcome: NightOutcome) -> None:
         return
     counts = outcome.report.counts
     mark = "[green]✓[/green]" if outcome.is_success else "[red]✗[/red]"
+    mark = "[yellow]![/yellow]" if outcome.is_success and outcome.report.unseen else mark
     show(f"{mark} night {outcome.night}: {outcome.report.summary}")
+    for left in outcome.left_out:
+        show_note(f"  what to do about {left.agent_id}: {left.advice}")
     for stop in outcome.report.stopped:
         show_note(f"  what to do about {stop.check}: {stop.advice}")
     if outcome.asking:
@@ -329,6 +338,9 @@ def as_plain(outcome: NightOutcome) -> dict[str, Any]:
         "is_success": outcome.is_success,
         "failures": list(outcome.failures),
         "counts": report.counts if report else None,
+        "left_out": [plain(each) for each in outcome.left_out],
+        "late": dict(report.late) if report else {},
+        "unseen": dict(report.unseen) if report else {},
         "plan_hash": report.plan_hash if report else None,
         "asking": outcome.asking or None,
     }

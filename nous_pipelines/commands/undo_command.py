@@ -11,7 +11,7 @@ import typer
 
 from nous_online.core.errors import InvalidInput
 from nous_online.interfaces.cli.output import AgentOption, JsonOption, escaped, show, show_json
-from nous_pipelines.nights import parse_night
+from nous_pipelines.nights import nights_between, parse_night
 
 NightOption = Annotated[
     str | None, typer.Option("--night", "--date", metavar="YYYY-MM-DD", help="Which night; yesterday's by default.")
@@ -29,6 +29,10 @@ def undo(  # noqa: PLR0913 (one parameter for each option)
     changed: Annotated[UUID | None, typer.Argument(metavar="[ID]", help="The same as --memory ID.")] = None,
     *,
     night: NightOption = None,
+    first: Annotated[
+        str | None, typer.Option("--from", metavar="YYYY-MM-DD", help="All nights from this one on …")
+    ] = None,
+    last: Annotated[str | None, typer.Option("--to", metavar="YYYY-MM-DD", help="… to this one, newest first.")] = None,
     proposal: Annotated[str | None, typer.Option(metavar="ID", help="One proposal, as `nous report` names it.")] = None,
     kind: Annotated[
         str | None, typer.Option(help="One kind of proposal, such as merge.", autocompletion=known_kinds)
@@ -45,11 +49,13 @@ def undo(  # noqa: PLR0913 (one parameter for each option)
 ) -> None:
     """Take back what a night changed: every row as it was, another event for each. Refused where others built on it.
 
-    What was taken back is not proposed again.
+    What was taken back is not proposed again. A range of nights ends at the first night of which something is refused.
 
     [bold]Examples[/bold]
 
     [dim]$[/dim] nous undo --night 2026-11-20
+
+    [dim]$[/dim] nous undo --from 2026-11-01 --to 2026-11-20 --agent aria
 
     [dim]$[/dim] nous undo --proposal 3f0c… --reason "two different teams"
 
@@ -61,12 +67,15 @@ def undo(  # noqa: PLR0913 (one parameter for each option)
         raise InvalidInput(f"both {changed} and --memory {memory} are given; name one memory")
     memory = memory or changed
     if memory is not None or source is not None:
-        if night or proposal or kind or (memory and source):
-            raise InvalidInput("--memory and --source stand alone: leave out --night, --proposal, --kind and the other")
+        if night or first or last or proposal or kind or (memory and source):
+            raise InvalidInput("--memory and --source stand alone: leave out nights, --proposal, --kind and the other")
         if memory is not None:
             undo_memory(memory, agent, reason=reason, as_json=as_json)
         else:
             undo_source(str(source), agent, reason=reason, as_json=as_json)
+        return
+    if first or last:
+        undo_nights(range_of(first, last, night or proposal), agent, kind, reason=reason, as_json=as_json)
         return
     if not (night or proposal):
         raise InvalidInput("say what to take back: --night YYYY-MM-DD, --proposal ID, --memory ID or --source NAME")
@@ -88,6 +97,39 @@ def undo_proposals(
         database.close()
     count = len(result.undone)
     tell(f"{count} {'proposal' if count == 1 else 'proposals'}", result.undone, result.refused, as_json=as_json)
+
+
+def range_of(first: str | None, last: str | None, other: str | None) -> list[date]:
+    """Return the nights of a range, newest first; raise `InvalidInput` for half of one, or beside something else."""
+    if first is None or last is None or other:
+        raise InvalidInput("a range needs both --from and --to, and neither --night nor --proposal")
+    return list(nights_between(parse_night(first), parse_night(last)))[::-1]
+
+
+def undo_nights(nights: Sequence[date], agent: str | None, kind: str | None, *, reason: str, as_json: bool) -> None:
+    """Take back night after night as far as that goes, and say which; the command fails where one is not whole."""
+    from nous_online.database.connection import Database, open_url
+    from nous_pipelines.plan.undo import Selection, undo_range
+
+    database = Database(open_url(), role="nous_night")
+    try:
+        results = undo_range(database, Selection(agent_id=agent, kind=kind), nights, reason=reason)
+    finally:
+        database.close()
+    is_refused = bool(results) and bool([*results.values()][-1].refused)
+    refused = {str(each): why for result in results.values() for each, why in result.refused.items()}
+    if as_json:
+        undone = [{"night": night, "undone": result.undone} for night, result in results.items()]
+        show_json({"nights": undone, "refused": refused})
+    else:
+        for night, result in results.items():
+            show(f"[green]taken back[/green]  night {night}: {len(result.undone)} proposals")
+        for each, why in refused.items():
+            show(f"[red]refused[/red]  {each}: {escaped(why)}")
+        if is_refused:
+            show(f"[red]ended at night {[*results][-1]}[/red]: those before it stand as they were")
+    if is_refused:
+        raise typer.Exit(1)
 
 
 def tell(what: str, undone: Sequence[UUID], refused: Mapping[UUID, str], *, as_json: bool) -> None:

@@ -13,7 +13,7 @@ from nous_pipelines.reports.markdown_report import plain
 ERASED = "[erased]"
 AGENT_KEYS = frozenset({"agent_id", "agent_ids", "agents", "nous/agents"})
 """Under these keys stands a name, a list of names, or names separated by commas."""
-MAPS_BY_AGENT = frozenset({"eligible", "proposed", "left", "agents"})
+MAPS_BY_AGENT = frozenset({"eligible", "proposed", "left", "agents", "late", "unseen"})
 """Under these keys stands an object with an entry for each agent: counts of a phase, policies of a plan."""
 LONG = 12
 """From this many characters on a quotation is found anywhere; a shorter one must stand between word boundaries."""

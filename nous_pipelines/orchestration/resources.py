@@ -2,7 +2,7 @@
 
 import json
 from contextlib import ExitStack, closing
-from datetime import date
+from datetime import UTC, date, datetime
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -10,6 +10,7 @@ from typing import Any
 import dagster as dg
 from pydantic import Field, PrivateAttr
 
+from nous_online.core.errors import Refused
 from nous_online.core.settings import settings
 from nous_online.database import postgres
 from nous_online.database.connection import Database, open_url
@@ -18,9 +19,10 @@ from nous_online.memories.agent_erasure import copying
 from nous_pipelines.batches.second_judge import SecondJudge
 from nous_pipelines.night_policy import NightPolicy, Policies
 from nous_pipelines.plan.apply import applied_since, find_agents
-from nous_pipelines.plan.night_files import NightFiles
+from nous_pipelines.plan.left_out import LeftOut, left_out_by
+from nous_pipelines.plan.night_files import UNSEEN, NightFiles
 from nous_pipelines.snapshots.chunks import Chunk, chunked
-from nous_pipelines.snapshots.snapshot import Snapshot, night_folder, open_snapshot, take_snapshot
+from nous_pipelines.snapshots.snapshot import Snapshot, came_late, late_rows, night_folder, open_snapshot, take_snapshot
 
 
 class NightRun(dg.ConfigurableResource):
@@ -36,7 +38,9 @@ class NightRun(dg.ConfigurableResource):
     _database: Database | None = PrivateAttr(default=None)
     _folders: dict[date, Path] = PrivateAttr(default_factory=dict)
     _settled: set[date] = PrivateAttr(default_factory=set)
+    _policies: dict[date, Policies] = PrivateAttr(default_factory=dict)
     _opened: ExitStack = PrivateAttr(default_factory=ExitStack)
+    _began_at: datetime = PrivateAttr(default_factory=lambda: datetime.now(UTC))
 
     def setup_for_execution(self, context: dg.InitResourceContext) -> None:
         """Open the database for the length of a step, or of a run in one process, and keep erasing away meanwhile.
@@ -48,7 +52,7 @@ class NightRun(dg.ConfigurableResource):
             self._database = opening.enter_context(closing(Database(url, role="nous_night", max_connections=4)))
             opening.enter_context(copying(url))
             self._opened = opening.pop_all()
-        self._folders, self._settled = {}, set()
+        self._folders, self._settled, self._policies, self._began_at = {}, set(), {}, datetime.now(UTC)
 
     def teardown_after_execution(self, context: dg.InitResourceContext) -> None:
         """Give the connections back."""
@@ -67,14 +71,23 @@ class NightRun(dg.ConfigurableResource):
         return Policies(self.policy, may_loosen=self.may_loosen).default
 
     def policies(self, night: date) -> Policies:
-        """Return each agent's policy, as the snapshot of the night has it."""
+        """Return each agent's policy, as the snapshot of the night has it; read once, and when it is taken again."""
+        if night in self._policies:
+            return self._policies[night]
         agents = self.snapshot(night).table("agents", columns=["agent_id", "policy"])
         own = {agent_id: json.loads(policy) for agent_id, policy in agents.iter_rows()}
-        return Policies(self.policy, own, may_loosen=self.may_loosen)
+        self._policies[night] = Policies(self.policy, own, may_loosen=self.may_loosen)
+        return self._policies[night]
 
     def chunks(self, night: date) -> list[Chunk]:
-        """Return the agents of this run in chunks: those of one policy together, so many as fit in memory at once."""
-        taken, agents = self.snapshot(night), self.agents()
+        """Return the agents of this run in chunks: those of one policy together, so many as fit in memory at once.
+
+        Raises `Refused` when all of them are left out.
+        """
+        left = {each.agent_id: each for each in self.left_out(night)}
+        taken, agents = self.snapshot(night), [agent_id for agent_id in self.agents() if agent_id not in left]
+        if left and not agents:
+            raise Refused(f"every agent is left out of night {night}: {next(iter(left.values()))}")
         sizes = dict(taken.table("facts", columns=["agent_id"]).group_by("agent_id").len().iter_rows())
         return [
             Chunk(taken, policy, tuple(chunk))
@@ -125,19 +138,38 @@ class NightRun(dg.ConfigurableResource):
         return snapshot
 
     def settle(self, night: date) -> None:
-        """Take this night's snapshot again if the night was not applied yet and an earlier one was since.
+        """Take this night's snapshot again if memories of its days came since, or an earlier night was applied.
 
-        A range launched in the interface takes the snapshot of a night as soon as that of the night before is there. A
-        dry run leaves it where it is: the files of a night that was applied lie beside it. Once a run, before anything
-        is made of the snapshot: what was made moves aside with it.
+        The latter only while the night itself was not: a range launched in the interface takes the snapshot of a night
+        as soon as that of the night before is there. What a night has applied is known again by its proposals, so for
+        memories that came late it is run again. A dry run leaves the files of a night that was applied where they are,
+        and notes whose memories it does not see.
+        Once a run, before anything is made of the snapshot: what was made moves aside with it.
         """
         if night in self._settled:
             return
         self._settled.add(night)
-        taken, real = self.snapshot(night), NightFiles(self.folder(night))
-        if not self.is_dry_run and not real.has("applied") and applied_since(self.database, night, taken.taken_at):
-            taken.folder.rename(taken.folder.with_name(f"{taken.folder.name}.taken-{taken.taken_at:%Y%m%dT%H%M%S%f}"))
-            take_snapshot(self.database, taken.folder, night=night, probe_days=self.night_policy.probe_days)
+        taken, is_applied = self.snapshot(night), NightFiles(self.folder(night)).has("applied")
+        late = came_late(self.database, taken, agent_ids=self.agent_ids)
+        if self.is_dry_run and is_applied:
+            self.files(night).write_json(UNSEEN, {"agents": late_rows(late)})
+            return
+        if late or (not self.is_dry_run and not is_applied and applied_since(self.database, night, taken.taken_at)):
+            taken.move_aside()
+            self._policies.pop(night, None)
+            probe_days = self.night_policy.probe_days
+            told = late if is_applied else {}
+            take_snapshot(self.database, taken.folder, night=night, probe_days=probe_days, late=told)
+
+    def seen_until(self, night: date) -> datetime:
+        """Return up to when the store was looked at for memories of a night: when this run began, or read it."""
+        return max(self._began_at, self.snapshot(night).taken_at)
+
+    def left_out(self, night: date) -> list[LeftOut]:
+        """Return whom the night leaves out so far: their policy makes no sense, or a step fails for them alone."""
+        of_policy = self.policies(night).faults(self.agents())
+        noted = self.files(night).left_out()
+        return [*left_out_by("policy", of_policy), *(each for each in noted if each.agent_id not in of_policy)]
 
     def agents(self) -> list[str]:
         """Return the agents this run is for."""

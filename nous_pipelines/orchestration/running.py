@@ -18,7 +18,7 @@ from nous_pipelines.nights import FIRST_NIGHT
 from nous_pipelines.phases.proposals import canonical_json
 from nous_pipelines.plan.apply import find_agents
 from nous_pipelines.plan.night_files import NightFiles
-from nous_pipelines.reports.report import SHOWN, NightReport
+from nous_pipelines.reports.report import SHOWN, AgentLeftOut, NightReport
 from nous_pipelines.reports.reporting import night_report
 from nous_pipelines.snapshots.snapshot import night_folder, open_snapshot
 
@@ -65,10 +65,18 @@ class NightOutcome:
     night: date
     run_id: str
     is_success: bool
+    """Whether it was applied, for every agent."""
     report: NightReport | None
     failures: tuple[str, ...]
     asking: str = ""
     """What the night asks Claude about, in a sentence; nothing when it asks nothing."""
+    is_stopped: bool = False
+    """Whether a step or a check failed for all of them."""
+
+    @property
+    def left_out(self) -> tuple[AgentLeftOut, ...]:
+        """Whom it left out."""
+        return self.report.left_out if self.report else ()
 
 
 def run_night(
@@ -131,7 +139,9 @@ def outcome_of(night: date, result: ExecuteInProcessResult, options: NightOption
     """Read a finished run."""
     failures = (*failed_checks(result), *failed_steps(result))
     report = read_report(night, options) if result.success or failed_checks(result) else None
-    return NightOutcome(night, result.run_id, result.success, report, failures, asking_in(night, options))
+    is_success = result.success and not (report and report.left_out)
+    asking, is_stopped = asking_in(night, options), not result.success
+    return NightOutcome(night, result.run_id, is_success, report, failures, asking, is_stopped)
 
 
 def asking_in(night: date, options: NightOptions) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -83,6 +83,21 @@ class Phase:
     def reasons(self) -> Counts:
         """Return how many rows were left for each reason, over all agents."""
         return dict(sum((Counter(reasons) for reasons in self.left.values()), Counter[str]()))
+
+    @property
+    def agent_ids(self) -> set[str]:
+        """The agents it looked at rows of."""
+        return {*self.eligible, *self.proposed, *self.left}
+
+    def of(self, agent_ids: Collection[str]) -> Phase:
+        """Return what it found for some agents."""
+        return Phase(
+            self.name,
+            [proposal for proposal in self.proposals if proposal.agent_id in agent_ids],
+            {agent_id: rows for agent_id, rows in self.eligible.items() if agent_id in agent_ids},
+            {agent_id: rows for agent_id, rows in self.proposed.items() if agent_id in agent_ids},
+            {agent_id: reasons for agent_id, reasons in self.left.items() if agent_id in agent_ids},
+        )
 
     def metadata(self) -> dict[str, Any]:
         """Return the account as it goes into the asset's metadata."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, fields, replace
 from datetime import date
 from functools import cached_property
 from typing import Any
@@ -117,6 +117,13 @@ class Plan:
     def hash(self) -> str:
         """SHA-256 of everything that would be done; the checks pass this plan, and apply executes no other."""
         return hashlib.sha256(canonical_json(self.as_dict()).encode()).hexdigest()
+
+    def of(self, agent_ids: Collection[str]) -> Plan:
+        """Return what is planned for some agents."""
+        kept, waiting = (
+            tuple(each for each in some if each.agent_id in agent_ids) for some in (self.proposals, self.waiting)
+        )
+        return replace(self, proposals=kept, waiting=waiting)
 
     def as_dict(self) -> dict[str, Any]:
         """Return the plan as plain JSON values."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from statistics import median
 from typing import Any
@@ -27,6 +27,8 @@ class CheckResult:
     passed: bool
     description: str
     metadata: Mapping[str, Any] = field(default_factory=dict)
+    is_about_all: bool = False
+    """Whether what is broken may concern every agent, whoever's rows it was seen at."""
 
 
 Check = Callable[[Evidence], CheckResult]
@@ -46,11 +48,17 @@ def conservation(evidence: Evidence) -> CheckResult:
     figures = {"statements": said, "unreached_statements": unreached}
     if lost:
         and_said = f", and {unreached} statements with them" if unreached else ""
-        return failed(f"{len(lost)} memories would leave without a living successor{and_said}", lost, **figures)
+        result = failed(f"{len(lost)} memories would leave without a living successor{and_said}", lost, **figures)
+        return replace(result, is_about_all=any(is_of_another(memory, heirs[memory], rows) for memory in lost))
     unexplained = sorted(memory for memory in successor if evidence.successions[memory] not in SUCCESSIONS)
     if unexplained:
         return failed(f"{len(unexplained)} memories would give way without saying how", unexplained, **figures)
     return held(f"all {len(leaving)} memories that leave have a living successor or are archived", figures)
+
+
+def is_of_another(memory: str, heir: str | None, rows: Mapping[str, Mapping[str, Any]]) -> bool:
+    """Tell whether a memory and its heir are known, and of two agents."""
+    return memory in rows and heir is not None and heir in rows and rows[memory]["agent_id"] != rows[heir]["agent_id"]
 
 
 def no_cycles(evidence: Evidence) -> CheckResult:
@@ -121,11 +129,8 @@ def canaries(evidence: Evidence) -> CheckResult:
         if v.verdict not in c.allowed
     ]
     if wrong:
-        return failed(
-            f"{len(wrong)} of {len(CANARIES)} canary pairs were judged wrongly; tonight's verdicts can't be believed, "
-            "look at the judge before running the night again",
-            wrong,
-        )
+        said = f"{len(wrong)} of {len(CANARIES)} canary pairs were judged wrongly; tonight's verdicts can't be believed"
+        return replace(failed(f"{said}, look at the judge before running the night again", wrong), is_about_all=True)
     return held(f"all {len(CANARIES)} canary pairs were judged rightly")
 
 

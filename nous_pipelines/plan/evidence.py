@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from typing import Any
 
@@ -69,6 +69,25 @@ class Evidence:
     """What language models cost this night, in US dollars, by agent."""
     policies: Policies
     judge: Judge
+
+    @cached_property
+    def agent_ids(self) -> tuple[str, ...]:
+        """The agents that remember something, or for which something is planned, was looked at or was paid."""
+        known = {*self.memories["agent_id"].unique(), *(proposal.agent_id for proposal in self.plan.proposals)}
+        return tuple(sorted(known.union(self.costs, *(phase.agent_ids for phase in self.phases))))
+
+    def of(self, agent_ids: Collection[str]) -> Evidence:
+        """Return what there is about some agents, as if there were no others."""
+        own = pl.col("agent_id").is_in(list(agent_ids))
+        return replace(
+            self,
+            plan=self.plan.of(agent_ids),
+            memories=self.memories.filter(own),
+            statements=self.statements.filter(own),
+            probes=self.probes.filter(own),
+            phases=[phase.of(agent_ids) for phase in self.phases],
+            costs={agent_id: cost for agent_id, cost in self.costs.items() if agent_id in agent_ids},
+        )
 
     @cached_property
     def live(self) -> frozenset[str]:

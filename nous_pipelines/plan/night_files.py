@@ -16,15 +16,21 @@ from nous_online.core.errors import Refused, Unavailable
 from nous_pipelines.phases.phase import Phase
 from nous_pipelines.phases.phase_table import SCHEMAS
 from nous_pipelines.phases.proposals import Plan
+from nous_pipelines.plan.left_out import CHECK, LeftOut
 from nous_pipelines.snapshots.copy_binary import write_parquet_atomically
+
+LEFT_OUT = "left_out"
+UNSEEN = "unseen"
+"""The document in which a dry run notes whose memories came after the night it looks at was applied."""
 
 
 @dataclass(frozen=True)
 class CheckedPlan:
-    """A plan that passed, with the results of its checks."""
+    """A plan that passed, without the agents that are left out, and what its checks said, which names none of them."""
 
     plan: Plan
     results: list[dict[str, Any]]
+    left_out: list[LeftOut]
 
 
 @contextmanager
@@ -84,6 +90,28 @@ class NightFiles:
         """Tell whether a JSON document has been written."""
         return (self.folder / f"{name}.json").exists()
 
+    def unseen(self) -> dict[str, int]:
+        """Return how many memories of each agent a dry run noted that it does not see."""
+        rows = self.read_json(UNSEEN)["agents"] if self.has(UNSEEN) else []
+        return {row["agent_id"]: row["memories"] for row in rows}
+
+    def leave_out(self, left: Sequence[LeftOut]) -> None:
+        """Note whom the assets to come leave out; each asset keeps a file of its own, so that none meets another."""
+        for step in {each.step for each in left}:
+            known = self.read_json(f"{LEFT_OUT}.{step}")["agents"] if self.has(f"{LEFT_OUT}.{step}") else []
+            rows = {row["agent_id"]: row for row in [*known, *(vars(each) for each in left if each.step == step)]}
+            self.write_json(f"{LEFT_OUT}.{step}", {"agents": list(rows.values())})
+
+    def left_out(self) -> list[LeftOut]:
+        """Return whom the assets so far leave out, and why."""
+        names = sorted(path.stem for path in self.folder.glob(f"{LEFT_OUT}.*.json"))
+        return [LeftOut(**row) for name in names for row in self.read_json(name)["agents"]]
+
+    def leave_out_nobody(self) -> None:
+        """Forget whom an earlier run left out."""
+        for path in self.folder.glob(f"{LEFT_OUT}.*.json"):
+            path.unlink(missing_ok=True)
+
     def write_phase(self, phase: Phase) -> Path:
         """Write what one phase found, under its name."""
         return self.write_json(phase.name, phase.as_dict())
@@ -104,7 +132,10 @@ class NightFiles:
                 f"the checks saw plan {checks['hash'][:12]}, the plan is now {plan.hash[:12]}; run the checks again"
             )
             raise Refused(message)
-        broken = [result["name"] for result in checks["results"] if not result["passed"]]
+        rules = [each for each in checks["results"] if each["name"] != CHECK]
+        broken = [each["name"] for each in rules if not each["passed"]]
         if broken:
             raise Refused(f"plan {plan.hash[:12]} failed its checks ({', '.join(broken)}); nothing is applied")
-        return CheckedPlan(plan, checks["results"])
+        left = [LeftOut(**row) for row in checks["left_out"]]
+        rest = {proposal.agent_id for proposal in plan.proposals} - {each.agent_id for each in left}
+        return CheckedPlan(plan.of(rest) if left else plan, rules, left)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from datetime import date
 from typing import Any
 
@@ -29,6 +30,19 @@ def planned(night: date, proposals: Iterable[Proposal], *, agent_ids: Sequence[s
             relied_on |= proposal.read
             kept.append(proposal)
     return Plan(night, tuple(sorted(agent_ids)), policy, tuple(kept), tuple(waiting))
+
+
+def united(wanted: Plan, parts: Sequence[Plan]) -> Plan:
+    """Return one plan from those that were made of it for some of its agents each; of the others nothing is left."""
+    if len(parts) == 1:
+        return parts[0]
+    kept = {proposal.id for part in parts for proposal in part.proposals}
+    waiting = {proposal.id: proposal for part in parts for proposal in part.waiting}
+    return replace(
+        wanted,
+        proposals=tuple(proposal for proposal in wanted.proposals if proposal.id in kept),
+        waiting=tuple(waiting.values()),
+    )
 
 
 def precedence_among(proposals: Iterable[Proposal]) -> Callable[[Proposal], tuple[Any, ...]]:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 from functools import partial
 from typing import Any
@@ -83,6 +83,32 @@ def undo(database: Database, selection: Selection, *, reason: str) -> Undone:
             else:
                 return Undone(tuple(undone), refused | {each.id: f"not reached: {error}" for each in found[place:]})
     return Undone(tuple(undone), refused)
+
+
+def undo_range(database: Database, selection: Selection, nights: Iterable[date], *, reason: str) -> dict[date, Undone]:
+    """Take back nights one after the other, to be given newest first, up to one of which something is refused.
+
+    Returns what became of each that had anything to take back. Raises `NotFound` when none had, and `Unavailable`,
+    naming the nights that were taken back, when the database fails.
+    """
+    results: dict[date, Undone] = {}
+    missing: NotFound | None = None
+    for night in nights:
+        try:
+            results[night] = undo(database, replace(selection, night=night), reason=reason)
+        except NotFound as error:
+            missing = missing or error
+            continue
+        except Unavailable as error:
+            done = ", ".join(each.isoformat() for each in results) or "no night"
+            raise Unavailable(f"{done} was taken back, then night {night} could not be: {error}") from error
+        if results[night].refused:
+            break
+    if missing is not None and not results:
+        raise NotFound(
+            "no applied proposal is left of these nights; `nous diff` shows what each night did"
+        ) from missing
+    return results
 
 
 def is_busy(error: Unavailable) -> bool:

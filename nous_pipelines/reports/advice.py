@@ -35,6 +35,7 @@ ADVICE: Mapping[str, tuple[str, tuple[str, ...]]] = {
         "too far are held back by a higher similarity, demotions by a higher least weight, forgetting by a longer age.",
         ("candidate_similarity", "min_demotion", "unused_after_days", "superseded_grace_days"),
     ),
+    "policy": ("Put it right with `nous policy --agent NAME FIELD=NUMBER`, and run the night again.", ()),
     "effect": ("A phase neither changed nor explained what it looked at, which is its own fault: report it.", ()),
 }
 OTHERWISE = ("Look at what the check names (nous diff), and run the night again when it is put right.", ())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import date
+from datetime import date, datetime
 
 import polars as pl
 from psycopg.rows import class_row
@@ -27,14 +27,18 @@ ALIKE = (Verdict.SAME.value, Verdict.UNSURE.value)
 TIMEOUT_S = 120.0
 
 
-def measure_health(database: Database, files: NightFiles, night: date, *, agent_ids: Sequence[str] = ()) -> None:
+def measure_health(
+    database: Database, files: NightFiles, night: date, *, seen_at: datetime, agent_ids: Sequence[str] = ()
+) -> None:
     """Write the figures of some agents, or all, after a night; again only while no later night has been measured.
 
+    `seen_at` is a moment from which on the night may have missed what came.
     Raises `Unavailable` when the night's judgements can't be read.
     """
     pairs = pair_figures(candidates_left(database, files))
     values = {
         "night": night,
+        "seen_at": seen_at,
         "ends_at": end_of(night),
         "agent_ids": list(agent_ids),
         "pairs": Jsonb(pairs),

@@ -56,8 +56,8 @@ contradictions as (
     group by agent_id
 ),
 links as (select agent_id, count(*) as links from heart.links group by agent_id)
-insert into lifecycle.health (agent_id, night, figures)
-select a.id, %(night)s, jsonb_build_object(
+insert into lifecycle.health as h (agent_id, night, measured_at, figures)
+select a.id, %(night)s, %(seen_at)s, jsonb_build_object(
     'facts_active', coalesce(f.active, 0),
     'facts_superseded', coalesce(f.superseded, 0),
     'facts_archived', coalesce(f.archived, 0),
@@ -86,11 +86,10 @@ left join censors c on c.agent_id = a.id
 left join contradictions x on x.agent_id = a.id
 left join links l on l.agent_id = a.id
 where %(agent_ids)s::text[] = '{}' or a.id = any(%(agent_ids)s)
-on conflict (agent_id, night) do update set figures = excluded.figures, measured_at = now()
 -- A night run again after later ones would be told of their work: its figures stay.
-where not exists (
+on conflict (agent_id, night) do update set measured_at = excluded.measured_at, figures = case when exists (
     select from lifecycle.health later where later.agent_id = excluded.agent_id and later.night > excluded.night
-)
+) then h.figures else excluded.figures end
 
 -- name: inactive_facts
 select id::text from heart.facts where agent_id = any(%(agent_ids)s) and state in ('superseded', 'archived', 'quarantined')

@@ -35,7 +35,7 @@ def markdown_of(report: NightReport) -> str:
         *stopped_lines(report),
         *(line for kind in report.kinds for line in kind_lines(report, kind)),
         *listed(
-            f"## Went stale, refused or taken back ({sum(counts[state] for state in ('stale', 'refused', 'undone'))})",
+            f"## Went stale, refused, taken back or left out ({report.not_in_force_count})",
             (
                 f"- **{entry.state}** {plain(entry.told[0])} — {plain(entry.outcome or entry.reason)}"
                 for entry in report.not_in_force
@@ -94,7 +94,7 @@ def listed(title: str, entries: Iterable[str]) -> list[str]:
 
 
 def stopped_lines(report: NightReport) -> Iterator[str]:
-    """Yield what stopped the night, whom it accuses and what to do."""
+    """Yield what stopped the night, whom it accuses and what to do; and the same of agents that it left out."""
     for stop in report.stopped:
         yield f"## Stopped by {stop.check}: nothing was applied"
         yield plain(stop.description)
@@ -102,6 +102,11 @@ def stopped_lines(report: NightReport) -> Iterator[str]:
             ["\n".join(f"- {plain(each.text)} (`{each.id}`)" for each in stop.offenders)] if stop.offenders else []
         )
         yield f"**What to do:** {plain(stop.advice)}"
+    left = (
+        f"- {plain(each.agent_id)}: {plain(each.step)}: {plain(each.reason)}. {plain(each.advice)}"
+        for each in report.left_out
+    )
+    yield from listed("## Left out; the others had their night, the next one tries again", left)
 
 
 def kind_lines(report: NightReport, kind: str) -> Iterator[str]:

@@ -22,7 +22,9 @@ FORGETTING = "forgetting_proposals"
 SHOWN_REASONS = 3
 """Reasons why memories past their age stay that the first line of a report names."""
 IN_FORCE = ("proposed", "applied")
-NOT_IN_FORCE = ("stale", "refused", "undone")
+LEFT_OUT = "left_out"
+"""The state a report gives the proposals of an agent that the night left out; they are decided about in none."""
+NOT_IN_FORCE = ("stale", "refused", "undone", LEFT_OUT)
 
 
 @dataclass(frozen=True)
@@ -154,6 +156,16 @@ class Stopped:
 
 
 @dataclass(frozen=True)
+class AgentLeftOut:
+    """An agent that the night left out while the others had theirs: where, why, and what to do about it."""
+
+    agent_id: str
+    step: str
+    reason: str
+    advice: str
+
+
+@dataclass(frozen=True)
 class PolicyUsed:
     """In which fields the policy of the night was another than the default, for all and for single agents."""
 
@@ -200,6 +212,11 @@ class NightReport:
     accounts: tuple[PhaseAccount, ...] = ()
     checks: tuple[dict[str, Any], ...] = ()
     stopped: tuple[Stopped, ...] = ()
+    left_out: tuple[AgentLeftOut, ...] = ()
+    late: Mapping[str, int] = field(default_factory=dict[str, int])
+    """How many memories of each agent came after the night had run, and were taken in by running it again."""
+    unseen: Mapping[str, int] = field(default_factory=dict[str, int])
+    """How many memories of each agent came after the night had run, and are not seen by this dry run of it."""
     policy: PolicyUsed = field(default_factory=lambda: PolicyUsed({}, {}))
     costs: tuple[Cost, ...] = ()
     """What the night asked of language models, by purpose, model and way."""
@@ -230,7 +247,7 @@ class NightReport:
     def is_merely_planned(self) -> bool:
         """Whether what is told of would be done, and nothing of it is: a dry run, or a night its checks stopped."""
         return any(self.number(kind, "proposed") for kind in PRECEDENCE) and not any(
-            self.number(kind, state) for kind in PRECEDENCE for state in ("applied", *NOT_IN_FORCE)
+            self.number(kind, state) for kind in PRECEDENCE for state in ("applied", "stale", "refused", "undone")
         )
 
     @property
@@ -286,8 +303,13 @@ class NightReport:
         return [entry for entry in self.entries if entry.kind == kind and entry.is_in_force]
 
     @property
+    def not_in_force_count(self) -> int:
+        """How many proposals went stale, were refused, taken back or left out."""
+        return sum(self.counts[state] for state in NOT_IN_FORCE)
+
+    @property
     def not_in_force(self) -> list[ReportEntry]:
-        """The entries shown that went stale, were refused or taken back."""
+        """The entries shown that went stale, were refused, taken back or left out."""
         return [entry for entry in self.entries if not entry.is_in_force]
 
     def headline(self, kind: str) -> str:
@@ -308,7 +330,20 @@ class NightReport:
         apart = f"; {counts['kept_apart']} {pairs} kept apart" if counts["kept_apart"] else ""
         would = "this would be done: " if self.is_merely_planned else ""
         active = f"{counts['active_before']} → {counts['active_after']} active facts"
-        return f"{would}{', '.join(done)}{apart}{self.past_their_age}; {active}"
+        return f"{would}{', '.join(done)}{apart}{self.past_their_age}; {active}{self.came_late}{self.without}"
+
+    @property
+    def without(self) -> str:
+        """Whom the night left out."""
+        names = [f"{each.agent_id} ({each.step})" for each in self.left_out]
+        more = [f"{len(names) - NAMED_AGENTS} more"] if len(names) > NAMED_AGENTS else []
+        return f"; left out: {', '.join([*names[:NAMED_AGENTS], *more])}" if names else ""
+
+    @property
+    def came_late(self) -> str:
+        """Whose memories came after the night had run, how many, and whether they are seen now."""
+        again = told_late("run again for memories that came after it", self.late)
+        return again + told_late("not seen by a dry run, since they came after the night", self.unseen)
 
     @property
     def past_their_age(self) -> str:
@@ -321,6 +356,14 @@ class NightReport:
         reasons = ", ".join(f"{count} ({reason})" for reason, count in left.most_common(SHOWN_REASONS))
         stays = "memory past its age stays" if left.total() == 1 else "memories past their age stay"
         return f"; {left.total()} {stays}: {reasons}"
+
+
+def told_late(what: str, late: Mapping[str, int]) -> str:
+    """Say of how many memories of which agents something is true; nothing of none."""
+    told = [f"{agent_id} ({count})" for agent_id, count in list(late.items())[:NAMED_AGENTS]]
+    if len(late) > NAMED_AGENTS:
+        told.append(f"{len(late) - NAMED_AGENTS} more agents")
+    return f"; {what}: {', '.join(told)}" if told else ""
 
 
 def figures_of(outlines: Sequence[Outline]) -> dict[str, dict[str, dict[str, int]]]:

@@ -17,14 +17,17 @@ from nous_online.database.connection import Database
 from nous_online.database.statements import statements
 from nous_online.language.pairs.judging import Verdict
 from nous_pipelines.phases.proposals import Proposal
+from nous_pipelines.plan.left_out import CHECK
 from nous_pipelines.plan.night_files import NightFiles
 from nous_pipelines.reports.advice import advice_for
 from nous_pipelines.reports.costs import Dimension, costs_of
 from nous_pipelines.reports.health import health_history
 from nous_pipelines.reports.moves import changed_of
-from nous_pipelines.reports.plan_account import NightAccount
+from nous_pipelines.reports.plan_account import NightAccount, about
 from nous_pipelines.reports.report import (
+    LEFT_OUT,
     SHOWN,
+    AgentLeftOut,
     KeptApart,
     NightReport,
     Offender,
@@ -99,16 +102,15 @@ def night_report(
     """
     account, night = NightAccount.read(files), snapshot.night
     active, inactive = facts_before(snapshot, tuple(agent_ids) or account.agent_ids)
-    outlines, planned = outlines_of(database, files, account, inactive, night=night, agent_ids=agent_ids)
+    checks = files.read_json("checks") if files.has("checks") else {"results": []}
+    left_out = left_out_of(checks, account, agent_ids)
+    every = outlines_of(database, files, account, inactive, night=night, agent_ids=agent_ids)
+    outlines, planned = without(left_out, *every)
     decided = decided_of(database, chosen(outlines, shown), planned)
     replaced = replaced_together(database, night, planned.values())
     apart_by_verdict, apart = look_alikes(files, account, replaced, agent_ids=agent_ids, shown=shown)
     waiting = account.first_waiting(agent_ids)[:shown]
-    checks = files.read_json("checks")["results"] if files.has("checks") else []
-    wanted = {(each.agent_id, memory) for each in decided for memory in each.named}
-    wanted |= {(pair["agent_id"], pair[side]) for pair in apart for side in SIDES}
-    wanted |= {(each["agent_id"], memory) for each in waiting for memory in each["targets"]}
-    told = told_of(database, wanted)
+    told = told_of(database, named_in(decided, apart, waiting))
     return NightReport(
         night=night,
         plan_hash=account.hash,
@@ -121,12 +123,35 @@ def night_report(
         waiting=tuple(waiting_of(each, told) for each in waiting),
         waiting_by_kind=account.waiting_by_kind(agent_ids),
         accounts=account.phases(agent_ids),
-        checks=tuple(checks),
-        stopped=stopped_by(database, checks, account, outlines, planned),
+        checks=tuple(checks["results"]),
+        stopped=stopped_by(database, checks["results"], account, outlines, planned),
+        left_out=left_out,
+        late=of_agents(snapshot.late, agent_ids),
+        unseen=of_agents(files.unseen(), agent_ids),
         policy=policy_used(account.policy, account.policies(agent_ids)),
         costs=tuple(costs_of(database, COST_BY, first=night, last=night, agent_ids=agent_ids, nights_only=True)),
         health=health_history(database, night, agent_ids=agent_ids),
     )
+
+
+def named_in(
+    decided: Iterable[ReportedProposal], apart: Iterable[Mapping[str, Any]], waiting: Iterable[Mapping[str, Any]]
+) -> set[tuple[str, str]]:
+    """Return every memory that a report names, by agent and id."""
+    wanted = {(each.agent_id, memory) for each in decided for memory in each.named}
+    wanted |= {(pair["agent_id"], pair[side]) for pair in apart for side in SIDES}
+    return wanted | {(each["agent_id"], memory) for each in waiting for memory in each["targets"]}
+
+
+def left_out_of(checks: Mapping[str, Any], account: NightAccount, agent_ids: Sequence[str]) -> tuple[AgentLeftOut, ...]:
+    """Return whom a night left out, of some agents or all, and what to do about it."""
+    rows = about(checks.get("left_out", ()), agent_ids)
+    return tuple(AgentLeftOut(**row, advice=advice_for(row["step"], account.policy)) for row in rows)
+
+
+def of_agents(counts: Mapping[str, int], agent_ids: Sequence[str]) -> dict[str, int]:
+    """Return the counts of some agents; of all when none is named."""
+    return {agent_id: count for agent_id, count in counts.items() if not agent_ids or agent_id in agent_ids}
 
 
 def facts_before(snapshot: Snapshot, agent_ids: Sequence[str]) -> tuple[dict[str, int], frozenset[str]]:
@@ -154,6 +179,19 @@ def outlines_of(
     planned = {each.id: each for each in undecided(files, night, agent_ids) if each.id not in known}
     open_outlines = [outline_of(each, inactive) for each in planned.values()]
     return outlines + sorted(open_outlines, key=lambda each: (-each.size, each.id)), planned
+
+
+def without(
+    left_out: Sequence[AgentLeftOut], outlines: Sequence[Outline], planned: Mapping[str, ReportedProposal]
+) -> tuple[list[Outline], dict[str, ReportedProposal]]:
+    """Say of what is planned for agents that are left out that it is, and why."""
+    why = {each.agent_id: f"its agent was left out ({each.step})" for each in left_out}
+    out = {
+        each.id: replace(each, state=LEFT_OUT, outcome=why[each.agent_id])
+        for each in planned.values()
+        if each.agent_id in why
+    }
+    return [replace(each, state=LEFT_OUT) if each.id in out else each for each in outlines], {**planned, **out}
 
 
 def undecided(files: NightFiles, night: date, agent_ids: Sequence[str]) -> Iterable[ReportedProposal]:
@@ -246,7 +284,12 @@ def replaced_together(database: Database, night: date, planned: Iterable[Reporte
     """Return for each fact of a replacement that holds, or is planned, by which proposal."""
     with database.transaction(timeout_s=TIMEOUT_S) as connection:
         found = connection.execute(SQL["replaced_together"], {"night": night}).fetchall()
-    found += [(memory, each.id) for each in planned if each.kind == "supersede" for memory in each.targets]
+    found += [
+        (memory, each.id)
+        for each in planned
+        if each.kind == "supersede" and each.state != LEFT_OUT
+        for memory in each.targets
+    ]
     return dict(found)
 
 
@@ -297,7 +340,7 @@ def stopped_by(
     planned: Mapping[str, ReportedProposal],
 ) -> tuple[Stopped, ...]:
     """Say for each failed check whom it accuses, in words, and what the operator can do."""
-    broken = [check for check in checks if not check["passed"]]
+    broken = [check for check in checks if not check["passed"] and check["name"] != CHECK]
     named = {memory for check in broken for memory in ID.findall(check["description"])}
     if not broken:
         return ()

@@ -14,6 +14,7 @@ from nous_pipelines.phases.phase_table import PROPOSAL_KINDS
 from nous_pipelines.reports.costs import Cost, told_cost, told_usd
 from nous_pipelines.reports.health import stale_ratio, tokens_saved
 from nous_pipelines.reports.report import (
+    AgentLeftOut,
     Changed,
     KeptApart,
     NightReport,
@@ -42,13 +43,15 @@ def show_report(report: NightReport, *, shown: int = SHOWN, nous: str = "nous") 
     )
     for stop in report.stopped:
         show(stopped_text(stop))
+    for left in report.left_out:
+        show(left_out_text(left))
     for kind in report.kinds:
         title = f"{PROPOSAL_KINDS[kind].title}: {report.headline(kind)}"
         show(section(title, map(entry_text, report.of_kind(kind)), report.in_force(kind), shown))
         for command in report.undo_kind(kind):
             show(f"[dim]    back: {escaped(command.replace('nous', nous, 1))}[/dim]")
-    others = sum(counts[state] for state in ("stale", "refused", "undone"))
-    show_section("Went stale, refused or taken back", map(entry_text, report.not_in_force), others, shown)
+    others = report.not_in_force_count
+    show_section("Went stale, refused, taken back or left out", map(entry_text, report.not_in_force), others, shown)
     show_section("Waiting for the next night", map(waiting_text, report.waiting), counts["waiting"], shown)
     show_section("Look alike, kept apart", map(pair_text, report.kept_apart), counts["kept_apart"], shown)
     show_apart(counts)
@@ -173,6 +176,13 @@ def stopped_text(stop: Stopped) -> Text:
         text.append(f"\n  - {shortened(offender.text)}", style="yellow")
         text.append(f"  {offender.id}", style="dim")
     return text.append(f"\n  what to do: {stop.advice}", style="cyan")
+
+
+def left_out_text(left: AgentLeftOut) -> Text:
+    """Return whom the night left out, why, and what to do."""
+    title = f"\n✗ left out: {left.agent_id}. The others had their night; the next one tries again"
+    text = Text.assemble((title, "bold red"), f"\n  {left.step}: {left.reason}")
+    return text.append(f"\n  what to do: {left.advice}", style="cyan")
 
 
 def shortened(text: str) -> str:

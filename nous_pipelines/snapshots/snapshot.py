@@ -4,22 +4,26 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 from functools import lru_cache
 from pathlib import Path
+from types import MappingProxyType
+from typing import Any
 from uuid import uuid4
 from zlib import crc32
 
 import polars as pl
+from psycopg.sql import SQL
 
 from nous_online.core.errors import Unavailable
 from nous_online.database.connection import Database
 from nous_pipelines.failpoints import reach
 from nous_pipelines.nights import end_of
-from nous_pipelines.snapshots.snapshot_tables import BLOCKS, FORMAT, SnapshotTransaction, write_tables
+from nous_pipelines.snapshots.snapshot_tables import BLOCKS, FORMAT, SnapshotTransaction, Written, write_tables
 from nous_pipelines.snapshots.table_schemas import SNAPSHOT_TABLES
 
 READ_TIMEOUT_S = 600.0
@@ -38,6 +42,8 @@ class Snapshot:
     """CRC-32 of each table's file: a spoilt byte in a vector would be read without complaint."""
     format: int = FORMAT
     """Which tables and columns it has."""
+    late: Mapping[str, int] = field(default_factory=dict[str, int])
+    """How many memories of each agent came only after its night had run, and are in this one."""
 
     @property
     def is_final(self) -> bool:
@@ -72,6 +78,10 @@ class Snapshot:
             message = f"{path} can't be read ({error}); move {self.folder} aside and run the night again to rebuild it"
             raise Unavailable(message) from error
 
+    def move_aside(self) -> None:
+        """Give its folder, with all a night made of it, a name that no night reads."""
+        self.folder.rename(self.folder.with_name(f"{self.folder.name}.taken-{self.taken_at:%Y%m%dT%H%M%S%f}"))
+
 
 def night_folder(root: Path, database: Database, night: date) -> Path:
     """Return where the files of a night lie: apart for each database, so that none is taken for another's."""
@@ -81,13 +91,20 @@ def night_folder(root: Path, database: Database, night: date) -> Path:
 
 
 def take_snapshot(
-    database: Database, folder: Path, *, night: date, probe_days: int, now: datetime | None = None
+    database: Database,
+    folder: Path,
+    *,
+    night: date,
+    probe_days: int,
+    now: datetime | None = None,
+    late: Mapping[str, int] = MappingProxyType({}),
 ) -> Snapshot:
     """Return the snapshot of a night, reading the store only when there is no final one yet.
 
     A final snapshot is never read again. One taken while its night still lasted, or by a version of Nous that knew
     fewer tables, is moved aside, not overwritten; what takes its place is the store as it was when the night ended.
-    Either all files appear under `folder`, or none. Raises `Unavailable` when they can't be written.
+    Either all files appear under `folder`, or none. `late` is kept in its description.
+    Raises `Unavailable` when they can't be written.
     """
     existing = open_snapshot(folder)
     if existing is not None and existing.is_final:
@@ -95,10 +112,11 @@ def take_snapshot(
     taken_at = now or datetime.now(UTC)
     try:
         if existing is not None:
-            folder.rename(folder.with_name(f"{folder.name}.taken-{existing.taken_at:%Y%m%dT%H%M%S%f}"))
+            existing.move_aside()
         folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         with unfinished(folder) as part:
-            _read(database, part, night=night, probe_days=probe_days, taken_at=taken_at)
+            reading = _read(database, part, night=night, probe_days=probe_days)
+            _describe(part, night, taken_at, reading, late)
         reach("snapshot in place")
     except (OSError, pl.exceptions.PolarsError) as error:
         made = open_snapshot(folder)  # by another run that was quicker
@@ -109,6 +127,31 @@ def take_snapshot(
         )
         raise Unavailable(message) from error
     return _described(folder)
+
+
+def late_rows(late: Mapping[str, int]) -> list[dict[str, Any]]:
+    """Return how many memories came late, an agent a row, so that erasing finds it."""
+    return [{"agent_id": agent_id, "memories": count} for agent_id, count in sorted(late.items())]
+
+
+def came_late(database: Database, taken: Snapshot, *, agent_ids: Sequence[str] = ()) -> dict[str, int]:
+    """Return how many memories of its night a snapshot lacks, by agent, of some agents or all: they came after it.
+
+    Counted, since a slow transaction stores rows that look older than a snapshot which could not see them.
+    """
+    counted = SQL(BLOCKS["memories_by_then"]).format(then_there=SQL(BLOCKS["then_there"]))
+    with database.transaction(timeout_s=READ_TIMEOUT_S) as connection:
+        stored = connection.execute(counted, {"ends_at": end_of(taken.night)}).fetchall()
+    held = {
+        (table, agent_id): count
+        for table in {table for table, _, _ in stored}
+        for agent_id, count in taken.table(table, columns=["agent_id"]).group_by("agent_id").len().iter_rows()
+    }
+    late = Counter[str]()
+    for table, agent_id, count in stored:
+        if not agent_ids or agent_id in agent_ids:
+            late[agent_id] += max(0, count - held.get((table, agent_id), 0))
+    return dict(+late)
 
 
 @contextmanager
@@ -165,6 +208,7 @@ def _described(folder: Path) -> Snapshot:
             counts=dict(values["counts"]),
             checksums=dict(values["checksums"]),
             format=known_format(path, values.get("format", 1)),
+            late={row["agent_id"]: row["memories"] for row in values.get("late", ())},
         )
     except (OSError, ValueError, KeyError, TypeError) as error:
         message = f"{path} is damaged ({error!r}); move {folder} aside and run the night again to rebuild it"
@@ -179,16 +223,22 @@ def known_format(path: Path, number: int) -> int:
     return number
 
 
-def _read(database: Database, folder: Path, *, night: date, probe_days: int, taken_at: datetime) -> None:
+def _read(database: Database, folder: Path, *, night: date, probe_days: int) -> Mapping[str, Written]:
     reach("snapshot begins")
     with database.transaction(timeout_s=READ_TIMEOUT_S, is_snapshot=True) as connection:
-        written = write_tables(SnapshotTransaction(connection, night, probe_days), folder)
+        return write_tables(SnapshotTransaction(connection, night, probe_days), folder)
+
+
+def _describe(
+    folder: Path, night: date, taken_at: datetime, written: Mapping[str, Written], late: Mapping[str, int]
+) -> None:
     description = {
         "format": FORMAT,
         "night": night.isoformat(),
         "taken_at": taken_at.isoformat(),
         "counts": {name: count for name, (count, _) in written.items()},
         "checksums": {name: checksum for name, (_, checksum) in written.items()},
+        "late": late_rows(late),
     }
     (folder / "snapshot.json").write_text(json.dumps(description), "utf-8")
     reach("snapshot described")

@@ -56,6 +56,22 @@ from {table} m join later l on l.agent_id = m.agent_id and l.memory_id = m.id
     cross join jsonb_populate_record(m, l.before) r
 where m.learned_at < %(ends_at)s
 
+-- name: then_there
+select m.* from heart.episodes m
+where m.started_at < %(ends_at)s and not exists (
+    select from lifecycle.events e
+    where e.agent_id = m.agent_id and e.memory_id = m.id and e.effective_at >= %(ends_at)s and e.version_before = 0)
+
+-- name: memories_by_then
+-- How many memories of each kind the tables of a snapshot would hold if it were taken now, by agent.
+select 'facts', agent_id, count(*) from heart.facts where learned_at < %(ends_at)s group by agent_id
+union all
+select 'procedures', agent_id, count(*) from heart.procedures where learned_at < %(ends_at)s group by agent_id
+union all
+select 'censors', agent_id, count(*) from heart.censors where learned_at < %(ends_at)s group by agent_id
+union all
+select 'episodes', agent_id, count(*) from ({then_there}) m group by agent_id
+
 -- name: episodes_as_of
 -- Episodes as they were at the end of the night. Where an event keeps only how long a text was, or in which tier it went
 -- to cold storage, the text is read there, or cut off what it grew to. One told in full once it was over was nobody's
@@ -90,12 +106,7 @@ texts as (
     left join heart.cold_texts c on c.agent_id = i.agent_id and c.memory_id = i.memory_id and c.tier = k.tier
     group by m.agent_id, m.id
 ),
-then_there as (
-    select m.* from heart.episodes m
-    where m.started_at < %(ends_at)s and not exists (
-        select from lifecycle.events e
-        where e.agent_id = m.agent_id and e.memory_id = m.id and e.effective_at >= %(ends_at)s and e.version_before = 0)
-)
+then_there as ({then_there})
 select m.*, false as is_rewound
 from then_there m
 where not exists (select from later l where l.agent_id = m.agent_id and l.memory_id = m.id)

@@ -135,7 +135,8 @@ def write_censors(reading: SnapshotTransaction, path: Path) -> Written:
 def selected(kind: Kind[Any], block: str) -> Composed:
     """Return the query for the memories of one kind as one block has them."""
     later = SQL(BLOCKS["later"]).format()
-    memories = SQL(BLOCKS[block]).format(table=Identifier("heart", kind.table), later=later)
+    then_there = SQL(BLOCKS["then_there"])
+    memories = SQL(BLOCKS[block]).format(table=Identifier("heart", kind.table), later=later, then_there=then_there)
     return SQL(BLOCKS[kind.table]).format(memories=memories)
 
 

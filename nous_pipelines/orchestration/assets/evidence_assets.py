@@ -5,7 +5,7 @@ from datetime import date
 
 from nous_pipelines.orchestration.resources import NightRun
 from nous_pipelines.phases.phase import Phase
-from nous_pipelines.phases.phase_table import Reads
+from nous_pipelines.phases.phase_table import PHASES, Reads
 from nous_pipelines.phases.proposals import Plan
 from nous_pipelines.plan.apply import costs_of, earlier_leaving
 from nous_pipelines.plan.evidence import SEARCHABLE, STANDING, Evidence, searchable_of, standing_of, statements_of
@@ -21,10 +21,17 @@ WEIGHED: Reads = {
 """What a plan is weighed against."""
 
 
+def phases_of(night: date, night_run: NightRun) -> list[Phase]:
+    """Read what every phase found, but for agents that the night leaves out."""
+    files, left = night_run.files(night), {each.agent_id for each in night_run.left_out(night)}
+    phases = [files.read_phase(phase.name) for phase in PHASES]
+    return [phase.of(phase.agent_ids - left) for phase in phases] if left else phases
+
+
 def evidence_about(made: Plan, night: date, night_run: NightRun, phases: Sequence[Phase]) -> Evidence:
-    """Read what a plan has to be weighed against from the night's snapshot and the store."""
-    taken = night_run.snapshot(night)
-    return Evidence(
+    """Read what a plan has to be weighed against, of the agents that have their night, from snapshot and store."""
+    taken, left = night_run.snapshot(night), {each.agent_id for each in night_run.left_out(night)}
+    every = Evidence(
         plan=made,
         memories=standing_of(taken),
         statements=statements_of(taken),
@@ -36,3 +43,4 @@ def evidence_about(made: Plan, night: date, night_run: NightRun, phases: Sequenc
         policies=night_run.policies(night),
         judge=night_run.judge,
     )
+    return every.of({*night_run.agents()} - left) if left or night_run.agent_ids else every

@@ -1,9 +1,9 @@
 """What all assets of a night have in common: their partitions, what they read, and from where."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
-from typing import Any
+from typing import Any, TypeVar
 
 import dagster as dg
 import polars as pl
@@ -13,10 +13,12 @@ from nous_pipelines.orchestration.resources import NightRun
 from nous_pipelines.phases.links import CHANGED
 from nous_pipelines.phases.phase import Tables
 from nous_pipelines.phases.phase_table import PHASES, Reads
+from nous_pipelines.plan.left_out import each_apart, left_out_by
 from nous_pipelines.plan.night_files import NightFiles
 from nous_pipelines.snapshots.chunks import Chunk
 from nous_pipelines.snapshots.table_schemas import SNAPSHOT_TABLES
 
+T = TypeVar("T")
 NIGHTS = dg.DailyPartitionsDefinition(start_date=FIRST_NIGHT.isoformat(), timezone="UTC", end_offset=1)
 """One partition is one night for all agents; tonight is among them, so that it can be run before it is over."""
 CHANGING = tuple(phase.name for phase in PHASES if CHANGED.name not in phase.reads)
@@ -60,6 +62,7 @@ class Inputs:
     chunks: Sequence[Chunk]
     whole: Tables
     """The tables that other assets of the night have made."""
+    files: NightFiles
 
     @classmethod
     def of(cls, night_run: NightRun, night: date, reads: Reads) -> "Inputs":
@@ -70,17 +73,38 @@ class Inputs:
         }
         if not whole:
             night_run.settle(night)
-        return cls(reads, night_run.chunks(night), whole)
+        return cls(reads, night_run.chunks(night), whole, files)
 
     def __iter__(self) -> Iterator[tuple[Chunk, Tables]]:
         for chunk in self.chunks:
-            yield (
-                chunk,
-                {
-                    name: chunk.own(self.whole[name]) if name in self.whole else chunk.table(name, columns=columns)
-                    for name, columns in self.reads.items()
-                },
-            )
+            yield chunk, self.tables(chunk)
+
+    def tables(self, chunk: Chunk) -> Tables:
+        """Return the rows of a chunk's agents."""
+        return {
+            name: chunk.own(self.whole[name]) if name in self.whole else chunk.table(name, columns=columns)
+            for name, columns in self.reads.items()
+        }
+
+    def each(self, step: str, work: Callable[[Chunk, Tables], T]) -> list[T]:
+        """Return what is made of each chunk; an agent for which alone that fails is left out from here on.
+
+        Raises the first such fault when it fails for all.
+        """
+        found: list[T] = []
+        faults: dict[str, Exception] = {}
+        for chunk in self.chunks:
+
+            def worked(agent_ids: Sequence[str], chunk: Chunk = chunk) -> T:
+                part = replace(chunk, agent_ids=tuple(agent_ids))
+                return work(part, self.tables(part))
+
+            results, faulty = each_apart(chunk.agent_ids, worked)
+            found, faults = found + results, faults | faulty
+        if faults and not found:
+            raise next(iter(faults.values()))
+        self.files.leave_out(left_out_by(step, faults))
+        return found
 
 
 def read_whole(files: NightFiles, name: str, columns: Sequence[str] | None) -> pl.DataFrame:

@@ -24,9 +24,11 @@ from nous_pipelines.orchestration.previous_nights import (
 from nous_pipelines.orchestration.resources import NightRun
 from nous_pipelines.phases.asking import TOLD, judged, ruled, to_ask, with_hashes
 from nous_pipelines.phases.merging import JUDGED
-from nous_pipelines.phases.neighbours import COPY, FOUND, MOST_CANDIDATES, READ, neighbours_of
+from nous_pipelines.phases.neighbours import COPY, FOUND, MOST_CANDIDATES, READ, Neighbours, neighbours_of
+from nous_pipelines.phases.phase import Tables
 from nous_pipelines.phases.phase_table import Reads
 from nous_pipelines.phases.successors import FOLLOWED, carried
+from nous_pipelines.snapshots.chunks import Chunk
 
 FRESH_FOR = timedelta(days=2)  # a day before the night, and one in case a night was late
 COMPARED: Reads = {"facts": READ, "undone": None}
@@ -52,14 +54,13 @@ LOOK_S = 120.0  # for batches that have ended; what can't be fetched by then is 
 def neighbours(context: dg.AssetExecutionContext, night_run: NightRun) -> dg.MaterializeResult:
     night = night_of(context)
     inputs, files = Inputs.of(night_run, night, COMPARED), night_run.files(night)
-    earlier, parts, fresh_from = earlier_compared(files), [], end_of(night) - FRESH_FOR
-    for chunk, tables in inputs:
-        known = compared_in(earlier, chunk.agent_ids)
-        parts.append(
-            neighbours_of(
-                tables["facts"], policy=chunk.policy, undone=tables["undone"], earlier=known, fresh_from=fresh_from
-            )
-        )
+    earlier, fresh_from = earlier_compared(files), end_of(night) - FRESH_FOR
+
+    def compared(chunk: Chunk, tables: Tables) -> Neighbours:
+        known, undone = compared_in(earlier, chunk.agent_ids), tables["undone"]
+        return neighbours_of(tables["facts"], policy=chunk.policy, undone=undone, earlier=known, fresh_from=fresh_from)
+
+    parts = inputs.each("neighbours", compared)
     pairs = pl.concat([FOUND.empty(), *(part.pairs for part in parts)])
     files.write_table("neighbours", pairs)
     files.write_table("copies", pl.concat([COPY.empty(), *(part.copies for part in parts)]))
@@ -85,9 +86,9 @@ def neighbours(context: dg.AssetExecutionContext, night_run: NightRun) -> dg.Mat
 def judgements(context: dg.AssetExecutionContext, night_run: NightRun) -> dg.MaterializeResult:
     night = night_of(context)
     files, judge = night_run.files(night), night_run.judge
-    collected, second, seconded = brought_home(night, night_run), night_run.second_judge, Seconded()
-    parts, account = [JUDGED.empty()], JudgementCounts()
-    for chunk, tables in Inputs.of(night_run, night, ASKED):
+    collected, second = brought_home(night, night_run), night_run.second_judge
+
+    def judged_of(chunk: Chunk, tables: Tables) -> tuple[pl.DataFrame, JudgementCounts, Seconded]:
         facts = tables["facts"].select(TOLD)
         found = with_hashes(tables["neighbours"], facts)
         undone, contradictions = carried(
@@ -99,13 +100,16 @@ def judgements(context: dg.AssetExecutionContext, night_run: NightRun) -> dg.Mat
         verdicts, part = verdicts_on(
             night_run.database, judge, asked, facts, earlier=known, on_progress=progress(context)
         )
+        by_second = Seconded()
         if second is not None:
             too_long = too_long_among(asked, facts)
             verdicts, by_second = second_opinions(night_run.database, verdicts, second.models, too_long=too_long)
-            seconded += by_second
-        parts.append(judged(found, rules, verdicts))
-        account += part
-    table = pl.concat(parts)
+        return judged(found, rules, verdicts), part, by_second
+
+    parts = Inputs.of(night_run, night, ASKED).each("judgements", judged_of)
+    table = pl.concat([JUDGED.empty(), *(pairs for pairs, _, _ in parts)])
+    account = sum((counts for _, counts, _ in parts), JudgementCounts())
+    seconded = sum((counts for _, _, counts in parts), Seconded())
     write_judged_by(files, judge, files.write_table("judgements", table))
     verdicts_found = dict(table.group_by("verdict").len().sort("verdict").iter_rows())
     told = {} if second is None else {**vars(seconded), "collected": collected.words}

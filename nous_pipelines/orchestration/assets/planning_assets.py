@@ -7,12 +7,13 @@ import dagster as dg
 
 from nous_online.recall.recall import refresh_statistics
 from nous_pipelines.failpoints import reach
-from nous_pipelines.orchestration.assets.evidence_assets import WEIGHED, evidence_about
+from nous_pipelines.orchestration.assets.evidence_assets import WEIGHED, evidence_about, phases_of
 from nous_pipelines.orchestration.assets.night_assets import night_asset, night_of
 from nous_pipelines.orchestration.resources import NightRun, as_metadata
 from nous_pipelines.phases.phase_table import PHASES
 from nous_pipelines.plan.apply import apply_plan
-from nous_pipelines.plan.planning import planned
+from nous_pipelines.plan.left_out import each_apart, left_out_by
+from nous_pipelines.plan.planning import planned, united
 from nous_pipelines.plan.replaying import spared
 from nous_pipelines.reports.costs import cost_metadata
 from nous_pipelines.reports.health import measure_health
@@ -31,7 +32,7 @@ from nous_pipelines.reports.reporting import night_report
 def plan(context: dg.AssetExecutionContext, night_run: NightRun) -> dg.MaterializeResult:
     night = night_of(context)
     files = night_run.files(night)
-    phases = [files.read_phase(phase.name) for phase in PHASES]
+    phases = phases_of(night, night_run)
     reach("phases read")
     wanted = planned(
         night,
@@ -39,9 +40,14 @@ def plan(context: dg.AssetExecutionContext, night_run: NightRun) -> dg.Materiali
         agent_ids=night_run.agent_ids,
         policy=night_run.policies(night).as_dict(),
     )
-    made = spared(evidence_about(wanted, night, night_run, phases))
+    evidence = evidence_about(wanted, night, night_run, phases)
+    parts, faults = each_apart(evidence.agent_ids, lambda own: spared(evidence.of(own)))
+    if faults and not parts:
+        raise next(iter(faults.values()))
+    files.leave_out(left_out_by("plan", faults))
+    made = united(wanted, parts)
     reach("plan made")
-    files.write_json("account", NightAccount.of(made, phases).values)
+    files.write_json("account", NightAccount.of(made, phases_of(night, night_run)).values)
     files.write_json("plan", made.as_dict())
     reach("plan written")
     return dg.MaterializeResult(
@@ -99,7 +105,9 @@ def word_statistics(context: dg.AssetExecutionContext, night_run: NightRun) -> d
 )
 def report(context: dg.AssetExecutionContext, night_run: NightRun) -> dg.MaterializeResult:
     night, files = night_of(context), night_run.files(night_of(context))
-    measure_health(night_run.database, files, night, agent_ids=night_run.agent_ids)
+    seen_at, left = night_run.seen_until(night), {each.agent_id for each in files.read_checked_plan().left_out}
+    had_it = [agent_id for agent_id in night_run.agents() if agent_id not in left] if left else night_run.agent_ids
+    measure_health(night_run.database, files, night, seen_at=seen_at, agent_ids=had_it)
     made = night_report(night_run.database, night_run.snapshot(night), files, agent_ids=night_run.agent_ids)
     figures = dict(made.health[-1].figures) if made.health else {}
     page = write_page(night_run.folder(night) / "report.html", made)

@@ -82,6 +82,25 @@ def test_a_night_that_fails_its_checks_ends_with_an_error_and_the_nights_after_i
     assert facts_in(owner, without=()) == before
 
 
+def test_a_night_that_leaves_somebody_out_goes_on_names_them_and_ends_with_an_exit_code_of_its_own(
+    heart, nous, database, embedder, judge
+):
+    remember(heart, *["Rain falls down."] * 25)
+    remember(Heart.open("ben", database=database, embedder=embedder, judge=judge), NINE, NINE)
+    asked = ("night", "--from", "2026-06-01", "--to", "2026-06-02")
+
+    spoken, told, shown = nous(*asked, "--json"), nous(*asked), nous("report", "--night", "2026-06-01")
+
+    first, second = as_json(spoken)["nights"]
+    assert (spoken.exit_code, told.exit_code, shown.exit_code) == (3, 3, 0)
+    assert [each["is_success"] for each in (first, second)] == [False, False]
+    assert [(each["agent_id"], each["step"]) for each in first["left_out"]] == [("aria", "blast_radius")]
+    assert first["counts"]["retired"] == 1
+    assert "✓" not in told.stdout
+    assert "what to do about aria: Look at what would leave" in told.stderr
+    assert "✗ left out: aria. The others had their night" in shown.stdout
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
@@ -100,6 +119,7 @@ def test_a_night_that_fails_its_checks_ends_with_an_error_and_the_nights_after_i
         (("diff", "--night", "2026-06-01"), "has not run here"),
         (("report", "--open"), "names no file: --open opens the page that --html FILE writes"),
         (("undo",), "say what to take back: --night YYYY-MM-DD, --proposal ID, --memory ID or --source NAME"),
+        (("undo", "--from", "2026-06-01"), "a range needs both --from and --to"),
         (("undo", "--proposal", "7"), "'7' is no proposal id"),
         (("undo", "--night", "2026-06-01"), "no applied proposal has night=2026-06-01"),
     ],

@@ -22,6 +22,7 @@ from nous_online.database.connection import Database
 from nous_online.heart import Heart
 from nous_online.memories import facts
 from nous_pipelines.plan.checks import CHECKS
+from nous_pipelines.plan.left_out import CHECK
 
 
 @dataclass(frozen=True)
@@ -99,7 +100,7 @@ def test_a_report_tells_what_was_merged_what_was_replaced_and_what_was_checked(n
         ("merge", [NINE, NINE], "applied"),
         ("supersede", [*BACKUPS], "applied"),
     ]
-    assert {check["name"] for check in plain["checks"]} == set(CHECKS)
+    assert {check["name"] for check in plain["checks"]} == {*CHECKS, CHECK}
     assert plain["counts"]["kept_apart"] == 0
 
 
@@ -179,8 +180,10 @@ def test_what_others_built_on_is_refused_with_who_and_the_command_fails(heart, n
     supersede(heart, kept, update)
 
     result = nous("undo", "--night", "2026-06-01")
+    ranged = nous("undo", "--from", "2026-05-30", "--to", "2026-06-02")
 
-    assert result.exit_code == 1
+    assert (result.exit_code, ranged.exit_code) == (1, 1)
+    assert "ended at night 2026-06-01: those before it stand as they were" in " ".join(ranged.stdout.split())
     assert "refused" in result.stdout
     assert "undo that first" in " ".join(result.stdout.split())
 

@@ -18,6 +18,7 @@ from nous_online.heart import Heart
 from nous_online.language.pairs.judging import OfflineJudge, Verdict
 from nous_pipelines.orchestration.running import folder_of, read_report, run_night
 from nous_pipelines.plan.checks import CHECKS, CheckResult
+from nous_pipelines.plan.left_out import CHECK
 from nous_pipelines.plan.night_files import NightFiles
 from nous_pipelines.plan.undo import Selection, undo
 
@@ -89,7 +90,7 @@ def test_a_night_is_recorded_asset_by_asset_with_its_checks_policy_and_plan(hear
     assert plan.metadata["hash"].value == outcome.report.plan_hash
     assert plan.metadata["policy"].data["candidate_similarity"] == 0.7
     assert "nous undo --night 2026-06-01" in report.metadata["report"].value
-    assert {check["name"] for check in outcome.report.checks} == set(CHECKS)
+    assert {check["name"] for check in outcome.report.checks} == {*CHECKS, CHECK}
     assert all(check["passed"] for check in outcome.report.checks)
 
 
@@ -119,7 +120,7 @@ def test_a_night_whose_files_were_lost_changes_nothing_when_it_is_run_again(hear
 
 @pytest.mark.parametrize("names", [("canaries",), tuple(CHECKS)], ids=["one", "all"])
 def test_failed_checks_stop_the_night_before_anything_changes(heart, run, owner, monkeypatch, names):
-    """That each of them blocks alone, the definitions say: see `test_every_check_is_there_and_blocks`."""
+    """That each of them blocks alone, the definitions say: see `test_every_check_is_there_and_blocks_but_…`."""
     remember(heart, NINE, NINE)
     before = everything(owner)
     for name in names:

@@ -256,7 +256,9 @@ def test_a_snapshot_of_the_past_is_never_overwritten_with_what_is_known_today(im
     folder = imported.snapshots()[f"night={night}"].folder
     before = {path.name: path.read_bytes() for path in folder.glob("*.parquet")}
     database = Database(imported.url)
-    heart = Heart.open("aria", database=database, embedder=WordEmbedder(), judge=ScriptedJudge())
+    heart = Heart.open(
+        "aria", database=database, embedder=WordEmbedder(), judge=ScriptedJudge(), works_in_background=False
+    )
     heart.learn_deferred([("Snow falls in Oslo.", {"learned_at": at(COUNT + 3)})])
     heart.close()
     database.close()

@@ -13,6 +13,7 @@ from nous_pipelines.phases.phase import Phase
 from nous_pipelines.phases.proposals import Change
 from nous_pipelines.plan.canaries import CANARIES
 from nous_pipelines.plan.checks import CHECKS
+from nous_pipelines.plan.left_out import checked_apart
 
 
 def facts_with(**columns):
@@ -182,6 +183,25 @@ def test_the_memories_of_two_agents_are_counted_apart():
 
     assert not CHECKS["blast_radius"](evidence(plan[0], facts=pl.concat([facts.head(30), facts.tail(60)]))).passed
     assert CHECKS["blast_radius"](evidence(*plan, facts=facts)).passed
+
+
+def test_an_agent_that_alone_breaks_a_check_is_left_out_unless_it_is_about_all():
+    rows = "\n".join(f"{agent}{n} | {agent}" for agent in ("aria", "ben", "cleo") for n in range(40))
+    facts = drawn_facts(f"id | agent_id\n---|---\n{rows}")
+    plan = [merge(*(f"{agent}{n}" for n in range(n)), agent_id=agent) for agent, n in (("aria", 9), ("ben", 25))]
+    across = merge("cleo1", "aria10", agent_id="aria")
+
+    results, left = checked_apart(evidence(*plan, facts=facts))
+    alone, nobody = checked_apart(evidence(plan[1], facts=facts.filter(agent_id="ben")))
+    stopping = [checked_apart(evidence(*plan, facts=facts, judge=ScriptedJudge())),
+                checked_apart(evidence(*plan, across, facts=facts))]  # fmt: skip
+
+    assert [(each.agent_id, each.step) for each in left] == [("ben", "blast_radius")]
+    assert all(result.passed for result in results.values())
+    assert results["blast_radius"].metadata == {"leaving": 8, "active": 80}
+    assert (nobody, alone["blast_radius"].passed) == ([], False)
+    assert [(out, results[name].is_about_all) for name, (results, out) in zip(
+        ("canaries", "conservation"), stopping, strict=True)] == [([], True), ([], True)]  # fmt: skip
 
 
 def test_a_judge_that_merges_too_much_is_found_by_the_canaries():

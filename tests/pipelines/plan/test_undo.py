@@ -19,7 +19,7 @@ from nous_online.database.connection import Database
 from nous_online.heart import Heart
 from nous_online.language.pairs.judging import Verdict
 from nous_pipelines.plan.apply import Applied, apply_plan
-from nous_pipelines.plan.undo import Selection, undo
+from nous_pipelines.plan.undo import Selection, undo, undo_range
 
 NEXT = NIGHT + timedelta(days=1)
 EARLIER = datetime(2026, 5, 20, tzinfo=UTC)
@@ -233,6 +233,26 @@ def test_all_nights_of_an_agent_are_undone_the_latest_first(heart, night_databas
 
     assert result.undone == (second.id, first.id)
     assert {columns["state"] for columns in facts_in(owner).values()} == {"active"}
+
+
+def test_a_range_of_nights_is_undone_newest_first_up_to_one_that_others_built_on(heart, night_database, run, owner):
+    remember(heart, NINE, NINE)
+    for day, text in ((2, "cats like fish"), (3, "rain falls down")):
+        heart.learn_deferred([(text, {"learned_at": datetime(2026, 6, day, tzinfo=UTC)})] * 2)
+    nights = [NIGHT + timedelta(days=day) for day in range(3)]
+    first, middle, last = (run(night).proposals[0] for night in nights)
+    change(night_database, middle.targets[0], "retagged", tags=["pets"])
+    newest_first = [NEXT + timedelta(days=9), *reversed(nights)]
+
+    refused = undo_range(night_database, Selection(), newest_first, reason="a mistake")
+    rest = undo_range(night_database, Selection(agent_id="aria"), [NIGHT], reason="a mistake")
+
+    assert {night: (result.undone, list(result.refused)) for night, result in refused.items()} == {
+        nights[2]: ((last.id,), []), NEXT: ((), [middle.id])
+    }  # fmt: skip
+    assert rest[NIGHT].undone == (first.id,)
+    with pytest.raises(NotFound, match="no applied proposal is left of these nights"):
+        undo_range(night_database, Selection(), [NIGHT], reason="a mistake")
 
 
 def test_only_what_is_selected_is_undone(heart, opened, night_database, run):

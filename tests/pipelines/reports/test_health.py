@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from drawn import NIGHT
@@ -14,6 +14,7 @@ from nous_online.database.connection import Database
 from nous_pipelines.reports.health import health_history, measure_health, stale_ratio, tokens_saved
 from nous_pipelines.reports.html_report import PLOTS
 
+SEEN = datetime(2026, 11, 1, tzinfo=UTC)
 PAIRS = f"""
     left_id | right_id | similarity | verdict    | is_across_users
     --------|----------|------------|------------|----------------
@@ -44,7 +45,7 @@ def measured(night, night_database):
     """Measure the store after a night and return the figures of the last one."""
 
     def measure(after=NIGHT, **options):
-        measure_health(night_database, night.files, after, **options)
+        measure_health(night_database, night.files, after, seen_at=SEEN, **options)
         return dict(health_history(night_database, after, **options)[-1].figures)
 
     return measure
@@ -220,7 +221,7 @@ def test_whoever_was_not_measured_in_a_night_stands_as_when_last_measured_but_fo
 
 
 def test_only_the_agents_of_the_run_are_measured(night, measured, night_database):
-    measure_health(night_database, night.files, NIGHT, agent_ids=["ben"])
+    measure_health(night_database, night.files, NIGHT, seen_at=SEEN, agent_ids=["ben"])
 
     assert health_history(night_database, NIGHT) == ()
 

@@ -63,9 +63,9 @@ def test_a_dry_run_leaves_the_files_of_a_night_that_was_applied(opened, run, own
 
 def test_a_night_that_was_applied_keeps_its_snapshot_when_it_runs_again_after_an_earlier_one(opened, run, folder):
     remember(opened("aria"), NINE, NINE)
+    remember(opened("ben"), "Rain falls down.", "Rain falls down.")
     assert run(NEXT, agent_ids=("aria",)).is_success
     taken = (folder / "snapshot.json").read_bytes()
-    remember(opened("ben"), "Rain falls down.", "Rain falls down.")
     assert run(NIGHT).is_success
 
     assert run(NEXT).is_success

@@ -1,0 +1,131 @@
+"""No agent pays for another: one that comes late gets its nights, and one that fails leaves the others theirs."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from night_runs import NIGHT, POLICY, SAID, facts_in, options, remember
+from psycopg.types.json import Jsonb
+from unrecorded import unrecorded
+
+from nous_online.heart import Heart
+from nous_pipelines.orchestration.backfilling import nights_to_run
+from nous_pipelines.orchestration.redaction import Redaction
+from nous_pipelines.orchestration.running import run_night
+from nous_pipelines.plan.left_out import CHECK
+from nous_pipelines.reports.html_report import page_of
+from nous_pipelines.reports.markdown_report import markdown_of
+
+NINE = "The office opens at nine."
+RAIN = "Rain falls down."
+
+
+@pytest.fixture(scope="module")
+def instance():
+    with unrecorded() as one:
+        yield one
+
+
+@pytest.fixture
+def run(database_url, instance, tmp_path):
+    """Run a night of this test's database."""
+    return lambda night=NIGHT, **changes: run_night(
+        night, options(database_url, tmp_path, **changes), instance=instance
+    )
+
+
+@pytest.fixture
+def opened(database, embedder, judge):
+    """Open the memory of an agent by name."""
+    return lambda agent_id: Heart.open(agent_id, database=database, embedder=embedder, judge=judge)
+
+
+def damage(owner, agent_id):
+    """Give the first two facts of an agent vectors that can't be compared."""
+    owner.execute("set session_replication_role = replica")
+    for place, vector in enumerate(("[1,0]", "[1,0,0]")):
+        owner.execute(
+            "update heart.facts set embedding = %s, embedding_space_id = 'damaged'"
+            " where agent_id = %s and learned_at = %s",
+            [vector, agent_id, SAID + timedelta(days=place)],
+        )
+    owner.execute("set session_replication_role = default")
+
+
+def states(owner, agent_id):
+    return sorted(row["state"] for row in facts_in(owner, agent_id=agent_id).values())
+
+
+def test_memories_that_come_after_a_night_has_run_are_done_when_it_runs_again_and_the_others_are_not_done_twice(
+    opened, run, owner, database_url, tmp_path
+):
+    aria, now = opened("aria"), datetime(2026, 5, 5, 3, tzinfo=UTC)
+    remember(aria, NINE, NINE)
+    ran = [NIGHT - timedelta(days=31 - day) for day in range(4)]
+    for night in ran:
+        assert run(night).report.late == {}
+    kept = facts_in(owner, agent_id="aria", without=())
+    assert nights_to_run(options(database_url, tmp_path), now=now) == []
+    remember(opened("ben"), RAIN, RAIN)
+    remember(aria, "Cats like fish.")
+
+    due = nights_to_run(options(database_url, tmp_path), now=now)
+    due_of_aria = nights_to_run(options(database_url, tmp_path, agent_ids=("aria",)), now=now)
+    dry = run(ran[1], is_dry_run=True)
+    narrowed = run(ran[1], agent_ids=("aria",))
+    again = run(ran[1])
+
+    assert (due, due_of_aria) == (ran, ran[2:3])
+    assert (dry.report.unseen, narrowed.report.late, again.report.late) == ({"ben": 2}, {}, {"ben": 2})
+    assert dry.report.summary.endswith("not seen by a dry run, since they came after the night: ben (2)")
+    assert again.is_success, again.failures
+    assert "run again for memories that came after it: ben (2)" in again.report.summary
+    assert states(owner, "ben") == ["active", "superseded"]
+    now_known = facts_in(owner, agent_id="aria", without=())
+    assert {memory: now_known[memory] for memory in kept} == kept
+    for night in due:
+        assert run(night).is_success
+    assert nights_to_run(options(database_url, tmp_path), now=now) == []
+
+
+def test_agents_that_a_check_a_step_or_their_policy_stops_are_left_out_and_the_others_have_their_night(
+    opened, run, owner, instance
+):
+    remember(opened("aria"), NINE, NINE)
+    remember(opened("ben"), *[RAIN] * 25)
+    for name in ("cleo", "dan"):
+        remember(opened(name), NINE, RAIN, NINE)
+    damage(owner, "cleo")
+    owner.execute("insert into lifecycle.agent_policies values ('dan', %s)", [Jsonb({"compressed_after_days": 1})])
+    before = {name: facts_in(owner, agent_id=name, without=()) for name in ("ben", "cleo", "dan")}
+
+    outcome = run()
+    report, (failure,) = outcome.report, outcome.failures
+
+    assert (outcome.is_success, outcome.is_stopped) == (False, False)
+    assert [(each.agent_id, each.step) for each in report.left_out] == [
+        ("dan", "policy"), ("cleo", "neighbours"), ("ben", "blast_radius")
+    ]  # fmt: skip
+    assert failure.startswith(
+        "check nobody_left_out: left out of the night, 3: dan (policy: the policy of agent 'dan' "
+    )
+    assert report.summary.endswith("; left out: dan (policy), cleo (neighbours), ben (blast_radius)")
+    assert (report.counts["merges"], report.counts["left_out"], report.stopped) == (1, 1, ())
+    (held,) = report.not_in_force
+    assert (held.agent_id, held.state) == ("ben", "left_out")
+    assert held.outcome == "its agent was left out (blast_radius)"
+    assert "Left out: ben" in page_of(report)
+    assert "- ben: blast\\_radius: " in markdown_of(report)
+    assert "ben" not in Redaction("ben", ()).text(markdown_of(report) + failure)
+    assert all(each["passed"] for each in report.checks if each["name"] != CHECK)
+    assert instance.get_run_by_id(outcome.run_id).is_success
+    assert states(owner, "aria") == ["active", "superseded"]
+    assert {name: facts_in(owner, agent_id=name, without=()) for name in before} == before
+    assert owner.execute("select agent_id from lifecycle.health").fetchall() == [("aria",)]
+
+    owner.execute("delete from lifecycle.agent_policies where agent_id = 'dan'")
+    later = run(NIGHT + timedelta(days=1), policy={**POLICY, "max_leaving_share": 1})
+
+    assert [each.agent_id for each in later.report.left_out] == ["cleo"]
+    assert (states(owner, "ben").count("active"), states(owner, "dan").count("active")) == (1, 2)
