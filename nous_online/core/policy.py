@@ -51,8 +51,8 @@ class LearnPolicy:
     96 % are among the 6 nearest; the others are read by the night."""
     doubt_from: float = 0.05
     """Chance of a change, among all that stand as near, from which a fact is noted to perhaps replace an earlier one.
-    Of the changes in three hands that trained nothing 94 % are given it, of pairs that both hold 12 %, and of the
-    statements of one person 12 % beside something else; docs/decisions/0029."""
+    Of the changes in three hands that trained nothing 94 % are given it, of pairs that both hold 10 %, and of the
+    statements of one person 11 % beside something else; docs/decisions/0029."""
 
 
 @dataclass(frozen=True)

@@ -22,11 +22,10 @@ from sklearn.linear_model import LogisticRegression
 from nous_online.core.policy import LearnPolicy
 from nous_online.language.minilm import LocalMiniLM
 from nous_online.language.model_files import session
-from nous_online.language.pairs.conflicts import shared_words
 from nous_online.language.pairs.judging import MOST_FAR_WORDS
 from nous_online.language.pairs.matching import LEAST_SIMILARITY
 from nous_online.language.pairs.never_same import never_same
-from nous_online.language.pairs.reader import LEAST_CHANCE, OUTCOMES, encodings, is_in_depth, scores
+from nous_online.language.pairs.reader import LEAST_CHANCE, OUTCOMES, encodings, is_in_depth, scores, shared_content
 from nous_online.language.pairs.subjects import other_conditions, other_things
 from training.pairs.prepare import written_pairs
 
@@ -120,20 +119,20 @@ def neighbour_odds(
     likely = np.where(apart, 0.0, fit.predict_proba(both[0])[:, 1])
     replaces = of_met[:, 1] + of_met[:, 2]
     noticed, retired = likely[replaces + of_met[:, 6] >= change_at], likely[replaces >= change_at]
-    change, shared, foreign = (round(float(value), 2) for value in fit.coef_[0])
+    change, shared, far_out = (round(float(value), 2) for value in fit.coef_[0])
     return {
         "intercept": round(float(fit.intercept_[0]), 2), "change": change, "shared": shared, "most_shared": MOST_SHARED,
-        "out_of_depth": foreign,
+        "far_out": far_out,
         "notice_from": least_for(noticed, MOST_STRANGERS_NOTICED * count),
         "retire_from": least_for(retired, MOST_STRANGERS_RETIRED * count),
     }  # fmt: skip
 
 
 def strangers() -> tuple[list[tuple[str, str]], int]:
-    """Return (earlier, later) statements that stand near each other in stores of one hand each, and of how many."""
-    hands: dict[str, list[str]] = {}
+    """Return (earlier, later) statements near each other in stores of one hand and language each, and of how many."""
+    hands: dict[tuple[str, str], list[str]] = {}
     for row in written_pairs():
-        hands.setdefault(row["author"], []).append(row["a"])
+        hands.setdefault((row["author"], row["lang"]), []).append(row["a"])
     met: list[tuple[str, str]] = []
     count = 0
     for told in hands.values():
@@ -147,11 +146,11 @@ def strangers() -> tuple[list[tuple[str, str]], int]:
 
 
 def odds_rows(chances: NDArray[np.float64], texts: Sequence[tuple[str, str]]) -> NDArray[np.float64]:
-    """Return what `NeighbourOdds` goes by: log odds of a change, shared stems, whether the reader is out of depth."""
+    """Return what `NeighbourOdds` goes by: log odds of a change, what is shared, whether it is far out."""
     change = np.clip(chances[:, 1] + chances[:, 2] + chances[:, 6], LEAST_CHANCE, 1 - LEAST_CHANCE)
-    shared = [min(len(shared_words(*both).split()), MOST_SHARED) for both in texts]
-    is_deep = [is_in_depth(*each) for each in zip(encodings(texts), texts, strict=True)]
-    return np.column_stack([np.log(change / (1 - change)), shared, ~np.array(is_deep)])
+    shared = np.array([min(shared_content(*both), MOST_SHARED) for both in texts])
+    is_deep = np.array([is_in_depth(*each) for each in zip(encodings(texts), texts, strict=True)])
+    return np.column_stack([np.log(change / (1 - change)), shared, ~is_deep & (shared == 0)])
 
 
 def least_for(likely: NDArray[np.float64], most: float) -> float:

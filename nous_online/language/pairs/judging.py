@@ -26,7 +26,7 @@ from nous_online.language.pairs.guards import differences
 from nous_online.language.pairs.harmless import may_be_same
 from nous_online.language.pairs.matching import LEAST_SIMILARITY, PairModel, load_model, pair_features
 from nous_online.language.pairs.never_same import FEW_CHANGED, never_same, other_small_words, words_changed
-from nous_online.language.pairs.reader import Chances, calibration, read_pairs
+from nous_online.language.pairs.reader import Chances, calibration, read_pairs, shared_content
 from nous_online.language.pairs.slot_rivalry import shared_slot
 from nous_online.language.pairs.subjects import other_conditions, other_subjects, other_things
 
@@ -204,7 +204,7 @@ class OfflineJudge:
                 kept_apart=_kept_apart(pair, readings[i]),
                 words=max(len(pair.a.text.split()), len(pair.b.text.split())),
                 changed=words_changed(pair.a.text, pair.b.text),
-                changed_chance=_changed_chance(pair, readings[i]),
+                changed_chance=chance_of_change(pair, readings[i]),
                 things=_two_things(pair, touches[i], readings[i]),
             )
             for i, pair in enumerate(pairs)
@@ -248,12 +248,12 @@ def _kept_apart(pair: Pair, reading: Chances | None) -> tuple[str, ...]:
     return (*never_same(pair.a.text, pair.b.text), *((SMALL_WORD,) if is_small else ()))
 
 
-def _changed_chance(pair: Pair, reading: Chances | None) -> float:
+def chance_of_change(pair: Pair, reading: Chances | None) -> float:
     """Return how likely one of two statements was changed by the other, 0 where nobody read them."""
     if reading is None:
         return 0.0
     is_of_one = pair.a.subject is not None and pair.a.subject == pair.b.subject
-    shared = len(shared_words(pair.a.text, pair.b.text).split()) + is_of_one
+    shared = shared_content(pair.a.text, pair.b.text) + is_of_one
     return calibration().neighbours.chance(reading.change, shared=shared, is_in_depth=reading.is_in_depth)
 
 

@@ -25,6 +25,12 @@ FOLDER = Path(__file__).parent / "model"
 OUTCOMES = ("same", "update", "negation", "distinct", "refines", "vaguer", "contradiction")
 """What the later statement may do to the earlier, in the order of the model's columns (training/pairs/README.md)."""
 WORD = re.compile(r"[^\W\d_]+")
+WORD_OR_NUMBER = re.compile(r"[^\W_]+")
+UNSPACED = re.compile(r"[\u0e00-\u0e7f\u3040-\u30ff\u3400-\u9fff]")
+"""Thai, kana and Chinese characters, written without spaces between words."""
+SHORTEST_CONTENT, BEGINNING = 3, 5
+"""Letters of a word that counts, and by how many first ones two are taken for one: endings change with the sentence."""
+SMALL_WORDS = FOREIGN_WORDS | FUNCTION_WORDS
 LAST_LATIN = 0x24F
 LEAST_CHANCE = 1e-4
 MOST_TOKENS = 62
@@ -44,10 +50,10 @@ class NeighbourOdds:
     change: float
     """Of the log odds of the reader's own chance."""
     shared: float
-    """Of each word stem both share, a subject among them, up to `most_shared`."""
+    """Of each content word both share, a subject among them, up to `most_shared`."""
     most_shared: int
-    out_of_depth: float
-    """Of a pair the reader was not made for: another language, or too long."""
+    far_out: float
+    """Of a pair that shares none and that the reader was not made for: in another language, or too long."""
     notice_from: float
     """Chance from which two statements do not hold together."""
     retire_from: float
@@ -57,7 +63,7 @@ class NeighbourOdds:
         """Return the chance that a neighbour of which the reader says `change` was changed."""
         clipped = min(max(change, LEAST_CHANCE), 1 - LEAST_CHANCE)
         odds = self.intercept + self.change * math.log(clipped / (1 - clipped))
-        odds += self.shared * min(shared, self.most_shared) + (0.0 if is_in_depth else self.out_of_depth)
+        odds += self.shared * min(shared, self.most_shared) + (self.far_out if not shared and not is_in_depth else 0.0)
         return 1 / (1 + math.exp(-odds))
 
 
@@ -185,6 +191,22 @@ def is_in_depth(read: tuple[Encoding, Encoding], texts: tuple[str, str]) -> bool
     words = len({*one.word_ids}) + len({*other.word_ids})
     is_read_whole = max(len(one.ids), len(other.ids)) <= MOST_TOKENS
     return is_read_whole and pieces < calibration().foreign_at * max(words, 1) and all(map(is_english, texts))
+
+
+def shared_content(one: str, other: str) -> int:
+    """Count what two texts both speak of, in any language: content words by their first letters, or pairs of signs."""
+    return len(content_of(one) & content_of(other))
+
+
+def content_of(text: str) -> set[str]:
+    """Return the content words of a text, cut short as endings change; of a script without spaces pairs of signs."""
+    found: set[str] = set()
+    for word in WORD_OR_NUMBER.findall(text.casefold()):
+        if UNSPACED.search(word):
+            found |= {word[at : at + 2] for at in range(len(word) - 1)}
+        elif word not in SMALL_WORDS and (len(word) >= SHORTEST_CONTENT or word.isdigit()):
+            found.add(word[:BEGINNING])
+    return found
 
 
 def is_english(text: str) -> bool:

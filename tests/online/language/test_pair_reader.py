@@ -11,7 +11,7 @@ import pytest
 from nous_online.core.errors import Unavailable
 from nous_online.language.model_files import session
 from nous_online.language.pairs import reader
-from nous_online.language.pairs.reader import OUTCOMES, Chances, calibration, read_pairs
+from nous_online.language.pairs.reader import OUTCOMES, Chances, calibration, read_pairs, shared_content
 
 PAIRS = Path(__file__).parents[3] / "training" / "pairs"
 HELD_OUT = PAIRS / "author_6.tsv"
@@ -47,11 +47,27 @@ def test_a_change_is_less_likely_among_strangers_and_in_other_languages_than_the
     odds = calibration().neighbours
 
     likely = [odds.chance(0.75, shared=shared, is_in_depth=True) for shared in range(5)]
-    foreign = odds.chance(0.75, shared=3, is_in_depth=False)
+    foreign = [odds.chance(0.75, shared=shared, is_in_depth=False) for shared in range(5)]
 
     assert likely[0] < odds.notice_from < likely[1] < likely[2] < likely[3] == likely[4]
-    assert foreign < likely[3]
+    assert foreign[0] < likely[0] / 10
+    assert foreign[1:] == likely[1:]
     assert odds.chance(0.0, shared=0, is_in_depth=True) < odds.chance(1.0, shared=0, is_in_depth=False) < 1
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "count"),
+    [
+        ("The garage keypad code is 4417", "changed the keypad to 9052", 1),
+        ("Vater nimmt 2,5 mg Bisoprolol", "beim Bisoprolol sind wir mit Papa auf 5 mg hoch", 2),
+        ("fisica è in aula 12", "hanno spostato fisica nell'aula magna", 2),
+        ("昼食は950円です", "昼食は980円になりました", 4),
+        ("昼食は950円です", "京都は四条のホテルに泊まる予定", 0),
+        ("I am at home", "you are at home", 1),
+    ],
+)
+def test_what_two_texts_both_speak_of_is_counted_in_any_language(one: str, other: str, count: int) -> None:
+    assert shared_content(one, other) == count
 
 
 def test_what_is_said_again_is_found_and_nothing_else_taken_for_it(read: list[tuple[str, Chances]]) -> None:
