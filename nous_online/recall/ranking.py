@@ -64,7 +64,7 @@ class RecallPolicy:
     later one would push out what answers better. Of the ten nearest of 100,000 facts 0.80 were shown without it."""
     same_score: float = 0.5
     """The same where both fill one slot; of two that contradict each other, undecided, the later always comes first."""
-    doubted_score: float = 0.25
+    doubted_score: float = 0.2
     """The same where the later one perhaps replaces the earlier, as a judge read them, in words of its own."""
     confident_cosine: float = 13.9
     confident_words: float = 4.5

@@ -25,7 +25,8 @@ FOLDER = Path(__file__).parent / "model"
 OUTCOMES = ("same", "update", "negation", "distinct", "refines", "vaguer", "contradiction")
 """What the later statement may do to the earlier, in the order of the model's columns (training/pairs/README.md)."""
 WORD = re.compile(r"[^\W\d_]+")
-WORD_OR_NUMBER = re.compile(r"[^\W_]+")
+WORD_OR_NUMBER = re.compile(r"(?:[^\W_]|[\u0300-\u036f\u064b-\u0652\u0900-\u0963\u0966-\u0dff])+")
+"""Letters and digits, with the signs for vowels that Hindi, Tamil or Arabic write beside them."""
 UNSPACED = re.compile(r"[\u0e00-\u0e7f\u3040-\u30ff\u3400-\u9fff]")
 """Thai, kana and Chinese characters, written without spaces between words."""
 SHORTEST_CONTENT, BEGINNING = 3, 5

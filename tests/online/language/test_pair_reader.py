@@ -64,6 +64,7 @@ def test_a_change_is_less_likely_among_strangers_and_in_other_languages_than_the
         ("昼食は950円です", "昼食は980円になりました", 4),
         ("昼食は950円です", "京都は四条のホテルに泊まる予定", 0),
         ("I am at home", "you are at home", 1),
+        ("पापा डॉ. मेहता को दिखाते हैं", "डॉ. मेहता विदेश चले गए", 1),
     ],
 )
 def test_what_two_texts_both_speak_of_is_counted_in_any_language(one: str, other: str, count: int) -> None:
