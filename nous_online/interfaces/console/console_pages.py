@@ -17,7 +17,7 @@ from nous_online.context.context_answer import Context
 from nous_online.core.domain import Fact, Memory, MemoryKind, Statement
 from nous_online.core.errors import InvalidInput, NotFound
 from nous_online.core.question_details import AskerDetails, RecallDetails
-from nous_online.core.validation import checked_id
+from nous_online.core.validation import checked_choice, checked_id
 from nous_online.heart import Heart
 from nous_online.interfaces.console import lookups
 from nous_online.interfaces.console.console_state import Asked, OpenHeart
@@ -43,8 +43,9 @@ ASSETS = {"console.css": "text/css", "console.js": "text/javascript"}
 @router.get("/")
 def memories(request: Request, asked: Asked, heart: OpenHeart) -> HTMLResponse:
     """Show the answers to a question, or the latest memories that fit."""
-    told = filled({name: asked.get(name, "") for name in ("q", "kind", "state", *CONDITIONS, "since", "until")})
-    shown = {"asked": told, "kinds": KINDS, "states": STATES}
+    fields_of_form = {name: asked.get(name, "") for name in ("q", "kind", "state", *CONDITIONS, "since", "until")}
+    told = filled(fields_of_form)
+    shown: dict[str, Any] = {"asked": fields_of_form, "is_asked": bool(told), "kinds": KINDS, "states": STATES}
     if question := told.get("q"):
         details: RecallDetails = {"limit": ON_A_PAGE, "kinds": kinds_of(told), "user_id": told.get("user")}
         return page(
@@ -64,13 +65,11 @@ def listing(told: Mapping[str, str], before: str) -> dict[str, Any]:
     """Return the conditions of a listing; raise `InvalidInput` for what is no kind, state, day or place."""
     state = told.get("state", "current")
     known = {"current": CURRENT, "any": STATES, **{each: (each,) for each in STATES}}
-    if state not in known:
-        raise InvalidInput(f"not a valid state: {state!r} (want one of {', '.join(known)})")
     until = day_of("until", told.get("until"))
     before_at, before_id = place_of(before)
     return {
         "kinds": list(kinds_of(told) or KINDS),
-        "states": list(known[state]),
+        "states": list(known[checked_choice("state", state, [*known])]),
         "about": told.get("about"),
         "source": told.get("source"),
         "user_id": told.get("user"),
@@ -86,10 +85,7 @@ def kinds_of(told: Mapping[str, str]) -> tuple[MemoryKind, ...] | None:
     """Return the kinds that were asked for; None for all."""
     if "kind" not in told:
         return None
-    found = tuple(kind for kind in KINDS if kind == told["kind"])
-    if not found:
-        raise InvalidInput(f"not a valid kind: {told['kind']!r} (want one of {', '.join(KINDS)})")
-    return found
+    return (checked_choice("kind", told["kind"], KINDS),)
 
 
 def day_of(name: str, text: str | None) -> datetime | None:
@@ -222,7 +218,7 @@ def night(request: Request, day: str, asked: Asked, heart: OpenHeart) -> HTMLRes
         last = found[ON_A_PAGE - 1]
         told = filled({"kind": asked.get("kind", ""), "after": f"{last.kind}{PARTING}{last.id}"})
         further = f"/nights/{at}?{urlencode(told)}"
-    shown = {"night": at, "figures": figures, "counts": counts, "kind": asked.get("kind", "")}
+    shown: dict[str, Any] = {"night": at, "figures": figures, "counts": counts, "kind": asked.get("kind", "")}
     return page(request, "night.html", **shown, proposals=found[:ON_A_PAGE], known=known, further=further)
 
 
@@ -237,10 +233,8 @@ def night_of(text: str) -> date:
 @router.get("/ask")
 def ask(request: Request, asked: Asked, heart: OpenHeart) -> HTMLResponse:
     """Show what a question recalls and which context would be put before a model, each with its reasons."""
-    told = filled({name: asked.get(name, "") for name in ("q", "frame", "user", "project", "budget")})
-    if "q" not in told:
-        return page(request, "ask.html", asked=told, answers=None, context=None)
-    answers, context = answer(heart, told)
+    told = {name: asked.get(name, "") for name in ("q", "frame", "user", "project", "budget")}
+    answers, context = answer(heart, filled(told)) if told["q"] else (None, None)
     return page(request, "ask.html", asked=told, answers=answers, context=context)
 
 

@@ -29,7 +29,7 @@ ALIVE = "/health"
 OWN_PAGES = {
     **CLOSED,
     "Content-Security-Policy": (
-        "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; form-action 'self'; "
+        "default-src 'none'; style-src 'self'; script-src 'self'; img-src data:; form-action 'self'; "
         "base-uri 'none'; frame-ancestors 'none'"
     ),
     "Referrer-Policy": "same-origin",
@@ -94,7 +94,7 @@ async def on_refusal(request: Request, error: Exception) -> HTMLResponse:
 
 def problem(request: Request, status: int, what: str) -> HTMLResponse:
     """Return the page that says what went wrong."""
-    return page(request, "problem.html", status, what=what, status=status)
+    return page(request, "problem.html", status=status, what=what)
 
 
 def command(port: int, *, agent: str | None, read_only: bool) -> list[str]:

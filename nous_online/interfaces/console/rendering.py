@@ -32,7 +32,7 @@ DONE = {
 """What a page says of the change that led to it: an address names one of these and can't say anything else."""
 
 
-def page(request: Request, template: str, status: int = 200, **values: Any) -> HTMLResponse:
+def page(request: Request, template: str, *, status: int = 200, **values: Any) -> HTMLResponse:
     """Return a page of the console."""
     told: ConsoleState = request.app.state.console
     usual = {
@@ -41,6 +41,7 @@ def page(request: Request, template: str, status: int = 200, **values: Any) -> H
         "form_token": told.form_token,
         "places": PLACES,
         "path": request.url.path,
+        "status": status,
         "done": DONE.get(request.query_params.get("done", "")),
     }
     text = templates().get_template(template).render({**usual, **values})
@@ -59,8 +60,14 @@ def templates() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    filters: dict[str, Callable[..., Any]] = environment.filters
-    filters |= {"shown": shown, "cut": cut, "moment": moment, "words": words, "figure": figure}
+    ours: dict[str, Callable[..., Any]] = {
+        "shown": shown,
+        "cut": cut,
+        "moment": moment,
+        "words": words,
+        "figure": figure,
+    }
+    environment.filters.update(ours)  # pyright: ignore[reportUnknownMemberType] (the library does not say)
     return environment
 
 
