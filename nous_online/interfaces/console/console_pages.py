@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import fields
 from datetime import UTC, date, datetime, time, timedelta
 from importlib.resources import files
@@ -115,14 +115,16 @@ def memory(request: Request, memory_id: UUID, heart: OpenHeart) -> HTMLResponse:
     found: Memory = heart.get(memory_id)
     events = heart.history(memory_id)
     left = standing(events)
-    said = heart.statements(memory_id) if isinstance(found, Fact) else []
-    before = heart.predecessors(memory_id) if isinstance(found, Fact) else []
+    fact = found if isinstance(found, Fact) else None
+    said = heart.statements(memory_id) if fact else []
+    before = heart.predecessors(memory_id) if fact else []
+    successor, perhaps = (fact.superseded_by, fact.perhaps_replaces) if fact else (None, [])
     with heart.agent.transaction(heart.agent.deadline(None)) as connection:
         links = lookups.links_of(connection, heart.agent.id, memory_id)
         uses = lookups.uses_of(connection, heart.agent.id, memory_id)
         disputes = lookups.contradictions_of(connection, heart.agent.id, memory_id)
-        ids = {*(each.id for each in links), *named_in(found), *(each.memory_a for each in disputes)}
-        ids |= {each.memory_b for each in disputes}
+        ids = {*(each.id for each in links), *perhaps, *([successor] if successor else [])}
+        ids |= {side for each in disputes for side in (each.memory_a, each.memory_b)}
         known = lookups.named_memories(connection, heart.agent.id, [*ids])
     return page(
         request,
@@ -132,21 +134,17 @@ def memory(request: Request, memory_id: UUID, heart: OpenHeart) -> HTMLResponse:
         text=next((value for name in TEXTS if (value := getattr(found, name, None))), "untitled"),
         details=details_of(found),
         said=[(each, can_split(each, found)) for each in said],
-        unrecorded=unrecorded_count(found, said) if isinstance(found, Fact) else 0,
+        unrecorded=unrecorded_count(fact, said) if fact else 0,
         events=events,
         last=left[0] if left else None,
         before=before,
+        successor=successor,
+        perhaps=perhaps,
         links=links,
         uses=uses,
         disputes=disputes,
         known=known,
     )
-
-
-def named_in(found: Memory) -> Iterable[UUID]:
-    """Return the memories a fact names: what took its place, and what it may replace."""
-    if isinstance(found, Fact):
-        yield from (*found.perhaps_replaces, *([found.superseded_by] if found.superseded_by else []))
 
 
 def can_split(said: Statement, fact: Memory) -> bool:
