@@ -36,7 +36,10 @@ PARTING = "~"
 """Between the moment and the id of the place where a page ended."""
 TEXTS = ("content", "title", "name", "trigger")
 """The attribute that says of a memory of each kind what it is."""
-TOLD_ELSEWHERE = frozenset({*TEXTS, "id", "state", "row_version", "superseded_by", "succession", "perhaps_replaces"})
+LONGER = ("summary", "detail")
+TOLD_ELSEWHERE = frozenset(
+    {*TEXTS, *LONGER, "id", "state", "row_version", "superseded_by", "succession", "perhaps_replaces"}
+)
 ASSETS = {"console.css": "text/css", "console.js": "text/javascript"}
 
 
@@ -132,6 +135,7 @@ def memory(request: Request, memory_id: UUID, heart: OpenHeart) -> HTMLResponse:
         memory=found,
         kind=events[0].memory_kind,
         text=next((value for name in TEXTS if (value := getattr(found, name, None))), "untitled"),
+        longer=[(name, value) for name in LONGER if (value := getattr(found, name, None))],
         details=details_of(found),
         said=[(each, can_split(each, found)) for each in said],
         unrecorded=unrecorded_count(fact, said) if fact else 0,

@@ -11,7 +11,7 @@ from fastapi import Request
 from fastapi.responses import HTMLResponse
 from markupsafe import Markup, escape
 
-from nous_online.core.unseen import HIDDEN
+from nous_online.core.unseen import HIDDEN, visible
 from nous_online.interfaces.console.console_state import ConsoleState
 
 if TYPE_CHECKING:
@@ -59,6 +59,7 @@ def templates() -> Environment:
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
+        finalize=seen,
     )
     ours: dict[str, Callable[..., Any]] = {
         "shown": shown,
@@ -69,6 +70,11 @@ def templates() -> Environment:
     }
     environment.filters.update(ours)  # pyright: ignore[reportUnknownMemberType] (the library does not say)
     return environment
+
+
+def seen(value: object) -> object:
+    """Return what a template puts in a page: of a text that is not marked as ours, the characters a person sees."""
+    return visible(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
 def shown(text: object) -> Markup:
