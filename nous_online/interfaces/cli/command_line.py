@@ -47,7 +47,7 @@ EXTRA_COMMANDS = {
     "cost": "Tell what language models cost",
     "batches": "Show what is on its way to Claude",
     "reembed": "Move memories to another embedding model",
-    "dev": "Run PostgreSQL, the Dagster UI and the REST API together",
+    "dev": "Run PostgreSQL, the Dagster UI, the REST API and the console together",
     "demo": "Watch a night over a sample history",
     "service": "Have the system run the worker and every night",
 }

@@ -24,7 +24,7 @@ from nous_online.interfaces.page_gate import CLOSED, PageGate
 from nous_online.interfaces.request_checks import with_token
 from nous_online.processes.children import python_module
 
-HOST, PORT = "127.0.0.1", 8430
+HOST = "127.0.0.1"
 ALIVE = "/health"
 OWN_PAGES = {
     **CLOSED,
@@ -97,10 +97,9 @@ def problem(request: Request, status: int, what: str) -> HTMLResponse:
     return page(request, "problem.html", status=status, what=what)
 
 
-def command(port: int, *, agent: str | None, read_only: bool) -> list[str]:
-    """Return how to start the console."""
-    whose = [] if agent is None else ["--agent", agent]
-    options = ["--port", str(port), *whose, *(["--read-only"] if read_only else [])]
+def command(port: int, *, read_only: bool) -> list[str]:
+    """Return how to start the console, over the agent that NOUS_AGENT names."""
+    options = ["--port", str(port), *(["--read-only"] if read_only else [])]
     return python_module("nous_online.interfaces.cli", "console", *options)
 
 
