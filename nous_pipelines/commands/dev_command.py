@@ -32,8 +32,7 @@ def dev(  # noqa: PLR0913 (one parameter for each option)
         bool, typer.Option("--read-only", help="The Dagster interface and the console show, and change nothing.")
     ] = False,
     no_interface: Annotated[bool, typer.Option("--no-ui", help="Without the Dagster interface and daemon.")] = False,
-    no_api: Annotated[bool, typer.Option("--no-api", help="Without the REST API.")] = False,
-    no_console: Annotated[bool, typer.Option("--no-console", help="Without the console.")] = False,
+    no_api: Annotated[bool, typer.Option("--no-api", help="Without the REST API and the console.")] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Run PostgreSQL, the Dagster interface with its daemon, the REST API and the console until Ctrl-C.
@@ -49,7 +48,7 @@ def dev(  # noqa: PLR0913 (one parameter for each option)
 
     [dim]$[/dim] nous dev
 
-    [dim]$[/dim] nous dev --no-ui --no-api --console-port 9000
+    [dim]$[/dim] nous dev --no-ui --console-port 9000
     """
     from nous_online.interfaces.request_checks import TOKEN_BYTES, door_token
     from nous_online.processes.foreground import attend, together
@@ -59,12 +58,11 @@ def dev(  # noqa: PLR0913 (one parameter for each option)
         place = place_of(url)
         if not as_json:
             show(f"[green]ready[/green]  PostgreSQL  {escaped(told(place))}")
-        token = door_token()
+        token, own = door_token(), token_urlsafe(TOKEN_BYTES)
         programs = [] if no_interface else [dagster_program(port, token=token, read_only=read_only)]
-        own = token_urlsafe(TOKEN_BYTES)
-        if not (no_api and no_console) and offers_api():
-            programs += [] if no_api else [api_program(api_port, token=token)]
-            programs += [] if no_console else [console_program(console_port, token=own, read_only=read_only)]
+        if not no_api and offers_api():
+            programs.append(api_program(api_port, token=token))
+            programs.append(console_program(console_port, token=own, read_only=read_only))
         addresses: dict[str, str] = {}
 
         def on_answer(program: Program) -> None:

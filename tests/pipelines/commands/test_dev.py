@@ -52,11 +52,11 @@ def dev(
 
 def test_when_one_dies_it_says_which_and_fails_and_a_server_that_ran_before_stays(database_url: str, tmp_path: Path):
     taken = taken_port(database_url)
-    with dev(tmp_path, "--no-ui", "--no-console", "--api-port", taken, NOUS_DATABASE_URL=database_url) as (
+    with dev(tmp_path, "--no-ui", "--api-port", taken, NOUS_DATABASE_URL=database_url) as (
         process,
         addresses,
     ):
-        (api,) = psutil.Process(process.pid).children()
+        (api,) = [each for each in psutil.Process(process.pid).children() if "api" in each.cmdline()]
         wait_for(lambda: "Application startup complete." in (tmp_path / "log").read_text())
 
         api.kill()
@@ -64,7 +64,7 @@ def test_when_one_dies_it_says_which_and_fails_and_a_server_that_ran_before_stay
 
     log = (tmp_path / "log").read_text().splitlines()
     assert code == 1
-    assert set(addresses) == {"postgresql", "api", "token"}
+    assert set(addresses) == {"postgresql", "api", "console", "token"}
     assert addresses["api"] != f"http://127.0.0.1:{taken}"
     assert "api     | INFO:     Application startup complete." in log
     assert log[-1].startswith("error: API ended by SIGKILL; its last words: ")
