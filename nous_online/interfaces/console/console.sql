@@ -18,11 +18,12 @@ select 'censor'::text, id, agent_id, state, left(trigger || ': ' || reason, 1000
 from heart.censors
 
 -- name: list_memories
--- The latest memories that fit, from the place where the page before ended.
+-- The latest memories that fit, from the place where the page before ended. By the rules of C only A to Z have two cases:
+-- those of a language take four times as long, over every subject an agent has. `like` tells the planner that few fit.
 select {columns} from ({rows}) m
 where agent_id = %(agent_id)s and kind = any(%(kinds)s) and state = any(%(states)s)
-  and (%(about)s::text is null or strpos(lower(about), lower(%(about)s)) > 0)
-  and (%(source)s::text is null or strpos(lower(source), lower(%(source)s)) > 0)
+  and (%(about)s::text is null or lower(about collate "C") like lower(%(about)s collate "C"))
+  and (%(source)s::text is null or lower(source collate "C") like lower(%(source)s collate "C"))
   and (%(user_id)s::text is null or user_id = %(user_id)s)
   and at >= coalesce(%(since)s::timestamptz, '-infinity') and at < coalesce(%(until)s::timestamptz, 'infinity')
   and at <= coalesce(%(before_at)s::timestamptz, 'infinity')

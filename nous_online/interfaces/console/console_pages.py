@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import fields
 from datetime import UTC, date, datetime, time, timedelta
@@ -73,8 +74,8 @@ def listing(told: Mapping[str, str], before: str) -> dict[str, Any]:
     return {
         "kinds": list(kinds_of(told) or KINDS),
         "states": list(known[checked_choice("state", state, [*known])]),
-        "about": told.get("about"),
-        "source": told.get("source"),
+        "about": pattern_of(told.get("about")),
+        "source": pattern_of(told.get("source")),
         "user_id": told.get("user"),
         "since": day_of("since", told.get("since")),
         "until": until and until + timedelta(days=1),
@@ -82,6 +83,11 @@ def listing(told: Mapping[str, str], before: str) -> dict[str, Any]:
         "before_id": before_id,
         "limit": ON_A_PAGE + 1,
     }
+
+
+def pattern_of(part: str | None) -> str | None:
+    """Return the pattern of texts that contain a part; None for any text."""
+    return None if part is None else "%" + re.sub(r"([%_\\])", r"\\\1", part) + "%"
 
 
 def kinds_of(told: Mapping[str, str]) -> tuple[MemoryKind, ...] | None:
@@ -107,8 +113,8 @@ def place_of(text: str) -> tuple[datetime | None, UUID | None]:
         return None, None
     at, _, memory_id = text.partition(PARTING)
     try:
-        return datetime.fromisoformat(at), UUID(memory_id)
-    except ValueError as error:
+        return datetime.fromisoformat(at).astimezone(UTC), UUID(memory_id)
+    except (ValueError, OverflowError) as error:
         raise InvalidInput(f"not a valid place in the list: {text!r}; begin at its first page") from error
 
 

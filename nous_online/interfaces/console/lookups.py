@@ -134,6 +134,8 @@ def list_memories(connection: Connection, agent_id: str, wanted: Mapping[str, An
 
 def named_memories(connection: Connection, agent_id: str, ids: Sequence[UUID]) -> dict[UUID, ListedMemory]:
     """Return memories by their ids; those that are gone are missing."""
+    if not ids:
+        return {}
     with connection.cursor(row_factory=class_row(ListedMemory)) as cursor:
         found = cursor.execute(of_rows("named_memories"), {"agent_id": agent_id, "ids": list(ids)}).fetchall()
     return {each.id: each for each in found}
