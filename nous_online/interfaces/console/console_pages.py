@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import fields
-from datetime import UTC, date, datetime, time, timedelta
+from datetime import UTC, date, datetime, time
 from importlib.resources import files
 from typing import Any, get_args
 from urllib.parse import urlencode
@@ -69,7 +69,6 @@ def listing(told: Mapping[str, str], before: str) -> dict[str, Any]:
     """Return the conditions of a listing; raise `InvalidInput` for what is no kind, state, day or place."""
     state = told.get("state", "current")
     known = {"current": CURRENT, "any": STATES, **{each: (each,) for each in STATES}}
-    until = day_of("until", told.get("until"))
     before_at, before_id = place_of(before)
     return {
         "kinds": list(kinds_of(told) or KINDS),
@@ -78,7 +77,7 @@ def listing(told: Mapping[str, str], before: str) -> dict[str, Any]:
         "source": pattern_of(told.get("source")),
         "user_id": told.get("user"),
         "since": day_of("since", told.get("since")),
-        "until": until and until + timedelta(days=1),
+        "until": day_of("until", told.get("until")),
         "before_at": before_at,
         "before_id": before_id,
         "limit": ON_A_PAGE + 1,
