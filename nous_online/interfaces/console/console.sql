@@ -25,7 +25,7 @@ where agent_id = %(agent_id)s and kind = any(%(kinds)s) and state = any(%(states
   and (%(about)s::text is null or lower(about collate "C") like lower(%(about)s collate "C"))
   and (%(source)s::text is null or lower(source collate "C") like lower(%(source)s collate "C"))
   and (%(user_id)s::text is null or user_id = %(user_id)s)
-  and at >= coalesce(%(since)s::timestamptz, '-infinity') and at < coalesce(%(until)s::timestamptz + interval '1 day', 'infinity')
+  and at >= coalesce(%(since)s::timestamptz, '-infinity') and at < coalesce(%(until)s::timestamptz, 'infinity')
   and at <= coalesce(%(before_at)s::timestamptz, 'infinity')
   and (at, id) < (coalesce(%(before_at)s::timestamptz, 'infinity'), coalesce(%(before_id)s::uuid, 'ffffffff-ffff-ffff-ffff-ffffffffffff'))
 order by at desc, id desc

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import fields
-from datetime import UTC, date, datetime, time
+from datetime import UTC, date, datetime, time, timedelta
 from importlib.resources import files
 from typing import Any, get_args
 from urllib.parse import urlencode
@@ -77,7 +77,7 @@ def listing(told: Mapping[str, str], before: str) -> dict[str, Any]:
         "source": pattern_of(told.get("source")),
         "user_id": told.get("user"),
         "since": day_of("since", told.get("since")),
-        "until": day_of("until", told.get("until")),
+        "until": day_of("until", told.get("until"), later=1),
         "before_at": before_at,
         "before_id": before_id,
         "limit": ON_A_PAGE + 1,
@@ -96,13 +96,13 @@ def kinds_of(told: Mapping[str, str]) -> tuple[MemoryKind, ...] | None:
     return (checked_choice("kind", told["kind"], KINDS),)
 
 
-def day_of(name: str, text: str | None) -> datetime | None:
-    """Return the beginning of a day in UTC."""
+def day_of(name: str, text: str | None, *, later: int = 0) -> datetime | None:
+    """Return the beginning of a day in UTC, or of one that is so many days later."""
     if not text:
         return None
     try:
-        return datetime.combine(date.fromisoformat(text), time(), UTC)
-    except ValueError as error:
+        return datetime.combine(date.fromisoformat(text), time(), UTC) + timedelta(days=later)
+    except (ValueError, OverflowError) as error:
         raise InvalidInput(f"{name} is not a valid date: {text!r} (want YYYY-MM-DD)") from error
 
 
