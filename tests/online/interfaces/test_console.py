@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
-from uuid import UUID, uuid4
+from uuid import UUID
 
 import httpx
 import pytest
@@ -122,17 +122,21 @@ def test_every_page_shows_what_a_life_left_behind(
     asked = shown(console, "/ask?q=how+fast+is+the+boat&budget=400")
     assert "the boat is fast" in asked
     assert "of 400 tokens" in asked
-    for path in (
-        "/?state=lost",
-        "/?since=soon",
-        "/?before=x",
-        "/?user=%00",
-        "/?until=9999-12-31",
-        "/ask?q=boat&budget=many",
-    ):
-        assert "Not done" in shown(console, path, 422)
-    for path in (f"/memories/{uuid4()}", "/memories/1", "/nights/1999-01-01", "/nights/soon", "/else"):
-        assert "Not found" in shown(console, path, 404)
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["/?state=lost", "/?since=soon", "/?until=9999-12-31", "/?before=x", "/?user=%00", "/ask?q=boat&budget=many"],
+)
+def test_an_address_that_asks_for_what_can_not_be_says_so(console: TestClient, path: str) -> None:
+    assert "Not done" in shown(console, path, 422)
+
+
+@pytest.mark.parametrize(
+    "path", [f"/memories/{UUID(int=1)}", "/memories/1", "/nights/1999-01-01", "/nights/soon", "/else"]
+)
+def test_what_is_not_there_is_not_found_on_a_page(console: TestClient, path: str) -> None:
+    assert "Not found" in shown(console, path, 404)
 
 
 def test_the_list_goes_on_where_a_page_ended(heart: Heart, console: TestClient) -> None:
