@@ -23,7 +23,7 @@ PYTHONS := $(PYTHON) python3.13 python3.12 python3.11 python3.14 python3 python
 
 help:
 	@echo "make demo    90 days of an agent's memory, then a night over it    FROM=FILE.jsonl for your own"
-	@echo "make dev     PostgreSQL, the Dagster UI and the REST API over your memories"
+	@echo "make dev     PostgreSQL, the Dagster UI, the REST API and the console over your memories"
 	@echo "make down    stop what the demo started"
 	@echo "make test    all tests"
 	@echo "make unit    those that need no server, in seconds"

@@ -13,7 +13,7 @@ _UNSEEN = re.compile(
     "\ufeff\uffa0\ufff0-\ufff8\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
 )
 """Control characters that are no white space, and what Unicode calls Default_Ignorable_Code_Point."""
-_HIDDEN = re.compile(
+HIDDEN = re.compile(
     "[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f\u00ad\u061c\u115f\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\u3164"
     "\ufe00-\ufe0e\ufeff\uffa0\ufff9-\ufffb\ud800-\udfff\U000e0000-\U000e0fff]"
 )
@@ -30,7 +30,7 @@ def unseen(a: str, b: str) -> str | None:
 
 def visible(text: str) -> str:
     """Return a text without characters that control or hide: what a person sees is what a model reads."""
-    return _HIDDEN.sub("", text)
+    return HIDDEN.sub("", text)
 
 
 def is_blank(text: str) -> bool:

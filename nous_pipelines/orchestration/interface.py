@@ -83,6 +83,17 @@ def api_program(port: int, *, token: str) -> Program:
     return Program("API", api_command(found), address(found), "/ready", child_folder(), token)
 
 
+def console_program(port: int, *, token: str, read_only: bool = False) -> Program:
+    """Return the console as a program to run, at `port` or another that is free."""
+    from nous_online.interfaces.console.console_server import ALIVE
+    from nous_online.interfaces.console.console_server import command as console_command
+
+    found = free_port(port)
+    entrance = with_token(f"{address(found)}/", token)
+    command_line = console_command(found, read_only=read_only)
+    return Program("Console", command_line, address(found), ALIVE, child_folder(), token, entrance)
+
+
 def address(port: int) -> str:
     """Return where a program answers."""
     return f"http://{HOST}:{port}"

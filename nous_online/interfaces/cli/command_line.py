@@ -18,6 +18,7 @@ from nous_online.core.privacy import keep_private
 from nous_online.interfaces.cli import (
     api_commands,
     censor_commands,
+    console_command,
     correction_commands,
     erase_command,
     history_commands,
@@ -46,14 +47,14 @@ EXTRA_COMMANDS = {
     "cost": "Tell what language models cost",
     "batches": "Show what is on its way to Claude",
     "reembed": "Move memories to another embedding model",
-    "dev": "Run PostgreSQL, the Dagster UI and the REST API together",
+    "dev": "Run PostgreSQL, the Dagster UI, the REST API and the console together",
     "demo": "Watch a night over a sample history",
     "service": "Have the system run the worker and every night",
 }
 NIGHTS = "pipelines"
 EXTRAS: dict[str, frozenset[str]] = {
     NIGHTS: frozenset({"dagster", "dagster_postgres", "duckdb", "polars", "sqlalchemy"}),
-    "api": frozenset({"fastapi", "limits", "prometheus_client", "uvicorn"}),
+    "api": frozenset({"fastapi", "jinja2", "limits", "markupsafe", "prometheus_client", "uvicorn"}),
     "mcp": frozenset({"mcp", "mcp_types"}),
     "claude": frozenset({"anthropic"}),
     "code": frozenset({"tree_sitter"}),
@@ -150,6 +151,7 @@ def application() -> typer.Typer:
     worker_command.register(app)
     censor_commands.register(app)
     api_commands.register(app)
+    console_command.register(app)
     mcp_command.register(app)
     hook_commands.register(app)
     register_extras(app, entry_points=entry_points(group=COMMANDS_GROUP))

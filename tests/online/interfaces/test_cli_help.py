@@ -20,7 +20,7 @@ EXPECTED = """
     forget restore pin unpin update erase worker night diff undo report cost purge policy batches reembed dev demo mcp
     install uninstall
 """
-WITHOUT_RESULT = {"demo", "mcp", "api", "hook"}
+WITHOUT_RESULT = {"demo", "mcp", "api", "console", "hook"}
 """Commands that show or serve, and end with nothing to be read by a machine."""
 NOUS = "from nous_online.interfaces.cli import application; application()(prog_name='nous')"
 BARE = "import typer, typer.completion, rich.console, rich.table, rich.panel"

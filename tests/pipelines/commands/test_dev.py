@@ -52,8 +52,11 @@ def dev(
 
 def test_when_one_dies_it_says_which_and_fails_and_a_server_that_ran_before_stays(database_url: str, tmp_path: Path):
     taken = taken_port(database_url)
-    with dev(tmp_path, "--no-ui", "--api-port", taken, NOUS_DATABASE_URL=database_url) as (process, addresses):
-        (api,) = psutil.Process(process.pid).children()
+    with dev(tmp_path, "--no-ui", "--api-port", taken, NOUS_DATABASE_URL=database_url) as (
+        process,
+        addresses,
+    ):
+        (api,) = [each for each in psutil.Process(process.pid).children() if "api" in each.cmdline()]
         wait_for(lambda: "Application startup complete." in (tmp_path / "log").read_text())
 
         api.kill()
@@ -61,7 +64,7 @@ def test_when_one_dies_it_says_which_and_fails_and_a_server_that_ran_before_stay
 
     log = (tmp_path / "log").read_text().splitlines()
     assert code == 1
-    assert set(addresses) == {"postgresql", "api", "token"}
+    assert set(addresses) == {"postgresql", "api", "console", "token"}
     assert addresses["api"] != f"http://127.0.0.1:{taken}"
     assert "api     | INFO:     Application startup complete." in log
     assert log[-1].startswith("error: API ended by SIGKILL; its last words: ")
@@ -82,8 +85,11 @@ def test_in_a_cloned_repository_it_runs_none_of_its_code_sets_none_of_its_variab
         answer = httpx.get(f"{addresses['api']}/health")
         told = {"Authorization": f"Bearer {addresses['token']}"}
         shown, asked = addresses["dagster"].partition("?")[0], f"{addresses['api']}/contradictions"
-        strangers = [httpx.get(each).status_code for each in (shown, asked)]
-        known = [httpx.get(each, headers=told).status_code for each in (shown, asked)]
+        page, _, own = addresses["console"].partition("?token=")
+        strangers = [httpx.get(each).status_code for each in (shown, asked, page)]
+        known = [httpx.get(each, headers=told).status_code for each in (shown, asked, page)]
+        with httpx.Client() as browser:
+            console = [browser.get(each, timeout=30).status_code for each in (addresses["console"], page)]
         command_lines = " ".join(word for each in family for word in each.cmdline())
         was_up = postgres.running(home) is not None
 
@@ -93,9 +99,10 @@ def test_in_a_cloned_repository_it_runs_none_of_its_code_sets_none_of_its_variab
         assert (answer.status_code, was_up, code) == (200, True, 0)
         assert postgres.running(home) is None
         assert not [each for each in family if each.is_running()]
-    assert set(addresses) == {"postgresql", "api", "dagster", "token"}
-    assert (strangers, known) == ([401, 401], [200, 200])
+    assert set(addresses) == {"postgresql", "api", "console", "dagster", "token"}
+    assert (strangers, known, console) == ([401, 401, 401], [200, 200, 401], [200, 200])
     assert addresses["token"] in addresses["dagster"]
+    assert own not in command_lines + (tmp_path / "log").read_text()
     assert addresses["token"] not in command_lines
     assert len(family) > 3
     assert not [each for each in environments if "THEIRS" in each]

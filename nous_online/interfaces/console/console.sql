@@ -1,0 +1,97 @@
+-- What the pages of the console show besides the answers of verbs. Each names the agent and is bounded.
+
+-- name: rows
+-- Memories of all kinds as a list shows them. Each branch is a plain select, so that what is asked of all reaches the
+-- index of each.
+select 'fact'::text as kind, id, agent_id, state, left(content, 1000) as text, subject as about, learned_at as at, trust, is_pinned,
+       is_forgotten, source, user_id, confirmation_count
+from heart.facts
+union all
+select 'episode'::text, id, agent_id, state, left(coalesce(summary, compressed, detail, index_word, ''), 1000), title, started_at, trust, is_pinned,
+       is_forgotten, source, user_id, 0
+from heart.episodes
+union all
+select 'procedure'::text, id, agent_id, state, name, domain, learned_at, trust, is_pinned, is_forgotten, source, user_id, 0
+from heart.procedures
+union all
+select 'censor'::text, id, agent_id, state, left(trigger || ': ' || reason, 1000), severity, learned_at, trust, is_pinned, is_forgotten, source, user_id, 0
+from heart.censors
+
+-- name: list_memories
+-- The latest memories that fit, from the place where the page before ended. By the rules of C only A to Z have two cases:
+-- those of a language take four times as long, over every subject an agent has. `like` tells the planner that few fit.
+select {columns} from ({rows}) m
+where agent_id = %(agent_id)s and kind = any(%(kinds)s) and state = any(%(states)s)
+  and (%(about)s::text is null or lower(about collate "C") like lower(%(about)s collate "C"))
+  and (%(source)s::text is null or lower(source collate "C") like lower(%(source)s collate "C"))
+  and (%(user_id)s::text is null or user_id = %(user_id)s)
+  and at >= coalesce(%(since)s::timestamptz, '-infinity') and at < coalesce(%(until)s::timestamptz, 'infinity')
+  and at <= coalesce(%(before_at)s::timestamptz, 'infinity')
+  and (at, id) < (coalesce(%(before_at)s::timestamptz, 'infinity'), coalesce(%(before_id)s::uuid, 'ffffffff-ffff-ffff-ffff-ffffffffffff'))
+order by at desc, id desc
+limit %(limit)s
+
+-- name: named_memories
+-- Some memories by their ids.
+select {columns} from ({rows}) m where agent_id = %(agent_id)s and id = any(%(ids)s::uuid[])
+
+-- name: links_of
+-- What is linked with a memory, either way, the strongest first.
+select case when from_id = %(id)s then to_id else from_id end as id, kind, max(weight) as weight
+from heart.links where agent_id = %(agent_id)s and (from_id = %(id)s or to_id = %(id)s)
+group by 1, 2 order by weight desc, id limit 50
+
+-- name: uses_of
+-- How often a memory was found, cited and ignored.
+select retrieved_count, cited_count, ignored_count, last_used_at
+from heart.usage where agent_id = %(agent_id)s and memory_id = %(id)s
+
+-- name: open_contradictions
+-- Contradictions that wait for somebody, the oldest first, and how many there are in all.
+select id, memory_a, memory_b, detected_at, judgement ->> 'reason' as reason, proposed, count(*) over () as waiting
+from heart.contradictions where agent_id = %(agent_id)s and status = 'open'
+order by detected_at, id limit %(limit)s
+
+-- name: contradictions_of
+-- The contradictions a fact is or was in, the latest first.
+select id, memory_a, memory_b, detected_at, status, resolution, note
+from heart.contradictions where agent_id = %(agent_id)s and %(id)s in (memory_a, memory_b)
+order by detected_at desc, id limit 20
+
+-- name: doubts
+-- Active facts that perhaps replace others which are active too, the latest first.
+select f.id as later_id, o.id as earlier_id
+from heart.facts f join heart.facts o on o.agent_id = f.agent_id and o.id = any(f.perhaps_replaces) and o.state = 'active'
+where f.agent_id = %(agent_id)s and f.state = 'active' and f.perhaps_replaces <> '{}'
+order by f.learned_at desc, f.id, o.id limit %(limit)s
+
+-- name: list_nights
+-- The nights that measured this agent's memory or proposed something for it, the latest first.
+with nights as (
+    select night from lifecycle.health where agent_id = %(agent_id)s
+    union
+    select p.night from lifecycle.plans p
+    where exists (select from lifecycle.proposals x where x.night = p.night and x.agent_id = %(agent_id)s)
+    order by night desc limit %(limit)s
+)
+select n.night, coalesce(h.figures, '{}') as figures,
+       (select coalesce(jsonb_object_agg(state, count), '{}') from (
+            select state, count(*) from lifecycle.proposals
+            where night = n.night and agent_id = %(agent_id)s group by state) s) as states
+from nights n left join lifecycle.health h on h.agent_id = %(agent_id)s and h.night = n.night
+order by n.night desc
+
+-- name: night_figures
+select figures from lifecycle.health where agent_id = %(agent_id)s and night = %(night)s
+
+-- name: night_kinds
+-- How many proposals of each kind a night made for this agent, and what became of them.
+select kind, state, count(*) as count from lifecycle.proposals
+where agent_id = %(agent_id)s and night = %(night)s group by kind, state order by kind, state
+
+-- name: night_proposals
+-- Proposals of a night, from the place where the page before ended.
+select id, kind, targets, reason, state, outcome from lifecycle.proposals
+where agent_id = %(agent_id)s and night = %(night)s and (%(kind)s::text is null or kind = %(kind)s)
+  and (kind, id) > (coalesce(%(after_kind)s::text, ''), coalesce(%(after_id)s::uuid, '00000000-0000-0000-0000-000000000000'))
+order by kind, id limit %(limit)s

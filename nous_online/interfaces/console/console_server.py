@@ -1,0 +1,121 @@
+"""The console as an application, and serving it: on this machine alone, to whoever has the address that is printed."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager, suppress
+
+from fastapi import FastAPI, Request
+from fastapi.responses import HTMLResponse
+from starlette.concurrency import run_in_threadpool
+from starlette.datastructures import MutableHeaders
+from starlette.exceptions import HTTPException
+from starlette.types import ASGIApp, Message, Send
+
+from nous_online.core.errors import InvalidInput, NousError
+from nous_online.core.policy import ApiPolicy
+from nous_online.interfaces.api.api_server import configuration
+from nous_online.interfaces.api.problems import InterfaceProblem, kind_of
+from nous_online.interfaces.console import console_changes, console_pages
+from nous_online.interfaces.console.console_state import ConsoleState
+from nous_online.interfaces.console.rendering import page
+from nous_online.interfaces.page_gate import CLOSED, PageGate
+from nous_online.interfaces.request_checks import with_token
+from nous_online.processes.children import python_module
+
+HOST = "127.0.0.1"
+ALIVE = "/health"
+OWN_PAGES = {
+    **CLOSED,
+    "Content-Security-Policy": (
+        "default-src 'none'; style-src 'self'; script-src 'self'; img-src data:; form-action 'self'; "
+        "base-uri 'none'; frame-ancestors 'none'"
+    ),
+    "Referrer-Policy": "same-origin",
+}
+"""A page loads its own sheet and script and nothing else; forms say where they come from to their own origin alone."""
+
+
+class ConsoleGate(PageGate):
+    """The outermost layer of the console."""
+
+    def __init__(self, app: ASGIApp, *, token: str) -> None:
+        super().__init__(app, token=token, alive=ALIVE)
+
+    def sent_by(self, send: Send) -> Send:
+        """Give every answer the policy of the console's pages."""
+
+        async def sent(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                MutableHeaders(scope=message).update(OWN_PAGES)
+            await send(message)
+
+        return sent
+
+
+def application(console: ConsoleState) -> FastAPI:
+    """Return the console over these hearts; nothing is opened before the first page."""
+
+    @asynccontextmanager
+    async def lifespan(_: FastAPI) -> AsyncGenerator[None]:
+        yield
+        await run_in_threadpool(console.hearts.close)
+
+    app = FastAPI(title="Nous console", lifespan=lifespan, docs_url=None, redoc_url=None, openapi_url=None)
+    app.state.console = console
+    app.include_router(console_pages.router)
+    app.include_router(console_changes.router)
+    app.add_api_route(ALIVE, lambda: {"status": "ok"}, methods=["GET"])
+    app.add_exception_handler(NousError, on_error)
+    app.add_exception_handler(InterfaceProblem, on_problem)
+    app.add_exception_handler(HTTPException, on_refusal)
+    app.add_middleware(ConsoleGate, token=console.token)
+    return app
+
+
+async def on_error(request: Request, error: Exception) -> HTMLResponse:
+    """Show a failure of ours as a page."""
+    assert isinstance(error, NousError)  # noqa: S101 (it is registered for these alone)
+    return problem(request, kind_of(error).status, str(error))
+
+
+async def on_problem(request: Request, error: Exception) -> HTMLResponse:
+    """Show what the reading of a form refused."""
+    assert isinstance(error, InterfaceProblem)  # noqa: S101 (it is registered for these alone)
+    return problem(request, error.kind.status, str(error))
+
+
+async def on_refusal(request: Request, error: Exception) -> HTMLResponse:
+    """Show what the framework refused: an unknown page, or another method."""
+    assert isinstance(error, HTTPException)  # noqa: S101 (it is registered for these alone)
+    return problem(request, error.status_code, f"{request.method} {request.url.path}: {error.detail}")
+
+
+def problem(request: Request, status: int, what: str) -> HTMLResponse:
+    """Return the page that says what went wrong."""
+    return page(request, "problem.html", status=status, what=what)
+
+
+def command(port: int, *, read_only: bool) -> list[str]:
+    """Return how to start the console, over the agent that NOUS_AGENT names."""
+    options = ["--port", str(port), *(["--read-only"] if read_only else [])]
+    return python_module("nous_online.interfaces.cli", "console", *options)
+
+
+def serve(console: ConsoleState, *, port: int, on_ready: Callable[[str], None]) -> None:
+    """Serve until SIGINT or SIGTERM; `on_ready` is told the address once it is held. Raises `InvalidInput` if taken."""
+    import uvicorn
+
+    with socket.socket() as held:
+        held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            held.bind((HOST, port))
+        except OSError as error:
+            raise InvalidInput(f"port {port} can't be had: {error.strerror}; name another one: --port") from error
+        options = configuration(application(console), ApiPolicy(), host=HOST, port=port, proxy=None)
+        options["log_level"] = "warning"
+        server = uvicorn.Server(uvicorn.Config(**options))
+        on_ready(with_token(f"http://{HOST}:{held.getsockname()[1]}/", console.token))
+        with suppress(KeyboardInterrupt):
+            server.run(sockets=[held])

@@ -1,0 +1,267 @@
+"""The console: every page answers, every button does what it says, and nobody else's page or program is let in."""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+import httpx
+import pytest
+from conftest import ScriptedJudge, WordEmbedder
+from lived_agents import live
+from night_runs import NIGHT
+from starlette.testclient import TestClient
+
+from nous_online.database.changes import Cause
+from nous_online.database.connection import Database
+from nous_online.heart import Heart
+from nous_online.interfaces.api.hearts import Hearts
+from nous_online.interfaces.console.console_server import application
+from nous_online.interfaces.console.console_state import ConsoleState
+from nous_online.language.pairs.judging import Verdict
+from nous_online.memories import contradictions
+from nous_online.memories.contradictions import Contradiction
+
+TOKEN = "a-token-of-this-start"  # noqa: S105 (a test's)
+HOST = "http://127.0.0.1:8430"
+MAY, JUNE = (datetime(2026, month, 1, tzinfo=UTC) for month in (5, 6))
+FORGED = "The <script>alert('forged')</script> & \"quoted\" boat"
+TURNED = "pay to \u202eevil.gro\u202c now \u200bquietly"
+
+
+@pytest.fixture
+def console(database_url: str, embedder: WordEmbedder, judge: ScriptedJudge) -> Iterator[TestClient]:
+    """A browser in which the console of agent `aria` was opened."""
+    with browser(database_url, embedder, judge) as client:
+        yield opened(client)
+
+
+def browser(url: str, embedder: WordEmbedder, judge: ScriptedJudge, *, read_only: bool = False) -> TestClient:
+    hearts = Hearts(opened_by=lambda: Database(url), embedder=embedder, judge=judge, works_in_background=False)
+    app = application(ConsoleState(hearts, "aria", TOKEN, read_only))
+    return TestClient(app, base_url=HOST, follow_redirects=False)
+
+
+def opened(client: TestClient) -> TestClient:
+    assert client.get(f"/?token={TOKEN}").status_code == 200
+    return client
+
+
+def shown(client: TestClient, path: str, status: int = 200) -> str:
+    """Return a page that is whole, closed to other pages, and free of scripts but the console's own."""
+    answer = client.get(path)
+    assert answer.status_code == status, answer.text
+    assert "script-src 'self'" in answer.headers["content-security-policy"]
+    assert re.findall(r"<script[^>]*>", answer.text) == ['<script src="/console.js" defer>']
+    assert "<h1" in answer.text
+    assert "<main" in answer.text
+    assert answer.text.rstrip().endswith("</html>")
+    return answer.text
+
+
+def pressed(client: TestClient, page: str, action: str, **told: str) -> httpx.Response:
+    """Send the form of a page with this action, as a browser does."""
+    (form,) = re.findall(rf'<form method="post" action="{re.escape(action)}">(.+?)</form>', client.get(page).text, re.S)
+    fields = dict(re.findall(r'<input type="hidden" name="(\w+)" value="([^"]*)">', form))
+    own = {"Origin": HOST, "Sec-Fetch-Site": "same-origin", "Sec-Fetch-Mode": "navigate"}
+    return client.post(action, data={**fields, **told}, headers=own)
+
+
+def led_to(answer: httpx.Response) -> str:
+    assert answer.status_code == 303, answer.text
+    return answer.headers["location"]
+
+
+def disputed(heart: Heart, one: str, other: str) -> Contradiction:
+    pair = [heart.learn(text, learned_at=at).memory for text, at in ((one, MAY), (other, JUNE))]
+    first, second = sorted(pair, key=lambda fact: fact.id)
+    with heart.agent.database.transaction("aria") as connection:
+        cause = Cause("agent", "contradicted", "they can't both be so", MAY)
+        contradictions.open_between(connection, "aria", first, second, judgement={"reason": "one seat"}, cause=cause)
+    return next(each for each in heart.contradictions() if first.id in (each.memory_a, each.memory_b))
+
+
+def test_every_page_shows_what_a_life_left_behind(
+    heart: Heart, judge: Any, database_url: str, console: TestClient, tmp_path: Path
+) -> None:
+    live(heart, judge, database_url, tmp_path)
+    forged = heart.learn(FORGED, subject=FORGED, source=FORGED, user_id="<b>eve</b>").memory
+    turned = heart.learn(TURNED, source="<i>").memory
+
+    listed = shown(console, "/")
+    everything = shown(console, "/?state=any")
+    ids = set(re.findall(r'href="/memories/([0-9a-f-]{36})"', everything))
+    pages = {each: shown(console, f"/memories/{each}") for each in ids}
+
+    assert (
+        html.escape(FORGED, quote=True).replace("&#x27;", "&#39;").replace("&quot;", "&#34;") in pages[str(forged.id)]
+    )
+    assert "<b>eve" not in pages[str(forged.id)] + listed
+    assert "\u202e" not in pages[str(turned.id)] + listed
+    assert all(f"U+{code}</span>" in pages[str(turned.id)] for code in ("202E", "202C", "200B"))
+    assert {kind for kind in ("fact", "episode", "procedure", "censor") if f">{kind} " in everything} == {
+        "fact", "episode", "procedure", "censor",
+    }  # fmt: skip
+    assert "the boat is fast" in shown(console, "/?q=how+fast+is+the+boat")
+    assert "retry uploads" not in shown(console, "/?kind=fact")
+    assert "retry uploads" in shown(console, "/?kind=procedure")
+    assert re.findall(r"/memories/[^\"]+", shown(console, f"/?source={FORGED[:12]}&user=%3Cb%3Eeve%3C/b%3E")) == [
+        f"/memories/{forged.id}"
+    ]
+    assert "No memory fits" in shown(console, "/?until=1999-12-31")
+    assert f"/nights/{NIGHT}" in shown(console, "/nights")
+    night = shown(console, f"/nights/{NIGHT}")
+    assert "undone" in night
+    assert f"nous undo --night {NIGHT} --agent aria" in night
+    assert NIGHT.isoformat() in night
+    asked = shown(console, "/ask?q=how+fast+is+the+boat&budget=400")
+    assert "the boat is fast" in asked
+    assert "of 400 tokens" in asked
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["/?state=lost", "/?since=soon", "/?until=9999-12-31", "/?before=x", "/?user=%00", "/ask?q=boat&budget=many"],
+)
+def test_an_address_that_asks_for_what_can_not_be_says_so(console: TestClient, path: str) -> None:
+    assert "Not done" in shown(console, path, 422)
+
+
+@pytest.mark.parametrize(
+    "path", [f"/memories/{UUID(int=1)}", "/memories/1", "/nights/1999-01-01", "/nights/soon", "/else"]
+)
+def test_what_is_not_there_is_not_found_on_a_page(console: TestClient, path: str) -> None:
+    assert "Not found" in shown(console, path, 404)
+
+
+def test_the_list_goes_on_where_a_page_ended(heart: Heart, console: TestClient) -> None:
+    heart.learn_deferred([(f"Ship {number} sails", {"learned_at": MAY}) for number in range(120)])
+    seen, further = [], "/?kind=fact"
+
+    while further:
+        page = shown(console, further)
+        seen += re.findall(r"Ship \d+ sails", page)
+        further = next((html.unescape(each) for each in re.findall(r'rel="next" href="([^"]+)"', page)), None)
+
+    assert len(seen) == len(set(seen)) == 120
+
+
+def test_each_button_does_what_it_says(heart: Heart, judge: ScriptedJudge, console: TestClient) -> None:
+    said = ("the office opens at nine", "the office opens at nine now")
+    judge.verdicts |= dict.fromkeys((said, said[::-1]), Verdict.SAME)
+    fact = heart.learn(said[0], learned_at=MAY).memory
+    own = f"/memories/{fact.id}"
+
+    assert led_to(pressed(console, own, f"{own}/forget", why="it was sold")) == f"{own}?done=forget"
+    assert heart.get_fact(fact.id).is_forgotten
+    assert heart.history(fact.id)[0].reason == "it was sold"
+    assert "Forgotten." in shown(console, f"{own}?done=forget")
+    led_to(pressed(console, own, f"{own}/restore"))
+    led_to(pressed(console, own, f"{own}/pin"))
+    assert heart.get_fact(fact.id).state == "active"
+    assert heart.get_fact(fact.id).is_pinned
+    led_to(pressed(console, own, f"{own}/undo"))
+    assert not heart.get_fact(fact.id).is_pinned
+
+    led_to(pressed(console, own, f"{own}/pin"))
+    led_to(pressed(console, own, f"{own}/unpin"))
+    assert not heart.get_fact(fact.id).is_pinned
+    stale = heart.history(fact.id)[1].id
+    assert pressed(console, own, f"{own}/undo", event=str(stale)).status_code == 409
+
+    assert heart.learn(said[1], learned_at=JUNE).action == "confirmed"
+    statement = heart.statements(fact.id)[1]
+    place = led_to(pressed(console, own, f"/statements/{statement.id}/split"))
+    apart = UUID(place.removeprefix("/memories/").partition("?")[0])
+    assert heart.get_fact(apart).content == said[1]
+    led_to(pressed(console, f"/memories/{apart}", f"/memories/{apart}/undo"))
+    assert heart.get_fact(apart).superseded_by == fact.id
+
+
+def test_the_inbox_settles_what_waits_for_a_person(heart: Heart, judge: ScriptedJudge, console: TestClient) -> None:
+    judge.change = 0.9
+    earlier = heart.learn("the pager is with Ana", learned_at=MAY).memory
+    later = heart.learn("Ben took over the pager duty", learned_at=JUNE).memory
+    judge.change = 0.0
+    first = disputed(heart, "Ana sits in Lima", "The desk of Ana stands in Oslo")
+    second = disputed(heart, "Ships leave at dawn", "No vessel departs before noon")
+
+    page = shown(console, "/inbox")
+    assert page.index("Ana sits in Lima") < page.index("The desk of Ana")
+    assert "one seat" in page
+    assert (
+        led_to(pressed(console, "/inbox", f"/contradictions/{first.id}", resolution="b_wins")) == "/inbox?done=decide"
+    )
+    assert pressed(console, "/inbox", f"/contradictions/{second.id}", resolution="none").status_code == 422
+    led_to(pressed(console, "/inbox", f"/contradictions/{second.id}", resolution="both_valid", why="both were seen"))
+    led_to(pressed(console, "/inbox", "/doubts"))
+
+    ruled = {each.id: each for each in heart.contradictions(status="resolved")}
+    assert heart.get_fact(first.memory_a).superseded_by == first.memory_b
+    assert (ruled[second.id].resolution, ruled[second.id].note) == ("both_valid", "both were seen")
+    assert heart.get_fact(earlier.id).superseded_by == later.id
+    assert "Nothing contradicts itself" in shown(console, "/inbox")
+    assert "Nothing is in doubt" in shown(console, "/inbox")
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({"Origin": "https://evil.example", "Sec-Fetch-Site": "cross-site"}, 403),
+        ({"Origin": "http://127.0.0.1:9999", "Sec-Fetch-Site": "same-site"}, 403),
+        ({"Origin": "null"}, 403),
+        ({"Host": "evil.example:8430", "Origin": "http://evil.example:8430", "Sec-Fetch-Site": "same-origin"}, 421),
+    ],
+)
+def test_no_other_page_presses_a_button(
+    heart: Heart, console: TestClient, headers: dict[str, str], status: int
+) -> None:
+    fact = heart.learn("The boat is fast").memory
+    page = console.get(f"/memories/{fact.id}").text
+    token = re.findall(r'name="form" value="(\w+)"', page)[0]
+
+    answer = console.post(f"/memories/{fact.id}/forget", data={"form": token}, headers=headers)
+
+    assert answer.status_code == status
+    assert not heart.get_fact(fact.id).is_forgotten
+
+
+def test_nobody_gets_in_without_the_address_or_changes_what_is_only_shown(
+    heart: Heart, database_url: str, embedder: WordEmbedder, judge: ScriptedJudge
+) -> None:
+    fact = heart.learn("The boat is fast").memory
+    forget = f"/memories/{fact.id}/forget"
+
+    with browser(database_url, embedder, judge) as client:
+        refused = [client.get("/"), client.get("/?token=guess"), client.post(forget), client.get("/console.css")]
+        assert client.get("/health").json() == {"status": "ok"}
+        welcome = client.get(f"/?token={TOKEN}")
+        without = [client.post(forget), client.post(forget, data={"form": "guess"}), client.get(forget)]
+        large = client.post(forget, data={"why": "x" * 100_000})
+    with browser(database_url, embedder, judge, read_only=True) as client:
+        buttons = re.findall(r"<form method=\"post\"", shown(opened(client), f"/memories/{fact.id}"))
+        only_shown = client.post(forget, data={"form": client.app.state.console.form_token})  # pyright: ignore
+
+    assert [answer.status_code for answer in refused] == [401] * 4
+    assert "boat" not in "".join(answer.text for answer in refused)
+    assert "HttpOnly" in welcome.headers["set-cookie"]
+    assert "SameSite=strict" in welcome.headers["set-cookie"]
+    assert [answer.status_code for answer in without] == [403, 403, 405]
+    assert (large.status_code, only_shown.status_code, buttons) == (413, 403, [])
+    assert not heart.get_fact(fact.id).is_forgotten
+
+
+def test_an_agent_without_memories_has_pages_too(console: TestClient) -> None:
+    for path, words in {
+        "/": "remembers nothing yet",
+        "/?q=boat": "Nothing was found",
+        "/inbox": "Nothing is in doubt",
+        "/nights": "No night has looked",
+        "/ask?q=boat": "Nothing was found",
+    }.items():
+        assert words in shown(console, path)
