@@ -275,7 +275,13 @@ def told(command: SystemCommand) -> str:
     """Return what a command of the system answers; raise `Unavailable` with its complaint when it fails."""
     try:
         done = subprocess.run(  # noqa: S603 (words of our own, and no shell)
-            command.words, input=command.told or "", capture_output=True, text=True, timeout=PATIENCE_S, check=False
+            command.words,
+            cwd=child_folder(),
+            input=command.told or "",
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE_S,
+            check=False,
         )
     except (OSError, subprocess.SubprocessError) as error:
         raise Unavailable(f"`{command}` failed: {error}; nothing was changed") from error

@@ -13,6 +13,7 @@ from nous_online.core.errors import InvalidInput
 from nous_online.interfaces.cli.output import AgentOption, JsonOption, escaped, show, show_json
 from nous_pipelines.nights import nights_between, parse_night
 
+ALONE = "--memory and --source stand alone: leave out --night, --from, --to, --proposal, --kind and the other"
 NightOption = Annotated[
     str | None, typer.Option("--night", "--date", metavar="YYYY-MM-DD", help="Which night; yesterday's by default.")
 ]
@@ -68,7 +69,7 @@ def undo(  # noqa: PLR0913 (one parameter for each option)
     memory = memory or changed
     if memory is not None or source is not None:
         if night or first or last or proposal or kind or (memory and source):
-            raise InvalidInput("--memory and --source stand alone: leave out nights, --proposal, --kind and the other")
+            raise InvalidInput(ALONE)
         if memory is not None:
             undo_memory(memory, agent, reason=reason, as_json=as_json)
         else:

@@ -33,6 +33,8 @@ CURRENT = ("active", "open", "closed", "review")
 STATES = (*CURRENT, "superseded", "archived", "quarantined")
 ON_A_PAGE, ANSWERS, WAITING, NIGHTS = 50, 20, 25, 60
 CONDITIONS = ("about", "source", "user")
+SPECIAL = re.compile(r"[%_\\]")
+"""What stands for other signs in a pattern of SQL."""
 PARTING = "~"
 """Between the moment and the id of the place where a page ended."""
 TEXTS = ("content", "title", "name", "trigger")
@@ -86,7 +88,7 @@ def listing(told: Mapping[str, str], before: str) -> dict[str, Any]:
 
 def pattern_of(part: str | None) -> str | None:
     """Return the pattern of texts that contain a part; None for any text."""
-    return None if part is None else "%" + re.sub(r"([%_\\])", r"\\\1", part) + "%"
+    return None if part is None else "%" + SPECIAL.sub(r"\\\g<0>", part) + "%"
 
 
 def kinds_of(told: Mapping[str, str]) -> tuple[MemoryKind, ...] | None:

@@ -93,7 +93,7 @@ def test_a_question_that_nothing_answers_is_told_so_before_what_is_nearest(nous:
 def test_learning_shows_what_is_near_and_replaces_it_by_id_or_by_key(nous: Callable[..., Answer]):
     old = nous("learn", "Ada lives in Rome", "--json").json["memory"]["id"]
 
-    near = nous("learn", "These days Ada lives with her sister in Paris")
+    near = nous("learn", "Ada lives next door to Ben in Rome")
     replaced = nous("learn", "Ada has left Italy", "--replaces", old)
     nous("learn", "The port is 1", "--key", "port")
     keyed = nous("learn", "Use 2 for it", "--key", "port", "--json").json
