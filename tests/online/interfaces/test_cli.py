@@ -359,7 +359,7 @@ def test_an_import_stopped_by_ctrl_c_says_so_and_continues_when_run_again(
     _, said = process.communicate(timeout=60)
     halfway = stored(owner)
 
-    assert process.returncode == 130
+    assert process.returncode == 130, said
     assert said.startswith("error: interrupted; everything up to line ")
     assert said.count("\n") == 1
     assert 0 < halfway < count
