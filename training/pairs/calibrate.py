@@ -10,7 +10,7 @@ import argparse
 import hashlib
 import json
 import random
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +33,8 @@ GRID = [0.0, 0.02, 0.05, *(step / 20 for step in range(2, 20)), 0.97, 1.0]
 LEAST, MOST = 0.005, 0.995
 MOST_HURT = 0.04
 """Share of the pairs that both hold which may be called a change; a caller sees what was said, and can undo it."""
+MOST_RETIRED = 0.03
+"""Share of the pairs that both hold of which the earlier may be retired; between the two points both stay, in doubt."""
 CHANGING = 0.15
 """Share of what a person says that changes something said before: a guess, between a diary and an operations log."""
 STRANGERS_OF_A_HAND = 300
@@ -68,8 +70,9 @@ def main() -> None:
     points = {
         "same_at": point(may_be_same[~np.isin(labels, ["S", "V"])], MOST_JOINED),
         "change_at": point(may_change[labels == "D"], MOST_HURT),
+        "retire_at": point(may_replace[labels == "D"], MOST_RETIRED),
     }
-    neighbours = neighbour_odds(model, pairs, chances, two_things, points["change_at"])
+    neighbours = neighbour_odds(model, pairs, chances, two_things, points)
     curves = {
         "same": curve(likely_same, labels == "S"),
         "change": curve(may_change, np.isin(labels, ["U", "N", "C"])),
@@ -81,7 +84,7 @@ def main() -> None:
     options.out.write_text(json.dumps(numbers, indent=1) + "\n", "utf-8")
     families = np.array([row["family"] for row in pairs])
     is_change, is_same = may_change >= points["change_at"], may_be_same >= points["same_at"]
-    is_retired = is_change & (may_replace >= points["change_at"])
+    is_retired = is_change & (may_replace >= points["retire_at"])
     for what, chosen, hit in (
         ("changes noticed, in words of their own", (labels == "U") & (families == "chatty"), is_change),
         ("changes noticed, in the same wording", (labels == "U") & (families == "plain"), is_change),
@@ -101,7 +104,7 @@ def neighbour_odds(
     pairs: Sequence[dict[str, Any]],
     chances: NDArray[np.float64],
     two_things: NDArray[np.bool_],
-    change_at: float,
+    points: Mapping[str, float],
 ) -> dict[str, Any]:
     """Return `NeighbourOdds`: fitted on the held-out pairs, and on strangers that are read as often as in a store."""
     met, count = strangers()
@@ -118,7 +121,8 @@ def neighbour_odds(
     fit = LogisticRegression(C=10).fit(rows, truth, sample_weight=weights)
     likely = np.where(apart, 0.0, fit.predict_proba(both[0])[:, 1])
     replaces = of_met[:, 1] + of_met[:, 2]
-    noticed, retired = likely[replaces + of_met[:, 6] >= change_at], likely[replaces >= change_at]
+    noticed = likely[replaces + of_met[:, 6] >= points["change_at"]]
+    retired = likely[replaces >= points["retire_at"]]
     change, shared, far_out = (round(float(value), 2) for value in fit.coef_[0])
     return {
         "intercept": round(float(fit.intercept_[0]), 2), "change": change, "shared": shared, "most_shared": MOST_SHARED,

@@ -383,7 +383,7 @@ def _as_read(seen: Seen, reading: Chances, model: PairModel) -> tuple[Verdict, f
         what = f": {'; '.join(seen.kept_apart)}" if seen.kept_apart else ""
         if seen.later is None or reading.replaces < reading.change / 2:
             return Verdict.CONTRADICTS, chance, f"read together, the two can't both be so{what}"
-        if reading.replaces < limits.change_at or seen.changed_chance < limits.neighbours.retire_from:
+        if reading.replaces < limits.retire_at or seen.changed_chance < limits.neighbours.retire_from:
             return Verdict.UPDATES, min(chance, UNSURE_UPDATE), f"the later one may replace what the earlier says{what}"
         return Verdict.UPDATES, chance, f"the later one replaces what the earlier says, or ends it{what}"
     if reading.is_in_depth and not seen.kept_apart and (held := _held_same(seen, reading, model)):

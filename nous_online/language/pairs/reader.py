@@ -81,6 +81,8 @@ class Calibration:
     change_at: float
     """Chance of a change (update, negation, contradiction) from which the two may not hold together; how many of those
     that stand near each other are changes, `neighbours` says."""
+    retire_at: float
+    """Chance of update and negation together from which the earlier may give way; below, a contradiction is opened."""
     foreign_at: float
     """Word pieces a word, in both statements together, from which a text is not one the model can be sure of."""
     neighbours: NeighbourOdds
