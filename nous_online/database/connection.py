@@ -219,6 +219,11 @@ def as_owner(url: str, *, seconds: float = PREPARE_S) -> Generator[psycopg.Conne
         yield connection
 
 
+def act_as(connection: psycopg.Connection, role: Role) -> None:
+    """Take a role until the transaction ends."""
+    connection.execute(SQL["take_role"], [role])
+
+
 def connected(url: str, *, role: Role | None = None, seconds: float = PREPARE_S) -> psycopg.Connection:
     """Connect once, as who may take `role`, or else as the user in `url`; raise `Unavailable` when that fails."""
     require_readable(url)

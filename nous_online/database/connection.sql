@@ -11,6 +11,9 @@ select set_config('nous.agent_id', %(agent_id)s, true),
        case when %(agent_id)s <> '' then pg_advisory_xact_lock_shared(hashtextextended('agent:' || %(agent_id)s, 0))::text end,
        case when %(keeps_space)s then pg_advisory_xact_lock_shared(hashtextextended('space:' || %(agent_id)s, 0))::text end
 
+-- name: take_role
+select set_config('role', %s, true)
+
 -- name: find_space
 select weights_sha256, dimensions from heart.embedding_spaces where id = %s
 

@@ -17,7 +17,7 @@ from nous_online.core.errors import NousError, Unavailable, Unsupported
 from nous_online.core.privacy import readable_by_others
 from nous_online.core.settings import settings
 from nous_online.database import postgres
-from nous_online.database.connection import CONNECT_TIMEOUT_S, LOGIN_OF, Role
+from nous_online.database.connection import CONNECT_TIMEOUT_S, LOGIN_OF, Role, act_as
 from nous_online.database.database_url import require_readable, without_password
 from nous_online.database.isolation import powers, require_isolation
 from nous_online.database.migrations import is_current
@@ -133,7 +133,7 @@ def look_at_roles() -> str:
         with connected(role) as connection:
             try:
                 with connection.transaction():
-                    connection.execute(SQL["take_role"], [role])
+                    act_as(connection, role)
             except psycopg.Error as error:
                 fix = "run `nous up` once as the owner of the database"
                 raise Unsupported(f"this user can't act as {role}: {str(error).strip()}; {fix}") from error
@@ -143,7 +143,7 @@ def look_at_roles() -> str:
 def look_at_isolation() -> str:
     """Check that row-level security keeps every agent from what is another's."""
     with connected("nous_app") as connection, connection.transaction():
-        connection.execute(SQL["take_role"], ["nous_app"])
+        act_as(connection, "nous_app")
         require_isolation(connection)
         found = powers(connection)
     return "every agent sees what is its own" + (f"; but {found}: see docs/roles.md" if found else "")
@@ -154,7 +154,7 @@ def look_at_episodes() -> str:
     with connected("nous_purge") as connection, connection.transaction():
         if not is_current(connection):
             return "not looked at: the schema is not current"
-        connection.execute(SQL["take_role"], ["nous_night"])
+        act_as(connection, "nous_night")
         found = connection.execute(SQL["set_aside"], [MOST_EPISODES]).fetchall()
     if not found:
         return "none was set aside"
@@ -168,13 +168,11 @@ def look_at_nights() -> str:
     with connected("nous_purge") as connection, connection.transaction():
         if not is_current(connection):
             return "not looked at: the schema is not current"
-        connection.execute(SQL["take_role"], ["nous_night"])
+        act_as(connection, "nous_night")
         last = last_night_applied(connection)
-        waiting = agents_waiting(connection, last)
+        waiting = agents_waiting(connection)
     said = f"the last was {last}" if last else "none yet"
-    return (
-        f"{said}; warning: a later one was missed (agents that wait for it: {waiting:,}): {MISSED}" if waiting else said
-    )
+    return f"{said}; warning: nights were missed (agents that wait for one: {waiting:,}): {MISSED}" if waiting else said
 
 
 def look_at_model() -> str:

@@ -1,9 +1,6 @@
 -- name: read_versions
 select current_setting('server_version'), (select extversion from pg_extension where extname = 'vector')
 
--- name: take_role
-select set_config('role', %s, true)
-
 -- name: set_aside
 -- Closed episodes of any agent that failed too often and that nobody tries any more, the latest first, and how many there are.
 select agent_id, id, completion_note, count(*) over ()

@@ -84,9 +84,9 @@ def last_night_applied(connection: Connection) -> date | None:
     return last
 
 
-def agents_waiting(connection: Connection, last: date | None) -> int:
-    """Count the agents with changes that no night up to `last` has seen, though a night after it is over."""
-    (count,) = connection.execute(SQL["agents_waiting"], {"last": last, "over": over()}).fetchone() or (0,)
+def agents_waiting(connection: Connection) -> int:
+    """Count the agents with changes that no night of theirs has seen, though it is over."""
+    (count,) = connection.execute(SQL["agents_waiting"], {"over": over()}).fetchone() or (0,)
     return count
 
 

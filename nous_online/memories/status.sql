@@ -24,20 +24,18 @@ left join lifecycle.events e
     and e.effective_at >= coalesce(((l.night + 1)::timestamp at time zone 'UTC'), '-infinity')
 group by l.night
 
--- name: act_for_calls
-set role nous_app
-
 -- name: last_night
 select max(night) from lifecycle.plans where state = 'applied'
 
 -- name: agents_waiting
--- How many agents have changes of nights that are over and came after a night, or any such change where there was none.
+-- How many agents have changes of nights that are over and came after the last night each was in, if it was in any.
 select count(*)
 from heart.agents a
+left join lateral (select max(h.night) as night from lifecycle.health h where h.agent_id = a.id) l on true
 where exists (
     select from lifecycle.events e
     where e.agent_id = a.id and e.actor <> 'night' and e.effective_at < %(over)s
-        and e.effective_at >= coalesce((%(last)s::date + 1)::timestamp at time zone 'UTC', '-infinity'))
+        and e.effective_at >= coalesce(((l.night + 1)::timestamp at time zone 'UTC'), '-infinity'))
 
 -- name: count_events
 -- What each consumer has not been told yet; one that never came has no place in the queue, and nothing waits for it.

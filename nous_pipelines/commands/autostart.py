@@ -28,7 +28,7 @@ Manager: TypeAlias = Literal["systemd", "launchd", "cron"]
 WORKER, NIGHT = "nous-worker", "nous-night"
 PROGRAMS: Mapping[str, tuple[str, ...]] = {WORKER: ("worker",), NIGHT: ("night", "--backfill")}
 """What each runs. Nights that were missed are made up for: a machine may be off when one is due."""
-SETTINGS = re.compile(r"NOUS_\w+|ANTHROPIC_API_KEY|ANTHROPIC_BASE_URL|OPENAI_API_KEY")
+SETTINGS = re.compile(r"NOUS_\w+|ANTHROPIC_API_KEY|ANTHROPIC_BASE_URL")
 CRON_BEGINS, CRON_ENDS = "# nous service: begin", "# nous service: end"
 CRON_BLOCK = re.compile(rf"^{CRON_BEGINS}$.*?^{CRON_ENDS}$\n?", re.MULTILINE | re.DOTALL)
 PATIENCE_S = 30.0
@@ -56,6 +56,10 @@ class Autostart:
     ends: Sequence[SystemCommand]
     asks: Mapping[str, SystemCommand] = field(default_factory=dict[str, SystemCommand])
     """For each program the command that says how it stands."""
+    restarts: Sequence[SystemCommand] = ()
+    """What brings an earlier service back when a new one is refused; unless told, what starts it."""
+    is_installed: bool = False
+    """Whether it was there when this was asked."""
 
 
 def autostart_here(manager: Manager | None, at: tuple[int, int]) -> Autostart:
@@ -116,6 +120,7 @@ def systemd(at: tuple[int, int]) -> Autostart:
         ],
         ends=[SystemCommand([*systemctl(), "disable", "--now", *started])],
         asks={name: SystemCommand([*systemctl(), "is-active", name]) for name in started},
+        is_installed=any(path.exists() for path in files),
     )
 
 
@@ -172,6 +177,7 @@ def launchd(at: tuple[int, int]) -> Autostart:
         starts=[SystemCommand(["launchctl", "bootstrap", domain, str(path)]) for path in files],
         ends=[SystemCommand(["launchctl", "bootout", f"{domain}/{name}"]) for name in PROGRAMS],
         asks={name: SystemCommand(["launchctl", "print", f"{domain}/{name}"]) for name in PROGRAMS},
+        is_installed=any(path.exists() for path in files),
     )
 
 
@@ -189,7 +195,8 @@ def cron(at: tuple[int, int]) -> Autostart:
     }
     log = shlex.quote(str(child_folder() / "service.log"))
     logged = [f"{line} >>{log} 2>&1".replace("%", r"\%") for line in lines.values()]
-    others = CRON_BLOCK.sub("", answered(SystemCommand(["crontab", "-l"])) or "")
+    before = answered(SystemCommand(["crontab", "-l"])) or ""
+    others = CRON_BLOCK.sub("", before)
     apart = "" if not others or others.endswith("\n") else "\n"
     ours = "\n".join([CRON_BEGINS, *logged, CRON_ENDS, ""])
     return Autostart(
@@ -198,6 +205,8 @@ def cron(at: tuple[int, int]) -> Autostart:
         starts=[SystemCommand(["crontab", "-"], told=f"{others}{apart}{ours}")],
         ends=[SystemCommand(["crontab", "-"], told=others)],
         asks=dict.fromkeys(PROGRAMS, SystemCommand(["crontab", "-l"])),
+        restarts=[SystemCommand(["crontab", "-"], told=before)],
+        is_installed=others != before,
     )
 
 
@@ -231,12 +240,12 @@ def settings_text() -> str:
 
 
 def install(service: Autostart) -> None:
-    """Write the files of a service and start it, ending an earlier one first; where that fails nothing of it stays.
+    """Write the files of a service and start it, ending an earlier one first; where that fails the earlier one runs.
 
     Raises `Unavailable` with what the system said.
     """
     before = {path: text_of_file(path) for path in service.files}
-    if is_installed(service):
+    if service.is_installed:
         for command in service.ends:
             answered(command)
     try:
@@ -247,6 +256,8 @@ def install(service: Autostart) -> None:
     except (OSError, Unavailable) as error:
         for path, text in before.items():
             restore(path, text)
+        for command in (service.restarts or service.starts) if service.is_installed else ():
+            answered(command)
         raise error if isinstance(error, Unavailable) else Unavailable(f"{error}; nothing was installed") from error
 
 
@@ -256,11 +267,6 @@ def uninstall(service: Autostart) -> None:
         told(command)
     for path in service.files:
         path.unlink(missing_ok=True)
-
-
-def is_installed(service: Autostart) -> bool:
-    """Tell whether any file of a service is there."""
-    return any(path.exists() for path in service.files)
 
 
 def restore(path: Path, text: str | None) -> None:

@@ -75,7 +75,7 @@ def uninstall(*, manager: ManagerOption = None, dry_run: DryRunOption = False, a
     from nous_pipelines.commands import autostart
 
     found = autostart.autostart_here(manager, (0, 0))
-    was_there = autostart.is_installed(found)
+    was_there = found.is_installed
     if was_there and not dry_run:
         autostart.uninstall(found)
     if as_json:
@@ -97,7 +97,7 @@ def status(*, manager: ManagerOption = None, as_json: JsonOption = False) -> Non
     from nous_pipelines.commands import autostart
 
     found = autostart.autostart_here(manager, (0, 0))
-    is_there = autostart.is_installed(found)
+    is_there = found.is_installed
     asked = {name: autostart.answered(command) for name, command in found.asks.items()} if is_there else {}
     stand = {name: "runs or waits" if answer is not None else "does not run" for name, answer in asked.items()}
     if as_json:

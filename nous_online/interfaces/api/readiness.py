@@ -9,16 +9,17 @@ import logging
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import timedelta
 
 from anyio import CapacityLimiter, to_thread
 
 from nous_online.core.deadline import within
 from nous_online.core.errors import NousError, Unavailable, Unsupported
 from nous_online.core.policy import ApiPolicy
-from nous_online.database.connection import as_login
+from nous_online.database.connection import act_as, as_login
 from nous_online.database.migrations import is_current
 from nous_online.interfaces.api.hearts import Hearts
-from nous_online.memories.status import SQL, last_night_applied
+from nous_online.memories.status import last_night_applied, over
 
 logger = logging.getLogger(__name__)
 LOOK_S = 3.0
@@ -87,11 +88,14 @@ class ReadinessProbe:
         return f"{embedder.space.id} answers"
 
     def _nights(self) -> str:
-        """Say which night was the last; that one is missing, or can't be asked for, is no reason to serve no calls."""
+        """Say which night was the last, and whether one is due; neither that nor not knowing ends the serving."""
         try:
-            with as_login(self._hearts.database(seconds=LOOK_S).url, seconds=LOOK_S) as connection:
-                connection.execute(SQL["act_for_calls"])
+            url = self._hearts.database(seconds=LOOK_S).url
+            with as_login(url, seconds=LOOK_S) as connection, connection.transaction():
+                act_as(connection, "nous_app")
                 last = last_night_applied(connection)
         except NousError:
             return "not looked at"
-        return f"the last was {last}" if last else "none yet"
+        due = (over() - timedelta(days=1)).date()
+        waits = f"; the night of {due} is due" if last and last < due else ""
+        return f"the last was {last}{waits}" if last else "none yet"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import psycopg
@@ -226,6 +227,20 @@ def test_readiness_tells_what_is_wrong(client: TestClient, embedder: WordEmbedde
     assert "connection refused" in ready.json()["checks"][0]["message"]
     assert told(call) == (503, "unavailable")
     assert client.get("/ready").json()["is_ready"]
+
+
+def test_readiness_says_which_night_was_the_last_and_which_is_due(
+    client: TestClient, owner: psycopg.Connection
+) -> None:
+    applied = (
+        "insert into lifecycle.plans (hash, night, policy, state, applied_at) values ('a', %s, '{}', 'applied', now())"
+    )
+    owner.execute(applied, ["2026-06-01"])
+
+    nights = client.get("/ready").json()["checks"][-1]
+
+    due = datetime.now(UTC).date() - timedelta(days=1)
+    assert nights == {"name": "nights", "is_ok": True, "message": f"the last was 2026-06-01; the night of {due} is due"}
 
 
 def test_a_stranger_is_told_which_look_failed_and_an_administrator_why(

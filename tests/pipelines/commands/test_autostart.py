@@ -8,6 +8,7 @@ import plistlib
 import shutil
 import subprocess
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -49,13 +50,14 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 
 def failing(service: Autostart) -> Autostart:
-    """Return a service whose start the system refuses."""
-    return Autostart(service.manager, service.files, [SystemCommand(["false"])], [SystemCommand(["true"])])
+    """Return a service whose start the system refuses; an earlier one that is brought back leaves a file."""
+    back = SystemCommand(["touch", str(autostart.settings_file().parent / "back")])
+    return replace(service, starts=[SystemCommand(["false"])], ends=[SystemCommand(["true"])], restarts=[back])
 
 
 def starting(service: Autostart) -> Autostart:
     """Return a service that starts and ends without asking the system."""
-    return Autostart(service.manager, service.files, [SystemCommand(["true"])], [SystemCommand(["true"])])
+    return replace(service, starts=[SystemCommand(["true"])], ends=[SystemCommand(["true"])])
 
 
 @pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="systemd-analyze is not installed")
@@ -120,23 +122,41 @@ def test_a_shell_reads_the_settings_as_they_were_and_nobody_else_may(home: Path)
 
 
 @pytest.mark.parametrize("manager", MANAGERS)
-def test_what_the_system_refuses_leaves_nothing_and_what_was_there_before(
+def test_what_the_system_refuses_leaves_nothing_or_the_service_that_ran_before(
     home: Path, manager: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     planned = MANAGERS[manager]((3, 0))
 
     with pytest.raises(Unavailable, match="`false` failed: exit code 1; nothing was changed"):
         autostart.install(failing(planned))
-    assert not autostart.is_installed(planned)
+    assert not any(path.exists() for path in [*planned.files, home / "back"])
 
     autostart.install(starting(planned))
     monkeypatch.setenv("NOUS_LLM_KEY", "another")
     with pytest.raises(Unavailable):
-        autostart.install(failing(MANAGERS[manager]((5, 0))))
+        autostart.install(replace(failing(MANAGERS[manager]((5, 0))), is_installed=True))
     assert {path: path.read_text("utf-8") for path in planned.files} == dict(planned.files)
+    assert (home / "back").exists()
 
     autostart.uninstall(starting(planned))
-    assert not autostart.is_installed(planned)
+    assert not any(path.exists() for path in planned.files)
+
+
+def test_a_service_of_cron_is_none_of_systemd_and_comes_back_where_a_new_one_is_refused(
+    home: Path, tmp_path: Path
+) -> None:
+    autostart.install(autostart_here("cron", (4, 30)))
+    ran = (tmp_path / "crontab").read_text("utf-8")
+    refused = replace(autostart_here("cron", (5, 0)), starts=[SystemCommand(["false"])])
+
+    assert [autostart_here(manager, (4, 30)).is_installed for manager in ("cron", "systemd", "launchd")] == [
+        True,
+        False,
+        False,
+    ]
+    with pytest.raises(Unavailable):
+        autostart.install(refused)
+    assert (tmp_path / "crontab").read_text("utf-8") == ran
 
 
 def test_a_setting_that_no_file_can_hold_is_named(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -87,8 +87,16 @@ def test_status_and_doctor_say_which_night_was_the_last_and_what_was_missed(nous
     assert after == {"last": "2026-06-01", "missed_from": "2026-06-03", "missed_changes": 1}
     missed = "nights have been missed since 2026-06-03 (changes that wait: 1): run `nous night --backfill`"
     assert f"the last was 2026-06-01; {missed}" in " ".join(told.split())
-    warned = "warning: a later one was missed (agents that wait for it: 1): run `nous night --backfill`"
+    warned = "warning: nights were missed (agents that wait for one: 1): run `nous night --backfill`"
     assert f"the last was 2026-06-01; {warned}" in " ".join(checked.split())
+
+
+def test_doctor_counts_an_agent_that_the_last_night_left_out(nous, owner):
+    owner.execute("delete from lifecycle.health where agent_id = 'aria'")
+
+    checked = nous("doctor").output
+
+    assert "warning: nights were missed (agents that wait for one: 1)" in " ".join(checked.split())
 
 
 def test_a_report_tells_what_was_merged_what_was_replaced_and_what_was_checked(nous):
