@@ -14,7 +14,7 @@ class LearnPolicy:
 
     confirm_similarity: float = 0.95
     """At or above, where nothing differs that could matter, nobody is asked (reactive lifecycle, section 1)."""
-    same_similarity: float = 0.5
+    same_similarity: float = 0.4
     """Below, no judge's `same` confirms: two vectors so far apart hardly say one thing, whatever a reader believes."""
     sure_from: float = 0.9
     """Confidence from which `same` confirms. Below, both stay and the night decides, whose merge can be undone."""

@@ -2,6 +2,7 @@ from datetime import UTC, datetime
 
 import pytest
 
+from nous_online.core.policy import LearnPolicy
 from nous_online.language.pairs.judging import JudgedStatement, OfflineJudge, Pair, Verdict
 from nous_online.language.pairs.never_same import other_roles
 from nous_online.language.pairs.reader import calibration, read_pairs
@@ -289,3 +290,16 @@ def test_a_value_under_each_of_two_conditions_stands_side_by_side(known: str, ne
 )
 def test_another_day_or_value_is_no_condition(known: str, new: str) -> None:
     assert other_conditions(known, new) is None
+
+
+@pytest.mark.parametrize(("similarity", "is_same"), [(0.6, True), (0.45, True), (0.39, False)])
+def test_far_statements_are_the_same_where_the_reader_is_sure_in_both_orders(similarity: float, is_same: bool) -> None:
+    pair = Pair(
+        a=JudgedStatement(text="Cyclists get ten percent off at the ferry kiosk"),
+        b=JudgedStatement(text="at the ferry kiosk it's ten percent less for those on a bike"),
+        similarity=similarity,
+    )
+
+    (judgement,) = OfflineJudge().judge([pair])
+
+    assert (judgement.verdict is Verdict.SAME and judgement.confidence >= LearnPolicy().sure_from) == is_same

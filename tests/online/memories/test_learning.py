@@ -153,7 +153,7 @@ def test_another_word_in_a_long_statement_is_no_repeat_however_near(old: str, ne
 
 
 def test_a_verdict_of_same_about_what_lies_far_apart_confirms_nothing() -> None:
-    near = known(0.49, subject="deploys")
+    near = known(0.39, subject="deploys")
 
     assert decide(said(subject="deploys"), [near], judged(near, Verdict.SAME), POLICY).action == "store"
 
