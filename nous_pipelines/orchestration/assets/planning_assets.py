@@ -87,7 +87,7 @@ def applied(context: dg.AssetExecutionContext, night_run: NightRun) -> dg.Materi
 @night_asset(
     deps=[applied],
     kinds={"postgres"},
-    description="How often each word occurs in an agent's memories, counted where they changed: rare words count in recall.",
+    description="How often each word occurs in an agent's memories: what makes a rare word count in recall.",
 )
 def word_statistics(context: dg.AssetExecutionContext, night_run: NightRun) -> dg.MaterializeResult:
     with night_run.database.transaction() as connection:
