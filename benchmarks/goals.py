@@ -86,6 +86,11 @@ GOALS: dict[str, dict[str, Goal]] = {
         "incremental_over_full_ratio": at_most(0.10),
         "second_run_changes": at_most(0),
     },
+    "many": {
+        "night_s": at_most(30),
+        "seconds_per_changed_fact_1m_over_10k_ratio": at_most(1.2),
+        "peak_mb": at_most(2048),
+    },
     "judge": {
         "conflict_recall": at_least(0.92),
         "conflict_precision": at_least(0.95),

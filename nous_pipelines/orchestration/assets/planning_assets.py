@@ -90,8 +90,10 @@ def applied(context: dg.AssetExecutionContext, night_run: NightRun) -> dg.Materi
     description="How often each word occurs in an agent's memories: what makes a rare word count in recall.",
 )
 def word_statistics(context: dg.AssetExecutionContext, night_run: NightRun) -> dg.MaterializeResult:
-    with night_run.database.transaction() as connection:
-        changed = agents_to_count(connection, night_run.agents())
+    changed = night_run.agents()
+    if not night_run.is_full:
+        with night_run.database.transaction() as connection:
+            changed = agents_to_count(connection, changed)
     for agent_id in changed:
         with night_run.database.transaction(agent_id) as connection:
             refresh_statistics(connection, agent_id)
