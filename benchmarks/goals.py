@@ -81,9 +81,10 @@ GOALS: dict[str, dict[str, Goal]] = {
     "snapshot": {"over_raw_copy_ratio": at_most(1.5)},
     "night": {
         "many_agents_s": at_most(60),
-        "one_agent_s": at_most(60),
-        "peak_mb": at_most(2048),
+        "one_agent_s": at_most(45),
+        "peak_mb": at_most(1536),
         "incremental_over_full_ratio": at_most(0.10),
+        "again_over_full_ratio": at_most(0.05),
         "second_run_changes": at_most(0),
     },
     "many": {
