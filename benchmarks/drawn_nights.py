@@ -87,16 +87,25 @@ def beside(vectors: Vectors, closeness: float, rng: np.random.Generator) -> Vect
 
 def store_facts(connection: psycopg.Connection, agent_id: str, facts: Facts) -> None:
     """Copy facts as an import leaves them, with words and events, the triggers for single rows being off."""
-    key = {"agent_id": agent_id, "space_id": SPACE.id}
+    copy_drawn(connection, facts)
+    store_copy(connection, agent_id)
+    connection.execute(SQL["drop_drawn"])
+
+
+def copy_drawn(connection: psycopg.Connection, facts: Facts) -> None:
+    """Copy facts to where those of an agent are taken from."""
     connection.execute(SQL["begin_loading"])
-    connection.execute(SQL["store_agent"], key)
     connection.execute(SQL["make_drawn"])
     with connection.cursor().copy(SQL["copy_drawn"]) as copy:
         copy.set_types(("text", "text", "text", "timestamptz", "vector"))
         for row in facts.rows():
             copy.write_row(row)
-    for statement in ("store_facts", "store_postings", "store_events", "drop_drawn"):
-        connection.execute(SQL[statement], key)
+
+
+def store_copy(connection: psycopg.Connection, agent_id: str) -> None:
+    """Store the facts copied last as those of an agent."""
+    for statement in ("store_agent", "store_facts", "store_postings", "store_events"):
+        connection.execute(SQL[statement], {"agent_id": agent_id, "space_id": SPACE.id})
 
 
 def store_episodes(connection: psycopg.Connection, agent_id: str, world: World, count: int, *, until: datetime) -> None:

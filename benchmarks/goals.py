@@ -81,10 +81,16 @@ GOALS: dict[str, dict[str, Goal]] = {
     "snapshot": {"over_raw_copy_ratio": at_most(1.5)},
     "night": {
         "many_agents_s": at_most(60),
-        "one_agent_s": at_most(60),
-        "peak_mb": at_most(2048),
+        "one_agent_s": at_most(45),
+        "peak_mb": at_most(1536),
         "incremental_over_full_ratio": at_most(0.10),
+        "again_over_full_ratio": at_most(0.05),
         "second_run_changes": at_most(0),
+    },
+    "many": {
+        "night_s": at_most(30),
+        "seconds_per_changed_fact_1m_over_10k_ratio": at_most(1.2),
+        "peak_mb": at_most(2048),
     },
     "judge": {
         "conflict_recall": at_least(0.92),

@@ -373,6 +373,11 @@ def check_scan(took_effect: tuple[Any, ...], breadth: str) -> None:
         )
 
 
+def agents_to_count(connection: Connection, agent_ids: Sequence[str]) -> list[str]:
+    """Return those of some agents whose memories are not those that `refresh_statistics` last counted."""
+    return [row[0] for row in connection.execute(BLOCKS["agents_to_count"], {"agent_ids": list(agent_ids)})]
+
+
 def refresh_statistics(connection: Connection, agent_id: str) -> None:
     """Count anew in how many memories each word occurs and how long memories are; after an import, and every night."""
     connection.execute(BLOCKS["refresh_term_stats"], {"agent_id": agent_id})

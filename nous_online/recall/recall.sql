@@ -330,6 +330,32 @@ f.state = 'archived'
 select id, concat_ws(E'\n', title, coalesce(detail, summary, compressed, index_word))
 from heart.episodes where agent_id = %(agent_id)s and id = any(%(ids)s)
 
+-- name: agents_to_count
+-- The agents of which memories came, went or changed since their words were counted. An event is recorded as of the start
+-- of its transaction, and none of those lasts ten minutes; what a purge or an erasure took left no event, but fewer memories.
+with counted as (
+    select agent_id, sum(memory_count) as memories, min(refreshed_at) - interval '10 minutes' as since
+    from heart.corpus_stats group by agent_id
+), stored as (
+    select agent_id, count(*) as memories
+    from (
+        select agent_id from heart.facts union all
+        select agent_id from heart.episodes union all
+        select agent_id from heart.procedures union all
+        select agent_id from heart.censors
+    ) memory
+    group by agent_id
+), changed as (
+    select distinct e.agent_id from lifecycle.events e join counted c on c.agent_id = e.agent_id and e.recorded_at >= c.since
+)
+select a.id
+from unnest(%(agent_ids)s::text[]) a(id)
+    left join counted c on c.agent_id = a.id
+    left join stored s on s.agent_id = a.id
+    left join changed n on n.agent_id = a.id
+where n.agent_id is not null or c.memories is distinct from s.memories
+order by a.id
+
 -- name: refresh_term_stats
 -- In how many memories of an agent each word occurs: of their own words, not of what was said around them.
 with counted as (

@@ -45,19 +45,22 @@ def verdicts_on(
     asked: pl.DataFrame,
     facts: pl.DataFrame,
     *,
-    earlier: pl.DataFrame,
+    earlier: pl.DataFrame | None,
     on_progress: Progress | None = None,
 ) -> tuple[pl.DataFrame, JudgementCounts]:
     """Return a verdict with its `model` for each pair of `to_ask`, and where they came from.
 
     `earlier` holds verdicts of this judge (`VERDICTS`), such as those of the night before; the database is asked for
-    the rest, then the judge, whose verdicts are stored. When it gives none now, its pairs stay open: nothing is stored
-    of them. Raises what the database raises.
+    the rest, then the judge, whose verdicts are stored. None has the judge decide about all of them again. When it
+    gives no verdict now, its pairs stay open: nothing is stored of them. Raises what the database raises.
     """
-    before = earlier.join(asked, on=KEY, how="semi")
-    unknown = asked.join(before, on=KEY, how="anti", maintain_order="left")
-    stored = known_verdicts(database, judge, unknown)
-    unknown = unknown.join(stored, on=KEY, how="anti", maintain_order="left")
+    before = stored = pl.DataFrame(schema=VERDICTS)
+    unknown = asked
+    if earlier is not None:
+        before = earlier.join(asked, on=KEY, how="semi")
+        unknown = asked.join(before, on=KEY, how="anti", maintain_order="left")
+        stored = known_verdicts(database, judge, unknown)
+        unknown = unknown.join(stored, on=KEY, how="anti", maintain_order="left")
     parts = [before.select(list(VERDICTS)), stored]
     done, cost_usd, why = 0, 0.0, ""
     while done < len(unknown) and not why:

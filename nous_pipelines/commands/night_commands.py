@@ -59,6 +59,7 @@ def night(  # noqa: PLR0913 (one parameter for each option)
         bool, typer.Option("--backfill", help="All nights not run yet, from the first memory to yesterday, in order.")
     ] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Stop after the checks; change nothing.")] = False,
+    full: Annotated[bool, typer.Option("--full", help="Use nothing that earlier nights compared or judged.")] = False,
     policy: Annotated[
         list[str] | None, typer.Option(metavar="FIELD=NUMBER", help="Override a policy field for this run.")
     ] = None,
@@ -70,6 +71,8 @@ def night(  # noqa: PLR0913 (one parameter for each option)
     Without --date it is yesterday's night, the last one that is over. Without --agent it is for all agents.
     --backfill ages an imported history: closed episodes are completed, then every night that was not run yet is. Ctrl-C
     ends it after the last night that is whole; run it again and it goes on.
+    A night builds on what earlier ones compared and judged, and comes to the same; --full makes sure, at the price of a
+    first night. What a language model was paid for is kept.
     Exit code 1 when a check or a step failed; then nothing of that night was applied. Exit code 3 when one failed for
     some agents alone: they were left out, all was applied for the others, and the next night tries again.
 
@@ -85,7 +88,7 @@ def night(  # noqa: PLR0913 (one parameter for each option)
     """
     from nous_pipelines.orchestration.running import run_night
 
-    options = options_for(agent, policy=parsed_policy(policy or []), is_dry_run=dry_run)
+    options = options_for(agent, policy=parsed_policy(policy or []), is_dry_run=dry_run, is_full=full)
     wanted = missing_nights(options, night or first or last) if backfill else chosen_nights(night, first, last)
     outcomes: list[NightOutcome] = []
     with recorded_runs() as instance:
@@ -262,13 +265,15 @@ def parsed_policy(assignments: list[str]) -> dict[str, float]:
     return values
 
 
-def options_for(agent: str | None, *, policy: dict[str, float] | None = None, is_dry_run: bool = False) -> NightOptions:
+def options_for(
+    agent: str | None, *, policy: dict[str, float] | None = None, is_dry_run: bool = False, is_full: bool = False
+) -> NightOptions:
     """Return the options of a run over the database and the home of this process."""
     from nous_online.database.connection import open_url
     from nous_pipelines.orchestration.instance import home_folder
     from nous_pipelines.orchestration.running import NightOptions
 
-    return NightOptions(open_url(), home_folder(), (agent,) if agent else (), policy or {}, is_dry_run=is_dry_run)
+    return NightOptions(open_url(), home_folder(), (agent,) if agent else (), policy or {}, is_dry_run, is_full)
 
 
 @contextmanager

@@ -34,6 +34,9 @@ class NightRun(dg.ConfigurableResource):
     agent_ids: list[str] = Field(default=[], description="Agents this run is for; empty means all of them.")
     policy: dict[str, float] = Field(default={}, description="Policy fields to override, such as candidate_similarity.")
     is_dry_run: bool = Field(default=False, description="Keep this run's files apart; the job `dry_run` sets it.")
+    is_full: bool = Field(
+        default=False, description="Compare, judge and count all again, whatever earlier nights kept."
+    )
 
     _database: Database | None = PrivateAttr(default=None)
     _folders: dict[date, Path] = PrivateAttr(default_factory=dict)

@@ -40,6 +40,8 @@ class NightOptions:
     agent_ids: Sequence[str] = ()
     policy: Mapping[str, float] = field(default_factory=dict)
     is_dry_run: bool = False
+    is_full: bool = False
+    """Whether nothing is used that earlier nights kept: all is compared, judged and counted again."""
 
     def night_run(self) -> NightRun:
         """Return the resource of the run: an object, since run config is recorded and the URL holds a password."""
@@ -47,6 +49,7 @@ class NightOptions:
 
         return CommandedNight(
             is_dry_run=self.is_dry_run,
+            is_full=self.is_full,
             agent_ids=list(self.agent_ids),
             policy=dict(self.policy),
             home=str(self.home),

@@ -112,13 +112,13 @@ def neighbours_of(
 
 def copies_among(found: pl.DataFrame) -> pl.DataFrame:
     """Return who is a copy of whom (`COPY`) among facts that may be compared."""
-    first, word_for_word = pl.col("id").min(), ["content", *(name for name in COPIES if name != "text")]
+    word_for_word = ["content", *(name for name in COPIES if name != "text")]
     return found.select(
         "agent_id",
         pl.col("id").alias("member_id"),
-        first.over(COPIES).alias("representative_id"),
+        pl.col("id").min().over("copy").alias("representative_id"),
         "is_silent",
-        first.over(word_for_word).alias("speaker_id"),
+        pl.col("id").min().over(word_for_word if found["is_silent"].any() else "copy").alias("speaker_id"),
         *(pl.col(name).cast(MOMENT) for name in INTERVAL),
     )
 
@@ -126,7 +126,7 @@ def copies_among(found: pl.DataFrame) -> pl.DataFrame:
 def comparable(facts: pl.DataFrame, undone: pl.DataFrame) -> pl.DataFrame:
     """Return the facts a night may compare: active, no document, with a vector, and with no history after the night.
 
-    Adds `row`, its place among the facts, `text`, which copies share, and `said_at`, when what they say was said last.
+    Adds `row`, its place among the facts, `text` and `copy`, which copies share, and `said_at`, when it was said last.
     Of copies that a person took apart (`undone`: agent_id, kind, targets) all but one have a text of their own and are
     `is_silent`: the one speaks for them. Sorted so that places lie together, by id within them.
     """
@@ -138,7 +138,8 @@ def comparable(facts: pl.DataFrame, undone: pl.DataFrame) -> pl.DataFrame:
         found.join(silent, on=["agent_id", "id"], how="left")
         .with_columns(pl.col("is_silent").fill_null(value=False))
         .with_columns(text=pl.when("is_silent").then("id").otherwise("content"))
-        .with_columns(said_at=said_at().max().over(COPIES))
+        .with_columns(copy=pl.col("row").first().over(COPIES))
+        .with_columns(said_at=said_at().max().over("copy"))
         .sort("embedding_space_id", "agent_id", *PLACE[:-1], "id")
     )
 
@@ -165,7 +166,7 @@ def representatives_of(found: pl.DataFrame) -> pl.DataFrame:
 
     `about` is the subject in the one spelling subjects are compared in.
     """
-    distinct = found.filter(~pl.col("is_silent")).filter(pl.col("id") == pl.col("id").min().over(COPIES))
+    distinct = found.filter(~pl.col("is_silent")).filter(pl.col("id") == pl.col("id").min().over("copy"))
     subjects = distinct["subject"].unique()
     spelled = pl.Series([" ".join(subject_words(subject)) or None for subject in subjects], dtype=pl.String)
     about = pl.DataFrame({"subject": subjects, "about": spelled})

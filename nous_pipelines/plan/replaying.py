@@ -67,11 +67,12 @@ class Replay:
 
     def _weights_after(self, evidence: Evidence) -> Floats:
         """Return what each memory's relevance is multiplied with after the plan; minus infinity once it has left."""
-        after = self._before.copy()
-        for memory, weight in evidence.weights.items():
-            if memory in self._place:
-                after[self._place[memory]] = weight
-        after[[self._place[memory] for memory in evidence.leaving if memory in self._place]] = -np.inf
+        after, weights, leaving = self._before.copy(), evidence.weights, evidence.leaving
+        for memory, place in self._place.items():  # the agent's own: the plan holds those of all agents
+            if memory in leaving:
+                after[place] = -np.inf
+            elif memory in weights:
+                after[place] = weights[memory]
         return after
 
     def worse(self, probes: Sequence[Probe], vectors: Floats) -> Iterator[Worse]:

@@ -42,7 +42,7 @@ def measure_health(
         "ends_at": end_of(night),
         "agent_ids": list(agent_ids),
         "pairs": Jsonb(pairs),
-        "no_pairs": Jsonb(pair_counts(pl.DataFrame(schema={"similarity": pl.Float64, "verdict": pl.String}))),
+        "no_pairs": Jsonb({f"{what}_{name}": 0 for name in SIMILARITIES for what in ("duplicates", "look_alikes")}),
     }
     with database.transaction(timeout_s=TIMEOUT_S) as connection:
         connection.execute(SQL["measure_health"], values)
@@ -65,18 +65,16 @@ def candidates_left(database: Database, files: NightFiles) -> pl.DataFrame:
 
 
 def pair_figures(left: pl.DataFrame) -> dict[str, dict[str, int]]:
-    """Return for each agent how many similar pairs are left."""
-    return {str(agent_id): pair_counts(own) for (agent_id,), own in left.group_by(["agent_id"])}
-
-
-def pair_counts(left: pl.DataFrame) -> dict[str, int]:
-    """Count pairs that may be duplicates, and apart from them those that only look alike, from each cosine on."""
-    counts: dict[str, int] = {}
-    for name, similarity in SIMILARITIES.items():
-        near = left.filter(pl.col("similarity") >= similarity)
-        duplicates = len(near.filter(pl.col("verdict").is_in(list(ALIKE))))
-        counts |= {f"duplicates_{name}": duplicates, f"look_alikes_{name}": len(near) - duplicates}
-    return counts
+    """Return for each agent how many similar pairs are left: those that may be duplicates, and apart from them those
+    that only look alike, from each cosine on.
+    """
+    is_alike = pl.col("verdict").is_in(list(ALIKE))
+    counts = left.group_by("agent_id").agg(
+        ((pl.col("similarity") >= similarity) & which).sum().alias(f"{what}_{name}")
+        for name, similarity in SIMILARITIES.items()
+        for what, which in {"duplicates": is_alike, "look_alikes": ~is_alike}.items()
+    )
+    return {row.pop("agent_id"): row for row in counts.to_dicts()}
 
 
 def health_history(

@@ -61,7 +61,7 @@ LEAST_FAR, LEAST_HALF_FAR = 0.4, 0.5  # cosines from which `SURE_OF_FAR`, and fr
 SURE_OF_FAR, FAR_SAME_HELD = 0.85, 0.99
 """The reader's chance in both orders, and how often it was right: in 242 of 243 pairs of hands 6, 8 and 21.
 
-Of 16,000 pairs of neighbours 6 were read so. From 0.7 on or in longer statements half of `facts_pairs` was read wrongly.
+Of 16,000 pairs of neighbours 6 were read so. From 0.7 on, or in longer statements, half of `facts_pairs` was misread.
 """
 MOST_FAR_WORDS = 12  # of a statement that it may say this of
 LEAST_NEAR_WORDS = 6

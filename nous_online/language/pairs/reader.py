@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import re
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -36,6 +38,8 @@ LAST_LATIN = 0x24F
 LEAST_CHANCE = 1e-4
 MOST_TOKENS = 62
 """Word pieces of one statement that are read; the model was trained with no more."""
+MANY = 64
+"""Pairs from which all cores read: a night's, not those of somebody who waits beside others."""
 
 
 @dataclass(frozen=True)
@@ -147,10 +151,15 @@ def weights() -> Any:
 
 def read_pairs(pairs: Sequence[tuple[str, str]]) -> list[Chances]:
     """Return what the model makes of each (earlier, later) pair of texts; raises `Unavailable` without its file."""
-    return [
-        Chances(_chances(scores(weights(), *each)[: len(OUTCOMES)]), is_in_depth(each, texts))
-        for each, texts in zip(encodings(pairs), pairs, strict=True)
-    ]
+    model, read = weights(), encodings(pairs)
+
+    def chances(at: int) -> Chances:
+        return Chances(_chances(scores(model, *read[at])[: len(OUTCOMES)]), is_in_depth(read[at], pairs[at]))
+
+    if len(pairs) < MANY:
+        return [chances(at) for at in range(len(pairs))]
+    with ThreadPoolExecutor(os.cpu_count()) as cores:
+        return list(cores.map(chances, range(len(pairs))))
 
 
 def read_actions(pairs: Sequence[tuple[str, str]]) -> list[float]:

@@ -54,7 +54,7 @@ LOOK_S = 120.0  # for batches that have ended; what can't be fetched by then is 
 def neighbours(context: dg.AssetExecutionContext, night_run: NightRun) -> dg.MaterializeResult:
     night = night_of(context)
     inputs, files = Inputs.of(night_run, night, COMPARED), night_run.files(night)
-    earlier, fresh_from = earlier_compared(files), end_of(night) - FRESH_FOR
+    earlier, fresh_from = [] if night_run.is_full else earlier_compared(files), end_of(night) - FRESH_FOR
 
     def compared(chunk: Chunk, tables: Tables) -> Neighbours:
         known, undone = compared_in(earlier, chunk.agent_ids), tables["undone"]
@@ -95,7 +95,7 @@ def judgements(context: dg.AssetExecutionContext, night_run: NightRun) -> dg.Mat
             tables["undone"], tables["contradictions"], facts=tables["facts"], copies=tables["copies"]
         )
         rules = ruled(found, undone=undone, contradictions=contradictions)
-        known = earlier_verdicts(files, judge, chunk.agent_ids)
+        known = None if night_run.is_full else earlier_verdicts(files, judge, chunk.agent_ids)
         asked = to_ask(found, rules)
         verdicts, part = verdicts_on(
             night_run.database, judge, asked, facts, earlier=known, on_progress=progress(context)

@@ -5,7 +5,7 @@ from dataclasses import asdict
 
 import dagster as dg
 
-from nous_online.recall.recall import refresh_statistics
+from nous_online.recall.recall import agents_to_count, refresh_statistics
 from nous_pipelines.failpoints import reach
 from nous_pipelines.orchestration.assets.evidence_assets import WEIGHED, evidence_about, phases_of
 from nous_pipelines.orchestration.assets.night_assets import night_asset, night_of
@@ -90,11 +90,14 @@ def applied(context: dg.AssetExecutionContext, night_run: NightRun) -> dg.Materi
     description="How often each word occurs in an agent's memories: what makes a rare word count in recall.",
 )
 def word_statistics(context: dg.AssetExecutionContext, night_run: NightRun) -> dg.MaterializeResult:
-    agents = night_run.agents()
-    for agent_id in agents:
+    changed = night_run.agents()
+    if not night_run.is_full:
+        with night_run.database.transaction() as connection:
+            changed = agents_to_count(connection, changed)
+    for agent_id in changed:
         with night_run.database.transaction(agent_id) as connection:
             refresh_statistics(connection, agent_id)
-    return dg.MaterializeResult(metadata={"agents": len(agents)})
+    return dg.MaterializeResult(metadata={"agents": len(changed)})
 
 
 @night_asset(

@@ -293,13 +293,9 @@ def test_another_day_or_value_is_no_condition(known: str, new: str) -> None:
 
 
 @pytest.mark.parametrize(("similarity", "is_same"), [(0.6, True), (0.45, True), (0.39, False)])
-def test_far_statements_are_the_same_where_the_reader_is_sure_in_both_orders(similarity: float, is_same: bool) -> None:
-    pair = Pair(
-        a=JudgedStatement(text="Cyclists get ten percent off at the ferry kiosk"),
-        b=JudgedStatement(text="at the ferry kiosk it's ten percent less for those on a bike"),
-        similarity=similarity,
-    )
+def test_far_statements_are_the_same_where_the_reader_is_sure_in_both_orders(similarity, is_same):
+    one, other = "The ferry leaves from the north pier", "it's the north pier the ferry sails from"
 
-    (judgement,) = OfflineJudge().judge([pair])
+    judgement = judged(one, other, similarity=similarity, first=None, second=None)
 
     assert (judgement.verdict is Verdict.SAME and judgement.confidence >= LearnPolicy().sure_from) == is_same

@@ -89,6 +89,15 @@ def test_the_chances_of_a_pair_add_up_and_do_not_depend_on_what_is_read_beside_i
     assert alone.outcomes.tolist() == beside.outcomes.tolist()
 
 
+def test_many_pairs_are_read_on_all_cores_as_each_is_alone() -> None:
+    pairs = [(first, second) for _, first, second in held_out()[: reader.MANY]]
+
+    together, alone = read_pairs(pairs), [read_pairs([pair])[0] for pair in pairs]
+
+    assert [each.outcomes.tolist() for each in together] == [each.outcomes.tolist() for each in alone]
+    assert [each.is_in_depth for each in together] == [each.is_in_depth for each in alone]
+
+
 @pytest.mark.parametrize(("row", "same"), SAME_IN_THOSE)
 def test_chances_are_the_same_on_every_processor(row: int, same: float) -> None:
     _, first, second = held_out()[row]

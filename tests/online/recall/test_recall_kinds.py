@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
 
 import psycopg
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 from nous_online.core.errors import InvalidInput
 from nous_online.database.connection import Database
 from nous_online.heart import Heart
+from nous_online.recall.recall import agents_to_count, refresh_statistics
 from nous_online.recall.recalling import Recall
 
 MAY, JUNE, JULY = (datetime(2026, month, 1, tzinfo=UTC) for month in (5, 6, 7))
@@ -238,3 +240,26 @@ def test_a_kind_the_agent_has_had_nothing_of_is_found_at_once(heart: Heart):
 
     assert before == ["fact"]
     assert sorted(kinds(heart.recall(HARBOUR))) == sorted(kinds(heart.recall(HARBOUR))) == ["censor", "fact"]
+
+
+def test_words_are_counted_again_only_where_memories_came_went_or_changed(
+    two_agents: dict[str, Heart], database: Database, database_url: str, owner: psycopg.Connection
+):
+    names = sorted(two_agents)
+
+    def to_count() -> list[str]:
+        with closing(Database(database_url, role="nous_night")) as night, night.transaction() as connection:
+            return agents_to_count(connection, names)
+
+    assert to_count() == names
+    for name in names:
+        with database.transaction(name) as connection:
+            refresh_statistics(connection, name)
+    owner.execute("update heart.corpus_stats set refreshed_at = now() + interval '10 minutes'")
+
+    assert to_count() == []
+    two_agents["ben"].learn("The harbour pilot starts at six.")
+    assert to_count() == ["ben"]
+    owner.execute("set session_replication_role = replica")
+    owner.execute("delete from heart.facts where agent_id = 'aria'")
+    assert to_count() == names

@@ -164,6 +164,15 @@ def test_without_a_judge_the_night_goes_on_and_asks_again(database, owner, monke
     assert "none" not in again["model"].to_list()
 
 
+def test_a_full_night_has_the_judge_decide_again_about_what_it_decided_before(database):
+    before, _ = night(database, ScriptedJudge({(NINE, NOW): Verdict.SAME}), facts())
+
+    again, account = night(database, ScriptedJudge({(NINE, NOW): Verdict.COMPATIBLE}), facts(), earlier=None)
+
+    assert account == JudgementCounts(judged=4)
+    assert again["verdict"].to_list() != before["verdict"].to_list()
+
+
 def test_progress_is_told_batch_by_batch(database, monkeypatch):
     monkeypatch.setattr("nous_pipelines.batches.verdict_cache.ASKED_AT_ONCE", 3)
     table, told = facts(), []

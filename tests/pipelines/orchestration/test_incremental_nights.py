@@ -1,0 +1,140 @@
+"""A night builds on what earlier ones kept, and plans what a night plans that compares and judges all again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, closing
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+
+import psycopg
+import pytest
+from conftest import ScriptedJudge, WordEmbedder
+from dagster import DagsterInstance
+from examples import examples
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+from night_runs import options
+from unrecorded import unrecorded
+
+from nous_online.core.errors import NousError
+from nous_online.database.connection import Database
+from nous_online.heart import Heart
+from nous_pipelines.orchestration.running import folder_of, run_night
+from nous_pipelines.plan.night_files import NightFiles
+
+FIRST = date(2026, 3, 2)
+AGENTS = ("aria", "ben", "cleo")
+TEXTS = (
+    "The office opens at nine.",
+    "The office opens at nine",
+    "The office opens at ten.",
+    "Backups are kept for 30 days.",
+    "Backups are kept for 14 days.",
+    "Cats like fish.",
+    "Cats like fresh fish.",
+    "The port of Oslo is 2001.",
+    "The port of Oslo is 4001.",
+    "Ana lives in Rome.",
+)
+CHANGES: dict[str, Callable[[Heart, psycopg.Connection, object], object]] = {
+    "confirm": lambda heart, _, fact: heart.confirm_fact(fact),
+    "forget": lambda heart, _, fact: heart.forget(fact, reason="a drawn change"),
+    "undo": lambda heart, _, fact: heart.undo(fact, reason="a drawn change"),
+    "pin": lambda heart, _, fact: heart.pin(fact),
+    "erase": lambda heart, owner, fact: erased(owner, heart.agent.id, fact),
+}
+LEARNING = st.tuples(st.sampled_from(AGENTS), st.just("learn"), st.integers(0, len(TEXTS) - 1), st.integers(-3, 0))
+CHANGING = st.tuples(st.sampled_from(AGENTS), st.sampled_from(sorted(CHANGES)), st.integers(0, 9), st.just(0))
+DAYS = st.lists(st.lists(st.one_of(LEARNING, CHANGING), max_size=6), min_size=2, max_size=4)
+EVERYTHING = [(name, "learn", number, 0) for name in AGENTS for number in range(len(TEXTS))]
+"""What the first day begins with: a store in which most is new is compared anew as a whole, whoever asks for it."""
+
+
+@pytest.fixture(scope="module")
+def instance() -> Iterator[DagsterInstance]:
+    with unrecorded() as one:
+        yield one
+
+
+def erased(owner: psycopg.Connection, agent_id: str, fact: object) -> None:
+    """Remove a fact that none gave way to, as an erasure leaves a store: without a trace."""
+    named = owner.execute("select from heart.facts where agent_id = %s and superseded_by = %s", [agent_id, fact])
+    if named.fetchone() is not None:
+        return
+    with owner.transaction():
+        owner.execute("set local session_replication_role = replica")
+        for statement in (
+            "delete from heart.postings where agent_id = %s and memory_id = %s",
+            "delete from heart.statements where agent_id = %s and fact_id = %s",
+            "delete from lifecycle.events where agent_id = %s and memory_id = %s",
+            "delete from heart.contradictions where agent_id = %s and %s in (memory_a, memory_b)",
+            "delete from heart.links where agent_id = %s and %s in (from_id, to_id)",
+            "delete from heart.usage where agent_id = %s and memory_id = %s",
+            "delete from heart.facts where agent_id = %s and id = %s",
+        ):
+            owner.execute(statement, [agent_id, fact])
+
+
+def lived(
+    hearts: dict[str, Heart], owner: psycopg.Connection, day: list[tuple[str, str, int, int]], night: date
+) -> None:
+    """Let the agents go through one day; what can't be done to a fact as it is, is not done."""
+    for place, (name, what, number, days) in enumerate(day):
+        heart = hearts[name]
+        if what == "learn":
+            at = datetime(night.year, night.month, night.day, 9, place, tzinfo=UTC) + timedelta(days=days)
+            heart.learn_deferred([(TEXTS[number], {"learned_at": at})])
+            continue
+        facts = owner.execute("select id from heart.facts where agent_id = %s order by id", [name]).fetchall()
+        if facts:
+            try:
+                CHANGES[what](heart, owner, facts[number % len(facts)][0])
+            except NousError:
+                continue
+
+
+@settings(
+    max_examples=examples(2),
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+    phases=[Phase.explicit, Phase.reuse, Phase.generate],  # making a week of nights smaller takes minutes
+)
+@given(days=DAYS)
+def test_a_night_plans_what_a_full_night_plans(
+    days: list[list[tuple[str, str, int, int]]],
+    copy_of: Callable[[str], AbstractContextManager[str]],
+    template: str,
+    instance: DagsterInstance,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    home = tmp_path_factory.mktemp("nights")
+    days = [EVERYTHING, *days, []]
+    nights = [*(FIRST + timedelta(days=place) for place in range(len(days) - 1)), datetime.now(UTC).date()]
+    with (
+        copy_of(template) as url,
+        closing(Database(url)) as database,
+        psycopg.connect(url, autocommit=True) as owner,
+        ExitStack() as opened,
+    ):
+        hearts = {name: opened.enter_context(heart_of(name, database)) for name in AGENTS}
+        for night, day in zip(nights, days, strict=True):
+            lived(hearts, owner, day, night)
+
+            run = options(url, home, is_full=True, is_dry_run=True)
+            assert run_night(night, run, instance=instance).failures == ()
+            by_full = found_in(url, home, night, is_dry_run=True)
+            assert run_night(night, options(url, home), instance=instance).failures == ()
+
+            assert found_in(url, home, night) == by_full
+
+
+def heart_of(name: str, database: Database) -> Heart:
+    """Open the memory of one agent."""
+    return Heart.open(name, database=database, embedder=WordEmbedder(), judge=ScriptedJudge())
+
+
+def found_in(url: str, home: Path, night: date, *, is_dry_run: bool = False) -> tuple[str, list[tuple[object, ...]]]:
+    """Return the hash of what a night planned, and its pairs with their verdicts."""
+    files = NightFiles(folder_of(night, options(url, home)), is_dry_run=is_dry_run)
+    return files.read_plan().hash, files.read_table("judgements").rows()
