@@ -11,6 +11,7 @@ import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from functools import cache
+from pathlib import Path
 
 import few_threads  # noqa: F401 (before numpy)
 import numpy as np
@@ -36,31 +37,28 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 # A tree of fifty commands takes 80 ms to make, and more than a thousand tests type one.
 typer.testing._get_command = cache(typer.testing._get_command)  # pyright: ignore[reportPrivateUsage]
 
-STARTS_PROCESSES = (
-    "test_anthropic_server_answers",
-    "test_postgres_",
-    "test_house",
-    "test_background",
-    "test_children",
-    "test_writing_child",
-    "test_privacy",
-    "test_demo",
-    "test_dev",
-    "test_foreground",
-    "test_no_real_api",
-    "test_cli",
-    "test_hook",
-    "test_benchmarks",
-    "test_schedule",
-    "test_malformed_messages",
-)
-"""Files whose tests start programs of their own instead of using the server of the session."""
+INTEGRATION = (
+    "test_anthropic_server", "test_background", "test_benchmark", "test_censors_calibration", "test_chat_client",
+    "test_children", "test_claude_", "test_cli", "test_containers", "test_dagster_from_outside", "test_demo",
+    "test_dev", "test_direct_asking", "test_doors_without_a_key", "test_embedding", "test_foreground", "test_hook",
+    "test_hostile_", "test_house", "test_injections", "test_judged", "test_linear_time", "test_malformed_messages",
+    "test_night_tables", "test_no_real_api", "test_pair_reader", "test_postgres_", "test_privacy", "test_reference",
+    "test_release", "test_rooms", "test_schedule", "test_training", "test_tutorial", "test_writing_child",
+)  # fmt: skip
+"""Files whose tests start programs or servers of their own, load a model, or read the whole repository."""
+UNIT = "not integration"
+"""What `make unit` asks for: then these files are not even read, which takes longer than to run the rest of them."""
 
 LONGEST = (
     "test_browser", "test_failpoints", "test_nights_are_logical", "test_schedule", "test_commands", "test_bad_nights",
     "test_postgres_kills", "test_benchmarks", "test_house",
 )  # fmt: skip
 """Files that take longest: where files run side by side they begin first, else the last of them is waited for."""
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Leave out the files of which `make unit` runs nothing."""
+    return True if config.option.markexpr == UNIT and collection_path.name.startswith(INTEGRATION) else None
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -72,7 +70,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         needs_server = "server" in getattr(item, "fixturenames", ())
         is_heavy = any(word in item.name for word in ("local_model", "megabyte", "hostile_text", "takes_longer"))
-        if needs_server or is_heavy or item.path.name.startswith(STARTS_PROCESSES):
+        if needs_server or is_heavy or item.path.name.startswith(INTEGRATION):
             item.add_marker(pytest.mark.integration)
 
 
