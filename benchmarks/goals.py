@@ -140,6 +140,7 @@ GOALS: dict[str, dict[str, Goal]] = {
         "prompt_p95_ms": at_most(300),
         "cold_ms": at_most(1500),
     },
+    "console": {"slowest_page_p95_ms": at_most(200)},
     "cost": {"batch_over_online_ratio": at_most(0.55), "unmetered_requests": at_most(0)},
     "episodes": {
         "keep_covered_ratio": at_least(0.60),

@@ -186,6 +186,12 @@ ROWS: Sequence[Row] = (
         [("mem0", "mem0_{}")]),
     row("hooks", "start of a session, p95, ms / prompt / start while nothing runs",
         "session_start_p95_ms prompt_p95_ms cold_ms", "drawn"),
+    row("console", "pages among 100,000 memories, p95, ms: the slowest / the latest / about one thing / of a source",
+        "slowest_page_p95_ms memories_p95_ms memories_about_p95_ms memories_from_p95_ms", "drawn"),
+    row("console", "a search / one memory / what waits / a night / a question with its context, p95, ms",
+        "search_p95_ms memory_p95_ms inbox_p95_ms night_p95_ms ask_p95_ms", "drawn"),
+    row("console", "the same: of a state / of a user / of a day / the nights",
+        "memories_of_a_state_p95_ms memories_of_a_user_p95_ms memories_of_a_day_p95_ms nights_p95_ms", "drawn"),
 )  # fmt: skip
 
 CONTRACT: dict[str, str] = {
@@ -221,6 +227,8 @@ CONTRACT: dict[str, str] = {
     "episodes": "keep_covered_ratio passing_stored_ratio decision_cause_fix_ratio machine_lines_stored",
     "many": "night_s seconds_per_changed_fact_1m_over_10k_ratio peak_mb",
     "hooks": "session_start_p95_ms prompt_p95_ms cold_ms",
+    "console": "slowest_page_p95_ms memories_p95_ms search_p95_ms memory_p95_ms inbox_p95_ms nights_p95_ms night_p95_ms"
+    " ask_p95_ms",
     "faults": "acknowledged kills lost doubled incomplete control_lost races clobbered queries leaked",
 }
 """What every result has to publish where it was measured, good or bad."""
