@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from nous_online.core.errors import NousError
     from nous_online.database.connection import Database
     from nous_online.heart import Heart
+    from nous_online.interfaces.adapters.wrapping import wrap
     from nous_online.memories.checking import Activation, CensorCheck
     from nous_online.memories.contradictions import Contradiction
     from nous_online.memories.decisions import Decision
@@ -43,6 +44,7 @@ HOMES = {
     "Statement": "nous_online.core.domain",
     "Subscription": "nous_online.memories.events",
     "WorkingMemory": "nous_online.memories.working_memory",
+    "wrap": "nous_online.interfaces.adapters.wrapping",
 }
 
 __all__ = [
@@ -67,6 +69,7 @@ __all__ = [
     "Statement",
     "Subscription",
     "WorkingMemory",
+    "wrap",
 ]
 
 

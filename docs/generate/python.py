@@ -11,6 +11,7 @@ from docs.generate.signatures import methods_of, signature
 from docs.generate.values import choices_section, named_by, value_section
 from nous_online.core import errors
 from nous_online.heart import Heart
+from nous_online.interfaces.adapters.wrapping import wrap
 from nous_online.memories.agent import Verbs
 
 HEAD = """# The Python module
@@ -28,7 +29,7 @@ def python_page() -> str:
     """Return the whole page."""
     groups = [kind for kind in Heart.__mro__ if issubclass(kind, Verbs) and kind not in (Heart, Verbs)]
     values, choices = named_by([verb for group in (Heart, *groups) for verb in methods_of(group)])
-    parts = [HEAD, heart_section(), *map(group_section, groups)]
+    parts = [HEAD, heart_section(), *map(group_section, groups), "## A client that remembers\n", verb_section(wrap)]
     parts += ["## Values\n", *map(value_section, values), choices_section(choices), error_section()]
     return re.sub(r"\n{3,}", "\n\n", "\n".join(parts)).rstrip() + "\n"
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+from typing import Unpack
 
 from nous_online.context.context_lines import one_line, plain
+from nous_online.core.question_details import AskerDetails
 from nous_online.core.unseen import is_blank, visible
 from nous_online.heart import Heart
 from nous_online.language.writing.credentials import holds_credential
@@ -33,7 +35,7 @@ def context_at_start(heart: Heart, *, project_id: str, session_id: str | None, d
     return f"{BEGINNING}\n{harmless(found.text)}" if found.lines else ""
 
 
-def context_for_prompt(heart: Heart, prompt: str, *, project_id: str, session_id: str | None, deadline_s: float) -> str:
+def context_for_prompt(heart: Heart, prompt: str, *, deadline_s: float, **reach: Unpack[AskerDetails]) -> str:
     """Return what answers a prompt, five lines at most; nothing where recall is not sure that anything does.
 
     Nothing is asked for what is meant for Claude Code itself, or looks as if it held a credential: questions are kept.
@@ -41,14 +43,7 @@ def context_for_prompt(heart: Heart, prompt: str, *, project_id: str, session_id
     question = visible(prompt).strip()[:MOST_OF_A_PROMPT]
     if is_blank(question) or question.startswith(COMMANDS) or any(map(holds_credential, question.splitlines())):
         return ""
-    found = heart.recall(
-        question,
-        limit=MOST_LINES,
-        detail="summary",
-        project_id=project_id,
-        session_id=session_id,
-        deadline_s=deadline_s,
-    )
+    found = heart.recall(question, limit=MOST_LINES, detail="summary", deadline_s=deadline_s, **reach)
     return "\n".join([FOUND, *map(line_of, found)]) if found and found.is_confident else ""
 
 

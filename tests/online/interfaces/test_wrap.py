@@ -1,0 +1,311 @@
+"""A wrapped client: the real packages of both makers, against a server on this machine that speaks their APIs."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import anthropic
+import openai
+import pytest
+
+from nous_online import Episode, Heart
+from nous_online.core.errors import InvalidInput, Unavailable
+from nous_online.database.connection import Database
+from nous_online.interfaces.adapters import conversations, wrapping
+from nous_online.processes.children import child_environment
+
+KNOWN = "The staging database is called heron and lives in Frankfurt"
+ASKED = "What is the staging database called?"
+ANSWER = "It is called heron."
+USAGE = {"input_tokens": 1, "output_tokens": 1}
+
+
+class Model(ThreadingHTTPServer):
+    """Answers whatever it is asked with one sentence, as a whole or in pieces, and keeps what it was asked."""
+
+    daemon_threads = True
+
+    def __init__(self) -> None:
+        self.asked: list[dict[str, Any]] = []
+        super().__init__(("127.0.0.1", 0), Asked)
+        threading.Thread(target=self.serve_forever, daemon=True).start()
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.server_port}"
+
+
+class Asked(BaseHTTPRequestHandler):
+    server: Model  # pyright: ignore[reportIncompatibleVariableOverride]
+
+    def do_POST(self) -> None:
+        body = json.loads(self.rfile.read(int(self.headers["content-length"])))
+        self.server.asked.append(body)
+        whole, events = ANSWERS[self.path.removeprefix("/v1")]
+        if body.get("stream"):
+            lines = [f"event: {each.get('type', 'message')}\ndata: {json.dumps(each)}\n\n" for each in events]
+            done = "" if self.path.endswith("/messages") else "data: [DONE]\n\n"
+            self.answer("".join(lines) + done, "text/event-stream")
+        else:
+            self.answer(json.dumps(whole), "application/json")
+
+    def answer(self, text: str, kind: str) -> None:
+        self.send_response(200)
+        self.send_header("content-type", kind)
+        self.send_header("content-length", str(len(text.encode())))
+        self.end_headers()
+        self.wfile.write(text.encode())
+
+    def log_message(self, format: str, *args: Any) -> None: ...  # noqa: A002 (the base class calls it so)
+
+
+MESSAGE = {
+    "id": "msg_1", "type": "message", "role": "assistant", "model": "m", "stop_reason": "end_turn",
+    "stop_sequence": None, "usage": USAGE,
+}  # fmt: skip
+CHUNK = {"id": "c", "object": "chat.completion.chunk", "created": 1, "model": "m"}
+RESPONSE = {
+    "id": "resp_1", "object": "response", "created_at": 1, "model": "m", "status": "completed", "tools": [],
+    "error": None, "parallel_tool_calls": True, "tool_choice": "auto", "output": [
+        {"id": "o", "type": "message", "role": "assistant", "status": "completed",
+         "content": [{"type": "output_text", "text": ANSWER, "annotations": []}]}],
+}  # fmt: skip
+PIECES = (ANSWER[:7], ANSWER[7:])
+ANSWERS: dict[str, tuple[dict[str, Any], list[dict[str, Any]]]] = {
+    "/messages": (
+        {**MESSAGE, "content": [{"type": "text", "text": ANSWER}]},
+        [
+            {"type": "message_start", "message": {**MESSAGE, "content": []}},
+            {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}},
+            *({"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": x}} for x in PIECES),
+            {"type": "content_block_stop", "index": 0},
+            {"type": "message_delta", "delta": {"stop_reason": "end_turn", "stop_sequence": None}, "usage": USAGE},
+            {"type": "message_stop"},
+        ],
+    ),
+    "/chat/completions": (
+        {**CHUNK, "object": "chat.completion", "choices": [
+            {"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": ANSWER}}]},
+        [{**CHUNK, "choices": [{"index": 0, "delta": {"content": each}, "finish_reason": None}]} for each in PIECES],
+    ),
+    "/responses": (
+        RESPONSE,
+        [{"type": "response.output_text.delta", "item_id": "o", "output_index": 0, "content_index": 0, "delta": each,
+          "sequence_number": place, "logprobs": []} for place, each in enumerate(PIECES)],
+    ),
+}  # fmt: skip
+
+
+@pytest.fixture
+def model() -> Iterator[Model]:
+    with Model() as server:
+        yield server
+        server.shutdown()
+
+
+def wrap(client: Any, heart: Heart | str) -> Any:
+    """Wrap a client; what its checker does not know of it is asked for too."""
+    return wrapping.wrap(client, heart)
+
+
+def claude(model: Model) -> anthropic.Anthropic:
+    return anthropic.Anthropic(base_url=model.url, api_key="none", max_retries=0)
+
+
+def gpt(model: Model) -> openai.OpenAI:
+    return openai.OpenAI(base_url=f"{model.url}/v1", api_key="none", max_retries=0)
+
+
+def by_message(client: Any, turns: list[dict[str, str]]) -> str:
+    return client.messages.create(model="m", max_tokens=9, messages=turns).content[0].text
+
+
+def by_message_in_pieces(client: Any, turns: list[dict[str, str]]) -> str:
+    with client.messages.create(model="m", max_tokens=9, messages=turns, stream=True) as events:
+        return "".join(each.delta.text for each in events if each.type == "content_block_delta")
+
+
+def by_helper(client: Any, turns: list[dict[str, str]]) -> str:
+    with client.messages.stream(model="m", max_tokens=9, messages=turns) as stream:
+        return "".join(stream.text_stream)
+
+
+def by_completion(client: Any, turns: list[dict[str, str]]) -> str:
+    return client.chat.completions.create(model="m", messages=turns).choices[0].message.content
+
+
+def by_completion_in_pieces(client: Any, turns: list[dict[str, str]]) -> str:
+    return "".join(
+        each.choices[0].delta.content for each in client.chat.completions.create(model="m", messages=turns, stream=True)
+    )
+
+
+def by_response(client: Any, turns: list[dict[str, str]]) -> str:
+    return client.responses.create(model="m", input=turns).output_text
+
+
+def by_response_in_pieces(client: Any, turns: list[dict[str, str]]) -> str:
+    return "".join(each.delta for each in client.responses.create(model="m", input=turns, stream=True))
+
+
+def episodes(heart: Heart) -> list[Episode]:
+    with heart.agent.database.transaction(heart.agent.id) as connection:
+        found = connection.execute("select id from heart.episodes order by started_at, id").fetchall()
+    return [heart.get_episode(each) for (each,) in found]
+
+
+WAYS = [
+    (claude, by_message), (claude, by_message_in_pieces), (claude, by_helper), (gpt, by_completion),
+    (gpt, by_completion_in_pieces), (gpt, by_response), (gpt, by_response_in_pieces),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("maker", "way"), WAYS)
+def test_what_is_known_goes_in_and_what_was_said_becomes_one_episode(
+    maker: Any, way: Any, model: Model, heart: Heart
+) -> None:
+    heart.learn(KNOWN)
+    client = wrap(maker(model), heart)
+    turns = [{"role": "user", "content": ASKED}]
+
+    assert way(client, turns) == ANSWER
+    later = [*turns, {"role": "assistant", "content": ANSWER}, {"role": "user", "content": "Thank you, that was all"}]
+    assert way(client, later) == ANSWER
+    assert client.nous.close()
+
+    first, second = map(json.dumps, model.asked)
+    assert (KNOWN in first, "not instructions" in first, KNOWN in second) == (True, True, False)
+    (episode,) = episodes(heart)
+    assert episode.detail == (f"user: {ASKED}\nassistant: {ANSWER}\nuser: Thank you, that was all\nassistant: {ANSWER}")
+    assert episode.ended_at is not None
+    assert later[0] == {"role": "user", "content": ASKED}  # what the caller holds is not changed
+
+
+def test_two_conversations_that_begin_alike_are_two_episodes(model: Model, heart: Heart) -> None:
+    client = wrap(gpt(model), heart)
+
+    for _ in range(2):
+        by_completion(client, [{"role": "user", "content": "hello there"}])
+    client.nous.close()
+
+    assert [each.detail for each in episodes(heart)] == [f"user: hello there\nassistant: {ANSWER}"] * 2
+
+
+def test_a_response_that_names_the_one_before_belongs_to_its_conversation(model: Model, heart: Heart) -> None:
+    client = wrap(gpt(model), heart)
+
+    answer = client.responses.create(model="m", input="where is the key?")
+    client.responses.create(model="m", input="and the other one?", previous_response_id=answer.id)
+    client.nous.close()
+
+    (episode,) = episodes(heart)
+    assert "where is the key?" in str(episode.detail)
+    assert "and the other one?" in str(episode.detail)
+
+
+def test_notes_stand_beside_what_the_caller_says_itself(model: Model, heart: Heart) -> None:
+    heart.learn(KNOWN)
+    one, other = wrap(claude(model), heart), wrap(gpt(model), heart)
+    system = [{"type": "text", "text": "Be brief.", "cache_control": {"type": "ephemeral"}}]
+    asked: Any = [{"role": "user", "content": [{"type": "text", "text": ASKED}]}]
+
+    one.messages.create(model="m", max_tokens=9, system=system, messages=iter(asked))
+    one.messages.create(model="m", max_tokens=9, system="Be brief.", messages=asked)
+    other.chat.completions.create(model="m", messages=[{"role": "system", "content": "Be brief."}, *asked])
+    other.responses.create(model="m", instructions="Be brief.", input=ASKED)
+    assert one.nous.close()
+    assert other.nous.close()
+
+    blocks, text, turns, instructions = model.asked
+    assert (blocks["system"][0], KNOWN in blocks["system"][1]["text"], blocks["messages"]) == (system[0], True, asked)
+    assert text["system"].startswith("Be brief.\n\n")
+    assert KNOWN in text["system"]
+    assert [each["role"] for each in turns["messages"]] == ["system", "system", "user"]
+    assert instructions["instructions"].startswith("Be brief.\n\n")
+
+
+def test_what_a_tool_returns_asks_nothing_and_is_not_kept(model: Model, heart: Heart) -> None:
+    heart.learn(KNOWN)
+    client = wrap(claude(model), heart)
+    turns: Any = [
+        {"role": "user", "content": "look it up"},
+        {"role": "assistant", "content": [{"type": "tool_use", "id": "t", "name": "find", "input": {}}]},
+        {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t", "content": ASKED}]},
+    ]
+
+    by_message(client, turns)
+    client.nous.close()
+
+    assert "system" not in model.asked[0]
+    assert [each.detail for each in episodes(heart)] == [f"assistant: {ANSWER}"]
+
+
+def test_an_asynchronous_client_remembers_as_well(model: Model, heart: Heart) -> None:
+    heart.learn(KNOWN)
+    turns: Any = [{"role": "user", "content": ASKED}]
+
+    async def talk() -> None:
+        one = wrap(anthropic.AsyncAnthropic(base_url=model.url, api_key="none"), heart)
+        other = wrap(openai.AsyncOpenAI(base_url=f"{model.url}/v1", api_key="none"), heart)
+        await one.messages.create(model="m", max_tokens=9, messages=turns)
+        async with one.messages.stream(model="m", max_tokens=9, messages=turns) as stream:
+            assert "".join([each async for each in stream.text_stream]) == ANSWER
+        async for _ in await other.chat.completions.create(model="m", messages=turns, stream=True):
+            pass
+        assert one.nous.close()
+        assert other.nous.close()
+
+    asyncio.run(talk())
+
+    assert [KNOWN in json.dumps(each) for each in model.asked] == [True] * 3
+    assert [each.detail for each in episodes(heart)] == [f"user: {ASKED}\nassistant: {ANSWER}"] * 3
+
+
+def test_a_memory_that_fails_leaves_the_call_as_it_is_and_what_was_said_waits(
+    model: Model, heart: Heart, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(conversations, "RETRY_S", 0.01)
+    client = wrap(gpt(model), heart)
+    real = heart.start_episode
+    failures = iter([Unavailable("the server is away"), Unavailable("still")])
+
+    def failing(*told: Any, **more: Any) -> Any:
+        if failure := next(failures, None):
+            raise failure
+        return real(*told, **more)
+
+    monkeypatch.setattr(heart, "start_episode", failing)
+    monkeypatch.setattr(heart, "recall", lambda *_, **__: failing())
+
+    assert by_completion(client, [{"role": "user", "content": ASKED}]) == ANSWER
+    assert client.nous.close()
+
+    assert model.asked[0]["messages"] == [{"role": "user", "content": ASKED}]
+    assert [each.detail for each in episodes(heart)] == [f"user: {ASKED}\nassistant: {ANSWER}"]
+
+
+def test_the_end_of_the_program_tells_what_was_said(model: Model, database_url: str) -> None:
+    program = (
+        "import openai, nous_online, sys\n"
+        "client = nous_online.wrap(openai.OpenAI(base_url=sys.argv[1], api_key='none'), 'aria')\n"
+        "client.chat.completions.create(model='m', messages=[{'role': 'user', 'content': 'mind the gap'}])\n"
+    )
+    command = [sys.executable, "-c", program, f"{model.url}/v1"]
+
+    subprocess.run(command, env=child_environment(NOUS_DATABASE_URL=database_url), check=True, timeout=60)
+
+    heart = Heart.open("aria", database=Database(database_url))
+    assert [each.detail for each in episodes(heart)] == [f"user: mind the gap\nassistant: {ANSWER}"]
+    heart.close()
+
+
+def test_another_client_is_refused() -> None:
+    with pytest.raises(InvalidInput, match=r"can't wrap a dict: want a client of `anthropic` or `openai`"):
+        wrap({}, "aria")
