@@ -70,7 +70,7 @@ class Snapshot:
                 raise ValueError("its checksum is not the one it was written with")
             rows = pl.scan_parquet(path)
             if agent_ids is not None:
-                rows = rows.filter(pl.col("agent_id").is_in(list(agent_ids)))
+                rows = of_agents(rows, agent_ids, places(path, written.st_mtime_ns, written.st_size))
             return SNAPSHOT_TABLES[name].checked(
                 (rows.select(columns) if columns is not None else rows).collect(), columns
             )
@@ -175,6 +175,27 @@ def remove_abandoned(*, beside: Path) -> None:
         with suppress(FileNotFoundError):  # another run has just finished or removed it
             if now - max(path.stat().st_mtime for path in (part, *part.iterdir())) > ABANDONED_AFTER_S:
                 shutil.rmtree(part, ignore_errors=True)
+
+
+def of_agents(rows: pl.LazyFrame, agent_ids: Sequence[str], runs: Mapping[str, tuple[int, int]] | None) -> pl.LazyFrame:
+    """Return the rows of some agents, reading only those between the first and the last of theirs."""
+    mine = pl.col("agent_id").is_in(list(agent_ids))
+    if runs is None:
+        return rows.filter(mine)
+    found = [runs[agent_id] for agent_id in set(agent_ids) if agent_id in runs]
+    first, end = min((start for start, _ in found), default=0), max((start + size for start, size in found), default=0)
+    between = rows.slice(first, end - first)
+    return between if end - first == sum(size for _, size in found) else between.filter(mine)
+
+
+@lru_cache(maxsize=64)
+def places(path: Path, _modified_ns: int, _size: int) -> Mapping[str, tuple[int, int]] | None:
+    """Return where each agent's rows begin in a file and how many they are; None where they don't lie together."""
+    runs = pl.read_parquet(path, columns=["agent_id"])["agent_id"].rle().struct.unnest()
+    if runs["value"].n_unique() < len(runs):
+        return None
+    starts = runs["len"].cum_sum() - runs["len"]
+    return dict(zip(runs["value"], zip(starts, runs["len"], strict=True), strict=True))
 
 
 @lru_cache(maxsize=256)

@@ -14,12 +14,13 @@ from ({memories}) f
 -- What was said before the end of the night, as it is now. It is read alone: a join would cost as much again.
 select *, false as is_rewound from heart.facts where learned_at < %(ends_at)s
 
--- name: present_by_id
-select *, false as is_rewound from heart.facts where learned_at < %(ends_at)s order by id, agent_id
+-- name: present_by_agent
+select *, false as is_rewound from heart.facts where learned_at < %(ends_at)s order by agent_id collate "C", id
 
 -- name: is_untouched
--- Whether all facts were stored since the server counts, and none changed or removed: then they most likely lie by id.
-select s.n_tup_ins >= c.reltuples and s.n_tup_upd + s.n_tup_del = 0
+-- Whether all facts are of one agent and were stored since the server counts, none changed or removed: then they most
+-- likely lie by id.
+select s.n_tup_ins >= c.reltuples and s.n_tup_upd + s.n_tup_del = 0 and (select count(*) from heart.agents) = 1
 from pg_stat_user_tables s join pg_class c on c.oid = s.relid
 where s.relid = 'heart.facts'::regclass
 
@@ -41,7 +42,7 @@ select r.*, l.is_rewound
 from heart.facts f join later l on l.agent_id = f.agent_id and l.memory_id = f.id
     cross join jsonb_populate_record(f, l.before) r
 where f.learned_at < %(ends_at)s
-order by f.id, f.agent_id
+order by f.agent_id collate "C", f.id
 
 -- name: as_of
 -- Procedures or censors as they were at the end of the night.
@@ -125,7 +126,7 @@ select m.id, m.agent_id, m.state, m.title, m.summary, m.compressed, m.index_word
        m.trust, m.is_pinned, m.scope, m.user_id, m.project_id, m.rank_weight, m.archived_at, m.embedding_space_id,
        m.row_version, m.is_rewound, m.embedding
 from ({memories}) m
-order by m.id, m.agent_id
+order by m.agent_id, m.id
 
 -- name: statements
 -- What had been said when the night ended, and of which fact it speaks now.
@@ -140,14 +141,14 @@ select m.id, m.agent_id, m.state, m.name, m.domain, m.kind, m.activation_count, 
        m.learned_at, m.scope, m.user_id, m.project_id, m.rank_weight, m.archived_at, m.embedding_space_id, m.row_version,
        m.is_rewound, m.embedding
 from ({memories}) m
-order by m.id, m.agent_id
+order by m.agent_id, m.id
 
 -- name: censors
 select m.id, m.agent_id, m.state, m.trigger, m.reason, m.severity, m.activation_count, m.false_positive_count,
        m.escalation_threshold, m.last_activated_at, m.is_pinned, m.trust, m.learned_at, m.expires_at, m.rank_weight,
        m.archived_at, m.row_version, m.is_rewound
 from ({memories}) m
-order by m.id, m.agent_id
+order by m.agent_id, m.id
 
 -- name: usage
 -- A context's answers of score 0 stood there whatever was asked: shown, but not retrieved, unless cited.
@@ -205,7 +206,7 @@ select r.id, r.agent_id, r.recalled_at, r.query, to_json(r.types) as types, r.re
        case when r.embedding_space_id = a.embedding_space_id then r.query_embedding end as embedding
 from heart.recalls r join heart.agents a on a.id = r.agent_id
 where r.recalled_at < %(ends_at)s and r.recalled_at >= %(probes_from)s
-order by r.id, r.agent_id
+order by r.agent_id, r.id
 
 -- name: contradictions
 -- Those found before the end of the night, open if they were resolved later.
@@ -213,7 +214,7 @@ select id, agent_id, memory_a, memory_b, case when resolved_at < %(ends_at)s the
        case when resolved_at < %(ends_at)s then resolution end as resolution, detected_at
 from heart.contradictions
 where detected_at < %(ends_at)s
-order by id, agent_id
+order by agent_id, id
 
 -- name: links
 select agent_id, from_id, to_id, kind, weight from heart.links

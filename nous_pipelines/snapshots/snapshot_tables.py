@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from datetime import date, timedelta
@@ -90,18 +90,18 @@ def write_small(reading: SnapshotTransaction, path: Path) -> Written:
 
 
 def write_facts(reading: SnapshotTransaction, path: Path) -> Written:
-    """Write the facts by id while they are read, sorting them only where they don't come so."""
+    """Write the facts by agent and id while they are read, sorting them only where they don't come so."""
     rewound = reading.rows(selected(FACT, "rewound"), kind=FACT.name)
     is_untouched = reading.connection.execute(BLOCKS["is_untouched"]).fetchone() == (True,)
-    source = selected(FACT, "present" if is_untouched else "present_by_id")
+    source = selected(FACT, "present" if is_untouched else "present_by_agent")
     with closing(read_parts(reading.connection, source, reading.bounds)) as present:
         unchanged = (without(part, rewound) for part in present)
-        written = write_used(chain(unchanged, [rewound]), reading.usage, path)
-    ids = pl.read_parquet(path, columns=["id"])["id"]
-    if not (ids.slice(1) > ids.head(-1)).all():
-        by_id = pl.read_parquet(path, memory_map=False).sort("id", "agent_id")
-        written = write_parquet_as_read([by_id], by_id.schema, path)
-    return len(ids), written
+        written = write_used(in_places(unchanged, rewound), reading.usage, path)
+    keys = pl.read_parquet(path, columns=list(KEY)).select(pl.struct(KEY)).to_series()
+    if not keys.is_sorted():
+        in_order = pl.read_parquet(path, memory_map=False).sort(KEY)
+        written = write_parquet_as_read([in_order], in_order.schema, path)
+    return len(keys), written
 
 
 def write_statements(reading: SnapshotTransaction, path: Path) -> Written:
@@ -113,7 +113,7 @@ def write_statements(reading: SnapshotTransaction, path: Path) -> Written:
 
 
 def write_episodes(reading: SnapshotTransaction, path: Path) -> Written:
-    """Write the episodes by id while they are read: all their texts together may be more than memory holds."""
+    """Write the episodes while they are read: all their texts together may be more than memory holds."""
     source = selected(EPISODE, "episodes_as_of")
     with closing(read_parts(reading.connection, source, {**reading.bounds, "kind": EPISODE.name})) as parts:
         written = write_used(parts, reading.usage, path, row_group_size=EPISODES_AT_ONCE)
@@ -121,13 +121,13 @@ def write_episodes(reading: SnapshotTransaction, path: Path) -> Written:
 
 
 def write_procedures(reading: SnapshotTransaction, path: Path) -> Written:
-    """Write the procedures by id."""
+    """Write the procedures."""
     rows = reading.rows(selected(PROCEDURE, "as_of"), kind=PROCEDURE.name)
     return len(rows), write_used([rows], reading.usage, path)
 
 
 def write_censors(reading: SnapshotTransaction, path: Path) -> Written:
-    """Write the censors by id."""
+    """Write the censors."""
     rows = as_stored(reading.rows(selected(CENSOR, "as_of"), kind=CENSOR.name))
     return len(rows), write_parquet_as_read([rows], rows.schema, path)
 
@@ -138,6 +138,20 @@ def selected(kind: Kind[Any], block: str) -> Composed:
     then_there = SQL(BLOCKS["then_there"])
     memories = SQL(BLOCKS[block]).format(table=Identifier("heart", kind.table), later=later, then_there=then_there)
     return SQL(BLOCKS[kind.table]).format(memories=memories)
+
+
+def in_places(parts: Iterable[pl.DataFrame], others: pl.DataFrame) -> Iterator[pl.DataFrame]:
+    """Yield the parts of a table by agent and id with a few other rows where they belong, both being in order."""
+    for part in parts:
+        if part.is_empty() or others.is_empty():
+            yield part
+            continue
+        agent_id, last = part.select(KEY).row(-1)
+        is_due = (pl.col("agent_id") < agent_id) | ((pl.col("agent_id") == agent_id) & (pl.col("id") < last))
+        due = others.filter(is_due)
+        others = others.slice(len(due))
+        yield pl.concat([part, due]).sort(KEY)
+    yield others
 
 
 def without(facts: pl.DataFrame, others: pl.DataFrame) -> pl.DataFrame:

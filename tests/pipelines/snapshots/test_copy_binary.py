@@ -235,7 +235,8 @@ def odd_snapshot(odd_store, database_url, tmp_path):
 def test_a_snapshot_says_of_a_fact_what_the_store_says(odd_store, odd_snapshot):
     facts = {row["id"]: row for row in odd_snapshot.table("facts").to_dicts()}
 
-    assert list(facts) == [str(UUID(int=place)) for place in range(1, 6)]
+    of_agents = sorted((agent, str(UUID(int=place))) for place, agent, *_ in ODD_FACTS)
+    assert list(facts) == [fact_id for _, fact_id in of_agents]
     for place, agent, content, subject, tags, confidence, sources, censors, vector in ODD_FACTS:
         row = facts[str(UUID(int=place))]
         assert (row["agent_id"], row["content"], row["subject"]) == (agent, content, subject)
