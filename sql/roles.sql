@@ -58,8 +58,7 @@ declare
     changeable text;
 begin
     for target, fixed in values
-        ('facts', array['content', 'context', 'source_episode_id', 'source_decision_id', 'encoded_frame', 'encoded_censors',
-                        'perhaps_replaces']),
+        ('facts', array['content', 'context', 'source_episode_id', 'source_decision_id', 'encoded_frame', 'encoded_censors']),
         ('episodes', array['session_id']),
         ('procedures', array['kind', 'encoded_frame', 'encoded_censors']),
         ('censors', array['trigger', 'reason', 'is_literal', 'learned_from_decision_id', 'learned_from_episode_id'])

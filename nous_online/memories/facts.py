@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any, cast
 from uuid import UUID, uuid5
 
@@ -269,6 +269,22 @@ def supersede_known(
         check_successor(connection, agent, new, old_id)
         moment = at or max(old.learned_at, new.learned_at)
         return supersede(connection, agent, old=old, by=new, at=moment, reason=reason)
+
+
+def keep_both(agent: Agent, later_id: UUID, earlier_id: UUID, *, reason: str, deadline: Deadline) -> Fact:
+    """Settle that one fact does not replace another, as it perhaps did, and return it; both stay as they are.
+
+    Raises `NotFound` when there is no such fact, or it is not in doubt to replace that one.
+    """
+    with agent.transaction(deadline) as connection:
+        fact = locked_memory(connection, agent.id, FACT, later_id)
+        if not agent.rights.is_operator:
+            agent.rights.check_may_change(fact)
+        if earlier_id not in fact.perhaps_replaces:
+            raise NotFound(f"fact {later_id} is not in doubt to replace {earlier_id}; `perhaps_replaces` names those")
+        left = [str(each) for each in fact.perhaps_replaces if each != earlier_id]
+        cause = Cause("agent", "kept_beside", reason, datetime.now(UTC))
+        return change_memory(connection, agent.id, version_of(FACT, fact), {"perhaps_replaces": left}, cause=cause)
 
 
 def check_may_retire(agent: Agent, old: Fact, new: Fact) -> None:

@@ -111,6 +111,22 @@ class FactVerbs(Verbs):
             deadline=deadline,
         )
 
+    def keep_both(
+        self, later_id: UUID, earlier_id: UUID, *, reason: str | None = None, deadline_s: float | None = None
+    ) -> Fact:
+        """Settle that a fact does not replace an earlier one it is in doubt to replace; `undo` opens the doubt again.
+
+        Both stay, and recall no longer puts one before the other for it. Raises `NotFound` when there is no such
+        doubt, or no such fact.
+        """
+        return facts.keep_both(
+            self.agent,
+            checked_id("later_id", later_id),
+            checked_id("earlier_id", earlier_id),
+            reason=checked_optional("reason", reason, max_characters=1000) or "the agent said that both hold",
+            deadline=self.agent.deadline(deadline_s),
+        )
+
     def get_fact(self, fact_id: UUID, *, deadline_s: float | None = None) -> Fact:
         """Return one fact in whatever state it is; raise `NotFound` when this agent has none of that id."""
         with self.agent.transaction(self.agent.deadline(deadline_s)) as connection:

@@ -66,9 +66,12 @@ def decide(contradiction_id: UUID, form: Filled, heart: OpenHeart) -> RedirectRe
 
 
 @router.post("/doubts")
-def replace(form: Filled, heart: OpenHeart) -> RedirectResponse:
-    """Put the later fact in the place of the earlier one, which it was in doubt to replace."""
+def settle(form: Filled, heart: OpenHeart) -> RedirectResponse:
+    """Put the later fact in the place of the earlier one, which it perhaps replaced, or settle that both hold."""
     earlier, later = (checked_id(name, form.get(name, "")) for name in ("earlier", "later"))
+    if form.get("act") == "keep":
+        heart.keep_both(later, earlier, reason=why_in(form))
+        return back_to("/inbox", "keep")
     heart.supersede_fact(earlier, later, reason=why_in(form))
     return back_to("/inbox", "replace")
 

@@ -27,6 +27,7 @@ DONE = {
     "split": "Split off: this is the fact it became. Undo joins the two again.",
     "decide": "Decided. What gave way stays in the store; undo on its page brings it back.",
     "reject": "The proposed ruling was rejected; the contradiction stays open.",
+    "keep": "Both stay, side by side. Undo on the page of the later one opens the doubt again.",
     "replace": "Replaced. Undo on the page of the earlier fact brings it back.",
 }
 """What a page says of the change that led to it: an address names one of these and can't say anything else."""

@@ -17,6 +17,7 @@ from lived_agents import live
 from night_runs import NIGHT
 from starlette.testclient import TestClient
 
+from nous_online.core.errors import NotFound
 from nous_online.database.changes import Cause
 from nous_online.database.connection import Database
 from nous_online.heart import Heart
@@ -207,6 +208,26 @@ def test_the_inbox_settles_what_waits_for_a_person(heart: Heart, judge: Scripted
     assert heart.get_fact(earlier.id).superseded_by == later.id
     assert "Nothing contradicts itself" in shown(console, "/inbox")
     assert "Nothing is in doubt" in shown(console, "/inbox")
+
+
+def test_a_doubt_is_settled_without_replacing_anything_and_opened_again(
+    heart: Heart, judge: ScriptedJudge, console: TestClient
+) -> None:
+    judge.change = 0.9
+    earlier = heart.learn("the pager is with Ana", learned_at=MAY).memory
+    later = heart.learn("Ben took over the pager duty", learned_at=JUNE).memory
+    assert later.perhaps_replaces == [earlier.id]
+
+    assert led_to(pressed(console, "/inbox", "/doubts", act="keep")) == "/inbox?done=keep"
+
+    assert "Nothing is in doubt" in shown(console, "/inbox?done=keep")
+    assert heart.get_fact(later.id).perhaps_replaces == []
+    assert [heart.get_fact(each).state for each in (earlier.id, later.id)] == ["active", "active"]
+    assert [each.put_before for each in heart.recall("who has the pager?")] == [None, None]
+    with pytest.raises(NotFound, match=f"fact {later.id} is not in doubt to replace {earlier.id}"):
+        heart.keep_both(later.id, earlier.id)
+    heart.undo(later.id, reason="it was a change after all")
+    assert heart.get_fact(later.id).perhaps_replaces == [earlier.id]
 
 
 @pytest.mark.parametrize(

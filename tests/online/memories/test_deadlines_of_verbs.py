@@ -11,6 +11,7 @@ import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
@@ -22,7 +23,9 @@ from postgres_homes import wait_for
 from psycopg.sql import SQL, Identifier
 
 from nous_online.core.errors import DeadlineExceeded, Unavailable
+from nous_online.core.kinds import FACT
 from nous_online.database import postgres
+from nous_online.database.changes import Alteration, Cause, change_memories, version_of
 from nous_online.database.connection import Database
 from nous_online.heart import Heart
 from nous_online.language.minilm import Vectors
@@ -111,6 +114,7 @@ CASES: dict[str, Case] = {
     "undo": lambda h, w, d: h.undo(w.ids["undone"], reason="a slip", deadline_s=d),
     "undo_source": lambda h, w, d: h.undo_source("a page", reason="forged", deadline_s=d),
     "contradictions": lambda h, w, d: h.contradictions(deadline_s=d),
+    "keep_both": lambda h, w, d: h.keep_both(w.ids["new"], w.ids["old"], deadline_s=d),
     "reject_ruling": lambda h, w, d: h.reject_ruling(w.ids["proposed"], deadline_s=d),
     "resolve_contradiction": lambda h, w, d: h.resolve_contradiction(w.ids["rival"], "both_valid", deadline_s=d),
 }
@@ -190,6 +194,7 @@ def filled(heart: Heart, url: str) -> dict[str, UUID]:
     heart.work()
     ids["closed"] = heart.record_episode(DETAIL, title="What is left to be worked on").id
     with psycopg.connect(url, autocommit=True) as owner:
+        doubted(owner, heart, ids["new"], ids["old"])
         a, b = sorted((ids["fact"], ids["new"]))
         stored = owner.execute(
             "insert into heart.contradictions (agent_id, memory_a, memory_b) values ('aria', %s, %s) returning id",
@@ -205,6 +210,13 @@ def filled(heart: Heart, url: str) -> dict[str, UUID]:
     assert stored is not None
     assert proposed is not None
     return {**ids, "rival": stored[0], "proposed": proposed[0]}
+
+
+def doubted(owner: psycopg.Connection, heart: Heart, later: UUID, earlier: UUID) -> None:
+    """Have a fact perhaps replace another one."""
+    cause = Cause("agent", "doubted", "so that it can be settled", datetime.now(UTC))
+    doubt = Alteration(version_of(FACT, heart.get_fact(later)), {"perhaps_replaces": [str(earlier)]}, cause)
+    change_memories(owner, "aria", [doubt])
 
 
 @contextmanager

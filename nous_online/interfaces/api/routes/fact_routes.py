@@ -77,6 +77,19 @@ class SplitBody(Body):
     reason: Annotated[str, text_of(1000), SENDABLE] | None = None
 
 
+class KeepBothBody(Body):
+    """Which earlier fact stays beside the later one, and why."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "example": {"earlier_id": "0199ab3e-6f52-7c1e-9d53-2f4f5a9b7c11", "reason": "two offices, one each"}
+        }
+    )
+
+    earlier_id: UUID = Field(description="One of the fact's `perhaps_replaces`.")
+    reason: Annotated[str, text_of(1000), SENDABLE] | None = None
+
+
 @dataclass(frozen=True)
 class StatementList:
     """What was said for a fact, the oldest first."""
@@ -156,6 +169,14 @@ def split(statement_id: UUID, body: SplitBody, call: HeartCall) -> Fact:
     A statement that gave a fact its words can't be split off it, unless that fact was merged into another.
     """
     return call.heart.split(statement_id, reason=body.reason, deadline_s=call.left())
+
+
+@router.post(
+    "/facts/{fact_id:uuid}/keep-both", operation_id="keep_both", summary="Settle that a fact replaces no other"
+)
+def keep_both(fact_id: UUID, body: KeepBothBody, call: HeartCall) -> Fact:
+    """Settle that a fact does not replace an earlier one it is in doubt to replace; undo opens the doubt again."""
+    return call.heart.keep_both(fact_id, body.earlier_id, reason=body.reason, deadline_s=call.left())
 
 
 @router.post("/recall", operation_id="recall", summary="Recall memories")
