@@ -16,7 +16,7 @@ from nous_pipelines.phases.phase_table import PHASES, Reads
 from nous_pipelines.plan.left_out import each_apart, left_out_by
 from nous_pipelines.plan.night_files import NightFiles
 from nous_pipelines.snapshots.chunks import Chunk
-from nous_pipelines.snapshots.table_schemas import SNAPSHOT_TABLES
+from nous_pipelines.snapshots.table_schemas import SNAPSHOT_TABLES, TableSchema
 
 T = TypeVar("T")
 NIGHTS = dg.DailyPartitionsDefinition(start_date=FIRST_NIGHT.isoformat(), timezone="UTC", end_offset=1)
@@ -34,19 +34,30 @@ def sources_of(reads: Reads) -> tuple[str, ...]:
 
 
 def night_asset(
-    *, reads: Reads | None = None, deps: Iterable[Any] = (), **details: Any
+    *, reads: Reads | None = None, makes: TableSchema | None = None, deps: Iterable[Any] = (), **details: Any
 ) -> Callable[[Callable[..., Any]], dg.AssetsDefinition]:
     """Return what makes a function an asset of a night that depends on what it reads, and on `deps`.
 
-    `details` are those of `dagster.asset`.
+    The columns of the table it `makes` are shown in Dagster's catalogue; `details` are those of `dagster.asset`.
     """
-    read = (
-        {}
-        if reads is None
-        else {"reads": dg.MetadataValue.json({name: columns and list(columns) for name, columns in reads.items()})}
-    )
+    told: dict[str, Any] = {}
+    if reads is not None:
+        told["reads"] = dg.MetadataValue.json({name: columns and list(columns) for name, columns in reads.items()})
+    if makes is not None:
+        told["dagster/column_schema"] = catalogued(makes)
     sources = () if reads is None else sources_of(reads)
-    return dg.asset(partitions_def=NIGHTS, group_name="night", deps=[*sources, *deps], metadata=read, **details)
+    return dg.asset(partitions_def=NIGHTS, group_name="night", deps=[*sources, *deps], metadata=told, **details)
+
+
+def catalogued(schema: TableSchema) -> dg.TableSchema:
+    """Return the columns of a table as Dagster's catalogue shows them."""
+    columns = [dg.TableColumn(name, str(dtype), description=schema.meanings[name]) for name, dtype in schema.items()]
+    return dg.TableSchema(columns)
+
+
+def row_count(table: pl.DataFrame) -> dict[str, int]:
+    """Return how many rows a table has, under the name by which Dagster's catalogue plots it."""
+    return {"dagster/row_count": len(table)}
 
 
 def night_of(context: dg.AssetExecutionContext | dg.AssetCheckExecutionContext) -> date:

@@ -13,7 +13,7 @@ from nous_pipelines.batches.second_judge import SecondJudge
 from nous_pipelines.batches.second_opinions import Seconded, second_opinions, too_long_among
 from nous_pipelines.batches.verdict_cache import JudgementCounts, Progress, verdicts_on
 from nous_pipelines.nights import end_of
-from nous_pipelines.orchestration.assets.night_assets import Inputs, night_asset, night_of
+from nous_pipelines.orchestration.assets.night_assets import Inputs, night_asset, night_of, row_count
 from nous_pipelines.orchestration.previous_nights import (
     compared_in,
     earlier_compared,
@@ -44,6 +44,7 @@ LOOK_S = 120.0  # for batches that have ended; what can't be fetched by then is 
 
 @night_asset(
     reads=COMPARED,
+    makes=FOUND,
     kinds={"numpy", "parquet"},
     description=(
         "Pairs of facts worth a look: near each other, of one slot, or told by two users of one project. "
@@ -67,6 +68,7 @@ def neighbours(context: dg.AssetExecutionContext, night_run: NightRun) -> dg.Mat
     write_compared(files, [part.compared for part in parts])
     return dg.MaterializeResult(
         metadata={
+            **row_count(pairs),
             "pairs": len(pairs),
             "facts": sum(len(part.copies) for part in parts),
             "cut": sum(part.cut for part in parts),
@@ -77,6 +79,7 @@ def neighbours(context: dg.AssetExecutionContext, night_run: NightRun) -> dg.Mat
 
 @night_asset(
     reads=ASKED,
+    makes=JUDGED,
     kinds={"postgres", "parquet"},
     description=(
         "Those pairs with a verdict each and the reason for it; what was judged in an earlier night is known. With a "
@@ -113,7 +116,9 @@ def judgements(context: dg.AssetExecutionContext, night_run: NightRun) -> dg.Mat
     write_judged_by(files, judge, files.write_table("judgements", table))
     verdicts_found = dict(table.group_by("verdict").len().sort("verdict").iter_rows())
     told = {} if second is None else {**vars(seconded), "collected": collected.words}
-    return dg.MaterializeResult(metadata={"pairs": len(table), **vars(account), **told, **verdicts_found})
+    return dg.MaterializeResult(
+        metadata={**row_count(table), "pairs": len(table), **vars(account), **told, **verdicts_found}
+    )
 
 
 def brought_home(night: date, night_run: NightRun) -> Collected:

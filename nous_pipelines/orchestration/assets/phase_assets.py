@@ -5,7 +5,7 @@ from functools import cache
 import dagster as dg
 import polars as pl
 
-from nous_pipelines.orchestration.assets.night_assets import Inputs, night_asset, night_of
+from nous_pipelines.orchestration.assets.night_assets import Inputs, night_asset, night_of, row_count
 from nous_pipelines.orchestration.resources import NightRun, as_metadata
 from nous_pipelines.orchestration.summaries import EPISODE_SUMMARIES
 from nous_pipelines.phases.phase import Phase, Tables, united
@@ -16,14 +16,20 @@ from nous_pipelines.snapshots.chunks import Chunk
 def table_asset(table: NightTable) -> dg.AssetsDefinition:
     """Return the asset that makes a table, for all agents."""
 
-    @night_asset(name=table.name, reads=table.reads, kinds={"polars", "parquet"}, description=table.description)
+    @night_asset(
+        name=table.name,
+        reads=table.reads,
+        makes=table.schema,
+        kinds={"polars", "parquet"},
+        description=table.description,
+    )
     def made(context: dg.AssetExecutionContext, night_run: NightRun) -> dg.MaterializeResult:
         night = night_of(context)
         inputs = Inputs.of(night_run, night, table.reads)
         parts = inputs.each(table.name, lambda chunk, tables: table.make(tables, policy=chunk.policy, night=night))
         whole = pl.concat([table.schema.empty(), *parts])
         night_run.files(night).write_table(table.name, whole)
-        return dg.MaterializeResult(metadata=whole.select(**table.figures).row(0, named=True))
+        return dg.MaterializeResult(metadata={**row_count(whole), **whole.select(**table.figures).row(0, named=True)})
 
     return made
 

@@ -16,7 +16,9 @@ from nous_online.core.errors import Conflict, InvalidInput, NotFound, Unavailabl
 from nous_online.database.connection import Database
 from nous_online.heart import Heart
 from nous_online.language.pairs.judging import OfflineJudge, Verdict
+from nous_pipelines.orchestration.definitions import defs
 from nous_pipelines.orchestration.running import folder_of, read_report, run_night
+from nous_pipelines.phases.phase_table import NIGHT_TABLES
 from nous_pipelines.plan.checks import CHECKS, CheckResult
 from nous_pipelines.plan.left_out import CHECK
 from nous_pipelines.plan.night_files import NightFiles
@@ -83,15 +85,24 @@ def test_a_night_is_recorded_asset_by_asset_with_its_checks_policy_and_plan(hear
 
     with DagsterInstance.ephemeral() as instance:
         outcome = run_night(NIGHT, options(database_url, tmp_path), instance=instance)
-        plan, report = (instance.get_latest_materialization_event(AssetKey(name)) for name in ("plan", "report"))
+        made = {
+            name: instance.get_latest_materialization_event(AssetKey(name)).asset_materialization
+            for name in ("plan", "report", "neighbours", "judgements", *(table.name for table in NIGHT_TABLES))
+        }
 
-    plan, report = plan.asset_materialization, report.asset_materialization
+    plan, report = made.pop("plan"), made.pop("report")
     assert plan.partition == NIGHT.isoformat()
     assert plan.metadata["hash"].value == outcome.report.plan_hash
     assert plan.metadata["policy"].data["candidate_similarity"] == 0.7
     assert "nous undo --night 2026-06-01" in report.metadata["report"].value
     assert {check["name"] for check in outcome.report.checks} == {*CHECKS, CHECK}
     assert all(check["passed"] for check in outcome.report.checks)
+    files = NightFiles(next(tmp_path.rglob(f"night={NIGHT}")))
+    graph = defs.resolve_asset_graph()
+    for name, materialization in made.items():
+        assert materialization.metadata["dagster/row_count"].value == len(files.read_table(name))
+        columns = graph.get(AssetKey(name)).metadata["dagster/column_schema"].columns
+        assert [column.name for column in columns] == files.read_table(name).columns
 
 
 def test_a_night_run_twice_changes_nothing(heart, run, owner):
