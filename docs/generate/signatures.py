@@ -18,9 +18,9 @@ def methods_of(kind: type) -> list[FunctionType]:
 
 
 def signature(method: FunctionType) -> str:
-    """Return the signature of a method without `self`, a parameter a line where it is long."""
+    """Return the signature of a function or method, without `self`, a parameter a line where it is long."""
     found = inspect.signature(method)
-    parameters = list(written(list(found.parameters.values())[1:]))
+    parameters = list(written(each for name, each in found.parameters.items() if name not in ("self", "cls")))
     line = f"{method.__name__}({', '.join(parameters)}) -> {found.return_annotation}"
     if len(line) <= WIDTH:
         return line
