@@ -105,3 +105,10 @@ def test_the_pictures_of_states_show_every_transition() -> None:
     }
 
     assert drawn == allowed
+
+
+def test_the_glossary_explains_each_word_once() -> None:
+    rows = re.findall(r"^\| (\*\*.+?) \|", (ROOT / "docs/glossary.md").read_text("utf-8"), re.MULTILINE)
+    words = [word for row in rows for word in re.findall(r"\*\*(.+?)\*\*", row)]
+
+    assert {word for word in words if words.count(word) > 1} == set()
