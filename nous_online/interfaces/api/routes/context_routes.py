@@ -10,8 +10,7 @@ from uuid import UUID
 from fastapi import APIRouter
 from pydantic import ConfigDict, Field
 
-from nous_online.context.context_answer import TIERS, Context, ContextLine, Tier
-from nous_online.context.prediction.prediction_answer import Predicted
+from nous_online.context.context_answer import TIERS, Context, ContextLine, Predicted, Tier
 from nous_online.core.question_details import MAX_NAME_BYTES, SignalDetails
 from nous_online.heart import Heart
 from nous_online.interfaces.api.access import HeartCall
