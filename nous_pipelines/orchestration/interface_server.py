@@ -18,7 +18,7 @@ from dagster_webserver.version import __version__
 from dagster_webserver.webserver import DagsterWebserver
 
 from nous_online.core.errors import NousError, Unavailable
-from nous_online.core.privacy import keep_private
+from nous_online.core.home import keep_private
 from nous_online.core.settings import settings
 from nous_online.interfaces.api.connections import BACKLOG, Connection
 from nous_online.interfaces.cli.output import show_error

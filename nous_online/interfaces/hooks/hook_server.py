@@ -20,8 +20,7 @@ import filelock
 import psutil
 
 from nous_online.core.errors import NousError
-from nous_online.core.home import default_home, make_directory
-from nous_online.core.privacy import keep_private
+from nous_online.core.home import default_home, keep_private, make_directory
 from nous_online.core.settings import settings
 from nous_online.heart import Heart
 from nous_online.interfaces.hooks.hook import MOST_BYTES, SOCKET, log, made_by
