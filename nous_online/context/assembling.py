@@ -33,10 +33,10 @@ from nous_online.context.predicting import PredictionRequest, foreseen, nearness
 from nous_online.context.signals import Signals, checked_signals, file_words
 from nous_online.context.tiers import answering, pointers, tier_entries, topics_of
 from nous_online.core.deadline import Deadline
-from nous_online.core.field_tables import check_known, checked_details
+from nous_online.core.details import AssemblyDetails
+from nous_online.core.fields import check_known, checked_details
 from nous_online.core.kinds import KINDS
 from nous_online.core.policy import DEFAULT_SESSION, ContextPolicy
-from nous_online.core.question_details import AssemblyDetails
 from nous_online.language.minilm import Vectors
 from nous_online.language.tokens import counting, tokens_of
 from nous_online.memories import sessions

@@ -12,7 +12,7 @@ from typing import Any
 from uuid import UUID
 
 from nous_online.core.domain import Detail
-from nous_online.core.unseen import visible
+from nous_online.core.texts import visible
 from nous_online.language.tokens import tokens_of
 from nous_online.language.writing.fact_lines import says
 from nous_online.memories.levels import levels_of

@@ -10,9 +10,9 @@ from hashlib import sha256
 from pathlib import PurePosixPath
 from typing import Any, cast
 
+from nous_online.core.details import SignalDetails
 from nous_online.core.errors import InvalidInput
-from nous_online.core.field_tables import checked_details, rows_of
-from nous_online.core.question_details import SignalDetails
+from nous_online.core.fields import checked_details, rows_of
 from nous_online.language.pairs.reading import stem
 
 WORD = re.compile(r"[^\W_]+")

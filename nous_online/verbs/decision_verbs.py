@@ -7,9 +7,8 @@ from datetime import UTC, datetime
 from typing import Any, Literal, Unpack
 from uuid import UUID
 
-from nous_online.core.details import DecisionDetails, DecisionTitle
+from nous_online.core.details import DecisionDetails, DecisionFilter, DecisionTitle
 from nous_online.core.domain import DecisionId
-from nous_online.core.question_details import DecisionFilter
 from nous_online.core.validation import checked_choice, checked_decision
 from nous_online.memories import decisions
 from nous_online.memories.agent import Verbs

@@ -8,7 +8,7 @@ from uuid import uuid4
 from nous_online.context.context_answer import Prediction
 from nous_online.context.predicting import PredictionRequest, predict
 from nous_online.context.signals import checked_signals
-from nous_online.core.question_details import AskedAt, AskedLimit, AskingProject, AskingSession, AskingUser, SignalsTold
+from nous_online.core.details import AskedAt, AskedLimit, AskingProject, AskingSession, AskingUser, SignalsTold
 from nous_online.core.validation import checked_limit, checked_moment, checked_optional
 from nous_online.memories.agent import Verbs, across_moves
 

@@ -17,8 +17,8 @@ from nous_online.context.signals import (
     in_words,
     normal_path,
 )
+from nous_online.core.details import MAX_NAME_BYTES
 from nous_online.core.errors import InvalidInput
-from nous_online.core.question_details import MAX_NAME_BYTES
 
 MONDAY = datetime(2026, 6, 1, 9, 30, tzinfo=UTC)
 
