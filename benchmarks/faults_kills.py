@@ -24,7 +24,7 @@ from nous_online.database import postgres
 from nous_online.database.connection import prepare
 from nous_online.database.postgres_home import postmaster
 from nous_online.database.statements import statements
-from nous_online.processes.children import child_environment, python_module
+from nous_online.processes import child_environment, python_module
 
 SQL = statements("benchmarks", "faults.sql")
 ROOT = Path(__file__).resolve().parents[1]

@@ -102,7 +102,7 @@ def text_for(heart: Heart, asked: Mapping[str, Any]) -> str:
 
 
 def record(place: Path) -> None:
-    """Write down which process this is, as `nous_online.processes.background` does for what it starts."""
+    """Write down which process this is, as `nous_online.processes` does for what it starts."""
     folder = place / "background"
     make_directory(folder)
     created = psutil.Process().create_time()
