@@ -104,12 +104,7 @@ class DecisionVerbs(Verbs):
         and the next one only then. Handlers run when events are delivered: by the worker, or by `deliver`.
         """
         deadline = self.agent.deadline(deadline_s)
-        subscription = Subscription(
-            outbox.checked_consumer(consumer),
-            outbox.checked_wish(name),
-            outbox.checked_handler(handler),
-            self.agent.subscriptions,
-        )
+        subscription = outbox.new_subscription(consumer, name, handler, self.agent.subscriptions)
         is_from_now = checked_choice("since", since, ("now", "beginning")) == "now"
         with self.agent.transaction(deadline) as connection:
             outbox.add_cursor(connection, self.agent.id, subscription.consumer, is_from_now=is_from_now)
