@@ -24,7 +24,7 @@ from nous_online.database.connection import Database
 from nous_online.heart import Heart
 from nous_online.interfaces.api import keys
 from nous_online.language.minilm import LocalMiniLM
-from nous_online.processes.children import child_environment, python_module
+from nous_online.processes import child_environment, python_module
 
 AGENT = "benchmark"
 VERBS = ("recall", "learn")

@@ -24,7 +24,7 @@ from benchmarks.faults_stores import ODD
 from benchmarks.faults_writer import HashedEmbedder
 from nous_online.core.errors import Unavailable
 from nous_online.database import postgres
-from nous_online.processes.children import child_environment, python_module
+from nous_online.processes import child_environment, python_module
 
 WRITES, QUICK_WRITES = 200, 60
 KILLS = 3

@@ -22,9 +22,9 @@ from benchmarks.faults_writer import acknowledged
 from nous_online.core.errors import NousError, Unavailable
 from nous_online.database import postgres
 from nous_online.database.connection import prepare
-from nous_online.database.postgres.process import postmaster
+from nous_online.database.postgres_home import postmaster
 from nous_online.database.statements import statements
-from nous_online.processes.children import child_environment, python_module
+from nous_online.processes import child_environment, python_module
 
 SQL = statements("benchmarks", "faults.sql")
 ROOT = Path(__file__).resolve().parents[1]

@@ -20,8 +20,7 @@ from benchmarks.online import server
 from nous_online.core.errors import Unavailable
 from nous_online.interfaces.hooks.claude_settings import launcher
 from nous_online.interfaces.hooks.hook import SOCKET
-from nous_online.processes.background import stop_all
-from nous_online.processes.children import child_environment
+from nous_online.processes import child_environment, stop_all
 
 STORED, QUICK_STORED = 10_000, 500
 WARM, QUICK_WARM = 100, 20

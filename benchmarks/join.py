@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from benchmarks.join_vectors import FEWEST_TEXTS, SEED, decaying, embedded, more_like, sentences, wider
 from nous_online.language.minilm import Vectors
-from nous_online.processes.children import child_environment, python_module
+from nous_online.processes import child_environment, python_module
 
 ROOT = Path(__file__).resolve().parents[1]
 QUICK_TEXTS = 1000

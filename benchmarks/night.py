@@ -21,7 +21,7 @@ from benchmarks import peak_mb
 from benchmarks.drawn_nights import SQL, add_facts, fill
 from nous_online.database import postgres
 from nous_online.database.connection import prepare
-from nous_online.processes.children import child_environment, python_module
+from nous_online.processes import child_environment, python_module
 from nous_pipelines.nights import last_night
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -16,9 +16,8 @@ from benchmarks.intervals import of_mean, of_ratio
 from benchmarks.prediction_assembled import assembled
 from benchmarks.prediction_sessions import Diary, Session, sessions_of
 from nous_online.context.context_lines import cost_of
-from nous_online.context.prediction.features import atoms_of
-from nous_online.context.prediction.scorer import Likely, expected_share, likely
-from nous_online.context.signals import Signals
+from nous_online.context.scorer import Likely, Ranking, expected_share
+from nous_online.context.signals import Signals, atoms_of
 
 TIER_TOKENS = 3_000
 """The relevant tier of a context of 8,000 tokens."""
@@ -91,7 +90,8 @@ def foresee(diary: Diary, session: Session, opened: str, needed: Sequence[str]) 
     atoms = atoms_of(Signals(current_file=opened), at=at)
     past = diary.past_for(session, atoms, at=at)
     near = diary.near(opened)
-    best, expected = likely(past, atoms, near, limit=len(diary.words))
+    ranking = Ranking(past, atoms, near)
+    best = (ranking.at(place) for place in ranking.places()[: len(diary.words)])
     chances = [each for each in best if each.memory != opened]
     known = frozenset(needed) & diary.words.keys()
     return Moment(
@@ -102,7 +102,7 @@ def foresee(diary: Diary, session: Session, opened: str, needed: Sequence[str]) 
             **{name: ranked_by(choose(diary, opened, at), diary, opened) for name, choose in PEERS.items()},
         },
         chances=chances,
-        share=expected_share([each.confidence for each in chances[:50]], expected),
+        share=expected_share([each.confidence for each in chances[:50]], ranking.expected),
         shown=assembled(past, atoms, near, opened, room=TIER_TOKENS),
     )
 

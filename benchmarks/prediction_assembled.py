@@ -6,13 +6,12 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from uuid import UUID, uuid5
 
+from nous_online.context.context_answer import Predicted
 from nous_online.context.known import FILE, Answered, Known, Linked
-from nous_online.context.nominating import relevant
 from nous_online.context.packing import packed
-from nous_online.context.prediction.past_sessions import Past
-from nous_online.context.prediction.prediction_answer import Predicted
-from nous_online.context.prediction.scorer import Nearness, likely
+from nous_online.context.scorer import Nearness, Past, Ranking
 from nous_online.context.signals import file_words
+from nous_online.context.tiers import relevant
 from nous_online.core.policy import ContextPolicy
 from nous_online.recall.ranking import RecallPolicy, Situation, rank
 from nous_online.recall.recall import FoundMemory, Recalled
@@ -28,7 +27,8 @@ def assembled(
     """Return the items told in full in so many tokens, where the file that is open is all that was told."""
     answers = recalled(near, opened)
     used = {item: near[item] for item in past.memories if item in near}
-    best, _ = likely(past, atoms, used, limit=POLICY.predicted)
+    ranking = Ranking(past, atoms, used)
+    best = [ranking.at(place) for place in ranking.places()[: POLICY.predicted]]
     facts = {each.memory: fact(each.memory) for each in best}
     known = Known(
         answered=[Answered(FILE, opened, answers)],

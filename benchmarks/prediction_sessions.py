@@ -11,12 +11,9 @@ from datetime import UTC, datetime
 from itertools import groupby
 from typing import Any
 
-from nous_online.context.prediction.features import atoms_of
-from nous_online.context.prediction.past_sessions import Past, PastRecall, Sighted, past_of
-from nous_online.context.prediction.predicting import LATEST_RECALLS, RECALLS_A_SESSION, SESSIONS_A_SIGNAL
-from nous_online.context.prediction.prefetching import NEAREST
-from nous_online.context.prediction.scorer import Nearness
-from nous_online.context.signals import Signals
+from nous_online.context.predicting import LATEST_RECALLS, NEAREST, RECALLS_A_SESSION, SESSIONS_A_SIGNAL
+from nous_online.context.scorer import Nearness, Past, PastRecall, Sighted, past_of
+from nous_online.context.signals import Signals, atoms_of
 from nous_online.recall.ranking import RecallPolicy
 
 PAUSE_S = 4 * 3600

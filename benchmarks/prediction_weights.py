@@ -11,10 +11,8 @@ import numpy as np
 
 from benchmarks import cases
 from benchmarks.prediction_sessions import Diary, Session, sessions_of
-from nous_online.context.prediction.features import atoms_of
-from nous_online.context.prediction.past_sessions import Floats
-from nous_online.context.prediction.scorer import WEIGHTS, features
-from nous_online.context.signals import Signals
+from nous_online.context.scorer import WEIGHTS, Floats, features
+from nous_online.context.signals import Signals, atoms_of
 
 WARM_SHARE = 0.125
 """The part of a trace that is only lived through, so that there is something to learn from."""

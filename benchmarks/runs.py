@@ -9,7 +9,7 @@ from pathlib import Path
 from time import perf_counter
 
 from benchmarks.results import ROOT, Result, is_of_this_code, read
-from nous_online.processes.children import child_environment, python_module
+from nous_online.processes import child_environment, python_module
 
 INTERRUPTED = 130
 """The exit status of a program that was stopped by Ctrl-C."""

@@ -24,7 +24,7 @@ from benchmarks.intervals import of_medians
 from nous_online.database import postgres
 from nous_online.database.connection import Database, prepare
 from nous_online.language.minilm import unit_rows
-from nous_online.processes.children import child_environment, python_module
+from nous_online.processes import child_environment, python_module
 from nous_pipelines.snapshots.snapshot import take_snapshot
 
 ROOT = Path(__file__).resolve().parents[1]

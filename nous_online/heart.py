@@ -11,7 +11,7 @@ from inspect import signature
 from typing import TYPE_CHECKING, Any, Self
 
 from nous_online.core.errors import Unavailable
-from nous_online.core.field_tables import describe
+from nous_online.core.fields import describe
 from nous_online.core.policy import LearnPolicy
 from nous_online.core.rights import Rights
 from nous_online.core.settings import settings

@@ -10,8 +10,8 @@ from itertools import pairwise
 from textwrap import dedent
 from typing import is_typeddict
 
-from nous_online.core.field_tables import rows_of, type_text
-from nous_online.core.meanings import meaning
+from nous_online.core.details import meaning
+from nous_online.core.fields import rows_of, type_text
 
 
 @dataclass(frozen=True)

@@ -12,19 +12,31 @@ from psycopg.types.json import Jsonb
 
 from nous_online.context.context_answer import TIERS, Context, ContextLine, Tier
 from nous_online.context.context_lines import ContextEntry
-from nous_online.context.gathering import BLOCKS, PipelinedQueries, read_named, use_counts, with_contradictions
-from nous_online.context.known import ERROR, FILE, QUESTION, TASK, Answered, ContextReach, Known
-from nous_online.context.nominating import answering, pointers, topics_of, wanted
-from nous_online.context.packing import Placed, Shown, arranged, lines_of, rendered
-from nous_online.context.prediction.predicting import PredictionRequest, nearness_of, predicted_memories, see
-from nous_online.context.prediction.ready_vectors import vectors_of
-from nous_online.context.shares import rooms, usual_budget
+from nous_online.context.known import (
+    BLOCKS,
+    ERROR,
+    FILE,
+    QUESTION,
+    TASK,
+    Answered,
+    ContextReach,
+    Known,
+    ask,
+    by_section,
+    paired,
+    read_named,
+    use_counts,
+    with_contradictions,
+)
+from nous_online.context.packing import Placed, Shown, arranged, ids_of, lines_of, rendered, rooms, usual_budget
+from nous_online.context.predicting import PredictionRequest, foreseen, nearness_of, see, vectors_of
 from nous_online.context.signals import Signals, checked_signals, file_words
+from nous_online.context.tiers import answering, pointers, tier_entries, topics_of
 from nous_online.core.deadline import Deadline
-from nous_online.core.field_tables import check_known, checked_details
+from nous_online.core.details import AssemblyDetails
+from nous_online.core.fields import check_known, checked_details
 from nous_online.core.kinds import KINDS
 from nous_online.core.policy import DEFAULT_SESSION, ContextPolicy
-from nous_online.core.question_details import AssemblyDetails
 from nous_online.language.minilm import Vectors
 from nous_online.language.tokens import counting, tokens_of
 from nous_online.memories import sessions
@@ -41,6 +53,17 @@ LINKED_FROM = 10
 
 
 @dataclass(frozen=True)
+class ContextCue:
+    """Something that is recalled for."""
+
+    kind: str
+    """QUESTION, TASK, FILE or ERROR."""
+    text: str
+    searched: str
+    """The words that are looked for: of a file, those of its path without its ending."""
+
+
+@dataclass(frozen=True)
 class ContextRequest:
     """What was asked for, checked."""
 
@@ -53,11 +76,11 @@ class ContextRequest:
     session: Session | None
 
     @property
-    def cues(self) -> list[tuple[str, str]]:
-        """What is recalled for, each with its words, the one that matters most first."""
+    def cues(self) -> list[ContextCue]:
+        """What is recalled for, what matters most first."""
         told = [(QUESTION, self.query), (TASK, self.reach.task), (FILE, self.reach.file)]
         told += [(ERROR, error) for error in self.signals.recent_errors[: POLICY.errors]]
-        return [(cue, text) for cue, text in told if text]
+        return [ContextCue(kind, text, file_words(text) if kind == FILE else text) for kind, text in told if text]
 
 
 def assemble(agent: Agent, details: AssemblyDetails, deadline: Deadline) -> Context:
@@ -66,28 +89,47 @@ def assemble(agent: Agent, details: AssemblyDetails, deadline: Deadline) -> Cont
     What is recalled for is embedded first, all at once, before the transaction opens; what `predict` embedded is not.
     """
     request = checked_request(agent, details, deadline)
-    cues = request.cues
-    texts = [searched(cue, text) for cue, text in cues]
-    vectors = vectors_of(agent, request.reach.session_id, texts, deadline) if cues else []
+    texts = [cue.searched for cue in request.cues]
+    vectors = vectors_of(agent, request.reach.session_id, texts, deadline) if texts else []
     with agent.database.transaction(agent.id, timeout_s=deadline.remaining(), is_pipelined=True) as connection:
         prepared = connection.execute(BLOCKS["prepare_context"], prepare=True)
-        known = gathered(connection, agent, request, vectors or [None] * len(cues))
+        known = read_known(connection, agent, request, vectors or [None] * len(texts))
         placed, left_out = arrangement(known, request)
         recall_id, can_be_logged = prepared.fetchall()[0][:2]
-        context = context_of(recall_id, placed, left_out, request, is_by_words=vectors is None)
-        sought = (entry for line in placed["relevant"] if (entry := line.entry).is_sought)
+        lines = lines_of(placed)
+        parts = rendered(lines)
+        text = "\n".join(parts.values())
+        context = Context(
+            recall_id=recall_id,
+            text=text,
+            budget=request.budget,
+            token_count=tokens_of(text),
+            counting=counting(),
+            tokens={tier: tokens_of(parts.get(tier, "")) for tier in TIERS},
+            lines=lines,
+            left_out=left_out,
+            is_by_words=vectors is None,
+        )
         if can_be_logged:
-            log(connection, agent, context, request, {each for entry in sought for each in entry.memory_ids})
+            sought = (line for line in placed["relevant"] if line.entry.is_sought)
+            log(connection, agent, context, request, ids_of(sought))
     return context
 
 
 def checked_request(agent: Agent, details: AssemblyDetails, deadline: Deadline) -> ContextRequest:
-    """Check what was told, and fill in from the session what was not."""
+    """Check what was told, and fill in from the session what was not.
+
+    The default session is anyone's: it lends nothing where a user or a project is told.
+    """
     check_known(details, AssemblyDetails)
     told = checked_details(AssemblyDetails, details)
     at, session_id = told["at"], told["session_id"]
     signals = checked_signals(told["signals"])
-    session = None if at else session_read(agent, details, session_id, deadline)
+    is_for_anyone = details.get("user_id") is None and details.get("project_id") is None
+    session = None
+    if at is None and (session_id is not None or is_for_anyone):
+        with agent.transaction(deadline) as connection:
+            session = sessions.read(connection, agent.id, session_id or DEFAULT_SESSION)
     frame = told["frame"] or signals.activity or (session.frame if session else None)
     return ContextRequest(
         budget=told["budget"] or usual_budget(frame, POLICY),
@@ -109,86 +151,70 @@ def checked_request(agent: Agent, details: AssemblyDetails, deadline: Deadline) 
     )
 
 
-def session_read(agent: Agent, details: AssemblyDetails, session_id: str | None, deadline: Deadline) -> Session | None:
-    """Return the session that was named; the default one is anyone's, so no user and no project may be told."""
-    is_for_anyone = details.get("user_id") is None and details.get("project_id") is None
-    if session_id is None and not is_for_anyone:
-        return None
-    with agent.transaction(deadline) as connection:
-        return sessions.read(connection, agent.id, session_id or DEFAULT_SESSION)
-
-
-def searched(cue: str, text: str) -> str:
-    """Return the words that are looked for: of a file, those of its path without its ending."""
-    return file_words(text) if cue == FILE else text
-
-
 # --- reading ---
 
 
-def gathered(connection: Connection, agent: Agent, request: ContextRequest, vectors: Sequence[Vectors | None]) -> Known:
-    """Read everything the context may be made of."""
-    reach = request.reach
-    asking = PipelinedQueries(connection, reach, POLICY)
+def read_known(
+    connection: Connection, agent: Agent, request: ContextRequest, vectors: Sequence[Vectors | None]
+) -> Known:
+    """Read everything the context may be made of.
+
+    Beside a question or a task only what is likely is predicted, else whatever was used.
+    """
+    reach, session = request.reach, request.session
+    standing, pairs, decisions = (
+        ask(connection, name, reach, POLICY) for name in ("standing", "contradictions", "decisions")
+    )
     if reach.session_id and not reach.is_past and request.signals != Signals():
         see(connection, agent.id, request.signals, reach.session_id, reach.at)
     answered = [
-        answered_for(connection, agent, request, cue, text, vector)
-        for (cue, text), vector in zip(request.cues, vectors, strict=True)
+        answered_for(connection, agent, request, cue, vector) for cue, vector in zip(request.cues, vectors, strict=True)
     ]
     near = nearness_of(answer for each in answered for answer in each.answers)
-    predicted = predicted_memories(connection, agent.id, request.signals, foreseen(request), near)
-    held = held_items(request.session.items) if request.session else []
+    least = POLICY.least_confidence if request.query or reach.task else 0.0
+    asked = PredictionRequest(
+        reach.session_id or "", reach.at, POLICY.predicted, reach.user_id, reach.project_id, least
+    )
+    predicted, _ = foreseen(connection, agent.id, request.signals, asked, near, is_used_only=True)
+    held = held_items(session.items) if session else []
     best = [answer.id for each in answered[:1] for answer in answering(each, POLICY)[:LINKED_FROM]]
     ids = [each.memory_id for each in predicted] + [item.id for item in held if item.kind != NOTE]
     known = Known(
-        standing=asking.answers(),
+        memories=by_section(standing.fetchall()),
+        contradictions=list(paired(pairs.fetchall())),
+        decisions=decisions.fetchall(),
         answered=answered,
         predicted=predicted,
         named=read_named(connection, reach, ids, best, POLICY),
         held=held,
-        threads=request.session.open_threads if request.session else (),
+        threads=session.open_threads if session else (),
     )
     known = with_contradictions(connection, known, reach, POLICY)
-    return replace(known, use_counts=use_counts(connection, agent.id, mentioned(known)))
-
-
-def foreseen(request: ContextRequest) -> PredictionRequest:
-    """Return what is asked of the past: beside a question or a task only what is likely, else whatever was used."""
-    reach = request.reach
-    least = POLICY.least_confidence if request.query or reach.task else 0.0
-    session_id = reach.session_id or ""
-    return PredictionRequest(session_id, reach.at, POLICY.predicted, reach.user_id, reach.project_id, least)
+    recalled = {answer.id for each in known.answered for answer in each.answers}
+    listed = {memory.id for memories in known.memories.values() for memory in memories}
+    return replace(known, use_counts=use_counts(connection, agent.id, sorted(recalled | listed)))
 
 
 def answered_for(
-    connection: Connection, agent: Agent, request: ContextRequest, cue: str, text: str, vector: Vectors | None
+    connection: Connection, agent: Agent, request: ContextRequest, cue: ContextCue, vector: Vectors | None
 ) -> Answered:
     """Recall for one cue; the first that was told gets as many answers as the budget may have room for."""
     reach = request.reach
-    is_main = (cue, text) == request.cues[0]
     room = min(max(request.budget // POLICY.tokens_an_answer, POLICY.least_answers), POLICY.most_answers)
     asked = Cue(
-        query=searched(cue, text),
+        query=cue.searched,
         embedding=vector,
-        limit=room if is_main else POLICY.answers_beside,
+        limit=room if cue == request.cues[0] else POLICY.answers_beside,
         detail="index",
         frame=request.frame,
         active_censors=request.active_censors,
         as_of=reach.at if reach.is_past else None,
         user_id=reach.user_id,
         project_id=reach.project_id,
-        periods=periods_in(text, at=reach.at) if cue in (QUESTION, TASK) else (),
+        periods=periods_in(cue.text, at=reach.at) if cue.kind in (QUESTION, TASK) else (),
     )
     found = recall(connection, agent.id, asked, space=agent.embedder.space, policy=RecallPolicy())
-    return Answered(cue, text, found.answers)
-
-
-def mentioned(known: Known) -> list[UUID]:
-    """Return the memories the index may point at."""
-    recalled = {answer.id for each in known.answered for answer in each.answers}
-    listed = {memory.id for memories in known.standing.memories.values() for memory in memories}
-    return sorted(recalled | listed)
+    return Answered(cue.kind, cue.text, found.answers)
 
 
 # --- arranging ---
@@ -196,14 +222,14 @@ def mentioned(known: Known) -> list[UUID]:
 
 def arrangement(known: Known, request: ContextRequest) -> tuple[dict[Tier, list[Placed]], dict[Tier, int]]:
     """Return what each tier shows, and how many lines of each found no room."""
-    entries = wanted(known, policy=POLICY, at=request.reach.at)
+    entries = tier_entries(known, policy=POLICY, at=request.reach.at)
     topics = topics_of(known, entries, policy=POLICY)
 
     def points(shown: Shown) -> list[ContextEntry]:
         return pointers(topics, shown, known.use_counts, count=POLICY.topics)
 
     placed = arranged(entries, points, rooms=rooms(request.budget, frame=request.frame, policy=POLICY))
-    shown: Shown = frozenset(each for tier in TIERS[:-1] for line in placed[tier] for each in line.entry.memory_ids)
+    shown = ids_of(line for tier in TIERS[:-1] for line in placed[tier])
     left_out: dict[Tier, int] = {tier: len(missing(entries[tier], placed[tier], shown)) for tier in TIERS[:-1]}
     return placed, {**left_out, "index": len(points(shown)) - len(placed["index"])}
 
@@ -215,31 +241,6 @@ def missing(entries: Sequence[ContextEntry], placed: Sequence[Placed], shown: Sh
     return of_memories | {entry.first[1] for entry in entries if not entry.memory_ids and entry.first[1] not in texts}
 
 
-def context_of(
-    recall_id: UUID,
-    placed: Mapping[Tier, Sequence[Placed]],
-    left_out: Mapping[Tier, int],
-    request: ContextRequest,
-    *,
-    is_by_words: bool,
-) -> Context:
-    """Return the context as it is shown."""
-    lines = lines_of(placed)
-    texts = rendered(lines)
-    text = "\n".join(texts.values())
-    return Context(
-        recall_id=recall_id,
-        text=text,
-        budget=request.budget,
-        token_count=tokens_of(text),
-        counting=counting(),
-        tokens={tier: tokens_of(texts.get(tier, "")) for tier in TIERS},
-        lines=lines,
-        left_out=left_out,
-        is_by_words=is_by_words,
-    )
-
-
 # --- logging ---
 
 
@@ -247,11 +248,13 @@ def log(connection: Connection, agent: Agent, context: Context, request: Context
     """Keep what was shown as one recall of now, and count what was shown for this question or task alone.
 
     What only fills its tier is not counted: what was used once would else never be forgotten. Nor is another moment,
-    which is looked at, not used.
+    which is looked at, not used. Only memories take feedback: neither a decision nor a note, nor a mere pointer.
     """
     is_past = request.reach.is_past
     used: Set[UUID] = frozenset() if is_past else sought
-    shown = [(line, each) for line in context.lines if is_memory(line) for each in line.memory_ids]
+    kinds: Mapping[str, str] = {**dict(zip(KINDS, KINDS, strict=True)), "contradiction": "fact"}
+    memories: list[ContextLine] = [line for line in context.lines if line.tier != "index" and line.kind in kinds]
+    shown = [(kinds[line.kind], each) for line in memories for each in line.memory_ids]
     query = "context" if request.query is None else f"context: {logged(request.query, agent.rights)}"
     row = {
         "id": context.recall_id,
@@ -267,12 +270,7 @@ def log(connection: Connection, agent: Agent, context: Context, request: Context
         "user_id": request.reach.user_id,
         "result_ids": [each for _, each in shown],
         "result_scores": [float(each in used) for _, each in shown],
-        "kinds": ["fact" if line.kind == "contradiction" else line.kind for line, _ in shown],
+        "kinds": [kind for kind, _ in shown],
         "retrieved": [int(each in used) for _, each in shown],
     }
     connection.execute(BLOCKS["log_context"], row, prepare=True)
-
-
-def is_memory(line: ContextLine) -> bool:
-    """Tell whether a line shows memories, which take feedback: neither a decision nor a note, nor a mere pointer."""
-    return line.tier != "index" and line.kind in {*KINDS, "contradiction"}

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cached_property
 from typing import Any
 from uuid import UUID
 
-from nous_online.core.unseen import visible
+from nous_online.core.domain import Detail
+from nous_online.core.texts import visible
 from nous_online.language.tokens import tokens_of
 from nous_online.language.writing.fact_lines import says
 from nous_online.memories.levels import levels_of
-from nous_online.recall.recall import Detail
 
 BULLET = "- "
 MARKS = {"procedure": "how to: ", "decision": "decided: "}
@@ -28,11 +28,6 @@ LONGEST_TOPIC = 50
 Level = tuple[Detail, str]
 OPENINGS: tuple[tuple[Detail, int], ...] = (("summary", 1_000), ("compressed", 300))
 """Characters of the openings of what is more than twice as long."""
-
-
-def no_shorter() -> tuple[Level, ...]:
-    """Return the shorter levels of what has none."""
-    return ()
 
 
 @dataclass(frozen=True)
@@ -55,7 +50,7 @@ class ContextEntry:
     """When it was said last, or from when to when it holds: stands in front of the line."""
     time: str = ""
     """At what time of that day, for where the day alone does not tell two lines apart."""
-    shorter: Callable[[], Sequence[Level]] = field(default=no_shorter, compare=False, repr=False)
+    shorter: Callable[[], Sequence[Level]] = field(default=tuple, compare=False, repr=False)
     """The levels below the first, longest first; worked out only where there is no room for that one."""
 
     @cached_property
@@ -65,8 +60,12 @@ class ContextEntry:
 
     @cached_property
     def levels(self) -> tuple[Level, ...]:
-        """Every level that is shorter than the one before it."""
-        return shrinking((self.first, *self.shorter()))
+        """Every level that is shorter than the one before it; the first always stays."""
+        kept = [self.first]
+        for level, text in self.shorter():
+            if text and len(text.encode()) < len(kept[-1][1].encode()):
+                kept.append((level, text))
+        return tuple(kept)
 
     @cached_property
     def costs(self) -> tuple[int, ...]:
@@ -99,12 +98,12 @@ def entry_of(
 ) -> ContextEntry:
     """Return a memory as an entry, from the fields of `recall.Found` or the columns of a decision."""
     prefix = MARKS.get(kind, "") if mark is None else mark
+    line_of = plain if kind == "fact" and not prefix else one_line
 
-    def told(levels: Iterable[Level]) -> tuple[Level, ...]:
-        return tuple((level, f"{prefix}{plain(text) if is_statement else one_line(text)}") for level, text in levels)
+    def lines(levels: Iterable[Level]) -> tuple[Level, ...]:
+        return tuple((level, prefix + line_of(text)) for level, text in levels)
 
-    is_statement = kind == "fact" and not prefix
-    (first,) = told([longest(kind, row)])
+    (first,) = lines([longest(kind, row)])
     return ContextEntry(
         kind,
         (row["id"],),
@@ -115,22 +114,26 @@ def entry_of(
         topic=topic_of(row),
         date=date_of(row),
         time=time_of(row),
-        shorter=lambda: told(shorter_levels(kind, row)),
+        shorter=lambda: lines(shorter_levels(kind, row)),
     )
 
 
 def marked(entry: ContextEntry, mark: str) -> ContextEntry:
     """Return an entry whose every level begins with a mark."""
     level, text = entry.first
-    return replace(
-        entry, first=(level, mark + text), shorter=lambda: [(each, mark + told) for each, told in entry.shorter()]
-    )
+    shorter = entry.shorter
+    return replace(entry, first=(level, mark + text), shorter=lambda: [(each, mark + line) for each, line in shorter()])
 
 
 def hint_of(row: Mapping[str, Any], reason: str) -> ContextEntry:
     """Return a procedure as the one line that reminds of it."""
     hint: Level = ("compressed", MARKS["procedure"] + one_line(levels_of("procedure", row).compressed))
     return ContextEntry("procedure", (row["id"],), hint, reason, topic=topic_of(row), date=date_of(row))
+
+
+def moment_of(row: Mapping[str, Any]) -> datetime | None:
+    """Return when a memory was said last or a decision was taken."""
+    return row.get("said_at") or row.get("decided_at") or row.get("learned_at")
 
 
 def date_of(row: Mapping[str, Any]) -> str:
@@ -147,11 +150,6 @@ def time_of(row: Mapping[str, Any]) -> str:
     return f"{moment:%H:%M}" if moment and row.get("kind") == "fact" and not row.get("valid_to") else ""
 
 
-def moment_of(row: Mapping[str, Any]) -> datetime | None:
-    """Return when a memory was said last or a decision was taken."""
-    return row.get("said_at") or row.get("decided_at") or row.get("learned_at")
-
-
 def timed(entries: Sequence[ContextEntry]) -> list[ContextEntry]:
     """Return entries, with their times those of one topic and one day: the later of them is what holds."""
     times: defaultdict[tuple[str, str], set[str]] = defaultdict(set)
@@ -166,44 +164,34 @@ def timed(entries: Sequence[ContextEntry]) -> list[ContextEntry]:
 
 
 def longest(kind: str, row: Mapping[str, Any]) -> Level:
-    """Return the most detailed level a context shows: of an episode its summary, and never its transcript."""
+    """Return the most detailed level a context shows: of an episode its title and summary, never its transcript."""
     if kind == "episode":
-        return ("summary", episode_text(row, levels_of("episode", row).summary))
+        title, summary = row.get("subject") or "", levels_of("episode", row).summary
+        return ("summary", summary if not title or summary.startswith(title) else f"{title}: {summary}")
     if kind == "fact":
         subject, content = row.get("subject"), row["content"]
         return ("full", content if not subject or says(content, subject) else f"{subject}: {content}")
     return ("full", levels_of(kind, row).full)
 
 
-def shorter_levels(kind: str, row: Mapping[str, Any]) -> tuple[Level, ...]:
-    """Return the levels below that; where the shortest is a whole passage, there are its openings, too."""
-    levels = known_levels(kind, row)
-    return (*levels, *openings((longest(kind, row), *levels)))
+def shorter_levels(kind: str, row: Mapping[str, Any]) -> list[Level]:
+    """Return the levels below that; where the shortest is a whole passage there are its openings too, ending in `…`.
 
-
-def openings(levels: Sequence[Level]) -> Iterator[Level]:
-    """Yield the beginnings of a passage, each ending in `…`, for it is not all that is said."""
-    text = min((text for _, text in levels if text), key=len, default="")
+    Those stored with a fact are taken as they are: deriving them takes time.
+    """
+    levels: list[Level]
+    stored: list[Level] = [("summary", row.get("summary") or ""), ("compressed", row.get("compressed") or "")]
+    if kind == "fact" and stored[1][1]:
+        levels = [each for each in stored if each[1]]
+    else:
+        known = levels_of(kind, row)
+        levels = [] if kind == "episode" else [("summary", known.summary)]
+        levels.append(("compressed", known.compressed))
+    text = min((text for _, text in (longest(kind, row), *levels) if text), key=len, default="")
     for level, characters in OPENINGS:
         if len(text) > 2 * characters:
-            yield (level, f"{text[:characters].rpartition(' ')[0] or text[:characters]} …")
-
-
-def known_levels(kind: str, row: Mapping[str, Any]) -> tuple[Level, ...]:
-    """Return the levels below the first; those stored with a fact are taken as they are: deriving takes time."""
-    stored: tuple[tuple[Detail, Any], ...] = (("summary", row.get("summary")), ("compressed", row.get("compressed")))
-    if kind == "fact" and stored[1][1]:
-        return tuple((level, text) for level, text in stored if text)
-    known = levels_of(kind, row)
-    if kind == "episode":
-        return (("compressed", known.compressed),)
-    return (("summary", known.summary), ("compressed", known.compressed))
-
-
-def episode_text(row: Mapping[str, Any], summary: str) -> str:
-    """Return an episode with its title."""
-    title = row.get("subject") or ""
-    return summary if not title or summary.startswith(title) else f"{title}: {summary}"
+            levels.append((level, f"{text[:characters].rpartition(' ')[0] or text[:characters]} …"))
+    return levels
 
 
 def topic_of(row: Mapping[str, Any]) -> str:
@@ -211,12 +199,3 @@ def topic_of(row: Mapping[str, Any]) -> str:
     named = row.get("index_word") or row.get("subject") or row.get("title") or row["content"][:LONGEST_TOPIC]
     words = one_line(named)
     return words if len(words) <= LONGEST_TOPIC else words[:LONGEST_TOPIC].rpartition(" ")[0] or words[:LONGEST_TOPIC]
-
-
-def shrinking(levels: Sequence[Level]) -> tuple[Level, ...]:
-    """Return the levels that are shorter than the one before; the first always stays."""
-    kept = [levels[0]]
-    for level in levels[1:]:
-        if level[1] and len(level[1].encode()) < len(kept[-1][1].encode()):
-            kept.append(level)
-    return tuple(kept)

@@ -1,23 +1,38 @@
-"""The kinds of fields a verb may be told: what each takes, its limits, what it is for. Pure."""
+"""What a verb may be told: a row for each field, from which its check, its signature and every interface follow. Pure.
+
+A row is an annotation: `subject: Annotated[str | None, Line("What it is about.", most=500)]`. The type is what the type
+checker holds callers to; the field says the limits, the default and in one sentence what it is for. A table is a
+`TypedDict` of rows; what a verb names in its own signature are rows too.
+"""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+import inspect
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from datetime import datetime
-from typing import Any, ClassVar, cast
+from functools import cache
+from inspect import Parameter, Signature
+from numbers import Real
+from types import NoneType
+from typing import Annotated, Any, ClassVar, Literal, cast, get_args, get_origin, get_type_hints, is_typeddict
 
 from nous_online.core import validation
 from nous_online.core.domain import DOCUMENT
 from nous_online.core.errors import InvalidInput
 from nous_online.core.policy import ContextPolicy
-from nous_online.core.unseen import is_blank
+from nous_online.core.texts import is_blank
 from nous_online.core.validation import MAX_IDS, MAX_NAMES
+
+MOST_LISTED = 100
+"""Imports, errors or people told at once."""
+DEADLINE = "How many seconds it may take; those of the heart (`Heart.open`) unless told."
+MODULE = re.compile(r"\b\w+\.(?=\w)")
 
 
 @dataclass(frozen=True)
-class InputField(ABC):
+class InputField:
     """One thing a verb may be told: what it is for, in one sentence, and what holds unless it is told."""
 
     about: str
@@ -43,9 +58,33 @@ class InputField(ABC):
         """What it is for, with its limits."""
         return f"{self.about.rstrip('.')} ({self.limit})." if self.limit else self.about
 
-    @abstractmethod
-    def check(self, name: str, value: object, *, now: datetime | None) -> Any:
+    def check(self, name: str, value: object, now: datetime | None = None) -> Any:
         """Return the value as it is stored; raise `InvalidInput` saying what to mend."""
+        return value
+
+
+class Alias(InputField):
+    """Another name of a field; that one lists it in its `aliases` and checks what was told by either."""
+
+
+@dataclass(frozen=True)
+class Nested(InputField):
+    """Details of a table of their own, which are checked where they are read."""
+
+    table: type
+
+
+@dataclass(frozen=True)
+class Special(InputField):
+    """A value of a form of its own."""
+
+    checks: Callable[[str, object], Any]
+
+    def check(self, name: str, value: object, now: datetime | None = None) -> Any:
+        return self.checks(name, value)
+
+
+# --- texts ---
 
 
 @dataclass(frozen=True)
@@ -57,7 +96,7 @@ class Text(InputField):
     empty_is_none: bool = False
     limits = "at most {most:,} bytes"
 
-    def check(self, name: str, value: object, *, now: datetime | None) -> Any:
+    def check(self, name: str, value: object, now: datetime | None = None) -> Any:
         if self.empty_is_none and value == "":
             return None
         return validation.checked_text(name, value, max_bytes=self.most)
@@ -69,8 +108,23 @@ class MoreText(Text):
 
     whole: str = ""
 
-    def check(self, name: str, value: object, *, now: datetime | None) -> Any:
-        return super().check(self.whole, value, now=now)
+    def check(self, name: str, value: object, now: datetime | None = None) -> Any:
+        return super().check(self.whole, value)
+
+
+class Question(Text):
+    """A text that counts as none where it is blank."""
+
+    def check(self, name: str, value: object, now: datetime | None = None) -> Any:
+        return None if isinstance(value, str) and is_blank(value) else super().check(name, value)
+
+
+class Clue(Question):
+    """A signal, without the blanks around it."""
+
+    def check(self, name: str, value: object, now: datetime | None = None) -> Any:
+        text = super().check(name, value)
+        return text and text.strip()
 
 
 @dataclass(frozen=True)
@@ -81,18 +135,17 @@ class Line(InputField):
     """Characters."""
     limits = "at most {most:,} characters"
 
-    def check(self, name: str, value: object, *, now: datetime | None) -> Any:
+    def check(self, name: str, value: object, now: datetime | None = None) -> Any:
         return validation.checked_optional(name, value, max_characters=self.most)
 
 
-@dataclass(frozen=True)
-class Names(InputField):
-    """A list of short names."""
+class Category(Line):
+    """The category of a statement; that of documents is not to be told."""
 
-    limits = f"at most {MAX_NAMES} of them"
-
-    def check(self, name: str, value: object, *, now: datetime | None) -> Any:
-        return validation.checked_names(name, value)
+    def check(self, name: str, value: object, now: datetime | None = None) -> Any:
+        if value == DOCUMENT:
+            raise InvalidInput(f"category {value!r} is kept for the files and values of adapters; use another word")
+        return super().check(name, value)
 
 
 @dataclass(frozen=True)
@@ -101,8 +154,11 @@ class OneOf(InputField):
 
     words: tuple[str, ...]
 
-    def check(self, name: str, value: object, *, now: datetime | None) -> Any:
+    def check(self, name: str, value: object, now: datetime | None = None) -> Any:
         return validation.checked_choice(name, value, self.words)
+
+
+# --- moments, numbers, names ---
 
 
 @dataclass(frozen=True)
@@ -116,20 +172,21 @@ class Instant(InputField):
     def limit(self) -> str:
         return "not more than a day ahead" if self.is_said else ""
 
-    def check(self, name: str, value: object, *, now: datetime | None) -> Any:
+    def check(self, name: str, value: object, now: datetime | None = None) -> Any:
         if self.is_said and now is not None:
             return validation.checked_said(name, value, now=now)
         return validation.checked_moment(name, value)
 
 
-@dataclass(frozen=True)
 class Share(InputField):
     """A number from 0 to 1."""
 
     limits = "from 0 to 1"
 
-    def check(self, name: str, value: object, *, now: datetime | None) -> Any:
-        return validation.checked_share(name, value)
+    def check(self, name: str, value: object, now: datetime | None = None) -> Any:
+        if isinstance(value, bool) or not isinstance(value, Real) or not 0 <= float(value) <= 1:
+            raise InvalidInput(f"{name} must be a number between 0 and 1, got {value!r}")
+        return round(float(value), 6)  # what a `real` holds
 
 
 @dataclass(frozen=True)
@@ -140,36 +197,65 @@ class Whole(InputField):
     most: int
     limits = "from {least:,} to {most:,}"
 
-    def check(self, name: str, value: object, *, now: datetime | None) -> Any:
+    def check(self, name: str, value: object, now: datetime | None = None) -> Any:
         return validation.checked_whole(name, value, least=self.least, most=self.most)
 
 
-@dataclass(frozen=True)
+class AnswerLimit(Whole):
+    """How many answers at most."""
+
+    def check(self, name: str, value: object, now: datetime | None = None) -> Any:
+        return validation.checked_limit(value)
+
+
+class Budget(Whole):
+    """How many tokens at most."""
+
+    def check(self, name: str, value: object, now: datetime | None = None) -> Any:
+        if isinstance(value, bool) or not isinstance(value, int) or not self.least <= value <= self.most:
+            message = f"{name} must be a whole number of tokens from 1 to {self.most:,}, got {value!r}"
+            raise InvalidInput(f"{message}; leave it out for the usual {ContextPolicy.budget:,}")
+        return value
+
+
 class Flag(InputField):
     """Whether something is so."""
 
-    def check(self, name: str, value: object, *, now: datetime | None) -> Any:
+    def check(self, name: str, value: object, now: datetime | None = None) -> Any:
         return validation.checked_flag(name, value)
 
 
-@dataclass(frozen=True)
 class MemoryId(InputField):
     """The id of a memory."""
 
-    def check(self, name: str, value: object, *, now: datetime | None) -> Any:
+    def check(self, name: str, value: object, now: datetime | None = None) -> Any:
         return validation.checked_id(name, value)
 
 
-@dataclass(frozen=True)
-class MemoryIds(InputField):
-    """Ids of memories."""
+class DecisionName(InputField):
+    """What names a decision: its id or reference here, or its name elsewhere."""
 
-    most: int = MAX_IDS
-    limits = "at most {most:,}"
+    def check(self, name: str, value: object, now: datetime | None = None) -> Any:
+        return validation.checked_decision(name, value)
 
-    def check(self, name: str, value: object, *, now: datetime | None) -> Any:
-        entry = f"an entry of {name}"
-        return validation.checked_list(name, value, lambda each: validation.checked_id(entry, each), most=self.most)
+
+# --- lists ---
+
+
+class Names(InputField):
+    """A list of short names."""
+
+    limits = f"at most {MAX_NAMES} of them"
+
+    def check(self, name: str, value: object, now: datetime | None = None) -> Any:
+        return validation.checked_names(name, value)
+
+
+class Kinds(InputField):
+    """Kinds of memory, one or several."""
+
+    def check(self, name: str, value: object, now: datetime | None = None) -> Any:
+        return validation.checked_names(name, [value] if isinstance(value, str) else value)
 
 
 @dataclass(frozen=True)
@@ -183,11 +269,23 @@ class Lines(InputField):
     count: int = MAX_NAMES
     limits = "at most {count:,} of {most:,} bytes each"
 
-    def check(self, name: str, value: object, *, now: datetime | None) -> Any:
+    def check(self, name: str, value: object, now: datetime | None = None) -> Any:
         def checked(each: object) -> str:
             return validation.checked_text(self.entry, each, max_bytes=self.most)
 
         return validation.checked_list(name, value, checked, most=self.count)
+
+
+@dataclass(frozen=True)
+class MemoryIds(InputField):
+    """Ids of memories."""
+
+    most: int = MAX_IDS
+    limits = "at most {most:,}"
+
+    def check(self, name: str, value: object, now: datetime | None = None) -> Any:
+        entry = f"an entry of {name}"
+        return validation.checked_list(name, value, lambda each: validation.checked_id(entry, each), most=self.most)
 
 
 @dataclass(frozen=True)
@@ -197,88 +295,11 @@ class DecisionNames(InputField):
     most: int = MAX_IDS
     limits = "at most {most:,}"
 
-    def check(self, name: str, value: object, *, now: datetime | None) -> Any:
+    def check(self, name: str, value: object, now: datetime | None = None) -> Any:
         entry = f"an entry of {name}"
         return validation.checked_list(
             name, value, lambda each: validation.checked_decision(entry, each), most=self.most
         )
-
-
-@dataclass(frozen=True)
-class Special(InputField):
-    """A value of a form of its own."""
-
-    checks: Callable[[str, object], Any]
-
-    def check(self, name: str, value: object, *, now: datetime | None) -> Any:
-        return self.checks(name, value)
-
-
-@dataclass(frozen=True)
-class DecisionName(InputField):
-    """What names a decision: its id or reference here, or its name elsewhere."""
-
-    def check(self, name: str, value: object, *, now: datetime | None) -> Any:
-        return validation.checked_decision(name, value)
-
-
-MOST_LISTED = 100
-"""Imports, errors or people told at once."""
-
-
-@dataclass(frozen=True)
-class Category(Line):
-    """The category of a statement; that of documents is not to be told."""
-
-    def check(self, name: str, value: object, *, now: datetime | None) -> Any:
-        if value == DOCUMENT:
-            raise InvalidInput(f"category {value!r} is kept for the files and values of adapters; use another word")
-        return super().check(name, value, now=now)
-
-
-@dataclass(frozen=True)
-class AnswerLimit(Whole):
-    """How many answers at most."""
-
-    def check(self, name: str, value: object, *, now: datetime | None) -> Any:
-        return validation.checked_limit(value)
-
-
-@dataclass(frozen=True)
-class Kinds(InputField):
-    """Kinds of memory, one or several."""
-
-    def check(self, name: str, value: object, *, now: datetime | None) -> Any:
-        return validation.checked_names(name, [value] if isinstance(value, str) else value)
-
-
-@dataclass(frozen=True)
-class Budget(Whole):
-    """How many tokens at most."""
-
-    def check(self, name: str, value: object, *, now: datetime | None) -> Any:
-        if isinstance(value, bool) or not isinstance(value, int) or not self.least <= value <= self.most:
-            message = f"{name} must be a whole number of tokens from 1 to {self.most:,}, got {value!r}"
-            raise InvalidInput(f"{message}; leave it out for the usual {ContextPolicy.budget:,}")
-        return value
-
-
-@dataclass(frozen=True)
-class Question(Text):
-    """A text that counts as none where it is blank."""
-
-    def check(self, name: str, value: object, *, now: datetime | None) -> Any:
-        is_none = isinstance(value, str) and is_blank(value)
-        return None if is_none else super().check(name, value, now=now)
-
-
-@dataclass(frozen=True)
-class Clue(Question):
-    """A signal, without the blanks around it."""
-
-    def check(self, name: str, value: object, *, now: datetime | None) -> Any:
-        text = super().check(name, value, now=now)
-        return text and text.strip()
 
 
 @dataclass(frozen=True)
@@ -289,30 +310,123 @@ class Clues(InputField):
     """Bytes of each in UTF-8."""
     limits = f"at most {MOST_LISTED} of {{most:,}} bytes each"
 
-    def check(self, name: str, value: object, *, now: datetime | None) -> Any:
+    def check(self, name: str, value: object, now: datetime | None = None) -> Any:
         if isinstance(value, str | bytes) or not isinstance(value, Sequence):
             raise InvalidInput(f"{name} must be a list of texts, got {value!r}")
         listed = cast("Sequence[object]", value)
         if len(listed) > MOST_LISTED:
             raise InvalidInput(f"{name} has {len(listed):,} entries, the limit is {MOST_LISTED}; tell the latest")
         clue = Clue(self.about, most=self.most)
-        told = [clue.check(f"an entry of {name}", each, now=now) for each in listed if each is not None]
+        told = [clue.check(f"an entry of {name}", each) for each in listed if each is not None]
         return tuple(dict.fromkeys(text for text in told if text is not None))
 
 
-@dataclass(frozen=True)
-class Nested(InputField):
-    """Details of a table of their own, which are checked where they are read."""
-
-    table: type
-
-    def check(self, name: str, value: object, *, now: datetime | None) -> Any:
-        return value
+# --- rows and tables ---
 
 
 @dataclass(frozen=True)
-class Alias(InputField):
-    """Another name of a field; that one lists it in its `aliases` and checks what was told by either."""
+class InputRow:
+    """A field with its name and type, as a verb or a table declares it."""
 
-    def check(self, name: str, value: object, *, now: datetime | None) -> Any:
-        return value
+    name: str
+    hint: Any
+    """The type that callers are held to."""
+    field: InputField
+    default: Any = None
+    is_required: bool = False
+
+    @property
+    def is_optional(self) -> bool:
+        """Whether it may be None."""
+        return NoneType in get_args(self.hint)
+
+    def checked(self, value: object, *, now: datetime | None = None, name: str | None = None) -> Any:
+        """Return a value as it is stored; raise `InvalidInput` saying what to mend, by the `name` it was told by."""
+        return None if value is None and self.is_optional else self.field.check(name or self.name, value, now)
+
+
+@cache
+def rows_of(told: Any) -> Mapping[str, InputRow]:
+    """Return the rows of a table (a `TypedDict`), or of a verb and the tables it takes, by their names."""
+    if is_typeddict(told):
+        hints = get_type_hints(told, include_extras=True)
+        return {name: row_of(name, hint) for name, hint in hints.items()}
+    if (verb := inspect.unwrap(told)) is not told:
+        return rows_of(verb)
+    hints, rows = get_type_hints(verb, include_extras=True), dict[str, InputRow]()
+    for name, parameter in inspect.signature(verb).parameters.items():
+        if parameter.kind is Parameter.VAR_KEYWORD:
+            rows |= rows_of(get_args(hints[name])[0])
+        elif get_origin(hints.get(name)) is Annotated:
+            kind, field, *_ = get_args(hints[name])
+            is_required = parameter.default is Parameter.empty
+            rows[name] = InputRow(name, kind, field, parameter.default, is_required)
+    return rows
+
+
+def row_of(name: str, hint: Any) -> InputRow:
+    """Return the row of an annotation."""
+    kind, field, *_ = get_args(hint)
+    return InputRow(name, kind, field, field.default)
+
+
+def checked_as(hint: Any, name: str, value: object, *, now: datetime | None = None) -> Any:
+    """Return a value as an annotation has it; raise `InvalidInput` saying what to mend."""
+    return row_of(name, hint).checked(value, now=now)
+
+
+def checked_details(table: type, told: Mapping[str, object], *, now: datetime | None = None) -> dict[str, Any]:
+    """Return everything a table has rows for, as it is stored; what was not told is its default.
+
+    Raises `InvalidInput` for a value that breaks its limits. Without `now` dates may lie ahead.
+    """
+    found: dict[str, Any] = {}
+    for name, row in rows_of(table).items():
+        if isinstance(row.field, Alias):
+            continue
+        said, value = name, told.get(name, row.default)
+        if row.field.aliases:
+            said, value = validation.told_as(told, (name, *row.field.aliases))
+        found[name] = row.checked(value, now=now, name=said)
+    return found
+
+
+def check_known(told: Mapping[str, object], table: type) -> None:
+    """Raise `InvalidInput` for a detail that a table has no row for."""
+    unknown = sorted(set(told) - set(rows_of(table)))
+    if unknown:
+        raise InvalidInput(f"unknown detail {unknown[0]!r}; known: {', '.join(rows_of(table))}")
+
+
+def describe(verb: Callable[..., Any]) -> None:
+    """Give a verb the signature and the docstring that name everything it may be told."""
+    rows = rows_of(verb)
+    if not rows:
+        return
+    signature = inspect.signature(verb)
+    parameters = sorted(shown(signature, rows), key=lambda each: (each.kind, each.name == "deadline_s"))
+    told = {name: row.field.sentence for name, row in rows.items()} | {"deadline_s": DEADLINE}
+    lines = [f"- `{each.name}`: {told[each.name]}" for each in parameters if each.name in told]
+    verb.__dict__["__signature__"] = signature.replace(parameters=parameters)
+    verb.__doc__ = "\n".join([f"{inspect.getdoc(verb)}\n", *lines])
+
+
+def shown(signature: Signature, rows: Mapping[str, InputRow]) -> Iterator[Parameter]:
+    """Yield the parameters of a verb, with a parameter for each detail in place of all of them."""
+    for name, parameter in signature.parameters.items():
+        if name in rows:
+            yield parameter.replace(annotation=type_text(rows[name].hint))
+        elif parameter.kind is not Parameter.VAR_KEYWORD:
+            yield parameter
+    for name, row in rows.items():
+        if name not in signature.parameters:
+            yield Parameter(name, Parameter.KEYWORD_ONLY, default=row.default, annotation=type_text(row.hint))
+
+
+def type_text(hint: Any) -> str:
+    """Return a type as it is written where its names are imported."""
+    if hint is None or hint is NoneType:
+        return "None"
+    if get_origin(hint) is Literal:
+        return f"Literal[{', '.join(map(repr, get_args(hint)))}]".replace("'", '"')
+    return MODULE.sub("", inspect.formatannotation(hint)).replace("NoneType", "None")

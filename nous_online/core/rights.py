@@ -1,14 +1,20 @@
-"""What a caller may claim and change: it follows the channel a call comes through, not what the call says. Pure."""
+"""What a caller may claim and change, and the origin of what it tells. Pure but for the clock of `origin_of`.
+
+It follows the channel a call comes through, not what the call says.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any, Protocol
 from uuid import UUID
 
+from nous_online.core.details import OriginDetails
 from nous_online.core.domain import SOURCE_KINDS, Scope, SourceKind
 from nous_online.core.errors import Forbidden
+from nous_online.core.fields import checked_details, rows_of
 from nous_online.core.policy import LearnPolicy, OnCredential
 from nous_online.core.validation import checked_choice, checked_flag, checked_scope, checked_whole
 
@@ -106,3 +112,36 @@ UNLIMITED = Rights()
 USER_TRUST = UNLIMITED.trust_of("user")
 WITHOUT_KEY = Rights(USER_TRUST, may_pin=False, is_operator=False, holder="a caller without a key")
 """Who reaches a memory by no more than being on its machine, or in its place of work, speaks for a user at most."""
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Where a memory comes from, in which frame it was encoded, and who may see it."""
+
+    source: str | None
+    source_kind: str
+    trust: int
+    is_pinned: bool
+    learned_at: datetime | None
+    encoded_frame: str | None
+    encoded_censors: list[str] | None
+    scope: str
+    user_id: str | None
+    project_id: str | None
+
+    def row(self, *, now: datetime) -> dict[str, Any]:
+        """Return the columns as JSON values; a memory not said to be older was learned `now`."""
+        return {**vars(self), "learned_at": (self.learned_at or now).isoformat()}
+
+
+def origin_of(details: Mapping[str, Any], rights: Rights = UNLIMITED) -> Origin:
+    """Check the origin a caller told; raise `InvalidInput` naming what to mend, `Forbidden` for more than it may."""
+    known = {name: value for name, value in details.items() if name in rows_of(OriginDetails)}
+    told = checked_details(OriginDetails, known, now=datetime.now(UTC))
+    standing = rights.standing(told)
+    return Origin(
+        **vars(standing),
+        encoded_frame=told["frame"],
+        encoded_censors=told["active_censors"],
+        **{name: told[name] for name in ("source", "learned_at", "user_id", "project_id")},
+    )

@@ -7,14 +7,13 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, date, datetime, timedelta
 from itertools import islice
-from numbers import Real
 from typing import Any, TypeVar, cast
 from uuid import UUID
 
 from nous_online.core.domain import SCOPES, Artifact, DecisionId, Scope, decision_of
 from nous_online.core.errors import InvalidInput
 from nous_online.core.policy import MAX_CONTENT_BYTES, MAX_RECALL_LIMIT
-from nous_online.core.unseen import is_blank
+from nous_online.core.texts import is_blank
 
 C = TypeVar("C", bound=str)
 SHOWN_CHARACTERS = 40
@@ -123,13 +122,6 @@ def checked_said(name: str, value: object, *, now: datetime) -> datetime | None:
     if moment is not None and moment > now + LARGEST_LEAD:
         raise InvalidInput(f"{name} {moment.isoformat()} lies ahead: it is {now:%Y-%m-%d %H:%M} UTC now; mend the date")
     return moment
-
-
-def checked_share(name: str, value: object) -> float:
-    """Return a number between 0 and 1, to six decimals: what a `real` holds."""
-    if isinstance(value, bool) or not isinstance(value, Real) or not 0 <= float(value) <= 1:
-        raise InvalidInput(f"{name} must be a number between 0 and 1, got {value!r}")
-    return round(float(value), 6)
 
 
 def checked_whole(name: str, value: object, *, least: int, most: int) -> int:

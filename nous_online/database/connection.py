@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import selectors
 import socket
+import threading
 import time
 from collections.abc import Callable, Generator
 from contextlib import AbstractContextManager, closing, contextmanager, suppress
@@ -18,12 +20,10 @@ from nous_online.core.domain import EmbeddingSpace
 from nous_online.core.errors import DeadlineExceeded, InvalidInput, NousError, Unavailable
 from nous_online.core.settings import settings
 from nous_online.database import postgres
-from nous_online.database.database_url import require_readable
-from nous_online.database.driver_errors import translated, trouble_of
-from nous_online.database.isolation import require_isolation, warn_of_powers
+from nous_online.database.driver_errors import require_readable, translated, trouble_of
 from nous_online.database.migrations import is_current, lock, migrate
+from nous_online.database.requirements import powers, require_capable, require_isolation
 from nous_online.database.statements import statements
-from nous_online.database.watchdog import WATCHDOG
 
 Role = Literal["nous_app", "nous_night", "nous_purge"]
 LOGIN_OF: dict[Role, str] = {
@@ -32,6 +32,7 @@ LOGIN_OF: dict[Role, str] = {
     "nous_purge": postgres.OPERATOR_LOGIN,
 }
 """Who logs in to the embedded server to take a role. It may become nothing more; the operator's may take all three."""
+logger = logging.getLogger(__name__)
 SQL = statements("nous_online.database", "connection.sql")
 SESSION = r"-c timezone=UTC -c plan_cache_mode=force_custom_plan -c default_transaction_isolation=read\ committed"
 """Settings the calls count on, whatever the owner of a database set: stricter isolation would fail calls that cross."""
@@ -76,14 +77,18 @@ class Database:
             open=True,
         )
         if role == "nous_app":
-            self._keep_apart()
+            self._check_isolation()
 
-    def _keep_apart(self) -> None:
-        """Make sure, before the first call, that no agent can see or change what is another's."""
+    def _check_isolation(self) -> None:
+        """Make sure, before the first call, that no agent can see or change what is another's.
+
+        A warning is logged where calls log in as a user who may do more than the role they take, which can be left.
+        """
         try:
             with self.transaction(timeout_s=PREPARE_S) as connection:
                 require_isolation(connection)
-                warn_of_powers(connection)
+                if found := powers(connection):
+                    logger.warning("%s; docs/roles.md has a login that is nothing but an agent", found)
         except BaseException:
             self.close()
             raise
@@ -132,7 +137,7 @@ class Database:
         unless the connection broke during the commit itself (use an idempotency key to retry safely).
         """
         ends_at = time.monotonic() + timeout_s
-        with translated(timeout_s), self._explained(), self._pool.connection(timeout=timeout_s) as connection:
+        with translated(timeout_s), self._borrowed(timeout_s) as connection:
             left_s = max(ends_at - time.monotonic(), 0.001)
             with (
                 watched(connection, left_s + GRACE_S),
@@ -145,10 +150,11 @@ class Database:
                 yield connection
 
     @contextmanager
-    def _explained(self) -> Generator[None]:
-        """Say why there is no connection to wait for, where that is known: more of them would not help."""
+    def _borrowed(self, timeout_s: float) -> Generator[psycopg.Connection]:
+        """Yield a connection of the pool; say why there is none, where that is known: more would not help."""
         try:
-            yield
+            with self._pool.connection(timeout=timeout_s) as connection:
+                yield connection
         except PoolTimeout as error:
             if self._trouble:
                 raise Unavailable(f"can't connect to PostgreSQL: {self._trouble}; nothing was stored") from error
@@ -171,7 +177,7 @@ def open_url() -> str:
 def prepare(url: str) -> None:
     """Check the server and bring its schema up to date, as its owner where that has to be done."""
     with as_login(url) as connection:
-        postgres.require_capable(connection)
+        require_capable(connection)
         if is_current(connection):
             return
     with as_owner(url, seconds=MIGRATE_S) as connection:
@@ -292,6 +298,61 @@ def pipelined(connection: psycopg.Connection) -> Generator[None]:
             with suppress(psycopg.Error):
                 pipeline.sync()
             raise
+
+
+# --- the watchdog: one thread that ends what is late, for a timer a call would cost more than the call's statements ---
+
+
+class Watch:
+    """One thing that has to be done by a moment, and whether it was late."""
+
+    def __init__(self, ends_at: float, cut: Callable[[], None]) -> None:
+        self.ends_at = ends_at
+        self.cut = cut
+        self.has_expired = False
+
+
+class Watchdog:
+    """Calls what was left to it when a block is not done in time, and never after the block has ended."""
+
+    def __init__(self) -> None:
+        self._watches: set[Watch] = set()
+        self._changed = threading.Condition()
+        self._thread: threading.Thread | None = None
+        self._wakes_at = 0.0
+
+    @contextmanager
+    def watching(self, seconds: float, cut: Callable[[], None]) -> Generator[Watch]:
+        """Call `cut` once if the block takes longer than `seconds`; the watch says whether it came to that."""
+        watch = Watch(time.monotonic() + seconds, cut)
+        with self._changed:
+            self._watches.add(watch)
+            if self._thread is None or not self._thread.is_alive():  # it does not survive a fork
+                self._wakes_at = watch.ends_at
+                self._thread = threading.Thread(target=self._run, name="nous-watchdog", daemon=True)
+                self._thread.start()
+            elif watch.ends_at < self._wakes_at:
+                self._changed.notify()
+        try:
+            yield watch
+        finally:
+            with self._changed:
+                self._watches.discard(watch)
+
+    def _run(self) -> None:
+        with self._changed:
+            while True:
+                now = time.monotonic()
+                for watch in [watch for watch in self._watches if watch.ends_at <= now]:
+                    self._watches.discard(watch)
+                    watch.has_expired = True
+                    with suppress(Exception):  # a connection that broke by itself; the others still need this thread
+                        watch.cut()
+                self._wakes_at = min((watch.ends_at for watch in self._watches), default=float("inf"))
+                self._changed.wait(None if self._wakes_at == float("inf") else self._wakes_at - now)
+
+
+WATCHDOG = Watchdog()
 
 
 @contextmanager

@@ -14,13 +14,13 @@ from datetime import UTC, datetime
 import psycopg
 
 from nous_online.core.errors import NousError, Unavailable, Unsupported
-from nous_online.core.privacy import readable_by_others
+from nous_online.core.home import readable_by_others
 from nous_online.core.settings import settings
 from nous_online.database import postgres
 from nous_online.database.connection import CONNECT_TIMEOUT_S, LOGIN_OF, Role, act_as
-from nous_online.database.database_url import require_readable, without_password
-from nous_online.database.isolation import powers, require_isolation
+from nous_online.database.driver_errors import require_readable, without_password
 from nous_online.database.migrations import is_current
+from nous_online.database.requirements import known_holes, powers, require_capable, require_isolation
 from nous_online.database.statements import statements
 from nous_online.language.claude.chat import Chat
 from nous_online.language.claude.client import claude_of
@@ -108,11 +108,11 @@ def look_at_privacy() -> str:
 def look_at_server() -> str:
     """Connect, and check the versions of PostgreSQL and pgvector."""
     with connected("nous_purge") as connection:
-        postgres.require_capable(connection)
+        require_capable(connection)
         row = connection.execute(SQL["read_versions"]).fetchone()
         found, vector = row or ("", None)
         at = f"{connection.info.host}:{connection.info.port}"
-        holes = postgres.known_holes(connection)
+        holes = known_holes(connection)
     told = [f"PostgreSQL {found}, pgvector {vector or 'not created yet'}, at {at}", *holes]
     if holes:
         told.append(UPGRADE if settings().database_url else UPGRADE_EMBEDDED)

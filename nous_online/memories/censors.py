@@ -17,11 +17,10 @@ from psycopg.sql import SQL, Identifier
 from nous_online.core.details import CensorChanges, CensorDetails, CensorFields, CensorReason, Trigger
 from nous_online.core.domain import SEVERITIES, Censor, DecisionId, Severity
 from nous_online.core.errors import Conflict, NotFound, Refused
-from nous_online.core.field_tables import check_known, checked_as, checked_details, rows_of
+from nous_online.core.fields import check_known, checked_as, checked_details, rows_of
 from nous_online.core.kinds import CENSOR
-from nous_online.core.origin import Origin, origin_of
 from nous_online.core.policy import CensorPolicy
-from nous_online.core.rights import UNLIMITED, Rights
+from nous_online.core.rights import UNLIMITED, Origin, Rights, origin_of
 from nous_online.core.validation import (
     checked_id,
 )

@@ -14,10 +14,10 @@ from psycopg import Connection
 from psycopg.rows import class_row
 
 from nous_online.core.deadline import Deadline
+from nous_online.core.details import Action, CheckDetails
 from nous_online.core.domain import SEVERITIES, Censor
-from nous_online.core.field_tables import check_known, checked_as, checked_details
+from nous_online.core.fields import check_known, checked_as, checked_details
 from nous_online.core.policy import CensorPolicy
-from nous_online.core.question_details import Action, CheckDetails
 from nous_online.database.changes import Cause
 from nous_online.language.actions.action_words import MOST_CHARACTERS, warned_act
 from nous_online.language.actions.clauses import variants

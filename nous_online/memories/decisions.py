@@ -18,12 +18,11 @@ from psycopg.rows import class_row
 from psycopg.sql import SQL, Composed, Identifier
 
 from nous_online.core.deadline import Deadline
-from nous_online.core.details import MAX_REASON_CHARACTERS, DecisionDetails, DecisionTitle
+from nous_online.core.details import MAX_REASON_CHARACTERS, DecisionDetails, DecisionFilter, DecisionTitle
 from nous_online.core.domain import DECISION_STATUSES, DecisionId, shortened
 from nous_online.core.errors import Conflict, NotFound, NousError
-from nous_online.core.field_tables import check_known, checked_as, checked_details
+from nous_online.core.fields import check_known, checked_as, checked_details
 from nous_online.core.kinds import EPISODE
-from nous_online.core.question_details import DecisionFilter
 from nous_online.core.rights import UNLIMITED, Rights
 from nous_online.core.validation import (
     checked_choice,

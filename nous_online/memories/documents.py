@@ -18,7 +18,7 @@ from nous_online.core.deadline import Deadline
 from nous_online.core.domain import DOCUMENT, Fact, NewFact
 from nous_online.core.errors import Stale
 from nous_online.core.kinds import FACT
-from nous_online.core.unseen import is_blank
+from nous_online.core.texts import is_blank
 from nous_online.database.changes import Cause, change_memory, version_of
 from nous_online.database.statements import statements
 from nous_online.memories import facts, store

@@ -11,7 +11,7 @@ from uuid import UUID
 from nous_online.core.details import BeginningDetails, ChangeDetails
 from nous_online.core.domain import Artifact, DecisionId, Episode, Outcome, Scope, SourceKind
 from nous_online.core.errors import InvalidInput, Refused
-from nous_online.core.field_tables import checked_details
+from nous_online.core.fields import checked_details
 from nous_online.core.policy import MAX_DETAIL_BYTES
 from nous_online.core.rights import UNLIMITED, Rights
 from nous_online.core.validation import checked_said, checked_text

@@ -18,7 +18,7 @@ from nous_online.core.deadline import Deadline
 from nous_online.core.details import RecordDetails
 from nous_online.core.domain import Artifact, Episode
 from nous_online.core.errors import Conflict, InvalidInput, NotFound
-from nous_online.core.field_tables import rows_of
+from nous_online.core.fields import rows_of
 from nous_online.core.kinds import EPISODE
 from nous_online.core.policy import DEFAULT_SESSION, MAX_DETAIL_BYTES
 from nous_online.core.rights import UNLIMITED, Rights

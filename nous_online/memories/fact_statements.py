@@ -10,7 +10,7 @@ from psycopg.rows import class_row
 
 from nous_online.core.domain import Fact, NewFact, Statement
 from nous_online.core.errors import NotFound
-from nous_online.core.wording import folded
+from nous_online.core.texts import folded
 from nous_online.database.changes import ConfirmingStatement, plain
 from nous_online.database.statements import statements
 from nous_online.memories.learning import slot_of

@@ -17,7 +17,7 @@ from nous_online.core.deadline import Deadline
 from nous_online.core.details import MemoryChanges
 from nous_online.core.domain import DOCUMENT, Episode, Fact, Memory
 from nous_online.core.errors import Conflict, InvalidInput, NotFound, Refused
-from nous_online.core.field_tables import rows_of
+from nous_online.core.fields import rows_of
 from nous_online.core.kinds import EPISODE, FACT, KINDS, Kind
 from nous_online.database.changes import Cause, change_memory, get_memory, locked_memory, plain, version_of
 from nous_online.database.statements import statements

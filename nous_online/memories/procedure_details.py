@@ -9,9 +9,8 @@ from typing import Any
 
 from nous_online.core.details import ProcedureDetails, ProcedureName
 from nous_online.core.errors import InvalidInput
-from nous_online.core.field_tables import check_known, checked_as, checked_details
-from nous_online.core.origin import Origin, origin_of
-from nous_online.core.rights import UNLIMITED, Rights
+from nous_online.core.fields import check_known, checked_as, checked_details
+from nous_online.core.rights import UNLIMITED, Origin, Rights, origin_of
 from nous_online.core.validation import (
     checked_text,
 )

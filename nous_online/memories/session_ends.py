@@ -9,12 +9,11 @@ from uuid import UUID
 from psycopg import Connection
 
 from nous_online.core.deadline import Deadline
-from nous_online.core.details import BeginningDetails
+from nous_online.core.details import BeginningDetails, PartingDetails
 from nous_online.core.domain import Episode, Outcome
-from nous_online.core.field_tables import check_known
+from nous_online.core.fields import check_known
 from nous_online.core.kinds import EPISODE
 from nous_online.core.policy import MAX_DETAIL_BYTES
-from nous_online.core.question_details import PartingDetails
 from nous_online.core.rights import Rights
 from nous_online.database.changes import get_memory, locked_memory
 from nous_online.language.minilm import Vectors

@@ -14,10 +14,10 @@ from psycopg.rows import dict_row
 from psycopg.types.json import Jsonb
 
 from nous_online.core.deadline import Deadline
+from nous_online.core.details import ContextDetails
 from nous_online.core.errors import Conflict, InvalidInput, NotFound
-from nous_online.core.field_tables import check_known, checked_details
+from nous_online.core.fields import check_known, checked_details
 from nous_online.core.policy import DEFAULT_SESSION, SessionPolicy
-from nous_online.core.question_details import ContextDetails
 from nous_online.core.validation import (
     ACTIVE_CENSORS,
     FRAME,

@@ -18,7 +18,7 @@ from psycopg.types.json import Jsonb
 from nous_online.core.domain import EmbeddingSpace, Fact, Neighbour, NewFact
 from nous_online.core.errors import Moved, NotFound
 from nous_online.core.kinds import FACT
-from nous_online.core.wording import folded
+from nous_online.core.texts import folded
 from nous_online.database.statements import statements
 from nous_online.language.minilm import Vectors
 

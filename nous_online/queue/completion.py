@@ -20,7 +20,7 @@ from psycopg.rows import class_row
 from psycopg.types.json import Jsonb
 
 from nous_online.core.deadline import Deadline, pause_s, within
-from nous_online.core.details import OriginDetails
+from nous_online.core.details import FactDetails, OriginDetails
 from nous_online.core.domain import DecisionId, Episode, NewFact, decision_of
 from nous_online.core.errors import Conflict, DeadlineExceeded, InvalidInput, NousError, Unavailable
 from nous_online.core.kinds import EPISODE, PROCEDURE
@@ -103,94 +103,75 @@ def take(agent: Agent, deadline: Deadline) -> Task | None:
 def attempt(agent: Agent, task: Task, deadline: Deadline) -> bool:
     """Complete one episode, or put it off with the reason; return whether it is complete.
 
-    One that failed too often is set aside: for its own sake, or because no attempt at it was ever heard of again.
+    One that failed rests, twice as long after each failure. One that failed too often is set aside: for its own sake,
+    or because no attempt at it was ever heard of again.
     """
-    if task.failure_count > POLICY.most_failures:
-        give_up(agent, task, POLICY.most_failures, "whoever tried was ended by it", deadline)
-        return False
-    try:
-        return complete(agent, task, deadline)
-    except NousError as error:
-        logger.warning("episode %s of agent %r was not completed: %s", task.episode_id, agent.id, error)
-        is_outage = isinstance(error, Unavailable | Conflict)
-        if not is_outage and task.failure_count >= POLICY.most_failures:
-            give_up(agent, task, task.failure_count, str(error), deadline)
-        else:
-            put_off(agent, task, str(error), deadline, is_outage=is_outage)
-        return False
-
-
-def give_up(agent: Agent, task: Task, failure_count: int, reason: str, deadline: Deadline) -> None:
-    """Set an episode aside, and say so in the log."""
-    logger.error("episode %s of agent %r is set aside; `nous retry` queues it again", task.episode_id, agent.id)
-    set_aside(agent, task.episode_id, failure_count=failure_count, reason=reason, deadline=deadline)
-
-
-def put_off(agent: Agent, task: Task, error: str, deadline: Deadline, *, is_outage: bool) -> None:
-    """Let an episode rest after a failure, twice as long after each."""
-    wait_s = pause_s(task.attempt_count, first_s=POLICY.first_wait_s, longest_s=POLICY.longest_wait_s)
-    row = {
-        "agent_id": agent.id,
-        "episode_id": task.episode_id,
-        "wait_s": wait_s,
-        "error": error,
-        "is_outage": is_outage,
-    }
-    with agent.transaction(deadline) as connection:
-        connection.execute(SQL["put_off"], row)
+    failure_count, is_outage = POLICY.most_failures, False
+    reason = "whoever tried was ended by it"
+    if task.failure_count <= POLICY.most_failures:
+        try:
+            return complete(agent, task, deadline)
+        except NousError as error:
+            logger.warning("episode %s of agent %r was not completed: %s", task.episode_id, agent.id, error)
+            failure_count, reason = task.failure_count, str(error)
+            is_outage = isinstance(error, Unavailable | Conflict)
+    if is_outage or failure_count < POLICY.most_failures:
+        wait_s = pause_s(task.attempt_count, first_s=POLICY.first_wait_s, longest_s=POLICY.longest_wait_s)
+        row = {"agent_id": agent.id, "episode_id": task.episode_id, "wait_s": wait_s, "is_outage": is_outage}
+        with agent.transaction(deadline) as connection:
+            connection.execute(SQL["put_off"], {**row, "error": reason})
+    else:
+        logger.error("episode %s of agent %r is set aside; `nous retry` queues it again", task.episode_id, agent.id)
+        set_aside(agent, task.episode_id, failure_count=failure_count, reason=reason, deadline=deadline)
+    return False
 
 
 def complete(agent: Agent, task: Task, deadline: Deadline) -> bool:
     """Write or continue the draft of an episode, and carry it out; return whether the episode is complete now.
 
     One that was taken back since is left as it is, and its task ends with a note that says so. One that a night has
-    condensed meanwhile is drawn from as it was told.
+    condensed meanwhile is drawn from as it was told: from the most detailed text there is, wherever that lies by now.
     """
-    episode = get_episode(agent, task.episode_id, deadline)
-    told = in_full(agent, episode, deadline)
+    episode = told = get_episode(agent, task.episode_id, deadline)
+    if not episode.detail and episode.compression_tier != "raw":
+        with agent.transaction(deadline) as connection:
+            found = full_text(connection, agent.id, episode.id)
+        told = replace(episode, detail=None if found.level == "title" else found.text)
     if episode.completed_at or episode.state != "closed" or not (told.detail or told.summary):
         return conclude(agent, episode, Drawn(), deadline)
     draft = kept_draft(agent, told, task, deadline)
     check_unchanged(episode, get_episode(agent, episode.id, deadline))  # the writer may have taken long
     learned = [facts.learn(agent, new, deadline).memory.id for new in new_facts(episode, draft)]
-    return conclude(agent, episode, drawn(agent, told, draft, learned, deadline), deadline)
+    text = text_to_embed(told.title or draft.title, told.summary or draft.summary, told.detail)
+    news = new_censors(told, draft) if told.outcome == "failure" else []
+    vectors = agent.embed([text, *(new.trigger for new in news)], deadline)
+    drawn = Drawn(draft, learned, vectors[0], list(zip(news, vectors[1:], strict=True)))
+    return conclude(agent, episode, drawn, deadline)
 
 
-def in_full(agent: Agent, episode: Episode, deadline: Deadline) -> Episode:
-    """Return an episode with the most detailed text there is of it as its detail, wherever that lies by now."""
-    if episode.detail or episode.compression_tier == "raw":
-        return episode
-    with agent.transaction(deadline) as connection:
-        found = full_text(connection, agent.id, episode.id)
-    return replace(episode, detail=None if found.level == "title" else found.text)
+# --- the draft ---
 
 
 def kept_draft(agent: Agent, episode: Episode, task: Task, deadline: Deadline) -> Draft:
-    """Return the draft that is kept for what was told of an episode, written and kept first where there is none."""
-    source = source_of(episode)
-    if task.draft is not None and task.draft.get("drawn_from") == source:
-        return lifted(task.draft)
-    own = {**written(agent, episode, deadline), "drawn_from": source}
-    row = {"agent_id": agent.id, "episode_id": episode.id, "lease_s": POLICY.lease_s}
-    with agent.transaction(deadline) as connection:
-        kept = connection.execute(SQL["keep_draft"], {**row, "draft": Jsonb(own), "drawn_from": source}).fetchone()
-    return lifted(kept[0] if kept else own)
+    """Return the draft that is kept for what was told of an episode, written and kept first where there is none.
 
-
-def source_of(episode: Episode) -> str:
-    """Return the SHA-256 of what a draft is drawn from."""
-    told = [getattr(episode, name) for name in DRAWN_FROM]
-    return hashlib.sha256(json.dumps(told).encode()).hexdigest()
-
-
-def lifted(kept: dict[str, Any]) -> Draft:
-    """Return the draft in what is kept of it; raise `InvalidInput` when it is of another form."""
+    Raises `InvalidInput` when what is kept is of another form.
+    """
     from nous_online.language.writing.writer import Draft
 
+    told = [getattr(episode, name) for name in DRAWN_FROM]
+    source = hashlib.sha256(json.dumps(told).encode()).hexdigest()
+    kept = task.draft
+    if kept is None or kept.get("drawn_from") != source:
+        own = {**write_draft(agent, episode, deadline), "drawn_from": source}
+        row = {"agent_id": agent.id, "episode_id": episode.id, "lease_s": POLICY.lease_s, "drawn_from": source}
+        with agent.transaction(deadline) as connection:
+            found = connection.execute(SQL["keep_draft"], {**row, "draft": Jsonb(own)}).fetchone()
+        kept = found[0] if found else own
     return Draft.from_json({name: value for name, value in kept.items() if name != "drawn_from"})
 
 
-def written(agent: Agent, episode: Episode, deadline: Deadline) -> dict[str, Any]:
+def write_draft(agent: Agent, episode: Episode, deadline: Deadline) -> dict[str, Any]:
     """Return the draft the writer makes of an episode, as JSON.
 
     Raises `Unwritten` when the writer fails at it or is late, and what the writer raises when it can't be reached.
@@ -206,8 +187,12 @@ def written(agent: Agent, episode: Episode, deadline: Deadline) -> dict[str, Any
         ended_at=episode.ended_at,
     )
     try:
-        made = within(deadline.remaining() * POLICY.writer_share, lambda: agent.writer.write(told), name="writer")
-        return checked_draft(made, Draft).as_json()
+        made: object = within(
+            deadline.remaining() * POLICY.writer_share, lambda: agent.writer.write(told), name="writer"
+        )
+        if not isinstance(made, Draft):
+            raise TypeError(f"it returned a {type(made).__name__}, which is no Draft")
+        return made.as_json()
     except DeadlineExceeded as error:
         raise Unwritten(str(error)) from error
     except NousError:
@@ -216,29 +201,34 @@ def written(agent: Agent, episode: Episode, deadline: Deadline) -> dict[str, Any
         raise Unwritten(f"the writer failed: {error!r}") from error
 
 
-def checked_draft(made: object, form: type[Draft]) -> Draft:
-    """Return what a writer made if it is a draft; raise `TypeError` otherwise."""
-    if not isinstance(made, form):
-        raise TypeError(f"it returned a {type(made).__name__}, which is no Draft")
-    return made
-
-
 def new_facts(episode: Episode, draft: Draft) -> list[NewFact]:
-    """Return the facts of a draft, checked; each is trusted and seen as the episode is, and has its own key."""
-    details = inherited(episode)
+    """Return the facts of a draft, checked; each is trusted and seen as the episode is.
+
+    Each has an idempotency key of its own, the same in every draft that has this fact.
+    """
+    details, ended_at = inherited(episode), ended(episode)
     news: list[NewFact] = []
     for place, fact in enumerate(draft.facts[: POLICY.most_facts]):
-        key = key_of(episode, fact.content)
+        key = f"episode:{episode.id}:{hashlib.sha256(json.dumps(fact.content).encode()).hexdigest()}"
+        own: FactDetails = {"subject": fact.subject, "category": fact.category, "idempotency_key": key}
         try:
-            new = facts.new_fact(
-                fact.content,
-                {**details, "subject": fact.subject, "category": fact.category, "idempotency_key": key},
-                now=ended(episode),
-            )
+            new = facts.new_fact(fact.content, {**details, **own}, now=ended_at)
         except InvalidInput as error:
             logger.warning("fact %d of episode %s was left out: %s", place, episode.id, error)
             continue
         news.append(replace(new, source_episode_id=episode.id))
+    return news
+
+
+def new_censors(episode: Episode, draft: Draft) -> list[NewCensor]:
+    """Return the censors a failed episode suggests, checked; they only warn."""
+    details: CensorDetails = {**inherited(episode), "severity": "warn", "learned_from_episode_id": episode.id}
+    news: list[NewCensor] = []
+    for candidate in draft.censors:
+        try:
+            news.append(censors.new_censor(candidate.trigger, candidate.reason, details))
+        except InvalidInput as error:
+            logger.warning("a censor of episode %s was left out: %s", episode.id, error)
     return news
 
 
@@ -257,34 +247,12 @@ def inherited(episode: Episode) -> OriginDetails:
     }
 
 
-def key_of(episode: Episode, content: str) -> str:
-    """Return the idempotency key of a fact of an episode; the same in every draft that has this fact."""
-    return f"episode:{episode.id}:{hashlib.sha256(json.dumps(content).encode()).hexdigest()}"
-
-
 def ended(episode: Episode) -> datetime:
     """Return when an episode ended; a closed one always says so."""
     return episode.ended_at or episode.started_at
 
 
-def drawn(agent: Agent, episode: Episode, draft: Draft, learned: Sequence[UUID], deadline: Deadline) -> Drawn:
-    """Embed what is to be written down: the episode as it will be, and the triggers of its censors."""
-    text = text_to_embed(episode.title or draft.title, episode.summary or draft.summary, episode.detail)
-    news = new_censors(episode, draft) if episode.outcome == "failure" else []
-    vectors = agent.embed([text, *(new.trigger for new in news)], deadline)
-    return Drawn(draft, learned, vectors[0], list(zip(news, vectors[1:], strict=True)))
-
-
-def new_censors(episode: Episode, draft: Draft) -> list[NewCensor]:
-    """Return the censors a failed episode suggests, checked; they only warn."""
-    details: CensorDetails = {**inherited(episode), "severity": "warn", "learned_from_episode_id": episode.id}
-    news: list[NewCensor] = []
-    for candidate in draft.censors:
-        try:
-            news.append(censors.new_censor(candidate.trigger, candidate.reason, details))
-        except InvalidInput as error:
-            logger.warning("a censor of episode %s was left out: %s", episode.id, error)
-    return news
+# --- writing it all down ---
 
 
 def conclude(agent: Agent, read: Episode, drawn: Drawn, deadline: Deadline) -> bool:
@@ -313,12 +281,20 @@ def check_unchanged(read: Episode, now: Episode) -> None:
 
 
 def write_down(connection: Connection, agent: Agent, episode: Episode, drawn: Drawn) -> None:
-    """Complete the episode, count its procedures, store its censors, link its decisions and announce it."""
-    cause = Cause("agent", "completed", reason_of(drawn), effective_at=ended(episode))
-    decisions = linked_decisions(connection, agent.id, episode)
+    """Complete the episode, count its procedures, store its censors, link its decisions and announce it.
+
+    Procedures erased since are left out.
+    """
+    by = f"drawn by {drawn.draft.writer}" if drawn.draft else NOTHING_TOLD
+    cause = Cause("agent", "completed", by, effective_at=ended(episode))
+    decisions = link_decisions(connection, agent.id, episode)
     values = completed_values(agent, episode, drawn, decisions)
     change_memory(connection, agent.id, version_of(EPISODE, episode), values, cause=cause)
-    count_procedures(connection, agent.id, episode)
+    if episode.outcome in ("success", "failure"):
+        reason = f"episode {episode.id} ended in {episode.outcome}"
+        counted, is_success = replace(cause, action=episode.outcome, reason=reason), episode.outcome == "success"
+        for procedure in locked_memories(connection, agent.id, PROCEDURE, episode.procedures_activated):
+            procedures.record_outcome(connection, agent.id, procedure.id, is_success=is_success, cause=counted)
     suggested = replace(cause, action="suggested", reason=f"episode {episode.id} failed")
     stored = [censors.store(connection, agent, new, vector, cause=suggested) for new, vector in drawn.censors]
     payload = {
@@ -329,38 +305,7 @@ def write_down(connection: Connection, agent: Agent, episode: Episode, drawn: Dr
     emit(connection, agent.id, "episode_completed", memory_id=episode.id, payload=payload)
 
 
-def reason_of(drawn: Drawn) -> str:
-    """Say who drew what, or why nothing was drawn."""
-    return f"drawn by {drawn.draft.writer}" if drawn.draft else NOTHING_TOLD
-
-
-def completed_values(agent: Agent, episode: Episode, drawn: Drawn, decisions: Sequence[DecisionId]) -> dict[str, Any]:
-    """Return the columns of a completed episode; title and summary that were told stay."""
-    values: dict[str, Any] = {"completed_at": datetime.now(UTC).isoformat()}
-    if list(decisions) != episode.decision_ids:
-        values["decision_ids"] = [str(decision_id) for decision_id in decisions]
-    if drawn.draft is None:
-        return {**values, "completion_note": NOTHING_TOLD}
-    return {
-        **values,
-        **vector_values(agent, drawn.vector),
-        **shorter_texts(episode, drawn.draft),
-    }
-
-
-def shorter_texts(episode: Episode, draft: Draft) -> dict[str, str | None]:
-    """Return the shorter texts of a completed episode, but for those its tier keeps no longer."""
-    texts = {
-        "title": episode.title or draft.title or None,
-        "summary": episode.summary or draft.summary or None,
-        "compressed": draft.compressed or None,
-        "index_word": draft.index_word or None,
-    }
-    gone = {"compressed": ("summary",), "fossil": ("summary", "compressed")}.get(episode.compression_tier, ())
-    return {name: text for name, text in texts.items() if name not in gone}
-
-
-def linked_decisions(connection: Connection, agent_id: str, episode: Episode) -> list[DecisionId]:
+def link_decisions(connection: Connection, agent_id: str, episode: Episode) -> list[DecisionId]:
     """Link the decisions made during an episode to it, and return all it has."""
     during = {
         "agent_id": agent_id,
@@ -380,11 +325,23 @@ def linked_decisions(connection: Connection, agent_id: str, episode: Episode) ->
     return linked
 
 
-def count_procedures(connection: Connection, agent_id: str, episode: Episode) -> None:
-    """Count the episode's success or failure for each procedure it used; those erased since are left out."""
-    if episode.outcome not in ("success", "failure"):
-        return
-    is_success = episode.outcome == "success"
-    cause = Cause("agent", episode.outcome, f"episode {episode.id} ended in {episode.outcome}", ended(episode))
-    for procedure in locked_memories(connection, agent_id, PROCEDURE, episode.procedures_activated):
-        procedures.record_outcome(connection, agent_id, procedure.id, is_success=is_success, cause=cause)
+def completed_values(agent: Agent, episode: Episode, drawn: Drawn, decisions: Sequence[DecisionId]) -> dict[str, Any]:
+    """Return the columns of a completed episode; title and summary that were told stay.
+
+    Shorter texts that its tier keeps no longer are left out.
+    """
+    values: dict[str, Any] = {"completed_at": datetime.now(UTC).isoformat()}
+    if list(decisions) != episode.decision_ids:
+        values["decision_ids"] = [str(decision_id) for decision_id in decisions]
+    draft = drawn.draft
+    if draft is None:
+        return {**values, "completion_note": NOTHING_TOLD}
+    texts = {
+        "title": episode.title or draft.title or None,
+        "summary": episode.summary or draft.summary or None,
+        "compressed": draft.compressed or None,
+        "index_word": draft.index_word or None,
+    }
+    gone = {"compressed": ("summary",), "fossil": ("summary", "compressed")}.get(episode.compression_tier, ())
+    kept = {name: text for name, text in texts.items() if name not in gone}
+    return {**values, **vector_values(agent, drawn.vector), **kept}

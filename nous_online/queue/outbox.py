@@ -22,7 +22,7 @@ from nous_online.core.policy import OutboxPolicy
 from nous_online.core.validation import checked_id, checked_optional, checked_text
 from nous_online.database.statements import statements
 from nous_online.memories.agent import Agent
-from nous_online.memories.events import EVERYTHING, Event, EventName, Handler, Subscription
+from nous_online.memories.events import EVERYTHING, Event, EventName, Subscription
 
 logger = logging.getLogger(__name__)
 SQL = statements("nous_online.queue", "outbox.sql")
@@ -75,15 +75,22 @@ class News(TypedDict):
 
 
 def new_event(name: object, payload: object, memory_id: object) -> News:
-    """Check an event that comes from outside; raise `InvalidInput` naming what to mend."""
+    """Check an event that comes from outside; raise `InvalidInput` naming what to mend.
+
+    Its payload is what JSON and PostgreSQL can hold, at most 64 KiB of it.
+    """
     checked = checked_name(name)
     if checked in OWN_NAMES:
         raise InvalidInput(f"{checked!r} is announced by the heart itself; give your event a name of its own")
-    return News(
-        name=checked,
-        memory_id=None if memory_id is None else checked_id("memory_id", memory_id),
-        payload=checked_payload(payload),
-    )
+    checked_memory_id = None if memory_id is None else checked_id("memory_id", memory_id)
+    if not isinstance(payload, Mapping):
+        raise InvalidInput(f"the payload of an event must be a mapping, got {payload!r}")
+    try:
+        text = json.dumps(payload, ensure_ascii=False, allow_nan=False)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise InvalidInput(f"the payload of an event must be JSON: {error}") from error
+    checked_text("the payload of an event", text, max_bytes=MAX_PAYLOAD_BYTES)
+    return News(name=checked, memory_id=checked_memory_id, payload=json.loads(text))
 
 
 def checked_name(name: object) -> str:
@@ -93,40 +100,22 @@ def checked_name(name: object) -> str:
     return name
 
 
-def checked_wish(name: object) -> frozenset[str]:
-    """Return the names of the events asked for: one, several, or `"*"`, which takes in all others."""
+def new_subscription(consumer: object, name: object, handler: object, among: list[Subscription]) -> Subscription:
+    """Check what a consumer wants to hear: one name, several, or `"*"`, which takes in all others.
+
+    Raises `InvalidInput` naming what to mend.
+    """
+    checked_consumer = checked_optional("consumer", consumer, max_characters=100)
+    if checked_consumer is None or checked_consumer == HEART:
+        raise InvalidInput(f"consumer must be a name of its own, such as 'brain'; got {consumer!r}")
     is_one = isinstance(name, str) or not isinstance(name, Sequence)
     wished = cast("Sequence[object]", (name,) if is_one else name)
     if not wished:
         raise InvalidInput(f"name at least one event to subscribe to, or '*' for all; got {name!r}")
-    return frozenset([EVERYTHING] if EVERYTHING in wished else map(checked_name, wished))
-
-
-def checked_consumer(consumer: object) -> str:
-    """Return the name of a consumer, which is not the heart."""
-    name = checked_optional("consumer", consumer, max_characters=100)
-    if name is None or name == HEART:
-        raise InvalidInput(f"consumer must be a name of its own, such as 'brain'; got {consumer!r}")
-    return name
-
-
-def checked_handler(handler: object) -> Handler:
-    """Return what is to be called with events."""
+    names = frozenset([EVERYTHING] if EVERYTHING in wished else map(checked_name, wished))
     if not callable(handler):
         raise InvalidInput(f"handler must be something to call with an event, got {handler!r}")
-    return handler
-
-
-def checked_payload(payload: object) -> Mapping[str, Any]:
-    """Return a payload that JSON and PostgreSQL can hold, at most 64 KiB of it."""
-    if not isinstance(payload, Mapping):
-        raise InvalidInput(f"the payload of an event must be a mapping, got {payload!r}")
-    try:
-        text = json.dumps(payload, ensure_ascii=False, allow_nan=False)
-    except (TypeError, ValueError, RecursionError) as error:
-        raise InvalidInput(f"the payload of an event must be JSON: {error}") from error
-    checked_text("the payload of an event", text, max_bytes=MAX_PAYLOAD_BYTES)
-    return json.loads(text)
+    return Subscription(checked_consumer, names, handler, among)
 
 
 def enrol(subscription: Subscription) -> None:
@@ -197,13 +186,6 @@ def next_events(
     return [(Event(**row), written_xid) for row in found for written_xid in [row.pop("written_xid")]]
 
 
-def lease_cursor(connection: Connection, agent_id: str, cursor: Cursor) -> Cursor:
-    """Make a locked consumer rest while this process delivers to it, and return its cursor with the lease's end."""
-    lease = {"agent_id": agent_id, "consumer": cursor.consumer, "lease_s": POLICY.lease_s}
-    row = connection.execute(SQL["lease_cursor"], lease).fetchone()
-    return replace(cursor, retry_at=row[0] if row else None)
-
-
 def move_cursor(connection: Connection, agent_id: str, cursor: Cursor, progress: DeliveryProgress) -> None:
     """Store how far a consumer came; it is due again at once, or after its delay.
 
@@ -238,7 +220,9 @@ def deliver_due(agent: Agent, deadline: Deadline) -> int:
     except Unavailable as error:  # a row that somebody else locks for long is no reason to keep subscribers waiting
         failure = error
     for consumer in due_consumers(agent, sorted({each.consumer for each in agent.subscriptions}), deadline):
-        delivered += deliver_to(agent, consumer, deadline)
+        delivered += (count := deliver_batch(agent, consumer, deadline))
+        while count == POLICY.batch_size and left_s(deadline) > 0:
+            delivered += (count := deliver_batch(agent, consumer, deadline))
     if failure is not None:
         raise failure
     return delivered
@@ -251,15 +235,6 @@ def due_consumers(agent: Agent, consumers: Sequence[str], deadline: Deadline) ->
     with agent.transaction(deadline) as connection:
         parameters = {"agent_id": agent.id, "consumers": list(consumers)}
         return [row[0] for row in connection.execute(SQL["due_consumers"], parameters).fetchall()]
-
-
-def deliver_to(agent: Agent, consumer: str, deadline: Deadline) -> int:
-    """Deliver batch after batch to one consumer until one is not full or the time is up; return how many events."""
-    delivered = count = deliver_batch(agent, consumer, deadline)
-    while count == POLICY.batch_size and left_s(deadline) > 0:
-        count = deliver_batch(agent, consumer, deadline)
-        delivered += count
-    return delivered
 
 
 def deliver_batch(agent: Agent, consumer: str, deadline: Deadline) -> int:
@@ -275,7 +250,9 @@ def deliver_batch(agent: Agent, consumer: str, deadline: Deadline) -> int:
         cursor = get_cursor(connection, agent.id, consumer, "lock_free")
         if cursor is None:
             return 0
-        cursor = lease_cursor(connection, agent.id, cursor)
+        lease = {"agent_id": agent.id, "consumer": consumer, "lease_s": POLICY.lease_s}
+        leased = connection.execute(SQL["lease_cursor"], lease).fetchone()
+        cursor = replace(cursor, retry_at=leased[0] if leased else None)
         horizon = read_horizon(connection, cursor)
         asked = None if EVERYTHING in names else sorted(names)
         events = next_events(connection, agent.id, cursor, horizon=horizon, names=asked)

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Any, Literal, cast
+from typing import Literal, cast
 from uuid import UUID
 
 import numpy as np
@@ -55,7 +55,7 @@ def link_decision(connection: Connection, agent: Agent, event: Event, _vectors: 
     decisions.link(connection, agent.id, decision.id, episode_id)
 
 
-def censor_candidate(decision: decisions.Decision) -> censors.NewCensor:
+def failure_censor(decision: decisions.Decision) -> censors.NewCensor:
     """Return the warning a failed decision leaves: beware of doing so again, for this is what came of it."""
     reason = decision.outcome or decision.rationale or f"{decision.title!r} was decided before, and failed"
     return censors.new_censor(
@@ -69,12 +69,12 @@ def warn_of_failure(connection: Connection, agent: Agent, event: Event, vectors:
     """A decision failed: store the candidate for a censor, unless there is one that says the same."""
     decision = decisions.get(connection, agent.id, subject_of(event))
     cause = Cause("agent", "learned", f"decision {decision.id} failed", effective_at=event.created_at)
-    censors.store(connection, agent, censor_candidate(decision), vectors[0], cause=cause)
+    censors.store(connection, agent, failure_censor(decision), vectors[0], cause=cause)
 
 
 def failed_trigger(connection: Connection, agent_id: str, event: Event) -> list[str]:
     """Return the trigger of a failed decision's censor."""
-    return [censor_candidate(decisions.get(connection, agent_id, subject_of(event))).trigger]
+    return [failure_censor(decisions.get(connection, agent_id, subject_of(event))).trigger]
 
 
 def count_guardrail(connection: Connection, agent: Agent, event: Event, vectors: Vectors) -> None:
@@ -85,9 +85,8 @@ def count_guardrail(connection: Connection, agent: Agent, event: Event, vectors:
     asked = guarded_action(event)
     if asked is not None:
         suspects = checking.find_suspects(connection, agent, asked, vectors, policy=censors.POLICY)
-        found = checking.set_off(
-            asked, suspects, vectors, {}, policy=censors.POLICY
-        )  # nothing is embedded in a transaction
+        # Nothing is embedded in a transaction: what was told before counts alone.
+        found = checking.set_off(asked, suspects, vectors, {}, policy=censors.POLICY)
         firings = {censor_id: censors.Firing(each.match, each.part) for censor_id, each in found.items()}
         checking.recorded(connection, agent.id, asked, firings)
         return
@@ -131,21 +130,16 @@ def flag_procedures(connection: Connection, agent: Agent, event: Event, _vectors
     procedure_ids = ids_of(event, "procedure_id", "procedure_ids")
     if not procedure_ids and domain is None:
         raise InvalidInput(f"event {event.id} (calibration_drift) names neither procedure_ids nor domain")
-    reason = drift_reason(event.payload)
+    drift = event.payload.get("drift")
+    if drift is not None and (isinstance(drift, bool) or not isinstance(drift, int | float)):
+        raise InvalidInput(f"drift must be a number, got {drift!r}")
+    note = checked_optional("note", event.payload.get("note"), max_characters=MAX_NOTE_CHARACTERS)
+    by = "" if drift is None else f" by {drift:+.3g}"
+    reason = f"calibration drifted{by}" + (f": {note}" if note else "")
     cause = Cause("agent", "flagged", reason, effective_at=event.created_at)
     procedures.flag_for_review(
         connection, agent.id, procedure_ids=procedure_ids, domain=domain, reason=reason, cause=cause
     )
-
-
-def drift_reason(payload: Mapping[str, Any]) -> str:
-    """Return why procedures are to be reviewed, in words."""
-    drift = payload.get("drift")
-    if drift is not None and (isinstance(drift, bool) or not isinstance(drift, int | float)):
-        raise InvalidInput(f"drift must be a number, got {drift!r}")
-    note = checked_optional("note", payload.get("note"), max_characters=MAX_NOTE_CHARACTERS)
-    by = "" if drift is None else f" by {drift:+.3g}"
-    return f"calibration drifted{by}" + (f": {note}" if note else "")
 
 
 def subject_of(event: Event) -> UUID:
@@ -180,11 +174,14 @@ REACTIONS: Mapping[str, Reaction] = {
 def react_soon(agent: Agent, deadline: Deadline) -> None:
     """React to what was just announced, if that is possible now; the worker does the rest, and tells subscribers."""
     is_left = True
+    parameters = {"agent_id": agent.id, "consumer": HEART, "names": list(REACTIONS)}
     try:
         soon = Deadline(min(deadline.remaining(), POLICY.immediate_s))
         for _ in range(LOOKS):
             react(agent, soon, is_waiting=True)
-            is_left, is_resting = what_is_left(agent, soon)
+            with agent.transaction(soon) as connection:
+                found = connection.execute(outbox.SQL["what_is_left"], parameters).fetchone()
+            is_left, is_resting = found or (True, False)  # events hidden as yet; the last one failed a moment ago
             if is_resting or not is_left:
                 break
             time.sleep(LOOK_AGAIN_S)
@@ -192,13 +189,6 @@ def react_soon(agent: Agent, deadline: Deadline) -> None:
         logger.warning("reactions are left to the worker: %s", error)
     if is_left or agent.subscriptions:
         agent.awake.set()
-
-
-def what_is_left(agent: Agent, deadline: Deadline) -> tuple[bool, bool]:
-    """Tell whether events wait for a reaction, hidden ones included, and whether the last one failed a moment ago."""
-    parameters = {"agent_id": agent.id, "consumer": HEART, "names": list(REACTIONS)}
-    with agent.transaction(deadline) as connection:
-        return connection.execute(outbox.SQL["what_is_left"], parameters).fetchone() or (True, False)
 
 
 def react(agent: Agent, deadline: Deadline, *, is_waiting: bool = False) -> int:
@@ -250,7 +240,8 @@ def next_event(connection: Connection, agent_id: str, cursor: Cursor) -> tuple[E
 def prepared(agent: Agent, deadline: Deadline) -> tuple[int, Vectors | NousError] | None:
     """Return the id of the next event, with the vectors its reaction needs or why they could not be had.
 
-    None when there is none, or while the heart rests after a failure: nobody is asked for vectors then.
+    None when there is none, or while the heart rests after a failure: nobody is asked for vectors then. What the
+    embedder takes for invalid is no fault of the event that is to be passed over, but of the embedder.
     """
     with agent.transaction(deadline) as connection:
         outbox.add_cursor(connection, agent.id, HEART, is_from_now=False)
@@ -262,31 +253,32 @@ def prepared(agent: Agent, deadline: Deadline) -> tuple[int, Vectors | NousError
         texts: Sequence[str] = ()
         with suppress(Exception):  # whatever it is, its reaction meets the same and says so
             texts = REACTIONS[event.name].texts(connection, agent.id, event)
-    return event.id, embedded(agent, texts, deadline) if texts else NO_VECTORS
-
-
-def embedded(agent: Agent, texts: Sequence[str], deadline: Deadline) -> Vectors | NousError:
-    """Return the vectors of some texts, or why they could not be had."""
     try:
-        return agent.embed(texts, deadline)
+        return event.id, agent.embed(texts, deadline) if texts else NO_VECTORS
     except Unavailable as error:
-        return error
-    except InvalidInput as error:  # of the embedder's making, so no fault of the event that is to be passed over
-        return Unsupported(str(error))
+        return event.id, error
+    except InvalidInput as error:
+        return event.id, Unsupported(str(error))
 
 
 def reacted(
     connection: Connection, agent: Agent, cursor: Cursor, found: tuple[Event, str], vectors: Vectors | NousError
 ) -> DeliveryProgress:
-    """React to one event; it is passed, for good if need be, unless it is to be tried again."""
+    """React to one event; it is passed, for good if need be, unless it is to be tried again.
+
+    Passed over for good, it is told of where an operator and other consumers will see it.
+    """
     event, written_xid = found
     error = attempted(connection, agent, event, vectors)
     if error is None:
         return DeliveryProgress(written_xid, event.id, 1)
     said, failed_count = f"event {event.id} ({event.name}): {error!r}", cursor.failed_count + 1
-    if is_worth_another(error, failed_count):
+    is_outage = isinstance(error, Unavailable | Conflict)
+    if is_outage or (not isinstance(error, FINAL) and failed_count < POLICY.attempt_count):
         return DeliveryProgress(cursor.last_xid, cursor.last_id, 0, failed_count, said)
-    skip(connection, agent.id, event, error)
+    logger.warning("event %d (%s) of agent %s is passed over: %r", event.id, event.name, agent.id, error)
+    payload = {"event_id": event.id, "name": event.name, "consumer": HEART, "error": repr(error)}
+    emit(connection, agent.id, "event_skipped", memory_id=event.memory_id, payload=payload)
     return DeliveryProgress(written_xid, event.id, 1, error=said)
 
 
@@ -302,17 +294,3 @@ def attempted(connection: Connection, agent: Agent, event: Event, vectors: Vecto
     except Exception as error:  # whatever it is, it must not block the queue for ever
         return error
     return None
-
-
-def is_worth_another(error: Exception, failed_count: int) -> bool:
-    """Tell whether a reaction that failed so often is to be tried again."""
-    if isinstance(error, Unavailable | Conflict):
-        return True
-    return not isinstance(error, FINAL) and failed_count < POLICY.attempt_count
-
-
-def skip(connection: Connection, agent_id: str, event: Event, error: Exception) -> None:
-    """Pass over an event for good, and say so where an operator and other consumers will see it."""
-    logger.warning("event %d (%s) of agent %s is passed over: %r", event.id, event.name, agent_id, error)
-    payload = {"event_id": event.id, "name": event.name, "consumer": HEART, "error": repr(error)}
-    emit(connection, agent_id, "event_skipped", memory_id=event.memory_id, payload=payload)

@@ -111,20 +111,16 @@ class Background:
         try:
             return bool(work(self._agent, Deadline(POLICY.pass_s), is_stopping=self._stopping.is_set))
         except Moved as moved:
-            return self._followed(moved)
+            try:
+                self._agent = self._agent.followed(moved)
+            except Moved as error:
+                logger.warning("the work of agent %r waits: %s", self._agent.id, error)
+            else:
+                return True
         except Exception as error:  # this thread is an entry point: whatever fails, it goes on
             logger.warning("the work of agent %r failed and is tried again: %r", self._agent.id, error)
-            self._stopping.wait(POLICY.rest_s)
-            return False
-
-    def _followed(self, moved: Moved) -> bool:
-        try:
-            self._agent = self._agent.followed(moved)
-        except Moved as error:
-            logger.warning("the work of agent %r waits: %s", self._agent.id, error)
-            self._stopping.wait(POLICY.rest_s)
-            return False
-        return True
+        self._stopping.wait(POLICY.rest_s)
+        return False
 
 
 @dataclass(frozen=True)
@@ -191,9 +187,11 @@ class Staff:
         """
         deadline = Deadline(seconds)
         worked, skipped, failed = dict[str, Worked](), dict[str, str](), dict[str, str]()
-        for agent_id, space_id in self.agents_with_work(deadline, only=only):
+        with self.night.transaction(timeout_s=deadline.remaining()) as connection:  # the longest waiting first
+            due = connection.execute(SQL["agents_with_work"], {"consumer": HEART, "only": only}).fetchall()
+        for agent_id, space_id in due:
             left = limit - sum(each.completed for each in worked.values())
-            if is_stopping() or left <= 0 or is_nearly_over(deadline):
+            if is_stopping() or left <= 0 or deadline.remaining() < deadline.seconds * POLICY.finishing_share:
                 break
             if space_id != self.embedder.space.id:
                 skipped[agent_id] = f"its memories live in embedding space {space_id!r}, not {self.embedder.space.id!r}"
@@ -204,16 +202,6 @@ class Staff:
             except NousError as error:
                 failed[agent_id] = str(error)
         return Round(worked, skipped, failed)
-
-    def agents_with_work(self, deadline: Deadline, *, only: str | None) -> list[tuple[str, str]]:
-        """Return the agents that have something due, each with its embedding space, the longest waiting first."""
-        with self.night.transaction(timeout_s=deadline.remaining()) as connection:
-            return connection.execute(SQL["agents_with_work"], {"consumer": HEART, "only": only}).fetchall()
-
-
-def is_nearly_over(deadline: Deadline) -> bool:
-    """Tell whether too little time is left to begin with another agent."""
-    return deadline.remaining() < deadline.seconds * POLICY.finishing_share
 
 
 @contextmanager

@@ -13,10 +13,10 @@ from psycopg import Connection
 from psycopg.types.json import Jsonb
 
 from nous_online.core.deadline import Deadline
+from nous_online.core.details import Query, RecallDetails
 from nous_online.core.errors import InvalidInput, NotFound
-from nous_online.core.field_tables import check_known, checked_as, checked_details
+from nous_online.core.fields import check_known, checked_as, checked_details
 from nous_online.core.kinds import KINDS
-from nous_online.core.question_details import Query, RecallDetails
 from nous_online.database.statements import statements
 from nous_online.memories.agent import Agent
 from nous_online.memories.sessions import situated

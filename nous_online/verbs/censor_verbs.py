@@ -6,11 +6,10 @@ from datetime import UTC, datetime
 from typing import Unpack, cast
 from uuid import UUID
 
-from nous_online.core.details import CensorChanges, CensorDetails, CensorReason, Trigger
+from nous_online.core.details import Action, CensorChanges, CensorDetails, CensorReason, CheckDetails, Trigger
 from nous_online.core.domain import Censor
 from nous_online.core.kinds import CENSOR
 from nous_online.core.policy import MAX_CONTENT_BYTES
-from nous_online.core.question_details import Action, CheckDetails
 from nous_online.core.validation import checked_choice, checked_id, checked_moment, checked_optional, checked_text
 from nous_online.database.changes import Cause, get_memory
 from nous_online.memories import censors, checking, episodes

@@ -6,7 +6,7 @@ from typing import Unpack
 
 from nous_online.context import assembling
 from nous_online.context.context_answer import Context
-from nous_online.core.question_details import AssemblyDetails
+from nous_online.core.details import AssemblyDetails
 from nous_online.memories.agent import Verbs, across_moves
 
 

@@ -7,9 +7,8 @@ from datetime import UTC, datetime
 from typing import Any, Literal, Unpack
 from uuid import UUID
 
-from nous_online.core.details import DecisionDetails, DecisionTitle
+from nous_online.core.details import DecisionDetails, DecisionFilter, DecisionTitle
 from nous_online.core.domain import DecisionId
-from nous_online.core.question_details import DecisionFilter
 from nous_online.core.validation import checked_choice, checked_decision
 from nous_online.memories import decisions
 from nous_online.memories.agent import Verbs
@@ -105,12 +104,7 @@ class DecisionVerbs(Verbs):
         and the next one only then. Handlers run when events are delivered: by the worker, or by `deliver`.
         """
         deadline = self.agent.deadline(deadline_s)
-        subscription = Subscription(
-            outbox.checked_consumer(consumer),
-            outbox.checked_wish(name),
-            outbox.checked_handler(handler),
-            self.agent.subscriptions,
-        )
+        subscription = outbox.new_subscription(consumer, name, handler, self.agent.subscriptions)
         is_from_now = checked_choice("since", since, ("now", "beginning")) == "now"
         with self.agent.transaction(deadline) as connection:
             outbox.add_cursor(connection, self.agent.id, subscription.consumer, is_from_now=is_from_now)

@@ -16,7 +16,7 @@ from nous_online.core.details import (
     Title,
 )
 from nous_online.core.domain import Artifact, Episode
-from nous_online.core.field_tables import check_known, checked_as
+from nous_online.core.fields import check_known, checked_as
 from nous_online.core.validation import checked_id, checked_moment
 from nous_online.memories import cold_texts, episode_writes, episodes, retries
 from nous_online.memories.agent import Verbs, across_moves

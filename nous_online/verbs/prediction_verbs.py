@@ -5,11 +5,10 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from uuid import uuid4
 
-from nous_online.context.prediction import prefetching
-from nous_online.context.prediction.predicting import PredictionRequest
-from nous_online.context.prediction.prediction_answer import Prediction
+from nous_online.context.context_answer import Prediction
+from nous_online.context.predicting import PredictionRequest, predict
 from nous_online.context.signals import checked_signals
-from nous_online.core.question_details import AskedAt, AskedLimit, AskingProject, AskingSession, AskingUser, SignalsTold
+from nous_online.core.details import AskedAt, AskedLimit, AskingProject, AskingSession, AskingUser, SignalsTold
 from nous_online.core.validation import checked_limit, checked_moment, checked_optional
 from nous_online.memories.agent import Verbs, across_moves
 
@@ -45,4 +44,4 @@ class PredictionVerbs(Verbs):
             user_id=checked_optional("user_id", user_id, max_characters=100),
             project_id=checked_optional("project_id", project_id, max_characters=100),
         )
-        return prefetching.predict(self.agent, checked_signals(signals), wanted, deadline, is_now=told_at is None)
+        return predict(self.agent, checked_signals(signals), wanted, deadline, is_now=told_at is None)

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import Unpack
 from uuid import UUID
 
-from nous_online.core.question_details import Query, RecallDetails
+from nous_online.core.details import Query, RecallDetails
 from nous_online.core.validation import checked_id, checked_ids, checked_moment
 from nous_online.memories.agent import Verbs, across_moves
 from nous_online.recall import recalling

@@ -8,9 +8,7 @@ from datetime import UTC, datetime
 from typing import Unpack
 from uuid import UUID
 
-from nous_online.core.field_tables import checked_as
-from nous_online.core.policy import DEFAULT_SESSION
-from nous_online.core.question_details import (
+from nous_online.core.details import (
     Capacity,
     ContextDetails,
     PartingDetails,
@@ -18,6 +16,8 @@ from nous_online.core.question_details import (
     SessionFrame,
     SessionTask,
 )
+from nous_online.core.fields import checked_as
+from nous_online.core.policy import DEFAULT_SESSION
 from nous_online.core.validation import checked_id, checked_text
 from nous_online.memories import session_ends, sessions
 from nous_online.memories.agent import Verbs, across_moves

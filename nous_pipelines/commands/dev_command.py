@@ -15,7 +15,7 @@ from nous_online.interfaces.cli.server_commands import place_of, told
 from nous_online.interfaces.cli.stopping import stopping
 
 if TYPE_CHECKING:
-    from nous_online.processes.foreground import Program
+    from nous_online.processes import Program
 
 READY_TIMEOUT_S = 120.0
 """Dagster takes 5 to 10 s to come up on a machine that does nothing else."""
@@ -51,7 +51,7 @@ def dev(  # noqa: PLR0913 (one parameter for each option)
     [dim]$[/dim] nous dev --no-ui --console-port 9000
     """
     from nous_online.interfaces.request_checks import TOKEN_BYTES, door_token
-    from nous_online.processes.foreground import attend, together
+    from nous_online.processes import attend, together
     from nous_pipelines.orchestration.interface import api_program, console_program, dagster_program, database_up
 
     with stopping() as stop, database_up() as url:

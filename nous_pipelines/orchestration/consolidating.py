@@ -15,6 +15,7 @@ from typing import Any
 import filelock
 import psutil
 
+from nous_online import processes
 from nous_online.core.errors import (
     Conflict,
     DeadlineExceeded,
@@ -26,8 +27,7 @@ from nous_online.core.errors import (
     Unsupported,
 )
 from nous_online.interfaces.api.consolidation import BackgroundNight, PlannedNight, RunState
-from nous_online.processes import background
-from nous_online.processes.children import child_environment, child_folder, python_module
+from nous_online.processes import child_environment, child_folder, python_module
 from nous_pipelines.nights import FIRST_NIGHT, last_night
 from nous_pipelines.orchestration.instance import home_folder
 from nous_pipelines.orchestration.interface import HOST, NAME, PORT, port_of
@@ -63,7 +63,7 @@ class NightPrograms:
         """Start a night in the background; raise `Conflict` for one that can't be run, or while another is."""
         wanted, home = runnable(night), home_folder()
         with one_at_a_time(home):
-            under_way = [name for name in names(home) if background.running(name, home=home)]
+            under_way = [name for name in names(home) if processes.running(name, home=home)]
             if under_way:
                 raise Conflict(f"run {under_way[0].rpartition('-')[2]} is under way; wait for it to end")
             run = secrets.token_hex(6)
@@ -77,7 +77,7 @@ class NightPrograms:
         if log is None:
             raise NotFound(f"no run {run!r} was started here; POST /consolidate starts one")
         night = date.fromisoformat(log.stem.removeprefix(PREFIX).rpartition("-")[0])
-        if background.running(log.stem, home=home):
+        if processes.running(log.stem, home=home):
             return BackgroundNight(run, night, "running", interface_address(home))
         return ended(run, night, log.read_text("utf-8", "replace"), interface_address(home))
 
@@ -215,5 +215,5 @@ def ended(run: str, night: date, text: str, interface: str) -> BackgroundNight:
 
 def interface_address(home: Path) -> str:
     """Return where the Dagster interface shows runs, when it is up."""
-    known = background.running(NAME, home=home)
+    known = processes.running(NAME, home=home)
     return f"http://{HOST}:{PORT if known is None else port_of(known.cmdline())}/runs"

@@ -2,7 +2,7 @@
 
 import dagster as dg
 
-from nous_online.core.privacy import keep_private
+from nous_online.core.home import keep_private
 from nous_pipelines.orchestration.assets.check_assets import plan_checks
 from nous_pipelines.orchestration.assets.judging_assets import judge_batches, judge_requests
 from nous_pipelines.orchestration.assets.night_assets import NIGHTS

@@ -12,15 +12,14 @@ from pathlib import Path
 
 import httpx
 
+from nous_online import processes
 from nous_online.core.errors import Unavailable
 from nous_online.core.settings import settings
 from nous_online.database import postgres
 from nous_online.database.connection import open_url, prepare
 from nous_online.interfaces.cli.command_line import EXTRAS
 from nous_online.interfaces.request_checks import door_token, with_token
-from nous_online.processes import background
-from nous_online.processes.children import child_folder, python_module
-from nous_online.processes.foreground import Program
+from nous_online.processes import Program, child_folder, python_module
 from nous_pipelines.orchestration.instance import prepare_dagster
 
 HOST = "127.0.0.1"
@@ -38,9 +37,9 @@ def command(port: int, *, read_only: bool = False) -> list[str]:
 
 def start_interface(home: Path) -> Program:
     """Start the interface in the background, unless it runs; `wait_for` tells when it answers."""
-    program, known = dagster_program(PORT, token=door_token()), background.running(NAME, home=home)
+    program, known = dagster_program(PORT, token=door_token()), processes.running(NAME, home=home)
     if known is None:
-        background.start(NAME, program.command, home=home, environment=program.environment)
+        processes.start(NAME, program.command, home=home, environment=program.environment)
         return program
     running_at, token = address(port_of(known.cmdline())), known.environ().get("NOUS_TOKEN", "")
     return replace(program, address=running_at, token=token, entrance=with_token(f"{running_at}/", token))
@@ -108,7 +107,7 @@ def wait_for(program: Program, *, home: Path) -> None:
     """Wait until the interface answers; raise `Unavailable` when it ends or stays silent."""
     ends_at = time.monotonic() + READY_TIMEOUT_S
     while time.monotonic() < ends_at:
-        if background.running(NAME, home=home) is None:
+        if processes.running(NAME, home=home) is None:
             break
         try:
             if httpx.get(f"{program.address}{program.probe}", timeout=2).is_success:

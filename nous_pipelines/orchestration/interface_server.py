@@ -18,13 +18,12 @@ from dagster_webserver.version import __version__
 from dagster_webserver.webserver import DagsterWebserver
 
 from nous_online.core.errors import NousError, Unavailable
-from nous_online.core.privacy import keep_private
+from nous_online.core.home import keep_private
 from nous_online.core.settings import settings
 from nous_online.interfaces.api.connections import BACKLOG, Connection
 from nous_online.interfaces.cli.output import show_error
 from nous_online.interfaces.request_checks import door_token, with_token
-from nous_online.processes.children import child_environment, child_folder, python_module
-from nous_online.processes.foreground import WARNINGS_OFF
+from nous_online.processes import WARNINGS_OFF, child_environment, child_folder, python_module
 from nous_pipelines.orchestration.dagster_gate import DagsterGate
 from nous_pipelines.orchestration.instance import dagster_instance
 from nous_pipelines.orchestration.interface import HOST, LOCATION, PORT

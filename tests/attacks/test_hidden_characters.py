@@ -10,7 +10,7 @@ import pytest
 from mcp import Client
 from mcp_visits import door_to, visit
 
-from nous_online.core.unseen import visible
+from nous_online.core.texts import visible
 from nous_online.heart import Heart
 from nous_online.interfaces.adapters.memory_files import MemoryFiles
 from nous_online.language.claude.pair_prompt import pairs_request

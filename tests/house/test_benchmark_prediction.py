@@ -15,10 +15,9 @@ from benchmarks.prediction import PEERS, TIER_TOKENS, fitting, moments_of, run
 from benchmarks.prediction_assembled import assembled
 from benchmarks.prediction_sessions import Diary, Session, sessions_of
 from nous_online.context.context_lines import cost_of
-from nous_online.context.prediction.features import atoms_of
-from nous_online.context.prediction.predicting import PredictionRequest, past_sessions, see
-from nous_online.context.prediction.scorer import likely
-from nous_online.context.signals import Signals
+from nous_online.context.predicting import PredictionRequest, past_sessions, see
+from nous_online.context.scorer import Ranking
+from nous_online.context.signals import Signals, atoms_of
 
 HOUR, DAY = 3600, 86_400
 NOON = datetime(2026, 6, 1, 12, tzinfo=UTC)
@@ -142,8 +141,9 @@ def test_the_database_gives_the_same_past_as_the_diary(heart, sessions):
         lived = past_sessions(connection, heart.agent.id, atoms, PredictionRequest("next", now, 50))
     drawn = diary.past_for(ahead, atoms, at=now)
 
-    found = {names[each.memory]: (each.confidence, each.reasons) for each in likely(lived, atoms, limit=50)[0]}
-    assert found == {each.memory: (each.confidence, each.reasons) for each in likely(drawn, atoms, limit=50)[0]}
+    stored, kept = Ranking(lived, atoms, {}), Ranking(drawn, atoms, {})
+    found = {names[memory]: told for memory, *told in map(stored.at, stored.places())}
+    assert found == {memory: told for memory, *told in map(kept.at, kept.places())}
     assert len(found) == 12
 
 

@@ -20,8 +20,8 @@ import httpx
 import psutil
 from postgres_homes import scratch
 
+from nous_online import processes
 from nous_online.database import postgres
-from nous_online.processes import background
 from nous_pipelines.demo.history import history
 from nous_pipelines.orchestration.interface import HOST, free_port
 
@@ -100,7 +100,7 @@ def interface_over_a_history(nights: list[date]) -> Iterator[Interface]:
             process = subprocess.Popen(
                 [*NOUS, "dev", "--port", str(port), "--no-api"],
                 env=environment, stdout=log, stderr=log, stdin=subprocess.DEVNULL, start_new_session=True,
-                preexec_fn=background.listen_to_signals,  # noqa: PLW1509 (started from one thread)
+                preexec_fn=processes.listen_to_signals,  # noqa: PLW1509 (started from one thread)
             )  # fmt: skip
         try:
             interface = Interface(f"http://{HOST}:{port}", TOKEN)
@@ -119,7 +119,7 @@ def end(process: subprocess.Popen[bytes]) -> None:
         assert not [each for each in family if each.is_running()], "the interface left programs behind"
     finally:
         for each in family:
-            background.signalled(each, signal.SIGKILL)
+            processes.signalled(each, signal.SIGKILL)
 
 
 def learn_history(home: Path, environment: dict[str, str], *, until: date) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from nous_online.core.errors import Conflict, InvalidInput, NotFound
-from nous_online.core.unseen import visible
+from nous_online.core.texts import visible
 from nous_online.memories.agent import Agent
 from nous_online.memories.documents import Document, Documents, Edit
 

@@ -14,7 +14,7 @@ from nous_online.core.settings import settings
 from nous_online.interfaces.api.application import Access, application
 from nous_online.interfaces.audit import show_trail
 from nous_online.interfaces.request_checks import LOOPBACK_NAMES, is_loopback
-from nous_online.processes.children import python_module
+from nous_online.processes import python_module
 
 HOST, PORT = "127.0.0.1", 8420
 

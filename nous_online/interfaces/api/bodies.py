@@ -23,7 +23,7 @@ from pydantic import (
 from nous_online.core import fields
 from nous_online.core.domain import MemoryKind
 from nous_online.core.errors import Conflict
-from nous_online.core.field_tables import InputRow, rows_of
+from nous_online.core.fields import InputRow, rows_of
 from nous_online.core.policy import MAX_CONTENT_BYTES
 from nous_online.core.validation import MAX_NAMES
 

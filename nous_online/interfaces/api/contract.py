@@ -9,7 +9,7 @@ from typing import Any
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 
-from nous_online.core.meanings import STORED, meaning
+from nous_online.core.details import STORED, meaning
 from nous_online.interfaces.api import problems
 from nous_online.interfaces.api.examples import example_of
 from nous_online.interfaces.api.problems import MEDIA_TYPE, Problem, ProblemKind

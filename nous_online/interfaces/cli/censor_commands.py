@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from nous_online.core.details import CensorDetails
-from nous_online.core.question_details import CheckDetails
+from nous_online.core.details import CensorDetails, CheckDetails
 from nous_online.core.validation import checked_id
 from nous_online.interfaces.cli.input import said
 from nous_online.interfaces.cli.memory_commands import opened

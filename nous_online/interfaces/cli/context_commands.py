@@ -7,9 +7,7 @@ from uuid import UUID
 
 import typer
 
-from nous_online.core.errors import InvalidInput
-from nous_online.core.field_tables import rows_of
-from nous_online.core.question_details import (
+from nous_online.core.details import (
     AskedLimit,
     AskingProject,
     AskingSession,
@@ -17,6 +15,8 @@ from nous_online.core.question_details import (
     AssemblyDetails,
     SignalDetails,
 )
+from nous_online.core.errors import InvalidInput
+from nous_online.core.fields import rows_of
 from nous_online.interfaces.cli.input import said
 from nous_online.interfaces.cli.memory_commands import opened
 from nous_online.interfaces.cli.options import with_options

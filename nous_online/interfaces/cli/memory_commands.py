@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from nous_online.core.details import FactDetails, Replaces
-from nous_online.core.question_details import RecallDetails
+from nous_online.core.details import FactDetails, RecallDetails, Replaces
 from nous_online.interfaces.cli.input import said
 from nous_online.interfaces.cli.options import with_options
 from nous_online.interfaces.cli.output import AgentOption, JsonOption, escaped, show, show_json, show_note

@@ -13,7 +13,7 @@ import typer
 
 from nous_online.core import fields
 from nous_online.core.domain import MemoryKind
-from nous_online.core.field_tables import InputRow, parts, rows_of
+from nous_online.core.fields import InputRow, row_of, rows_of
 
 C = TypeVar("C", bound=Callable[..., None])
 KindOption = StrEnum("KindOption", {kind.upper(): kind for kind in get_args(MemoryKind)})
@@ -42,7 +42,7 @@ def with_options(*tables: type, defaults: Mapping[str, Any] | None = None, **row
 
     def given(command: C) -> C:
         found = [each for table in tables for each in rows_of(table).values()]
-        found += [InputRow(name, *parts(hint)) for name, hint in rows.items()]
+        found += [row_of(name, hint) for name, hint in rows.items()]
         usual = defaults or {}
         options = [
             option(replace(each, default=usual.get(each.name, each.default))) for each in found if each.field.option

@@ -68,7 +68,7 @@ def down(
     """
     from nous_online.core.settings import settings
     from nous_online.database import postgres
-    from nous_online.processes.background import stop_all
+    from nous_online.processes import stop_all
 
     home = settings().home or postgres.default_home()
     stopped: list[str] = []

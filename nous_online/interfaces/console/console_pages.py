@@ -15,9 +15,9 @@ from fastapi import APIRouter, Request
 from fastapi.responses import HTMLResponse, Response
 
 from nous_online.context.context_answer import Context
+from nous_online.core.details import AskerDetails, RecallDetails
 from nous_online.core.domain import Fact, Memory, MemoryKind, Statement
 from nous_online.core.errors import InvalidInput, NotFound
-from nous_online.core.question_details import AskerDetails, RecallDetails
 from nous_online.core.validation import checked_choice, checked_id
 from nous_online.heart import Heart
 from nous_online.interfaces.console import lookups

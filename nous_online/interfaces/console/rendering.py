@@ -11,7 +11,7 @@ from fastapi import Request
 from fastapi.responses import HTMLResponse
 from markupsafe import Markup, escape
 
-from nous_online.core.unseen import HIDDEN, visible
+from nous_online.core.texts import HIDDEN, visible
 from nous_online.interfaces.console.console_state import ConsoleState
 
 if TYPE_CHECKING:

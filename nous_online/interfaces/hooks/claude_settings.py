@@ -15,7 +15,7 @@ from nous_online.core.errors import Conflict, InvalidInput, Unavailable
 from nous_online.interfaces.file_changes import FileChange, put, text_of_file
 from nous_online.interfaces.hooks.hook import EVENTS
 from nous_online.interfaces.hooks.repository import top_of
-from nous_online.processes.children import python_module
+from nous_online.processes import python_module
 
 SERVER = "nous"
 TIMEOUT_S = 5

@@ -20,8 +20,7 @@ import filelock
 import psutil
 
 from nous_online.core.errors import NousError
-from nous_online.core.home import default_home, make_directory
-from nous_online.core.privacy import keep_private
+from nous_online.core.home import default_home, keep_private, make_directory
 from nous_online.core.settings import settings
 from nous_online.heart import Heart
 from nous_online.interfaces.hooks.hook import MOST_BYTES, SOCKET, log, made_by
@@ -103,7 +102,7 @@ def text_for(heart: Heart, asked: Mapping[str, Any]) -> str:
 
 
 def record(place: Path) -> None:
-    """Write down which process this is, as `nous_online.processes.background` does for what it starts."""
+    """Write down which process this is, as `nous_online.processes` does for what it starts."""
     folder = place / "background"
     make_directory(folder)
     created = psutil.Process().create_time()

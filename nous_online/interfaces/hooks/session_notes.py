@@ -6,8 +6,8 @@ import re
 from typing import Unpack
 
 from nous_online.context.context_lines import one_line, plain
-from nous_online.core.question_details import AskerDetails
-from nous_online.core.unseen import is_blank, visible
+from nous_online.core.details import AskerDetails
+from nous_online.core.texts import is_blank, visible
 from nous_online.heart import Heart
 from nous_online.language.writing.credentials import holds_credential
 from nous_online.recall.recall import Recalled

@@ -10,8 +10,7 @@ from pathlib import Path
 import filelock
 
 from nous_online.core.errors import NousError
-from nous_online.core.home import default_home
-from nous_online.core.privacy import keep_private
+from nous_online.core.home import default_home, keep_private
 from nous_online.core.settings import settings
 from nous_online.heart import Heart
 from nous_online.interfaces.hooks.hook import log

@@ -13,7 +13,7 @@ from pathlib import Path, PurePosixPath
 from typing import IO, Any, BinaryIO, cast
 
 from nous_online.core.errors import InvalidInput
-from nous_online.core.unseen import is_blank
+from nous_online.core.texts import is_blank
 from nous_online.interfaces.imports.file_lines import opened
 from nous_online.interfaces.imports.items import ImportItem, ReaderState, fields_of, list_of
 from nous_online.interfaces.imports.json_stream import Unread, elements_of

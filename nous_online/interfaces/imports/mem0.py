@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from nous_online.core.errors import InvalidInput
-from nous_online.core.unseen import is_blank
+from nous_online.core.texts import is_blank
 from nous_online.interfaces.imports.file_lines import opened
 from nous_online.interfaces.imports.items import (
     ImportItem,

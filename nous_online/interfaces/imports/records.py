@@ -12,7 +12,7 @@ from typing import Any, NoReturn, TypeAlias, cast
 from nous_online.core.details import FactDetails
 from nous_online.core.domain import NewFact
 from nous_online.core.errors import InvalidInput
-from nous_online.core.field_tables import rows_of
+from nous_online.core.fields import rows_of
 from nous_online.core.policy import MAX_CONTENT_BYTES
 from nous_online.core.rights import Rights
 from nous_online.core.validation import checked_agent, checked_choice, checked_optional, checked_text

@@ -8,9 +8,9 @@ from functools import partial
 from typing import Any, cast
 from uuid import UUID
 
+from nous_online.core.details import SignalDetails
 from nous_online.core.errors import NotFound
 from nous_online.core.kinds import FACT
-from nous_online.core.question_details import SignalDetails
 from nous_online.core.validation import checked_id
 from nous_online.database.changes import get_memory
 from nous_online.heart import Heart

@@ -14,7 +14,7 @@ from mcp import MCPError, types
 from mcp.server import Server, ServerRequestContext
 
 from nous_online.core.errors import Forbidden, NousError
-from nous_online.core.unseen import visible
+from nous_online.core.texts import visible
 from nous_online.heart import Heart
 from nous_online.interfaces.audit import note
 from nous_online.interfaces.mcp.acts import Visit, context

@@ -9,7 +9,7 @@ from typing import Any
 
 from nous_online.context.context_answer import Context
 from nous_online.core.domain import Fact, Learned
-from nous_online.core.unseen import visible
+from nous_online.core.texts import visible
 from nous_online.memories.checking import CensorCheck
 from nous_online.memories.contradictions import Contradiction, sides_of
 from nous_online.memories.working_memory import WorkingMemory

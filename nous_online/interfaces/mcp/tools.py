@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from nous_online.core import fields
+from nous_online.core.details import SignalDetails
 from nous_online.core.domain import SOURCE_KINDS
-from nous_online.core.field_tables import rows_of
+from nous_online.core.fields import rows_of
 from nous_online.core.kinds import KINDS
-from nous_online.core.question_details import SignalDetails
 from nous_online.heart import Heart
 from nous_online.interfaces.mcp import acts
 from nous_online.interfaces.mcp.acts import Given, Visit

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NoReturn, cast
 
-from nous_online.core.unseen import visible
+from nous_online.core.texts import visible
 from nous_online.language.claude.message_parser import fields
 from nous_online.language.claude.replies import Failure, LLMError, Request
 from nous_online.language.claude.thinking import without_thinking

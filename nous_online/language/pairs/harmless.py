@@ -9,7 +9,7 @@ import re
 import unicodedata
 from functools import lru_cache
 
-from nous_online.core.unseen import seen_of
+from nous_online.core.texts import seen_of
 from nous_online.language.pairs.lexicon import NUMBER_WORDS, UNITS
 
 QUOTES = str.maketrans({"‘": "'", "’": "'", "`": "'", "“": '"', "”": '"', "„": '"', "«": '"', "»": '"', "…": "."})  # noqa: RUF001 (typographic quotes are the subject)

@@ -12,7 +12,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Literal, Protocol, TypeAlias
 
-from nous_online.core.unseen import unseen
+from nous_online.core.texts import unseen
 from nous_online.language.pairs import reader
 from nous_online.language.pairs.conflicts import (
     conflict_rows,

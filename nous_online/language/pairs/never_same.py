@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 
-from nous_online.core.unseen import unseen
+from nous_online.core.texts import unseen
 from nous_online.language.pairs.guards import differences, exact_differences
 from nous_online.language.pairs.reading import read
 

@@ -20,7 +20,7 @@ from typing import Any, Literal, ParamSpec, TypeVar
 
 from nous_online.core.errors import DeadlineExceeded, Unavailable
 from nous_online.core.policy import WritingPolicy
-from nous_online.processes.children import python_program
+from nous_online.processes import python_program
 
 P = ParamSpec("P")
 T = TypeVar("T")

@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 
 from nous_online.context.context_answer import TIERS
 from nous_online.context.context_lines import ContextEntry, one_line
-from nous_online.context.packing import arranged, cost, heading_tokens, lines_of, packed, rendered, unseen
-from nous_online.context.shares import rooms
+from nous_online.context.packing import arranged, cost, heading_tokens, lines_of, packed, rendered, rooms, unseen
 from nous_online.core.policy import ContextPolicy
 from nous_online.language.tokens import tokens_of
 

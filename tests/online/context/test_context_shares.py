@@ -2,11 +2,11 @@ from __future__ import annotations
 
 import pytest
 
-from nous_online.context.shares import rooms, usual_budget
+from nous_online.context.packing import rooms, usual_budget
+from nous_online.core.details import AssemblyDetails
 from nous_online.core.errors import InvalidInput
-from nous_online.core.field_tables import checked_details
+from nous_online.core.fields import checked_details
 from nous_online.core.policy import ContextPolicy
-from nous_online.core.question_details import AssemblyDetails
 
 POLICY = ContextPolicy()
 

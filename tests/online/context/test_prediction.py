@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 from conftest import WordEmbedder
 
-from nous_online.context.prediction.predicting import see
-from nous_online.context.prediction.ready_vectors import Shelf
+from nous_online.context.predicting import Shelf, see
 from nous_online.context.signals import Signals
 from nous_online.core.errors import InvalidInput
 from nous_online.heart import Heart

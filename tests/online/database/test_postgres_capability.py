@@ -10,7 +10,7 @@ from postgres_homes import scratch
 
 from nous_online.core.errors import Unsupported
 from nous_online.database import postgres
-from nous_online.database.postgres.capability import Capability, shortcoming
+from nous_online.database.requirements import Capability, require_capable, shortcoming
 
 
 @pytest.fixture(scope="module")
@@ -21,12 +21,12 @@ def server() -> Iterator[postgres.Server]:
 
 def test_the_embedded_server_is_capable(server: postgres.Server) -> None:
     with psycopg.connect(server.dsn()) as connection:
-        postgres.require_capable(connection)
+        require_capable(connection)
 
 
 def test_a_database_without_the_extension_is_capable_when_the_server_offers_it(server: postgres.Server) -> None:
     with psycopg.connect(server.dsn("postgres")) as connection:
-        postgres.require_capable(connection)
+        require_capable(connection)
 
 
 def test_an_old_pgvector_is_refused_with_the_fix(server: postgres.Server) -> None:
@@ -34,7 +34,7 @@ def test_an_old_pgvector_is_refused_with_the_fix(server: postgres.Server) -> Non
         connection.execute("update pg_extension set extversion = '0.7.4' where extname = 'vector'")
 
         with pytest.raises(Unsupported, match=r"pgdata:\d+ .*pgvector 0\.7\.4.*alter extension vector update"):
-            postgres.require_capable(connection)
+            require_capable(connection)
 
         connection.rollback()
 

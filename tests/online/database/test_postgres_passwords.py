@@ -16,8 +16,8 @@ import pytest
 from postgres_homes import kill, one, remember, scratch, wait_for
 
 from nous_online.core.errors import Unavailable
-from nous_online.database import postgres
-from nous_online.database.postgres import Server, place, supervisor
+from nous_online.database import postgres, postgres_home
+from nous_online.database.postgres import Server
 
 CLEARTEXT_PASSWORD = b"R" + struct.pack("!ii", 8, 3)  # AuthenticationCleartextPassword
 
@@ -114,8 +114,8 @@ def test_each_start_sets_a_new_password_and_the_same_url_goes_on(home: Path) -> 
 def test_whichever_password_holds_after_a_kill_between_the_two_is_found(home: Path, holds: str) -> None:
     server = postgres.ensure(home)
     fields = json.loads((home / "server.json").read_text())
-    fields |= {"password": "x", "next_password": "y", "pid": supervisor.STARTING, holds: server.password}
-    place.write_private(home / "server.json", json.dumps(fields))
+    fields |= {"password": "x", "next_password": "y", "pid": postgres.STARTING, holds: server.password}
+    postgres_home.write_private(home / "server.json", json.dumps(fields))
 
     again = postgres.ensure(home)
 
@@ -128,7 +128,7 @@ def test_a_server_that_an_earlier_version_started_is_used_and_its_url_holds_no_p
     server = postgres.ensure(home)
     fields = json.loads((home / "server.json").read_text())
     del fields["next_password"]
-    place.write_private(home / "server.json", json.dumps(fields))
+    postgres_home.write_private(home / "server.json", json.dumps(fields))
     (home / "server.pgpass").unlink()
 
     again = postgres.ensure(home)
@@ -143,11 +143,11 @@ def test_a_live_server_of_an_earlier_version_gets_the_logins_it_lacks(home: Path
         owner.execute("drop role nous_night_login, nous_operator_login, nous_dagster_login")
     fields = json.loads((home / "server.json").read_text())
     fields["login_password"] = fields.pop("login_passwords")[postgres.LOGIN]
-    place.write_private(home / "server.json", json.dumps(fields))
+    postgres_home.write_private(home / "server.json", json.dumps(fields))
 
-    urls = [postgres.live_url(postgres.login_url(server.dsn(), login)) for login in place.LOGINS]
+    urls = [postgres.live_url(postgres.login_url(server.dsn(), login)) for login in postgres_home.LOGINS]
 
-    for login, url in zip(place.LOGINS, urls, strict=True):
+    for login, url in zip(postgres_home.LOGINS, urls, strict=True):
         with psycopg.connect(url) as connection:
             assert connection.execute("select session_user").fetchone() == (login,)
     assert {(home / name).stat().st_mode & 0o777 for name in ("server.json", "server.pgpass")} == {0o600}

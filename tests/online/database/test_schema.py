@@ -20,8 +20,8 @@ from nous_online.core.errors import Unsupported
 from nous_online.database import postgres
 from nous_online.database.connection import Database, prepare, register_space
 from nous_online.database.migrations import ROLES, Migration, applied, is_current, known_migrations, migrate, missing
-from nous_online.database.postgres.binaries import program
-from nous_online.database.postgres.capability import Capability, shortcoming
+from nous_online.database.postgres_programs import program
+from nous_online.database.requirements import Capability, shortcoming
 
 NewDatabase = Callable[[], str]
 

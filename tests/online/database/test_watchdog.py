@@ -3,7 +3,7 @@ from __future__ import annotations
 import threading
 import time
 
-from nous_online.database.watchdog import Watchdog
+from nous_online.database.connection import Watchdog
 
 
 def test_what_is_late_is_cut_once_and_the_block_learns_of_it():

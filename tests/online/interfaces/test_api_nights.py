@@ -14,13 +14,13 @@ from conftest import WordEmbedder
 from night_runs import remember
 from starlette.testclient import TestClient
 
+from nous_online import processes
 from nous_online.core.errors import Conflict, NotFound
 from nous_online.core.settings import settings
 from nous_online.database.connection import Database
 from nous_online.heart import Heart
 from nous_online.interfaces.api.consolidation import PlannedNight
 from nous_online.interfaces.api.routes.night_routes import planned
-from nous_online.processes import background
 from nous_pipelines.orchestration.consolidating import NightPrograms, ended, last_object
 
 NIGHT = "2026-06-01"
@@ -102,7 +102,7 @@ def test_a_run_that_was_ended_is_still_told_by_its_own_night(home: Path, databas
 
     started = programs.start(database_url, night=night, agent_id=None)
     under_way = programs.state(started.run)
-    background.stop_all(home)
+    processes.stop_all(home)
     over = programs.state(started.run)
 
     assert (under_way.state, under_way.night) == ("running", night)
@@ -125,7 +125,7 @@ def test_of_nights_started_at_once_one_runs(home: Path, database_url: str) -> No
         each.start()
     for each in callers:
         each.join()
-    background.stop_all(home)
+    processes.stop_all(home)
 
     assert sorted(answers) == ["refused", "refused", "refused", "running"]
 

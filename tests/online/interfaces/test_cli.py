@@ -23,7 +23,7 @@ from nous_online.database import postgres
 from nous_online.interfaces.cli import application
 from nous_online.interfaces.cli.command_line import EXTRA_COMMANDS, NousGroup, register_extras
 from nous_online.interfaces.cli.output import show
-from nous_online.processes.background import listen_to_signals
+from nous_online.processes import listen_to_signals
 
 NOUS = [sys.executable, "-c", "from nous_online.interfaces.cli import main; main()"]
 COMMANDS = ("learn", "recall", "import", "status", "worker", "up", "down", "doctor")

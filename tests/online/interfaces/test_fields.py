@@ -13,9 +13,8 @@ from typer.main import get_command
 from typer.testing import CliRunner
 
 from docs.generate.pages import PAGES
-from nous_online.core.field_tables import describe, rows_of
-from nous_online.core.fields import Alias, Line
-from nous_online.core.meanings import STORED
+from nous_online.core.details import STORED
+from nous_online.core.fields import Alias, Line, describe, rows_of
 from nous_online.heart import Heart
 from nous_online.interfaces.api.application import application as api
 from nous_online.interfaces.api.bodies import HEADERS, Body, carrying

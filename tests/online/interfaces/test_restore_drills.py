@@ -22,7 +22,7 @@ from nous_online.core.settings import settings
 from nous_online.database import postgres
 from nous_online.database.connection import Database, prepare
 from nous_online.database.migrations import known_migrations, migrate
-from nous_online.database.postgres.binaries import program
+from nous_online.database.postgres_programs import program
 from nous_online.heart import Heart
 from nous_online.interfaces import doctor
 from nous_online.interfaces.exports.exporting import export_agent

@@ -19,7 +19,7 @@ from nous_online import Episode, Heart
 from nous_online.core.errors import InvalidInput, Unavailable
 from nous_online.database.connection import Database
 from nous_online.interfaces.adapters import conversations, wrapping
-from nous_online.processes.children import child_environment
+from nous_online.processes import child_environment
 
 KNOWN = "The staging database is called heron and lives in Frankfurt"
 ASKED = "What is the staging database called?"

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from injection_payloads import FAMILIES, PAYLOADS
 
-from nous_online.core.unseen import visible
+from nous_online.core.texts import visible
 from nous_online.language.claude import pair_prompt, write_prompt
 from nous_online.language.claude.pair_prompt import PairAnswer, answer_to, pairs_request, read_answers
 from nous_online.language.claude.replies import Failure, LLMError, Request

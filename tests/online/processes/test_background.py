@@ -12,7 +12,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from nous_online.processes import background
+from nous_online import processes
 
 SLEEPER = [sys.executable, "-c", "import time; time.sleep(60)"]
 
@@ -20,21 +20,21 @@ SLEEPER = [sys.executable, "-c", "import time; time.sleep(60)"]
 @pytest.fixture
 def home(tmp_path: Path):
     yield tmp_path
-    background.stop_all(tmp_path)
+    processes.stop_all(tmp_path)
 
 
 def test_starts_a_program_once(home: Path):
-    first = background.start("sleeper", SLEEPER, home=home, environment={})
+    first = processes.start("sleeper", SLEEPER, home=home, environment={})
 
-    assert background.start("sleeper", SLEEPER, home=home, environment={}) == first
+    assert processes.start("sleeper", SLEEPER, home=home, environment={}) == first
 
 
 def test_stops_a_program_with_its_children(home: Path):
     parent = [sys.executable, "-c", f"import subprocess; subprocess.run({SLEEPER!r})"]
-    process = psutil.Process(background.start("parent", parent, home=home, environment={}))
+    process = psutil.Process(processes.start("parent", parent, home=home, environment={}))
     child = waited_for_child(process)
 
-    assert background.stop_all(home) == ["parent"]
+    assert processes.stop_all(home) == ["parent"]
 
     assert not is_alive(process)
     assert not is_alive(child)
@@ -43,16 +43,16 @@ def test_stops_a_program_with_its_children(home: Path):
 def test_stops_a_program_started_from_a_shell_that_ignores_interrupts(home: Path):
     script = (
         "import signal; signal.signal(signal.SIGINT, signal.SIG_IGN); signal.signal(signal.SIGTERM, signal.SIG_IGN);"
-        "from pathlib import Path; from nous_online.processes import background;"
-        f"print(background.start('sleeper', {SLEEPER!r}, home=Path({str(home)!r}), environment={{}}))"
+        "from pathlib import Path; from nous_online import processes;"
+        f"print(processes.start('sleeper', {SLEEPER!r}, home=Path({str(home)!r}), environment={{}}))"
     )
     pid = int(subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout)
     began = time.monotonic()
 
-    background.stop_all(home)
+    processes.stop_all(home)
 
     assert not psutil.pid_exists(pid) or psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
-    assert time.monotonic() - began < background.STOP_TIMEOUT_S
+    assert time.monotonic() - began < processes.STOP_TIMEOUT_S
 
 
 def test_never_touches_a_process_that_got_the_same_id(home: Path):
@@ -61,15 +61,15 @@ def test_never_touches_a_process_that_got_the_same_id(home: Path):
     record = {"pid": os.getpid(), "created": psutil.Process().create_time() - 1000, "command": ["gone"]}
     (folder / "gone.json").write_text(json.dumps(record))
 
-    assert background.stop_all(home) == []
+    assert processes.stop_all(home) == []
 
 
 def test_a_damaged_record_is_no_running_program(home: Path):
     (home / "background").mkdir()
     (home / "background" / "broken.json").write_text("{")
 
-    assert background.running("broken", home=home) is None
-    assert background.stop_all(home) == []
+    assert processes.running("broken", home=home) is None
+    assert processes.stop_all(home) == []
 
 
 def waited_for_child(process: psutil.Process) -> psutil.Process:

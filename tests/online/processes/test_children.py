@@ -13,10 +13,9 @@ from pathlib import Path
 import pytest
 from postgres_homes import wait_for
 
+from nous_online import processes
 from nous_online.core.settings import settings
-from nous_online.processes import background
-from nous_online.processes.children import child_environment, child_folder, python_module
-from nous_online.processes.foreground import Program, together
+from nous_online.processes import Program, child_environment, child_folder, python_module, together
 from nous_pipelines.orchestration.consolidating import launch, printed
 
 ROOT = Path(__file__).parents[3]
@@ -91,7 +90,7 @@ def test_every_way_we_start_a_program_leaves_the_current_folder(tmp_path: Path) 
 
     asked = printed(command, "postgresql://", seconds=30)
     launch("launched", command, "postgresql://", home=home)
-    background.start("started", command, home=home, environment={})
+    processes.start("started", command, home=home, environment={})
     with together([Program("x", command, "http://127.0.0.1:1", "/", home)], tell=lambda _, line: lines.append(line)):
         wait_for(lambda: lines and all((home / f"background/{name}.log").read_text() for name in BACKGROUND))
 
@@ -99,7 +98,7 @@ def test_every_way_we_start_a_program_leaves_the_current_folder(tmp_path: Path) 
     assert asked["at"] == str(home)
     assert all(f'"at": "{home}"' in line for line in told)
     assert not (tmp_path / "was-run").exists()
-    background.stop_all(home)
+    processes.stop_all(home)
 
 
 BACKGROUND = ("launched", "started")

@@ -13,7 +13,7 @@ import psutil
 import pytest
 
 from nous_online.core.errors import Unavailable
-from nous_online.processes.foreground import Program, Running, attend, together
+from nous_online.processes import Program, Running, attend, together
 from nous_pipelines.orchestration.interface import HOST, free_port
 
 SERVER = """
@@ -121,7 +121,7 @@ def test_a_program_that_answers_with_errors_is_not_ready(stop: Stop, said: list)
 
 
 def test_what_is_deaf_to_being_asked_is_ended_all_the_same(stop: Stop, said: list, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("nous_online.processes.foreground.STOP_TIMEOUT_S", 0.5)
+    monkeypatch.setattr("nous_online.processes.STOP_TIMEOUT_S", 0.5)
 
     with together(
         [Program("deaf", [sys.executable, "-c", DEAF], "http://127.0.0.1:1", "/", Path("/"))],

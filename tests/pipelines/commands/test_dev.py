@@ -18,7 +18,7 @@ from postgres_homes import scratch, wait_for
 from psycopg.conninfo import conninfo_to_dict
 
 from nous_online.database import postgres
-from nous_online.processes.background import listen_to_signals
+from nous_online.processes import listen_to_signals
 
 NOUS = [sys.executable, "-P", "-m", "nous_online.interfaces.cli"]
 END_S = 60

@@ -10,9 +10,8 @@ from uuid import UUID
 from fastapi import APIRouter
 from pydantic import ConfigDict, Field
 
-from nous_online.context.context_answer import TIERS, Context, ContextLine, Tier
-from nous_online.context.prediction.prediction_answer import Predicted
-from nous_online.core.question_details import MAX_NAME_BYTES, SignalDetails
+from nous_online.context.context_answer import TIERS, Context, ContextLine, Predicted, Tier
+from nous_online.core.details import MAX_NAME_BYTES, SignalDetails
 from nous_online.heart import Heart
 from nous_online.interfaces.api.access import HeartCall
 from nous_online.interfaces.api.bodies import SENDABLE, Body, carrying, text_of

@@ -1,12 +1,14 @@
-"""Where an embedded server keeps its things: home, data directory, lock, and the record `server.json`."""
+"""What an embedded server keeps in its home (data, lock, log, the record `server.json`), and the processes on it."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import os
+import signal
+import time
 from collections.abc import Generator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -14,15 +16,17 @@ from typing import Any, BinaryIO
 from urllib.parse import quote, urlencode
 
 import filelock
+import psutil
 
 from nous_online.core.errors import DeadlineExceeded, InvalidInput, Unavailable
 from nous_online.core.home import SHELTER, default_home
-from nous_online.database.postgres.account import SystemAccount, account_for, give_to_owner
+from nous_online.database.postgres_programs import SystemAccount, account_for, give_to_owner
 
 # pg_ctl passes the data directory through a shell, in double quotes.
 UNQUOTABLE = frozenset('"$`\n' if os.sep == "\\" else '"$`\n\\')
 LOG_LINES = 20  # of server.log, quoted in errors
 LOG_BYTES = 16 * 2**20  # a longer server.log becomes server.log.1 at the next start
+POLL_S = 0.02
 LOGIN, NIGHT_LOGIN, OPERATOR_LOGIN = "nous_login", "nous_night_login", "nous_operator_login"
 """Who logs in for agents' calls, for nights, and for what an operator asks: none of them has rights of its own."""
 DAGSTER_LOGIN = "nous_dagster_login"
@@ -110,6 +114,13 @@ def place_for_data(home: Path, account: SystemAccount | None) -> Path:
     return SHELTER / hashlib.sha256(os.fsencode(home)).hexdigest()[:16] / "pgdata"
 
 
+def set_aside(data: Path) -> Path | None:
+    """Rename a half-made data directory and return its new name; None when there was nothing to keep."""
+    if not data.exists() or not any(data.iterdir()):
+        return None
+    return data.rename(data.with_name(f"{data.name}.half-made-{datetime.now(UTC):%Y%m%dT%H%M%S%fZ}"))
+
+
 @contextmanager
 def locked(home: Path, *, timeout_s: float) -> Generator[None]:
     """Hold the lock of `home`, waiting up to `timeout_s` seconds.
@@ -132,6 +143,9 @@ def locked(home: Path, *, timeout_s: float) -> Generator[None]:
         yield
     finally:
         lock.release()
+
+
+# --- the record and the log ---
 
 
 def read_record(home: Path) -> ServerRecord | None:
@@ -184,20 +198,12 @@ def write_record(home: Path, record: ServerRecord, *, version: str = "") -> None
 
 
 def write_private(path: Path, text: str) -> None:
-    """Write `path` anew, readable by its owner alone, through no link that somebody left there; raises OSError."""
+    """Write a new `path`, readable by its owner alone, through no link that somebody left there; raises OSError."""
     path.unlink(missing_ok=True)
     with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
         file.write(text)
         file.flush()
         os.fsync(file.fileno())
-
-
-def set_aside(data: Path) -> Path | None:
-    """Rename a half-made data directory and return its new name; None when there was nothing to keep."""
-    if not data.exists() or not any(data.iterdir()):
-        return None
-    aside = data.with_name(f"{data.name}.half-made-{datetime.now(UTC):%Y%m%dT%H%M%S%fZ}")
-    return data.rename(aside)
 
 
 def open_log(home: Path) -> BinaryIO:
@@ -223,3 +229,82 @@ def log_tail(home: Path, *, since: int = 0) -> str:
     told = "\n".join(lines[-LOG_LINES:]) or "(empty)"
     hint = "The disk is full: free some space. " if "No space left on device" in told else ""
     return f"{hint}The end of {log}:\n{told}"
+
+
+# --- the processes around a data directory: its live postmaster, and what has outlived one ---
+
+
+@dataclass(frozen=True)
+class Postmaster:
+    """A live postmaster; its port is None until it listens, and so is the folder of its socket if it has none."""
+
+    pid: int
+    port: int | None
+    socket_folder: Path | None = None
+
+
+def postmaster(data: Path) -> Postmaster | None:
+    """Return the live postmaster of `data`, None when there is none, whatever postmaster.pid says."""
+    try:
+        lines = (data / "postmaster.pid").read_text("utf-8").splitlines()
+        pid = int(lines[0])
+    except (OSError, ValueError, IndexError):
+        return None
+    if pid <= 0 or not _is_live(pid, data):  # negative: the single-user server that initdb runs
+        return None
+    port, folder = ([line.strip() for line in lines[3:5]] + ["", ""])[:2]  # lines 4 and 5, by PostgreSQL's pidfile.h
+    has_socket = bool(folder) and (Path(folder) / f".s.PGSQL.{port}").exists()
+    return Postmaster(pid, int(port) if port.isdigit() else None, Path(folder) if has_socket else None)
+
+
+def shut_down(data: Path, *, timeout_s: float) -> bool:
+    """End the postmaster of `data` as `pg_ctl stop -m fast` would; return whether it ended in `timeout_s` seconds."""
+    found, until = postmaster(data), time.monotonic() + timeout_s
+    if not found:
+        return True
+    psutil.Process(found.pid).send_signal(signal.SIGINT)
+    while _is_live(found.pid, data):
+        if time.monotonic() > until:
+            return False
+        time.sleep(POLL_S)
+    return True
+
+
+def clear_dead(data: Path, *, timeout_s: float = 10.0) -> None:
+    """Remove postmaster.pid and socket of a dead postmaster, once nothing it left behind touches `data` any more.
+
+    PostgreSQL itself would take the PID of a zombie, or of another program, for a live postmaster. To remove the file
+    while a backend lives would let two servers write the same data, hence the killing; call it under the lock.
+    """
+    until = time.monotonic() + timeout_s
+    while leftovers := [process for process in psutil.process_iter() if _touches(process, data)]:
+        for process in leftovers:
+            with suppress(psutil.NoSuchProcess):
+                process.kill()
+        if time.monotonic() > until:
+            raise TimeoutError(f"processes {[process.pid for process in leftovers]} do not die")
+        time.sleep(POLL_S)
+    for left in (data / "postmaster.pid", *data.glob(".s.PGSQL.*")):
+        left.unlink(missing_ok=True)
+
+
+def _is_live(pid: int, data: Path) -> bool:
+    try:
+        process = psutil.Process(pid)
+        return _is_running(process, {"postgres"}) and str(data) in process.cmdline()
+    except psutil.Error:
+        return False
+
+
+def _touches(process: psutil.Process, data: Path) -> bool:
+    try:
+        if not _is_running(process, {"postgres", "initdb", "pg_ctl"}):
+            return False
+        return str(data) in process.cmdline() or process.cwd() == str(data)
+    except psutil.Error:
+        return False
+
+
+def _is_running(process: psutil.Process, names: set[str]) -> bool:
+    """A zombie is dead, even where nobody reaps it (a container whose first process is not an init)."""
+    return Path(process.name()).stem in names and process.status() != psutil.STATUS_ZOMBIE

@@ -1,4 +1,7 @@
-"""Characters nobody sees: enough of them carry a message that a model reads and a person does not."""
+"""What of a text a person sees, and when two texts are the same words.
+
+Enough characters that nobody sees carry a message that a model reads and a person does not.
+"""
 
 from __future__ import annotations
 
@@ -20,6 +23,8 @@ HIDDEN = re.compile(
 """What of these no script and no emoji needs, and halves of characters; joiners and the mark of an emoji stay."""
 _BLANK_MARKS = "\u2800"
 """A pattern of Braille without dots is no white space to Unicode, and looks like nothing."""
+
+PUNCTUATION = ".,;:!?…\"'“”‘’«»()[]"  # noqa: RUF001 (marks around words; signs such as - # % mean something)
 
 
 def unseen(a: str, b: str) -> str | None:
@@ -44,3 +49,8 @@ def is_blank(text: str) -> bool:
 def seen_of(text: str) -> str:
     """Return a text without the characters nobody sees."""
     return _UNSEEN.sub("", text)
+
+
+def folded(text: str) -> str:
+    """Return a text without case, spacing and the punctuation around its words: two that are equal so say the same."""
+    return " ".join(filter(None, (word.strip(PUNCTUATION) for word in text.casefold().split())))

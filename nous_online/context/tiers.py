@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from itertools import chain, islice, zip_longest
+from math import prod
 from typing import Any
 from uuid import UUID
 
@@ -24,18 +25,20 @@ from nous_online.context.context_lines import (
     timed,
     topic_of,
 )
-from nous_online.context.known import ERROR, FILE, Answered, Contradicting, Known
-from nous_online.context.packing import Shown
+from nous_online.context.known import ERROR, FILE, OPEN_QUESTION, Answered, Contradicting, Known
 from nous_online.core.policy import ContextPolicy
 from nous_online.memories.working_memory import NOTE
 from nous_online.recall.recall import FoundMemory, Recalled
 
-OPEN_MARK = "open question: "
+MOST_SURE = 0.99
 
 
-def wanted(known: Known, *, policy: ContextPolicy, at: datetime) -> dict[Tier, list[ContextEntry]]:
-    """Return the entries of each tier but the index, the best first."""
-    doubtful = frozenset(each for pair in known.standing.contradictions for each in pair.ids)
+def tier_entries(known: Known, *, policy: ContextPolicy, at: datetime) -> dict[Tier, list[ContextEntry]]:
+    """Return the entries of each tier but the index, the best first.
+
+    A fact that an open contradiction names is marked as doubtful where it stands alone.
+    """
+    doubtful = frozenset(each for pair in known.contradictions for each in pair.ids)
     tiers: dict[Tier, Iterable[ContextEntry]] = {
         "critical": critical(known, policy=policy),
         "relevant": relevant(known, policy=policy),
@@ -43,7 +46,9 @@ def wanted(known: Known, *, policy: ContextPolicy, at: datetime) -> dict[Tier, l
     }
     return {
         tier: [
-            doubted(entry) if entry.kind == "fact" and entry.memory_ids[0] in doubtful else entry
+            marked(replace(entry, reason=f"{entry.reason}; contradicted"), "in doubt: ")
+            if entry.kind == "fact" and entry.memory_ids[0] in doubtful
+            else entry
             for entry in timed(list(own))
         ]
         for tier, own in tiers.items()
@@ -55,24 +60,30 @@ def wanted(known: Known, *, policy: ContextPolicy, at: datetime) -> dict[Tier, l
 
 def critical(known: Known, *, policy: ContextPolicy) -> Iterator[ContextEntry]:
     """Yield contradictions, what is pinned or forbidden, decisions, errors with their fixes, and open questions."""
-    memories = known.standing.memories
+    memories = known.memories
     concerned = concerning(known, policy)
-    pairs = known.standing.contradictions
-    own = (each for each in pairs if concerned is None or not concerned.isdisjoint(each.ids))
-    yield from (contradiction(each) for each in islice(own, policy.contradictions))
-    yield from (entry_of(each.kind, vars(each), "pinned") for each in memories.get("pinned", ()) if not is_open(each))
-    yield from decided(known.standing.decisions, is_current=True)
-    yield from fixed(known.answered, policy=policy)
-    yield from (failure(each) for each in memories.get("failure", ()) if each.trust >= policy.least_trust)
+    own = (each for each in known.contradictions if concerned is None or not concerned.isdisjoint(each.ids))
+    yield from map(contradiction, islice(own, policy.contradictions))
+    pinned, questions = list[FoundMemory](), list[FoundMemory]()
+    for each in memories.get("pinned", ()):
+        is_question = each.kind == "fact" and each.category == OPEN_QUESTION
+        (questions if is_question else pinned).append(each)
+    yield from (entry_of(each.kind, vars(each), "pinned") for each in pinned)
+    yield from decision_entries(known.decisions, is_current=True)
+    yield from fix_entries(known.answered, policy=policy)
+    yield from (
+        entry_of("episode", vars(each), "failed lately", mark="failed: ")
+        for each in memories.get("failure", ())
+        if each.trust >= policy.least_trust
+    )
     yield from (
         entry_of("censor", vars(each), f"{each.category}s what it warns of") for each in memories.get("censor", ())
     )
     yield from (
         ContextEntry(NOTE, (), ("full", f"still open: {one_line(each)}"), "left open") for each in known.threads
     )
-    pinned = (each for each in memories.get("pinned", ()) if is_open(each))
-    trusted = (each for each in memories.get("open_question", ()) if each.trust >= policy.least_trust)
-    yield from (entry_of("fact", vars(each), "an open question", mark=OPEN_MARK) for each in chain(pinned, trusted))
+    questions += [each for each in memories.get(OPEN_QUESTION, ()) if each.trust >= policy.least_trust]
+    yield from (entry_of("fact", vars(each), "an open question", mark="open question: ") for each in questions)
 
 
 def concerning(known: Known, policy: ContextPolicy) -> frozenset[UUID] | None:
@@ -83,15 +94,10 @@ def concerning(known: Known, policy: ContextPolicy) -> frozenset[UUID] | None:
     if not known.answered and not known.held:
         return None
     answers = (answer.id for each in known.answered for answer in answering(each, policy))
-    pinned = (each.id for each in known.standing.memories.get("pinned", ()))
+    pinned = (each.id for each in known.memories.get("pinned", ()))
     return frozenset(
         chain(answers, pinned, (item.id for item in known.held), (each.memory_id for each in known.predicted))
     )
-
-
-def is_open(memory: FoundMemory) -> bool:
-    """Tell whether a fact is a question nobody has answered yet."""
-    return memory.kind == "fact" and memory.category == "open_question"
 
 
 def contradiction(pair: Contradicting) -> ContextEntry:
@@ -124,48 +130,36 @@ def contradiction(pair: Contradicting) -> ContextEntry:
     )
 
 
-def doubted(fact: ContextEntry) -> ContextEntry:
-    """Return a fact that an open contradiction names as what it is where it stands alone."""
-    return marked(replace(fact, reason=f"{fact.reason}; contradicted"), "in doubt: ")
-
-
-def decided(rows: Iterable[Mapping[str, Any]], *, is_current: bool) -> Iterator[ContextEntry]:
+def decision_entries(rows: Iterable[Mapping[str, Any]], *, is_current: bool) -> Iterator[ContextEntry]:
     """Yield the decisions that bear on the file, the session or the task, or those that don't."""
     for row in rows:
-        why = bearing(row)
+        why = None
+        if row["is_of_file"]:
+            why = "for this file"
+        elif row["is_of_session"]:
+            why = "in this session"
+        elif row["shared_words"] > 1:
+            why = "about the task"
         if (why is not None) == is_current:
             told = f"decided {row['decided_at']:%Y-%m-%d}, {row['status']}"
             yield entry_of("decision", row, f"{told}, {why}" if why else told)
 
 
-def bearing(row: Mapping[str, Any]) -> str | None:
-    """Return how a decision bears on what is being done."""
-    if row["is_of_file"]:
-        return "for this file"
-    if row["is_of_session"]:
-        return "in this session"
-    return "about the task" if row["shared_words"] > 1 else None
+def fix_entries(answered: Iterable[Answered], *, policy: ContextPolicy) -> Iterator[ContextEntry]:
+    """Yield what is near enough to the errors that were told, and trusted enough, to be acted on.
 
-
-def fixed(answered: Iterable[Answered], *, policy: ContextPolicy) -> Iterator[ContextEntry]:
-    """Yield what is known about the errors that were told: first the best of each, then the next."""
+    First the best of each error, then the next.
+    """
     of_errors = [
-        [(each, answer) for answer in each.answers[: policy.fixes_an_error] if is_fix(answer, policy)]
+        [
+            answer_entry(answer, each)
+            for answer in each.answers[: policy.fixes_an_error]
+            if answer.score >= policy.least_fix_score and answer.memory.trust >= policy.least_trust
+        ]
         for each in answered
         if each.cue == ERROR
     ]
-    for each, answer in interleaved(of_errors):
-        yield recalled(answer, each)
-
-
-def is_fix(answer: Recalled, policy: ContextPolicy) -> bool:
-    """Tell whether an answer is near enough to an error, and trusted enough, to be acted on."""
-    return answer.score >= policy.least_fix_score and answer.memory.trust >= policy.least_trust
-
-
-def failure(episode: FoundMemory) -> ContextEntry:
-    """Return an episode that failed lately."""
-    return entry_of("episode", vars(episode), "failed lately", mark="failed: ")
+    yield from interleaved(of_errors)
 
 
 # --- relevant ---
@@ -174,39 +168,30 @@ def failure(episode: FoundMemory) -> ContextEntry:
 def relevant(known: Known, *, policy: ContextPolicy) -> list[ContextEntry]:
     """Return what was predicted, recalled or held in the session, the likeliest to help first.
 
-    What several signs speak for is the likelier: the chance that none of them is right is the product of theirs.
+    What several signs speak for is the likelier: the chance that none of them is right is the product of theirs. Each
+    that a recall put before an earlier memory goes in front of that one.
     """
+    answers = (answer_entry(answer, each) for each in known.answered for answer in answering(each, policy))
     signs: dict[UUID, list[ContextEntry]] = {}
-    for entry in chain(of_answers(known.answered, policy), of_predictions(known, policy), of_session(known)):
+    for entry in chain(answers, likely_entries(known, policy), held_entries(known)):
         signs.setdefault(entry.memory_ids[0], []).append(entry)
-    united = sorted(map(together, signs.values()), key=lambda entry: (-entry.value, entry.memory_ids))
-    answers = (answer for each in known.answered for answer in each.answers)
-    return later_first(united, {answer.id: answer.put_before for answer in answers if answer.put_before})
-
-
-def later_first(entries: Sequence[ContextEntry], put_before: Mapping[UUID, UUID]) -> list[ContextEntry]:
-    """Return entries with each that a recall put before an earlier one in front of that one."""
-    ordered = list(entries)
-    for later, earlier in put_before.items():
+    ordered = sorted(map(unite, signs.values()), key=lambda entry: (-entry.value, entry.memory_ids))
+    answered = (answer for each in known.answered for answer in each.answers)
+    for later, earlier in {each.id: each.put_before for each in answered if each.put_before}.items():
         places = {entry.memory_ids[0]: place for place, entry in enumerate(ordered)}
         if earlier in places and later in places and places[earlier] < places[later]:
             ordered.insert(places[earlier], ordered.pop(places[later]))
     return ordered
 
 
-def together(entries: Sequence[ContextEntry]) -> ContextEntry:
+def unite(entries: Sequence[ContextEntry]) -> ContextEntry:
     """Return one entry for all that speaks for a memory."""
-    best = max(entries, key=lambda entry: entry.value)
-    doubt = 1.0
-    for entry in entries:
-        doubt *= 1 - entry.value
-    reason = "; ".join(dict.fromkeys(entry.reason for entry in entries))
-    return replace(best, reason=reason, value=1 - doubt, is_sought=any(entry.is_sought for entry in entries))
-
-
-def of_answers(answered: Iterable[Answered], policy: ContextPolicy) -> Iterator[ContextEntry]:
-    """Yield what was recalled and is relevant."""
-    yield from (recalled(answer, each) for each in answered for answer in answering(each, policy))
+    return replace(
+        max(entries, key=lambda entry: entry.value),
+        reason="; ".join(dict.fromkeys(entry.reason for entry in entries)),
+        value=1 - prod(1 - entry.value for entry in entries),
+        is_sought=any(entry.is_sought for entry in entries),
+    )
 
 
 def answering(answered: Answered, policy: ContextPolicy) -> list[Recalled]:
@@ -215,28 +200,23 @@ def answering(answered: Answered, policy: ContextPolicy) -> list[Recalled]:
     return [answer for answer in answered.answers if answer.score >= least]
 
 
-def recalled(answer: Recalled, of: Answered) -> ContextEntry:
+def answer_entry(answer: Recalled, of: Answered) -> ContextEntry:
     """Return a recalled memory; a score is no chance, but below 1 nearly always, and read as one."""
-    reason = f"recalled: {answer.score:.2f} for {about(of)}"
+    about = f"the {of.cue}"
+    if of.cue == ERROR:
+        about = f"the error {one_line(of.text)[:60]!r}"
+    elif of.cue == FILE:
+        about = f"the file {of.text}"
+    reason = f"recalled: {answer.score:.2f} for {about}"
     return entry_of(answer.memory.kind, vars(answer.memory), reason, value=min(answer.score, MOST_SURE))
 
 
-MOST_SURE = 0.99
-
-
-def about(of: Answered) -> str:
-    """Return what a recall was for, in words."""
-    if of.cue == ERROR:
-        return f"the error {one_line(of.text)[:60]!r}"
-    return f"the file {of.text}" if of.cue == FILE else f"the {of.cue}"
-
-
-def of_predictions(known: Known, policy: ContextPolicy) -> Iterator[ContextEntry]:
+def likely_entries(known: Known, policy: ContextPolicy) -> Iterator[ContextEntry]:
     """Yield what is likely to be wanted.
 
     What stands in every context is left in its place: having been shown there would make it look wanted.
     """
-    standing = {each.id for name, own in known.standing.memories.items() if name != "latest" for each in own}
+    standing = {each.id for name, own in known.memories.items() if name != "latest" for each in own}
     memories = {each.memory.id: each.memory for each in known.named if each.memory.id not in standing}
     for each in known.predicted:
         if each.memory_id in memories and (each.is_bearing or each.confidence >= policy.least_confidence):
@@ -246,8 +226,8 @@ def of_predictions(known: Known, policy: ContextPolicy) -> Iterator[ContextEntry
             yield replace(entry, is_sought=each.confidence >= policy.least_confidence)
 
 
-def of_session(known: Known) -> Iterator[ContextEntry]:
-    """Yield what the session holds: memories, notes and open threads."""
+def held_entries(known: Known) -> Iterator[ContextEntry]:
+    """Yield what the session holds: memories and notes."""
     memories = {each.memory.id: each.memory for each in known.named}
     for item in known.held:
         value = min(max(item.relevance, 0.0), MOST_SURE)
@@ -266,7 +246,7 @@ def of_session(known: Known) -> Iterator[ContextEntry]:
 
 def background(known: Known, *, at: datetime) -> Iterator[ContextEntry]:
     """Yield conventions, what happened, how things are done, what is linked and what else is decided, by turns."""
-    memories = known.standing.memories
+    memories = known.memories
     linked = (each for each in known.named if each.weight is not None)
     sections: list[list[ContextEntry]] = [
         [entry_of("fact", vars(each), f"a {each.category}") for each in memories.get("convention", ())],
@@ -276,7 +256,7 @@ def background(known: Known, *, at: datetime) -> Iterator[ContextEntry]:
             entry_of(each.memory.kind, vars(each.memory), f"linked to what is shown: {each.weight:.2f}")
             for each in sorted(linked, key=lambda each: (-(each.weight or 0), each.memory.id))
         ],
-        list(decided(known.standing.decisions, is_current=False)),
+        list(decision_entries(known.decisions, is_current=False)),
     ]
     yield from interleaved(sections)
 
@@ -312,32 +292,30 @@ def topics_of(known: Known, entries: Mapping[Tier, Sequence[ContextEntry]], *, p
         others = islice(nearest, policy.nearest)
         if not known.answered:
             nominated += entries["background"]
-            others = known.standing.memories.get("latest", ())
+            others = known.memories.get("latest", ())
     return [
         *((each.memory_ids, each.topic) for each in nominated if each.topic),
         *(((each.id,), topic_of(vars(each))) for each in others),
     ]
 
 
-def pointers(told: Iterable[Topic], shown: Shown, use_counts: Mapping[UUID, int], *, count: int) -> list[ContextEntry]:
+def pointers(
+    topics: Iterable[Topic], shown: frozenset[UUID], use_counts: Mapping[UUID, int], *, count: int
+) -> list[ContextEntry]:
     """Return topics of what is not shown, the most used first: each a word to ask for."""
-    topics: dict[str, dict[UUID, None]] = {}
-    spelled: dict[str, str] = {}
-    uses: dict[str, int] = {}
-    for ids, topic in told:
+    grouped: dict[str, tuple[str, dict[UUID, None]]] = {}
+    for ids, topic in topics:
         if topic and shown.isdisjoint(ids):
-            name = topic.casefold()
-            spelled.setdefault(name, topic)
-            known = topics.setdefault(name, {})
-            fresh = [each for each in ids if each not in known]
-            known.update(dict.fromkeys(fresh))
-            uses[name] = sum((use_counts.get(each, 0) for each in fresh), start=uses.get(name, 0))
-    ranked = sorted(topics, key=lambda name: -uses[name])
-    return [pointer(spelled[name], list(topics[name]), use_counts) for name in ranked[:count]]
-
-
-def pointer(topic: str, ids: Sequence[UUID], use_counts: Mapping[UUID, int]) -> ContextEntry:
-    """Return a topic of the index."""
-    uses = sum(use_counts.get(each, 0) for each in ids)
-    reason = f"{len(ids)} not shown" + (", recalled before" if uses else "")
-    return ContextEntry("fact" if len(ids) == 1 else "pointer", tuple(ids), ("index", topic), reason, topic=topic)
+            _, members = grouped.setdefault(topic.casefold(), (topic, {}))
+            members.update(dict.fromkeys(ids))
+    used = [(sum(use_counts.get(each, 0) for each in ids), topic, tuple(ids)) for topic, ids in grouped.values()]
+    return [
+        ContextEntry(
+            "fact" if len(ids) == 1 else "pointer",
+            ids,
+            ("index", topic),
+            f"{len(ids)} not shown" + (", recalled before" if uses else ""),
+            topic=topic,
+        )
+        for uses, topic, ids in sorted(used, key=lambda each: -each[0])[:count]
+    ]

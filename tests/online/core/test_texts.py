@@ -7,7 +7,7 @@ import unicodedata
 
 import pytest
 
-from nous_online.core.unseen import unseen
+from nous_online.core.texts import unseen
 from nous_online.language.pairs.judging import JudgedStatement, OfflineJudge, Pair, Verdict, reasons_apart
 
 SAID = "The staging database listens on port 5432."

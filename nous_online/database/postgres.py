@@ -1,4 +1,4 @@
-"""Start, reuse and stop the embedded server of a home; safe for many processes at once."""
+"""The embedded PostgreSQL server of a home: started, reused and stopped; safe for many processes at once."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ import sys
 import time
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import LiteralString, cast
 
 import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
@@ -19,26 +18,39 @@ from psycopg.rows import class_row
 from psycopg.sql import SQL, Identifier, Literal
 
 from nous_online.core.errors import DeadlineExceeded, NousError, Unavailable
-from nous_online.core.home import make_directory
-from nous_online.core.privacy import tighten
-from nous_online.database.postgres.account import SystemAccount, account_for, run_as
-from nous_online.database.postgres.binaries import program
-from nous_online.database.postgres.place import (
+from nous_online.core.home import default_home, make_directory, tighten
+from nous_online.database.postgres_home import (
+    DAGSTER_LOGIN,
+    LOGIN,
     LOGINS,
+    NIGHT_LOGIN,
+    OPERATOR_LOGIN,
     PASSWORDS,
+    POLL_S,
+    Postmaster,
     Server,
     ServerRecord,
+    clear_dead,
+    data_directory,
     locked,
     log_tail,
     open_log,
     place_for_data,
+    postmaster,
     read_record,
     set_aside,
     settled,
+    shut_down,
     write_private,
     write_record,
 )
-from nous_online.database.postgres.process import POLL_S, Postmaster, clear_dead, postmaster, shut_down
+from nous_online.database.postgres_programs import SystemAccount, account_for, program, run_as
+from nous_online.database.statements import statements
+
+__all__ = [
+    "DAGSTER_LOGIN", "LOGIN", "NIGHT_LOGIN", "OPERATOR_LOGIN", "Server", "data_directory", "default_home", "ensure",
+    "live_url", "login_url", "running", "stop",
+]  # fmt: skip
 
 HOST = "127.0.0.1"
 USER = "nous"
@@ -71,11 +83,7 @@ SETTINGS = {
 # One call for the whole file system, as durable as an fsync of each of 1,000 files, and 2 s quicker on a busy disk.
 SYNC = "syncfs" if sys.platform == "linux" else "fsync"
 
-_SQL: dict[str, LiteralString] = {
-    name: cast("LiteralString", Path(__file__).with_name(f"{name}.sql").read_text("utf-8"))
-    for name in ("identity", "create_database", "create_extension", "create_logins", "set_password")
-}
-
+BLOCKS = statements("nous_online.database", "postgres.sql")
 logger = logging.getLogger(__name__)
 
 
@@ -228,11 +236,11 @@ def _with_new_passwords(server: Server, record: ServerRecord) -> ServerRecord:
     write_record(server.home, replace(both, pid=STARTING))
     try:
         with _connection(server, "postgres") as connection, connection.transaction():
-            connection.execute(_SQL["create_logins"])
+            connection.execute(BLOCKS["create_logins"])
             for user, password in {**logins, server.user: new}.items():
                 # Hashed here, so that the server's log can never hold it.
                 scram = connection.pgconn.encrypt_password(password.encode(), user.encode(), b"scram-sha-256").decode()
-                change = SQL(_SQL["set_password"]).format(user=Identifier(user), password=Literal(scram))
+                change = SQL(BLOCKS["set_password"]).format(user=Identifier(user), password=Literal(scram))
                 connection.execute(change)
     except psycopg.Error as error:
         logger.warning("the embedded server of %s keeps its password: %s", server.home, str(error).strip())
@@ -280,9 +288,15 @@ def _initialise(place: Path, data: Path, *, password: str, account: SystemAccoun
 
 
 def _start(place: Path, record: ServerRecord, account: SystemAccount | None, until: float) -> None:
-    """Start a server on the port last used, or else on another; a start that another process won is as good."""
+    """Start a server on the port last used, or else on another; a start that another process won is as good.
+
+    Its socket lies in the data directory, which nobody else can enter, if the path is short enough and has no comma,
+    which would end it.
+    """
     pg_ctl = program("pg_ctl", account=account)
-    folder = record.data if _may_hold_socket(record.data) else ""
+    path = os.fsencode(record.data / ".s.PGSQL.65535")
+    may_hold_socket = hasattr(socket, "AF_UNIX") and len(path) <= SOCKET_BYTES and b"," not in path
+    folder = record.data if may_hold_socket else ""
     for attempt in range(PORT_ATTEMPTS):
         port = _free_port(0 if attempt else record.port)
         seconds = max(1, int(until - time.monotonic()))
@@ -297,12 +311,6 @@ def _start(place: Path, record: ServerRecord, account: SystemAccount | None, unt
                 raise
         else:
             return
-
-
-def _may_hold_socket(data: Path) -> bool:
-    """Tell whether the data directory, which nobody else can enter, may hold the socket: a comma would end its name."""
-    path = os.fsencode(data / ".s.PGSQL.65535")
-    return hasattr(socket, "AF_UNIX") and len(path) <= SOCKET_BYTES and b"," not in path
 
 
 def _logged(place: Path, data: Path, command: list[str], *, account: SystemAccount | None, until: float) -> None:
@@ -338,7 +346,13 @@ def _answering(place: Path, record: ServerRecord, until: float) -> Server | None
             raise _late(place, reason)
         try:
             if found.port:
-                return _completed(place, record, found)
+                server, identity = _met(place, record, found)
+                if not identity.is_complete:
+                    with _connection(server, "postgres") as connection:
+                        connection.execute(BLOCKS["create_database"])
+                with _connection(server, "nous") as connection:
+                    connection.execute(BLOCKS["create_extension"])
+                return server
         except psycopg.OperationalError as error:
             reason = str(error).strip()
             if REFUSED in reason:
@@ -347,16 +361,6 @@ def _answering(place: Path, record: ServerRecord, until: float) -> Server | None
                 ) from error
         time.sleep(POLL_S)
     return None
-
-
-def _completed(place: Path, record: ServerRecord, found: Postmaster) -> Server:
-    server, identity = _met(place, record, found)
-    if not identity.is_complete:
-        with _connection(server, "postgres") as connection:
-            connection.execute(_SQL["create_database"])
-    with _connection(server, "nous") as connection:
-        connection.execute(_SQL["create_extension"])
-    return server
 
 
 def _met(place: Path, record: ServerRecord, found: Postmaster) -> tuple[Server, Identity]:
@@ -370,7 +374,7 @@ def _met(place: Path, record: ServerRecord, found: Postmaster) -> tuple[Server, 
         server = replace(server, password=record.next_password)
         opened = _connection(server, "postgres")
     with opened as connection, connection.cursor(row_factory=class_row(Identity)) as cursor:
-        identity = cursor.execute(_SQL["identity"]).fetchone()
+        identity = cursor.execute(BLOCKS["identity"]).fetchone()
     if identity is None or Path(identity.data_directory).resolve() != record.data:
         raise psycopg.OperationalError(f"port {found.port} belongs to another server")
     return replace(server, version=identity.version), identity

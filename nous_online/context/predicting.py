@@ -1,0 +1,255 @@
+"""Predicting what a session will want: what the latest sessions like it used, and what is near to its words.
+
+What a session sees is written down for those to come, and the vectors of its words are kept ready for its next context.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections import OrderedDict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import cache
+from hashlib import sha256
+from threading import Lock
+from uuid import UUID
+
+from psycopg import Connection
+from psycopg.sql import SQL, Composed
+
+from nous_online.context.context_answer import Predicted, Prediction
+from nous_online.context.scorer import Nearness, Past, PastRecall, Ranking, Sighted, expected_share, past_of
+from nous_online.context.signals import ERRORS, Signals, atoms_of, file_words
+from nous_online.core.deadline import Deadline
+from nous_online.core.errors import NousError
+from nous_online.database.statements import statements
+from nous_online.language.minilm import Vectors
+from nous_online.memories.agent import Agent
+from nous_online.recall.ranking import RecallPolicy
+from nous_online.recall.recall import BLOCKS, Cue, Recalled, recall
+
+logger = logging.getLogger(__name__)
+PREDICTING = statements("nous_online.context", "predicting.sql")
+SESSIONS_A_SIGNAL = 40
+"""The latest sessions of a signal that are looked at."""
+RECALLS_A_SESSION = 20
+LATEST_RECALLS = 400
+"""Looked at whatever they saw: what is used at all, and lately."""
+MOST_STEPS = 8
+"""How often a fact may have been superseded since it was used."""
+SPARE = 30
+"""How many more memories are looked up at first than are wanted: some are gone or out of reach by now."""
+EMBEDDING_SHARE = 0.5
+"""Most of the time left that embedding may take: without a vector the statistics still answer."""
+NEAREST = 100
+"""Memories taken in for their words and meaning: of the shares prefetched on traces, 20 lose half of what they add."""
+KEPT_S = 300.0
+"""How long the vectors of a session are served: its next turn has begun by then."""
+MOST_SESSIONS = 1_000
+"""Kept at once in one process, about 2 KB for each text."""
+
+
+@dataclass(frozen=True)
+class PredictionRequest:
+    """For which session, at which moment, how many memories and for whom; checked."""
+
+    session_id: str
+    """Empty for a session that has not begun."""
+    at: datetime
+    limit: int
+    user_id: str | None = None
+    project_id: str | None = None
+    least: float = 0.0
+    """The chance below which none is wanted."""
+
+
+def predict(
+    agent: Agent, signals: Signals, wanted: PredictionRequest, deadline: Deadline, *, is_now: bool
+) -> Prediction:
+    """Return what sessions like this one used and what is near to its words, and leave these ready for its context.
+
+    What the session sees now is written down, for those to come; of another moment nothing is.
+    """
+    path, branch = (text and file_words(text) for text in (signals.current_file, signals.branch))
+    cues = (signals.task, path, *signals.recent_errors[:ERRORS], branch)
+    texts = list(dict.fromkeys(text for text in cues if text))
+    vectors = None
+    try:
+        vectors = agent.embed(texts, Deadline(deadline.remaining() * EMBEDDING_SHARE)) if texts else None
+    except NousError as error:
+        deadline.remaining()
+        logger.warning("the embedder failed, so nothing is predicted by meaning: %s", error)
+    with agent.transaction(deadline) as connection:
+        found: list[Recalled] = []
+        for text, vector in zip(texts, () if vectors is None else vectors, strict=vectors is not None):
+            cue = Cue(
+                query=text,
+                embedding=vector,
+                limit=NEAREST // len(texts),
+                user_id=wanted.user_id,
+                project_id=wanted.project_id,
+            )
+            found += recall(connection, agent.id, cue, space=agent.embedder.space, policy=RecallPolicy()).answers
+        memories, expected = foreseen(connection, agent.id, signals, wanted, nearness_of(found))
+        if is_now:
+            see(connection, agent.id, signals, wanted.session_id, wanted.at)
+    if vectors is not None:
+        SHELF.put(place_of(agent, wanted.session_id), dict(zip(map(digest, texts), vectors, strict=True)))
+    share = expected_share([each.confidence for each in memories], expected)
+    return Prediction(wanted.session_id, memories, round(share, 4))
+
+
+def see(connection: Connection, agent_id: str, signals: Signals, session_id: str, at: datetime) -> None:
+    """Write down what a session sees; each signal counts once a session, when it was first seen."""
+    row = {"agent_id": agent_id, "session_id": session_id, "at": at, "atoms": list(atoms_of(signals, at=at))}
+    connection.execute(PREDICTING["see"], row, prepare=True)
+
+
+def nearness_of(answers: Iterable[Recalled]) -> dict[bytes, Nearness]:
+    """Return how near memories are to the nearest of the texts they were recalled for."""
+    near: dict[bytes, Nearness] = {}
+    for each in answers:
+        other = near.get(each.id.bytes, Nearness())
+        near[each.id.bytes] = Nearness(max(each.memory.lexical, other.words), max(each.memory.dense, other.meaning))
+    return near
+
+
+def foreseen(
+    connection: Connection,
+    agent_id: str,
+    signals: Signals,
+    wanted: PredictionRequest,
+    near: Mapping[bytes, Nearness],
+    *,
+    is_used_only: bool = False,
+) -> tuple[tuple[Predicted, ...], float]:
+    """Return the memories in reach that are likeliest to be used, best first, without those the session has cited.
+
+    Beside them, how many of the memories ever used, or near, will be used in the session; what is gone or out of reach
+    is expected no more. With `is_used_only` only what was used before is among them, however near others are. Here
+    memories go by the bytes of their ids: thousands are counted, and few returned.
+    """
+    atoms = atoms_of(signals, at=wanted.at)
+    past = past_sessions(connection, agent_id, atoms, wanted)
+    if is_used_only:
+        near = {memory: near[memory] for memory in past.memories if memory in near}
+    ranking = Ranking(past, atoms, near)
+    places = ranking.places(least=wanted.least)
+    kept: dict[UUID, Predicted] = {}
+    out_of_reach = 0.0
+    # Each page is four times as long as the one before: few look-ups, however many are out of reach.
+    begin, size = 0, SPARE + wanted.limit
+    while begin < len(places) and len(kept) < wanted.limit:
+        page = places[begin : begin + size]
+        heirs = known_memories(connection, agent_id, [ranking.memories[place] for place in page], wanted)
+        for place in page:
+            memory_id, kind = heirs.get(ranking.memories[place], (None, ""))
+            if memory_id is None:
+                out_of_reach += ranking.chance(place)
+            elif memory_id not in kept and len(kept) < wanted.limit:
+                kept[memory_id] = Predicted(memory_id, kind, *ranking.at(place)[1:])
+        begin, size = begin + size, size * 4
+    return tuple(kept.values()), ranking.expected - out_of_reach
+
+
+def past_sessions(
+    connection: Connection, agent_id: str, atoms: Sequence[str], wanted: PredictionRequest
+) -> Past[bytes]:
+    """Read the past that bears on a session with these atoms: the latest sessions of each, and the latest recalls.
+
+    Each is read by an index and up to a fixed number.
+    """
+    asked = {"agent_id": agent_id, "session_id": wanted.session_id, "at": wanted.at, "atoms": list(atoms)}
+    asked |= {"sessions": SESSIONS_A_SIGNAL, "recalls": RECALLS_A_SESSION, "latest": LATEST_RECALLS}
+    rows = connection.execute(PREDICTING["sighted_sessions"], asked, prepare=True, binary=True)
+    sighted = [Sighted(*row) for row in rows]
+    asked["session_ids"] = sorted({each.session_id for each in sighted} | {wanted.session_id})
+    rows = connection.execute(PREDICTING["used_in_sessions"], asked, prepare=True, binary=True)
+    recalls = (PastRecall(session_id, at, *map(ids_in, sent)) for session_id, at, *sent in rows)
+    return past_of(recalls, sighted, session_id=wanted.session_id, at=wanted.at)
+
+
+def ids_in(sent: bytes) -> list[bytes]:
+    """Return the ids of an array in PostgreSQL's binary form: a header of 20 bytes, then 4 for the length of each."""
+    return [sent[begin : begin + 16] for begin in range(24, len(sent), 20)]
+
+
+def known_memories(
+    connection: Connection, agent_id: str, ids: Sequence[bytes], wanted: PredictionRequest
+) -> dict[bytes, tuple[UUID, str]]:
+    """Return what stands today for each memory that was used, and its kind; nothing for one that is gone."""
+    asked = {"agent_id": agent_id, "at": wanted.at, "user_id": wanted.user_id, "project_id": wanted.project_id}
+    asked |= {"ids": [UUID(bytes=each) for each in ids], "steps": MOST_STEPS}
+    rows = connection.execute(known_statement(), asked, prepare=True, binary=True).fetchall()
+    return {used_id.bytes: (memory_id, kind) for used_id, memory_id, kind in rows}
+
+
+@cache
+def known_statement() -> Composed:
+    """Return the query of `known_memories` with the rule of who may see what, as recall has it."""
+    return SQL(PREDICTING["known_memories"]).format(in_reach=SQL(BLOCKS["in_reach"]))
+
+
+# --- what a prediction leaves ready: vectors, and never a text or a memory ---
+
+Key = tuple[str, ...]
+
+
+@dataclass
+class Shelf:
+    """Vectors by session and by the hash of their text, the latest session last; safe to share between threads.
+
+    What is predicted is read again each time, in milliseconds, so that nothing stale is served; embedding takes long.
+    """
+
+    seconds: float = KEPT_S
+    size: int = MOST_SESSIONS
+    _kept: OrderedDict[Key, tuple[float, Mapping[bytes, Vectors]]] = field(default_factory=OrderedDict)
+    _lock: Lock = field(default_factory=Lock)
+
+    def put(self, key: Key, vectors: Mapping[bytes, Vectors]) -> None:
+        """Keep vectors in place of the session's last; the oldest session goes where there are too many."""
+        with self._lock:
+            self._kept.pop(key, None)
+            self._kept[key] = (time.monotonic() + self.seconds, vectors)
+            while len(self._kept) > self.size:
+                self._kept.popitem(last=False)
+
+    def look(self, key: Key) -> Mapping[bytes, Vectors]:
+        """Return what is kept of a session and not too old."""
+        with self._lock:
+            ends_at, vectors = self._kept.get(key, (0.0, {}))
+            if vectors and ends_at <= time.monotonic():
+                del self._kept[key]
+                return {}
+            return vectors
+
+
+SHELF = Shelf()
+
+
+def vectors_of(agent: Agent, session_id: str | None, texts: Sequence[str], deadline: Deadline) -> list[Vectors] | None:
+    """Return the unit vectors of texts, embedding those alone that a prediction of the session has not left ready.
+
+    None where that takes an embedder that fails.
+    """
+    found = {} if session_id is None else dict(SHELF.look(place_of(agent, session_id)))
+    wanting = [text for text in texts if digest(text) not in found]
+    if wanting:
+        vectors = agent.embed_if_able(wanting, deadline)
+        if vectors is None:
+            return None
+        found |= dict(zip(map(digest, wanting), vectors, strict=True))
+    return [found[digest(text)] for text in texts]
+
+
+def place_of(agent: Agent, session_id: str) -> Key:
+    """Return where a session's vectors are kept: one of one space means nothing in another."""
+    return (agent.database.url, agent.id, agent.embedder.space.id, session_id)
+
+
+def digest(text: str) -> bytes:
+    """Return the hash of a text, which is not kept itself."""
+    return sha256(text.encode("utf-8", "surrogatepass")).digest()

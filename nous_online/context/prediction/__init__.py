@@ -1,1 +1,0 @@
-"""Which memories are likely to be wanted next, from what was wanted before."""

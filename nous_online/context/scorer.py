@@ -1,0 +1,307 @@
+"""How likely each memory is to be used next: shares of past sessions, smoothed, decayed, added as log-odds. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Generic, NamedTuple, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nous_online.context.signals import in_words, kind_of
+
+M = TypeVar("M", bound=Hashable)
+Floats = NDArray[np.float64]
+Places = NDArray[np.int64]
+CITED = 1.0
+"""What citing counts: the agent said that it used the memory."""
+RETRIEVED = 0.25
+"""What being found and not ignored counts, where at most `RELEVANT` were found: the share of answers that are cited."""
+RELEVANT = 10
+"""Of a longer list each counts as much less: or all that a context shows would soon predict itself."""
+DAY_S = 86_400
+HALF_LIVES = (1.0, 14.0, 90.0)
+"""Days after which a use counts half: on access traces the three together beat any one (benchmark `forgetting`)."""
+SHARE_HALF_LIFE = 60.0
+"""Days after which a session with a signal counts half."""
+PRIOR_SESSIONS = 2.0
+"""How many sessions at the memory's own rate each share starts from: the strength of its Beta prior."""
+FLOOR, CEILING = 0.002, 0.95
+"""The rate of a memory that was never used, and the share of one that always was."""
+LEAST_USED = 0.01
+"""What a decayed count starts from, so that it has a logarithm."""
+FURTHER = 0.4
+"""What a second or third signal of one kind counts beside the first: a folder above, another import."""
+LATEST_IN_USE = 10
+"""Memories cited in this session whose company is looked at."""
+BIAS = -0.9
+WEIGHTS: Mapping[str, float] = {
+    "rate": 0.73,
+    "day": 0.17,
+    "fortnight": 0.21,
+    "file": 0.16,
+    "module": 0.24,
+    "company": 0.07,
+    "words": 1.96,
+    "meaning": 0.6,
+    # By analogy, for no trace at hand has it: as telling as a module, as a file, or less. Of the clock the trace says
+    # nothing either way (0.00 and -0.01, by many hands in many places); an agent with a routine still shows it.
+    "branch": 0.24,
+    "error-shape": 0.24,
+    "import": 0.16,
+    "error": 0.16,
+    "word": 0.1,
+    "with": 0.1,
+    "activity": 0.1,
+    "hours": 0.05,
+    "weekday": 0.05,
+}
+"""What each feature adds to the log-odds: down to `meaning` a logistic regression over the first half of a trace of
+files touched in a public repository (`python -m benchmarks.prediction_weights`); `meaning` in place of `words`, over
+the same paths."""
+CLOCK = ("hours", "weekday")
+MOST_REASONS = 3
+NEAR_ENOUGH = 0.5
+"""What nearness adds to the log-odds where it is worth telling."""
+UNKNOWN = 1.0
+"""How many things a session wants, besides those expected, that no session before it used."""
+
+
+# --- what past sessions saw and used ---
+
+
+class PastRecall(NamedTuple, Generic[M]):
+    """One recall of the past, and what was made of its answers."""
+
+    session_id: str
+    at: datetime
+    result_ids: Sequence[M]
+    cited_ids: Sequence[M]
+    ignored_ids: Sequence[M]
+
+
+class Sighted(NamedTuple):
+    """A session that saw an atom, named by its place among those asked about."""
+
+    place: int
+    session_id: str
+    at: datetime
+
+
+@dataclass(frozen=True)
+class Past(Generic[M]):
+    """Sessions, and what each used at most once; arrays of one length belong together."""
+
+    memories: tuple[M, ...]
+    ages: Floats
+    """How old each session is, in days."""
+    use_session: Places
+    use_memory: Places
+    use_weight: Floats
+    seen_in: Mapping[int, Places]
+    """The sessions that saw each atom, by the place of the atom."""
+    in_use: Places
+    """The memories that the session asked for has cited already, in that order."""
+
+    def joined_by(self, others: Iterable[M]) -> Past[M]:
+        """Return the same past with memories that were not used in it."""
+        return replace(self, memories=tuple(dict.fromkeys((*self.memories, *others))))
+
+
+def past_of(
+    asked: Iterable[PastRecall[M]], sighted: Iterable[Sighted], *, session_id: str | None, at: datetime
+) -> Past[M]:
+    """Return the past up to `at`: all sessions but `session_id`, of which only what it cited is kept, apart."""
+    moments: dict[str, datetime] = {}
+    uses: dict[str, dict[M, float]] = {}
+    seen: dict[int, list[str]] = {}
+    memories: dict[M, int] = {}
+    for recall in asked:
+        if recall.session_id == session_id:
+            for memory in recall.cited_ids:
+                memories.setdefault(memory, len(memories))
+        else:
+            moments[recall.session_id] = max(recall.at, moments.get(recall.session_id, recall.at))
+            add_uses(uses.setdefault(recall.session_id, {}), recall)
+    in_use = np.arange(len(memories))
+    for place, name, moment in sighted:
+        if name != session_id:
+            moments.setdefault(name, moment)
+            seen.setdefault(place, []).append(name)
+    sessions = {name: place for place, name in enumerate(moments)}
+    used = [memories.setdefault(memory, len(memories)) for each in uses.values() for memory in each]
+    return Past(
+        memories=tuple(memories),
+        ages=np.array([max((at - moment).total_seconds(), 0.0) / DAY_S for moment in moments.values()], np.float64),
+        use_session=np.repeat(
+            np.array([sessions[name] for name in uses], np.int64), [len(each) for each in uses.values()]
+        ),
+        use_memory=np.array(used, np.int64),
+        use_weight=np.array([weight for each in uses.values() for weight in each.values()], np.float64),
+        seen_in={place: np.array([sessions[name] for name in names], np.int64) for place, names in seen.items()},
+        in_use=in_use,
+    )
+
+
+def add_uses(uses: dict[M, float], recall: PastRecall[M]) -> None:
+    """Count how much each answer of a recall was used: 1 if cited, less if only found, nothing if ignored.
+
+    What was used more in another recall of the session keeps that.
+    """
+    found = RETRIEVED * min(1.0, RELEVANT / max(len(recall.result_ids), 1))
+    ignored = set(recall.ignored_ids)
+    for memory in recall.result_ids:
+        if uses.get(memory, 0.0) < found and memory not in ignored:
+            uses[memory] = found
+    uses.update(dict.fromkeys(recall.cited_ids, CITED))
+
+
+# --- the ranking ---
+
+
+@dataclass(frozen=True)
+class Nearness:
+    """How near a memory is to the words of what is being done, as recall scores it: by its words, by its vector."""
+
+    words: float = 0.0
+    meaning: float = 0.0
+
+
+class Likely(NamedTuple, Generic[M]):
+    """A memory, the chance that it is used in this session, and what speaks for it."""
+
+    memory: M
+    confidence: float
+    reasons: tuple[str, ...]
+    is_bearing: bool
+    """Something of what is being done speaks for it, not only how often it is used."""
+
+
+class Ranking(Generic[M]):
+    """Memories by the chance that they are used in this session, without those in use already.
+
+    `near` says how near memories are to the words of what is being done; those never used before come in with it.
+    """
+
+    def __init__(self, past: Past[M], atoms: Sequence[str], near: Mapping[M, Nearness]) -> None:
+        past = past.joined_by(near)
+        self.memories = past.memories
+        self._chances = chances_of(features(past, atoms, near)) if past.memories else np.zeros(0)
+        self._chances[past.in_use] = 0.0
+        self._near = near
+        self._session_count = len(past.ages)
+        shared = sorted(past.seen_in, key=lambda place: (kind_of(atoms[place]) in CLOCK, place))
+        self._atoms = [atoms[place] for place in shared]
+        self._sizes = np.array([len(past.seen_in[place]) for place in shared])
+        cited = replace(past, use_weight=(past.use_weight == CITED).astype(np.float64))
+        self._counts = np.array([used(cited, among(past, past.seen_in[place])) for place in shared])
+        self._sessions = used(cited, np.ones(len(past.ages)))
+        self._found = np.bincount(past.use_memory, minlength=len(past.memories))
+
+    @property
+    def expected(self) -> float:
+        """How many of them will be used."""
+        return float(self._chances.sum())
+
+    def places(self, *, least: float = 0.0) -> list[int]:
+        """Return the places of memories with at least a chance, the likeliest first; equally likely ones as known."""
+        order: list[int] = np.argsort(-self._chances, kind="stable").tolist()
+        return order[: np.count_nonzero((self._chances > 0) & (self._chances >= least))]
+
+    def chance(self, place: int) -> float:
+        """Return how likely one memory is."""
+        return float(self._chances[place])
+
+    def at(self, place: int) -> Likely[M]:
+        """Return one memory with the signals under which it was cited most often, at most three, or its nearness.
+
+        The clock does not bear on what is being done.
+        """
+        counts = self._counts[:, place] if self._atoms else np.zeros(0)
+        order: list[int] = np.argsort(-counts / (self._sizes + PRIOR_SESSIONS), kind="stable")[:MOST_REASONS].tolist()
+        best = [each for each in order if counts[each]]
+        reasons = [
+            f"used in {int(counts[each])} of the last {self._sizes[each]} sessions {in_words(self._atoms[each])}"
+            for each in best
+        ]
+        if not reasons and self._sessions[place]:
+            reasons.append(f"used in {self._sessions[place]:.0f} of the {self._session_count} sessions looked at")
+        elif not reasons and self._found[place]:
+            reasons.append(f"found in {self._found[place]:.0f} earlier sessions, and not ignored")
+        memory = self.memories[place]
+        near = self._near.get(memory, Nearness())
+        is_near = not reasons or WEIGHTS["words"] * near.words + WEIGHTS["meaning"] * near.meaning >= NEAR_ENOUGH
+        if is_near:
+            reasons.append("near in words or meaning to what is being done")
+        is_bearing = is_near or any(kind_of(self._atoms[each]) not in CLOCK for each in best)
+        return Likely(memory, round(self.chance(place), 4), tuple(reasons), is_bearing)
+
+
+def expected_share(chances: Sequence[float], expected: float) -> float:
+    """Return the share of what a session will want that memories with these chances are likely to make up."""
+    return min(sum(chances) / (expected + UNKNOWN), 1.0)
+
+
+def chances_of(named: Mapping[str, Floats]) -> Floats:
+    """Return the chance of each memory: the logistic function of its weighed features."""
+    score = BIAS + np.sum([WEIGHTS[name] * values for name, values in named.items()], axis=0)
+    return 1 / (1 + np.exp(-score))
+
+
+def features(past: Past[M], atoms: Sequence[str], near: Mapping[M, Nearness]) -> dict[str, Floats]:
+    """Return what speaks for each memory, by name; each a column of the logistic regression behind `WEIGHTS`.
+
+    The rate of a memory is its decayed share of all sessions. A signal of this session gives a share of its own, in
+    which of the latest sessions with it the memory was used; what that adds to the rate, in log-odds, is its lift.
+    The company of a memory is the mean lift of the sessions that used what this one has cited last.
+    """
+    day, fortnight, quarter = (0.5 ** (past.ages / days) for days in HALF_LIVES)
+    rate = smoothed(used(past, quarter), quarter.sum(), FLOOR)
+    cited = past.in_use[-LATEST_IN_USE:].tolist()
+    lifts = [lift(past, past.use_session[past.use_memory == memory], rate) for memory in cited]
+    found = {
+        "rate": log_odds(rate),
+        "day": np.log(used(past, day) + LEAST_USED),
+        "fortnight": np.log(used(past, fortnight) + LEAST_USED),
+        "company": np.mean(lifts, axis=0) if lifts else np.zeros(len(past.memories)),
+        "words": np.array([near[memory].words if memory in near else 0.0 for memory in past.memories]),
+        "meaning": np.array([near[memory].meaning if memory in near else 0.0 for memory in past.memories]),
+    }
+    first: dict[str, int] = {}
+    for place, each in enumerate(atoms):
+        kind = kind_of(each)
+        weight = 1.0 if first.setdefault(kind, place) == place else FURTHER
+        if place in past.seen_in:
+            found[kind] = found.get(kind, 0.0) + weight * lift(past, past.seen_in[place], rate)
+    return found
+
+
+def lift(past: Past[M], sessions: Places, rate: Floats) -> Floats:
+    """Return how much the share of these sessions that used each memory adds to its log-odds."""
+    weight = among(past, sessions) * 0.5 ** (past.ages / SHARE_HALF_LIFE)
+    return log_odds(smoothed(used(past, weight), weight.sum(), rate)) - log_odds(rate)
+
+
+def used(past: Past[M], weight: Floats) -> Floats:
+    """Return the weights of the sessions that used each memory, summed."""
+    sums = np.bincount(past.use_memory, past.use_weight * weight[past.use_session], minlength=len(past.memories))
+    return sums.astype(np.float64)
+
+
+def among(past: Past[M], sessions: Places) -> Floats:
+    """Return 1 for each of these sessions, and 0 for the others."""
+    weight = np.zeros(len(past.ages))
+    weight[sessions] = 1.0
+    return weight
+
+
+def smoothed(sums: Floats, total: float, prior: Floats | float) -> Floats:
+    """Return shares of `total` that start from a prior: the mean of a Beta distribution."""
+    return np.clip((sums + PRIOR_SESSIONS * prior) / (total + PRIOR_SESSIONS), FLOOR / 2, CEILING)
+
+
+def log_odds(share: Floats) -> Floats:
+    """Return the logarithm of the odds of a share."""
+    return np.log(share) - np.log1p(-share)

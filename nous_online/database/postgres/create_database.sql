@@ -1,2 +1,0 @@
--- The one database Nous keeps its schemas in; cannot run inside a transaction.
-create database nous

@@ -1,2 +1,0 @@
--- Vectors, in the database `nous`.
-create extension if not exists vector

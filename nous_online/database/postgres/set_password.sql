@@ -1,2 +1,0 @@
--- A new password, already hashed.
-alter role {user} password {password}
