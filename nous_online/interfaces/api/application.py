@@ -13,13 +13,11 @@ from starlette.exceptions import HTTPException
 
 from nous_online.core.errors import NousError
 from nous_online.core.policy import ApiPolicy
-from nous_online.interfaces.api import contract, problems
+from nous_online.interfaces.api import openapi, problems
 from nous_online.interfaces.api.access import Authenticator
 from nous_online.interfaces.api.consolidation import Consolidator, installed_consolidator
-from nous_online.interfaces.api.gate import Gate
-from nous_online.interfaces.api.hearts import Hearts
-from nous_online.interfaces.api.metrics import Metrics
-from nous_online.interfaces.api.readiness import ReadinessProbe
+from nous_online.interfaces.api.gate import Gate, Metrics
+from nous_online.interfaces.api.hearts import Hearts, ReadinessProbe
 from nous_online.interfaces.api.routes import (
     censor_routes,
     context_routes,
@@ -79,7 +77,7 @@ def application(
         await run_in_threadpool(hearts.close)
 
     # FastAPI's pages of the API run scripts from another host on the origin where people would paste their keys.
-    app = FastAPI(title=contract.TITLE, version=contract.version(), lifespan=lifespan, docs_url=None, redoc_url=None)
+    app = FastAPI(title=openapi.TITLE, version=openapi.version(), lifespan=lifespan, docs_url=None, redoc_url=None)
     app.state.access = access
     door = app.state.door = Authenticator(
         hearts, requires_keys=access.requires_keys, token=access.token, policy=access.policy
@@ -94,5 +92,5 @@ def application(
     app.add_exception_handler(RequestValidationError, problems.on_invalid)
     app.add_exception_handler(HTTPException, problems.on_http_error)
     app.add_middleware(Gate, hosts=access.hosts, door=door, metrics=app.state.metrics)
-    contract.describe(app, requires_keys=access.requires_keys)
+    openapi.describe(app, requires_keys=access.requires_keys)
     return app

@@ -11,10 +11,10 @@ from fastapi.responses import Response
 
 from nous_online.core.errors import NousError
 from nous_online.core.policy import ApiPolicy
-from nous_online.interfaces.api import metrics
+from nous_online.interfaces.api import gate
 from nous_online.interfaces.api.access import door_of
+from nous_online.interfaces.api.hearts import LOOK_S, HealthCheck
 from nous_online.interfaces.api.problems import InterfaceProblem
-from nous_online.interfaces.api.readiness import LOOK_S, HealthCheck
 from nous_online.interfaces.request_checks import bearer_of
 
 router = APIRouter(tags=["server"])
@@ -110,4 +110,4 @@ async def get_metrics(request: Request) -> Response:
     """Return what Prometheus may know; nothing of memories, and no agent's name. Needs a key unless on loopback."""
     if not request.app.state.access.opens_metrics:
         await door_of(request).let_in(request, ends_at=time.monotonic() + LOOK_S)
-    return Response(request.app.state.metrics.text(), media_type=metrics.MEDIA_TYPE)
+    return Response(request.app.state.metrics.text(), media_type=gate.MEDIA_TYPE)
