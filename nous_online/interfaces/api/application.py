@@ -18,33 +18,8 @@ from nous_online.interfaces.api.access import Authenticator
 from nous_online.interfaces.api.consolidation import Consolidator, installed_consolidator
 from nous_online.interfaces.api.gate import Gate, Metrics
 from nous_online.interfaces.api.hearts import Hearts, ReadinessProbe
-from nous_online.interfaces.api.routes import (
-    censor_routes,
-    context_routes,
-    contradiction_routes,
-    episode_routes,
-    fact_routes,
-    health_routes,
-    memory_routes,
-    night_routes,
-    procedure_routes,
-    session_routes,
-    source_routes,
-)
-
-AREAS = (
-    health_routes,
-    fact_routes,
-    context_routes,
-    episode_routes,
-    procedure_routes,
-    censor_routes,
-    session_routes,
-    contradiction_routes,
-    memory_routes,
-    source_routes,
-    night_routes,
-)
+from nous_online.interfaces.api.server_routes import night_router, server_router
+from nous_online.interfaces.api.verb_routes import verb_router
 
 
 @dataclass(frozen=True)
@@ -85,8 +60,8 @@ def application(
     app.state.metrics = Metrics(open_hearts=lambda: len(hearts))
     app.state.readiness = ReadinessProbe(hearts, policy=access.policy)
     app.state.consolidator = consolidator or installed_consolidator()
-    for area in AREAS:
-        app.include_router(area.router)
+    for router in (server_router, verb_router(), night_router):
+        app.include_router(router)
     app.add_exception_handler(NousError, problems.on_error)
     app.add_exception_handler(problems.InterfaceProblem, problems.on_failure)
     app.add_exception_handler(RequestValidationError, problems.on_invalid)

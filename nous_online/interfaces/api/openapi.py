@@ -11,68 +11,13 @@ from fastapi.openapi.utils import get_openapi
 
 from nous_online.core.meanings import STORED, meaning
 from nous_online.interfaces.api import problems
-from nous_online.interfaces.api.problems import MEDIA_TYPE, PREFIX, Problem, ProblemKind
+from nous_online.interfaces.api.bodies import WORDS
+from nous_online.interfaces.api.problems import MEDIA_TYPE, Problem, ProblemKind
 
 ID = "0199ab3e-6f52-7c1e-9d53-2f4f5a9b7c11"
 OTHER_ID = "0199ab3e-9a01-7d2f-8e64-3a5b6c7d8e9f"
 MOMENT = "2026-11-20T09:30:00Z"
-VALUES: Mapping[str, Any] = {
-    "action": "stored",
-    "budget": 8000,
-    "capacity": 20,
-    "category": "process",
-    "checks": [{"name": "database", "is_ok": True, "message": "answers"}],
-    "confidence": 0.87,
-    "content": "Deploys go through blue/green since May",
-    "context": "## Critical\n- Deploys go through blue/green since May",
-    "core_tools": ["pytest", "docker"],
-    "counting": "Claude since Opus 4.7, reconstructed",
-    "counts": {"merges": 2, "retired": 3, "archived": 1},
-    "deduped": 23,
-    "compressed": 156,
-    "forgotten": 12,
-    "contradictions_found": 3,
-    "detail": "We moved staging to Postgres 18. The dump took 40 minutes.",
-    "endpoints": ["POST /facts", "POST /recall"],
-    "frame": "decision",
-    "goals": ["a release nobody notices"],
-    "interface": "http://127.0.0.1:3000/runs",
-    "left_out": {"critical": 0, "relevant": 3, "background": 7, "index": 0},
-    "matched": "meaning",
-    "message": "answers",
-    "name": "deploy",
-    "night": "2026-11-20",
-    "openapi": "/openapi.json",
-    "health": "/health",
-    "ready": "/ready",
-    "metrics": "/metrics",
-    "outcome": "success",
-    "plan_hash": "9f2c4e1d",
-    "reason": "nothing like it was known",
-    "reasons": ["used in 7 of the last 9 sessions with src/auth/login.ts open"],
-    "run": "4f3d51d0a2b7",
-    "scope": "private",
-    "score": 0.81,
-    "session_id": "s-1",
-    "similarity": 0.93,
-    "source": "chat with Ada",
-    "source_kind": "agent",
-    "state": "active",
-    "steps": ["test", "build", "stage", "verify", "prod"],
-    "subject": "deploys",
-    "summary": "Staging was moved to Postgres 18.",
-    "task": "migrate the staging database",
-    "text": "Deploys go through blue/green since May",
-    "tiers": {"tier1": 1950, "tier2": 2890, "tier3": 1988, "tier4": 995},
-    "title": "Migrate the staging database",
-    "token_count": 7823,
-    "tokens": {"critical": 1950, "relevant": 2890, "background": 1988, "index": 995},
-    "trigger": "pushing directly to main branch",
-    "trust": 50,
-    "type": f"{PREFIX}not-found",
-    "version": "0.1.0",
-    "watch": "/consolidate/4f3d51d0a2b7",
-}
+VALUES = WORDS["values"]
 OF_FORMAT = {"uuid": ID, "date-time": MOMENT, "date": "2026-11-20"}
 OF_TYPE: Mapping[str, Any] = {"string": "…", "integer": 1, "number": 0.5, "boolean": True, "null": None}
 
@@ -125,17 +70,6 @@ SUMMARY = "Long-term memory for AI agents that maintains itself every night."
 DESCRIPTION = """Everything a Heart does, over HTTP. A key names its agent; an administrator's key acts for the agent
 named in `X-Nous-Agent`. Every failure is `application/problem+json` (RFC 9457). `X-Nous-Deadline` ends a call in time,
 `Idempotency-Key` makes a retry safe, and every answer carries `X-Request-Id`."""
-TAGS = {
-    "context": "What an agent is shown before it asks.",
-    "memories": "Facts, recalling, and what was used.",
-    "episodes": "What happened.",
-    "procedures": "How things are done.",
-    "censors": "What not to do.",
-    "working memory": "What a session holds.",
-    "contradictions": "What can't both be so.",
-    "nights": "Consolidation: what a night would do, running one, and its report.",
-    "server": "The process itself; needs no key, but for the metrics where others than this machine can ask.",
-}
 KEY = {"type": "http", "scheme": "bearer", "bearerFormat": "nous_…", "description": "Made by `nous key create`."}
 ALWAYS = (problems.UNREADABLE, problems.TOO_MANY, problems.UNEXPECTED, problems.UNAVAILABLE)
 KEYED = (problems.KEY_REFUSED, problems.FORBIDDEN, problems.NOT_FOUND, problems.CONFLICT, problems.LATE)
@@ -168,7 +102,7 @@ def derived(app: FastAPI) -> dict[str, Any]:
         summary=SUMMARY,
         description=DESCRIPTION,
         routes=app.routes,
-        tags=[{"name": name, "description": told} for name, told in TAGS.items()],
+        tags=[{"name": name, "description": told} for name, told in WORDS["tags"].items()],
     )
 
 
@@ -234,7 +168,4 @@ def add_example(response: dict[str, Any], schemas: Mapping[str, Any]) -> None:
 
 def told(kind: ProblemKind) -> dict[str, Any]:
     """Return the description of a problem."""
-    return {
-        "description": kind.title,
-        "content": {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}},
-    }
+    return {"description": kind.title, "content": {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}}}
