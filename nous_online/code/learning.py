@@ -1,3 +1,3 @@
-"""A documented name of `nous_online.interfaces.code.pattern_learning`."""
+"""A documented name of `nous_online.interfaces.code.patterns`."""
 
-from nous_online.interfaces.code.pattern_learning import *  # noqa: F403
+from nous_online.interfaces.code.patterns import *  # noqa: F403

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from nous_online.interfaces.cli.output import JsonOption, escaped, show, show_json, show_note
-from nous_online.interfaces.cli.server_commands import place_of, told
-from nous_online.interfaces.cli.stopping import stopping
+from nous_online.interfaces.cli.server_commands import place_of, stopping, told
 
 if TYPE_CHECKING:
     from nous_online.processes import Program

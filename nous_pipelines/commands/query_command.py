@@ -30,7 +30,7 @@ from nous_online.interfaces.cli.output import (
     waiting,
     written,
 )
-from nous_online.interfaces.cli.stopping import HANGUP
+from nous_online.interfaces.cli.server_commands import HANGUP
 from nous_online.interfaces.cli.terminal import inert
 from nous_pipelines.nights import FIRST_NIGHT, parse_night
 

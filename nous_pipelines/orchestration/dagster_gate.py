@@ -13,7 +13,7 @@ from starlette.requests import HTTPConnection
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Send
 
-from nous_online.interfaces.page_gate import PageGate, refused
+from nous_online.interfaces.request_checks import PageGate, refused
 
 ALIVE = "/server_info"
 """Names versions and nothing else: whoever waits for the interface asks it."""

@@ -14,10 +14,8 @@ import anyio
 from mcp import Client, types
 
 from nous_online.heart import Heart
-from nous_online.interfaces.mcp.acts import Visit
-from nous_online.interfaces.mcp.heart_provider import SharedHeart
-from nous_online.interfaces.mcp.mcp_server import place_of
-from nous_online.interfaces.mcp.protocol_server import server_of
+from nous_online.interfaces.mcp.mcp_server import SharedHeart, server_of
+from nous_online.interfaces.mcp.tools import Visit
 
 T = TypeVar("T")
 NOUS = [sys.executable, "-P", "-m", "nous_online.interfaces.cli"]
@@ -32,7 +30,7 @@ def visit(door: SharedHeart, story: Callable[[Client], Awaitable[T]], *, mode: s
     """Return what a story told by a connected client comes to."""
 
     async def connected() -> T:
-        async with Client(server_of(place_of(door)), mode=mode) as client:
+        async with Client(server_of(door.place), mode=mode) as client:
             return await story(client)
 
     return anyio.run(connected)

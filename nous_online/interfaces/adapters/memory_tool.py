@@ -1,11 +1,16 @@
-"""Anthropic's client-side memory tool over an agent's memory; needs the package `anthropic` when it is made."""
+"""Anthropic's client-side memory tool (memory_20250818) over an agent's memory: its files are documents."""
 
 from __future__ import annotations
 
+import posixpath
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from nous_online.core.errors import NousError
-from nous_online.interfaces.adapters.memory_files import MemoryFiles
+from nous_online.core.errors import Conflict, InvalidInput, NotFound, NousError
+from nous_online.core.texts import visible
+from nous_online.memories.agent import Agent
+from nous_online.memories.documents import Document, Documents, Edit
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -14,6 +19,236 @@ if TYPE_CHECKING:
     from pydantic import BaseModel
 
     from nous_online.heart import Heart
+
+ROOT = "/memories"
+PLACE = "memory tool"
+"""The project the files are recalled by."""
+MOST_LINES = 999_999
+NUMBER_WIDTH = 6
+SHOWN_DEPTH = 2
+AROUND = 2
+"""Lines shown before and after a change."""
+UNITS = ("B", "K", "M", "G")
+
+
+class MemoryFiles:
+    """The six commands over one agent's files. Safe to share between threads."""
+
+    def __init__(self, agent: Agent) -> None:
+        self._documents = Documents(agent, PLACE)
+
+    def view(self, path: str, view_range: Sequence[int] | None = None) -> str:
+        """Show a file with line numbers, or a directory two levels deep."""
+        name = resolved(path)
+        found = self._documents.list(name)
+        for document in found:
+            if document.name == name:
+                return shown_file(path, document.text, view_range)
+        tree = tree_of(name, (document for document in found if document.name.startswith(f"{name}/")))
+        if name != ROOT and not tree.entries:
+            raise NotFound(f"The path {path} does not exist. Please provide a valid path.")
+        return shown_directory(path, tree)
+
+    def create(self, path: str, file_text: str) -> str:
+        """Write a new file."""
+        name = resolved(path)
+
+        def decide() -> list[Edit]:
+            if name == ROOT or self._documents.list(f"{name}/") or self._documents.find([name]):
+                raise Conflict(f"File {path} already exists")
+            self._check_parents(name)
+            return [Edit(name, file_text, None)]
+
+        self._documents.change(decide)
+        return f"File created successfully at: {path}"
+
+    def str_replace(self, path: str, old_str: str, new_str: str) -> str:
+        """Replace a text that occurs once in a file."""
+        edited: list[str] = []
+
+        def replaced(text: str) -> str:
+            check_once(path, text, old_str)
+            before, _, after = text.partition(old_str)
+            edited[:] = [snippet(f"{before}{new_str}{after}", at=before.count("\n"))]
+            return f"{before}{new_str}{after}"
+
+        self._edit(path, replaced)
+        title = "The memory file has been edited. Here is the snippet showing the change (with line numbers):"
+        return f"{title}\n{edited[0]}"
+
+    def insert(self, path: str, insert_line: int, insert_text: str) -> str:
+        """Insert a text after a line, counted from 1; 0 is before the first."""
+
+        def inserted(text: str) -> str:
+            lines = text.removesuffix("\n").split("\n") if text else []
+            if not 0 <= insert_line <= len(lines):
+                message = f"It should be within the range [0, {len(lines)}]."
+                raise InvalidInput(f"Invalid `insert_line` parameter: {insert_line}. {message}")
+            lines.insert(insert_line, insert_text.rstrip("\n"))
+            return "\n".join(lines).removesuffix("\n") + "\n"
+
+        self._edit(path, inserted)
+        return f"The file {path} has been edited."
+
+    def delete(self, path: str) -> str:
+        """Archive a file, or all files of a directory."""
+        name = resolved(path)
+        if name == ROOT:
+            raise InvalidInput("Cannot delete the /memories directory itself")
+        self._documents.change(lambda: [Edit(each.name, None, each) for each in self._below(name, path)])
+        return f"Successfully deleted {path}"
+
+    def rename(self, old_path: str, new_path: str) -> str:
+        """Give a file, or a directory with all its files, another name."""
+        old, new = resolved(old_path), resolved(new_path)
+        if old == ROOT:
+            raise InvalidInput("Cannot rename the /memories directory itself")
+        if new.startswith(f"{old}/"):
+            raise InvalidInput(f"Cannot move {old_path} into itself, to {new_path}")
+
+        def decide() -> list[Edit]:
+            if new == ROOT or self._documents.list(f"{new}/") or self._documents.find([new]):
+                raise Conflict(f"The destination {new_path} already exists")
+            self._check_parents(new)
+            moved = self._below(old, old_path)
+            return [Edit(f"{new}{each.name.removeprefix(old)}", each.text, each) for each in moved]
+
+        self._documents.change(decide)
+        return f"Successfully renamed {old_path} to {new_path}"
+
+    def clear(self) -> str:
+        """Archive all files."""
+        self._documents.change(lambda: [Edit(each.name, None, each) for each in self._documents.list(f"{ROOT}/")])
+        return "All memory cleared"
+
+    def _edit(self, path: str, edited: Callable[[str], str]) -> None:
+        """Write what becomes of a file's text."""
+        name = resolved(path)
+
+        def decide() -> list[Edit]:
+            document = self._documents.find([name]).get(name)
+            if document is not None:
+                return [Edit(name, edited(document.text), document)]
+            if name == ROOT or self._documents.list(f"{name}/"):
+                raise InvalidInput(f"The path {path} is not a file.")
+            raise NotFound(f"The path {path} does not exist. Please provide a valid path.")
+
+        self._documents.change(decide)
+
+    def _below(self, name: str, path: str) -> list[Document]:
+        """Return the file of a name or the files of a directory; raise `NotFound` when there are none."""
+        found = [each for each in self._documents.list(name) if each.name == name or each.name.startswith(f"{name}/")]
+        if not found:
+            raise NotFound(f"The path {path} does not exist")
+        return found
+
+    def _check_parents(self, name: str) -> None:
+        """Raise `Conflict` when a file stands where a directory is needed."""
+        parts = name.split("/")
+        for found in self._documents.find(["/".join(parts[:end]) for end in range(3, len(parts))]):
+            raise Conflict(f"The path {found} is a file, not a directory")
+
+
+@dataclass
+class Tree:
+    """A directory as it is listed: what is in it by name, and the bytes of all that."""
+
+    size: int = 0
+    entries: dict[str, Tree] = field(default_factory=dict[str, "Tree"])
+    is_file: bool = False
+
+
+def resolved(path: str) -> str:
+    """Return a path without detours; raise `InvalidInput` for one that leads out of `/memories`."""
+    if path != ROOT and not path.startswith(f"{ROOT}/"):
+        raise InvalidInput(f"Path must start with /memories, got: {path}")
+    name = posixpath.normpath(path)
+    if name != ROOT and not name.startswith(f"{ROOT}/"):
+        raise InvalidInput(f"Path {path} would escape /memories directory")
+    return name
+
+
+def check_once(path: str, text: str, old_str: str) -> None:
+    """Raise `InvalidInput` unless a text occurs exactly once."""
+    count = text.count(old_str) if old_str else 0
+    if count == 0:
+        raise InvalidInput(f"No replacement was performed, old_str `{old_str}` did not appear verbatim in {path}.")
+    if count > 1:
+        lines = ", ".join(str(text[:place].count("\n") + 1) for place in places(text, old_str))
+        raise InvalidInput(
+            f"No replacement was performed. Multiple occurrences of old_str `{old_str}` in lines: {lines}. "
+            "Please ensure it is unique"
+        )
+
+
+def places(text: str, part: str) -> list[int]:
+    """Return where a part begins in a text, overlaps included."""
+    found = [text.find(part)]
+    while found[-1] >= 0:
+        found.append(text.find(part, found[-1] + 1))
+    return found[:-1]
+
+
+def numbered(lines: Sequence[str], first: int) -> str:
+    """Return lines with their numbers, as a person would see them."""
+    return "\n".join(f"{number:>{NUMBER_WIDTH}}\t{visible(line)}" for number, line in enumerate(lines, start=first))
+
+
+def snippet(text: str, *, at: int) -> str:
+    """Return the lines around the one at place `at`, from 0."""
+    lines = text.split("\n")
+    first = max(0, at - AROUND)
+    return numbered(lines[first : at + AROUND + 1], first + 1)
+
+
+def shown_file(path: str, text: str, view_range: Sequence[int] | None) -> str:
+    """Return a file, or the lines of it from one to another; -1 is the last."""
+    lines, first = text.split("\n"), 0
+    if len(lines) > MOST_LINES:
+        raise InvalidInput(f"File {path} exceeds maximum line limit of {MOST_LINES:,} lines.")
+    if view_range and len(view_range) == 2:  # noqa: PLR2004 (a range has two ends)
+        first = max(1, view_range[0]) - 1
+        lines = lines[first : len(lines) if view_range[1] == -1 else view_range[1]]
+    return f"Here's the content of {visible(path)} with line numbers:\n{numbered(lines, first + 1)}"
+
+
+def tree_of(directory: str, documents: Iterable[Document]) -> Tree:
+    """Return what is in a directory as a tree."""
+    root = Tree()
+    for document in documents:
+        size, here = len(document.text.encode()), root
+        here.size += size
+        for part in document.name.removeprefix(f"{directory}/").split("/"):
+            here = here.entries.setdefault(part, Tree())
+            here.size += size
+        here.is_file = True
+    return root
+
+
+def shown_directory(path: str, tree: Tree) -> str:
+    """Return what is in a directory, hidden entries left out."""
+    title = f"Here're the files and directories up to 2 levels deep in {path}, excluding hidden items:"
+    lines = [f"{size_of(tree.size)}\t{path}", *listed(path, tree, SHOWN_DEPTH)]
+    return "\n".join([title, *lines])
+
+
+def listed(path: str, tree: Tree, depth: int) -> list[str]:
+    """Return the entries of a directory and of those in it, so many levels deep."""
+    lines: list[str] = []
+    for name in sorted(tree.entries):
+        entry = tree.entries[name]
+        if name.startswith("."):
+            continue
+        lines.append(f"{size_of(entry.size)}\t{visible(path)}/{visible(name)}{'' if entry.is_file else '/'}")
+        lines += listed(f"{path}/{name}", entry, depth - 1) if depth > 1 else []
+    return lines
+
+
+def size_of(count: int) -> str:
+    """Return a number of bytes for people: 0B, 12B, 1.5K, 2M."""
+    power = min(max(count.bit_length() - 1, 0) // 10, len(UNITS) - 1)
+    size = count / 1024**power
+    return f"{int(size)}{UNITS[power]}" if size == int(size) else f"{size:.1f}{UNITS[power]}"
 
 
 def memory_tool(heart: Heart) -> BetaAbstractMemoryTool:

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
 import ipaddress
 import logging
 import threading
 import time
 from collections import OrderedDict
 from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from hashlib import sha256
 from typing import Annotated
 
 from anyio import CapacityLimiter, to_thread
 from fastapi import Depends, Header, Request
+from limits import RateLimitItemPerMinute
+from limits.storage import MemoryStorage
+from limits.strategies import MovingWindowRateLimiter
 from starlette.concurrency import run_in_threadpool
 
 from nous_online.core.errors import DeadlineExceeded, NousError
@@ -22,26 +26,94 @@ from nous_online.core.rights import WITHOUT_KEY, Rights
 from nous_online.core.settings import settings
 from nous_online.core.validation import ADMINISTRATOR
 from nous_online.heart import Heart
-from nous_online.interfaces.api import keys
 from nous_online.interfaces.api.hearts import Hearts
-from nous_online.interfaces.api.limits import Limit
-from nous_online.interfaces.api.problems import FORBIDDEN, KEY_REFUSED, UNAVAILABLE, InterfaceProblem
-from nous_online.interfaces.api.turns import Turns
+from nous_online.interfaces.api.keys import NO_LOOKUP, REFUSED_KEY, KeyRecord, KeyRing, parsed
+from nous_online.interfaces.api.problems import BUSY, FORBIDDEN, KEY_REFUSED, TOO_MANY, UNAVAILABLE, InterfaceProblem
 from nous_online.interfaces.request_checks import bearer_of, is_same
+
+MOST_COUNTED = 10_000
+"""Callers whose calls are remembered; the first makes room, or addresses that are made up would fill the memory."""
+
+
+class Limit:
+    """So many calls of one caller in any minute."""
+
+    def __init__(self, calls_per_minute: int, *, most_callers: int = MOST_COUNTED) -> None:
+        self._callers: OrderedDict[str, None] = OrderedDict()
+        self._most_callers = most_callers
+        self._lock = threading.Lock()
+        self._window = MovingWindowRateLimiter(MemoryStorage())
+        self._item = RateLimitItemPerMinute(calls_per_minute)
+
+    def count(self, caller: str) -> None:
+        """Count a call; raise `InterfaceProblem` 429, with when to come again, for one too many."""
+        with self._lock:
+            self._callers[caller] = None
+            gone = self._callers.popitem(last=False)[0] if len(self._callers) > self._most_callers else None
+        if gone is not None:
+            self._window.clear(self._item, gone)
+        if not self._window.hit(self._item, caller):
+            raise self._refusal(caller)
+
+    def check(self, caller: str) -> None:
+        """Raise `InterfaceProblem` 429 where one more call would be one too many."""
+        if not self._window.test(self._item, caller):
+            raise self._refusal(caller)
+
+    def _refusal(self, caller: str) -> InterfaceProblem:
+        reset_at = self._window.get_window_stats(self._item, caller).reset_time
+        seconds = max(1, int(reset_at - time.time()) + 1)
+        detail = f"more than {self._item.amount} calls in a minute; wait {seconds} s"
+        return InterfaceProblem(TOO_MANY, detail, headers={"Retry-After": str(seconds)})
+
+
+class Turns:
+    """So many places for each caller, and so many of its calls that hold or await one; for one event loop."""
+
+    def __init__(self, places: int, *, most: int) -> None:
+        self._places, self._most = places, most
+        self._free: dict[str, asyncio.Semaphore] = {}
+        self._here: dict[str, int] = {}
+
+    @asynccontextmanager
+    async def turn(self, caller: str, *, seconds: float) -> AsyncGenerator[None]:
+        """Hold one of a caller's places for a block.
+
+        Raises `InterfaceProblem` 503 where too many of its calls wait already, and `DeadlineExceeded` when none of its
+        places becomes free within `seconds`.
+        """
+        if self._here.get(caller, 0) >= self._most:
+            raise InterfaceProblem(BUSY, f"{self._most} calls of this caller are under way already; send fewer at once")
+        free = self._free.setdefault(caller, asyncio.Semaphore(self._places))
+        self._here[caller] = self._here.get(caller, 0) + 1
+        try:
+            try:
+                async with asyncio.timeout(seconds):
+                    await free.acquire()
+            except TimeoutError as error:
+                message = f"other calls of this caller took all of {seconds:.3g} s; send fewer at once, or try again"
+                raise DeadlineExceeded(message) from error
+            try:
+                yield
+            finally:
+                free.release()
+        finally:
+            self._here[caller] -= 1
+            if not self._here[caller]:
+                del self._here[caller], self._free[caller]
+
 
 logger = logging.getLogger(__name__)
 AGENT = r"^[A-Za-z0-9][A-Za-z0-9._@:/+-]{0,99}$"
 """Names that can stand in a header; a key of its own can name any other agent."""
 SECONDS = r"^([1-9]|[1-5][0-9])(\.[0-9]{1,3})?$"
 AGENT_HEADER, DEADLINE_HEADER, SESSION_HEADER = "X-Nous-Agent", "X-Nous-Deadline", "X-Nous-Session"
-MOST_REMEMBERED = 10_000
 MOST_LOOKED_UP = 4
 """Keys looked up at once that are new here, and as many that were good before: who guesses gets in nobody's way."""
 DEADLINE_S = min(settings().deadline_s, ApiPolicy.longest_deadline_s)
 READING = ("recall", "assemble_context", "predict")
 """What a key that may only read may call besides every GET."""
 REFUSED_TOKEN = "send the token the server was started with (NOUS_TOKEN) as `Authorization: Bearer …`"  # noqa: S105
-REFUSED_KEY = "send a valid key as `Authorization: Bearer nous_…`; `nous key create` makes one"
 
 DeadlineHeader = Annotated[
     str | None,
@@ -102,18 +174,17 @@ class ApiCall:
 
 
 class Authenticator:
-    """Lets callers in: looks their keys up, remembers the good ones for a moment, counts calls, and gives turns."""
+    """Lets callers in: checks their keys, counts calls, and gives each agent its turns."""
 
     def __init__(self, hearts: Hearts, *, requires_keys: bool, token: str | None, policy: ApiPolicy) -> None:
         self.hearts = hearts
         self.policy = policy
         self.requires_keys, self._token = requires_keys, token
         self.turns = Turns(policy.most_of_an_agent, most=policy.most_waiting)
+        self._keys = KeyRing(hearts.database, memory_s=policy.key_memory_s)
         self._calls = Limit(policy.calls_per_minute)
         self._strangers = Limit(policy.strangers_per_minute)
-        self._good: OrderedDict[bytes, tuple[Caller, float]] = OrderedDict()
         self._looking_up_new, self._looking_up_known = CapacityLimiter(MOST_LOOKED_UP), CapacityLimiter(MOST_LOOKED_UP)
-        self._lock = threading.Lock()
 
     @property
     def is_open(self) -> bool:
@@ -131,69 +202,43 @@ class Authenticator:
         if known is not None:
             return known
         if not self.requires_keys:
-            self._check_token(request)
+            if self._token is not None and not is_same(bearer_of(request.headers), self._token):
+                self._strangers.count(address_of(request))
+                raise InterfaceProblem(KEY_REFUSED, REFUSED_TOKEN)
             caller = Caller(ADMINISTRATOR, address_of(request), WITHOUT_KEY)
         else:
-            text = bearer_of(request.headers)
-            request.state.claimed_key = claimed(text)
-            limiter = self._looking_up_known if digest(text) in self._good else self._looking_up_new
-            caller = self._remembered(text) or await to_thread.run_sync(
-                self._looked_up, address_of(request), text, ends_at, limiter=limiter
-            )
+            record = await self._holder(request, ends_at)
+            caller = Caller(record.agent_id, f"{record.agent_id}/{record.id}", record.rights, record.id)
         self._calls.count(caller.counted_as)
         request.state.caller = caller
         return caller
 
-    def _check_token(self, request: Request) -> None:
-        """Raise `InterfaceProblem` 401 where a token is asked for in place of keys, and not sent."""
-        if self._token is not None and not is_same(bearer_of(request.headers), self._token):
-            self._strangers.count(address_of(request))
-            raise InterfaceProblem(KEY_REFUSED, REFUSED_TOKEN)
+    async def _holder(self, request: Request, ends_at: float) -> KeyRecord:
+        """Return what is known of the key of a request; the audit trail names the one it claims to be, good or not."""
+        text = bearer_of(request.headers)
+        key = parsed(text)
+        request.state.claimed_key = None if key is None else key.id
+        remembered = self._keys.remembered(text)
+        if remembered is not None:
+            return remembered
 
-    def _remembered(self, text: str) -> Caller | None:
-        with self._lock:
-            caller, until = self._good.get(digest(text), (None, 0.0))
-        return caller if until > time.monotonic() else None
+        def look_up() -> KeyRecord:
+            if key is None:
+                self._strangers.check(address_of(request))
+            try:
+                record = self._keys.look_up(text, seconds=seconds_until(ends_at))
+            except DeadlineExceeded:
+                raise
+            except NousError as error:
+                logger.warning("a key can't be looked up: %s", error)
+                raise InterfaceProblem(UNAVAILABLE, NO_LOOKUP) from error
+            if record is None:
+                self._strangers.count(address_of(request))
+                raise InterfaceProblem(KEY_REFUSED, REFUSED_KEY)
+            return record
 
-    def _looked_up(self, address: str, text: str, ends_at: float) -> Caller:
-        """Look a key up under the rights of the agent it names; what is no key is looked up too, to take as long."""
-        parsed = keys.parsed(text)
-        if parsed is None:
-            self._strangers.check(address)
-        key = parsed or keys.DECOY
-        try:
-            database = self.hearts.database(seconds=seconds_until(ends_at))
-            with database.transaction(key.agent_id, timeout_s=seconds_until(ends_at)) as connection:
-                record = keys.found(connection, key)
-        except DeadlineExceeded:
-            raise
-        except NousError as error:
-            logger.warning("a key can't be looked up: %s", error)
-            raise InterfaceProblem(
-                UNAVAILABLE, "keys can't be looked up now; the log of the server says why"
-            ) from error
-        if parsed is None or record is None:
-            with self._lock:
-                self._good.pop(digest(text), None)
-            self._strangers.count(address)
-            raise InterfaceProblem(KEY_REFUSED, REFUSED_KEY)
-        caller = Caller(key.agent_id, f"{key.agent_id}/{key.id}", record.rights, key.id)
-        with self._lock:
-            self._good[digest(text)] = (caller, time.monotonic() + self.policy.key_memory_s)
-            while len(self._good) > MOST_REMEMBERED:
-                self._good.popitem(last=False)
-        return caller
-
-
-def claimed(text: str) -> str | None:
-    """Return which key a text claims to be, good or not, None where it is none at all."""
-    key = keys.parsed(text)
-    return None if key is None else key.id
-
-
-def digest(text: str) -> bytes:
-    """Return under what a key is remembered: nobody finds keys in a memory dump."""
-    return sha256(text.encode("utf-8", "surrogateescape")).digest()
+        limiter = self._looking_up_known if self._keys.was_good(text) else self._looking_up_new
+        return await to_thread.run_sync(look_up, limiter=limiter)
 
 
 def address_of(request: Request) -> str:

@@ -13,40 +13,13 @@ from starlette.exceptions import HTTPException
 
 from nous_online.core.errors import NousError
 from nous_online.core.policy import ApiPolicy
-from nous_online.interfaces.api import contract, problems
+from nous_online.interfaces.api import openapi, problems
 from nous_online.interfaces.api.access import Authenticator
 from nous_online.interfaces.api.consolidation import Consolidator, installed_consolidator
-from nous_online.interfaces.api.gate import Gate
-from nous_online.interfaces.api.hearts import Hearts
-from nous_online.interfaces.api.metrics import Metrics
-from nous_online.interfaces.api.readiness import ReadinessProbe
-from nous_online.interfaces.api.routes import (
-    censor_routes,
-    context_routes,
-    contradiction_routes,
-    episode_routes,
-    fact_routes,
-    health_routes,
-    memory_routes,
-    night_routes,
-    procedure_routes,
-    session_routes,
-    source_routes,
-)
-
-AREAS = (
-    health_routes,
-    fact_routes,
-    context_routes,
-    episode_routes,
-    procedure_routes,
-    censor_routes,
-    session_routes,
-    contradiction_routes,
-    memory_routes,
-    source_routes,
-    night_routes,
-)
+from nous_online.interfaces.api.gate import Gate, Metrics
+from nous_online.interfaces.api.hearts import Hearts, ReadinessProbe
+from nous_online.interfaces.api.server_routes import night_router, server_router
+from nous_online.interfaces.api.verb_routes import verb_router
 
 
 @dataclass(frozen=True)
@@ -79,7 +52,7 @@ def application(
         await run_in_threadpool(hearts.close)
 
     # FastAPI's pages of the API run scripts from another host on the origin where people would paste their keys.
-    app = FastAPI(title=contract.TITLE, version=contract.version(), lifespan=lifespan, docs_url=None, redoc_url=None)
+    app = FastAPI(title=openapi.TITLE, version=openapi.version(), lifespan=lifespan, docs_url=None, redoc_url=None)
     app.state.access = access
     door = app.state.door = Authenticator(
         hearts, requires_keys=access.requires_keys, token=access.token, policy=access.policy
@@ -87,12 +60,12 @@ def application(
     app.state.metrics = Metrics(open_hearts=lambda: len(hearts))
     app.state.readiness = ReadinessProbe(hearts, policy=access.policy)
     app.state.consolidator = consolidator or installed_consolidator()
-    for area in AREAS:
-        app.include_router(area.router)
+    for router in (server_router, verb_router(), night_router):
+        app.include_router(router)
     app.add_exception_handler(NousError, problems.on_error)
     app.add_exception_handler(problems.InterfaceProblem, problems.on_failure)
     app.add_exception_handler(RequestValidationError, problems.on_invalid)
     app.add_exception_handler(HTTPException, problems.on_http_error)
     app.add_middleware(Gate, hosts=access.hosts, door=door, metrics=app.state.metrics)
-    contract.describe(app, requires_keys=access.requires_keys)
+    openapi.describe(app, requires_keys=access.requires_keys)
     return app

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Callable, Collection, Mapping
 from datetime import date, datetime
-from typing import Annotated, Any, Literal, TypeVar, get_args
+from importlib.resources import files
+from typing import Annotated, Any, Literal, cast, get_args
 from uuid import UUID
 
 from pydantic import (
@@ -23,7 +25,7 @@ from pydantic import (
 from nous_online.core import fields
 from nous_online.core.domain import MemoryKind
 from nous_online.core.errors import Conflict
-from nous_online.core.fields import InputRow, rows_of
+from nous_online.core.fields import rows_of
 from nous_online.core.policy import MAX_CONTENT_BYTES
 from nous_online.core.validation import MAX_NAMES
 
@@ -42,9 +44,20 @@ class Body(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    def told(self, *without: str) -> dict[str, Any]:
-        """Return what the caller told, as the verbs take it."""
-        return {name: getattr(self, name) for name in self.model_fields_set if name not in without}
+    def told(self) -> Any:
+        """Return what the caller told, as the verbs take it; raise `Conflict` for what would end before it began."""
+        found = {name: plain(getattr(self, name)) for name in self.model_fields_set}
+        begins, ends = found.get("valid_from"), found.get("valid_to")
+        if begins and ends and ends < begins:
+            raise Conflict(f"valid_to {ends.isoformat()} lies before valid_from {begins.isoformat()}")
+        return found
+
+
+def plain(value: Any) -> Any:
+    """Return a value of a body as the verbs take it."""
+    if isinstance(value, list):
+        return [plain(each) for each in cast("list[Any]", value)]
+    return value.told() if isinstance(value, Body) else value
 
 
 def sendable(text: str) -> str:
@@ -95,11 +108,6 @@ def text_of(most: int) -> Any:
     return Field(min_length=1, max_length=most, pattern=NOT_BLANK)
 
 
-def counted(least: int, most: int) -> Any:
-    """Return what a whole number within bounds keeps to."""
-    return Field(ge=least, le=most)
-
-
 Text = Annotated[str, text_of(MAX_CONTENT_BYTES), SENDABLE]
 Line = Annotated[str, text_of(1000), SENDABLE]
 Name = Annotated[str, text_of(100), SENDABLE]
@@ -118,12 +126,6 @@ Decision = Annotated[
 ]
 
 
-def check_order(valid_from: datetime | None, valid_to: datetime | None) -> None:
-    """Raise `Conflict` for what would end before it began."""
-    if valid_from and valid_to and valid_to < valid_from:
-        raise Conflict(f"valid_to {valid_to.isoformat()} lies before valid_from {valid_from.isoformat()}")
-
-
 PROJECT_NEEDS_ID: dict[str, Any] = {
     "if": {"properties": {"scope": {"const": "project"}}, "required": ["scope"]},
     "then": {"required": ["project_id"], "properties": {"project_id": {"type": "string"}}},
@@ -139,36 +141,49 @@ def episode_needs(name: str) -> dict[str, Any]:
     }
 
 
-B = TypeVar("B", bound=Body)
 HEADERS = {"idempotency_key"}
 """What is told in a header, not in the body."""
 
 
-def carrying(told: Any, *, without: Collection[str] = ()) -> Callable[[type[B]], type[B]]:
-    """Give a body a field for each row of a table, or of all that a verb may be told, but those it declares itself."""
-
-    def carried(body: type[B]) -> type[B]:
-        rows = rows_of(told)
-        for name in rows.keys() & body.model_fields.keys():
-            body.model_fields[name].description = rows[name].field.about
-        left_out = {*HEADERS, *without, *body.model_fields}
-        shown = [
-            each for name, each in rows.items() if name not in left_out and not isinstance(each.field, fields.Alias)
-        ]
-        found: dict[str, Any] = {each.name: wire_field(each) for each in shown}
-        return create_model(body.__name__, __base__=body, __doc__=body.__doc__, __module__=body.__module__, **found)
-
-    return carried
+WORDS: Mapping[str, Mapping[str, Any]] = tomllib.loads(
+    files("nous_online.interfaces.api").joinpath("openapi.toml").read_text("utf-8")
+)
+"""What the OpenAPI document says of its groups, verbs and bodies, and what values of a name look like."""
 
 
-def wire_field(row: InputRow) -> tuple[Any, Any]:
-    """Return a row as the field of a model: what JSON may hold, its default and what it is for."""
-    kind, field = wire_type(row.field), row.field
-    names = AliasChoices(row.name, *field.aliases) if field.aliases else None
-    taken = f" Taken as {' and '.join(field.aliases)} too." if field.aliases else ""
-    default = ... if row.is_required else row.default
-    described = Field(default=default, description=field.about + taken, validation_alias=names)
-    return kind | None if row.is_optional else kind, described
+def body(
+    name: str,
+    told: Any = None,
+    *,
+    base: type[Body] = Body,
+    without: Collection[str] = (),
+    rules: Mapping[str, Any] | None = None,
+    **own: Any,
+) -> type[Body]:
+    """Return a body with fields of its `own`, and one for each row of a table, or of all that a verb may be `told`.
+
+    Fields of its own are as pydantic's `create_model` takes them; `rules` say in JSON Schema what the store asks.
+    """
+    words = WORDS["bodies"].get(name, {})
+    made = create_model(name, __base__=base, __doc__=words.get("about"), **own)
+    example = {"example": words["example"]} if "example" in words else {}
+    made.model_config["json_schema_extra"] = {**(rules or {}), **example}
+    rows = {} if told is None else rows_of(told)
+    for known in rows.keys() & made.model_fields.keys():
+        made.model_fields[known].description = rows[known].field.about
+    carried: dict[str, Any] = {}
+    for row in rows.values():
+        field = row.field
+        if row.name in {*HEADERS, *without, *made.model_fields} or isinstance(field, fields.Alias):
+            continue
+        kind = wire_type(field)
+        described = Field(
+            default=... if row.is_required else row.default,
+            description=field.about + (f" Taken as {' and '.join(field.aliases)} too." if field.aliases else ""),
+            validation_alias=AliasChoices(row.name, *field.aliases) if field.aliases else None,
+        )
+        carried[row.name] = (kind | None if row.is_optional else kind, described)
+    return create_model(name, __base__=made, __doc__=words.get("about"), **carried)
 
 
 WIRE_TYPES: Mapping[type, Callable[[Any], Any]] = {
@@ -185,7 +200,7 @@ WIRE_TYPES: Mapping[type, Callable[[Any], Any]] = {
     fields.OneOf: lambda field: Literal[field.words],
     fields.Instant: lambda _: Moment,
     fields.Share: lambda _: Share,
-    fields.Whole: lambda field: Annotated[int, counted(field.least, field.most), WHOLE],
+    fields.Whole: lambda field: Annotated[int, Field(ge=field.least, le=field.most), WHOLE],
     fields.Flag: lambda _: StrictBool,
     fields.MemoryId: lambda _: Id,
     fields.MemoryIds: lambda field: Annotated[list[Id], Field(max_length=min(field.most, MOST_IDS))],

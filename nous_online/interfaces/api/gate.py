@@ -11,11 +11,12 @@ import logging
 import re
 import time
 import uuid
-from collections.abc import Generator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
 from fastapi import Request
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -23,11 +24,45 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from nous_online.core.errors import NousError
 from nous_online.interfaces import audit
 from nous_online.interfaces.api import problems
-from nous_online.interfaces.api.access import Authenticator, Caller, address_of
-from nous_online.interfaces.api.metrics import Metrics
+from nous_online.interfaces.api.access import Authenticator, Caller, Turns, address_of
 from nous_online.interfaces.api.problems import InterfaceProblem, answer, kind_of, readable
-from nous_online.interfaces.api.turns import Turns
 from nous_online.interfaces.request_checks import host_of
+
+MEDIA_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+BUCKETS_S = (0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
+
+
+class Metrics:
+    """The counters of one application."""
+
+    def __init__(self, *, open_hearts: Callable[[], int]) -> None:
+        self._registry = CollectorRegistry()
+        self.in_flight = Gauge("nous_http_in_flight", "Calls under way.", registry=self._registry)
+        self._requests = Counter(
+            "nous_http_requests", "Calls answered.", ("method", "route", "status"), registry=self._registry
+        )
+        self._seconds = Histogram(
+            "nous_http_request_seconds", "How long calls took.", ("route",), buckets=BUCKETS_S, registry=self._registry
+        )
+        self._problems = Counter(
+            "nous_http_problems", "Calls that failed, by problem.", ("kind",), registry=self._registry
+        )
+        hearts = Gauge("nous_hearts_open", "Agents kept open.", registry=self._registry)
+        hearts.set_function(open_hearts)
+
+    def answered(self, *, method: str, route: str, status: int, seconds: float) -> None:
+        """Count one call."""
+        self._requests.labels(method, route, str(status)).inc()
+        self._seconds.labels(route).observe(seconds)
+
+    def failed(self, kind: str) -> None:
+        """Count one problem."""
+        self._problems.labels(kind).inc()
+
+    def text(self) -> bytes:
+        """Return everything in Prometheus' text format."""
+        return generate_latest(self._registry)
+
 
 logger = logging.getLogger(__name__)
 REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}", re.ASCII)

@@ -7,6 +7,10 @@ import hashlib
 import hmac
 import re
 import secrets
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -16,12 +20,16 @@ from psycopg.rows import class_row
 from nous_online.core.errors import InvalidInput, NotFound, NousError, Refused
 from nous_online.core.rights import UNLIMITED, USER_TRUST, Rights
 from nous_online.core.validation import ADMINISTRATOR, checked_agent, checked_moment, checked_whole
+from nous_online.database.connection import Database
 from nous_online.database.statements import statements
 
 SQL = statements("nous_online.interfaces.api", "keys.sql")
 WRITTEN = re.compile(r"nous_([A-Za-z0-9_-]{2,540})_([0-9a-f]{12})_([A-Za-z0-9_-]{43})", re.ASCII)
 SECRET_BYTES = 32
 MAX_NAME_CHARACTERS = 200
+MOST_REMEMBERED = 10_000
+REFUSED_KEY = "send a valid key as `Authorization: Bearer nous_…`; `nous key create` makes one"
+NO_LOOKUP = "keys can't be looked up now; the log of the server says why"
 
 
 @dataclass(frozen=True)
@@ -200,3 +208,49 @@ def rotate(connection: Connection, agent_id: str, key_id: str) -> tuple[Key, Key
         is_read_only=old.is_read_only,
     )
     return new, record
+
+
+def digest(text: str) -> bytes:
+    """Return under what a key is remembered: nobody finds keys in a memory dump."""
+    return hashlib.sha256(text.encode("utf-8", "surrogateescape")).digest()
+
+
+class KeyRing:
+    """Looks keys up, and remembers the good ones for a moment; safe to share between threads."""
+
+    def __init__(self, database: Callable[..., Database], *, memory_s: float) -> None:
+        self._database, self._memory_s = database, memory_s
+        self._good: OrderedDict[bytes, tuple[KeyRecord, float]] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def was_good(self, text: str) -> bool:
+        """Tell whether a key was good when it was last looked up, however long ago."""
+        return digest(text) in self._good
+
+    def remembered(self, text: str) -> KeyRecord | None:
+        """Return what is known of a key that was good a moment ago."""
+        with self._lock:
+            record, until = self._good.get(digest(text), (None, 0.0))
+        return record if until > time.monotonic() else None
+
+    def find(self, text: str, *, seconds: float) -> KeyRecord | None:
+        """Return what is known of a key, looked up unless that was done a moment ago; raises as `look_up` does."""
+        return self.remembered(text) or self.look_up(text, seconds=seconds)
+
+    def look_up(self, text: str, *, seconds: float) -> KeyRecord | None:
+        """Look a key up under the rights of the agent it names; None for one that is wrong, expired or revoked.
+
+        What is no key is looked up too, to take as long.
+        """
+        parsed_key = parsed(text)
+        key = parsed_key or DECOY
+        with self._database(seconds=seconds).transaction(key.agent_id, timeout_s=seconds) as connection:
+            record = found(connection, key)
+        with self._lock:
+            if parsed_key is None or record is None:
+                self._good.pop(digest(text), None)
+                return None
+            self._good[digest(text)] = (record, time.monotonic() + self._memory_s)
+            while len(self._good) > MOST_REMEMBERED:
+                self._good.popitem(last=False)
+        return record

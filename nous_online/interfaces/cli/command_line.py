@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points, version
 from typing import Annotated, Any
@@ -16,24 +16,22 @@ from nous_online.core.deadline import WORKERS
 from nous_online.core.errors import NousError
 from nous_online.core.home import keep_private
 from nous_online.interfaces.cli import (
-    api_commands,
-    censor_commands,
-    console_command,
-    correction_commands,
-    erase_command,
-    history_commands,
-    hook_commands,
+    context_commands,
+    door_commands,
     import_commands,
-    mcp_command,
     memory_commands,
-    pattern_commands,
     server_commands,
-    statement_commands,
-    worker_command,
 )
-from nous_online.interfaces.cli import context_commands as context
-from nous_online.interfaces.cli.output import INTERRUPTED, AgentOption, Invocation, JsonOption, show_error, show_json
-from nous_online.interfaces.cli.streams import flushed, settle
+from nous_online.interfaces.cli.output import (
+    INTERRUPTED,
+    AgentOption,
+    Invocation,
+    JsonOption,
+    flushed,
+    settle,
+    show_error,
+    show_json,
+)
 
 COMMANDS_GROUP = "nous.commands"
 EXTRA_COMMANDS = {
@@ -62,6 +60,48 @@ EXTRAS: dict[str, frozenset[str]] = {
 }
 """What each extra brings along: the modules by whose absence it is told apart."""
 UsageError: type[Exception] = typer.BadParameter.__mro__[1]
+
+
+MEMORIES, DATABASE = "Memories", "Database"
+WITH_API, WITH_MCP = "Doors (need the extra `api`)", "Doors (need the extra `mcp`)"
+COMMANDS: dict[str, Mapping[str, Callable[..., None]]] = {
+    MEMORIES: {
+        "learn": memory_commands.learn,
+        "recall": memory_commands.recall,
+        "status": memory_commands.status,
+        "forget": memory_commands.forget,
+        "restore": memory_commands.restore,
+        "pin": memory_commands.pin,
+        "unpin": memory_commands.unpin,
+        "update": memory_commands.update,
+        "patterns": context_commands.patterns,
+        "workflows": context_commands.workflows,
+        "context": context_commands.context,
+        "predict": context_commands.predict,
+        "feedback": context_commands.feedback,
+        "history": memory_commands.history,
+        "contradictions": memory_commands.contradictions,
+        "resolve": memory_commands.resolve,
+        "show": memory_commands.show_fact,
+        "split": memory_commands.split,
+        "import": import_commands.import_history,
+        "export": import_commands.export,
+        "erase": import_commands.erase,
+        "worker": server_commands.worker,
+        "retry": server_commands.retry,
+        "check": context_commands.check,
+    },
+    DATABASE: {"up": server_commands.up, "down": server_commands.down, "doctor": server_commands.doctor},
+    WITH_API: {"api": door_commands.api, "console": door_commands.console},
+    WITH_MCP: {
+        "mcp": door_commands.mcp,
+        "install": door_commands.install,
+        "uninstall": door_commands.uninstall,
+        "hook": door_commands.hook,
+    },
+}
+"""The commands in the order of the help, by its panels."""
+GROUPS = {MEMORIES: context_commands.censor, WITH_API: door_commands.key}
 
 
 class NousGroup(TyperGroup):
@@ -139,21 +179,11 @@ def application() -> typer.Typer:
         context_settings={"help_option_names": ["-h", "--help"]},
     )
     app.callback()(before_every_command)
-    memory_commands.register(app)
-    correction_commands.register(app)
-    pattern_commands.register(app)
-    context.register(app)
-    history_commands.register(app)
-    statement_commands.register(app)
-    import_commands.register(app)
-    server_commands.register(app)
-    erase_command.register(app)
-    worker_command.register(app)
-    censor_commands.register(app)
-    api_commands.register(app)
-    console_command.register(app)
-    mcp_command.register(app)
-    hook_commands.register(app)
+    for panel, commands in COMMANDS.items():
+        for name, command in commands.items():
+            app.command(name, rich_help_panel=panel, hidden=command is door_commands.hook)(command)
+    for panel, group in GROUPS.items():
+        app.add_typer(group, rich_help_panel=panel)
     register_extras(app, entry_points=entry_points(group=COMMANDS_GROUP))
     return app
 

@@ -1,4 +1,4 @@
-"""Commands that bring histories in and take them out: import, export."""
+"""Commands that bring histories in, take them out, and erase: import, export, erase."""
 
 from __future__ import annotations
 
@@ -6,19 +6,22 @@ import os
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
+from uuid import UUID
 
 import typer
 
 from nous_online.core.errors import InvalidInput
-from nous_online.interfaces.cli.memory_commands import opened
+from nous_online.interfaces.cli.options import agent_named, open_database, opened
 from nous_online.interfaces.cli.output import (
     INTERRUPTED,
     AgentOption,
     JsonOption,
     escaped,
+    plain,
     show,
     show_error,
     show_json,
@@ -28,16 +31,12 @@ from nous_online.interfaces.cli.output import (
 )
 
 if TYPE_CHECKING:
-    from nous_online.database.connection import Database
-    from nous_online.interfaces.imports.import_reports import ImportProgress, ImportReport
+    from collections.abc import Sequence
+
+    from nous_online.interfaces.imports.importing import ImportProgress, ImportReport
+    from nous_online.memories.agent_erasure import Erased
 
 SHOWN_BAD_LINES = 20
-
-
-def register(app: typer.Typer) -> None:
-    """Add these commands."""
-    app.command("import", rich_help_panel="Memories")(import_history)
-    app.command("export", rich_help_panel="Memories")(export)
 
 
 def import_history(  # noqa: PLR0913 (one parameter for each option)
@@ -123,7 +122,7 @@ def restore(file: Path, agent: str | None, *, as_json: bool) -> None:
     """Restore an export, and say how much it was."""
     from nous_online.interfaces.exports.restoring import restore_agent
 
-    with plain_database() as database, waiting(f"restoring {file} …"):
+    with open_database() as database, waiting(f"restoring {file} …"):
         restored = restore_agent(database, file, agent_id=agent)
     if as_json:
         show_json(restored)
@@ -161,15 +160,12 @@ def export(
 
     [dim]$[/dim] nous export pages --format markdown
     """
-    from nous_online.core.settings import settings
-    from nous_online.core.validation import checked_agent
-
-    name = checked_agent(agent or settings().agent)
+    name = agent_named(agent)
     if format not in ("nous", "markdown"):
         raise InvalidInput(f"--format {format!r} is not known; choose nous or markdown")
-    with plain_database() as database, waiting(f"exporting {name} …"):
+    with open_database() as database, waiting(f"exporting {name} …"):
         if format == "markdown":
-            from nous_online.interfaces.exports.pages import write_pages
+            from nous_online.interfaces.exports.exporting import write_pages
 
             written = write_pages(database, name, Path(path))
         else:
@@ -184,7 +180,7 @@ def export(
 
 def export_file(path: str, agent: str) -> Path:
     """Return the file an export goes to: of a folder, made if it ends in a slash, one named by agent and day."""
-    from nous_online.interfaces.exports.pages import made
+    from nous_online.interfaces.exports.exporting import made
 
     folder = Path(path)
     if path.endswith(("/", os.sep)):
@@ -203,18 +199,6 @@ def file_name(agent: str) -> str:
 def counted(rows: Mapping[str, int]) -> str:
     """Return counts of tables in words."""
     return ", ".join(f"{count:,} {table.partition('.')[2] or table}" for table, count in rows.items()) or "nothing"
-
-
-@contextmanager
-def plain_database() -> Generator[Database]:
-    """Open the database of this process, with no embedder and no judge."""
-    from nous_online.database.connection import Database, open_url
-
-    database = Database(open_url())
-    try:
-        yield database
-    finally:
-        database.close()
 
 
 def moment(text: str | None) -> datetime | None:
@@ -275,3 +259,113 @@ def show_report(report: ImportReport) -> None:
         show_error(f"{note.place}: {note.message}")
     if report.bad_count > SHOWN_BAD_LINES:
         show_error(f"{report.bad_count - SHOWN_BAD_LINES:,} more bad lines; --json lists up to {len(report.bad):,}")
+
+
+def erase(  # noqa: PLR0913 (one parameter for each option)
+    agent: Annotated[
+        str | None, typer.Argument(metavar="[AGENT]", help="Whose memory is erased, all of it unless a part is named.")
+    ] = None,
+    *,
+    memory: Annotated[
+        list[UUID] | None, typer.Option(metavar="ID", help="One memory only; may be given several times.")
+    ] = None,
+    user: Annotated[str | None, typer.Option(metavar="NAME", help="Everything of one of the agent's users.")] = None,
+    export: Annotated[
+        list[Path] | None,
+        typer.Option(metavar="FILE", help="An export to erase it from too; may be given several times."),
+    ] = None,
+    scrub: Annotated[
+        bool, typer.Option("--scrub", help="Write tables and log anew, so that no deleted row stays on the disk.")
+    ] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Erase without asking.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be erased; change nothing.")] = False,
+    reason: Annotated[str, typer.Option(help="Why; goes to the log.")] = "asked for by the operator",
+    named: AgentOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Erase an agent, one of its users or some of its memories, with every copy a night made. There is no undo.
+
+    [bold]Erased[/bold]: every row of it in every table, events and proposals of the nights included; its rows
+    in snapshots, plans and reports of the nights; what Dagster's log quotes of it. A hash stays for each memory, by
+    which a restored backup can be recognised and erased again.
+
+    [bold]With a memory[/bold] go the facts that were merged into it, the questions that found it and, with an
+    episode, what was drawn from it. A fact that keeps statements of others takes the words of the oldest of them.
+
+    [bold]Not erased[/bold]: backups and the server's write-ahead log, copies of the files made elsewhere, and what an
+    agent of another name learned. The dead rows are vacuumed; the disk may keep them until it is written over, unless
+    --scrub writes tables and log anew.
+
+    [bold]Examples[/bold]
+
+    [dim]$[/dim] nous erase aria --dry-run
+
+    [dim]$[/dim] nous erase aria --yes --reason "request of 2026-11-20"
+
+    [dim]$[/dim] nous erase --memory $ID --scrub
+
+    [dim]$[/dim] nous erase aria --user ada --export aria.jsonl.gz
+    """
+    from nous_online.core.settings import settings
+    from nous_online.database.connection import open_url
+    from nous_online.database.scrub import scrub as write_anew
+
+    if agent is None and not (memory or user):
+        raise InvalidInput("name the agent to erase: nous erase AGENT; or a part: --memory ID, --user NAME")
+    name, url = agent or named or settings().agent, open_url()
+    run = partial(erase_named, url, name, memory or [], user, exports=export or [], reason=reason)
+    if not dry_run and not yes:
+        if as_json:
+            raise InvalidInput("erasing can't be taken back: say --yes with --json, or --dry-run to see what would go")
+        show_erased(run(is_dry_run=True))
+        what = f"{len(memory)} memories" if memory else f"user {user!r}" if user else "all"
+        typer.confirm(f"Erase {what} of agent {name!r} for good?", abort=True, err=True)
+    with waiting("erasing …"):
+        done = run(is_dry_run=dry_run)
+        left = write_anew(url) if scrub and not dry_run else ()
+    if as_json:
+        show_json({**plain(done), "is_scrubbed": scrub and not dry_run and not left, "left": left})
+    else:
+        show_erased(done, left=left, is_scrubbed=scrub)
+
+
+def erase_named(  # noqa: PLR0913 (what the options say)
+    url: str,
+    agent_id: str,
+    memory_ids: Sequence[UUID],
+    user_id: str | None,
+    *,
+    exports: Sequence[Path],
+    reason: str,
+    is_dry_run: bool,
+) -> Erased:
+    """Erase an agent, or the part that is named, from the store, from copies and from exports; or count it."""
+    from nous_online.interfaces.exports.restoring import erase_exports
+    from nous_online.memories.agent_erasure import Part, erase_everywhere, erase_some, installed_erasers
+
+    erasers = [*installed_erasers(), partial(erase_exports, paths=exports)]
+    if not memory_ids and user_id is None:
+        return erase_everywhere(url, agent_id, reason=reason, is_dry_run=is_dry_run, erasers=erasers)
+    part = Part(tuple(memory_ids), user_id)
+    return erase_some(url, agent_id, part, reason=reason, is_dry_run=is_dry_run, erasers=erasers)
+
+
+def show_erased(erased: Erased, *, left: tuple[str, ...] = (), is_scrubbed: bool = False) -> None:
+    """Print what was erased, or would be."""
+    verb = "would be erased" if erased.is_dry_run else "erased"
+    show(f"[bold]{escaped(erased.agent_id)}[/bold]: {sum(erased.rows.values())} rows {verb}")
+    for name, count in {**erased.rows, **erased.copies}.items():
+        show(f"  {count:>8}  {escaped(name)}")
+    for ids, what in (
+        (erased.with_it, "goes with it: merged into it, or drawn from it"),
+        (erased.reworded, "stays, on the statements it has from elsewhere"),
+        (erased.told_in, "is an episode that may still tell it: erase that too, with --memory"),
+    ):
+        for each in ids:
+            show_note(f"{each} {what}")
+    if erased.is_dry_run:
+        return
+    where = "backups" if is_scrubbed else "backups and the write-ahead log"
+    show_note(f"{where} still hold it until they expire")
+    for each in left:
+        show_note(each)

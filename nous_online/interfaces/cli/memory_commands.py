@@ -1,44 +1,30 @@
-"""Commands about memories: learn, recall, status."""
+"""Commands about memories: learn, recall, status, what became of one, and what may be done to it by its id."""
 
 from __future__ import annotations
 
 import shutil
 import textwrap
-from typing import TYPE_CHECKING, Annotated, Any
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
+from uuid import UUID
 
 import typer
 
-from nous_online.core.details import FactDetails, RecallDetails, Replaces
-from nous_online.interfaces.cli.input import said
-from nous_online.interfaces.cli.options import with_options
-from nous_online.interfaces.cli.output import AgentOption, JsonOption, escaped, show, show_json, show_note
+from nous_online.core.details import FactDetails, MemoryChanges, RecallDetails, Replaces
+from nous_online.core.errors import InvalidInput
+from nous_online.interfaces.cli.options import agent_named, open_database, opened, with_options
+from nous_online.interfaces.cli.output import AgentOption, JsonOption, escaped, said, show, show_json, show_note
 
 if TYPE_CHECKING:
+    from nous_online.core.domain import Fact, Memory, Statement
     from nous_online.heart import Heart
+    from nous_online.memories.contradictions import Contradiction
     from nous_online.memories.status import Nights, WaitingWork
+    from nous_online.memories.undoing import PastChange
     from nous_online.recall.recalling import Recall
-
 
 INDENT = " " * 11
 MOST_LINES, LEAST_COLUMNS = 3, 60
-
-
-UserOption = Annotated[str | None, typer.Option("--user", help="For whom; what is of other users stays out.")]
-ProjectOption = Annotated[str | None, typer.Option("--project", help="In which project.")]
-
-
-def register(app: typer.Typer) -> None:
-    """Add these commands."""
-    for name, command in {"learn": learn, "recall": recall, "status": status}.items():
-        app.command(name, rich_help_panel="Memories")(command)
-
-
-def opened(agent: str | None) -> Heart:
-    """Open the memory of the agent named, or of the one NOUS_AGENT names; what is due is left to `nous worker`."""
-    from nous_online.core.settings import settings
-    from nous_online.heart import Heart
-
-    return Heart.open(agent or settings().agent, works_in_background=False)
 
 
 @with_options(FactDetails, replaces=Replaces)
@@ -155,18 +141,11 @@ def status(*, agent: AgentOption = None, as_json: JsonOption = False) -> None:
 
     [dim]$[/dim] nous status --json | jq .memories.fact.active
     """
-    from nous_online.core.settings import settings
-    from nous_online.core.validation import checked_agent
-    from nous_online.database.connection import Database, open_url
     from nous_online.memories.status import status_of
 
-    name = checked_agent(agent or settings().agent)
-    database = Database(open_url())
-    try:
-        with database.transaction(name) as connection:
-            found = status_of(connection, name)
-    finally:
-        database.close()
+    name = agent_named(agent)
+    with open_database() as database, database.transaction(name) as connection:
+        found = status_of(connection, name)
     if as_json:
         show_json(found)
         return
@@ -209,3 +188,315 @@ def recalled_json(recalled: Any) -> dict[str, Any]:
     """Return one answer of a recall for machines: the memory, its score and the parts of it, what contradicts it."""
     told = {"score": recalled.score, "memory": recalled.memory, "parts": recalled.parts}
     return {**told, "put_before": recalled.put_before, "contradicted_by": recalled.contradicted_by}
+
+
+MemoryId = Annotated[UUID, typer.Argument(metavar="ID", help="A memory of any kind, as `nous recall` names it.")]
+Why = Annotated[str | None, typer.Option(help="Why; kept with the event.")]
+
+
+def forget(
+    memory_id: MemoryId,
+    *,
+    reason: Annotated[str, typer.Option(help="Why; kept with the event.")],
+    agent: AgentOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Forget a memory: out of recall, contexts and questions about the past, however often it was confirmed.
+
+    It stays in the store: `nous restore` brings it back. What must leave the disk is erased: `nous erase --memory`.
+
+    [bold]Examples[/bold]
+
+    [dim]$[/dim] nous forget $ID --reason "the lock was changed"
+    """
+    with opened(agent) as heart:
+        gone = heart.forget(memory_id, reason=reason)
+    if as_json:
+        show_json(gone)
+        return
+    show_memory("forgotten", gone.memory)
+    for ids, what in ((gone.merged, "was merged into it"), (gone.replaced, "had been replaced by it")):
+        for each in ids:
+            show_note(f"{each} {what}, and stays out of recall too")
+
+
+def restore(memory_id: MemoryId, *, reason: Why = None, agent: AgentOption = None, as_json: JsonOption = False) -> None:
+    """Restore a memory that was forgotten, or archived by a night, to the state it was in.
+
+    [bold]Examples[/bold]
+
+    [dim]$[/dim] nous restore $ID --reason "forgotten by mistake"
+    """
+    with opened(agent) as heart:
+        answer("restored", heart.restore(memory_id, reason=reason), as_json=as_json)
+
+
+def pin(memory_id: MemoryId, *, reason: Why = None, agent: AgentOption = None, as_json: JsonOption = False) -> None:
+    """Pin a memory: no night archives or condenses it.
+
+    [bold]Examples[/bold]
+
+    [dim]$[/dim] nous pin $ID
+    """
+    with opened(agent) as heart:
+        answer("pinned", heart.pin(memory_id, reason=reason), as_json=as_json)
+
+
+def unpin(memory_id: MemoryId, *, reason: Why = None, agent: AgentOption = None, as_json: JsonOption = False) -> None:
+    """Unpin a memory: nights treat it like any other again.
+
+    [bold]Examples[/bold]
+
+    [dim]$[/dim] nous unpin $ID
+    """
+    with opened(agent) as heart:
+        answer("unpinned", heart.unpin(memory_id, reason=reason), as_json=as_json)
+
+
+@with_options(MemoryChanges)
+def update(
+    memory_id: MemoryId,
+    *,
+    reason: Why = None,
+    agent: AgentOption = None,
+    as_json: JsonOption = False,
+    **told: Any,
+) -> None:
+    """Correct what is known about a memory besides its text; to say something else, learn it.
+
+    [bold]Examples[/bold]
+
+    [dim]$[/dim] nous update $ID --subject "gate code" --tag home
+
+    [dim]$[/dim] nous update $ID --valid-to 2026-12-31T00:00:00Z --reason "the lease ends"
+    """
+    changes = cast("MemoryChanges", {name: value for name, value in told.items() if value is not None})
+    with opened(agent) as heart:
+        answer("updated", heart.update(memory_id, reason=reason, **changes), as_json=as_json)
+
+
+def answer(done: str, memory: Memory, *, as_json: bool) -> None:
+    """Say what became of a memory."""
+    if as_json:
+        show_json(memory)
+    else:
+        show_memory(done, memory)
+
+
+def show_memory(done: str, memory: Any) -> None:
+    """Print what was done to a memory, its text, and the state it is in."""
+    names = ("content", "title", "name", "trigger", "detail")
+    text = next((value for name in names if (value := getattr(memory, name, None))), "")
+    show(f"[green]{done}[/green]  {escaped(text)}")
+    show(f"[dim]{memory.id}  {memory.state}[/dim]")
+
+
+Status = Literal["open", "resolved", "any"]
+Ruled = Literal["a_wins", "b_wins", "both_valid", "merged"]
+
+
+def history(
+    memory_id: Annotated[UUID, typer.Argument(metavar="ID", help="A memory, as `nous recall` names it.")],
+    *,
+    agent: AgentOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Tell what became of a memory: every change, the latest first, with who made it, when and why.
+
+    [bold]Examples[/bold]
+
+    [dim]$[/dim] nous history 01a202e5-e0bd-7d8c-b5bd-9313b051deb4
+
+    [dim]$[/dim] nous history $ID --json | jq '.events[0].before'
+    """
+    with opened(agent) as heart:
+        events = heart.history(memory_id)
+        lines = succession_lines(heart, heart.get_fact(memory_id)) if events[0].memory_kind == "fact" else []
+    if as_json:
+        show_json({"memory_id": memory_id, "events": events})
+        return
+    for line in lines:
+        show(line)
+    for event in events:
+        show_event(event)
+
+
+def succession_lines(heart: Heart, fact: Fact) -> list[str]:
+    """Return what a fact gave way to, and what gave way to it, with the text and the id of each."""
+    successor = [heart.get_fact(fact.superseded_by)] if fact.superseded_by else []
+    how = "merged into" if fact.succession == "merged" else "replaced by"
+    gave_way = [(how, each) for each in successor]
+    gave_way += [(str(each.succession), each) for each in heart.predecessors(fact.id)]
+    return [f"{how:<16}  {escaped(each.content)}\n{'':<18}[dim]{each.id}[/dim]" for how, each in gave_way]
+
+
+def show_event(event: PastChange) -> None:
+    """Print one change of a memory: when, what, by whom and why."""
+    moved = event.to_state if event.from_state == event.to_state else f"{event.from_state} → {event.to_state}"
+    show(f"{event.effective_at:%Y-%m-%d %H:%M}  [bold]{escaped(event.action)}[/bold]  {escaped(moved)}")
+    by = f"the night of {event.night}" if event.night else event.actor
+    show(f"                  [dim]{escaped(by)}: {escaped(event.reason)}[/dim]")
+
+
+def contradictions(
+    *,
+    status: Annotated[Status, typer.Option(help="Those that are open, resolved, or any.")] = "open",
+    agent: AgentOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """List what the agent believes twice and otherwise; both sides are kept until somebody decides.
+
+    [bold]Examples[/bold]
+
+    [dim]$[/dim] nous contradictions
+
+    [dim]$[/dim] nous contradictions --status resolved --json
+    """
+    with opened(agent) as heart:
+        found = heart.contradictions(status=None if status == "any" else status)
+        told = [with_texts(each) for each in found]
+    if as_json:
+        show_json({"contradictions": told})
+        return
+    for each in told:
+        show(f"[bold]{each['id']}[/bold]  {escaped(each['resolution'] or each['status'])}")
+        show(f"  a  {escaped(each['a'])}  [dim]{each['memory_a']}[/dim]")
+        show(f"  b  {escaped(each['b'])}  [dim]{each['memory_b']}[/dim]")
+        if each["proposed"] and each["status"] == "open":
+            show(f"  [yellow]proposed[/yellow]  {escaped(in_words(each['proposed']))}")
+    if not told:
+        show_note("nothing contradicts itself")
+    elif status == "open":
+        show_note("decide one: nous resolve ID a_wins|b_wins|both_valid --note WHY, or nous resolve ID --keep FACT")
+
+
+def resolve(  # noqa: PLR0913 (one parameter for each option)
+    contradiction_id: Annotated[
+        UUID, typer.Argument(metavar="ID", help="A contradiction, as `nous contradictions` names it.")
+    ],
+    resolution: Annotated[Ruled | None, typer.Argument(help="Who is right; `merged` needs --into.")] = None,
+    *,
+    keep: Annotated[UUID | None, typer.Option(metavar="ID", help="Instead: the fact that wins.")] = None,
+    note: Annotated[str | None, typer.Option(help="Why; kept with it.")] = None,
+    into: Annotated[
+        UUID | None, typer.Option(metavar="ID", help="With `merged`: the fact that takes the place of both.")
+    ] = None,
+    reject: Annotated[
+        bool, typer.Option("--reject", help="Forget what was proposed; it stays open.", metavar="")
+    ] = False,
+    agent: AgentOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Decide a contradiction. The loser is superseded and stays in the store.
+
+    An agent's key may not decide against what is pinned or trusted more: it proposes, `nous contradictions` shows that,
+    and this decides, so or otherwise, or rejects it.
+
+    [bold]Examples[/bold]
+
+    [dim]$[/dim] nous resolve $ID b_wins --note "the contract was renewed"
+
+    [dim]$[/dim] nous resolve $ID --keep $FACT
+
+    [dim]$[/dim] nous resolve $ID merged --into $FACT
+
+    [dim]$[/dim] nous resolve $ID --reject
+    """
+    if reject == bool(resolution or keep or note or into):
+        message = "say a_wins, b_wins, both_valid, merged or --keep, or --reject alone, which decides nothing"
+        raise InvalidInput(message)
+    with opened(agent) as heart:
+        if reject:
+            ruled = heart.reject_ruling(contradiction_id)
+        else:
+            ruled = heart.resolve_contradiction(contradiction_id, resolution, keep=keep, note=note, merged_into=into)
+    if as_json:
+        show_json(ruled)
+        return
+    done = "[green]rejected[/green]  still open" if reject else f"[green]resolved[/green]  {ruled.resolution}"
+    show(f"{done}  [dim]{ruled.id}[/dim]")
+    for name, side in (("a", ruled.a), ("b", ruled.b)):
+        show(f"  {name}  {escaped(side['content'])}")
+
+
+def in_words(proposed: dict[str, Any]) -> str:
+    """Return how somebody would decide a contradiction, who and why."""
+    into = f" into {proposed['merged_into']}" if proposed["merged_into"] else ""
+    why = f": {proposed['note']}" if proposed["note"] else ""
+    return f"{proposed['resolution']}{into} by {proposed['by']}{why}"
+
+
+def with_texts(each: Contradiction) -> dict[str, Any]:
+    """Return a contradiction's columns, and under `a` and `b` what its two sides say."""
+    return {**asdict(each), "a": each.a["content"], "b": each.b["content"]}
+
+
+def show_fact(
+    fact_id: Annotated[UUID, typer.Argument(metavar="ID", help="A fact, as `nous recall` names it.")],
+    *,
+    agent: AgentOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Show a fact in full: its text, what was said for it, word for word, and what became of it.
+
+    [bold]Examples[/bold]
+
+    [dim]$[/dim] nous show 01a202e5-e0bd-7d8c-b5bd-9313b051deb4
+
+    [dim]$[/dim] nous show $ID --json | jq '.statements[].content'
+    """
+    from nous_online.memories.fact_statements import unrecorded_count
+
+    with opened(agent) as heart:
+        fact, said, events = heart.get_fact(fact_id), heart.statements(fact_id), heart.history(fact_id)
+        before, lines = heart.predecessors(fact_id), succession_lines(heart, fact)
+    unrecorded = unrecorded_count(fact, said)
+    if as_json:
+        told = {"fact": fact, "statements": said, "unrecorded_count": unrecorded, "events": events}
+        show_json({**told, "predecessors": before})
+        return
+    show(f"[bold]{escaped(fact.content)}[/bold]")
+    show(f"[dim]{fact.id}  {escaped(fact.state)}, trust {fact.trust}[/dim]")
+    for line in (*lines, "", *statement_lines(said, unrecorded)):
+        show(line)
+    show("\nwhat became of it, the latest first")
+    for event in events:
+        show_event(event)
+
+
+def statement_lines(said: list[Statement], unrecorded: int) -> list[str]:
+    """Return what was said for a fact, a line for each statement with its time, source and id."""
+    times = {1: "once", 2: "twice"}.get(len(said), f"{len(said)} times")
+    lines = [f"said {times}, in these words"]
+    for each in said:
+        source = f", {escaped(each.source)}" if each.source else ""
+        undone = ", undone" if each.taken_back_at else ""
+        lines.append(f"{each.said_at:%Y-%m-%d %H:%M}  {escaped(each.content)}")
+        lines.append(f"                  [dim]{each.reason}{undone}{source}: {each.id}[/dim]")
+    if unrecorded:
+        lines.append(f"confirmed {unrecorded} more times before statements were kept: those words are gone")
+    return lines
+
+
+def split(
+    statement_id: Annotated[UUID, typer.Argument(metavar="STATEMENT_ID", help="A statement, as `nous show` names it.")],
+    *,
+    reason: Annotated[str | None, typer.Option(help="Why; kept in the history of both facts.")] = None,
+    agent: AgentOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Make a statement a fact of its own, apart from the fact it was taken for; `nous undo` joins them again.
+
+    [bold]Examples[/bold]
+
+    [dim]$[/dim] nous split 01a202e5-e0bd-7d8c-b5bd-9313b051deb4 --reason "against is not for"
+
+    [dim]$[/dim] nous split $STATEMENT --json | jq .id
+    """
+    with opened(agent) as heart:
+        fact = heart.split(statement_id, reason=reason)
+    if as_json:
+        show_json(fact)
+        return
+    show(f"[green]split off[/green]  {escaped(fact.content)}")
+    show(f"[dim]{fact.id}  nights and the same words, learned again, keep the two apart[/dim]")

@@ -1,13 +1,14 @@
-"""The options of a command that hands over to a verb: one for each field that says so in its row."""
+"""What commands share: the options that follow from the rows of a verb, the agent they are about, and its memory."""
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from enum import StrEnum
 from inspect import Parameter
-from typing import Annotated, Any, Literal, TypeVar, get_args, get_origin
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar, get_args, get_origin
 
 import typer
 
@@ -15,7 +16,13 @@ from nous_online.core import fields
 from nous_online.core.domain import MemoryKind
 from nous_online.core.fields import InputRow, row_of, rows_of
 
+if TYPE_CHECKING:
+    from nous_online.database.connection import Database
+    from nous_online.heart import Heart
+
 C = TypeVar("C", bound=Callable[..., None])
+UserOption = Annotated[str | None, typer.Option("--user", help="For whom; what is of other users stays out.")]
+ProjectOption = Annotated[str | None, typer.Option("--project", help="In which project.")]
 KindOption = StrEnum("KindOption", {kind.upper(): kind for kind in get_args(MemoryKind)})
 OPTION_TYPES: Mapping[type, Callable[[Any], Any]] = {
     fields.Names: lambda _: list[str],
@@ -68,3 +75,30 @@ def option(row: InputRow) -> Parameter:
     )
     hint = kind | None if row.default is None else kind
     return Parameter(row.name, Parameter.KEYWORD_ONLY, default=row.default, annotation=Annotated[hint, declared])
+
+
+def agent_named(agent: str | None) -> str:
+    """Return the agent a command is about: the one named, or NOUS_AGENT's."""
+    from nous_online.core.settings import settings
+    from nous_online.core.validation import checked_agent
+
+    return checked_agent(agent or settings().agent)
+
+
+def opened(agent: str | None) -> Heart:
+    """Open the memory of the agent a command is about; what is due is left to `nous worker`."""
+    from nous_online.heart import Heart
+
+    return Heart.open(agent_named(agent), works_in_background=False)
+
+
+@contextmanager
+def open_database() -> Generator[Database]:
+    """Open the database of this process, with no embedder and no judge."""
+    from nous_online.database.connection import Database, open_url
+
+    database = Database(open_url())
+    try:
+        yield database
+    finally:
+        database.close()

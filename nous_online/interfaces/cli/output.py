@@ -1,16 +1,20 @@
-"""What a command says: results on stdout, for people or as one JSON object; everything else on stderr."""
+"""What a command is told and says: results on stdout, for people or as one JSON object; everything else on stderr."""
 
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, is_dataclass
 from datetime import date
-from typing import TYPE_CHECKING, Annotated, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, TextIO
 
 import typer
+
+from nous_online.core.errors import InvalidInput
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -140,3 +144,45 @@ def waiting(message: str) -> Generator[None]:
         return
     with console.status(message):
         yield
+
+
+STDIN = "-"
+
+
+def said(text: str) -> str:
+    """Return a text, or for `-` the standard input without the blanks around it.
+
+    Raises `InvalidInput` for an input that is no UTF-8.
+    """
+    if text != STDIN:
+        return text
+    try:
+        return sys.stdin.buffer.read().decode("utf-8-sig").strip()
+    except UnicodeDecodeError as error:
+        raise InvalidInput(f"the standard input is no UTF-8 ({error}); convert it first, with iconv") from error
+
+
+def settle() -> None:
+    """Make the streams take any text, and those that were closed take it nowhere."""
+    sys.stdout = sys.stdout or nowhere()
+    sys.stderr = sys.stderr or nowhere()
+    for stream in (sys.stdout, sys.stderr):
+        reconfigure = getattr(stream, "reconfigure", None)
+        if reconfigure:
+            reconfigure(errors="backslashreplace")  # a memory may hold what the terminal can't show
+
+
+def nowhere() -> TextIO:
+    """Return a stream that takes everything and keeps nothing."""
+    return Path(os.devnull).open("w", encoding="utf-8")
+
+
+def flushed(code: str | int | None) -> str | int | None:
+    """Write what is still to be written, and return the exit code: another one where that failed."""
+    try:
+        sys.stdout.flush()
+    except OSError as error:
+        # what Python still holds would be tried again, and fail again, when it ends
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return code or unwritten(error)
+    return code

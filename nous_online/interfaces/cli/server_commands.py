@@ -1,20 +1,77 @@
-"""Commands about the database: up, down, doctor."""
+"""Commands about the server and what runs beside it: up, down, doctor, worker, retry."""
 
 from __future__ import annotations
 
-from typing import Annotated
+import signal
+import threading
+from collections.abc import Generator
+from contextlib import contextmanager
+from types import FrameType
+from typing import TYPE_CHECKING, Annotated
+from uuid import UUID
 
 import typer
 
-from nous_online.interfaces.cli.output import JsonOption, escaped, show, show_json, waiting
+from nous_online.core.errors import NousError
+from nous_online.core.policy import WorkerPolicy
+from nous_online.interfaces.cli.options import opened
+from nous_online.interfaces.cli.output import (
+    INTERRUPTED,
+    AgentOption,
+    JsonOption,
+    escaped,
+    plain,
+    show,
+    show_error,
+    show_json,
+    show_note,
+    waiting,
+)
+
+if TYPE_CHECKING:
+    from nous_online.queue.worker import Round, Staff
+
+HANGUP: signal.Signals = getattr(signal, "SIGHUP", signal.SIGTERM)  # Windows has none
+
+
+class CommandStop:
+    """Whether somebody asked to stop, and by which signal; whoever asks twice is heard at once."""
+
+    def __init__(self) -> None:
+        self.signal: int | None = None
+        self._asked = threading.Event()
+
+    def hear(self, number: int, _frame: FrameType | None) -> None:
+        """Remember that a signal came, and let the next one act as it always does."""
+        self.signal = number
+        self._asked.set()
+        signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
+
+    def is_asked(self) -> bool:
+        """Tell whether somebody asked to stop."""
+        return self._asked.is_set()
+
+    def rest(self, seconds: float) -> None:
+        """Wait, unless somebody asks to stop."""
+        self._asked.wait(seconds)
+
+
+@contextmanager
+def stopping() -> Generator[CommandStop]:
+    """Turn a request to stop into one that is heard between two steps; what `nohup` told to be ignored stays so."""
+    stop = CommandStop()
+    heard = {signal.SIGINT, signal.SIGTERM}
+    if signal.getsignal(HANGUP) is not signal.SIG_IGN:
+        heard.add(HANGUP)
+    before = {number: signal.signal(number, stop.hear) for number in heard}
+    try:
+        yield stop
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
 
 DEMO = "demo"  # the folder in the home where the demo keeps a server of its own
-
-
-def register(app: typer.Typer) -> None:
-    """Add these commands."""
-    for name, command in {"up": up, "down": down, "doctor": doctor}.items():
-        app.command(name, rich_help_panel="Database")(command)
 
 
 def up(*, as_json: JsonOption = False) -> None:
@@ -104,3 +161,95 @@ def doctor(*, as_json: JsonOption = False) -> None:
             show(f"{mark}  {check.name:<9} {escaped(check.message)}")
     if not is_ok:
         raise typer.Exit(1)
+
+
+POLICY = WorkerPolicy()
+
+
+def worker(
+    *,
+    once: Annotated[bool, typer.Option("--once", help="Do what is due now, then end.")] = False,
+    every: Annotated[
+        float, typer.Option(min=0.1, max=3600.0, metavar="SECONDS", help="How long to rest between two looks.")
+    ] = POLICY.poll_s,
+    agent: AgentOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Do what agents left to be done: complete closed episodes, deliver events; of all agents, or of one.
+
+    Several may run at once. Ctrl-C and SIGTERM end it after the step that has begun. With --json each look that found
+    something is an object on a line of its own. The exit code is 1 when --once met a failure.
+
+    [bold]Examples[/bold]
+
+    [dim]$[/dim] nous worker
+
+    [dim]$[/dim] nous worker --once --json | jq .completed
+    """
+    from nous_online.queue.worker import staff
+
+    with stopping() as stop, staff() as opened:
+        if not once and not as_json:
+            show_note("looking for closed episodes and events; Ctrl-C ends it")
+        while not stop.is_asked():
+            found = looked(opened, only=agent, stop=stop, is_last=once)
+            tell(found, as_json=as_json, is_last=once)
+            if once:
+                raise typer.Exit(1 if found.failed else 0)
+            stop.rest(0 if found.completed else every)
+    if stop.signal == signal.SIGINT:
+        show_error("interrupted; nothing was left half-done")
+        raise typer.Exit(INTERRUPTED)
+
+
+def retry(
+    episode_id: Annotated[UUID, typer.Argument(metavar="ID", help="A closed episode, as `nous status` names it.")],
+    *,
+    agent: AgentOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Queue an episode that was set aside to be completed after all.
+
+    One is set aside when five attempts failed at it, as its completion note says. Its text stays as it is.
+
+    [bold]Examples[/bold]
+
+    [dim]$[/dim] nous retry 01a202e5-e0bd-7d8c-b5bd-9313b051deb4 && nous worker --once
+    """
+    with opened(agent) as heart:
+        episode = heart.retry_episode(episode_id)
+    if as_json:
+        show_json({"episode_id": episode.id})
+        return
+    show(f"episode {episode.id} is queued again")
+
+
+def looked(opened: Staff, *, only: str | None, stop: CommandStop, is_last: bool) -> Round:
+    """Look once; a database that fails now is an error of the last look only, else it is asked again later."""
+    from nous_online.queue.worker import Round
+
+    try:
+        return opened.look(only=only, is_stopping=stop.is_asked)
+    except NousError as error:
+        if is_last:
+            raise
+        show_error(str(error))
+        return Round()
+
+
+def tell(found: Round, *, as_json: bool, is_last: bool) -> None:
+    """Tell what a look found; one that found nothing only when it is the last."""
+    if as_json and (is_last or not found.is_idle):
+        show_json({"completed": found.completed, "delivered": found.delivered, **plain(found)})
+    if as_json:
+        return
+    for name, worked in found.worked.items():
+        if worked:
+            done = f"episodes completed: {worked.completed:,}, events delivered: {worked.delivered:,}"
+            show(f"[green]done[/green]  {escaped(name)}: {done}")
+    for name, reason in found.skipped.items():
+        show_note(f"{name}: passed over, {reason}")
+    for name, reason in found.failed.items():
+        show_error(f"{name}: {reason}")
+    if is_last and found.is_idle:
+        show("nothing is due")

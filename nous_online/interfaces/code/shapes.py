@@ -8,15 +8,99 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from functools import cache
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING, Any, Literal
 
-from nous_online.core.errors import InvalidInput
-from nous_online.interfaces.code.languages import Language, language_of, parser_of
-from nous_online.interfaces.code.skipping import skip_reason
+from nous_online.core.errors import InvalidInput, Unsupported
 from nous_online.language.writing.credentials import holds_credential
 
 if TYPE_CHECKING:
-    from tree_sitter import Node
+    from tree_sitter import Node, Parser
+
+Language = Literal["python", "typescript", "tsx", "javascript", "go"]
+SUFFIXES: dict[str, Language] = {
+    ".py": "python", ".pyi": "python", ".ts": "typescript", ".mts": "typescript", ".cts": "typescript", ".tsx": "tsx",
+    ".js": "javascript", ".jsx": "javascript", ".mjs": "javascript", ".cjs": "javascript", ".go": "go",
+}  # fmt: skip
+
+
+def language_of(path: str) -> Language | None:
+    """Return the language a file is written in, told by its ending; None for one that can't be read."""
+    return SUFFIXES.get(PurePosixPath(path.replace("\\", "/")).suffix.lower())
+
+
+@cache
+def parser_of(language: Language) -> Parser:
+    """Return the parser of a language; raise `Unsupported` where the extra `code` is not installed."""
+    try:
+        import tree_sitter
+        import tree_sitter_go
+        import tree_sitter_javascript
+        import tree_sitter_python
+        import tree_sitter_typescript
+    except ModuleNotFoundError as error:
+        absent = f"reading source needs the extra `code` ({error.name} is not installed)"
+        raise Unsupported(f"{absent}; run: pip install 'nous-pipelines[code]'") from error
+    grammars = {
+        "python": tree_sitter_python.language,
+        "typescript": tree_sitter_typescript.language_typescript,
+        "tsx": tree_sitter_typescript.language_tsx,
+        "javascript": tree_sitter_javascript.language,
+        "go": tree_sitter_go.language,
+    }
+    return tree_sitter.Parser(tree_sitter.Language(grammars[language]()))
+
+
+def module_of(path: str) -> str:
+    """Return the module of a file: its directory with "/" between its parts; "" for a file at the root."""
+    parts = [part for part in PurePosixPath(path.replace("\\", "/")).parts if part not in {"/", ".", ".."}]
+    return "/".join(parts[:-1])
+
+
+LARGEST = 512 * 1024
+"""Bytes; a larger file was hardly written by hand."""
+LONGEST_LINE = 2_000
+"""Characters; minified and generated source has longer ones."""
+FOREIGN = frozenset(
+    """node_modules vendor vendored third_party site-packages dist build out target .venv venv .git .tox __pycache__
+    .next .nuxt coverage generated gen .mypy_cache .pytest_cache bower_components""".split()  # noqa: SIM905
+)
+_GENERATED_NAME = re.compile(r"(?:\.min\.|[._]pb2?[._]|[._]pb\.go$|_generated\.|\.generated\.|\.d\.ts$|bundle\.js$)")
+_GENERATED_MARK = re.compile(
+    rb"^[^\S\n]*+(?:#|//|/?\*)[^\n]{0,80}"
+    rb"(?:@generated|code generated [^\n]{0,60}do not edit|auto-?generated (?:file|by|code))",
+    re.IGNORECASE | re.MULTILINE,
+)
+
+
+def folder_reason(path: str) -> str | None:
+    """Return the folder on a path that holds what others wrote or tools made, None where there is none."""
+    for part in PurePosixPath(path.replace("\\", "/")).parts[:-1]:
+        if part in FOREIGN:
+            return f"{part} holds what others wrote or tools made"
+    return None
+
+
+def skip_reason(path: str, source: bytes) -> str | None:
+    """Return why a file is not read, in words; None for one that is."""
+    if language_of(path) is None:
+        return f"no known language ends so; known: {' '.join(SUFFIXES)}"
+    return folder_reason(path) or content_reason(path, source)
+
+
+def content_reason(path: str, source: bytes) -> str | None:
+    """Return what in a file tells that it was not written by hand, None where nothing does."""
+    if len(source) > LARGEST:
+        return f"{len(source):,} bytes are more than {LARGEST:,}"
+    if b"\0" in source:
+        return "it is binary"
+    if _GENERATED_NAME.search(PurePosixPath(path).name) or _GENERATED_MARK.search(source[:2_000]):
+        return "it was generated"
+    if max(map(len, source.splitlines()), default=0) > LONGEST_LINE:
+        return f"a line of it is longer than {LONGEST_LINE:,} characters"
+    return None
+
 
 FUNCTIONS = frozenset((
     "function_definition", "function_declaration", "method_definition", "method_declaration", "arrow_function",

@@ -20,8 +20,7 @@ from nous_online.interfaces.api.problems import InterfaceProblem, kind_of
 from nous_online.interfaces.console import console_changes, console_pages
 from nous_online.interfaces.console.console_state import ConsoleState
 from nous_online.interfaces.console.rendering import page
-from nous_online.interfaces.page_gate import CLOSED, PageGate
-from nous_online.interfaces.request_checks import with_token
+from nous_online.interfaces.request_checks import CLOSED, PageGate, with_token
 from nous_online.processes import python_module
 
 HOST = "127.0.0.1"

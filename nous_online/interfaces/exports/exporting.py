@@ -6,26 +6,84 @@ import gzip
 import json
 import os
 import zlib
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from hashlib import sha256
 from importlib.metadata import version
+from itertools import groupby
 from pathlib import Path
-from typing import BinaryIO, cast
+from typing import BinaryIO, Literal, cast
 
 from psycopg import Connection
-from psycopg.rows import class_row
+from psycopg.rows import TupleRow, class_row
 from psycopg.sql import SQL, Composed, Identifier
 
 from nous_online.core.domain import EmbeddingSpace
 from nous_online.core.errors import InvalidInput, NotFound, Refused
 from nous_online.database.connection import Database, operated
 from nous_online.database.statements import statements
-from nous_online.interfaces.exports.export_tables import DROPPED, FORMAT, TABLES, Table
 from nous_online.interfaces.imports.records import parsed_object
 from nous_online.memories.agent_erasure import copying
+
+FORMAT = 2
+"""Counts how an export is written; one of a later format is refused. Format 1 had no statements."""
+DROPPED = ("agent_id", "written_xid", "duration_seconds")
+"""Whose a row is says the export; the others the server makes anew."""
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table: the columns its rows are ordered by, who may write it, and the statements that are its own."""
+
+    name: str
+    key: tuple[str, ...] = ("id",)
+    writer: Literal["night", "app"] = "night"
+    reading: str = "rows_of"
+    storing: str = "store_rows"
+
+
+TABLES = {
+    table.name: table
+    for table in (
+        Table("lifecycle.plans", reading="plans_of", storing="store_plans"),
+        Table("lifecycle.proposals", ("night", "id")),
+        Table("lifecycle.agent_policies", ("agent_id",)),
+        Table("lifecycle.health", ("night",)),
+        Table("heart.episodes"),
+        Table("heart.episode_artifacts", ("episode_id", "kind", "reference"), writer="app"),
+        Table("brain.decisions", writer="app"),
+        Table("heart.facts", reading="facts_of"),
+        Table("heart.statements", writer="app"),
+        Table("heart.procedures"),
+        Table("heart.censors"),
+        Table("heart.working_memory", ("session_id",), writer="app"),
+        Table("heart.cold_texts", ("memory_id", "tier")),
+        Table("heart.usage", ("memory_id",)),
+        Table("heart.recalls", writer="app"),
+        Table("heart.sightings", ("signal", "session_id"), writer="app"),
+        Table("heart.requests", ("idempotency_key",), writer="app"),
+        Table("heart.contradictions"),
+        Table("heart.links", ("from_id", "to_id", "kind")),
+        Table("heart.judgements", ("pair_hash", "model", "prompt_version")),
+        Table("heart.completions", ("episode_id",), writer="app"),
+        Table("heart.term_stats", ("lexeme",)),
+        Table("heart.corpus_stats", ("memory_kind",)),
+        Table("lifecycle.events", reading="events_of"),
+    )
+}
+LEFT_BEHIND = {
+    "heart.agents": "the header says which",
+    "heart.api_keys": "secrets of one installation",
+    "heart.llm_requests": "what one installation asked and paid",
+    "heart.next_embeddings": "made anew when the agent moves to another embedding space",
+    "heart.outbox": "announced where it happened",
+    "heart.outbox_cursors": "places in that queue",
+    "heart.postings": "made from the texts as they are stored",
+    "lifecycle.tombstones": "who was erased stays erased",
+}
+
 
 BLOCKS = statements("nous_online.interfaces.exports", "exporting.sql")
 EXPORT_TIMEOUT_S = 4 * 3600.0
@@ -172,3 +230,61 @@ def replaced(path: Path) -> Generator[BinaryIO]:
 def opened_new(path: Path) -> BinaryIO:
     """Open a file for writing that only its owner may read."""
     return os.fdopen(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "wb")
+
+
+PAGES = statements("nous_online.interfaces.exports", "pages.sql")
+
+
+@dataclass(frozen=True)
+class Pages:
+    """The folder the pages are in, and how many lines each has."""
+
+    path: Path
+    agent_id: str
+    rows: Mapping[str, int]
+
+
+def write_pages(database: Database, agent_id: str, folder: Path) -> Pages:
+    """Write a page for each kind of memory, as all of them were at one moment, and return what was written.
+
+    Raises `NotFound` for an agent nobody knows, and `InvalidInput` when a page can't be written.
+    """
+    counts: dict[str, int] = {}
+    with (
+        copying(database.url),
+        database.transaction(agent_id, timeout_s=EXPORT_TIMEOUT_S, is_snapshot=True) as connection,
+    ):
+        if not spaces_of(connection, agent_id):
+            raise NotFound(f"agent {agent_id!r} is not known here, so there is nothing to export; see `nous status`")
+        made(folder)
+        for kind, query in PAGES.items():
+            with connection.cursor(name="pages") as rows, replaced(folder / f"{kind}.md") as page:
+                rows.itersize = FETCHED_AT_ONCE
+                rows.execute(query, {"agent_id": agent_id})
+                counts[kind] = 0
+                for count, line in lines_of(kind, rows):
+                    counts[kind] += count
+                    page.write(line.encode())
+    return Pages(folder, agent_id, counts)
+
+
+def made(folder: Path) -> None:
+    """Make the folder; raise `InvalidInput` when that is not possible."""
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise InvalidInput(f"can't make the folder {folder}: {error.strerror}; name another place") from error
+
+
+def lines_of(kind: str, rows: Iterable[TupleRow]) -> Iterator[tuple[int, str]]:
+    """Yield the lines of a page, each with how many memories it tells of."""
+    yield 0, f"# {kind.capitalize()}\n"
+    for heading, group in groupby(rows, key=lambda row: row[0]):
+        yield 0, f"\n## {on_one_line(heading)}\n\n"
+        for _, line in group:
+            yield 1, f"- {on_one_line(line)}\n"
+
+
+def on_one_line(text: str) -> str:
+    """Return a text without line ends, so that it stays one item of a list."""
+    return " ".join(text.split())

@@ -16,8 +16,7 @@ from nous_online.heart import Heart
 from nous_online.interfaces.hooks.hook import log
 from nous_online.interfaces.hooks.repository import project_of
 from nous_online.interfaces.imports.formats import FORMATS, SourceFile
-from nous_online.interfaces.imports.import_reports import ImportReport
-from nous_online.interfaces.imports.importing import Choice, import_sources
+from nous_online.interfaces.imports.importing import Choice, ImportReport, import_sources
 
 WAIT_S = 600.0
 """For another import: two at once of one session would each see a part of it as the whole."""

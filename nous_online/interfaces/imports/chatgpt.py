@@ -14,9 +14,15 @@ from typing import IO, Any, BinaryIO, cast
 
 from nous_online.core.errors import InvalidInput
 from nous_online.core.texts import is_blank
-from nous_online.interfaces.imports.file_lines import opened
-from nous_online.interfaces.imports.items import ImportItem, ReaderState, fields_of, list_of
-from nous_online.interfaces.imports.json_stream import Unread, elements_of
+from nous_online.interfaces.imports.import_files import (
+    ImportItem,
+    ReaderState,
+    Unread,
+    elements_of,
+    fields_of,
+    list_of,
+    opened,
+)
 from nous_online.interfaces.imports.records import imported_moment
 from nous_online.interfaces.imports.sessionize import (
     Conversation,

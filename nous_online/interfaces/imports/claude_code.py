@@ -10,7 +10,7 @@ from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import Any
 
 from nous_online.core.errors import InvalidInput
-from nous_online.interfaces.imports.items import ImportItem, ReaderState, fields_of, list_of, objects_of_lines
+from nous_online.interfaces.imports.import_files import ImportItem, ReaderState, fields_of, list_of, objects_of_lines
 from nous_online.interfaces.imports.records import imported_moment
 from nous_online.interfaces.imports.sessionize import (
     STILL_GOING_ON,

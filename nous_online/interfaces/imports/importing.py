@@ -5,24 +5,139 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
+from hashlib import sha256
 from itertools import groupby
 from pathlib import Path
+from typing import TypeAlias
+from uuid import UUID
 
 import psycopg
 
 from nous_online.core.domain import NewFact
 from nous_online.core.errors import Conflict, InvalidInput, NousError
+from nous_online.core.policy import MAX_RECALL_LIMIT
 from nous_online.core.validation import checked_agent
+from nous_online.database.statements import statements
 from nous_online.heart import Heart
-from nous_online.interfaces.imports.file_lines import Occurrences, occurrences
 from nous_online.interfaces.imports.formats import AUTO, FILES_PASSED_OVER, FORMATS, SourceFile, sources_of
-from nous_online.interfaces.imports.import_reports import ImportProgress, ImportReport, LineNote
-from nous_online.interfaces.imports.items import ImportItem, ReaderState
-from nous_online.interfaces.imports.recalls import replay
+from nous_online.interfaces.imports.import_files import ImportItem, Occurrences, ReaderState, occurrences
 from nous_online.interfaces.imports.records import Entry, ImportedRecord, ReplayedRecall, entries_of, memory_key
 from nous_online.memories import episodes, facts, store
 from nous_online.memories.episodes import NewEpisode
 from nous_online.recall.recall import refresh_statistics
+
+
+@dataclass(frozen=True)
+class LineNote:
+    """What was wrong with one record of a file."""
+
+    number: int
+    message: str
+    file: str = ""
+    """The file's name, where several were imported."""
+    unit: str = "line"
+    """What is counted in it: lines, conversations, memories."""
+
+    @property
+    def place(self) -> str:
+        """Where it stands, in words."""
+        return f"{self.file} {self.unit} {self.number}".strip()
+
+
+@dataclass(frozen=True)
+class ImportReport:
+    """What an import did; `stored`, `episodes` and `already_known` count memories, of which a record may hold many."""
+
+    source: str
+    lines: int
+    """How many lines, or conversations or memories where those are what a file holds."""
+    stored: int
+    episodes: int
+    recalls_replayed: int
+    already_known: int
+    bad_count: int
+    bad: tuple[LineNote, ...]
+    """The first thousand bad lines."""
+    skipped: tuple[tuple[str, int], ...]
+    """What was left out although nothing is wrong with it: the reason, and how many."""
+    ignored_fields: tuple[str, ...]
+    files: int = 1
+    is_dry_run: bool = False
+    """Whether nothing was stored: the counts say what would have been."""
+
+    @property
+    def is_resumed(self) -> bool:
+        """Whether an earlier run had already stored some of it."""
+        return self.already_known > 0
+
+    @property
+    def is_useful(self) -> bool:
+        """Whether anything in the file was good."""
+        return bool(self.stored or self.episodes or self.recalls_replayed or self.already_known)
+
+
+@dataclass(frozen=True)
+class ImportProgress:
+    """How far an import has come; everything up to `lines` is stored."""
+
+    lines: int
+    bytes_read: int
+    total_bytes: int
+    stored: int
+    already_known: int
+    bad_count: int
+
+
+SQL = statements("nous_online.interfaces.imports", "importing.sql")
+USUAL_LIMIT = 10
+Recalled: TypeAlias = tuple[UUID, set[UUID]]
+"""The id of a recall, and its answers."""
+
+
+@dataclass(frozen=True)
+class FeedbackReplay:
+    """What a replay did: whether it was the first, and how many of the marked memories were no answer of it."""
+
+    is_new: bool
+    missed_count: int
+
+
+def replay(heart: Heart, recall: ReplayedRecall) -> FeedbackReplay:
+    """Ask the question as of its moment, and mark those of its answers that were used or left aside.
+
+    The recall carries its record's key as its session, so that a run that continues finds it; marking twice counts
+    once. Raises as `Heart.recall` does.
+    """
+    session_id = f"import:{sha256(recall.idempotency_key.encode()).hexdigest()}"
+    found, marked = known(heart, recall, session_id)
+    recall_id, answers = found or ask(heart, recall, session_id)
+    for mark, keys in ((heart.cite, recall.cited), (heart.ignore, recall.ignored)):
+        if ids := {marked[key] for key in keys if key in marked} & answers:
+            mark(recall_id, sorted(ids), at=recall.at)
+    return FeedbackReplay(
+        is_new=found is None, missed_count=sum(marked.get(key) not in answers for key in recall.marked)
+    )
+
+
+def known(heart: Heart, recall: ReplayedRecall, session_id: str) -> tuple[Recalled | None, dict[str, UUID]]:
+    """Return the recall an earlier run made for this record, and which memories its marks are about, by their keys."""
+    agent = heart.agent
+    key = {"agent_id": agent.id, "at": recall.at, "session_id": session_id}
+    with agent.transaction(agent.deadline(None)) as connection:
+        row = connection.execute(SQL["find_replayed"], key).fetchone()
+        requests = store.find_requests(connection, agent.id, recall.marked)
+    found = (row[0], set[UUID](row[1])) if row else None
+    return found, {key: request.memory_id for key, request in requests.items()}
+
+
+def ask(heart: Heart, recall: ReplayedRecall, session_id: str) -> Recalled:
+    """Recall, with room for everything that was marked."""
+    limit = min(max(USUAL_LIMIT, len(recall.marked)), MAX_RECALL_LIMIT)
+    found = heart.recall(
+        recall.query, limit=limit, frame=recall.frame, as_of=recall.at, at=recall.at, session_id=session_id
+    )
+    return found.id, {answer.id for answer in found}
+
 
 BATCH_SIZE = 64
 BATCH_DEADLINE_S = 120.0  # to embed and store a batch of the longest contexts on one busy core

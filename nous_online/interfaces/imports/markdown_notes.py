@@ -16,11 +16,9 @@ from markdown_it.token import Token
 
 from nous_online.core.errors import InvalidInput
 from nous_online.core.validation import MAX_NAMES
-from nous_online.interfaces.imports.dialogues import MAX_STATEMENT_CHARACTERS, parts
-from nous_online.interfaces.imports.file_lines import MAX_LINE_BYTES, opened
-from nous_online.interfaces.imports.items import ImportItem, ReaderState
-from nous_online.interfaces.imports.records import ImportedRecord, in_utc, read_moment
-from nous_online.interfaces.imports.redact import HIDDEN_FACTS, HIDDEN_TITLES
+from nous_online.interfaces.imports.import_files import MAX_LINE_BYTES, ImportItem, ReaderState, opened
+from nous_online.interfaces.imports.records import MAX_STATEMENT_CHARACTERS, ImportedRecord, in_utc, parts, read_moment
+from nous_online.interfaces.imports.sessionize import HIDDEN_FACTS, HIDDEN_TITLES
 from nous_online.language.writing.credentials import SHORT_ANSWER, holds_credential
 
 DATES = ("updated", "updated_at", "modified", "last_modified", "date", "created", "created_at")

@@ -9,8 +9,28 @@ from datetime import datetime, timedelta
 
 from nous_online.core.validation import MAX_IDS
 from nous_online.interfaces.imports.records import ImportedRecord
-from nous_online.interfaces.imports.redact import HIDDEN_TITLES, without_credentials
 from nous_online.language.writing.credentials import holds_credential
+
+HIDDEN_FACTS = "facts that look as if they hold a credential"
+HIDDEN_TITLES = "headings and titles that look as if they hold a credential"
+HIDDEN_LINES = "lines that look as if they hold a credential"
+LEFT_OUT_LINE = "[a line was left out: it looks as if it holds a credential]"
+KEY_BEGINS, KEY_ENDS = "-----BEGIN", "-----END"
+
+
+def without_credentials(lines: Iterable[str], left_out: Counter[str]) -> Iterator[str]:
+    """Yield lines, with a mark for each that looks as if it holds a credential, or for a whole block of a key."""
+    is_in_key = False
+    for line in lines:
+        if is_in_key:
+            is_in_key = KEY_ENDS not in line
+        elif holds_credential(line):
+            left_out[HIDDEN_LINES] += 1
+            is_in_key = KEY_BEGINS in line and KEY_ENDS not in line
+            yield LEFT_OUT_LINE
+        else:
+            yield line
+
 
 PAUSE = timedelta(hours=2)
 """A stretch that went on after less is one piece of work; one that is younger may still be going on."""

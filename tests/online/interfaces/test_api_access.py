@@ -21,10 +21,9 @@ from nous_online.core.policy import ApiPolicy
 from nous_online.database.connection import Database
 from nous_online.heart import Heart
 from nous_online.interfaces.api import connections, keys
-from nous_online.interfaces.api.access import address_of
+from nous_online.interfaces.api.access import Limit, address_of
 from nous_online.interfaces.api.api_server import access_at, proxy_at
 from nous_online.interfaces.api.application import Access
-from nous_online.interfaces.api.limits import Limit
 from nous_online.interfaces.api.problems import InterfaceProblem
 
 

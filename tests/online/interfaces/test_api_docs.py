@@ -16,8 +16,8 @@ import httpx
 import pytest
 
 from nous_online.interfaces.api import problems
+from nous_online.interfaces.api.gate import Metrics
 from nous_online.interfaces.api.keys import parsed
-from nous_online.interfaces.api.metrics import Metrics
 
 PAGE = (Path(__file__).parents[3] / "docs/rest.md").read_text("utf-8")
 NOUS = [sys.executable, "-m", "nous_online.interfaces.cli"]

@@ -16,9 +16,9 @@ from nous_online.core.errors import DeadlineExceeded
 from nous_online.core.policy import ApiPolicy
 from nous_online.database.connection import Database
 from nous_online.heart import Heart
+from nous_online.interfaces.api.access import Turns
 from nous_online.interfaces.api.application import Access
 from nous_online.interfaces.api.problems import InterfaceProblem
-from nous_online.interfaces.api.turns import Turns
 from nous_online.memories import store
 
 JSON = {"Content-Type": "application/json"}

@@ -17,9 +17,7 @@ from night_runs import remember
 from nous_online.core.errors import InvalidInput, NotFound, Refused
 from nous_online.database.connection import Database
 from nous_online.heart import Heart
-from nous_online.interfaces.exports.export_tables import LEFT_BEHIND, TABLES
-from nous_online.interfaces.exports.exporting import export_agent
-from nous_online.interfaces.exports.pages import write_pages
+from nous_online.interfaces.exports.exporting import LEFT_BEHIND, TABLES, export_agent, write_pages
 from nous_online.interfaces.exports.restoring import restore_agent
 from nous_online.memories.agent_erasure import BLOCKS as ERASING
 from nous_online.memories.agent_erasure import erase_agent

@@ -17,7 +17,7 @@ from nous_online.core.details import STORED
 from nous_online.core.fields import Alias, Line, describe, rows_of
 from nous_online.heart import Heart
 from nous_online.interfaces.api.application import application as api
-from nous_online.interfaces.api.bodies import HEADERS, Body, carrying
+from nous_online.interfaces.api.bodies import HEADERS, body
 from nous_online.interfaces.cli import application
 from nous_online.interfaces.cli.options import with_options
 from nous_online.interfaces.mcp.tools import TOOLS, offered
@@ -69,14 +69,14 @@ def bodies() -> dict[str, Any]:
 def test_a_row_is_in_the_signature_the_help_and_every_interface(verb: str, name: str) -> None:
     called = getattr(Heart, verb)
     row = rows_of(called)[name]
-    body, tool, command = VERBS[verb]
+    named, tool, command = VERBS[verb]
 
     assert name in inspect.signature(called).parameters
     assert f"- `{name}`: {row.field.sentence}" in inspect.getdoc(called).splitlines()
     assert f"- `{name}`: {row.field.sentence}\n" in page("reference/python.md")
-    if body and name not in HEADERS and not isinstance(row.field, Alias):
-        published = bodies()[body]["properties"]
-        assert (name in published) is (name not in ELSEWHERE.get(body, ()))
+    if named and name not in HEADERS and not isinstance(row.field, Alias):
+        published = bodies()[named]["properties"]
+        assert (name in published) is (name not in ELSEWHERE.get(named, ()))
         assert published.get(name, {}).get("description", row.field.about).startswith(row.field.about)
     if tool and row.field.brief is not None:
         (asked,) = (each.arguments for each in TOOLS if each.name == tool)
@@ -109,17 +109,14 @@ def test_a_new_field_is_one_row() -> None:
 
     describe(verb)
 
-    @carrying(NewDetails)
-    class MoodBody(Body):
-        """A mood."""
-
+    mood_body = body("MoodBody", NewDetails)
     heard = []
     app = typer.Typer()
     app.command()(with_options(NewDetails)(lambda **told: heard.append(told)))
     CliRunner().invoke(app, ["--mood", "calm"])
 
     assert list(inspect.signature(verb).parameters) == ["mood"]
-    assert MoodBody.model_json_schema()["properties"]["mood"]["description"] == "How the speaker felt."
+    assert mood_body.model_json_schema()["properties"]["mood"]["description"] == "How the speaker felt."
     assert offered(verb) == {"mood": {"type": "string"}}
     assert heard == [{"mood": "calm"}]
 

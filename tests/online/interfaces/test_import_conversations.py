@@ -18,8 +18,8 @@ from told_credentials import HELD
 
 from nous_online.core.errors import InvalidInput
 from nous_online.heart import Heart
+from nous_online.interfaces.imports.import_files import Unread, elements_of
 from nous_online.interfaces.imports.importing import Choice, import_history
-from nous_online.interfaces.imports.json_stream import Unread, elements_of
 from nous_online.language.writing.credentials import holds_credential
 
 NOON = datetime(2026, 5, 4, 12, tzinfo=UTC)

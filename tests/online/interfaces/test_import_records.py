@@ -14,9 +14,8 @@ from import_files import facts_of, written
 
 from nous_online.core.errors import InvalidInput
 from nous_online.heart import Heart
-from nous_online.interfaces.imports.dialogues import MAX_STATEMENT_CHARACTERS, parts
 from nous_online.interfaces.imports.importing import import_file
-from nous_online.interfaces.imports.records import KNOWN_FIELDS, imported_moment
+from nous_online.interfaces.imports.records import KNOWN_FIELDS, MAX_STATEMENT_CHARACTERS, imported_moment, parts
 
 DOCUMENT = Path(__file__).parents[3] / "docs" / "import.md"
 

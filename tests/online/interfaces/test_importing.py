@@ -16,7 +16,7 @@ from nous_online.core.policy import LearnPolicy
 from nous_online.database import postgres
 from nous_online.database.connection import Database
 from nous_online.heart import Heart
-from nous_online.interfaces.imports.file_lines import MAX_LINE_BYTES, lines_of, occurrences
+from nous_online.interfaces.imports.import_files import MAX_LINE_BYTES, lines_of, occurrences
 from nous_online.interfaces.imports.importing import ImportProgress, import_file
 
 BAD_LINES = {

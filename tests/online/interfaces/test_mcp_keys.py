@@ -24,9 +24,8 @@ from nous_online.heart import Heart
 from nous_online.interfaces.api import keys
 from nous_online.interfaces.api.hearts import Hearts
 from nous_online.interfaces.cli import application
-from nous_online.interfaces.mcp.acts import Visit
-from nous_online.interfaces.mcp.key_authentication import Doors
-from nous_online.interfaces.mcp.mcp_server import http, listening, open_by_key
+from nous_online.interfaces.mcp.mcp_server import KeyedHearts, http, listening, open_by_key
+from nous_online.interfaces.mcp.tools import Visit
 
 HELLO = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
 
@@ -64,7 +63,7 @@ def served(hearts: Hearts, story: Callable[[str], Awaitable[None]]) -> int | Non
 
     async def serve() -> None:
         with listening(0) as listener:
-            doors = Doors(hearts, Visit("mcp-test"), agent_id="aria")
+            doors = KeyedHearts(hearts, Visit("mcp-test"), agent_id="aria")
             url = f"http://127.0.0.1:{listener.getsockname()[1]}/mcp"
             async with anyio.create_task_group() as group:
 
@@ -169,23 +168,23 @@ def test_a_database_that_is_away_lets_nobody_in():
     def away() -> Database:
         raise Unavailable("the server can't be reached; start it")
 
-    doors = Doors(Hearts(opened_by=away, embedder=WordEmbedder()), Visit("mcp-test"), agent_id="aria")
+    doors = KeyedHearts(Hearts(opened_by=away, embedder=WordEmbedder()), Visit("mcp-test"), agent_id="aria")
 
     with pytest.raises(Unavailable, match="can't be reached"):
-        doors.holder_of(keys.drawn("aria").text)
+        doors.keys.find(keys.drawn("aria").text, seconds=30)
 
 
 def test_a_key_that_is_revoked_opens_nothing_once_it_is_looked_up_again(hearts, database, monkeypatch):
     monkeypatch.setattr(ApiPolicy, "key_memory_s", 0.0)
     text = key_of(database, "aria")
-    doors = Doors(hearts, Visit("mcp-test"), agent_id="aria")
+    doors = KeyedHearts(hearts, Visit("mcp-test"), agent_id="aria")
 
-    before = doors.holder_of(text)
+    before = doors.keys.find(text, seconds=30)
     with database.transaction("aria") as connection:
         keys.revoke(connection, "aria", id_of(text))
 
     assert before is not None
-    assert [before.agent_id, doors.holder_of(text)] == ["aria", None]
+    assert [before.agent_id, doors.keys.find(text, seconds=30)] == ["aria", None]
 
 
 def test_an_agent_whose_heart_made_room_for_others_gets_a_living_one(database):
@@ -197,7 +196,7 @@ def test_an_agent_whose_heart_made_room_for_others_gets_a_living_one(database):
         most=1,
         works_in_background=False,
     )
-    doors = Doors(hearts, Visit("mcp-test"), agent_id="aria")
+    doors = KeyedHearts(hearts, Visit("mcp-test"), agent_id="aria")
 
     with doors.entered("aria") as first:
         pass

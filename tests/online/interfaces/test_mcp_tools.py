@@ -17,10 +17,8 @@ from mcp_visits import SESSION, call, door_to, refusal, said, values, visit
 
 from nous_online.core.errors import Unavailable
 from nous_online.heart import Heart
-from nous_online.interfaces.mcp.acts import Visit
-from nous_online.interfaces.mcp.heart_provider import SharedHeart, session_of
-from nous_online.interfaces.mcp.tool_answers import MOST_CHARACTERS
-from nous_online.interfaces.mcp.tools import INSTRUCTIONS, TOOLS
+from nous_online.interfaces.mcp.mcp_server import SharedHeart, session_of
+from nous_online.interfaces.mcp.tools import INSTRUCTIONS, MOST_CHARACTERS, TOOLS, Visit
 from nous_online.language.pairs.judging import Verdict
 
 BYTES_A_TOKEN = 3

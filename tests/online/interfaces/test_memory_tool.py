@@ -21,8 +21,7 @@ from scripted_model import model, say, use
 from nous_online.core.errors import InvalidInput, Refused
 from nous_online.database.connection import Database
 from nous_online.heart import Heart
-from nous_online.interfaces.adapters.memory_files import PLACE, size_of
-from nous_online.interfaces.adapters.memory_tool import async_memory_tool, memory_tool
+from nous_online.interfaces.adapters.memory_tool import PLACE, async_memory_tool, memory_tool, size_of
 from nous_online.language.pairs.judging import OfflineJudge, Verdict
 
 DIRECTORY_SIZE = re.compile(r"^[\d.]+[BKMG]\t(/\S*/|/memories|/memories/team)$", re.MULTILINE)

@@ -18,7 +18,7 @@ import pytest
 from nous_online import Episode, Heart
 from nous_online.core.errors import InvalidInput, Unavailable
 from nous_online.database.connection import Database
-from nous_online.interfaces.adapters import conversations, wrapping
+from nous_online.interfaces.adapters import wrapping
 from nous_online.processes import child_environment
 
 KNOWN = "The staging database is called heron and lives in Frankfurt"
@@ -271,7 +271,7 @@ def test_an_asynchronous_client_remembers_as_well(model: Model, heart: Heart) ->
 def test_a_memory_that_fails_leaves_the_call_as_it_is_and_what_was_said_waits(
     model: Model, heart: Heart, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(conversations, "RETRY_S", 0.01)
+    monkeypatch.setattr(wrapping, "RETRY_S", 0.01)
     client = wrap(gpt(model), heart)
     real = heart.start_episode
     failures = iter([Unavailable("the server is away"), Unavailable("still")])

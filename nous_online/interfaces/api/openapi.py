@@ -11,25 +11,65 @@ from fastapi.openapi.utils import get_openapi
 
 from nous_online.core.details import STORED, meaning
 from nous_online.interfaces.api import problems
-from nous_online.interfaces.api.examples import example_of
+from nous_online.interfaces.api.bodies import WORDS
 from nous_online.interfaces.api.problems import MEDIA_TYPE, Problem, ProblemKind
+
+ID = "0199ab3e-6f52-7c1e-9d53-2f4f5a9b7c11"
+OTHER_ID = "0199ab3e-9a01-7d2f-8e64-3a5b6c7d8e9f"
+MOMENT = "2026-11-20T09:30:00Z"
+VALUES = WORDS["values"]
+OF_FORMAT = {"uuid": ID, "date-time": MOMENT, "date": "2026-11-20"}
+OF_TYPE: Mapping[str, Any] = {"string": "…", "integer": 1, "number": 0.5, "boolean": True, "null": None}
+
+
+def example_of(schema: Mapping[str, Any], schemas: Mapping[str, Any], name: str = "") -> Any:
+    """Return a value that fits a schema: what the name is known for, else the first thing the schema allows."""
+    if "$ref" in schema:
+        return example_of(schemas[schema["$ref"].rpartition("/")[2]], schemas, name)
+    if "const" in schema or "enum" in schema:
+        allowed: list[Any] = schema.get("enum", [schema.get("const")])
+        return VALUES[name] if VALUES.get(name) in allowed else allowed[0]
+    if "anyOf" in schema:
+        return example_of(first_of(schema["anyOf"], name), schemas, name)
+    if fits(VALUES.get(name), schema.get("type")):
+        return VALUES[name]
+    return filled(schema, schemas, name)
+
+
+def filled(schema: Mapping[str, Any], schemas: Mapping[str, Any], name: str) -> Any:
+    """Return a value of a type of which the name says nothing."""
+    if schema.get("type") == "array":
+        return [example_of(schema.get("items", {}), schemas, name)]
+    if schema.get("type") == "object":
+        properties: Mapping[str, Any] = schema.get("properties", {})
+        return {each: example_of(told, schemas, each) for each, told in properties.items()}
+    return OF_FORMAT.get(schema.get("format", "")) or OF_TYPE.get(schema.get("type", ""), "…")
+
+
+def first_of(choices: list[dict[str, Any]], name: str) -> dict[str, Any]:
+    """Return the choice to show: null where nothing is known of a name that may be null."""
+    nothing = [each for each in choices if each.get("type") == "null"]
+    fitting = [each for each in choices if fits(VALUES.get(name), each.get("type"))]
+    return (fitting or nothing or choices)[0]
+
+
+def fits(value: Any, kind: str | None) -> bool:
+    """Tell whether a known value is of the type a schema asks for."""
+    kinds: Mapping[str, type | tuple[type, ...]] = {
+        "string": str,
+        "integer": int,
+        "number": (int, float),
+        "array": list,
+        "object": dict,
+    }
+    return value is not None and kind in kinds and isinstance(value, kinds[kind])
+
 
 TITLE = "Nous"
 SUMMARY = "Long-term memory for AI agents that maintains itself every night."
 DESCRIPTION = """Everything a Heart does, over HTTP. A key names its agent; an administrator's key acts for the agent
 named in `X-Nous-Agent`. Every failure is `application/problem+json` (RFC 9457). `X-Nous-Deadline` ends a call in time,
 `Idempotency-Key` makes a retry safe, and every answer carries `X-Request-Id`."""
-TAGS = {
-    "context": "What an agent is shown before it asks.",
-    "memories": "Facts, recalling, and what was used.",
-    "episodes": "What happened.",
-    "procedures": "How things are done.",
-    "censors": "What not to do.",
-    "working memory": "What a session holds.",
-    "contradictions": "What can't both be so.",
-    "nights": "Consolidation: what a night would do, running one, and its report.",
-    "server": "The process itself; needs no key, but for the metrics where others than this machine can ask.",
-}
 KEY = {"type": "http", "scheme": "bearer", "bearerFormat": "nous_…", "description": "Made by `nous key create`."}
 ALWAYS = (problems.UNREADABLE, problems.TOO_MANY, problems.UNEXPECTED, problems.UNAVAILABLE)
 KEYED = (problems.KEY_REFUSED, problems.FORBIDDEN, problems.NOT_FOUND, problems.CONFLICT, problems.LATE)
@@ -62,7 +102,7 @@ def derived(app: FastAPI) -> dict[str, Any]:
         summary=SUMMARY,
         description=DESCRIPTION,
         routes=app.routes,
-        tags=[{"name": name, "description": told} for name, told in TAGS.items()],
+        tags=[{"name": name, "description": told} for name, told in WORDS["tags"].items()],
     )
 
 
@@ -128,7 +168,4 @@ def add_example(response: dict[str, Any], schemas: Mapping[str, Any]) -> None:
 
 def told(kind: ProblemKind) -> dict[str, Any]:
     """Return the description of a problem."""
-    return {
-        "description": kind.title,
-        "content": {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}},
-    }
+    return {"description": kind.title, "content": {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}}}

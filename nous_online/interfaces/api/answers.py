@@ -1,0 +1,216 @@
+"""What the HTTP interface answers where that is not what the verb itself returns."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from nous_online.context.context_answer import TIERS, Context, ContextLine, Predicted, Prediction, Tier
+from nous_online.core.domain import Censor, Memory, Statement
+from nous_online.memories.checking import Activation, CensorCheck
+from nous_online.memories.contradictions import Contradiction
+from nous_online.memories.memory_changes import Forgotten
+from nous_online.memories.source_undo import SourceUndone
+from nous_online.recall.ranking import ScoreParts
+from nous_online.recall.recall import FoundMemory
+from nous_online.recall.recalling import Recall
+
+
+@dataclass(frozen=True)
+class StatementList:
+    """What was said for a fact, the oldest first."""
+
+    statements: list[Statement]
+    unrecorded_count: int
+    """Confirmations from before statements were kept: counted, without words."""
+
+
+@dataclass(frozen=True)
+class Remembered:
+    """One answer of a recall: the text to show, why it stands where it stands, and the whole memory."""
+
+    id: UUID
+    kind: str
+    text: str
+    score: float
+    parts: ScoreParts
+    memory: FoundMemory
+    put_before: UUID | None
+    """The earlier fact about the same thing that it was put before."""
+    contradicted_by: tuple[UUID, ...]
+    """Facts that contradict it, undecided."""
+
+
+@dataclass(frozen=True)
+class RecallAnswer:
+    """The answers of a recall, best first."""
+
+    recall_id: UUID
+    """Takes the feedback."""
+    memories: list[Remembered]
+    confidence: float
+    """The chance that the best one found is an answer, 0 to 1."""
+    is_confident: bool
+    """Whether an answer is more likely to have been found than not."""
+    is_by_words: bool
+    """Whether only words were compared, because the embedder could not be asked."""
+
+    @classmethod
+    def of(cls, found: Recall) -> RecallAnswer:
+        """Return a recall as it is sent."""
+        memories = [
+            Remembered(
+                each.id,
+                each.memory.kind,
+                each.text,
+                each.score,
+                each.parts,
+                each.memory,
+                each.put_before,
+                each.contradicted_by,
+            )
+            for each in found
+        ]
+        return cls(found.id, memories, found.confidence, found.is_confident, found.is_by_words)
+
+
+@dataclass(frozen=True)
+class FeedbackAnswer:
+    """How much of the feedback was news."""
+
+    cited: int
+    ignored: int
+
+
+@dataclass(frozen=True)
+class Tiers:
+    """Tokens of each tier: critical, relevant, background, index."""
+
+    tier1: int
+    tier2: int
+    tier3: int
+    tier4: int
+
+
+@dataclass(frozen=True)
+class ContextAnswer:
+    """A context ready to be put before a model."""
+
+    context: str
+    token_count: int
+    """Of the whole text; never above `budget`."""
+    budget: int
+    tiers: Tiers
+    tokens: Mapping[Tier, int]
+    """The same by the names of the tiers."""
+    left_out: Mapping[Tier, int]
+    """Lines of each tier that found no room."""
+    counting: str
+    recall_id: UUID
+    """Takes the feedback: POST /recalls/{recall_id:uuid}/feedback."""
+    lines: list[ContextLine]
+    """Every line, with why it is there."""
+    is_by_words: bool
+    """Whether only words were compared with what was told, because the embedder could not be asked."""
+
+    @classmethod
+    def of(cls, found: Context) -> ContextAnswer:
+        """Return a context as it is sent."""
+        same = ("token_count", "budget", "tokens", "left_out", "counting", "recall_id", "is_by_words")
+        told: dict[str, Any] = {name: getattr(found, name) for name in same}
+        tiers = Tiers(*(found.tokens.get(tier, 0) for tier in TIERS))
+        return cls(context=found.text, tiers=tiers, lines=list(found.lines), **told)
+
+
+@dataclass(frozen=True)
+class PredictionAnswer:
+    """What is likely to be wanted in a session, the likeliest first."""
+
+    session_id: str
+    predicted_memories: list[Predicted]
+    confidence: float
+    """The expected share of what the session will want that is among them."""
+
+    @classmethod
+    def of(cls, found: Prediction) -> PredictionAnswer:
+        """Return a prediction as it is sent."""
+        return cls(found.session_id, list(found.memories), found.confidence)
+
+
+@dataclass(frozen=True)
+class CheckAnswer:
+    """What speaks against an action."""
+
+    is_allowed: bool
+    """Whether nothing more than warns."""
+    is_blocked: bool
+    """Whether something more than warns."""
+    severity: str | None
+    """The firmest, null where nothing speaks against it."""
+    activations: list[Activation]
+    """The firmest first."""
+
+    @classmethod
+    def of(cls, found: CensorCheck) -> CheckAnswer:
+        """Return a check as it is sent."""
+        return cls(found.is_allowed, not found.is_allowed, found.severity, list(found))
+
+
+@dataclass(frozen=True)
+class CensorList:
+    """The active censors of an agent."""
+
+    censors: list[Censor]
+
+
+@dataclass(frozen=True)
+class ContradictionList:
+    """Contradictions, the oldest first."""
+
+    contradictions: list[Contradiction]
+
+
+@dataclass(frozen=True)
+class MemoryAnswer:
+    """A memory of any kind."""
+
+    memory: Memory
+
+
+@dataclass(frozen=True)
+class ForgottenAnswer:
+    """A memory that was forgotten, and the facts that stay out of recall with it."""
+
+    memory: Memory
+    merged: tuple[UUID, ...]
+    """Facts that were merged into it."""
+    replaced: tuple[UUID, ...]
+    """Facts it had taken the place of."""
+
+    @classmethod
+    def of(cls, gone: Forgotten) -> ForgottenAnswer:
+        """Return what was forgotten as it is sent."""
+        return cls(gone.memory, gone.merged, gone.replaced)
+
+
+@dataclass(frozen=True)
+class NotUndone:
+    """A memory that still holds what the source said."""
+
+    memory_id: UUID
+    reason: str
+
+
+@dataclass(frozen=True)
+class SourceAnswer:
+    """Which memories no longer hold what a source said, the latest first, and which still do."""
+
+    undone: tuple[UUID, ...]
+    refused: tuple[NotUndone, ...]
+
+    @classmethod
+    def of(cls, done: SourceUndone) -> SourceAnswer:
+        """Return what was taken back as it is sent."""
+        return cls(done.undone, tuple(NotUndone(each, why) for each, why in done.refused.items()))

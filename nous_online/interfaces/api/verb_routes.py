@@ -1,0 +1,448 @@
+"""The verbs over HTTP: a row for each, with its path, what it takes and how its answer is sent.
+
+What the OpenAPI document says of them stands in `openapi.toml`, by the names of verbs and bodies.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+from inspect import Parameter
+from typing import Annotated, Any, Literal, get_type_hints
+from uuid import UUID
+
+from fastapi import APIRouter, Path, Query
+from pydantic import Field
+
+from nous_online.core.details import MAX_NAME_BYTES, SignalDetails
+from nous_online.core.domain import Procedure
+from nous_online.core.errors import InvalidInput, NotFound
+from nous_online.core.fields import rows_of
+from nous_online.core.policy import DEFAULT_SESSION
+from nous_online.heart import Heart
+from nous_online.interfaces.api import answers
+from nous_online.interfaces.api.access import ApiCall, HeartCall, IdempotencyKey
+from nous_online.interfaces.api.bodies import (
+    NOT_BLANK,
+    PROJECT_NEEDS_ID,
+    SENDABLE,
+    WHOLE,
+    WORDS,
+    Body,
+    Flag,
+    Id,
+    Ids,
+    Line,
+    Lines,
+    Moment,
+    Name,
+    Share,
+    Tags,
+    Text,
+    body,
+    episode_needs,
+    text_of,
+)
+from nous_online.memories.fact_statements import unrecorded_count
+from nous_online.memories.procedure_details import BANDS
+
+LONGEST_S = 31 * 24 * 3600
+Short = Annotated[str, text_of(1000), SENDABLE]
+Reason = Annotated[str, text_of(4096), SENDABLE]
+GROUPS = {"sessions": "working memory"}
+"""How the document calls the group of a path that is not called so itself; the others are about memories."""
+IN_PATH: Mapping[str, Any] = {"session_id": Annotated[str, Path(min_length=1, max_length=100, pattern=NOT_BLANK)]}
+"""What stands in a path for each name, an id for all others."""
+
+
+@dataclass(frozen=True)
+class VerbRoute:
+    """A verb over HTTP: where it is called, what it takes, and how what it returns is sent."""
+
+    where: str
+    act: Callable[..., Any]
+    """A verb of `Heart`, or a function of the call that needs more than one."""
+    takes: type[Body] | None = None
+    sent: Callable[[Any], Any] | None = None
+    """What makes the answer of what the verb returns; as it is without."""
+    query: Mapping[str, tuple[Any, Any]] = field(default_factory=dict[str, tuple[Any, Any]])
+    """What stands in the query: type and default by name."""
+
+    def add_to(self, router: APIRouter) -> None:
+        """Serve the verb."""
+        method, path = self.where.split()
+        answers = self.sent or self.act
+        group = path.split("/")[1]
+        words = WORDS["verbs"][self.act.__name__]
+        router.add_api_route(
+            path,
+            self._endpoint(re.findall(r"{(\w+)", path)),
+            methods=[method],
+            operation_id=self.act.__name__,
+            summary=words["summary"],
+            description=words["about"],
+            response_model=answers if isinstance(answers, type) else get_type_hints(answers)["return"],
+            tags=[group if group in WORDS["tags"] else GROUPS.get(group, "memories")],
+        )
+
+    def _endpoint(self, in_path: list[str]) -> Callable[..., Any]:
+        name = self.act.__name__
+        is_verb = getattr(Heart, name, None) is self.act
+        known = inspect.signature(self.act).parameters
+
+        def endpoint(call: ApiCall, body: Body | None = None, **given: Any) -> Any:
+            told = {} if body is None else body.told()
+            places = [given.pop(each) for each in in_path if each not in known]
+            if is_verb:
+                found = getattr(call.heart, name)(*places, deadline_s=call.left(), **given, **told)
+            else:
+                found = self.act(call, *places, **given, **told)
+            return found if self.sent is None else self.sent(found)
+
+        taken: dict[str, tuple[Any, Any]] = {each: (IN_PATH.get(each, UUID), Parameter.empty) for each in in_path}
+        taken |= {} if self.takes is None else {"body": (self.takes, Parameter.empty)}
+        taken |= {"call": (HeartCall, Parameter.empty), **self.query}
+        if is_verb and "idempotency_key" in rows_of(self.act):
+            taken["idempotency_key"] = (IdempotencyKey, None)
+        endpoint.__dict__["__signature__"] = inspect.Signature(
+            [
+                Parameter(each, Parameter.KEYWORD_ONLY, annotation=kind, default=default)
+                for each, (kind, default) in taken.items()
+            ]
+        )
+        return endpoint
+
+
+# --- what bodies hold of their own, and how it is told ---
+
+
+class PredictedBody(Body):
+    """What was seen: the file that was opened stands among the signals."""
+
+    file_opened: Annotated[str, text_of(MAX_NAME_BYTES), SENDABLE] | None = Field(
+        default=None, description="Short for `signals.current_file`."
+    )
+
+    def told(self) -> Any:
+        found = super().told()
+        signals, opened = dict(found.pop("signals", None) or {}), found.pop("file_opened", None)
+        return {**found, "signals": signals if opened is None else {**signals, "current_file": opened}}
+
+
+class ArtifactBody(Body):
+    """Something an episode produced or was about."""
+
+    kind: Literal["commit", "pr", "adr", "file"]
+    reference: Annotated[Line, Field(max_length=200)] = Field(description="What names it, such as `4f3d51d`.")
+
+    def told(self) -> Any:
+        return self.kind, self.reference
+
+
+class EpisodeBody(Body):
+    """What may be said of an episode at any time."""
+
+    artifacts: Annotated[list[ArtifactBody], Field(max_length=200)] | None = None
+
+
+class PastEpisodeBody(EpisodeBody):
+    """An episode that is over says how long it took."""
+
+    duration_seconds: Annotated[int, Field(ge=0, le=LONGEST_S), WHOLE] | None = Field(
+        default=None, description="How long it took; with `started_at`."
+    )
+
+    def told(self) -> Any:
+        found = super().told()
+        seconds = found.pop("duration_seconds", None)
+        if (began := found.get("started_at")) is not None:
+            found["ended_at"] = began + timedelta(seconds=seconds or 0)
+        return found
+
+
+class StepBody(Body):
+    """One step with its detail."""
+
+    name: Line
+    detail: Line | None = None
+
+
+class MemoryFieldsBody(Body):
+    """What may be corrected of a memory: null clears what may be absent, and says nothing for the rest."""
+
+    def told(self) -> Any:
+        cleared = ("subject", "category", "valid_from", "valid_to")
+        return {name: value for name, value in super().told().items() if value is not None or name in cleared}
+
+
+SIGNALS = body("SignalsBody", SignalDetails)
+Filled = Line | Lines | Annotated[dict[Line, Line], Field(max_length=100)]
+OneLine = Annotated[Line, Field(max_length=500, pattern=r"^[^\x00-\x1f\x7f-\x9f\u2028\u2029]*$")]
+COUNTED, ENDED = ("procedures_activated",), ("procedures_activated", "ended_at")
+"""What of an episode is not told over HTTP: it is counted, or follows from when it was told."""
+Status = Annotated[Literal["open", "resolved", "any"], Query(description="Which contradictions.")]
+CITED = "Memories that were used: they rise, and no night may lose them."
+MERGED_INTO = "With `merged`, and only then: the fact, learned for it, that takes both places."
+CORRECTION = body(
+    "CorrectionBody",
+    base=MemoryFieldsBody,
+    rules={"minProperties": 1},
+    tags=(Tags | None, Field(None, description="Of anything but a censor.")),
+    subject=(Line | None, Field(None, max_length=500, description="Of a fact, as what follows but is_pinned.")),
+    category=(Name | None, None),
+    confidence=(Share | None, None),
+    valid_from=(Moment | None, None),
+    valid_to=(Moment | None, Field(None, description="Not before `valid_from`.")),
+    is_pinned=(Flag | None, Field(None, description="No night archives it.")),
+    reason=(Reason | None, None),
+)
+REASON = body("ReasonBody", reason=(Reason | None, None))
+
+# --- rules of JSON Schema that say what the store asks ---
+
+LITERAL_HAS_A_WORD: dict[str, Any] = {
+    "if": {"properties": {"is_literal": {"const": True}}, "required": ["is_literal"]},
+    "then": {"properties": {"trigger": {"type": "string", "pattern": "[A-Za-z0-9]"}}},
+}
+HOW_IT_ENDS: dict[str, Any] = {
+    "oneOf": [
+        {"required": ["resolution"], "properties": {"resolution": {"type": "string"}, "keep": {"type": "null"}}},
+        {"required": ["keep"], "properties": {"keep": {"type": "string"}, "resolution": {"type": "null"}}},
+    ],
+    "if": {"properties": {"resolution": {"const": "merged"}}, "required": ["resolution"]},
+    "then": {"required": ["merged_into"], "properties": {"merged_into": {"type": "string"}}},
+    "else": {"properties": {"merged_into": {"type": "null"}}},
+}
+SAYS_HOW: dict[str, Any] = {
+    "anyOf": [
+        {
+            "properties": {"kind": {"const": "workflow"}, "steps": {"type": "array", "minItems": 1}},
+            "required": ["kind", "steps"],
+        },
+        {
+            "properties": {"kind": {"const": "pattern"}, "template": {"type": "object", "minProperties": 1}},
+            "required": ["kind", "template"],
+        },
+        *(
+            {"properties": {"kind": {"const": "k_line"}, band: {"type": "array", "minItems": 1}}, "required": [band]}
+            for band in BANDS
+        ),
+    ]
+}
+SOMETHING_TO_LOAD: dict[str, Any] = {
+    "anyOf": [
+        {"properties": {"memory_ids": {"type": "array", "minItems": 1}}, "required": ["memory_ids"]},
+        {"properties": {"procedure_id": {"type": "string"}}, "required": ["procedure_id"]},
+        {"properties": {"note": {"type": "string"}}, "required": ["note"]},
+    ]
+}
+
+
+# --- calls that are more than one verb ---
+
+
+def list_statements(call: ApiCall, fact_id: UUID) -> answers.StatementList:
+    fact = call.heart.get(fact_id, deadline_s=call.left())
+    said = call.heart.statements(fact_id, deadline_s=call.left())
+    return answers.StatementList(said, unrecorded_count(fact, said))
+
+
+def give_feedback(
+    call: ApiCall, recall_id: UUID, *, cited: Sequence[UUID] = (), ignored: Sequence[UUID] = ()
+) -> answers.FeedbackAnswer:
+    try:
+        left_aside = call.heart.ignore(recall_id, ignored, deadline_s=call.left())
+        return answers.FeedbackAnswer(call.heart.cite(recall_id, cited, deadline_s=call.left()), left_aside)
+    except InvalidInput as error:
+        raise NotFound(str(error)) from error
+
+
+def list_contradictions(call: ApiCall, *, status: str) -> answers.ContradictionList:
+    wanted = None if status == "any" else status
+    return answers.ContradictionList(call.heart.contradictions(status=wanted, deadline_s=call.left()))
+
+
+def record_procedure_outcome(
+    call: ApiCall, procedure_id: UUID, *, is_success: bool, note: str | None = None
+) -> Procedure:
+    heart = call.heart
+    record = heart.record_procedure_success if is_success else heart.record_procedure_failure
+    return record(procedure_id, note=note, deadline_s=call.left())
+
+
+# --- the verbs ---
+
+ROUTES = (
+    VerbRoute(
+        "POST /facts",
+        Heart.learn,
+        body("FactBody", Heart.learn, rules={"allOf": [PROJECT_NEEDS_ID, episode_needs("source_episode_id")]}),
+    ),
+    VerbRoute("GET /facts/{fact_id:uuid}/statements", list_statements),
+    VerbRoute(
+        "POST /statements/{statement_id:uuid}/split", Heart.split, body("SplitBody", reason=(Short | None, None))
+    ),
+    VerbRoute(
+        "POST /facts/{fact_id:uuid}/keep-both",
+        Heart.keep_both,
+        body(
+            "KeepBothBody",
+            earlier_id=(UUID, Field(description="One of the fact's `perhaps_replaces`.")),
+            reason=(Short | None, None),
+        ),
+    ),
+    VerbRoute("POST /recall", Heart.recall, body("RecallBody", Heart.recall, without=("at",)), answers.RecallAnswer.of),
+    VerbRoute(
+        "POST /recalls/{recall_id:uuid}/feedback",
+        give_feedback,
+        body(
+            "FeedbackBody",
+            cited=(Ids, Field([], description="Memories that were used: they rise, and no night may lose them.")),
+            ignored=(Ids, Field([], description="Memories that were of no use.")),
+        ),
+    ),
+    VerbRoute(
+        "POST /context/assemble",
+        Heart.assemble_context,
+        body("AssembleBody", Heart.assemble_context, signals=(SIGNALS | None, None)),
+        answers.ContextAnswer.of,
+    ),
+    VerbRoute(
+        "POST /context/predict",
+        Heart.predict,
+        body("PredictBody", Heart.predict, base=PredictedBody, signals=(SIGNALS | None, None)),
+        answers.PredictionAnswer.of,
+    ),
+    VerbRoute(
+        "POST /episodes",
+        Heart.start_episode,
+        body("StartBody", Heart.start_episode, base=EpisodeBody, without=COUNTED, rules=PROJECT_NEEDS_ID),
+    ),
+    VerbRoute(
+        "POST /episodes/record",
+        Heart.record_episode,
+        body("RecordBody", Heart.record_episode, base=PastEpisodeBody, without=ENDED, rules=PROJECT_NEEDS_ID),
+    ),
+    VerbRoute("GET /episodes/{episode_id:uuid}", Heart.get_episode),
+    VerbRoute(
+        "PATCH /episodes/{episode_id:uuid}",
+        Heart.update_episode,
+        body("UpdateBody", Heart.update_episode, base=EpisodeBody, without=COUNTED),
+    ),
+    VerbRoute(
+        "POST /episodes/{episode_id:uuid}/close",
+        Heart.close_episode,
+        body("CloseBody", Heart.close_episode, base=EpisodeBody, without=ENDED),
+    ),
+    VerbRoute("POST /episodes/{episode_id:uuid}/retry", Heart.retry_episode),
+    VerbRoute(
+        "POST /procedures",
+        Heart.store_procedure,
+        body(
+            "ProcedureBody",
+            Heart.store_procedure,
+            rules={"allOf": [PROJECT_NEEDS_ID, SAYS_HOW]},
+            steps=(Annotated[list[Line | StepBody], Field(max_length=100)] | None, None),
+            template=(Annotated[dict[Line, Filled], Field(max_length=100)] | None, None),
+            hint=(OneLine | None, None),
+        ),
+    ),
+    VerbRoute("GET /procedures/{procedure_id:uuid}", Heart.get_procedure),
+    VerbRoute(
+        "POST /procedures/{procedure_id:uuid}/activate",
+        Heart.activate_procedure,
+        body(
+            "ActivateBody",
+            session_id=(Name, Field(DEFAULT_SESSION, description="That of the header `X-Nous-Session` unless told.")),
+        ),
+    ),
+    VerbRoute(
+        "POST /procedures/{procedure_id:uuid}/outcome",
+        record_procedure_outcome,
+        body("OutcomeBody", is_success=(Flag, ...), note=(Line | None, None)),
+    ),
+    VerbRoute(
+        "POST /censors",
+        Heart.add_censor,
+        body(
+            "CensorBody",
+            Heart.add_censor,
+            rules={"allOf": [PROJECT_NEEDS_ID, LITERAL_HAS_A_WORD, episode_needs("learned_from_episode_id")]},
+        ),
+    ),
+    VerbRoute("GET /censors", Heart.list_censors, sent=answers.CensorList),
+    VerbRoute(
+        "POST /censors/check", Heart.check_censors, body("CheckBody", Heart.check_censors), answers.CheckAnswer.of
+    ),
+    VerbRoute(
+        "POST /censors/{censor_id:uuid}/false-positive",
+        Heart.report_false_positive,
+        body(
+            "FalsePositiveBody",
+            activation_id=(Id | None, Field(None, description="The latest that nobody reported unless told.")),
+            action=(Text | None, Field(None, description="Or the action it should let pass.")),
+            note=(Line | None, None),
+        ),
+    ),
+    VerbRoute("PUT /sessions/{session_id}/focus", Heart.focus, body("FocusBody", Heart.focus, without=("session_id",))),
+    VerbRoute(
+        "POST /sessions/{session_id}/load",
+        Heart.load_context,
+        body(
+            "LoadBody",
+            Heart.load_context,
+            without=("session_id", "fact_ids", "episode_ids", "censor_ids"),
+            rules=SOMETHING_TO_LOAD,
+        ),
+    ),
+    VerbRoute("GET /sessions/{session_id}", Heart.get_working_memory),
+    VerbRoute(
+        "POST /sessions/{session_id}/end",
+        Heart.end_session,
+        body("EndBody", Heart.end_session, without=("session_id",), rules=PROJECT_NEEDS_ID),
+    ),
+    VerbRoute("GET /contradictions", list_contradictions, query={"status": (Status, "open")}),
+    VerbRoute(
+        "POST /contradictions/{contradiction_id:uuid}/resolve",
+        Heart.resolve_contradiction,
+        body(
+            "RulingBody",
+            rules=HOW_IT_ENDS,
+            resolution=(Literal["a_wins", "b_wins", "both_valid", "merged"] | None, None),
+            keep=(Id | None, Field(None, description="Instead of a resolution: the id of the fact that wins.")),
+            note=(Reason | None, None),
+            merged_into=(Id | None, Field(None, description=MERGED_INTO)),
+        ),
+    ),
+    VerbRoute(
+        "POST /memories/{memory_id:uuid}/forget",
+        Heart.forget,
+        body("ForgetBody", reason=(Reason, ...)),
+        answers.ForgottenAnswer.of,
+    ),
+    VerbRoute("POST /memories/{memory_id:uuid}/restore", Heart.restore, REASON, answers.MemoryAnswer),
+    VerbRoute("POST /memories/{memory_id:uuid}/pin", Heart.pin, REASON, answers.MemoryAnswer),
+    VerbRoute("POST /memories/{memory_id:uuid}/unpin", Heart.unpin, REASON, answers.MemoryAnswer),
+    VerbRoute("PATCH /memories/{memory_id:uuid}", Heart.update, CORRECTION, answers.MemoryAnswer),
+    VerbRoute(
+        "POST /sources/undo",
+        Heart.undo_source,
+        body(
+            "SourceBody",
+            source=(Line, Field(max_length=500, description="As memories name it, or the name an import was given.")),
+            reason=(Reason, ...),
+        ),
+        answers.SourceAnswer.of,
+    ),
+)
+
+
+def verb_router() -> APIRouter:
+    """Return the routes of all verbs."""
+    router = APIRouter()
+    for each in ROUTES:
+        each.add_to(router)
+    return router

@@ -1,0 +1,456 @@
+"""Commands that open doors: the HTTP interface and its keys, the console, MCP, and the hooks of Claude Code."""
+
+from __future__ import annotations
+
+import signal
+import sys
+from collections.abc import Generator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from nous_online.core.errors import InvalidInput
+from nous_online.core.policy import ApiPolicy
+from nous_online.interfaces.cli.options import agent_named, open_database
+from nous_online.interfaces.cli.output import (
+    INTERRUPTED,
+    AgentOption,
+    JsonOption,
+    escaped,
+    show,
+    show_error,
+    show_json,
+    show_note,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from psycopg import Connection
+
+    from nous_online.interfaces.api.keys import Key, KeyRecord
+    from nous_online.interfaces.file_changes import FileChange
+
+HOST, PORT = "127.0.0.1", 8420
+AdminOption = Annotated[
+    bool, typer.Option("--admin", help="An administrator's: good for every agent, and for nights.", metavar="")
+]
+key = typer.Typer(name="key", help="The keys that open the REST API.", no_args_is_help=True)
+
+
+def api(
+    *,
+    host: Annotated[str, typer.Option(help="The address to listen at.")] = HOST,
+    port: Annotated[int, typer.Option(min=1, max=65535, help="Where.")] = PORT,
+    no_keys: Annotated[
+        bool,
+        typer.Option(
+            "--no-keys",
+            help="Let every program of this machine in, or with NOUS_TOKEN those that send it; on loopback only.",
+            metavar="",
+        ),
+    ] = False,
+    name: Annotated[
+        list[str] | None, typer.Option("--name", help="A name the server goes by, besides those of this machine.")
+    ] = None,
+    behind_proxy: Annotated[
+        str | None,
+        typer.Option(metavar="ADDRESS", help="A proxy before it, which may say in X-Forwarded-For who calls."),
+    ] = None,
+    rate: Annotated[int, typer.Option(min=1, help="Calls a key may make in a minute.")] = ApiPolicy.calls_per_minute,
+) -> None:
+    """Serve the REST API until Ctrl-C: http://127.0.0.1:8420, described at /openapi.json.
+
+    Callers need a key, made with `nous key create`. Calls under way are finished before it ends.
+
+    [bold]Examples[/bold]
+
+    [dim]$[/dim] nous api --no-keys
+
+    [dim]$[/dim] nous api --host 0.0.0.0 --name memory.example.org
+    """
+    from nous_online.interfaces.api.api_server import access_at, proxy_at, serve
+
+    policy = ApiPolicy(calls_per_minute=rate)
+    access = access_at(
+        host, requires_keys=not no_keys, names=name or (), has_proxy=behind_proxy is not None, policy=policy
+    )
+    if no_keys and access.token is None:
+        show_note("without keys: every program of this machine may read and change every agent's memory")
+    serve(access, host=host, port=port, proxy=None if behind_proxy is None else proxy_at(behind_proxy))
+
+
+@key.command("create")
+def create(  # noqa: PLR0913 (one parameter for each option)
+    *,
+    name: Annotated[str, typer.Option(help="What it is for, such as the name of a machine.")] = "",
+    expires: Annotated[str | None, typer.Option(metavar="ISO-8601", help="Until when; for good by default.")] = None,
+    max_trust: Annotated[
+        int | None,
+        typer.Option(min=0, max=100, help="The most its holder may claim for what it says; 60, a user's, by default."),
+    ] = None,
+    may_pin: Annotated[
+        bool, typer.Option("--may-pin", help="It may pin memories, and keep them for the whole system.", metavar="")
+    ] = False,
+    read_only: Annotated[
+        bool, typer.Option("--read-only", help="It may read, and change nothing.", metavar="")
+    ] = False,
+    admin: AdminOption = False,
+    agent: AgentOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Make a key for an agent and show it, this once: only a hash of it is kept.
+
+    An agent that reads web pages, mail or what tools answer gets one with --max-trust 50: it can't pass for its user.
+
+    [bold]Examples[/bold]
+
+    [dim]$[/dim] nous key create --agent aria --name laptop
+
+    [dim]$[/dim] nous key create --agent aria --name crawler --max-trust 20
+
+    [dim]$[/dim] nous key create --admin --expires 2027-01-01T00:00:00Z --json | jq -r .key
+    """
+    from nous_online.interfaces.api import keys
+
+    new = keys.drawn(holder(agent, is_admin=admin))
+    with keyring(new.agent_id) as connection:
+        record = keys.store(
+            connection,
+            new,
+            name=name,
+            expires_at=expires,
+            max_trust=max_trust,
+            may_pin=may_pin,
+            is_read_only=read_only,
+        )
+    note_key("key_created", record)
+    show_new(new, record, as_json=as_json)
+
+
+def note_key(event: str, record: KeyRecord, **told: str) -> None:
+    """Note in the audit trail what became of a key."""
+    from nous_online.interfaces.audit import note_event
+
+    note_event(event, key=record.id, agent=record.agent_id, max_trust=record.max_trust, may=may(record), **told)
+
+
+def show_new(new: Key, record: KeyRecord, *, as_json: bool) -> None:
+    """Show a key that was just made, this once."""
+    if as_json:
+        show_json({"key": new.text, **vars(record)})
+        return
+    show(escaped(new.text))
+    show_note(f"{whose(record)}; it is shown this once, and sent as `Authorization: Bearer {new.text[:10]}…`")
+
+
+@key.command("list")
+def list_all(*, admin: AdminOption = False, agent: AgentOption = None, as_json: JsonOption = False) -> None:
+    """List the keys of an agent, the oldest first; their secrets are known to nobody but their owners.
+
+    [bold]Examples[/bold]
+
+    [dim]$[/dim] nous key list --agent aria
+
+    [dim]$[/dim] nous key list --admin --json
+    """
+    from rich.table import Table
+
+    from nous_online.interfaces.api import keys
+
+    wanted = holder(agent, is_admin=admin)
+    with keyring(wanted) as connection:
+        found = keys.listed(connection, wanted)
+    if as_json:
+        show_json({"keys": found})
+        return
+    if not found:
+        show_note("no keys yet; make one: nous key create")
+        return
+    table = Table("id", "name", "made", "last used", "good until", "may", box=None, header_style="bold")
+    for each in found:
+        used = f"{each.last_used_at:%Y-%m-%d %H:00}" if each.last_used_at else "never"
+        table.add_row(each.id, escaped(each.name), f"{each.created_at:%Y-%m-%d}", used, until(each), may(each))
+    show(table)
+
+
+@key.command("revoke")
+def revoke(
+    key_id: Annotated[str, typer.Argument(metavar="ID", help="Which key, as `nous key list` names it.")],
+    *,
+    admin: AdminOption = False,
+    agent: AgentOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Make a key worthless for good; a server that used it just now notices within five seconds.
+
+    [bold]Examples[/bold]
+
+    [dim]$[/dim] nous key revoke 4f3d51d0a2b7 --agent aria
+    """
+    from nous_online.interfaces.api import keys
+
+    wanted = holder(agent, is_admin=admin)
+    with keyring(wanted) as connection:
+        record = keys.revoke(connection, wanted, key_id)
+    note_key("key_revoked", record)
+    if as_json:
+        show_json(record)
+    else:
+        show(f"[green]revoked[/green]  {escaped(record.id)} {escaped(record.name)}")
+
+
+@key.command("rotate")
+def rotate(
+    key_id: Annotated[str, typer.Argument(metavar="ID", help="Which key, as `nous key list` names it.")],
+    *,
+    admin: AdminOption = False,
+    agent: AgentOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Put a new key in the place of one, with its name, rights and end, and show it, this once.
+
+    The old one is worthless from then on; a server that used it just now notices within five seconds.
+
+    [bold]Examples[/bold]
+
+    [dim]$[/dim] nous key rotate 4f3d51d0a2b7 --agent aria
+    """
+    from nous_online.interfaces.api import keys
+
+    wanted = holder(agent, is_admin=admin)
+    with keyring(wanted) as connection:
+        new, record = keys.rotate(connection, wanted, key_id)
+    note_key("key_rotated", record, replaced=key_id)
+    show_new(new, record, as_json=as_json)
+
+
+def holder(agent: str | None, *, is_admin: bool) -> str:
+    """Return whose keys are meant; raise `InvalidInput` for an agent's and an administrator's at once."""
+    from nous_online.core.validation import ADMINISTRATOR
+
+    if is_admin and agent:
+        raise InvalidInput(f"say either --admin, for every agent, or --agent {agent}")
+    return ADMINISTRATOR if is_admin else agent_named(agent)
+
+
+@contextmanager
+def keyring(agent_id: str) -> Generator[Connection]:
+    """Yield a connection that sees the keys of one holder."""
+    with open_database() as database, database.transaction(agent_id) as connection:
+        yield connection
+
+
+def whose(record: KeyRecord) -> str:
+    """Return in words what a key opens."""
+    from nous_online.core.validation import ADMINISTRATOR
+
+    return "an administrator's key" if record.agent_id == ADMINISTRATOR else f"a key of agent {record.agent_id!r}"
+
+
+def may(record: KeyRecord) -> str:
+    """Return in words what the holder of a key may do."""
+    if record.is_read_only:
+        return "read"
+    return f"claim trust {record.max_trust}{', pin' if record.may_pin else ''}"
+
+
+def until(record: KeyRecord) -> str:
+    """Return in words until when a key is good."""
+    if record.revoked_at is not None:
+        return f"revoked {record.revoked_at:%Y-%m-%d}"
+    return "for good" if record.expires_at is None else f"{record.expires_at:%Y-%m-%d %H:%M}"
+
+
+def console(
+    *,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Where, on 127.0.0.1; 0 is any that is free.")] = 8430,
+    read_only: Annotated[
+        bool, typer.Option("--read-only", help="Show everything, and change nothing.", metavar="")
+    ] = False,
+    agent: AgentOption = None,
+) -> None:
+    """Look at an agent's memories in a browser until Ctrl-C, and settle what waits for a person.
+
+    Prints an address with a token, drawn at each start or told in NOUS_TOKEN; whoever opens it acts as an operator.
+    There are pages of memories and what each rests on, of contradictions to decide, of nights, and of what a question
+    recalls. Asking counts as a recall, as `nous recall` does.
+
+    [bold]Examples[/bold]
+
+    [dim]$[/dim] nous console --agent aria
+
+    [dim]$[/dim] nous console --read-only --port 9000
+    """
+    from nous_online.interfaces.api.hearts import Hearts
+    from nous_online.interfaces.console.console_server import serve
+    from nous_online.interfaces.console.console_state import ConsoleState
+    from nous_online.interfaces.request_checks import door_token
+
+    name = agent_named(agent)
+    state = ConsoleState(Hearts(works_in_background=False), name, door_token(), read_only)
+
+    def on_ready(address: str) -> None:
+        show(address)
+        show_note(f"open it to see the memory of {name!r}; Ctrl-C ends it")
+
+    serve(state, port=port, on_ready=on_ready)
+
+
+MCP_PORT = 8421
+
+
+def mcp(  # noqa: PLR0913 (one parameter for each option)
+    *,
+    http: Annotated[bool, typer.Option("--http", help="Streamable HTTP on this machine, instead of stdio.")] = False,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Where, with --http; 0 for any free port.")] = MCP_PORT,
+    with_keys: Annotated[
+        bool, typer.Option("--with-keys", help="With --http: let in whoever has a key (`nous key`), to its own agent.")
+    ] = False,
+    session: Annotated[
+        str | None, typer.Option(help="The session to go on with; a new one for each start by default.")
+    ] = None,
+    user: Annotated[
+        str | None, typer.Option("--user", help="For whom: memories of this user, and the agent's.")
+    ] = None,
+    project: Annotated[str | None, typer.Option("--project", help="In which project.")] = None,
+    repository: Annotated[
+        bool, typer.Option("--repository", help="In the project of the repository the client works in.")
+    ] = False,
+    agent: AgentOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Serve an agent's memory over the Model Context Protocol, for Claude Code, Claude Desktop or any client.
+
+    Over stdio it ends when the client leaves; nothing but the protocol goes to stdout. Over HTTP it serves this
+    machine alone, and whoever has a key or, without keys, the address that is printed: it ends in a token, drawn at
+    each start unless NOUS_TOKEN tells one. Ctrl-C and SIGTERM end it after the calls that have begun.
+
+    [bold]Examples[/bold]
+
+    [dim]$[/dim] claude mcp add nous -- nous mcp --agent aria
+
+    [dim]$[/dim] nous mcp --http --port 8421 --agent aria
+    """
+    from nous_online.heart import Heart
+    from nous_online.interfaces.api.hearts import Hearts
+    from nous_online.interfaces.hooks.repository import current_project
+    from nous_online.interfaces.mcp import mcp_server as server
+    from nous_online.interfaces.mcp.tools import Visit
+    from nous_online.interfaces.request_checks import door_token, with_token
+
+    if with_keys and not http:
+        raise InvalidInput("--with-keys is for --http; over stdio whoever starts the server is let in")
+    name = agent_named(agent)
+    in_project = project or (current_project() if repository else None)
+    visit = Visit(session or server.new_session(), user_id=user, project_id=in_project)
+    if not http:
+        server.serve_stdio(server.SharedHeart(lambda: Heart.open(name), visit))
+        return
+    with server.listening(port) as listener:
+        url = f"http://127.0.0.1:{listener.getsockname()[1]}/mcp"
+        if with_keys:
+            served = server.open_by_key(server.KeyedHearts(Hearts(), visit, agent_id=name))
+        else:
+            token = door_token()
+            url = with_token(url, token)
+            served = server.open_by_token(server.SharedHeart(lambda: Heart.open(name), visit), token)
+        if as_json:
+            show_json({"url": url})
+        else:
+            show(f"[green]ready[/green]  {escaped(url)}")
+        sys.stdout.flush()
+        number = server.serve_http(served, listener)
+    if number == signal.SIGINT:
+        show_error("interrupted; nothing was left half-done")
+        raise typer.Exit(INTERRUPTED)
+
+
+ClientArgument = Annotated[Literal["claude-code"], typer.Argument(metavar="CLIENT", help="claude-code.")]
+DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Show what would be written; write nothing.")]
+ProjectFilesOption = Annotated[
+    bool, typer.Option("--project", help="In this repository's `.mcp.json` and `.claude/settings.json`.")
+]
+
+
+def install(
+    client: ClientArgument,
+    *,
+    project: ProjectFilesOption = False,
+    dry_run: DryRunOption = False,
+    agent: AgentOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Give Claude Code a memory: the MCP server and four hooks, in the settings of the user or of this repository.
+
+    All else in those files stays as it is, with a backup beside. Installed again it changes nothing, or what differs.
+
+    [bold]Examples[/bold]
+
+    [dim]$[/dim] nous install claude-code
+
+    [dim]$[/dim] nous install claude-code --project --dry-run
+    """
+    from nous_online.core.validation import checked_agent
+    from nous_online.interfaces.hooks.claude_settings import planned_install
+
+    options = ["--agent", checked_agent(agent)] if agent else []
+    carry_out(planned_install(is_project=project, options=options), "installed", dry_run=dry_run, as_json=as_json)
+
+
+def uninstall(
+    client: ClientArgument,
+    *,
+    project: ProjectFilesOption = False,
+    dry_run: DryRunOption = False,
+    agent: AgentOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Take what `nous install` wrote out of Claude Code's settings again; memories stay where they are.
+
+    [bold]Examples[/bold]
+
+    [dim]$[/dim] nous uninstall claude-code
+
+    [dim]$[/dim] nous uninstall claude-code --project --dry-run
+    """
+    from nous_online.interfaces.hooks.claude_settings import planned_uninstall
+
+    carry_out(planned_uninstall(is_project=project), "uninstalled", dry_run=dry_run, as_json=as_json)
+
+
+def carry_out(changes: Sequence[FileChange], done: str, *, dry_run: bool, as_json: bool) -> None:
+    """Write what is to change unless it is only to be shown, and say what became of each file."""
+    from nous_online.interfaces.hooks.claude_settings import write
+
+    if not dry_run:
+        write(changes)
+    if as_json:
+        files = [{"path": str(each.path), "is_changed": each.is_changed, "diff": each.diff} for each in changes]
+        show_json({"is_dry_run": dry_run, "files": files})
+        return
+    for each in changes:
+        if dry_run and each.is_changed:
+            show(escaped(each.diff.rstrip("\n")))
+        else:
+            show(f"[green]{done if each.is_changed else 'unchanged'}[/green]  {escaped(str(each.path))}")
+
+
+def hook(
+    event: Annotated[str, typer.Argument(metavar="EVENT", help="As Claude Code names it.")],
+    *,
+    agent: Annotated[str | None, typer.Option("--agent", help="Whose memory; NOUS_AGENT, or `default`.")] = None,
+    within: Annotated[
+        float, typer.Option("--within", metavar="SECONDS", help="How long it may take, instead of what each event may.")
+    ] = 0.0,
+) -> None:
+    """Answer one of Claude Code's hooks, told as JSON on standard input; exit code 0 whatever happens.
+
+    [bold]Examples[/bold]
+
+    [dim]$[/dim] echo '{"cwd": "."}' | nous hook SessionStart --within 10
+    """
+    from nous_online.interfaces.hooks.hook import answer
+
+    answer([event, *(["--agent", agent] if agent else []), *(["--within", str(within)] if within else [])])
