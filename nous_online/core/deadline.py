@@ -36,9 +36,14 @@ class Deadline:
         if not isinstance(self.seconds, Real) or not 0 < self.seconds <= LONGEST_S:
             raise InvalidInput(f"a deadline must be above 0 and at most {LONGEST_S:g} seconds, got {self.seconds!r}")
 
+    @property
+    def left_s(self) -> float:
+        """The seconds left, which may be none or less."""
+        return self.began + self.seconds - time.monotonic()
+
     def remaining(self) -> float:
         """Return the seconds left; raise `DeadlineExceeded` when there are none."""
-        left = self.began + self.seconds - time.monotonic()
+        left = self.left_s
         if left <= 0:
             raise DeadlineExceeded(f"the call took longer than its {self.seconds:g} s; it was ended, try again")
         return left
