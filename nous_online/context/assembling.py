@@ -12,6 +12,7 @@ from psycopg.types.json import Jsonb
 
 from nous_online.context.context_answer import TIERS, Context, ContextLine, Tier
 from nous_online.context.context_lines import ContextEntry
+from nous_online.context.context_tiers import answering, pointers, tier_entries, topics_of
 from nous_online.context.known import (
     BLOCKS,
     ERROR,
@@ -31,7 +32,6 @@ from nous_online.context.known import (
 from nous_online.context.packing import Placed, Shown, arrange, ids_of, lines_of, render, rooms, usual_budget
 from nous_online.context.predicting import PredictionRequest, nearness_of, predict_memories, see, vectors_of
 from nous_online.context.signals import Signals, checked_signals, file_words
-from nous_online.context.tiers import answering, pointers, tier_entries, topics_of
 from nous_online.core.deadline import Deadline
 from nous_online.core.details import AssemblyDetails
 from nous_online.core.fields import check_known, checked_details
