@@ -10,7 +10,7 @@ from itertools import islice
 from typing import Any, TypeVar, cast
 from uuid import UUID
 
-from nous_online.core.domain import SCOPES, Artifact, DecisionId, Scope, decision_of
+from nous_online.core.domain import Artifact, DecisionId, decision_of
 from nous_online.core.errors import InvalidInput
 from nous_online.core.policy import MAX_CONTENT_BYTES, MAX_RECALL_LIMIT
 from nous_online.core.texts import is_blank
@@ -183,14 +183,6 @@ def checked_limit(value: object) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= MAX_RECALL_LIMIT:
         raise InvalidInput(f"limit must be between 1 and {MAX_RECALL_LIMIT}, a whole number; got {value!r}")
     return value
-
-
-def checked_scope(value: object, *, project_id: object) -> Scope:
-    """Return whom a memory is for; one of a project has to name it, or nobody could ever find it."""
-    scope = checked_choice("scope", value, SCOPES)
-    if scope == "project" and not project_id:
-        raise InvalidInput("scope 'project' needs a project_id: without one nobody could find the memory")
-    return scope
 
 
 def checked_choice(name: str, value: object, choices: Sequence[C]) -> C:
