@@ -15,7 +15,7 @@ from benchmarks.rows import CONTRACT, ROWS, Row
 BEGIN, END = "<!-- results: written by `python -m benchmarks table` -->", "<!-- end of results -->"
 NOT_MEASURED = "not measured at this version"
 ALL_HEAD = ("what is measured", "n", "goal", "Nous (95 % interval)", "peers in the same run", "seen before")
-SHORT_HEAD = ("", "what is measured", "goal", "Nous (95 % interval)", "peers in the same run", "seen before")
+SHORT_HEAD = ("", "what is measured", "goal", "Nous", "peers in the same run", "seen before")
 
 
 def pages(results: Mapping[str, Result]) -> dict[Path, str]:
@@ -69,9 +69,8 @@ def short_table(results: Mapping[str, Result]) -> Iterator[str]:
     yield from _head(SHORT_HEAD)
     for row in shown:
         result = results.get(row.benchmark)
-        yield _line(
-            [row.benchmark, row.what, goals_of(row), own(row, result), peers(row, result, is_short=True), row.seen]
-        )
+        bare = result | {"intervals": {}} if result else None
+        yield _line([row.benchmark, row.what, goals_of(row), own(row, bare), peers(row, bare), row.seen])
     yield ""
     measured = [results[name] for name in dict.fromkeys(row.benchmark for row in shown) if name in results]
     yield origins(measured) or NOT_MEASURED.capitalize() + "."
@@ -127,12 +126,11 @@ def own(row: Row, result: Result | None) -> str:
     return " / ".join(cells)
 
 
-def peers(row: Row, result: Result | None, *, is_short: bool = False) -> str:
-    """Return the figures of the peers, each by its name, with their intervals unless it should be short."""
+def peers(row: Row, result: Result | None) -> str:
+    """Return the figures of the peers, each by its name."""
     if result is None:
         return ""
-    known = result | {"intervals": {}} if is_short else result
-    told = [(name, [figure(known, key) for key in row.keys(pattern)]) for name, pattern in row.peers]
+    told = [(name, [figure(result, key) for key in row.keys(pattern)]) for name, pattern in row.peers]
     return "; ".join(f"{name} {' / '.join(cells)}" for name, cells in told if set(cells) != {"-"})
 
 

@@ -26,7 +26,15 @@ from nous_online.memories import store
 from nous_online.memories.agent import Agent
 from nous_online.memories.contradictions import open_between
 from nous_online.memories.fact_statements import wording_of
-from nous_online.memories.learning import LearningDecision, holds_since, in_doubt, pair_of, questions, slot_of
+from nous_online.memories.learning import (
+    LearningDecision,
+    holds_since,
+    in_doubt,
+    pair_of,
+    questions,
+    slot_of,
+    worth_reading,
+)
 from nous_online.memories.levels import stored_levels
 from nous_online.memories.quotas import check_quota, size_of
 from nous_online.memories.replacement import Named, check_active, decide_told, is_later, keyed, near_facts, told
@@ -146,7 +154,7 @@ def look(
         said = told(new, near, replaces, agent.id)
         open_questions = [n for n in questions(new, said.rest, agent.policy) if n.fact.id not in judgements]
         if isinstance(agent.judge, OfflineJudge):  # it answers in less time than it takes to look around once more
-            judgements.update(ask(agent, new, open_questions[: agent.policy.read_count], deadline))
+            judgements.update(ask(agent, new, worth_reading(new, open_questions, agent.policy), deadline))
             open_questions = []
         if open_questions and not is_last:
             return open_questions

@@ -22,10 +22,16 @@ from nous_online.language.pairs.judging import (
     is_harmless,
     reasons_apart,
 )
+from nous_online.language.pairs.reader import shared_content
 from nous_online.language.pairs.slots import slot_key
 from nous_online.language.pairs.subjects import other_subjects, subject_words
 
 MAX_SLOT_CHARACTERS = 500
+SHARED_WORD_LEAD, MOST_SHARED = 0.05, 4
+"""Cosine that each shared content word is worth, up to four: the ratio of both coefficients in a logistic regression on
+3,500 pairs written for training, each among the 20 nearest of 90 statements of one hand, one statement in five changing
+another."""
+SAME_SLOT_LEAD = 1.0  # a value of the same slot or key is always read
 
 
 @dataclass(frozen=True)
@@ -55,13 +61,34 @@ def questions(new: NewFact, neighbours: Sequence[Neighbour], policy: LearnPolicy
     worth = [
         near for near in neighbours if not is_clear_repeat(new, near, policy) and is_worth_asking(new, near, policy)
     ]
-    return sorted(worth, key=lambda near: (not has_same_slot(new, near), -near.similarity, near.fact.id))
+    return sorted(worth, key=lambda near: (not has_same_slot(new, near.fact), -near.similarity, near.fact.id))
 
 
-def has_same_slot(new: NewFact, near: Neighbour) -> bool:
+def worth_reading(new: NewFact, asked: Sequence[Neighbour], policy: LearnPolicy) -> list[Neighbour]:
+    """Return which neighbours the built-in judge reads while the caller waits, the likeliest first.
+
+    Those that stand nearly as near as the nearest, the nearer the fewer words they share: most neighbours speak of
+    something else and stand together, far behind the one that a statement repeats or changes. The night reads the rest.
+    """
+    if not asked:
+        return []
+    leads = {near.fact.id: near.similarity + lead(new, near.fact) for near in asked}
+    least = max(near.similarity for near in asked) - policy.read_within
+    likely = sorted((near for near in asked if leads[near.fact.id] >= least), key=lambda near: -leads[near.fact.id])
+    return likely[: policy.read_count]
+
+
+def lead(new: NewFact, known: Fact) -> float:
+    """Return what shared content words, a subject among them, and a shared slot are worth beside the cosine."""
+    is_of_one = new.subject is not None and new.subject == known.subject
+    shared = min(shared_content(new.content, known.content) + is_of_one, MOST_SHARED)
+    return SHARED_WORD_LEAD * shared + (SAME_SLOT_LEAD if has_same_slot(new, known) else 0.0)
+
+
+def has_same_slot(new: NewFact, known: Fact) -> bool:
     """Tell whether two facts are known to be values of one thing, by slot or by key."""
-    of_slot = new.slot is not None and new.slot == near.fact.slot
-    return of_slot or (new.key is not None and new.key == near.fact.key)
+    of_slot = new.slot is not None and new.slot == known.slot
+    return of_slot or (new.key is not None and new.key == known.key)
 
 
 def decide(

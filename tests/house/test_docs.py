@@ -89,3 +89,26 @@ def test_a_command_that_does_not_exist_is_noticed() -> None:
     assert fault(["undo", "--night", "2026-06-01"]) is None
     assert fault(["dream"]) == "nous has no command 'dream'"
     assert fault(["undo", "--nigth=2026-06-01"]) == "nous undo has no option --nigth"
+
+
+def test_the_pictures_of_states_show_every_transition() -> None:
+    page, schema = ((ROOT / name).read_text("utf-8") for name in ("docs/states.md", "sql/schema.sql"))
+    rows = re.search(r"insert into lifecycle\.transitions [^;]+", schema)
+    assert rows is not None
+    allowed = {row for row in re.findall(r"\('(\w+)', '(\w+)', '(\w+)'\)", rows[0]) if row[1] != row[2]}
+
+    pictures = re.findall(r"^## (\w+)s\n\n```mermaid\n(.+?)^```", page, re.DOTALL | re.MULTILINE)
+    drawn = {
+        (kind.lower(), start.replace("[*]", "new"), end)
+        for kind, picture in pictures
+        for start, end in re.findall(r"^ +(\S+) --> (\w+): \S", picture, re.MULTILINE)
+    }
+
+    assert drawn == allowed
+
+
+def test_the_glossary_explains_each_word_once() -> None:
+    rows = re.findall(r"^\| (\*\*.+?) \|", (ROOT / "docs/glossary.md").read_text("utf-8"), re.MULTILINE)
+    words = [word for row in rows for word in re.findall(r"\*\*(.+?)\*\*", row)]
+
+    assert {word for word in words if words.count(word) > 1} == set()

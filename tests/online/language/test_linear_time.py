@@ -22,11 +22,11 @@ import nous_online
 import nous_pipelines
 
 ROOT = Path(__file__).parents[3]
-LONG = 8_000
+LONG = 4_000
 QUARTER = LONG // 4
 FLOOR_S = 0.015
 """Less says nothing about how time grows."""
-MOST_S = 0.4
+MOST_S = 0.2
 """For the longer text: fifty microseconds a character, a minute for a megabyte."""
 MOST_GROWTH = 8.0
 """Four times the text: linear time grows by 4, quadratic by 16."""

@@ -13,7 +13,7 @@ from nous_online.core.domain import Fact, Neighbour, NewFact
 from nous_online.core.policy import LearnPolicy
 from nous_online.language.pairs.judging import Judgement, OfflineJudge, Verdict
 from nous_online.memories.facts import new_fact
-from nous_online.memories.learning import decide, pair_of, questions, same_subject, slot_of
+from nous_online.memories.learning import decide, pair_of, questions, same_subject, slot_of, worth_reading
 
 NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)
 EARLIER = NOW - timedelta(days=30)
@@ -66,6 +66,28 @@ def test_values_of_one_slot_are_asked_about_before_what_is_nearer() -> None:
     new = replace(said("The port of staging is 9090"), slot="port of staging is")
 
     assert questions(new, [nearer, of_slot, near], POLICY) == [of_slot, near, nearer]
+
+
+def test_reads_what_stands_about_as_near_as_the_nearest_and_at_most_six() -> None:
+    near = [known(0.6 - step / 100, id=UUID(int=1 + step)) for step in range(20)]
+    other = said("Lunch is at noon")
+
+    assert worth_reading(other, near[12:], POLICY) == near[12:18]
+    behind, far_behind = known(0.55, id=UUID(int=90)), known(0.53, id=UUID(int=91))
+    assert worth_reading(other, [near[0], behind, far_behind], POLICY) == [near[0], behind]
+
+
+def test_reads_what_shares_words_or_the_slot_from_farther_away() -> None:
+    nearest = known(0.6, "The canteen serves lunch")
+    sharing = known(0.38, "Cedar Street school closes at noon on Fridays", id=UUID(int=2))
+    of_slot = known(0.2, "Closing time: one", id=UUID(int=3), slot="closing time")
+    new = replace(said("On Fridays the Cedar Street school is open until noon"), slot="closing time")
+
+    assert worth_reading(new, [nearest, sharing, of_slot], POLICY) == [of_slot, nearest, sharing]
+
+
+def test_reads_nothing_where_nobody_is_asked() -> None:
+    assert worth_reading(said(), [], POLICY) == []
 
 
 @pytest.mark.parametrize(
