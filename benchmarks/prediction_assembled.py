@@ -7,11 +7,11 @@ from datetime import UTC, datetime
 from uuid import UUID, uuid5
 
 from nous_online.context.context_answer import Predicted
+from nous_online.context.context_tiers import relevant
 from nous_online.context.known import FILE, Answered, Known, Linked
-from nous_online.context.packing import packed
+from nous_online.context.packing import pack
 from nous_online.context.scorer import Nearness, Past, Ranking
 from nous_online.context.signals import file_words
-from nous_online.context.tiers import relevant
 from nous_online.core.policy import ContextPolicy
 from nous_online.recall.ranking import RecallPolicy, Situation, rank
 from nous_online.recall.recall import FoundMemory, Recalled
@@ -37,7 +37,7 @@ def assembled(
         ],
         named=[Linked(memory, None) for memory in facts.values()],
     )
-    return frozenset(each.entry.first[1] for each in packed(relevant(known, policy=POLICY), room) if not each.level)
+    return frozenset(each.entry.first[1] for each in pack(relevant(known, policy=POLICY), room) if not each.level)
 
 
 def recalled(near: Mapping[str, Nearness], opened: str) -> list[Recalled]:

@@ -12,6 +12,7 @@ from psycopg.types.json import Jsonb
 
 from nous_online.context.context_answer import TIERS, Context, ContextLine, Tier
 from nous_online.context.context_lines import ContextEntry
+from nous_online.context.context_tiers import answering, pointers, tier_entries, topics_of
 from nous_online.context.known import (
     BLOCKS,
     ERROR,
@@ -23,15 +24,14 @@ from nous_online.context.known import (
     Known,
     ask,
     by_section,
-    paired,
+    pairs_of,
     read_named,
     use_counts,
     with_contradictions,
 )
-from nous_online.context.packing import Placed, Shown, arranged, ids_of, lines_of, rendered, rooms, usual_budget
-from nous_online.context.predicting import PredictionRequest, foreseen, nearness_of, see, vectors_of
+from nous_online.context.packing import Placed, Shown, arrange, ids_of, lines_of, render, rooms, usual_budget
+from nous_online.context.predicting import PredictionRequest, nearness_of, predict_memories, see, vectors_of
 from nous_online.context.signals import Signals, checked_signals, file_words
-from nous_online.context.tiers import answering, pointers, tier_entries, topics_of
 from nous_online.core.deadline import Deadline
 from nous_online.core.details import AssemblyDetails
 from nous_online.core.fields import check_known, checked_details
@@ -97,7 +97,7 @@ def assemble(agent: Agent, details: AssemblyDetails, deadline: Deadline) -> Cont
         placed, left_out = arrangement(known, request)
         recall_id, can_be_logged = prepared.fetchall()[0][:2]
         lines = lines_of(placed)
-        parts = rendered(lines)
+        parts = render(lines)
         text = "\n".join(parts.values())
         context = Context(
             recall_id=recall_id,
@@ -175,13 +175,13 @@ def read_known(
     asked = PredictionRequest(
         reach.session_id or "", reach.at, POLICY.predicted, reach.user_id, reach.project_id, least
     )
-    predicted, _ = foreseen(connection, agent.id, request.signals, asked, near, is_used_only=True)
+    predicted, _ = predict_memories(connection, agent.id, request.signals, asked, near, is_used_only=True)
     held = held_items(session.items) if session else []
     best = [answer.id for each in answered[:1] for answer in answering(each, POLICY)[:LINKED_FROM]]
     ids = [each.memory_id for each in predicted] + [item.id for item in held if item.kind != NOTE]
     known = Known(
         memories=by_section(standing.fetchall()),
-        contradictions=list(paired(pairs.fetchall())),
+        contradictions=list(pairs_of(pairs.fetchall())),
         decisions=decisions.fetchall(),
         answered=answered,
         predicted=predicted,
@@ -228,7 +228,7 @@ def arrangement(known: Known, request: ContextRequest) -> tuple[dict[Tier, list[
     def points(shown: Shown) -> list[ContextEntry]:
         return pointers(topics, shown, known.use_counts, count=POLICY.topics)
 
-    placed = arranged(entries, points, rooms=rooms(request.budget, frame=request.frame, policy=POLICY))
+    placed = arrange(entries, points, rooms=rooms(request.budget, frame=request.frame, policy=POLICY))
     shown = ids_of(line for tier in TIERS[:-1] for line in placed[tier])
     left_out: dict[Tier, int] = {tier: len(missing(entries[tier], placed[tier], shown)) for tier in TIERS[:-1]}
     return placed, {**left_out, "index": len(points(shown)) - len(placed["index"])}

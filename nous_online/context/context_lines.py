@@ -118,7 +118,7 @@ def entry_of(
     )
 
 
-def marked(entry: ContextEntry, mark: str) -> ContextEntry:
+def with_mark(entry: ContextEntry, mark: str) -> ContextEntry:
     """Return an entry whose every level begins with a mark."""
     level, text = entry.first
     shorter = entry.shorter
@@ -150,7 +150,7 @@ def time_of(row: Mapping[str, Any]) -> str:
     return f"{moment:%H:%M}" if moment and row.get("kind") == "fact" and not row.get("valid_to") else ""
 
 
-def timed(entries: Sequence[ContextEntry]) -> list[ContextEntry]:
+def with_times(entries: Sequence[ContextEntry]) -> list[ContextEntry]:
     """Return entries, with their times those of one topic and one day: the later of them is what holds."""
     times: defaultdict[tuple[str, str], set[str]] = defaultdict(set)
     for each in entries:

@@ -118,20 +118,20 @@ def by_section(rows: Sequence[DictRow]) -> dict[str, list[FoundMemory]]:
     """Return what stands whatever is asked, by section, each in its order."""
     memories: dict[str, list[FoundMemory]] = {}
     for row in sorted(rows, key=lambda row: row["place"]):
-        memories.setdefault(row["section"], []).append(found(row))
+        memories.setdefault(row["section"], []).append(memory_of(row))
     return memories
 
 
-def found(row: Mapping[str, Any]) -> FoundMemory:
+def memory_of(row: Mapping[str, Any]) -> FoundMemory:
     """Return the memory of a row, which no question found."""
     columns = {name: value for name, value in row.items() if name not in BESIDE}
     return FoundMemory(**columns, dense=0.0, lexical=0.0)
 
 
-def paired(rows: Sequence[DictRow]) -> Iterator[Contradicting]:
+def pairs_of(rows: Sequence[DictRow]) -> Iterator[Contradicting]:
     """Yield the contradictions whose two rows are both there."""
     for (_, detected_at), both in groupby(rows, key=lambda row: (row["pair"], row["detected_at"])):
-        facts = [found(row) for row in both]
+        facts = [memory_of(row) for row in both]
         if len(facts) == 2:  # noqa: PLR2004 (a pair)
             yield Contradicting(detected_at, (facts[0], facts[1]))
 
@@ -143,7 +143,7 @@ def read_named(
     if not ids and not linked_from:
         return []
     rows = ask(connection, "named", reach, policy, ids=list(ids), linked_from=list(linked_from)).fetchall()
-    return [Linked(found(row), row["weight"]) for row in rows]
+    return [Linked(memory_of(row), row["weight"]) for row in rows]
 
 
 def with_contradictions(connection: Connection, known: Known, reach: ContextReach, policy: ContextPolicy) -> Known:
@@ -156,7 +156,7 @@ def with_contradictions(connection: Connection, known: Known, reach: ContextReac
         return known
     rows = ask(connection, "contradictions", reach, policy, ids=ids, pairs=policy.contradictions_shown).fetchall()
     places = {each: place for place, each in enumerate(ids)}
-    own = sorted(paired(rows), key=lambda pair: min(places.get(each, len(ids)) for each in pair.ids))
+    own = sorted(pairs_of(rows), key=lambda pair: min(places.get(each, len(ids)) for each in pair.ids))
     pairs = {each.ids: each for each in (*own, *known.contradictions)}
     return replace(known, contradictions=list(pairs.values()))
 

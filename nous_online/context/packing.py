@@ -66,7 +66,7 @@ def usual_budget(frame: str | None, policy: ContextPolicy) -> int:
     return dict(policy.budgets).get((frame or "").casefold(), policy.budget)
 
 
-def arranged(
+def arrange(
     wanted: Mapping[Tier, Sequence[ContextEntry]], pointers: Pointers, *, rooms: Mapping[Tier, int]
 ) -> dict[Tier, list[Placed]]:
     """Return what each tier shows: what one leaves of its room flows down, and what the index leaves flows back up.
@@ -75,26 +75,26 @@ def arranged(
     room for it.
     """
     placed: dict[Tier, list[Placed]] = {}
-    critical = unseen(wanted.get("critical", ()), frozenset())
-    rooms = lent(rooms, critical)
+    critical = not_shown(wanted.get("critical", ()), frozenset())
+    rooms = lend_to_pinned(rooms, critical)
     due = {"critical": due_levels(critical, rooms["critical"])}
 
     def fill(tier: Tier, room: int) -> int:
         """Place what a tier has room for, and return the tokens it leaves."""
         elsewhere = ids_of(line for other, lines in placed.items() if other != tier for line in lines)
-        placed[tier] = packed(unseen(wanted.get(tier, ()), elsewhere), room, due=due.get(tier, NOTHING))
+        placed[tier] = pack(not_shown(wanted.get(tier, ()), elsewhere), room, due=due.get(tier, NOTHING))
         return room - cost(placed[tier])
 
     spare = 0
     for tier in TIERS[:-1]:
         spare = fill(tier, rooms[tier] + spare)
     room = rooms["index"] + spare
-    index_cost = cost(packed(pointers(ids_of(line for lines in placed.values() for line in lines)), room))
+    index_cost = cost(pack(pointers(ids_of(line for lines in placed.values() for line in lines)), room))
     spare = room - index_cost
     for tier in ("relevant", "critical", "background"):
         spare = fill(tier, cost(placed[tier]) + spare)
     shown = ids_of(line for lines in placed.values() for line in lines)
-    placed["index"] = packed(pointers(shown), index_cost + spare)
+    placed["index"] = pack(pointers(shown), index_cost + spare)
     return placed
 
 
@@ -103,7 +103,7 @@ def ids_of(placed: Iterable[Placed]) -> Shown:
     return frozenset(each for line in placed for each in line.entry.memory_ids)
 
 
-def unseen(entries: Sequence[ContextEntry], shown: Shown) -> list[ContextEntry]:
+def not_shown(entries: Sequence[ContextEntry], shown: Shown) -> list[ContextEntry]:
     """Return the entries none of whose memories is shown yet, each memory once."""
     met = set(shown)
     kept: list[ContextEntry] = []
@@ -114,7 +114,7 @@ def unseen(entries: Sequence[ContextEntry], shown: Shown) -> list[ContextEntry]:
     return kept
 
 
-def lent(rooms: Mapping[Tier, int], critical: Sequence[ContextEntry]) -> Mapping[Tier, int]:
+def lend_to_pinned(rooms: Mapping[Tier, int], critical: Sequence[ContextEntry]) -> Mapping[Tier, int]:
     """Return the rooms after what is pinned has borrowed from the lower tiers, of each half at the most."""
     pinned = sum(entry.first_cost for entry in critical if entry.is_pinned)
     needed = heading_tokens() + math.ceil(pinned / FULL_SHARE) + 1
@@ -136,7 +136,7 @@ def due_levels(entries: Sequence[ContextEntry], room: int) -> Levels:
     return {pinned[place].memory_ids: level for place, level in levels.items()}
 
 
-def packed(entries: Sequence[ContextEntry], room: int, *, due: Levels = NOTHING) -> list[Placed]:
+def pack(entries: Sequence[ContextEntry], room: int, *, due: Levels = NOTHING) -> list[Placed]:
     """Return as many entries as find room, in their order, the first ones told in full.
 
     What is due is told as it is due. The first of the others fill three quarters of the room as they are, the last
@@ -209,7 +209,7 @@ def lines_of(placed: Mapping[Tier, Sequence[Placed]]) -> tuple[ContextLine, ...]
     )
 
 
-def rendered(lines: Sequence[ContextLine]) -> dict[Tier, str]:
+def render(lines: Sequence[ContextLine]) -> dict[Tier, str]:
     """Return the text of each tier that has lines, pointers in one; put together by line ends they are the context."""
     texts: dict[Tier, str] = {}
     for tier in TIERS:

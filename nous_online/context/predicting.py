@@ -92,7 +92,7 @@ def predict(
                 project_id=wanted.project_id,
             )
             found += recall(connection, agent.id, cue, space=agent.embedder.space, policy=RecallPolicy()).answers
-        memories, expected = foreseen(connection, agent.id, signals, wanted, nearness_of(found))
+        memories, expected = predict_memories(connection, agent.id, signals, wanted, nearness_of(found))
         if is_now:
             see(connection, agent.id, signals, wanted.session_id, wanted.at)
     if vectors is not None:
@@ -116,7 +116,7 @@ def nearness_of(answers: Iterable[Recalled]) -> dict[bytes, Nearness]:
     return near
 
 
-def foreseen(
+def predict_memories(
     connection: Connection,
     agent_id: str,
     signals: Signals,

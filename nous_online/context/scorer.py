@@ -196,8 +196,8 @@ class Ranking(Generic[M]):
         self._atoms = [atoms[place] for place in shared]
         self._sizes = np.array([len(past.seen_in[place]) for place in shared])
         cited = replace(past, use_weight=(past.use_weight == CITED).astype(np.float64))
-        self._counts = np.array([used(cited, among(past, past.seen_in[place])) for place in shared])
-        self._sessions = used(cited, np.ones(len(past.ages)))
+        self._counts = np.array([uses_of(cited, among(past, past.seen_in[place])) for place in shared])
+        self._sessions = uses_of(cited, np.ones(len(past.ages)))
         self._found = np.bincount(past.use_memory, minlength=len(past.memories))
 
     @property
@@ -258,13 +258,13 @@ def features(past: Past[M], atoms: Sequence[str], near: Mapping[M, Nearness]) ->
     The company of a memory is the mean lift of the sessions that used what this one has cited last.
     """
     day, fortnight, quarter = (0.5 ** (past.ages / days) for days in HALF_LIVES)
-    rate = smoothed(used(past, quarter), quarter.sum(), FLOOR)
+    rate = smooth(uses_of(past, quarter), quarter.sum(), FLOOR)
     cited = past.in_use[-LATEST_IN_USE:].tolist()
     lifts = [lift(past, past.use_session[past.use_memory == memory], rate) for memory in cited]
     found = {
         "rate": log_odds(rate),
-        "day": np.log(used(past, day) + LEAST_USED),
-        "fortnight": np.log(used(past, fortnight) + LEAST_USED),
+        "day": np.log(uses_of(past, day) + LEAST_USED),
+        "fortnight": np.log(uses_of(past, fortnight) + LEAST_USED),
         "company": np.mean(lifts, axis=0) if lifts else np.zeros(len(past.memories)),
         "words": np.array([near[memory].words if memory in near else 0.0 for memory in past.memories]),
         "meaning": np.array([near[memory].meaning if memory in near else 0.0 for memory in past.memories]),
@@ -281,10 +281,10 @@ def features(past: Past[M], atoms: Sequence[str], near: Mapping[M, Nearness]) ->
 def lift(past: Past[M], sessions: Places, rate: Floats) -> Floats:
     """Return how much the share of these sessions that used each memory adds to its log-odds."""
     weight = among(past, sessions) * 0.5 ** (past.ages / SHARE_HALF_LIFE)
-    return log_odds(smoothed(used(past, weight), weight.sum(), rate)) - log_odds(rate)
+    return log_odds(smooth(uses_of(past, weight), weight.sum(), rate)) - log_odds(rate)
 
 
-def used(past: Past[M], weight: Floats) -> Floats:
+def uses_of(past: Past[M], weight: Floats) -> Floats:
     """Return the weights of the sessions that used each memory, summed."""
     sums = np.bincount(past.use_memory, past.use_weight * weight[past.use_session], minlength=len(past.memories))
     return sums.astype(np.float64)
@@ -297,7 +297,7 @@ def among(past: Past[M], sessions: Places) -> Floats:
     return weight
 
 
-def smoothed(sums: Floats, total: float, prior: Floats | float) -> Floats:
+def smooth(sums: Floats, total: float, prior: Floats | float) -> Floats:
     """Return shares of `total` that start from a prior: the mean of a Beta distribution."""
     return np.clip((sums + PRIOR_SESSIONS * prior) / (total + PRIOR_SESSIONS), FLOOR / 2, CEILING)
 

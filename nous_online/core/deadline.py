@@ -36,9 +36,14 @@ class Deadline:
         if not isinstance(self.seconds, Real) or not 0 < self.seconds <= LONGEST_S:
             raise InvalidInput(f"a deadline must be above 0 and at most {LONGEST_S:g} seconds, got {self.seconds!r}")
 
+    @property
+    def left_s(self) -> float:
+        """The seconds left, which may be none or less."""
+        return self.began + self.seconds - time.monotonic()
+
     def remaining(self) -> float:
         """Return the seconds left; raise `DeadlineExceeded` when there are none."""
-        left = self.began + self.seconds - time.monotonic()
+        left = self.left_s
         if left <= 0:
             raise DeadlineExceeded(f"the call took longer than its {self.seconds:g} s; it was ended, try again")
         return left
@@ -69,39 +74,36 @@ def within(seconds: float, work: Callable[[], T], *, name: str) -> T:
     return outcome.result()
 
 
-class Worker:
+class Worker(threading.Thread):
     """A thread that does one piece of work after another; what is late keeps it until it ends."""
 
-    def __init__(self, is_free: Callable[[Worker], bool]) -> None:
+    def __init__(self, put_back: Callable[[Worker], bool]) -> None:
+        super().__init__(name="nous-worker", daemon=True)
         self._given: SimpleQueue[Callable[[], None]] = SimpleQueue()
-        self._is_free = is_free
-        self._thread = threading.Thread(target=self._run, name="nous-worker", daemon=True)
-        self._thread.start()
+        self._put_back = put_back
+        self.start()
 
     def give(self, work: Callable[[], None]) -> None:
         """Do `work` next."""
         self._given.put(work)
 
+    def run(self) -> None:
+        self._given.get()()
+        while self._put_back(self):
+            self._given.get()()
+
     def stop(self) -> None:
         """Ask the thread to end as soon as it is back in Python."""
-        if self._thread.ident is not None:
-            ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(self._thread.ident), ctypes.py_object(SystemExit))
+        if self.ident is not None:
+            ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(self.ident), ctypes.py_object(SystemExit))
 
-    def ends_within(self, seconds: float) -> bool:
+    def wait(self, until: float) -> None:
         """Wait for the thread to end, unless it waits in the standard library, which an exit does not hurt."""
-        until = time.monotonic() + seconds
-        while self._thread.is_alive() and time.monotonic() < until:
-            frame = sys._current_frames().get(self._thread.ident or 0)  # pyright: ignore[reportPrivateUsage] (documented)
+        while self.is_alive() and time.monotonic() < until:
+            frame = sys._current_frames().get(self.ident or 0)  # pyright: ignore[reportPrivateUsage] (documented)
             if frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] in sys.stdlib_module_names:
-                return False
-            self._thread.join(LOOK_AGAIN_S)
-        return not self._thread.is_alive()
-
-    def _run(self) -> None:
-        while True:
-            self._given.get()()
-            if not self._is_free(self):
                 return
+            self.join(LOOK_AGAIN_S)
 
 
 class Workers:
@@ -129,13 +131,14 @@ class Workers:
     def leave(self) -> None:
         """Let work in native code come back before the interpreter goes, which else would abort the process."""
         until = time.monotonic() + LONGEST_EXIT_S
-        for worker in tuple(self._busy):
+        late = tuple(self._busy)
+        for worker in late:
             worker.stop()
-        for worker in tuple(self._busy):
-            worker.ends_within(max(until - time.monotonic(), 0))
+        for worker in late:
+            worker.wait(until)
 
     def forget(self) -> None:
-        """Start anew in a forked process, which has none of these threads."""
+        """Begin without any in a forked process, which has none of these threads."""
         self._lock = threading.Lock()
         self._idle, self._busy = [], set()
 

@@ -12,11 +12,10 @@ from typing import Any, Protocol
 from uuid import UUID
 
 from nous_online.core.details import OriginDetails
-from nous_online.core.domain import SOURCE_KINDS, Scope, SourceKind
-from nous_online.core.errors import Forbidden
+from nous_online.core.domain import Scope, SourceKind
+from nous_online.core.errors import Forbidden, InvalidInput
 from nous_online.core.fields import checked_details, rows_of
 from nous_online.core.policy import LearnPolicy, OnCredential
-from nous_online.core.validation import checked_choice, checked_flag, checked_scope, checked_whole
 
 
 class Trusted(Protocol):
@@ -62,16 +61,16 @@ class Rights:
         """Return how far something from a kind of source is trusted unless told, and no further than this caller."""
         return min(dict(self.source_trust)[source_kind], self.max_trust)
 
-    def standing(self, details: Mapping[str, Any]) -> Standing:
-        """Check how far a caller wants to be believed.
+    def standing(self, told: Mapping[str, Any]) -> Standing:
+        """Return how far a caller is to be believed, from details that are checked (`ClaimDetails`).
 
-        Raises `InvalidInput` for what is no trust, kind, flag or scope, and `Forbidden` for more than the caller may.
+        Raises `InvalidInput` for a memory of a project that names none: nobody could ever find it; and `Forbidden` for
+        more than the caller may.
         """
-        kind = checked_choice("source_kind", details.get("source_kind", "agent"), SOURCE_KINDS)
-        told = details.get("trust")
-        trust = self.trust_of(kind) if told is None else checked_whole("trust", told, least=0, most=100)
-        is_pinned = checked_flag("is_pinned", details.get("is_pinned", False))
-        scope = checked_scope(details.get("scope", "private"), project_id=details.get("project_id"))
+        kind, scope, is_pinned = told["source_kind"], told["scope"], told["is_pinned"]
+        if scope == "project" and not told["project_id"]:
+            raise InvalidInput("scope 'project' needs a project_id: without one nobody could find the memory")
+        trust = self.trust_of(kind) if told["trust"] is None else told["trust"]
         if trust > self.max_trust:
             raise self._forbidden(f"trust {trust} is more than {self.max_trust}, the most that", "may claim")
         if kind == "operator" and not self.is_operator:

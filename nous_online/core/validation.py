@@ -10,7 +10,7 @@ from itertools import islice
 from typing import Any, TypeVar, cast
 from uuid import UUID
 
-from nous_online.core.domain import SCOPES, Artifact, DecisionId, Scope, decision_of
+from nous_online.core.domain import Artifact, DecisionId, decision_of
 from nous_online.core.errors import InvalidInput
 from nous_online.core.policy import MAX_CONTENT_BYTES, MAX_RECALL_LIMIT
 from nous_online.core.texts import is_blank
@@ -185,14 +185,6 @@ def checked_limit(value: object) -> int:
     return value
 
 
-def checked_scope(value: object, *, project_id: object) -> Scope:
-    """Return whom a memory is for; one of a project has to name it, or nobody could ever find it."""
-    scope = checked_choice("scope", value, SCOPES)
-    if scope == "project" and not project_id:
-        raise InvalidInput("scope 'project' needs a project_id: without one nobody could find the memory")
-    return scope
-
-
 def checked_choice(name: str, value: object, choices: Sequence[C]) -> C:
     """Return one of `choices`."""
     found = next((choice for choice in choices if choice == value), None)
@@ -216,21 +208,21 @@ ARTIFACT_KINDS = ("commit", "pr", "adr", "file")
 
 
 def checked_steps(name: str, values: object) -> list[Any]:
-    """Return the steps of a workflow: a name each, or a name with its detail."""
+    """Return the steps of a workflow: a name each where it has no detail, else a name with its detail."""
+
+    def checked_step(step: object) -> str | dict[str, str]:
+        if isinstance(step, str):
+            return checked_text("a step", step, max_bytes=MAX_LINE_BYTES)
+        if not isinstance(step, Mapping) or not set(cast("Mapping[object, object]", step)) <= {"name", "detail"}:
+            raise InvalidInput(f'a step must be a name or {{"name": …, "detail": …}}, got {step!r}')
+        told = cast("Mapping[str, object]", step)
+        step_name = checked_text("the name of a step", told.get("name"), max_bytes=MAX_LINE_BYTES)
+        if told.get("detail") is None:
+            return step_name
+        detail = checked_text("the detail of a step", told["detail"], max_bytes=MAX_LINE_BYTES)
+        return {"name": step_name, "detail": detail}
+
     return checked_list(name, values, checked_step, most=MAX_NAMES)
-
-
-def checked_step(step: object) -> str | dict[str, str]:
-    """Return one step, as its name where it has no detail."""
-    if isinstance(step, str):
-        return checked_text("a step", step, max_bytes=MAX_LINE_BYTES)
-    if not isinstance(step, Mapping) or not set(cast("Mapping[object, object]", step)) <= {"name", "detail"}:
-        raise InvalidInput(f'a step must be a name or {{"name": …, "detail": …}}, got {step!r}')
-    told = cast("Mapping[str, object]", step)
-    name = checked_text("the name of a step", told.get("name"), max_bytes=MAX_LINE_BYTES)
-    if told.get("detail") is None:
-        return name
-    return {"name": name, "detail": checked_text("the detail of a step", told["detail"], max_bytes=MAX_LINE_BYTES)}
 
 
 def checked_template(name: str, value: object) -> Any:
@@ -254,19 +246,18 @@ def checked_hint(name: str, value: object) -> str | None:
 
 def checked_artifacts(name: str, values: object) -> tuple[Artifact, ...]:
     """Return artifacts, from pairs of kind and reference."""
+
+    def checked_artifact(value: object) -> Artifact:
+        match value:
+            case [str() as kind, str() as reference]:
+                named = checked_optional("the reference of an artifact", reference, max_characters=200)
+            case _:
+                named, kind = None, ""
+        if named is None:
+            raise InvalidInput(f"an artifact is a pair (kind, reference), such as ('commit', '4f3d51d'); got {value!r}")
+        return Artifact(checked_choice("the kind of an artifact", kind, ARTIFACT_KINDS), named)
+
     return tuple(checked_list(name, values, checked_artifact, most=MAX_IDS))
-
-
-def checked_artifact(value: object) -> Artifact:
-    """Return one artifact, from a pair of kind and reference."""
-    match value:
-        case [str() as kind, str() as reference]:
-            named = checked_optional("the reference of an artifact", reference, max_characters=200)
-        case _:
-            named, kind = None, ""
-    if named is None:
-        raise InvalidInput(f"an artifact is a pair (kind, reference), such as ('commit', '4f3d51d'); got {value!r}")
-    return Artifact(checked_choice("the kind of an artifact", kind, ARTIFACT_KINDS), named)
 
 
 def checked_new_reference(name: str, value: object) -> str | None:

@@ -26,7 +26,7 @@ class Migration:
 
     number: int
     name: str
-    text: str
+    text: LiteralString
 
     @property
     def sha256(self) -> str:
@@ -37,7 +37,7 @@ def known_migrations() -> list[Migration]:
     """Return the migrations shipped with this code, in order."""
     folder = files("nous_sql").joinpath("migrations")
     paths = sorted((p for p in folder.iterdir() if p.name.endswith(".sql")), key=lambda p: p.name)
-    return [Migration(int(p.name[:4]), p.name[5:-4], p.read_text("utf-8")) for p in paths]
+    return [Migration(int(p.name[:4]), p.name[5:-4], shipped(f"migrations/{p.name}")) for p in paths]
 
 
 def migrate(connection: psycopg.Connection, *, known: Sequence[Migration] | None = None) -> list[Migration]:
@@ -49,13 +49,13 @@ def migrate(connection: psycopg.Connection, *, known: Sequence[Migration] | None
     """
     with connection.transaction():
         lock(connection)
-        run_file(connection, "bootstrap.sql")
+        connection.execute(shipped("bootstrap.sql"))
         pending = missing(applied(connection), known or known_migrations())
         if pending:
             names = ", ".join(f"{migration.number:04} {migration.name}" for migration in pending)
             logger.info("bringing the schema up to date (%s); a large store may take minutes", names)
         for migration in pending if known else (*pending, roles()):
-            connection.execute(trusted(migration.text))
+            connection.execute(migration.text)
             row = {"number": migration.number, "name": migration.name, "sha256": migration.sha256}
             connection.execute(SQL["store_applied"], row)
     return pending
@@ -63,7 +63,7 @@ def migrate(connection: psycopg.Connection, *, known: Sequence[Migration] | None
 
 def roles() -> Migration:
     """Return the grants this code ships with."""
-    return Migration(ROLES, "roles", files("nous_sql").joinpath("roles.sql").read_text("utf-8"))
+    return Migration(ROLES, "roles", shipped("roles.sql"))
 
 
 def lock(connection: psycopg.Connection) -> None:
@@ -100,11 +100,6 @@ def missing(seen: dict[int, str], known: Sequence[Migration]) -> list[Migration]
     return [migration for migration in known if migration.number not in seen]
 
 
-def run_file(connection: psycopg.Connection, name: str) -> None:
-    """Execute one shipped SQL file."""
-    connection.execute(trusted(files("nous_sql").joinpath(name).read_text("utf-8")))
-
-
-def trusted(text: str) -> LiteralString:
-    """Mark the text of a shipped file as code."""
-    return cast(LiteralString, text)
+def shipped(name: str) -> LiteralString:
+    """Return the text of a shipped SQL file, which is as trusted as code."""
+    return cast(LiteralString, files("nous_sql").joinpath(name).read_text("utf-8"))

@@ -32,14 +32,14 @@ from nous_online.database.postgres_home import (
     ServerRecord,
     clear_dead,
     data_directory,
-    locked,
+    home_lock,
+    home_of,
     log_tail,
     open_log,
     place_for_data,
     postmaster,
     read_record,
     set_aside,
-    settled,
     shut_down,
     write_private,
     write_record,
@@ -103,14 +103,14 @@ def ensure(home: Path | None = None, *, timeout_s: float = 60.0) -> Server:
     `timeout_s` seconds, `Unavailable` with the end of server.log when the server cannot run, `InvalidInput` when
     `home` is no directory or NOUS_PG_USER no account.
     """
-    place, until = settled(home), time.monotonic() + timeout_s
-    found = _verified(place)
+    place, until = home_of(home), time.monotonic() + timeout_s
+    found = _find_live(place)
     if found and found[1].is_complete:
         return found[0]
     make_directory(place)
-    with locked(place, timeout_s=until - time.monotonic()):
+    with home_lock(place, timeout_s=until - time.monotonic()):
         try:
-            return _revived(place, until)
+            return _revive(place, until)
         except subprocess.TimeoutExpired as error:
             raise _late(place, f"{Path(error.cmd[0]).name} took over {error.timeout:.0f} s") from error
         except NousError:
@@ -164,7 +164,7 @@ def _is_settled(place: Path, record: ServerRecord, found: Postmaster) -> bool:
 
 def running(home: Path | None = None) -> Server | None:
     """Return the server of `home` if it answers and serves the data of `home`; never starts one."""
-    found = _verified(settled(home))
+    found = _find_live(home_of(home))
     return found[0] if found else None
 
 
@@ -173,10 +173,10 @@ def stop(home: Path | None = None, *, timeout_s: float = 30.0) -> bool:
 
     Raises `DeadlineExceeded` when it has not ended after `timeout_s` seconds; it goes on ending by itself.
     """
-    place, until = settled(home), time.monotonic() + timeout_s
+    place, until = home_of(home), time.monotonic() + timeout_s
     if read_record(place) is None:
         return False
-    with locked(place, timeout_s=timeout_s):
+    with home_lock(place, timeout_s=timeout_s):
         record = read_record(place)
         if record is None:
             return False
@@ -188,19 +188,19 @@ def stop(home: Path | None = None, *, timeout_s: float = 30.0) -> bool:
         return True
 
 
-def _verified(place: Path) -> tuple[Server, Identity] | None:
+def _find_live(place: Path) -> tuple[Server, Identity] | None:
     """The quick way: no lock, no new process, one connection."""
     record = read_record(place)
     found = postmaster(record.data) if record else None
     if not record or not found or not _is_settled(place, record, found):
         return None
     try:
-        return _met(place, record, found)
+        return _identify(place, record, found)
     except psycopg.OperationalError:
         return None
 
 
-def _revived(place: Path, until: float) -> Server:
+def _revive(place: Path, until: float) -> Server:
     """The thorough way, under the lock: from whatever state an earlier process left behind."""
     tighten(place)
     record = read_record(place) or _new_cluster(place, until)
@@ -282,7 +282,7 @@ def _initialise(place: Path, data: Path, *, password: str, account: SystemAccoun
             *("-D", str(data), "-U", USER, "-A", "scram-sha-256", f"--pwfile={note}", "-E", "UTF8"),
             *("--locale=C", "--locale-provider=builtin", "--builtin-locale=C.UTF-8", *options),
         ]
-        _logged(place, data, command, account=account, until=until)
+        _run_logged(place, data, command, account=account, until=until)
     finally:
         note.unlink(missing_ok=True)
 
@@ -303,7 +303,7 @@ def _start(place: Path, record: ServerRecord, account: SystemAccount | None, unt
         options = f'-p {port} -k "{folder}"'
         command = [pg_ctl, "start", "-s", "-w", "-t", str(seconds), "-D", str(record.data), "-o", options]
         try:
-            _logged(place, record.data, command, account=account, until=until + 1)
+            _run_logged(place, record.data, command, account=account, until=until + 1)
         except Unavailable as error:
             if postmaster(record.data):
                 return
@@ -313,7 +313,7 @@ def _start(place: Path, record: ServerRecord, account: SystemAccount | None, unt
             return
 
 
-def _logged(place: Path, data: Path, command: list[str], *, account: SystemAccount | None, until: float) -> None:
+def _run_logged(place: Path, data: Path, command: list[str], *, account: SystemAccount | None, until: float) -> None:
     """Run one of PostgreSQL's programs with its words in server.log; raises `Unavailable` that quotes them."""
     with open_log(place) as log:
         since = log.tell()
@@ -346,7 +346,7 @@ def _answering(place: Path, record: ServerRecord, until: float) -> Server | None
             raise _late(place, reason)
         try:
             if found.port:
-                server, identity = _met(place, record, found)
+                server, identity = _identify(place, record, found)
                 if not identity.is_complete:
                     with _connection(server, "postgres") as connection:
                         connection.execute(BLOCKS["create_database"])
@@ -363,7 +363,7 @@ def _answering(place: Path, record: ServerRecord, until: float) -> Server | None
     return None
 
 
-def _met(place: Path, record: ServerRecord, found: Postmaster) -> tuple[Server, Identity]:
+def _identify(place: Path, record: ServerRecord, found: Postmaster) -> tuple[Server, Identity]:
     """Connect and compare: raises `psycopg.OperationalError` unless the answer comes from our data directory."""
     server = _server(place, record, found)
     try:

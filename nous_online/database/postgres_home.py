@@ -82,7 +82,7 @@ class ServerRecord:
         return self.login_passwords.keys() >= {*LOGINS}
 
 
-def settled(home: Path | None) -> Path:
+def home_of(home: Path | None) -> Path:
     """Return `home`, or the default one, absolute and free of symlinks.
 
     Raises `InvalidInput` if it is a file or a shell would misread it, `Unavailable` if it is closed to us.
@@ -102,7 +102,7 @@ def settled(home: Path | None) -> Path:
 
 def data_directory(home: Path | None = None) -> Path:
     """Return where the data of `home` lies or would lie: home/pgdata, unless root had to put it elsewhere."""
-    path = settled(home)
+    path = home_of(home)
     record = read_record(path)
     return record.data if record else place_for_data(path, account_for(path, path / "pgdata"))
 
@@ -122,7 +122,7 @@ def set_aside(data: Path) -> Path | None:
 
 
 @contextmanager
-def locked(home: Path, *, timeout_s: float) -> Generator[None]:
+def home_lock(home: Path, *, timeout_s: float) -> Generator[None]:
     """Hold the lock of `home`, waiting up to `timeout_s` seconds.
 
     Raises `DeadlineExceeded` while another process holds it, `Unavailable` when the home is not writable.

@@ -206,7 +206,7 @@ def new_facts(episode: Episode, draft: Draft) -> list[NewFact]:
 
     Each has an idempotency key of its own, the same in every draft that has this fact.
     """
-    details, ended_at = inherited(episode), ended(episode)
+    details, ended_at = inherited_details(episode), end_of(episode)
     news: list[NewFact] = []
     for place, fact in enumerate(draft.facts[: POLICY.most_facts]):
         key = f"episode:{episode.id}:{hashlib.sha256(json.dumps(fact.content).encode()).hexdigest()}"
@@ -222,7 +222,7 @@ def new_facts(episode: Episode, draft: Draft) -> list[NewFact]:
 
 def new_censors(episode: Episode, draft: Draft) -> list[NewCensor]:
     """Return the censors a failed episode suggests, checked; they only warn."""
-    details: CensorDetails = {**inherited(episode), "severity": "warn", "learned_from_episode_id": episode.id}
+    details: CensorDetails = {**inherited_details(episode), "severity": "warn", "learned_from_episode_id": episode.id}
     news: list[NewCensor] = []
     for candidate in draft.censors:
         try:
@@ -232,13 +232,13 @@ def new_censors(episode: Episode, draft: Draft) -> list[NewCensor]:
     return news
 
 
-def inherited(episode: Episode) -> OriginDetails:
+def inherited_details(episode: Episode) -> OriginDetails:
     """Return what everything drawn from an episode takes over: trusted no more than it, seen by who sees it."""
     return {
         "source": f"episode:{episode.id}",
         "source_kind": "episode",
         "trust": episode.trust,
-        "learned_at": ended(episode),
+        "learned_at": end_of(episode),
         "encoded_frame": episode.frame_used,
         "encoded_censors": episode.encoded_censors,
         "scope": episode.scope,
@@ -247,7 +247,7 @@ def inherited(episode: Episode) -> OriginDetails:
     }
 
 
-def ended(episode: Episode) -> datetime:
+def end_of(episode: Episode) -> datetime:
     """Return when an episode ended; a closed one always says so."""
     return episode.ended_at or episode.started_at
 
@@ -286,7 +286,7 @@ def write_down(connection: Connection, agent: Agent, episode: Episode, drawn: Dr
     Procedures erased since are left out.
     """
     by = f"drawn by {drawn.draft.writer}" if drawn.draft else NOTHING_TOLD
-    cause = Cause("agent", "completed", by, effective_at=ended(episode))
+    cause = Cause("agent", "completed", by, effective_at=end_of(episode))
     decisions = link_decisions(connection, agent.id, episode)
     values = completed_values(agent, episode, drawn, decisions)
     change_memory(connection, agent.id, version_of(EPISODE, episode), values, cause=cause)
@@ -313,7 +313,7 @@ def link_decisions(connection: Connection, agent_id: str, episode: Episode) -> l
         "session_id": episode.session_id,
         "default_session": DEFAULT_SESSION,
         "started_at": episode.started_at,
-        "ended_at": ended(episode),
+        "ended_at": end_of(episode),
     }
     found = [decision_of(row[0]) for row in connection.execute(SQL["decisions_during"], during)]
     linked = united(episode.decision_ids, found)

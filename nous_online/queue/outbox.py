@@ -201,11 +201,6 @@ def move_cursor(connection: Connection, agent_id: str, cursor: Cursor, progress:
     connection.execute(SQL["move_cursor"], row)
 
 
-def left_s(deadline: Deadline) -> float:
-    """Return the seconds left of a deadline, which may be none."""
-    return deadline.began + deadline.seconds - time.monotonic()
-
-
 def deliver_due(agent: Agent, deadline: Deadline) -> int:
     """Deliver what is due, to the built-in reactions first and then to each subscriber; return how many deliveries.
 
@@ -221,7 +216,7 @@ def deliver_due(agent: Agent, deadline: Deadline) -> int:
         failure = error
     for consumer in due_consumers(agent, sorted({each.consumer for each in agent.subscriptions}), deadline):
         delivered += (count := deliver_batch(agent, consumer, deadline))
-        while count == POLICY.batch_size and left_s(deadline) > 0:
+        while count == POLICY.batch_size and deadline.left_s > 0:
             delivered += (count := deliver_batch(agent, consumer, deadline))
     if failure is not None:
         raise failure
@@ -245,7 +240,7 @@ def deliver_batch(agent: Agent, consumer: str, deadline: Deadline) -> int:
     names = next((each.names for each in agent.subscriptions if each.consumer == consumer), None)
     if names is None:
         return 0
-    ends_at = time.monotonic() + min(left_s(deadline), POLICY.lease_s / 2)
+    ends_at = time.monotonic() + min(deadline.left_s, POLICY.lease_s / 2)
     with agent.transaction(deadline) as connection:
         cursor = get_cursor(connection, agent.id, consumer, "lock_free")
         if cursor is None:
@@ -256,18 +251,18 @@ def deliver_batch(agent: Agent, consumer: str, deadline: Deadline) -> int:
         horizon = read_horizon(connection, cursor)
         asked = None if EVERYTHING in names else sorted(names)
         events = next_events(connection, agent.id, cursor, horizon=horizon, names=asked)
-    progress = handed_over(agent, cursor, events, names=names, horizon=horizon, ends_at=ends_at)
-    with agent.transaction(Deadline(max(left_s(deadline), POLICY.settle_s))) as connection:
+    progress = hand_over(agent, cursor, events, names=names, horizon=horizon, ends_at=ends_at)
+    with agent.transaction(Deadline(max(deadline.left_s, POLICY.settle_s))) as connection:
         move_cursor(connection, agent.id, cursor, progress)
     return progress.delivered_count
 
 
-def hearing(agent: Agent, consumer: str, names: frozenset[str]) -> list[Subscription]:
+def subscriptions_of(agent: Agent, consumer: str, names: frozenset[str]) -> list[Subscription]:
     """Return the subscriptions of a consumer, unless they were ended or exchanged since it asked for these names."""
     return [each for each in agent.subscriptions if each.consumer == consumer and each.names == names]
 
 
-def handed_over(
+def hand_over(
     agent: Agent,
     cursor: Cursor,
     events: Sequence[tuple[Event, str]],
@@ -279,7 +274,7 @@ def handed_over(
     """Call the handlers event by event, until one fails, none is left or the clock reaches `ends_at`."""
     here = DeliveryProgress(cursor.last_xid, cursor.last_id, 0, cursor.failed_count)
     for event, written_xid in events:
-        handlers = hearing(agent, cursor.consumer, names)
+        handlers = subscriptions_of(agent, cursor.consumer, names)
         if not handlers or time.monotonic() >= ends_at:
             return here
         try:
@@ -294,5 +289,5 @@ def handed_over(
                 here, failed_count=here.failed_count + 1, error=f"event {event.id} ({event.name}): {error!r}"
             )
         here = DeliveryProgress(written_xid, event.id, here.delivered_count + 1)
-    is_complete = len(events) < POLICY.batch_size and hearing(agent, cursor.consumer, names)
+    is_complete = len(events) < POLICY.batch_size and subscriptions_of(agent, cursor.consumer, names)
     return DeliveryProgress(horizon, 0, len(events)) if is_complete else here

@@ -199,7 +199,7 @@ def react(agent: Agent, deadline: Deadline, *, is_waiting: bool = False) -> int:
     With `is_waiting` another reactor's end is waited for, otherwise left alone.
     """
     passed_count = 0
-    while outbox.left_s(deadline) > 0:
+    while deadline.left_s > 0:
         outcome = react_to_next(agent, deadline, is_waiting=is_waiting)
         if outcome in ("idle", "resting"):
             break
@@ -212,7 +212,7 @@ def react_to_next(agent: Agent, deadline: Deadline, *, is_waiting: bool) -> Outc
 
     One event a transaction: several would lock memories in the order of events, while others lock them in theirs.
     """
-    ready = prepared(agent, deadline)
+    ready = prepare_next(agent, deadline)
     if ready is None and is_waiting:
         return "idle"
     with agent.space_transaction(deadline) as connection:
@@ -225,7 +225,7 @@ def react_to_next(agent: Agent, deadline: Deadline, *, is_waiting: bool) -> Outc
             return "idle"
         if ready is None or ready[0] != found[0].id:
             return "overtaken"
-        progress = reacted(connection, agent, cursor, found, ready[1])
+        progress = react_to(connection, agent, cursor, found, ready[1])
         outbox.move_cursor(connection, agent.id, cursor, progress)
     return "passed" if progress.delivered_count else "resting"
 
@@ -237,7 +237,7 @@ def next_event(connection: Connection, agent_id: str, cursor: Cursor) -> tuple[E
     return found[0] if found else horizon
 
 
-def prepared(agent: Agent, deadline: Deadline) -> tuple[int, Vectors | NousError] | None:
+def prepare_next(agent: Agent, deadline: Deadline) -> tuple[int, Vectors | NousError] | None:
     """Return the id of the next event, with the vectors its reaction needs or why they could not be had.
 
     None when there is none, or while the heart rests after a failure: nobody is asked for vectors then. What the
@@ -261,7 +261,7 @@ def prepared(agent: Agent, deadline: Deadline) -> tuple[int, Vectors | NousError
         return event.id, Unsupported(str(error))
 
 
-def reacted(
+def react_to(
     connection: Connection, agent: Agent, cursor: Cursor, found: tuple[Event, str], vectors: Vectors | NousError
 ) -> DeliveryProgress:
     """React to one event; it is passed, for good if need be, unless it is to be tried again.
@@ -269,7 +269,7 @@ def reacted(
     Passed over for good, it is told of where an operator and other consumers will see it.
     """
     event, written_xid = found
-    error = attempted(connection, agent, event, vectors)
+    error = try_to_react(connection, agent, event, vectors)
     if error is None:
         return DeliveryProgress(written_xid, event.id, 1)
     said, failed_count = f"event {event.id} ({event.name}): {error!r}", cursor.failed_count + 1
@@ -282,7 +282,7 @@ def reacted(
     return DeliveryProgress(written_xid, event.id, 1, error=said)
 
 
-def attempted(connection: Connection, agent: Agent, event: Event, vectors: Vectors | NousError) -> Exception | None:
+def try_to_react(connection: Connection, agent: Agent, event: Event, vectors: Vectors | NousError) -> Exception | None:
     """React to one event, and return what went wrong; then nothing of it was written."""
     try:
         with connection.transaction():

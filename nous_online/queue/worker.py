@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Generator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -223,12 +223,8 @@ def staff(
     embedder = embedder or default_embedder()
     judge_for, writer_for = appointed(judge), commissioned(writer, embedder)
     place = url or open_url()
-    night = Database(place, role="nous_night", max_connections=1)
-    try:
-        app = Database(place, max_connections=2)
-        try:
-            yield Staff(night, app, embedder, judge_for, writer_for)
-        finally:
-            app.close()
-    finally:
-        night.close()
+    with (
+        closing(Database(place, role="nous_night", max_connections=1)) as night,
+        closing(Database(place, max_connections=2)) as app,
+    ):
+        yield Staff(night, app, embedder, judge_for, writer_for)

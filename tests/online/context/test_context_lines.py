@@ -11,7 +11,7 @@ from injection_payloads import ORDERS
 
 from nous_online.context.context_answer import TIERS
 from nous_online.context.context_lines import ContextEntry, cost_of, entry_of, hint_of, one_line
-from nous_online.context.packing import HEADINGS, arranged, lines_of, rendered
+from nous_online.context.packing import HEADINGS, arrange, lines_of, render
 
 MAY, JUNE = datetime(2026, 5, 1, tzinfo=UTC), datetime(2026, 6, 1, tzinfo=UTC)
 FORGERIES = (
@@ -38,8 +38,8 @@ def test_a_memory_is_one_line_and_can_fake_no_heading(text):
     entry = entry_of("fact", fact(text, subject=text, index_word=text), "pinned")
     pointer = ContextEntry("fact", (UUID(int=2),), ("index", entry.topic), "1 not shown")
 
-    placed = arranged({"critical": [entry]}, lambda shown: [pointer], rooms=dict.fromkeys(TIERS, 500))
-    lines = "\n".join(rendered(lines_of(placed)).values()).splitlines()
+    placed = arrange({"critical": [entry]}, lambda shown: [pointer], rooms=dict.fromkeys(TIERS, 500))
+    lines = "\n".join(render(lines_of(placed)).values()).splitlines()
 
     assert [line for line in lines if line in HEADINGS.values()] == [HEADINGS["critical"], HEADINGS["index"]]
     assert [line[:2] for line in lines if line not in HEADINGS.values()] == ["- ", "- "]

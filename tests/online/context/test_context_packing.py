@@ -8,7 +8,20 @@ from hypothesis import strategies as st
 
 from nous_online.context.context_answer import TIERS
 from nous_online.context.context_lines import ContextEntry, one_line
-from nous_online.context.packing import arranged, cost, heading_tokens, lines_of, packed, rendered, rooms, unseen
+from nous_online.context.packing import (
+    arrange,
+    cost,
+    heading_tokens,
+    lines_of,
+    not_shown,
+    pack,
+    render,
+    rooms,
+    usual_budget,
+)
+from nous_online.core.details import AssemblyDetails
+from nous_online.core.errors import InvalidInput
+from nous_online.core.fields import checked_details
 from nous_online.core.policy import ContextPolicy
 from nous_online.language.tokens import tokens_of
 
@@ -38,7 +51,7 @@ def point_at(nominated: list[ContextEntry]):
     def pointers(shown):
         return [
             ContextEntry("fact", each.memory_ids, ("index", each.topic), "1 not shown")
-            for each in unseen(nominated, shown)
+            for each in not_shown(nominated, shown)
         ]
 
     return pointers
@@ -49,9 +62,9 @@ def test_a_context_never_has_a_token_too_many_and_no_memory_twice(critical, rele
     wanted = {"critical": critical, "relevant": relevant, "background": background}
     nominated = [*critical, *relevant, *background]
 
-    placed = arranged(wanted, point_at(nominated), rooms=rooms(budget, frame=frame, policy=POLICY))
+    placed = arrange(wanted, point_at(nominated), rooms=rooms(budget, frame=frame, policy=POLICY))
     lines = lines_of(placed)
-    text = "\n".join(rendered(lines).values())
+    text = "\n".join(render(lines).values())
 
     shown = [each for line in lines for each in line.memory_ids]
     assert tokens_of(text) <= budget
@@ -62,14 +75,14 @@ def test_a_context_never_has_a_token_too_many_and_no_memory_twice(critical, rele
 
 @given(entries(), st.integers(1, 3_000))
 def test_what_finds_room_costs_no_more_than_the_room(wanted, room):
-    assert cost(packed(unseen(wanted, frozenset()), room)) <= room
+    assert cost(pack(not_shown(wanted, frozenset()), room)) <= room
 
 
 @given(entries(), st.integers(1, 3_000))
 def test_the_same_entries_are_packed_the_same_way(wanted, budget):
     shares = rooms(budget, frame=None, policy=POLICY)
 
-    once, again = (arranged({"relevant": wanted}, point_at(wanted), rooms=shares) for _ in range(2))
+    once, again = (arrange({"relevant": wanted}, point_at(wanted), rooms=shares) for _ in range(2))
 
     assert once == again
 
@@ -77,7 +90,7 @@ def test_the_same_entries_are_packed_the_same_way(wanted, budget):
 def test_the_first_are_told_in_full_and_the_others_in_short():
     wanted = [entry(number, "long " * 20, "short") for number in range(100)]
 
-    levels = [each.level for each in packed(wanted, 1_000)]
+    levels = [each.level for each in pack(wanted, 1_000)]
 
     in_full = levels.count(0)
     assert levels[:in_full] == [0] * in_full
@@ -88,7 +101,7 @@ def test_the_first_are_told_in_full_and_the_others_in_short():
 def test_with_room_for_all_nothing_is_shortened():
     wanted = [entry(number, "long " * 10, "short") for number in range(10)]
 
-    placed = packed(wanted, heading_tokens() + sum(each.first_cost for each in wanted))
+    placed = pack(wanted, heading_tokens() + sum(each.first_cost for each in wanted))
 
     assert [each.level for each in placed] == [0] * 10
 
@@ -96,20 +109,20 @@ def test_with_room_for_all_nothing_is_shortened():
 def test_a_long_text_is_shortened_where_it_does_not_fit():
     wanted = [entry(1, "long " * 100, "still long " * 5, "short"), entry(2, "other " * 10)]
 
-    assert [each.level for each in packed(wanted, 120)] == [1, 0]
+    assert [each.level for each in pack(wanted, 120)] == [1, 0]
 
 
 def test_an_entry_too_long_for_the_room_makes_way_for_shorter_ones():
     wanted = [entry(1, "word " * 500), entry(2, "short")]
 
-    assert [each.entry for each in packed(wanted, 100)] == [wanted[1]]
+    assert [each.entry for each in pack(wanted, 100)] == [wanted[1]]
 
 
 def test_what_a_tier_leaves_flows_down():
     background = [entry(number, "background line") for number in range(300)]
     shares = rooms(1_000, frame=None, policy=POLICY)
 
-    placed = arranged({"background": background}, point_at([]), rooms=shares)
+    placed = arrange({"background": background}, point_at([]), rooms=shares)
 
     assert cost(placed["background"]) > 900
 
@@ -118,7 +131,7 @@ def test_what_the_last_tier_leaves_flows_back_to_what_matters():
     relevant = [entry(number, "relevant line") for number in range(300)]
     shares = rooms(1_000, frame=None, policy=POLICY)
 
-    placed = arranged({"relevant": relevant}, lambda shown: [], rooms=shares)
+    placed = arrange({"relevant": relevant}, lambda shown: [], rooms=shares)
 
     assert cost(placed["relevant"]) > 950
 
@@ -131,7 +144,7 @@ def test_a_full_tier_leaves_the_others_their_share():
     nominated = [each for own in wanted.values() for each in own]
     shares = rooms(2_000, frame=None, policy=POLICY)
 
-    placed = arranged(wanted, point_at(nominated), rooms=shares)
+    placed = arrange(wanted, point_at(nominated), rooms=shares)
 
     for tier in TIERS:
         assert cost(placed[tier]) == pytest.approx(shares[tier], rel=0.1)
@@ -146,7 +159,7 @@ def test_what_is_pinned_borrows_from_the_lower_tiers():
     wanted = {**crowd, "critical": [*crowd["critical"], pin]}
     shares = rooms(8_000, frame=None, policy=POLICY)
 
-    placed = arranged(wanted, point_at([]), rooms=shares)
+    placed = arrange(wanted, point_at([]), rooms=shares)
 
     assert pin.first_cost > shares["critical"]
     assert [each.level for each in placed["critical"] if each.entry is pin] == [0]
@@ -156,7 +169,7 @@ def test_what_is_pinned_borrows_from_the_lower_tiers():
 def test_each_pinned_entry_has_a_line_before_any_is_told_in_full():
     pins = [entry(number, "pinned " * 100, f"pin {number}", is_pinned=True) for number in range(20)]
 
-    placed = arranged({"critical": pins}, point_at([]), rooms=rooms(1_000, frame=None, policy=POLICY))
+    placed = arrange({"critical": pins}, point_at([]), rooms=rooms(1_000, frame=None, policy=POLICY))
 
     assert [each.entry for each in placed["critical"]] == pins
 
@@ -166,7 +179,7 @@ def test_a_memory_without_room_in_its_tier_falls_to_the_next():
     wanted = {"critical": crowd, "relevant": [crowd[-1]]}
     shares = rooms(400, frame=None, policy=POLICY)
 
-    placed = arranged(wanted, point_at([]), rooms=shares)
+    placed = arrange(wanted, point_at([]), rooms=shares)
 
     assert [each.entry for each in placed["relevant"]] == [crowd[-1]]
 
@@ -174,12 +187,53 @@ def test_a_memory_without_room_in_its_tier_falls_to_the_next():
 def test_the_index_is_one_line_of_pointers():
     crowd = [entry(number, "a line that is much too long to be shown " * 9) for number in range(3)]
 
-    lines = lines_of(arranged({"relevant": crowd}, point_at(crowd), rooms=rooms(60, frame=None, policy=POLICY)))
+    lines = lines_of(arrange({"relevant": crowd}, point_at(crowd), rooms=rooms(60, frame=None, policy=POLICY)))
 
-    assert rendered(lines) == {"index": "# Ask me about\n- topic 0, topic 1, topic 2"}
+    assert render(lines) == {"index": "# Ask me about\n- topic 0, topic 1, topic 2"}
 
 
 def test_nothing_to_show_is_an_empty_text_without_headings():
-    placed = arranged({}, lambda shown: [], rooms=rooms(8_000, frame=None, policy=POLICY))
+    placed = arrange({}, lambda shown: [], rooms=rooms(8_000, frame=None, policy=POLICY))
 
-    assert rendered(lines_of(placed)) == {}
+    assert render(lines_of(placed)) == {}
+
+
+# --- how much room there is ---
+
+
+def test_a_context_is_divided_as_the_living_memory_says():
+    assert rooms(8_000, frame=None, policy=POLICY) == {
+        "critical": 2_000, "relevant": 3_000, "background": 2_000, "index": 1_000,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("frame", ["debug", "debugging", "Debugging"])
+def test_while_debugging_what_is_critical_has_more_room(frame):
+    assert rooms(8_000, frame=frame, policy=POLICY) == {
+        "critical": 3_000, "relevant": 2_500, "background": 1_500, "index": 1_000,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("budget", [1, 7, 13, 999, 12_345])
+@pytest.mark.parametrize("frame", ["debug", "task"])
+def test_rounding_loses_no_token(budget, frame):
+    assert sum(rooms(budget, frame=frame, policy=POLICY).values()) == budget
+
+
+def test_the_budget_is_that_of_the_frame_unless_one_is_told():
+    assert usual_budget(None, POLICY) == 8_000
+    assert usual_budget("juggling", POLICY) == 8_000
+    assert usual_budget("Conversation", POLICY) == 3_000
+    assert checked_details(AssemblyDetails, {"budget": 500, "frame": "conversation"})["budget"] == 500
+
+
+def test_the_budgets_of_frames_lie_between_three_and_twelve_thousand_tokens():
+    budgets = [tokens for _, tokens in POLICY.budgets]
+
+    assert (min(budgets), max(budgets)) == (3_000, 12_000)
+
+
+@pytest.mark.parametrize("budget", [0, -1, 1.5, "8000", True, 200_001])
+def test_a_budget_that_makes_no_sense_is_refused_with_what_would(budget):
+    with pytest.raises(InvalidInput, match=r"budget must be a whole number of tokens from 1 to 200,000, got .*8,000"):
+        checked_details(AssemblyDetails, {"budget": budget})

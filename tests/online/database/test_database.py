@@ -6,6 +6,8 @@ import os
 import shutil
 import subprocess
 import tempfile
+import threading
+import time
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,7 +20,7 @@ from nous_online.core.domain import EmbeddingSpace
 from nous_online.core.errors import InvalidInput, NotFound, Refused, Unavailable, Unsupported
 from nous_online.core.settings import settings
 from nous_online.database import postgres
-from nous_online.database.connection import Database, has_ended, open_url, prepare, register_space
+from nous_online.database.connection import Database, Watchdog, has_ended, open_url, prepare, register_space
 from nous_online.heart import Heart
 
 SPACE = EmbeddingSpace(id="a-space", model="m", weights_sha256="x", dimensions=3)
@@ -253,3 +255,44 @@ def test_an_idle_connection_shows_when_the_server_has_ended_it(database_url: str
         assert not alive
         assert has_ended(connection)
     assert has_ended(connection)
+
+
+# --- the watchdog ---
+
+
+def test_what_is_late_is_cut_once_and_the_block_learns_of_it():
+    watchdog, cut = Watchdog(), threading.Event()
+
+    with watchdog.watching(0.05, cut.set) as watch:
+        assert cut.wait(5)
+
+    assert watch.has_expired
+
+
+def test_what_ends_in_time_is_never_cut():
+    watchdog, cut = Watchdog(), threading.Event()
+
+    with watchdog.watching(0.05, cut.set) as watch:
+        pass
+    time.sleep(0.15)
+
+    assert (cut.is_set(), watch.has_expired) == (False, False)
+
+
+def test_a_short_wait_inside_a_long_one_is_cut_in_its_own_time():
+    watchdog, late, early = Watchdog(), threading.Event(), threading.Event()
+
+    with watchdog.watching(60, late.set), watchdog.watching(0.05, early.set):
+        assert early.wait(5)
+
+    assert not late.is_set()
+
+
+def test_one_thread_watches_any_number():
+    watchdog, before = Watchdog(), threading.active_count()
+
+    for _ in range(20):
+        with watchdog.watching(60, lambda: None), watchdog.watching(30, lambda: None):
+            pass
+
+    assert threading.active_count() == before + 1

@@ -18,12 +18,12 @@ from nous_online.context.context_lines import (
     entry_of,
     hint_of,
     longest,
-    marked,
     one_line,
     shorter_levels,
     time_of,
-    timed,
     topic_of,
+    with_mark,
+    with_times,
 )
 from nous_online.context.known import ERROR, FILE, OPEN_QUESTION, Answered, Contradicting, Known
 from nous_online.core.policy import ContextPolicy
@@ -46,10 +46,10 @@ def tier_entries(known: Known, *, policy: ContextPolicy, at: datetime) -> dict[T
     }
     return {
         tier: [
-            marked(replace(entry, reason=f"{entry.reason}; contradicted"), "in doubt: ")
+            with_mark(replace(entry, reason=f"{entry.reason}; contradicted"), "in doubt: ")
             if entry.kind == "fact" and entry.memory_ids[0] in doubtful
             else entry
-            for entry in timed(list(own))
+            for entry in with_times(list(own))
         ]
         for tier, own in tiers.items()
     }
