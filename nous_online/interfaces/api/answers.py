@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, make_dataclass
 from typing import Any
 from uuid import UUID
 
 from nous_online.context.context_answer import TIERS, Context, ContextLine, Predicted, Prediction, Tier
 from nous_online.core.domain import Censor, Memory, Statement
+from nous_online.context.context_answer import TIERS, Context, ContextLine, Tier
+from nous_online.context.prediction.prediction_answer import Predicted, Prediction
+from nous_online.core.domain import Artifact, Censor, Fact, Memory, Procedure, Statement
 from nous_online.memories.checking import Activation, CensorCheck
 from nous_online.memories.contradictions import Contradiction
+from nous_online.memories.decisions import Decision
 from nous_online.memories.memory_changes import Forgotten
 from nous_online.memories.source_undo import SourceUndone
+from nous_online.memories.undoing import PastChange
+from nous_online.memories.workflow_learning import LearnedWorkflow
 from nous_online.recall.ranking import ScoreParts
 from nous_online.recall.recall import FoundMemory
 from nous_online.recall.recalling import Recall
@@ -159,27 +165,6 @@ class CheckAnswer:
 
 
 @dataclass(frozen=True)
-class CensorList:
-    """The active censors of an agent."""
-
-    censors: list[Censor]
-
-
-@dataclass(frozen=True)
-class ContradictionList:
-    """Contradictions, the oldest first."""
-
-    contradictions: list[Contradiction]
-
-
-@dataclass(frozen=True)
-class MemoryAnswer:
-    """A memory of any kind."""
-
-    memory: Memory
-
-
-@dataclass(frozen=True)
 class ForgottenAnswer:
     """A memory that was forgotten, and the facts that stay out of recall with it."""
 
@@ -214,3 +199,62 @@ class SourceAnswer:
     def of(cls, done: SourceUndone) -> SourceAnswer:
         """Return what was taken back as it is sent."""
         return cls(done.undone, tuple(NotUndone(each, why) for each, why in done.refused.items()))
+
+
+@dataclass(frozen=True)
+class WorkflowAnswer:
+    """A workflow that was found, what was done about it, and the procedure it is kept as."""
+
+    action: str
+    name: str
+    steps: list[str]
+    support: int
+    """How many sessions hold it."""
+    success_share: float | None
+    procedure: Procedure | None
+    """Null where it was only looked for."""
+
+
+@dataclass(frozen=True)
+class WorkflowList:
+    """The workflows that episodes share."""
+
+    workflows: list[WorkflowAnswer]
+
+    @classmethod
+    def of(cls, found: Sequence[LearnedWorkflow]) -> WorkflowList:
+        """Return workflows as they are sent."""
+        return cls(
+            [
+                WorkflowAnswer(
+                    each.action,
+                    each.found.name,
+                    [step.name for step in each.found.steps],
+                    each.found.support,
+                    each.found.success_share,
+                    each.procedure,
+                )
+                for each in found
+            ]
+        )
+
+
+def wrapped(name: str, about: str, **held: Any) -> type[Any]:
+    """Return an answer that holds one thing, so that it can hold more one day."""
+    answer = make_dataclass(name, held.items(), frozen=True)
+    answer.__doc__ = about
+    return answer
+
+
+MemoryAnswer = wrapped("MemoryAnswer", "A memory of any kind.", memory=Memory)
+CensorList = wrapped("CensorList", "The active censors of an agent.", censors=list[Censor])
+ContradictionList = wrapped(
+    "ContradictionList", "Contradictions, the oldest first.", contradictions=list[Contradiction]
+)
+FactList = wrapped("FactList", "Facts, the latest first.", facts=list[Fact])
+FactCounts = wrapped("FactCounts", "How many facts there are in each state.", counts=dict[str, int])
+ChangeList = wrapped("ChangeList", "Every change of a memory, the latest first.", changes=list[PastChange])
+ArtifactList = wrapped("ArtifactList", "What an episode produced or was about.", artifacts=list[Artifact])
+ProcedureList = wrapped("ProcedureList", "Procedures, the best first.", procedures=list[Procedure])
+DecisionList = wrapped("DecisionList", "Decisions, the latest first.", decisions=list[Decision])
+StoredCount = wrapped("StoredCount", "How many of the facts were new.", stored=int)

@@ -154,6 +154,7 @@ WORDS: Mapping[str, Mapping[str, Any]] = tomllib.loads(
 def body(
     name: str,
     told: Any = None,
+    /,
     *,
     base: type[Body] = Body,
     without: Collection[str] = (),

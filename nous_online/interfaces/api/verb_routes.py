@@ -11,17 +11,22 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from inspect import Parameter
-from typing import Annotated, Any, Literal, get_type_hints
+from types import NoneType
+from typing import Annotated, Any, Literal, cast, get_type_hints
 from uuid import UUID
 
 from fastapi import APIRouter, Path, Query
-from pydantic import Field
+from pydantic import Field, StrictInt
 
 from nous_online.core.details import MAX_NAME_BYTES, SignalDetails
 from nous_online.core.domain import Procedure
 from nous_online.core.errors import InvalidInput, NotFound
 from nous_online.core.fields import rows_of
 from nous_online.core.policy import DEFAULT_SESSION
+from nous_online.core.details import FactDetails
+from nous_online.core.field_tables import rows_of
+from nous_online.core.policy import DEFAULT_SESSION, MAX_RECALL_LIMIT
+from nous_online.core.question_details import MAX_NAME_BYTES, DecisionFilter, SignalDetails
 from nous_online.heart import Heart
 from nous_online.interfaces.api import answers
 from nous_online.interfaces.api.access import ApiCall, HeartCall, IdempotencyKey
@@ -45,16 +50,24 @@ from nous_online.interfaces.api.bodies import (
     body,
     episode_needs,
     text_of,
+    wire_type,
 )
+from nous_online.memories.contradictions import Contradiction
+from nous_online.memories.decisions import RESOLUTIONS
 from nous_online.memories.fact_statements import unrecorded_count
 from nous_online.memories.procedure_details import BANDS
 
 LONGEST_S = 31 * 24 * 3600
 Short = Annotated[str, text_of(1000), SENDABLE]
 Reason = Annotated[str, text_of(4096), SENDABLE]
-GROUPS = {"sessions": "working memory"}
+GROUPS = {"sessions": "working memory", "events": "decisions"}
 """How the document calls the group of a path that is not called so itself; the others are about memories."""
-IN_PATH: Mapping[str, Any] = {"session_id": Annotated[str, Path(min_length=1, max_length=100, pattern=NOT_BLANK)]}
+IN_PATH: Mapping[str, Any] = {
+    "session_id": Annotated[str, Path(min_length=1, max_length=100, pattern=NOT_BLANK)],
+    "decision_id": Annotated[
+        str, Path(min_length=1, max_length=200, pattern=NOT_BLANK, description="Or its reference.")
+    ],
+}
 """What stands in a path for each name, an id for all others."""
 
 
@@ -68,23 +81,26 @@ class VerbRoute:
     takes: type[Body] | None = None
     sent: Callable[[Any], Any] | None = None
     """What makes the answer of what the verb returns; as it is without."""
+    name: str = ""
+    """Its operation, where that is not called as the verb is."""
     query: Mapping[str, tuple[Any, Any]] = field(default_factory=dict[str, tuple[Any, Any]])
     """What stands in the query: type and default by name."""
 
     def add_to(self, router: APIRouter) -> None:
         """Serve the verb."""
         method, path = self.where.split()
-        answers = self.sent or self.act
-        group = path.split("/")[1]
-        words = WORDS["verbs"][self.act.__name__]
+        sent, name = self.sent or self.act, self.name or self.act.__name__
+        answer = sent if isinstance(sent, type) else get_type_hints(sent)["return"]
+        group, words = path.split("/")[1], WORDS["verbs"][name]
         router.add_api_route(
             path,
             self._endpoint(re.findall(r"{(\w+)", path)),
             methods=[method],
-            operation_id=self.act.__name__,
+            operation_id=name,
             summary=words["summary"],
             description=words["about"],
-            response_model=answers if isinstance(answers, type) else get_type_hints(answers)["return"],
+            response_model=None if answer is NoneType else answer,
+            status_code=204 if answer is NoneType else 200,
             tags=[group if group in WORDS["tags"] else GROUPS.get(group, "memories")],
         )
 
@@ -181,6 +197,22 @@ class MemoryFieldsBody(Body):
 SIGNALS = body("SignalsBody", SignalDetails)
 Filled = Line | Lines | Annotated[dict[Line, Line], Field(max_length=100)]
 OneLine = Annotated[Line, Field(max_length=500, pattern=r"^[^\x00-\x1f\x7f-\x9f\u2028\u2029]*$")]
+DEFERRED = Annotated[
+    list[
+        body(
+            "DeferredFactBody",
+            FactDetails,
+            content=(Text, ...),
+            idempotency_key=(Annotated[str, text_of(200), SENDABLE] | None, None),
+        )
+    ],
+    Field(min_length=1, max_length=200, description="Each with a key of its own, where it may be sent again."),
+]
+WANTED: dict[str, tuple[Any, Any]] = {
+    name: (Annotated[wire_type(row.field) | None, Query(description=row.field.about)], None)
+    for name, row in rows_of(DecisionFilter).items()
+    if name != "limit"
+} | {"limit": (Annotated[int, Query(ge=1, le=MAX_RECALL_LIMIT, description="How many decisions at most.")], 50)}
 COUNTED, ENDED = ("procedures_activated",), ("procedures_activated", "ended_at")
 """What of an episode is not told over HTTP: it is counted, or follows from when it was told."""
 Status = Annotated[Literal["open", "resolved", "any"], Query(description="Which contradictions.")]
@@ -260,9 +292,14 @@ def give_feedback(
         raise NotFound(str(error)) from error
 
 
-def list_contradictions(call: ApiCall, *, status: str) -> answers.ContradictionList:
+def list_contradictions(call: ApiCall, *, status: str) -> list[Contradiction]:
     wanted = None if status == "any" else status
-    return answers.ContradictionList(call.heart.contradictions(status=wanted, deadline_s=call.left()))
+    return call.heart.contradictions(status=wanted, deadline_s=call.left())
+
+
+def learn_deferred(call: ApiCall, *, facts: list[dict[str, Any]]) -> int:
+    entries = [(each.pop("content"), cast("FactDetails", each)) for each in facts]
+    return call.heart.learn_deferred(entries, deadline_s=call.left())
 
 
 def record_procedure_outcome(
@@ -282,6 +319,26 @@ ROUTES = (
         body("FactBody", Heart.learn, rules={"allOf": [PROJECT_NEEDS_ID, episode_needs("source_episode_id")]}),
     ),
     VerbRoute("GET /facts/{fact_id:uuid}/statements", list_statements),
+    VerbRoute("POST /facts/deferred", learn_deferred, body("DeferredBody", facts=(DEFERRED, ...)), answers.StoredCount),
+    VerbRoute("GET /facts/count", Heart.count, sent=answers.FactCounts, name="count_facts"),
+    VerbRoute("GET /facts/{fact_id:uuid}", Heart.get_fact),
+    VerbRoute(
+        "POST /facts/{fact_id:uuid}/confirm",
+        Heart.confirm_fact,
+        body("ConfirmBody", source=(Annotated[Line, Field(max_length=500)] | None, None)),
+    ),
+    VerbRoute(
+        "POST /facts/{fact_id:uuid}/supersede",
+        Heart.supersede_fact,
+        body(
+            "SupersedeBody",
+            new_id=(Id, Field(description="The fact that takes its place.")),
+            reason=(Short | None, None),
+        ),
+    ),
+    VerbRoute(
+        "GET /facts/{fact_id:uuid}/predecessors", Heart.predecessors, sent=answers.FactList, name="list_predecessors"
+    ),
     VerbRoute(
         "POST /statements/{statement_id:uuid}/split", Heart.split, body("SplitBody", reason=(Short | None, None))
     ),
@@ -327,6 +384,23 @@ ROUTES = (
         body("RecordBody", Heart.record_episode, base=PastEpisodeBody, without=ENDED, rules=PROJECT_NEEDS_ID),
     ),
     VerbRoute("GET /episodes/{episode_id:uuid}", Heart.get_episode),
+    VerbRoute("GET /episodes/{episode_id:uuid}/full-text", Heart.full_text, name="get_full_text"),
+    VerbRoute(
+        "GET /episodes/{episode_id:uuid}/artifacts",
+        Heart.episode_artifacts,
+        sent=answers.ArtifactList,
+        name="list_artifacts",
+    ),
+    VerbRoute(
+        "POST /episodes/steps",
+        Heart.record_step,
+        body(
+            "RecordStepBody",
+            name=(Annotated[str, text_of(80), SENDABLE], ...),
+            detail=(Annotated[str, text_of(400), SENDABLE] | None, None),
+            session_id=(Name | None, None),
+        ),
+    ),
     VerbRoute(
         "PATCH /episodes/{episode_id:uuid}",
         Heart.update_episode,
@@ -352,6 +426,38 @@ ROUTES = (
     ),
     VerbRoute("GET /procedures/{procedure_id:uuid}", Heart.get_procedure),
     VerbRoute(
+        "GET /procedures",
+        Heart.list_procedures,
+        sent=answers.ProcedureList,
+        query={
+            "domain": (Annotated[str | None, Query(max_length=100)], None),
+            "state": (
+                Annotated[
+                    Literal["active", "review", "archived"] | None,
+                    Query(description="All but the archived unless named."),
+                ],
+                None,
+            ),
+        },
+    ),
+    VerbRoute(
+        "GET /procedures/{procedure_id:uuid}/related",
+        Heart.related_procedures,
+        sent=answers.ProcedureList,
+        query={"limit": (Annotated[int, Query(ge=1, le=MAX_RECALL_LIMIT)], 5)},
+    ),
+    VerbRoute(
+        "POST /procedures/learn",
+        Heart.learn_workflows,
+        body(
+            "WorkflowsBody",
+            user_id=(Name | None, None),
+            project_id=(Name | None, None),
+            is_recorded=(Flag, Field(default=True, description="False only looks: nothing is stored or counted.")),
+        ),
+        answers.WorkflowList.of,
+    ),
+    VerbRoute(
         "POST /procedures/{procedure_id:uuid}/activate",
         Heart.activate_procedure,
         body(
@@ -374,6 +480,12 @@ ROUTES = (
         ),
     ),
     VerbRoute("GET /censors", Heart.list_censors, sent=answers.CensorList),
+    VerbRoute("GET /censors/{censor_id:uuid}", Heart.get_censor),
+    VerbRoute(
+        "PATCH /censors/{censor_id:uuid}",
+        Heart.update_censor,
+        body("CensorChangesBody", Heart.update_censor, note=(Line | None, None)),
+    ),
     VerbRoute(
         "POST /censors/check", Heart.check_censors, body("CheckBody", Heart.check_censors), answers.CheckAnswer.of
     ),
@@ -399,12 +511,33 @@ ROUTES = (
         ),
     ),
     VerbRoute("GET /sessions/{session_id}", Heart.get_working_memory),
+    VerbRoute("POST /sessions/{session_id}/unload", Heart.unload, body("UnloadBody", ids=(Ids, ...))),
+    VerbRoute("POST /sessions/{session_id}/threads", Heart.open_thread, body("ThreadBody", text=(Text, ...))),
+    VerbRoute(
+        "POST /sessions/{session_id}/threads/close",
+        Heart.close_thread,
+        body("CloseThreadBody", thread=(Text | StrictInt, Field(description="Its text, or its place from 0."))),
+    ),
     VerbRoute(
         "POST /sessions/{session_id}/end",
         Heart.end_session,
         body("EndBody", Heart.end_session, without=("session_id",), rules=PROJECT_NEEDS_ID),
     ),
-    VerbRoute("GET /contradictions", list_contradictions, query={"status": (Status, "open")}),
+    VerbRoute(
+        "POST /decisions",
+        Heart.record_decision,
+        body("DecisionBody", Heart.record_decision, reference=(Annotated[str, text_of(200), SENDABLE] | None, None)),
+    ),
+    VerbRoute("GET /decisions", Heart.decisions, sent=answers.DecisionList, name="list_decisions", query=WANTED),
+    VerbRoute("GET /decisions/{decision_id}", Heart.get_decision),
+    VerbRoute(
+        "POST /decisions/{decision_id}/resolve",
+        Heart.resolve_decision,
+        body("ResolutionBody", status=(Literal[RESOLUTIONS], ...), outcome=(Line | None, None)),
+    ),
+    VerbRoute(
+        "GET /contradictions", list_contradictions, sent=answers.ContradictionList, query={"status": (Status, "open")}
+    ),
     VerbRoute(
         "POST /contradictions/{contradiction_id:uuid}/resolve",
         Heart.resolve_contradiction,
@@ -417,6 +550,20 @@ ROUTES = (
             merged_into=(Id | None, Field(None, description=MERGED_INTO)),
         ),
     ),
+    VerbRoute("POST /contradictions/{contradiction_id:uuid}/reject", Heart.reject_ruling),
+    VerbRoute(
+        "POST /events",
+        Heart.publish,
+        body(
+            "EventBody",
+            name=(Annotated[str, Field(pattern=r"^[a-z][a-z0-9_.:-]{0,99}$")], ...),
+            payload=(dict[str, Any], {}),
+            memory_id=(Id | None, None),
+        ),
+    ),
+    VerbRoute("GET /memories/{memory_id:uuid}", Heart.get, sent=answers.MemoryAnswer, name="get_memory"),
+    VerbRoute("GET /memories/{memory_id:uuid}/history", Heart.history, sent=answers.ChangeList, name="get_history"),
+    VerbRoute("POST /memories/{memory_id:uuid}/undo", Heart.undo, body("UndoBody", reason=(Reason, ...))),
     VerbRoute(
         "POST /memories/{memory_id:uuid}/forget",
         Heart.forget,

@@ -34,7 +34,7 @@ VERBS = {
     "store_procedure": ("ProcedureBody", None, None),
     "add_censor": ("CensorBody", None, "censor add"),
     "check_censors": ("CheckBody", "check_action", "check"),
-    "record_decision": (None, "record_decision", None),
+    "record_decision": ("DecisionBody", "record_decision", None),
     "decisions": (None, None, None),
     "focus": ("FocusBody", None, None),
     "load_context": ("LoadBody", None, None),
