@@ -378,6 +378,7 @@ def as_plain(outcome: NightOutcome) -> dict[str, Any]:
         "night": outcome.night,
         "run_id": outcome.run_id,
         "is_success": outcome.is_success,
+        "is_stopped": outcome.is_stopped,
         "failures": list(outcome.failures),
         "counts": report.counts if report else None,
         "left_out": [plain(each) for each in outcome.left_out],
