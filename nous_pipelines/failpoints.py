@@ -27,6 +27,15 @@ POINTS = (
     "outcome written",
 )
 """In the order in which a night comes by; some come once for each table, or for each chunk of proposals."""
+UNDO_POINTS = (
+    "undo decided",
+    "memories restored",
+    "links removed",
+    "contradictions closed",
+    "proposals undone",
+    "undo committed",
+)
+"""The same for an undo, for each chunk of proposals."""
 BATCH_POINTS = (
     "batch intended",
     "batch created",

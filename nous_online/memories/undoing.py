@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from typing import Any, cast
@@ -17,9 +18,11 @@ from nous_online.core.domain import Statement
 from nous_online.core.errors import NotFound, Refused
 from nous_online.core.kinds import FACT, KINDS, VECTORS
 from nous_online.database.changes import (
+    Alteration,
     Cause,
     EventNote,
     Version,
+    change_memories,
     change_memory,
     get_memory,
     locked_memories,
@@ -285,12 +288,46 @@ def standing(events: Sequence[PastChange]) -> list[PastChange]:
 
 def restore(connection: Connection, agent_id: str, event: PastChange, *, cause: Cause) -> None:
     """Put back what one event changed; raise `Refused`, changing nothing, where a later change depends on it."""
+    found = locked_rows(connection, agent_id, [event])
+    change_memories(connection, agent_id, [restoration(connection, agent_id, event, found, cause=cause)])
+
+
+@dataclass(frozen=True)
+class LockedRows:
+    """Memories as they stand while nobody else can change them, and what lies in cold storage of them."""
+
+    rows: Mapping[UUID, tuple[int, Mapping[str, Any]]]
+    """The version and the columns, vectors left out, by id."""
+    cold: Mapping[UUID, Mapping[str, Mapping[str, Any]]]
+    """The row of cold storage of each tier, by id."""
+
+
+def locked_rows(
+    connection: Connection, agent_id: str, events: Sequence[PastChange], *, and_facts: Collection[UUID] = ()
+) -> LockedRows:
+    """Lock what some events changed, and other facts, and return how it stands."""
+    rows: dict[UUID, tuple[int, Mapping[str, Any]]] = {}
+    for kind in KINDS.values():
+        ids = {event.memory_id for event in events if event.memory_kind == kind.name}
+        if wanted := sorted(ids | set(and_facts) if kind is FACT else ids):
+            statement = SQL(BLOCKS["memories_as_json"]).format(table=Identifier("heart", kind.table))
+            for memory_id, version, now in connection.execute(statement, {"agent_id": agent_id, "ids": wanted}):
+                rows[memory_id] = version, now
+    cold: defaultdict[UUID, dict[str, Mapping[str, Any]]] = defaultdict(dict)
+    if cooled := [event.memory_id for event in events if cold_tiers(event)]:
+        for memory_id, tier, row in connection.execute(BLOCKS["cold_texts"], {"agent_id": agent_id, "ids": cooled}):
+            cold[memory_id][tier] = row
+    return LockedRows(rows, cold)
+
+
+def restoration(
+    connection: Connection, agent_id: str, event: PastChange, found: LockedRows, *, cause: Cause
+) -> Alteration[Any]:
+    """Return what puts back what one event changed; raise `Refused` where a later change depends on it."""
     kind = KINDS[event.memory_kind]
-    statement = SQL(BLOCKS["memory_as_json"]).format(table=Identifier("heart", kind.table))
-    row = connection.execute(statement, {"agent_id": agent_id, "id": event.memory_id}).fetchone()
-    if row is None:
+    if event.memory_id not in found.rows:
         raise Refused(f"{kind.name} {event.memory_id} is gone")
-    version, now = row
+    version, now = found.rows[event.memory_id]
     left = {"state": event.to_state, **{name: image(event, name, now.get(name)) for name in event.after}}
     told = set(now) - VECTORS  # a memory that moved to another embedding space says what it said
     united = UNITED if event.action == "confirmed" else ()
@@ -301,8 +338,8 @@ def restore(connection: Connection, agent_id: str, event: PastChange, *, cause: 
             f"{kind.name} {event.memory_id} was changed since ({', '.join(changed)}): "
             f"{later.action} by {later.actor} ({later.reason}); undo that first"
         )
-    values = earlier(event, now, cause) | warmed(connection, agent_id, event)
-    change_memory(connection, agent_id, Version(kind, event.memory_id, version), values, cause=cause)
+    values = earlier(event, now, cause) | warmed(event, found.cold.get(event.memory_id, {}))
+    return Alteration(Version(kind, event.memory_id, version), values, cause)
 
 
 def earlier(event: PastChange, now: Mapping[str, Any], cause: Cause) -> dict[str, Any]:
@@ -323,9 +360,7 @@ def earlier(event: PastChange, now: Mapping[str, Any], cause: Cause) -> dict[str
 
 def lent(connection: Connection, agent_id: str, event: PastChange) -> dict[str, Any]:
     """Return the columns of a fact without what a confirmation lent to it, as far as nothing was added to it since."""
-    statement = SQL(BLOCKS["memory_as_json"]).format(table=Identifier("heart", FACT.table))
-    (now,) = connection.execute(statement, {"agent_id": agent_id, "id": event.memory_id}).fetchall()
-    columns: dict[str, Any] = now[1]
+    _, columns = locked_rows(connection, agent_id, [event]).rows[event.memory_id]
     return {
         name: restored(name, before, event.after[name], columns[name])
         for name, before in event.before.items()
@@ -333,13 +368,9 @@ def lent(connection: Connection, agent_id: str, event: PastChange) -> dict[str, 
     }
 
 
-def warmed(connection: Connection, agent_id: str, event: PastChange) -> dict[str, str]:
+def warmed(event: PastChange, kept: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
     """Return the texts an event sent to cold storage; raise `Refused` when one of them has been purged since."""
-    tiers = {name: tier for name, before in event.before.items() if (tier := cold_tier(before)) is not None}
-    if not tiers:
-        return {}
-    key = {"agent_id": agent_id, "id": event.memory_id, "tiers": sorted(set(tiers.values()))}
-    kept = dict(connection.execute(BLOCKS["cold_texts"], key).fetchall())
+    tiers = cold_tiers(event)
     purged = [name for name, tier in tiers.items() if kept.get(tier, {}).get(name) is None]
     if purged:
         raise Refused(
@@ -361,10 +392,10 @@ def length_before(before: Any) -> int | None:
     return kept["characters"] if set(kept) == {"characters"} else None
 
 
-def cold_tier(before: Any) -> str | None:
-    """Return the tier under which a text lies in cold storage, where an event keeps that instead of the text."""
-    kept = cast("dict[str, Any]", before) if isinstance(before, dict) else {}
-    return kept["cold_text"] if set(kept) == {"cold_text"} else None
+def cold_tiers(event: PastChange) -> dict[str, str]:
+    """Return the tiers under which texts lie in cold storage, by column: an event keeps those instead of the texts."""
+    kept = {name: cast("dict[str, Any]", each) for name, each in event.before.items() if isinstance(each, dict)}
+    return {name: each["cold_text"] for name, each in kept.items() if set(each) == {"cold_text"}}
 
 
 def is_changed(name: str, after: Any, now: Any) -> bool:

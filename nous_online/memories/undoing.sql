@@ -6,9 +6,10 @@ from lifecycle.events
 where agent_id = %(agent_id)s and memory_id = %(memory_id)s
 order by version_after desc
 
--- name: memory_as_json
-select row_version, to_jsonb(f) - 'embedding' - 'context_embedding' as columns
-from {table} f where agent_id = %(agent_id)s and id = %(id)s for update
+-- name: memories_as_json
+-- In id order, as everybody takes them.
+select id, row_version, to_jsonb(f) - 'embedding' - 'context_embedding' as columns
+from {table} f where agent_id = %(agent_id)s and id = any(%(ids)s) order by id for no key update
 
 -- name: retired_for
 select id from heart.facts
@@ -30,5 +31,4 @@ join heart.facts o on o.agent_id = f.agent_id and o.state = 'active' and o.id <>
 where f.agent_id = %(agent_id)s and f.id = any(%(ids)s) and f.state = 'active' and f.key is not null
 
 -- name: cold_texts
-select tier, to_jsonb(c) from heart.cold_texts c
-where agent_id = %(agent_id)s and memory_id = %(id)s and tier = any(%(tiers)s)
+select memory_id, tier, to_jsonb(c) from heart.cold_texts c where agent_id = %(agent_id)s and memory_id = any(%(ids)s)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, date, datetime
 from pathlib import Path
@@ -12,7 +13,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from nous_online.core.errors import InvalidInput
-from nous_online.interfaces.cli.output import AgentOption, JsonOption, plain, show, show_error, show_json, show_note
+from nous_online.interfaces.cli.output import (
+    INTERRUPTED,
+    AgentOption,
+    JsonOption,
+    plain,
+    show,
+    show_error,
+    show_json,
+    show_note,
+)
+from nous_online.interfaces.cli.server_commands import CommandStop, stopping
 from nous_pipelines.commands import autostart_command
 from nous_pipelines.commands.batch_command import batches
 from nous_pipelines.commands.cost_command import cost
@@ -30,6 +41,8 @@ if TYPE_CHECKING:
     from nous_pipelines.orchestration.running import NightOptions, NightOutcome
     from nous_pipelines.reports.report import NightReport
 
+SIGNALLED = 128
+"""The exit code of a command that a signal ended, without the number of the signal."""
 LEFT_OUT = 3
 """The exit code of nights that were applied, but not for every agent."""
 
@@ -70,7 +83,8 @@ def night(  # noqa: PLR0913 (one parameter for each option)
 
     Without --date it is yesterday's night, the last one that is over. Without --agent it is for all agents.
     --backfill ages an imported history: closed episodes are completed, then every night that was not run yet is. Ctrl-C
-    ends it after the last night that is whole; run it again and it goes on.
+    ends it when the night under way is whole, with exit code 130; run it again and it goes on. A database that is lost
+    on the way is waited for.
     A night builds on what earlier ones compared and judged, and comes to the same; --full makes sure, at the price of a
     first night. What a language model was paid for is kept.
     Exit code 1 when a check or a step failed; then nothing of that night was applied. Exit code 3 when one failed for
@@ -86,27 +100,50 @@ def night(  # noqa: PLR0913 (one parameter for each option)
 
     [dim]$[/dim] nous import history.jsonl --agent aria && nous night --backfill --agent aria
     """
-    from nous_pipelines.orchestration.running import run_night
-
     options = options_for(agent, policy=parsed_policy(policy or []), is_dry_run=dry_run, is_full=full)
     wanted = missing_nights(options, night or first or last) if backfill else chosen_nights(night, first, last)
-    outcomes: list[NightOutcome] = []
-    with recorded_runs() as instance:
-        for each in wanted:
-            with progress(each, is_single=len(wanted) == 1) as tell:
-                outcomes.append(run_night(each, options, instance=instance, tell=tell))
-            if not as_json:
-                show_outcome(outcomes[-1])
-            if outcomes[-1].is_stopped:
-                break
+    is_range = backfill or len(wanted) > 1
+    outcomes, stop = run_in_order(wanted, options, is_range=is_range, as_json=as_json)
     if as_json:
         show_json({"nights": [as_plain(outcome) for outcome in outcomes]})
     elif not wanted:
         show("every night that is over has been run")
+    if stop.signal is not None:
+        left = len(wanted) - len(outcomes)
+        show_error(f"interrupted; every night that began is whole, {left} are left: run it again and it goes on")
+        raise typer.Exit(SIGNALLED + stop.signal)
     if outcomes and outcomes[-1].is_stopped:
         raise typer.Exit(1)
     if any(outcome.left_out for outcome in outcomes):
         raise typer.Exit(LEFT_OUT)
+
+
+def run_in_order(
+    wanted: Sequence[date], options: NightOptions, *, is_range: bool, as_json: bool
+) -> tuple[list[NightOutcome], CommandStop]:
+    """Run nights one after the other, tell of each as it ends, and return how they ended and what stopped them."""
+    from nous_pipelines.orchestration.night_ranges import WAITS_S, run_nights, time_left
+    from nous_pipelines.orchestration.running import run_night
+
+    outcomes: list[NightOutcome] = []
+    began, waits_s = time.monotonic(), WAITS_S if is_range else ()
+
+    def run(night: date) -> NightOutcome:
+        with progress(night, is_single=len(wanted) == 1) as tell:
+            return run_night(night, options, instance=instance, tell=tell)
+
+    with stopping() as stop:
+        try:
+            with recorded_runs() as instance:
+                for outcome in run_nights(wanted, run, stop=stop, tell=show_note, waits_s=waits_s):
+                    outcomes.append(outcome)
+                    if not as_json:
+                        show_outcome(outcome)
+                    if len(outcomes) < len(wanted):
+                        show_note(time_left(len(outcomes), len(wanted), seconds=time.monotonic() - began))
+        except KeyboardInterrupt:
+            os._exit(INTERRUPTED)  # a night is under way in a thread; as after a kill, the next run finishes it
+    return outcomes, stop
 
 
 def diff(
@@ -341,6 +378,7 @@ def as_plain(outcome: NightOutcome) -> dict[str, Any]:
         "night": outcome.night,
         "run_id": outcome.run_id,
         "is_success": outcome.is_success,
+        "is_stopped": outcome.is_stopped,
         "failures": list(outcome.failures),
         "counts": report.counts if report else None,
         "left_out": [plain(each) for each in outcome.left_out],

@@ -26,7 +26,7 @@ from nous_online.core.errors import (
     Unavailable,
     Unsupported,
 )
-from nous_online.interfaces.api.consolidation import BackgroundNight, PlannedNight, RunState
+from nous_online.interfaces.api.consolidation import BackgroundNight, PlannedNight, RunState, TakenBack
 from nous_online.processes import child_environment, child_folder, python_module
 from nous_pipelines.nights import FIRST_NIGHT, last_night
 from nous_pipelines.orchestration.instance import home_folder
@@ -55,8 +55,8 @@ class NightPrograms:
             night=date.fromisoformat(outcome["night"]),
             plan_hash=outcome["plan_hash"] or "",
             counts=outcome["counts"] or {},
-            is_success=outcome["is_success"],
-            failures=tuple(outcome["failures"]),
+            is_success=not outcome["is_stopped"],
+            **said_of(outcome),
         )
 
     def start(self, url: str, *, night: date | None, agent_id: str | None) -> BackgroundNight:
@@ -87,6 +87,32 @@ class NightPrograms:
         if not FIRST_NIGHT <= wanted <= datetime.now(UTC).date():
             raise NotFound(f"night {wanted} has not run here; POST /consolidate runs a night")
         return printed(command_of("report", wanted, agent_id), url, seconds=seconds)
+
+    def undo(
+        self,
+        url: str,
+        *,
+        nights: tuple[date, date],
+        kind: str | None,
+        agent_id: str | None,
+        reason: str,
+        seconds: float,
+    ) -> TakenBack:
+        """Take back nights with `nous undo`; what was taken back when time runs out stays so."""
+        first, last = nights
+        options = [f"--reason={reason}", *([] if kind is None else [f"--kind={kind}"])]
+        whose = [] if agent_id is None else [f"--agent={agent_id}"]
+        range_ = (f"--from={first}", f"--to={last}")
+        command = python_module("nous_online.interfaces.cli", "undo", "--json", *range_, *whose, *options)
+        found = printed(command, url, seconds=seconds)
+        undone = {date.fromisoformat(each["night"]): len(each["undone"]) for each in found["nights"]}
+        return TakenBack(undone, found["refused"])
+
+
+def said_of(outcome: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
+    """Return what stopped a night, or else whom it left out."""
+    said = tuple(outcome["failures"])
+    return {"failures": said, "notices": ()} if outcome["is_stopped"] else {"failures": (), "notices": said}
 
 
 def runnable(night: date | None) -> date:
@@ -209,8 +235,8 @@ def ended(run: str, night: date, text: str, interface: str) -> BackgroundNight:
         said = found["error"]["message"] if found else text.strip()[-LAST_WORDS:] or "it said nothing"
         return BackgroundNight(run, night, "failed", interface, failures=(str(said),))
     outcome: Mapping[str, Any] = found["nights"][0]
-    state: RunState = "succeeded" if outcome["is_success"] else "failed"
-    return BackgroundNight(run, night, state, interface, outcome["counts"], tuple(outcome["failures"]))
+    state: RunState = "failed" if outcome["is_stopped"] else "succeeded"
+    return BackgroundNight(run, night, state, interface, outcome["counts"], **said_of(outcome))
 
 
 def interface_address(home: Path) -> str:

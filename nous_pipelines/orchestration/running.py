@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import filelock
 
-from nous_online.core.errors import Conflict, InvalidInput, NotFound, NousError, Unavailable
+from nous_online.core.errors import Conflict, DeadlineExceeded, InvalidInput, NotFound, NousError, Unavailable
 from nous_online.database.connection import Database
 from nous_pipelines.night_policy import NightPolicy
 from nous_pipelines.nights import FIRST_NIGHT
@@ -23,12 +23,15 @@ from nous_pipelines.reports.reporting import night_report
 from nous_pipelines.snapshots.snapshot import night_folder, open_snapshot
 
 if TYPE_CHECKING:
-    from dagster import DagsterInstance, ExecuteInProcessResult, HookDefinition
+    from dagster import DagsterInstance, ExecuteInProcessResult, HookDefinition, SerializableErrorInfo
 
     from nous_pipelines.orchestration.resources import NightRun
 
 QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
 """Keeps the terminal for the outcome; the run's own log, in the interface, keeps it all."""
+
+LOST = {Unavailable.__name__, DeadlineExceeded.__name__}
+"""The errors of a step that say nothing about its work: the database could not be reached, or not in time."""
 
 
 @dataclass(frozen=True)
@@ -75,6 +78,8 @@ class NightOutcome:
     """What the night asks Claude about, in a sentence; nothing when it asks nothing."""
     is_stopped: bool = False
     """Whether a step or a check failed for all of them."""
+    is_lost: bool = False
+    """Whether it was stopped because the database could not be reached: running it again may end otherwise."""
 
     @property
     def left_out(self) -> tuple[AgentLeftOut, ...]:
@@ -144,7 +149,7 @@ def outcome_of(night: date, result: ExecuteInProcessResult, options: NightOption
     report = read_report(night, options) if result.success or failed_checks(result) else None
     is_success = result.success and not (report and report.left_out)
     asking, is_stopped = asking_in(night, options), not result.success
-    return NightOutcome(night, result.run_id, is_success, report, failures, asking, is_stopped)
+    return NightOutcome(night, result.run_id, is_success, report, failures, asking, is_stopped, has_lost(result))
 
 
 def asking_in(night: date, options: NightOptions) -> str:
@@ -168,6 +173,22 @@ def failed_checks(result: ExecuteInProcessResult) -> list[str]:
     ]
 
 
+def has_lost(result: ExecuteInProcessResult) -> bool:
+    """Tell whether steps broke because the database could not be reached, or did not answer in time."""
+    return any(
+        LOST & {error.cls_name for error in chain(event.step_failure_data.error)}
+        for event in result.all_events
+        if event.is_step_failure
+    )
+
+
+def chain(error: SerializableErrorInfo | None) -> Iterator[SerializableErrorInfo]:
+    """Yield an error and what caused it."""
+    while error is not None:
+        yield error
+        error = error.cause
+
+
 def failed_steps(result: ExecuteInProcessResult) -> list[str]:
     """Return a sentence for each way steps broke: our own, which says what to do, or else the first cause.
 
@@ -176,10 +197,7 @@ def failed_steps(result: ExecuteInProcessResult) -> list[str]:
     sentences: dict[str, str] = {}
     for event in result.all_events:
         error = event.step_failure_data.error if event.is_step_failure else None
-        said: list[str] = []
-        while error is not None:
-            said.append(error.message.strip())
-            error = error.cause
+        said = [each.message.strip() for each in chain(error)]
         if said and "DagsterAssetCheckFailedError" not in said[-1]:
             ours = [message.partition(": ")[2] for message in said if message.startswith(NousError.__module__)]
             why = [*ours, said[-1]][0]

@@ -64,20 +64,23 @@ order by l.id, l.to_id, l.kind
 on conflict do nothing
 returning from_id, to_id, kind
 
--- name: close_contradiction
+-- name: lock_contradictions
+select id, status, resolution, note from heart.contradictions
+where agent_id = %(agent_id)s and id = any(%(ids)s::uuid[]) order by id for update
+
+-- name: close_contradictions
 update heart.contradictions
 set status = 'resolved', resolution = 'both_valid', resolved_at = now(), note = %(note)s, row_version = row_version + 1
-where agent_id = %(agent_id)s and id = %(id)s and status = 'open'
+where agent_id = %(agent_id)s and id = any(%(ids)s::uuid[]) and status = 'open'
 
--- name: how_resolved
-select resolution, note from heart.contradictions where agent_id = %(agent_id)s and id = %(id)s and status = 'resolved'
+-- name: remove_links
+delete from heart.links l
+using jsonb_to_recordset(%(links)s) gone (id uuid, to_id uuid, kind text)
+where l.agent_id = %(agent_id)s and l.from_id = gone.id and l.to_id = gone.to_id and l.kind = gone.kind
 
--- name: remove_link
-delete from heart.links where agent_id = %(agent_id)s and from_id = %(id)s and to_id = %(to_id)s and kind = %(kind)s
-
--- name: decide_proposal
-update lifecycle.proposals set state = %(state)s, outcome = %(outcome)s, decided_at = now()
-where agent_id = %(agent_id)s and id = %(id)s
+-- name: mark_undone
+update lifecycle.proposals set state = 'undone', outcome = %(outcome)s, decided_at = now()
+where agent_id = %(agent_id)s and id = any(%(ids)s)
 
 -- name: earlier_leaving
 -- How many memories each agent lost in each of the 14 nights before this one; nights that changed nothing don't count.
@@ -99,13 +102,13 @@ where p.state = 'applied'
   and (%(night)s::date is null or p.night = %(night)s)
   and (%(kind)s::text is null or p.kind = %(kind)s)
   and (%(id)s::uuid is null or p.id = %(id)s)
-order by p.night desc, p.decided_at desc, p.id
+order by p.night desc, p.agent_id, p.decided_at desc, p.id
 
 -- name: proposal_events
 select e.id, e.memory_kind, e.memory_id, e.action, e.from_state, e.to_state, e.version_before, e.version_after, e.before,
        e.after, e.actor, e.reason, e.effective_at, e.recorded_at, e.night, e.run_id, e.proposal_id, e.undoes
 from lifecycle.events e
-where e.agent_id = %(agent_id)s and e.proposal_id = %(id)s and e.undoes is null
+where e.agent_id = %(agent_id)s and e.proposal_id = any(%(ids)s) and e.undoes is null
   and not exists (select from lifecycle.events u where u.undoes = e.id)
 order by e.id desc
 

@@ -2,33 +2,28 @@
 
 from __future__ import annotations
 
-import os
 import signal
-import subprocess
-import sys
-import time
 from pathlib import Path
 
 import psycopg
 import pytest
 from conftest import ScriptedJudge
+from forks import forked
+from night_crashes import by_kill, ended_at
 from night_runs import NIGHT, facts_in, plan_of, proposals_in, remember
 
 from nous_online.core.errors import NotFound, Unavailable
 from nous_online.database.connection import Database
 from nous_online.heart import Heart
+from nous_pipelines import failpoints
 from nous_pipelines.plan.apply import apply_plan
 from nous_pipelines.plan.undo import Selection, undo
 
-UNDO = """
-import sys
-from datetime import date
-from nous_online.database.connection import Database
-from nous_pipelines.plan.undo import Selection, undo
 
-undo(Database(sys.argv[1], role="nous_night"), Selection(night=date.fromisoformat(sys.argv[2])), reason="a mistake")
-"""
-STALLED = "select count(*) from pg_stat_activity where wait_event = 'PgSleep' and datname = current_database()"
+def undo_and_die(url: str, point: str) -> None:
+    """Undo the night proposal by proposal, until a step at which the process is killed."""
+    failpoints.on_reach = ended_at(point, by_kill)
+    undo(Database(url, role="nous_night"), Selection(night=NIGHT), reason="a mistake", chunk_size=1)
 
 
 @pytest.fixture
@@ -73,18 +68,16 @@ def test_an_undo_that_is_cut_at_any_change_is_finished_by_the_next(
     assert {*proposals_in(owner).values()} == {"undone"}
 
 
-def test_an_undo_that_is_killed_is_finished_by_the_next(
+def test_an_undo_that_is_killed_at_any_step_is_finished_by_the_next(
     before: dict, database_url: str, owner: psycopg.Connection
 ) -> None:
-    stop_at(owner, 3, "perform pg_sleep(0.5)")
-    process = subprocess.Popen([sys.executable, "-c", UNDO, database_url, str(NIGHT)])
-    ends_at = time.monotonic() + 60
-    while owner.execute(STALLED).fetchone() == (0,):
-        assert time.monotonic() < ends_at
-        time.sleep(0.01)
+    merged = facts_in(owner)
+    for point in failpoints.UNDO_POINTS[:-1]:
+        assert forked(undo_and_die, database_url, point) == -signal.SIGKILL
+        assert facts_in(owner) == merged
+    assert forked(undo_and_die, database_url, failpoints.UNDO_POINTS[-1]) == -signal.SIGKILL
+    assert sorted(proposals_in(owner).values()) == ["applied", "undone"]
 
-    os.kill(process.pid, signal.SIGKILL)
-    assert process.wait(timeout=30) == -signal.SIGKILL
     night = Database(database_url, role="nous_night")
     undone = undo(night, Selection(night=NIGHT), reason="a mistake")
     with pytest.raises(NotFound):

@@ -8,9 +8,6 @@ from typing import Any
 from uuid import UUID
 
 from nous_online.context.context_answer import TIERS, Context, ContextLine, Predicted, Prediction, Tier
-from nous_online.core.domain import Censor, Memory, Statement
-from nous_online.context.context_answer import TIERS, Context, ContextLine, Tier
-from nous_online.context.prediction.prediction_answer import Predicted, Prediction
 from nous_online.core.domain import Artifact, Censor, Fact, Memory, Procedure, Statement
 from nous_online.memories.checking import Activation, CensorCheck
 from nous_online.memories.contradictions import Contradiction

@@ -21,6 +21,8 @@ class PlannedNight:
     counts: Mapping[str, int]
     is_success: bool
     failures: tuple[str, ...]
+    notices: tuple[str, ...] = ()
+    """Whom the night would leave out, and why."""
 
 
 @dataclass(frozen=True)
@@ -34,6 +36,18 @@ class BackgroundNight:
     """Where the Dagster interface shows runs, when it is up."""
     counts: Mapping[str, int] | None = None
     failures: tuple[str, ...] = ()
+    notices: tuple[str, ...] = ()
+    """Whom the night left out, and why; it was applied for all others."""
+
+
+@dataclass(frozen=True)
+class TakenBack:
+    """What became of nights that were to be taken back, the newest first."""
+
+    undone: Mapping[date, int]
+    """How many proposals of each night were taken back."""
+    refused: Mapping[str, str]
+    """Which proposal was not, and why; nights before it stand as they were."""
 
 
 class Consolidator(Protocol):
@@ -53,6 +67,19 @@ class Consolidator(Protocol):
 
     def report(self, url: str, *, night: date | None, agent_id: str | None, seconds: float) -> Mapping[str, Any]:
         """Return the report of a night, of all agents or of one alone; raise `NotFound` when it did not run."""
+        ...
+
+    def undo(
+        self,
+        url: str,
+        *,
+        nights: tuple[date, date],
+        kind: str | None,
+        agent_id: str | None,
+        reason: str,
+        seconds: float,
+    ) -> TakenBack:
+        """Take back the nights from the first to the last, newest first, as far as nothing was built on them."""
         ...
 
 

@@ -13,7 +13,7 @@ from pydantic import ConfigDict, Field
 from nous_online.core.errors import NousError
 from nous_online.core.policy import ApiPolicy
 from nous_online.interfaces.api.access import AnyNightCall, NightCall, door_of
-from nous_online.interfaces.api.bodies import Body, Flag, Night
+from nous_online.interfaces.api.bodies import SENDABLE, Body, Flag, Name, Night, text_of
 from nous_online.interfaces.api.consolidation import BackgroundNight, Consolidator, PlannedNight
 from nous_online.interfaces.api.gate import MEDIA_TYPE
 from nous_online.interfaces.api.hearts import LOOK_S, HealthCheck
@@ -130,6 +130,29 @@ class ConsolidateBody(Body):
     night: Night | None = Field(default=None, description=NIGHT)
 
 
+class UndoNightsBody(Body):
+    """Which nights are to be taken back, and why."""
+
+    model_config = ConfigDict(json_schema_extra={"example": {"first": "2026-11-01", "last": "2026-11-20"}})
+
+    first: Night = Field(description="The first night of the range.")
+    last: Night = Field(description="The last one, with which it begins: nights are taken back newest first.")
+    kind: Name | None = Field(default=None, description="One kind of proposal alone, such as merge.")
+    reason: Annotated[str, text_of(1000), SENDABLE] = Field(
+        default="taken back by the operator", description="Why; kept with the event of each change."
+    )
+
+
+@dataclass(frozen=True)
+class UndoneNights:
+    """What became of nights that were to be taken back."""
+
+    undone: dict[str, int]
+    """How many proposals of each night were taken back, newest first."""
+    refused: dict[str, str]
+    """Which proposals were not, and why. The range ended at their night: those before it stand as they were."""
+
+
 @dataclass(frozen=True)
 class Planned:
     """What a night would do, counted in its plan."""
@@ -150,8 +173,10 @@ class Planned:
     censors_retired: int
     procedures_flagged: int
     is_success: bool
-    """Whether every check passed: else nothing of it would be applied."""
+    """Whether it would be applied: no check fails for all."""
     failures: tuple[str, ...]
+    notices: tuple[str, ...]
+    """Whom it would leave out, and why; all others have their night."""
     plan_hash: str
 
 
@@ -169,6 +194,8 @@ class Started:
     """Where the Dagster interface shows runs, when it is up: `nous dev` starts it."""
     counts: dict[str, int] | None
     failures: tuple[str, ...]
+    notices: tuple[str, ...]
+    """Whom it left out, and why; it was applied for all others."""
 
 
 def consolidator_of(request: Request) -> Consolidator:
@@ -229,6 +256,7 @@ def planned(found: PlannedNight) -> Planned:
         procedures_flagged=counts.get("procedures_flagged", 0),
         is_success=found.is_success,
         failures=found.failures,
+        notices=found.notices,
         plan_hash=found.plan_hash,
     )
 
@@ -243,6 +271,7 @@ def started(found: BackgroundNight) -> Started:
         interface=found.interface,
         counts=None if found.counts is None else dict(found.counts),
         failures=found.failures,
+        notices=found.notices,
     )
 
 
@@ -251,6 +280,27 @@ def get_run(run: RunId, request: Request, call: AnyNightCall) -> Started:
     """Return how a night started here stands, and its counts when it is over."""
     require_admin(call)
     return started(consolidator_of(request).state(run))
+
+
+@router.post("/consolidate/undo", operation_id="undo_nights", summary="Take nights back")
+def undo_nights(body: UndoNightsBody, request: Request, call: AnyNightCall) -> UndoneNights:
+    """Take back what a range of nights changed, newest first: every row as it was, another event for each.
+
+    For an administrator: of all agents, or of the one named in `X-Nous-Agent`. The range ends at the first night of
+    which something is refused, because others built on it. Where the deadline comes first, what was taken back stays
+    so; call it again.
+    """
+    require_admin(call)
+    found = consolidator_of(request).undo(
+        url_of(request, call),
+        nights=(body.first, body.last),
+        kind=body.kind,
+        agent_id=call.agent_id,
+        reason=body.reason,
+        seconds=call.seconds,
+    )
+    undone = {night.isoformat(): count for night, count in found.undone.items()}
+    return UndoneNights(undone, dict(found.refused))
 
 
 REPORT: dict[str, Any] = {

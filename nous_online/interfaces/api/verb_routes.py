@@ -18,15 +18,11 @@ from uuid import UUID
 from fastapi import APIRouter, Path, Query
 from pydantic import Field, StrictInt
 
-from nous_online.core.details import MAX_NAME_BYTES, SignalDetails
+from nous_online.core.details import MAX_NAME_BYTES, DecisionFilter, FactDetails, SignalDetails
 from nous_online.core.domain import Procedure
 from nous_online.core.errors import InvalidInput, NotFound
 from nous_online.core.fields import rows_of
-from nous_online.core.policy import DEFAULT_SESSION
-from nous_online.core.details import FactDetails
-from nous_online.core.field_tables import rows_of
 from nous_online.core.policy import DEFAULT_SESSION, MAX_RECALL_LIMIT
-from nous_online.core.question_details import MAX_NAME_BYTES, DecisionFilter, SignalDetails
 from nous_online.heart import Heart
 from nous_online.interfaces.api import answers
 from nous_online.interfaces.api.access import ApiCall, HeartCall, IdempotencyKey

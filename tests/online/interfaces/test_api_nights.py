@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 import time
 from collections.abc import Iterator
@@ -63,6 +64,13 @@ def test_a_night_is_counted_then_run_then_reported(client: TestClient, heart: He
     assert (done["state"], done["counts"]["retired"]) == ("succeeded", 1)
     assert heart.count() == {"active": 2, "superseded": 1}
     assert (report.json()["night"], report.json()["counts"]["retired"]) == (NIGHT, 1)
+
+    back = client.post("/consolidate/undo", json={"first": NIGHT, "last": NIGHT, "reason": "a mistake"})
+    again = client.post("/consolidate/undo", json={"first": NIGHT, "last": NIGHT})
+
+    assert back.json() == {"undone": {NIGHT: 1}, "refused": {}}
+    assert again.status_code == 404
+    assert heart.count() == {"active": 3}
 
 
 def watched(client: TestClient, address: str) -> dict:
@@ -146,6 +154,27 @@ def test_a_run_that_died_says_what_it_said_last() -> None:
 
     assert (found.state, found.night, found.counts) == ("failed", night, None)
     assert found.failures == ("starting\nkilled: out of memory",)
+
+
+def test_a_night_that_left_agents_out_is_done_and_says_whom() -> None:
+    said = "check nobody_left_out: left out of the night, 1: ben (budget: it would cost too much)"
+    outcome = {"is_success": False, "failures": [said], "counts": {"retired": 2}}
+    night = date(2026, 5, 1)
+
+    done, stopped = (
+        ended("0123456789ab", night, json.dumps({"nights": [{**outcome, "is_stopped": each}]}), "")
+        for each in (False, True)
+    )
+
+    assert (done.state, done.failures, done.notices) == ("succeeded", (), (said,))
+    assert (stopped.state, stopped.failures, stopped.notices) == ("failed", (said,), ())
+
+
+def test_only_an_administrator_takes_nights_back(client: TestClient, database: Database) -> None:
+    body, swapped = {"first": NIGHT, "last": NIGHT}, {"first": "2026-06-02", "last": NIGHT}
+
+    assert client.post("/consolidate/undo", json=body, headers=bearer(key_of(database, "aria"))).status_code == 403
+    assert client.post("/consolidate/undo", json=swapped).status_code == 422
 
 
 def test_a_result_is_the_last_object_whatever_was_printed_before() -> None:

@@ -18,7 +18,7 @@ from nous_online.database.changes import Cause, Version, change_memory
 from nous_online.database.connection import Database
 from nous_online.heart import Heart
 from nous_online.language.pairs.judging import Verdict
-from nous_pipelines.plan.apply import Applied, apply_plan
+from nous_pipelines.plan.apply import CHUNK_SIZE, Applied, apply_plan
 from nous_pipelines.plan.undo import Selection, undo, undo_range
 
 NEXT = NIGHT + timedelta(days=1)
@@ -51,8 +51,8 @@ def opened(database, embedder, judge):
     return lambda agent_id: Heart.open(agent_id, database=database, embedder=embedder, judge=judge)
 
 
-def take_back(database, reason="a mistake", **selection):
-    return undo(database, Selection(**selection), reason=reason)
+def take_back(database, reason="a mistake", chunk_size=CHUNK_SIZE, **selection):
+    return undo(database, Selection(**selection), reason=reason, chunk_size=chunk_size)
 
 
 def change(database, memory, action="changed", **values):
@@ -397,7 +397,7 @@ def test_what_was_undone_before_the_database_failed_is_told(heart, night_databas
     other.execute(LOCK, [second[1]])
 
     with ThreadPoolExecutor(1) as pool:
-        undoing = pool.submit(take_back, night_database, night=NIGHT)
+        undoing = pool.submit(take_back, night_database, night=NIGHT, chunk_size=1)
         wait_until(owner, "select count(*) > 0 from pg_locks where not granted and locktype = 'transactionid'")
         owner.execute("select pg_terminate_backend(pid) from pg_locks where not granted and locktype = 'transactionid'")
         result = undoing.result()
