@@ -23,7 +23,7 @@ from nous_online.language.pairs.judging import (
     reasons_apart,
 )
 from nous_online.language.pairs.slots import slot_key
-from nous_online.language.pairs.subjects import other_subjects, subject_words
+from nous_online.language.pairs.wordings import other_subjects, subject_words
 
 MAX_SLOT_CHARACTERS = 500
 

@@ -13,16 +13,25 @@ from typing import TYPE_CHECKING, Any, cast
 
 from nous_online.core.deadline import Deadline
 from nous_online.language.claude.client import ALLOW_MORE, Client, checked_key, checked_url, json_of, patience
-from nous_online.language.claude.message_parser import fields, said, tokens_of
-from nous_online.language.claude.replies import Failure, LLMError, Reply, Request, Usage
+from nous_online.language.claude.replies import (
+    Failure,
+    LLMError,
+    Reply,
+    Request,
+    Usage,
+    fields,
+    is_well_formed,
+    listing,
+    said,
+    tokens_of,
+)
 
 if TYPE_CHECKING:
     import httpx2
     import openai
 
 ADDRESS = "https://api.openai.com/v1"
-NO_KEY = "none"
-"""Sent where no key is set: servers on one's own machine ask for none, and the package wants one."""
+NO_KEY = "none"  # sent where no key is set: servers on one's own machine ask for none, and the package wants one
 REFUSING = frozenset({400, 404, 415, 422, 501})
 """Statuses by which servers say that they don't know a parameter; some do with a plain 500, which is asked again."""
 SCHEMA, LIMIT = "response_format", "max_completion_tokens"
@@ -114,11 +123,6 @@ def texts_in(content: object) -> Iterator[str]:
         yield from (fields(block)["text"] for block in listing(content))
 
 
-def listing(value: object) -> list[object]:
-    """Return the list a value is, or an empty one when it is anything else."""
-    return cast("list[object]", value) if isinstance(value, list) else []
-
-
 def refused_in(error: LLMError) -> frozenset[str]:
     """Return which of the parameters a server may lack its refusal speaks of."""
     words = str(error).lower()
@@ -143,7 +147,7 @@ def reply_of(completion: object, *, model: str) -> Reply:
     text = THOUGHT.sub("", text).strip() if isinstance(text, str) else ""
     fenced = FENCED.match(text)
     text = fenced[1] if fenced else text
-    if not text or stopped not in {"stop", None} or any("\ud800" <= letter <= "\udfff" for letter in text):
+    if not text or stopped not in {"stop", None} or not is_well_formed(text):
         told = (
             f"{model} stopped for the reason {said(str(stopped))!r}" if stopped != "stop" else f"{model} sent no text"
         )
