@@ -99,26 +99,20 @@ class LocalMiniLM:
         encodings: list[Encoding] = tokenizer().encode_batch(list(texts))
         by_length = sorted(range(len(texts)), key=lambda i: len(encodings[i].ids))
         for batch in batches(by_length, BATCH_SIZE):
-            rows[batch] = self._embed_batch([encodings[i] for i in batch])
+            ids = np.zeros((len(batch), max(len(encodings[i].ids) for i in batch)), dtype=np.int64)
+            mask = np.zeros_like(ids)
+            for row, i in enumerate(batch):
+                ids[row, : len(encodings[i].ids)] = encodings[i].ids
+                mask[row, : len(encodings[i].ids)] = 1
+            feeds = {"input_ids": ids, "attention_mask": mask, "token_type_ids": np.zeros_like(ids)}
+            model = session(installed_weights(), WEIGHTS_SHA256, self._threads)
+            hidden = np.asarray(model.run(None, feeds)[0], dtype=np.float32)
+            rows[batch] = unit_rows((hidden * mask[:, :, None]).sum(axis=1) / mask.sum(axis=1, keepdims=True))
         return rows
 
     def embed_query(self, text: str) -> Vectors:
         """Return the unit vector of one question."""
         return self.embed_documents([text])[0]
-
-    def _embed_batch(self, encodings: Sequence[Encoding]) -> Vectors:
-        width = max(len(e.ids) for e in encodings)
-        ids = np.zeros((len(encodings), width), dtype=np.int64)
-        mask = np.zeros_like(ids)
-        for row, encoding in enumerate(encodings):
-            ids[row, : len(encoding.ids)] = encoding.ids
-            mask[row, : len(encoding.ids)] = 1
-        feeds = {"input_ids": ids, "attention_mask": mask, "token_type_ids": np.zeros_like(ids)}
-        hidden = np.asarray(
-            session(installed_weights(), WEIGHTS_SHA256, self._threads).run(None, feeds)[0], dtype=np.float32
-        )
-        pooled = (hidden * mask[:, :, None]).sum(axis=1) / mask.sum(axis=1, keepdims=True)
-        return unit_rows(pooled)
 
 
 def unit_rows(rows: NDArray[np.floating]) -> Vectors:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, cast
 
 from nous_online.core.deadline import Deadline
@@ -35,6 +35,7 @@ NO_KEY = "none"  # sent where no key is set: servers on one's own machine ask fo
 REFUSING = frozenset({400, 404, 415, 422, 501})
 """Statuses by which servers say that they don't know a parameter; some do with a plain 500, which is asked again."""
 SCHEMA, LIMIT = "response_format", "max_completion_tokens"
+SCHEMA_WORDS = (SCHEMA, "schema", "structured", "grammar")  # of which a refusal of the schema speaks
 INSTRUCTION = "\n\nAnswer with one JSON object alone, without a word around it. Its JSON schema:\n"
 THOUGHT = re.compile(r"\A\s*<think>.*?</think>", re.DOTALL)
 FENCED = re.compile(r"\A```[a-z]*\n(.*)\n```\Z", re.DOTALL)
@@ -79,7 +80,9 @@ class Chat(Client["openai.OpenAI"]):
             try:
                 return self.call(create, deadline_s=deadline.remaining(), allow_more=ALLOW_MORE)
             except LLMError as error:
-                refused = refused_in(error)
+                words = str(error).lower()
+                is_about_schema = any(word in words for word in SCHEMA_WORDS)
+                refused = {*([SCHEMA] if is_about_schema else []), *([LIMIT] if LIMIT in words else [])}
                 if error.status not in REFUSING or not refused - known:
                     raise
                 self._unknown = known | refused
@@ -123,20 +126,16 @@ def texts_in(content: object) -> Iterator[str]:
         yield from (fields(block)["text"] for block in listing(content))
 
 
-def refused_in(error: LLMError) -> frozenset[str]:
-    """Return which of the parameters a server may lack its refusal speaks of."""
-    words = str(error).lower()
-    is_about_schema = any(word in words for word in (SCHEMA, "json_schema", "schema", "structured", "grammar"))
-    return frozenset([*([SCHEMA] if is_about_schema else []), *([LIMIT] if LIMIT in words else [])])
-
-
 def reply_of(completion: object, *, model: str) -> Reply:
     """Return what a chat completion says; raise `LLMError`, with the tokens used, for all but a complete answer.
 
     Left out is what stands around it: the thoughts some models begin with, and a fence around JSON.
     """
     content = fields(completion)
-    usage, choice = usage_of(content), fields(next(iter(listing(content.get("choices"))), None))
+    counts, choice = fields(content.get("usage")), fields(next(iter(listing(content.get("choices"))), None))
+    cached = tokens_of(fields(counts.get("prompt_tokens_details")).get("cached_tokens"))  # part of `prompt_tokens`
+    asked, answered = tokens_of(counts.get("prompt_tokens")), tokens_of(counts.get("completion_tokens"))
+    usage = Usage(max(asked - cached, 0), answered, cache_read_tokens=cached)
     message, stopped = fields(choice.get("message")), choice.get("finish_reason")
     if message.get("refusal") or stopped == "content_filter":
         raise LLMError(f"{model} declined to answer; ask another model", Failure.REFUSED, usage=usage)
@@ -153,11 +152,3 @@ def reply_of(completion: object, *, model: str) -> Reply:
         )
         raise LLMError(f"{told}, so there is no complete answer; ask again", Failure.MALFORMED, usage=usage)
     return Reply(text, model, usage)
-
-
-def usage_of(completion: Mapping[str, Any]) -> Usage:
-    """Return the tokens of a completion; those read from a cache are part of its `prompt_tokens`."""
-    counts = fields(completion.get("usage"))
-    cached = tokens_of(fields(counts.get("prompt_tokens_details")).get("cached_tokens"))
-    asked = tokens_of(counts.get("prompt_tokens"))
-    return Usage(max(asked - cached, 0), tokens_of(counts.get("completion_tokens")), cache_read_tokens=cached)

@@ -11,7 +11,6 @@ import hashlib
 import json
 import logging
 import re
-import secrets
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
@@ -40,8 +39,9 @@ from nous_online.language.claude.replies import (
     LLMError,
     Request,
     Usage,
+    json_request,
+    object_of,
     unrepeated,
-    without_thinking,
 )
 from nous_online.language.claude.spending import Meter, Spent
 from nous_online.language.embedding import Embedder
@@ -68,11 +68,6 @@ TEXTS = ("title", "summary", "line", "index_word")
 CATEGORIES = ("preference", "decision", "rule", NO_CATEGORY)
 
 SYSTEM = files("nous_online.language.claude").joinpath("write_prompt.txt").read_text("utf-8").removesuffix("\n")
-
-
-def object_of(**fields: Any) -> dict[str, Any]:
-    """Return the JSON schema of an object that has all of `fields` and no others."""
-    return {"type": "object", "properties": fields, "required": [*fields], "additionalProperties": False}
 
 
 TEXT: Mapping[str, Any] = {"type": "string"}
@@ -137,32 +132,17 @@ Part = TypeVar("Part", Claim, AnsweredCaution)
 
 
 def write_request(record: EpisodeRecord, *, model: str) -> Request:
-    """Return the request that asks `model` to condense one episode."""
-    return {
-        "model": model,
-        **without_thinking(model, max_tokens=MAX_TOKENS),
-        "system": [{"type": "text", "text": SYSTEM, "cache_control": {"type": "ephemeral"}}],
-        "messages": [{"role": "user", "content": enclosed(record)}],
-        "output_config": {"format": {"type": "json_schema", "schema": SCHEMA}},
-    }
-
-
-def enclosed(record: EpisodeRecord) -> str:
-    """Return a record, as a person would see it, as JSON inside an element with a name of its own.
-
-    Angle brackets, and characters that can't be seen, are escaped.
-    """
-    element = f"{ELEMENT}-{secrets.token_hex(8)}"
+    """Return the request that asks `model` to condense one episode, shown as a person would see it."""
     known = {
         name: visible(value) if isinstance(value, str) else [visible(each) for each in value]
         for name, value in vars(record).items()
         if value
     }
-    shown = "".join(
+    shown = "".join(  # escaped is what would close the element, and what can't be seen
         f"\\u{ord(letter):04x}" if letter in "<>" else letter if letter.isprintable() else json.dumps(letter)[1:-1]
         for letter in json.dumps(known, ensure_ascii=False)
     )
-    return f"<{element}>\n{shown}\n</{element}>"
+    return json_request(model, system=SYSTEM, data=(ELEMENT, shown), schema=SCHEMA, max_tokens=MAX_TOKENS)
 
 
 def read_answer(text: str) -> WrittenAnswer:

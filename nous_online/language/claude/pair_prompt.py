@@ -8,14 +8,21 @@ nobody can guess: nothing a memory says can close it or stand beside it.
 from __future__ import annotations
 
 import json
-import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 from typing import Any, Literal, NoReturn, cast
 
 from nous_online.core.unseen import visible
-from nous_online.language.claude.replies import Failure, LLMError, Request, fields, unrepeated, without_thinking
+from nous_online.language.claude.replies import (
+    Failure,
+    LLMError,
+    Request,
+    fields,
+    json_request,
+    object_of,
+    unrepeated,
+)
 from nous_online.language.pairs.judging import JudgedStatement, Pair, Verdict
 
 PROMPT_VERSION = "pairs-2"
@@ -28,34 +35,23 @@ LONGEST_TOGETHER = 24_000  # bytes of all statements of one question, as UTF-8
 LONGEST_ANSWER = 4_000
 LONGEST_REASON = 200
 LONGEST_SLOT = 200
-KEYS = ("number", "slot", "later", "reason", "verdict", "confidence")
 
 SYSTEM = files("nous_online.language.claude").joinpath("pair_prompt.txt").read_text("utf-8")
-VERDICT: Mapping[str, Any] = {
-    "type": "object",
-    "properties": {
-        "number": {"type": "integer", "description": "That of the pair in the list."},
-        "slot": {
-            "anyOf": [{"type": "string"}, {"type": "null"}],
-            "description": "What both speak about, in a few words; null when they share no slot.",
-        },
-        "later": {
-            "anyOf": [{"type": "string", "enum": ["a", "b"]}, {"type": "null"}],
-            "description": "Which was stated later, by stated_at; null when that is unknown.",
-        },
-        "reason": {"type": "string", "description": "One plain sentence, at most 25 words, on one line."},
-        "verdict": {"type": "string", "enum": [verdict.value for verdict in Verdict]},
-        "confidence": {"type": "number", "description": "From 0 to 1."},
+VERDICT = object_of(
+    number={"type": "integer", "description": "That of the pair in the list."},
+    slot={
+        "anyOf": [{"type": "string"}, {"type": "null"}],
+        "description": "What both speak about, in a few words; null when they share no slot.",
     },
-    "required": list(KEYS),
-    "additionalProperties": False,
-}
-SCHEMA: Mapping[str, Any] = {
-    "type": "object",
-    "properties": {"verdicts": {"type": "array", "items": VERDICT}},
-    "required": ["verdicts"],
-    "additionalProperties": False,
-}
+    later={
+        "anyOf": [{"type": "string", "enum": ["a", "b"]}, {"type": "null"}],
+        "description": "Which was stated later, by stated_at; null when that is unknown.",
+    },
+    reason={"type": "string", "description": "One plain sentence, at most 25 words, on one line."},
+    verdict={"type": "string", "enum": [verdict.value for verdict in Verdict]},
+    confidence={"type": "number", "description": "From 0 to 1."},
+)
+SCHEMA = object_of(verdicts={"type": "array", "items": VERDICT})
 """The form of an answer, reason before verdict; lengths and ranges are checked when it is read, no server does."""
 
 
@@ -99,15 +95,9 @@ def pairs_request(pairs: Sequence[Pair], *, model: str, max_tokens: int = MAX_TO
 
     `max_tokens` is for each pair. Words, subjects and times are sent; trust, similarity, sources and ids are not.
     """
-    element = f"pairs-{secrets.token_hex(8)}"
-    content = f"<{element}>\n{shown(pairs)}\n</{element}>"
-    return {
-        "model": model,
-        **without_thinking(model, max_tokens=max_tokens * len(pairs)),
-        "system": [{"type": "text", "text": SYSTEM, "cache_control": {"type": "ephemeral"}}],
-        "messages": [{"role": "user", "content": content}],
-        "output_config": {"format": {"type": "json_schema", "schema": SCHEMA}},
-    }
+    return json_request(
+        model, system=SYSTEM, data=("pairs", shown(pairs)), schema=SCHEMA, max_tokens=max_tokens * len(pairs)
+    )
 
 
 def shown(pairs: Sequence[Pair]) -> str:
@@ -153,7 +143,7 @@ def answer_to(number: int, answers: Mapping[int, PairAnswer | LLMError]) -> Pair
 
 def _read(entry: object) -> PairAnswer | LLMError:
     try:
-        answer = _object(entry, KEYS)
+        answer = _object(entry, VERDICT["required"])
         verdict, confidence, later = answer["verdict"], answer["confidence"], answer["later"]
         if not isinstance(verdict, str) or verdict not in set(Verdict):
             raise malformed(f"its verdict is none of {', '.join(Verdict)}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -244,6 +245,30 @@ FAMILIES: Mapping[str, Mapping[str, Any]] = {
     "claude-opus-4": NEVER_ON,
 }
 """What to send so that a model of a family does not think; those not named here think, or may."""
+
+
+def object_of(**properties: Any) -> dict[str, Any]:
+    """Return the JSON schema of an object that has all of `properties` and no others."""
+    return {"type": "object", "properties": properties, "required": [*properties], "additionalProperties": False}
+
+
+def json_request(
+    model: str, *, system: str, data: tuple[str, str], schema: Mapping[str, Any], max_tokens: int
+) -> Request:
+    """Return the request for one JSON object of a schema, by instructions that are cached.
+
+    `data` is a word for what is shown, and that as JSON without an angle bracket: it stands inside an element whose
+    name nobody can know beforehand, so that nothing in it can close it and speak for us.
+    """
+    kind, shown = data
+    element = f"{kind}-{secrets.token_hex(8)}"
+    return {
+        "model": model,
+        **without_thinking(model, max_tokens=max_tokens),
+        "system": [{"type": "text", "text": system, "cache_control": {"type": "ephemeral"}}],
+        "messages": [{"role": "user", "content": f"<{element}>\n{shown}\n</{element}>"}],
+        "output_config": {"format": {"type": "json_schema", "schema": schema}},
+    }
 
 
 def without_thinking(model: str, *, max_tokens: int) -> dict[str, Any]:
