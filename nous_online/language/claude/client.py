@@ -413,10 +413,9 @@ def asked_to_wait(headers: Mapping[str, str]) -> float | None:
 
 def _answered(response: httpx2.Response, asked: Client[Any]) -> LLMError:
     """Return what an answer with a failure means, and what to do about it."""
-    try:
+    body: Mapping[str, Any] = {}
+    with suppress(ValueError, RecursionError):  # an answer that is no JSON says nothing more than its status
         body = fields(response.json())
-    except (ValueError, RecursionError):
-        body = {}
     status, reason = response.status_code, fields(body.get("error")) or body
     wait_s = asked_to_wait(response.headers)
     kind = kind_of_error(reason, status=status, says_when=wait_s is not None or not asked.limits_say_when)

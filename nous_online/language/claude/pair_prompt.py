@@ -155,7 +155,7 @@ def _read(entry: object) -> PairAnswer | LLMError:
         reason = _line("reason", answer["reason"], at_most=LONGEST_ANSWER)[:LONGEST_REASON].rstrip()
     except LLMError as error:
         return error
-    return PairAnswer(Verdict(verdict), float(confidence), slot, cast("Literal['a', 'b'] | None", later), reason)
+    return PairAnswer(Verdict(verdict), float(confidence), slot, later, reason)
 
 
 def _object(value: object, keys: Sequence[str]) -> dict[str, object]:

@@ -253,7 +253,7 @@ def spans_in_line(line: str) -> Iterator[Span]:
     """Yield where in a line something has the form of a key, or is named as a credential and looks like one."""
     for match in _KEY.finditer(line):
         name = match.lastgroup or ""
-        tests = {"mixed": mixes, "header": lambda word: mixes(word) or word.startswith("eyJ"), "card": is_card}
+        tests = {"mixed": mixes, "header": is_token, "card": is_card}
         is_one = tests.get(name, bool)
         if is_one(match[name or 0]):
             yield match.span(name) if name in {"header", "password", "card"} else match.span()
@@ -265,6 +265,11 @@ def spans_in_line(line: str) -> Iterator[Span]:
     lowered = line.lower()
     if any(name in lowered for name in NAMES):
         yield from named_spans(line)
+
+
+def is_token(value: str) -> bool:
+    """Tell whether what stands after `Bearer` or `Basic` is a token and no word."""
+    return mixes(value) or value.startswith("eyJ")
 
 
 def named_spans(line: str) -> Iterator[Span]:
