@@ -14,8 +14,7 @@ from benchmarks.intervals import of_share
 from nous_online.core.deadline import Deadline
 from nous_online.core.errors import NotFound
 from nous_online.core.policy import CensorPolicy
-from nous_online.language.actions.action_words import warned_act
-from nous_online.language.actions.clauses import variants
+from nous_online.language.actions.action_words import variants, warned_act
 from nous_online.language.actions.triggers import ActionWording
 from nous_online.language.minilm import LocalMiniLM, Vectors
 from nous_online.memories.checking import CheckDetails, Suspect, match_of, question, with_readings

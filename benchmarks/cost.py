@@ -23,10 +23,8 @@ from nous_online.database import postgres
 from nous_online.database.connection import Database, prepare
 from nous_online.heart import Heart
 from nous_online.language.claude.client import claude_of
-from nous_online.language.claude.metering import meter_of
-from nous_online.language.claude.prices import PRICES_AS_OF, cost_of
 from nous_online.language.claude.replies import Request, Usage
-from nous_online.language.claude.spending import Spent
+from nous_online.language.claude.spending import PRICES_AS_OF, Spent, cost_of, meter_of
 from nous_pipelines.batches.second_judge import SecondJudge
 from nous_pipelines.demo.anthropic_server import LocalAnthropic, PlayRoute
 from nous_pipelines.demo.anthropic_server.counting import CHARACTERS_A_TOKEN

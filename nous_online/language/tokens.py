@@ -26,14 +26,10 @@ OPEN, CLOSE, CAPITAL = "\ufdd0", "\ufdd1", "\ufdd3"
 """Where a word opens and closes, and that it begins with a capital: parts of the pieces in the table."""
 MARKERS = re.compile("[\ufdd0-\ufdd4]")
 NO_MARKER = "\ufdd9"
-STRIPPED = re.compile("[\x01-\x08\x0b-\x1f\x7f-\x9f\ue000-\uf8ff]")
-"""Characters that cost nothing."""
-SPACES = re.compile("[\x00\u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f]")
-"""Characters that are read as a space."""
-SEAM = "\ufdd2"
-"""The one space between two things that close and open: it costs nothing."""
-ENDINGS = ("'s", "'t", "'d", "'m", "'ll", "'re", "'ve")
-"""Short endings, which their apostrophe opens."""
+STRIPPED = re.compile("[\x01-\x08\x0b-\x1f\x7f-\x9f\ue000-\uf8ff]")  # characters that cost nothing
+SPACES = re.compile("[\x00\u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f]")  # characters that are read as a space
+SEAM = "\ufdd2"  # the one space between two things that close and open: it costs nothing
+ENDINGS = ("'s", "'t", "'d", "'m", "'ll", "'re", "'ve")  # short endings, which their apostrophe opens
 MOST_KEPT, MOST_STRETCHES = 8_192, 100_000
 """Counts that are kept, of texts and of words: lines come back in every context."""
 SUFFIX = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)?"

@@ -38,7 +38,7 @@ from nous_online.database.statements import statements
 from nous_online.language.actions.triggers import checked_literal, normal
 from nous_online.language.minilm import Vectors
 from nous_online.language.pairs.guards import differences
-from nous_online.language.writing.hidden_credentials import hidden
+from nous_online.language.writing.credentials import hidden
 from nous_online.memories.agent import Agent
 from nous_online.memories.events import emit
 from nous_online.memories.store import lock_agent

@@ -19,13 +19,19 @@ from nous_online.core.domain import SEVERITIES, Censor
 from nous_online.core.fields import check_known, checked_as, checked_details
 from nous_online.core.policy import CensorPolicy
 from nous_online.database.changes import Cause
-from nous_online.language.actions.action_words import MOST_CHARACTERS, warned_act
-from nous_online.language.actions.clauses import variants
-from nous_online.language.actions.trigger_match import Comparison, compare_words, likelihood, log_odds, shares_act
-from nous_online.language.actions.triggers import ActionWording, normal
+from nous_online.language.actions.action_words import MOST_CHARACTERS, variants, warned_act
+from nous_online.language.actions.triggers import (
+    ActionWording,
+    Comparison,
+    compare_words,
+    likelihood,
+    log_odds,
+    normal,
+    shares_act,
+)
 from nous_online.language.minilm import Vectors
 from nous_online.language.pairs.reader import read_actions
-from nous_online.language.writing.hidden_credentials import hidden
+from nous_online.language.writing.credentials import hidden
 from nous_online.memories import censors
 from nous_online.memories.agent import Agent
 from nous_online.memories.censors import Match

@@ -24,7 +24,7 @@ from nous_online.language.pairs.judging import (
 )
 from nous_online.language.pairs.reader import shared_content
 from nous_online.language.pairs.slots import slot_key
-from nous_online.language.pairs.subjects import other_subjects, subject_words
+from nous_online.language.pairs.wordings import other_subjects, subject_words
 
 MAX_SLOT_CHARACTERS = 500
 SHARED_WORD_LEAD, MOST_SHARED = 0.05, 4

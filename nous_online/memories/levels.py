@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from nous_online.core.errors import InvalidInput
-from nous_online.language.pairs.lexicon import NEGATORS
+from nous_online.language.lexicon import NEGATORS
 from nous_online.language.writing.fact_lines import (
     LONGEST_SCOPE,
     byte_count,
@@ -21,7 +21,7 @@ from nous_online.language.writing.fact_lines import (
     terse_line,
     with_subject,
 )
-from nous_online.language.writing.titles import LONGEST_INDEX, condensed, index_word
+from nous_online.language.writing.lexrank import LONGEST_INDEX, condensed, index_word
 from nous_online.memories.procedure_details import BANDS, hint_of, step_name
 
 SEVERE = frozenset({"block", "absolute"})

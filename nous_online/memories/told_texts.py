@@ -7,7 +7,7 @@ from typing import Any, cast
 
 from nous_online.core.errors import Refused
 from nous_online.core.rights import Rights
-from nous_online.language.writing.hidden_credentials import MARK, hidden
+from nous_online.language.writing.credentials import MARK, hidden
 
 
 def guarded(told: Mapping[str, Any], names: Sequence[str], rights: Rights) -> tuple[dict[str, Any], int]:

@@ -159,7 +159,7 @@ class Staff:
 
     def agent(self, agent_id: str) -> Agent:
         """Return one agent to work for, which pays for what is asked of Claude for it."""
-        from nous_online.language.claude.metering import meter_of
+        from nous_online.language.claude.spending import meter_of
 
         meter = meter_of(self.app, agent_id)
         return Agent(

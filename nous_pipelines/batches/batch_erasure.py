@@ -13,8 +13,8 @@ from pathlib import Path
 from nous_online.core.errors import InvalidInput, Unavailable, Unsupported
 from nous_online.core.settings import settings
 from nous_online.database.connection import Database
+from nous_online.language.claude.anthropic_api import cancel_batch, delete_batch, get_batch
 from nous_online.language.claude.client import Claude, claude_of
-from nous_online.language.claude.message_batches import cancel_batch, delete_batch, get_batch
 from nous_online.language.claude.replies import LLMError
 from nous_online.memories.agent_erasure import Erasure
 from nous_pipelines.batches.batch_rows import BatchRow, about, given_up, set_state, unfinished

@@ -12,10 +12,10 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from uuid import UUID
 
+from nous_online.language.claude.judge import CANARIES
 from nous_online.language.claude.pair_prompt import MAX_TOKENS, pairs_request, together
-from nous_online.language.claude.prices import cost_of
 from nous_online.language.claude.replies import Request, Usage
-from nous_online.language.claude.verdicts import CANARIES
+from nous_online.language.claude.spending import cost_of
 from nous_online.language.tokens import claude_tokens
 from nous_pipelines.batches.outcomes import Fate
 from nous_pipelines.batches.questions import PairQuestion, Tried

@@ -14,9 +14,9 @@ from psycopg.types.json import Jsonb
 
 from nous_online.database.connection import Database
 from nous_online.database.statements import statements
+from nous_online.language.claude.judge import CANARIES
 from nous_online.language.claude.pair_prompt import PROMPT_VERSION
 from nous_online.language.claude.replies import Usage
-from nous_online.language.claude.verdicts import CANARIES
 from nous_online.language.pairs.judging import Judgement
 from nous_pipelines.batches.batch_requests import Sheet, prefix
 from nous_pipelines.batches.questions import Home, Tried

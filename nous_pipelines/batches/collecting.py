@@ -12,9 +12,7 @@ from pathlib import Path
 
 from nous_online.core.errors import NousError, Unavailable
 from nous_online.database.connection import Database
-from nous_online.language.claude.client import Claude
-from nous_online.language.claude.judge import ModelJudge, Sitting
-from nous_online.language.claude.message_batches import (
+from nous_online.language.claude.anthropic_api import (
     UPLOAD_DEADLINE_S,
     Batch,
     batches_since,
@@ -22,11 +20,11 @@ from nous_online.language.claude.message_batches import (
     download_results,
     get_batch,
 )
-from nous_online.language.claude.metering import meter_of
+from nous_online.language.claude.client import Claude
+from nous_online.language.claude.judge import ModelJudge, Sitting, swapped
 from nous_online.language.claude.pair_prompt import PROMPT_VERSION
-from nous_online.language.claude.prices import cost_of
 from nous_online.language.claude.replies import Failure, LLMError
-from nous_online.language.claude.verdicts import swapped
+from nous_online.language.claude.spending import cost_of, meter_of
 from nous_online.language.pairs.judging import Pair
 from nous_pipelines.batches.batch_rows import (
     BatchRow,

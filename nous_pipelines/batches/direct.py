@@ -7,11 +7,10 @@ from collections.abc import Iterable, Sequence
 from datetime import date
 
 from nous_online.database.connection import Database
-from nous_online.language.claude.judge import Given, ModelJudge, Outcomes, Sitting, judged
-from nous_online.language.claude.metering import meter_of
+from nous_online.language.claude.judge import CANARIES, Given, ModelJudge, Outcomes, Sitting, canaries_failed, judged
 from nous_online.language.claude.pair_prompt import MAX_TOKENS, PROMPT_VERSION
 from nous_online.language.claude.replies import Failure, LanguageModel, LLMError
-from nous_online.language.claude.verdicts import CANARIES, canaries_failed
+from nous_online.language.claude.spending import meter_of
 from nous_online.language.minilm import batches
 from nous_online.language.pairs.judging import Judgement
 from nous_pipelines.batches.batch_requests import WIDER, Models, Sheet

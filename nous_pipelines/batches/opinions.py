@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import astuple, dataclass, field, replace
 
+from nous_online.language.claude.judge import canaries_failed, confirmed, needs_confirmation
 from nous_online.language.claude.pair_prompt import PROMPT_VERSION, PairAnswer
-from nous_online.language.claude.prices import cost_of
 from nous_online.language.claude.replies import Usage
-from nous_online.language.claude.verdicts import canaries_failed, confirmed, needs_confirmation
+from nous_online.language.claude.spending import cost_of
 from nous_online.language.pairs.judging import Judgement, Pair, Verdict
 from nous_pipelines.batches.batch_requests import CANARY, QUESTION
 from nous_pipelines.batches.outcomes import BatchOutcomes, Fate, OfPair

@@ -10,9 +10,17 @@ from enum import StrEnum
 from typing import Any, cast
 
 from nous_online.language.claude.judge import Outcome as Asked
-from nous_online.language.claude.message_parser import fields, kind_of_error, reply_of, said, usage_of
 from nous_online.language.claude.pair_prompt import PairAnswer, answer_to, read_answers
-from nous_online.language.claude.replies import Failure, LLMError, Usage
+from nous_online.language.claude.replies import (
+    Failure,
+    LLMError,
+    Usage,
+    fields,
+    kind_of_error,
+    reply_of,
+    said,
+    usage_of,
+)
 
 CUSTOM_ID = re.compile(rb'"custom_id"\s*:\s*"([A-Za-z0-9_-]{1,64})"')
 PERMANENT = {"invalid_request_error", "request_too_large"}

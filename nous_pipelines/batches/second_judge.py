@@ -11,8 +11,8 @@ from nous_online.core.errors import InvalidInput, Unsupported
 from nous_online.core.settings import Settings
 from nous_online.database.connection import Database
 from nous_online.language.claude.client import Claude, claude_of, model_client
-from nous_online.language.claude.prices import has_price
 from nous_online.language.claude.replies import LLMError
+from nous_online.language.claude.spending import has_price
 from nous_pipelines.batches.batch_requests import Models
 from nous_pipelines.batches.batch_rows import last_imported
 from nous_pipelines.batches.collecting import Collected, collect

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import polars as pl
 
 from nous_online.database.connection import Database
+from nous_online.language.claude.judge import second_opinion_wanted
 from nous_online.language.claude.pair_prompt import LONGEST_PAIR, PROMPT_VERSION
-from nous_online.language.claude.verdicts import second_opinion_wanted
 from nous_online.language.pairs.judging import Judgement, Verdict
 from nous_pipelines.batches.batch_requests import Models
 from nous_pipelines.batches.questions import PairQuestion, questions_of

@@ -12,11 +12,10 @@ from psycopg import Connection
 
 from nous_online.core.errors import InvalidInput
 from nous_online.database.connection import Database
+from nous_online.language.claude.anthropic_api import checked_model, create_batch
 from nous_online.language.claude.client import Claude
-from nous_online.language.claude.message_batches import create_batch
-from nous_online.language.claude.preflight import checked_model
-from nous_online.language.claude.prices import has_price
 from nous_online.language.claude.replies import Failure, LLMError
+from nous_online.language.claude.spending import has_price
 from nous_online.language.pairs.judging import Verdict
 from nous_pipelines.batches.batch_requests import Models, Sheet, Written, model_for, written
 from nous_pipelines.batches.batch_rows import (

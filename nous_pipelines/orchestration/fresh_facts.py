@@ -26,7 +26,7 @@ from nous_online.database.changes import Cause, locked_memories
 from nous_online.database.connection import Database
 from nous_online.database.statements import statements
 from nous_online.language.pairs.judging import SURE_FROM, Judge, Verdict
-from nous_online.language.pairs.subjects import other_subjects
+from nous_online.language.pairs.wordings import other_subjects
 from nous_online.memories.contradictions import open_between
 from nous_online.memories.store import EXACT_LIMIT, composed
 from nous_online.queue.outbox import (

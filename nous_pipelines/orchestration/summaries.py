@@ -8,7 +8,7 @@ from typing import Any
 
 import polars as pl
 
-from nous_online.language.writing.titles import index_word
+from nous_online.language.writing.lexrank import index_word
 from nous_online.language.writing.writer import EndedEpisode, levels_by_words
 from nous_pipelines.night_policy import NightPolicy
 from nous_pipelines.phases.phase import Tables

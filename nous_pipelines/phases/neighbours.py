@@ -12,7 +12,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from nous_online.core.domain import DOCUMENT
-from nous_online.language.pairs.subjects import subject_words
+from nous_online.language.pairs.wordings import subject_words
 from nous_pipelines.night_policy import NightPolicy
 from nous_pipelines.phases.compared import NOTHING, SITES, Compared, compared, ranks_of
 from nous_pipelines.phases.successors import successors, undone_with

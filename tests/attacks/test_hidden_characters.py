@@ -13,8 +13,8 @@ from mcp_visits import door_to, visit
 from nous_online.core.texts import visible
 from nous_online.heart import Heart
 from nous_online.interfaces.adapters.memory_tool import MemoryFiles
+from nous_online.language.claude.model_writer import EpisodeRecord, write_request
 from nous_online.language.claude.pair_prompt import pairs_request
-from nous_online.language.claude.write_prompt import EpisodeRecord, write_request
 from nous_online.language.pairs.judging import JudgedStatement, Pair
 
 HIDDEN = "\U000e0041\U000e0042\u202e\u200b\u2066\u00ad\ufeff"

@@ -19,7 +19,7 @@ from nous_online.core.policy import LearnPolicy
 from nous_online.database.connection import Database
 from nous_online.heart import Heart
 from nous_online.interfaces.imports.importing import import_file
-from nous_online.language.writing.hidden_credentials import MARK, hidden
+from nous_online.language.writing.credentials import MARK, hidden
 
 NOT_HIDDEN = (  # a plain word, or a number, that only what is said around it makes a credential
     "His number is 078-05-1120.",

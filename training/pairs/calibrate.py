@@ -20,13 +20,11 @@ from sklearn.isotonic import IsotonicRegression
 from sklearn.linear_model import LogisticRegression
 
 from nous_online.core.policy import LearnPolicy
-from nous_online.language.minilm import LocalMiniLM
-from nous_online.language.model_files import session
+from nous_online.language.minilm import LocalMiniLM, session
 from nous_online.language.pairs.judging import MOST_FAR_WORDS
-from nous_online.language.pairs.matching import LEAST_SIMILARITY
-from nous_online.language.pairs.never_same import never_same
+from nous_online.language.pairs.pair_features import LEAST_SIMILARITY
 from nous_online.language.pairs.reader import LEAST_CHANCE, OUTCOMES, encodings, is_in_depth, scores, shared_content
-from nous_online.language.pairs.subjects import other_conditions, other_things
+from nous_online.language.pairs.wordings import never_same, other_conditions, other_things
 from training.pairs.prepare import written_pairs
 
 GRID = [0.0, 0.02, 0.05, *(step / 20 for step in range(2, 20)), 0.97, 1.0]

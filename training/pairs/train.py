@@ -21,7 +21,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from nous_online.language.model_files import tokenizer
+from nous_online.language.minilm import tokenizer
 from training.pairs.network import HEADS, Network
 
 SEED = 1

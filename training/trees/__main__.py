@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 
 from nous_online.language.minilm import LocalMiniLM
-from nous_online.language.pairs.matching import MODEL_PATH
+from nous_online.language.pairs.pair_model import MODEL_PATH
 from training.trees.model import trained
 
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from nous_online.language.embedding import Embedder
-from nous_online.language.pairs.slot_rivalry import shared_slot
+from nous_online.language.pairs.slots import shared_slot
 from training.trees.examples import FOLDED, held_out_texts, rows
 from training.trees.sentences import (
     SLOT,

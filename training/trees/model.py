@@ -13,11 +13,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nous_online.language.embedding import Embedder
-from nous_online.language.pairs.conflicts import CONFLICT_FEATURES, conflict_rows, may_conflict
-from nous_online.language.pairs.denials import denied
-from nous_online.language.pairs.matching import FEATURES, pair_features
-from nous_online.language.pairs.slot_rivalry import shared_slot
-from nous_online.language.pairs.trees import checksum
+from nous_online.language.pairs.guards import denied
+from nous_online.language.pairs.pair_features import (
+    CONFLICT_FEATURES,
+    FEATURES,
+    conflict_rows,
+    may_conflict,
+    pair_features,
+)
+from nous_online.language.pairs.pair_model import checksum
+from nous_online.language.pairs.slots import shared_slot
 from training.trees.clashes import FAMILY_LETTERS, Clash, labelled_clashes
 from training.trees.examples import cosines, labelled_pairs
 from training.trees.fit import (

@@ -1,9 +1,10 @@
 """What an action does, in roots and groups of words for one deed, and the guards that know it does something else.
 
 Cosine alone cannot tell: "git pull origin main" lies as near to "pushing directly to main branch" as "git push origin
-main" does, and "ask before deleting" nearer to "deleting without asking" than any deletion.
+main" does, and "ask before deleting" nearer to "deleting without asking" than any deletion. A trigger is taken apart as
+an act and its clauses, an action as words in their places.
 """
-# ruff: noqa: SIM905, E501 — a list of words reads best as words
+# ruff: noqa: E501 — a pattern reads best whole
 
 from __future__ import annotations
 
@@ -12,7 +13,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 
-from nous_online.language.pairs.lexicon import FUNCTION_WORDS, OPPOSITES, RIVALS
+from nous_online.language.lexicon import FUNCTION_WORDS, MONTHS, OPPOSITES, RIVALS, tables, word_list
 from nous_online.language.pairs.reading import stem
 
 MOST_CHARACTERS = 2000  # of one part; what follows is data more often than deed
@@ -46,196 +47,25 @@ def roots(words: str) -> frozenset[str]:
     return frozenset(map(root, words.split()))
 
 
-ALIASES: dict[str, str] = {
-    word: meant
-    for pair in """
-    prod=production dev=development db=database repo=repository pr=request mail=email config=configuration app=application
-    admin=administrator docs=documentation pwd=password creds=credentials client=customer clients=customer buyer=customer
-    info=information approval=approve verification=verify confirmation=confirm authorization=authorize
-    authorisation=authorize deletion=delete deployment=deploy installation=install permission=permit reservation=reserve
-    booking=book cancellation=cancel disclosure=disclose encryption=encrypt
-    """.split()
-    for word, _, meant in [pair.partition("=")]
-}
-DEEDS = tuple(
-    roots(group)
-    for group in """
-delete remove drop rm wipe erase purge truncate destroy clear unlink rmdir discard del
-create make mkdir touch generate add new
-push force-push
-pull fetch clone
-merge squash rebase
-commit check-in
-deploy release ship publish launch promote apply
-send email reply forward message text notify sms dispatch respond answer
-share forward upload send export publish post tweet announce give expose leak
-disclose reveal leak expose share publish post show tell repeat read print
-log logger print write record
-transfer wire pay remit send payment
-refund reimburse repay
-charge bill invoice
-buy purchase order acquire book
-sell
-cancel abort revoke terminate void
-book reserve reservation ticket schedule
-disable stop deactivate suspend kill halt
-enable start activate
-skip bypass ignore omit avoid without
-edit change modify alter patch rewrite tweak sed
-overwrite replace cp mv copy
-install pip npm apt yarn brew
-run execute bash sh launch start
-restart reboot
-save store write keep insert put persist
-train fit fine-tune tune
-grant give allow permit assign make add
-close resolve done finish complete
-reopen
-answer advise tell recommend suggest explain mention say inform describe disclose reveal quote talk speak
-call request invoke query ask
-open expose allow
-promise guarantee assure commit tell
-offer grant give apply
-query select fetch
-hide conceal mask
-rename mv move
-catch except swallow
-test pytest
-approve review confirm verify authorize permit agree
-social twitter facebook linkedin instagram tweet
-internet web online url public
-directory folder path
-picture photo photograph image snap
-car vehicle truck van
-shout yell scream
-rent lease hire
-hire employ recruit
-dismiss sack fire
-give hand administer inject prescribe serve feed supply pass let
-take swallow drink eat consume
-use apply
-put place store keep lay
-leave forget
-pay settle
-call phone telephone dial ring
-contact call phone email write message text
-write compose
-sign initial
-accept agree approve
-deduct claim subtract
-record recording tape film
-lift carry
-drive steer ride operate
-travel go fly ride take
-close lock shut
-open unlock
-cut trim prune
-fry cook heat roast bake
-mix combine blend pour
-connect plug attach wire
-load fill
-quote cite
-climb ascend
-negotiate bargain
-promise offer
-discuss talk speak
-reject decline refuse
-replace swap exchange
-upgrade update
-schedule arrange plan set
-let allow permit
-move transfer
-migrate migration
-meeting call appointment
-phone call telephone
-flight plane
-invoice bill
-stock share
-flat apartment
-shop store
-fridge refrigerator
-lawn grass
-child kid pupil student
-boy girl child minor
-alcohol beer wine
-medicine medication drug pill tablet
-doctor physician
-contract agreement lease
-holiday vacation leave
-salary wage pay
-candidate applicant
-colleague coworker
-lawyer attorney counsel
-money cash euro dollar
-noon midday
-partner companion
-weekend saturday sunday
-people person user human
-""".strip().splitlines()
-)
+ACTIONS = tables()["actions"]
+ALIASES: dict[str, str] = dict(pair.split("=") for pair in ACTIONS["aliases"].split())
+DEEDS = tuple(map(roots, ACTIONS["deeds"]))
 MEANINGS = {
     word: frozenset({word, *(f"deed {number}" for number, group in enumerate(DEEDS) if word in group)})
     for word in frozenset[str]().union(*DEEDS)
 }
 OPPOSED = frozenset(
     pair
-    for line in """
-delete create|save|keep|restore|backup
-push pull
-deploy revert
-grant revoke
-give revoke|take
-enable disable
-install uninstall
-open close
-close reopen
-book cancel
-cancel book|make
-buy sell
-refund charge
-share hide
-send receive
-skip run
-overwrite create
-store delete
-log delete
-ignore raise|log
-disclose hide
-merge split
-hardcod read
-encrypt decrypt
-""".strip().splitlines()
+    for line in ACTIONS["opposed"]
     for one, _, others in [line.partition(" ")]
     for other in others.split("|")
     for pair in ((root(one), root(other)), (root(other), root(one)))
-) | {
-    (root(a), root(b)) for a, b in OPPOSITES if a not in FUNCTION_WORDS and b not in FUNCTION_WORDS
-}  # fmt: skip
-LOOKING = roots(
-    """list ls cat read show view describe explain check search find count ask discuss draft diff status grep head tail
-    summarise summarize translate review remind suggest propose plan prepare receive compare look inspect test evaluate
-    verify monitor measure print get help document"""
+) | {(root(a), root(b)) for a, b in OPPOSITES if a not in FUNCTION_WORDS and b not in FUNCTION_WORDS}
+LOOKING, UNDOING, LIGHT, DENYING = (
+    frozenset(map(root, word_list(name))) for name in ("looking", "undoing", "saying_little", "denying")
 )
-"""Verbs that change nothing: an action that opens with one only looks, asks or drafts."""
-UNDOING = roots(
-    """delete remove cancel stop revoke undo revert restore decline reject refuse replace hide lock unlock wait avoid withdraw
-    return clean mask blur"""
-)
-"""Verbs that end or guard what another deed began."""
-OPENINGS = frozenset(
-    """sudo git gh kubectl docker systemctl service aws gcloud az please go ahead and i i'll we will would let us now then to
-    just the""".split()
-)
-"""What stands before the verb of an action."""
-LIGHT = roots("running using doing making performing executing")
-"""Verbs that say little beside the next word, when that names a deed: "running rm", "using select"."""
-LACKS = frozenset("without lacking missing outside".split())
-DENIALS = frozenset(
-    """not no never nobody none nothing without cannot skip skipping skipped false missing yet wait later unapproved
-    unverified untested unreviewed instead although alone pending afterwards despite regardless""".split()
-)
-"""Words with which an action says that something is missing."""
-DENYING = roots("not never no cannot nobody refuse")
+OPENINGS, LACKS, DENIALS, PREPOSITIONS = map(word_list, ("openings", "lacks", "denials", "prepositions"))
+VALUES = (*(frozenset(map(root, group)) for group in RIVALS), roots("production staging development local sandbox"))
 RULE = re.compile(
     r"\A(?:please )?(?:(?:you|we|i|nobody|no one|the agent|agents) )?(?:(?:must|should|may|shall|can|do|does|are|is) ?)?"
     r"(?:(never)|n[o']t|don['\u2019]?t|avoid|refrain from|(no)\b(?! one))(?: (?:ever|to|allowed|permitted))*\s+",
@@ -274,7 +104,27 @@ REFUSAL = re.compile(
     re.IGNORECASE,
 )
 """How an action says that something is not done, is only asked, or was done by somebody before."""
-VALUES = (*(frozenset(map(root, group)) for group in RIVALS), roots("production staging development local sandbox"))
+_DAYS = "monday tuesday wednesday thursday friday saturday sunday"
+WEEKDAYS = {name: frozenset({number}) for number, name in enumerate(_DAYS.split())} | {
+    "weekend": frozenset({5, 6}),
+    "weekday": frozenset(range(5)),
+    "workday": frozenset(range(5)),
+}
+SEASONS = {
+    "spring": frozenset({3, 4, 5}), "summer": frozenset({6, 7, 8}),
+    "autumn": frozenset({9, 10, 11}), "winter": frozenset({12, 1, 2}),
+}  # fmt: skip
+TIMES = {"before": "before", "until": "before", "after": "after"} | dict.fromkeys(("during", "while", "when"), "during")
+"""Prepositions of time: the same thing before, during and after something is three things."""
+DENIED_WORDS = 4  # how many words after a "no" it bears on
+ENDS_DENIAL = frozenset({"but", "and", "so"})
+UNSAID = word_list("unsaid") | {*MONTHS, *SEASONS, *WEEKDAYS, *(f"{day}s" for day in WEEKDAYS)}
+"""What a clause may say without being another clause for it, and what the conditions compare."""
+LONG_ADVERB = re.compile(r"\A\w{4,200}ly")
+SEGMENT = re.compile(
+    r"(?<!\s)\s++(?=(?:to|in|on|at|for|from|by|with|without|while|during|before|after|into|onto|over|above|below|under|via|behind"
+    r"|of|against|between|when|until|than|as|about|through|outside|inside|near|more|less|larger|older)\b)"
+)
 
 
 @dataclass(frozen=True)
@@ -393,3 +243,84 @@ def denies(warned: Deed, deed: Deed) -> bool:
         return False
     denied = [place for place, word in enumerate(deed.words) if word in DENYING]
     return any(warned.head_meanings & meanings(deed.words[place + 1 : place + 1 + DENYING_REACH]) for place in denied)
+
+
+@dataclass(frozen=True)
+class Clause:
+    """What stands behind one preposition of a trigger, or behind its verb; `preposition` is then empty."""
+
+    preposition: str
+    words: tuple[str, ...]
+
+    @property
+    def is_lacking(self) -> bool:
+        """Whether it names what is missing."""
+        return self.preposition in LACKS
+
+
+@dataclass(frozen=True)
+class WordPlace:
+    """A word of an action and where it stands."""
+
+    word: str
+    root: str
+    meanings: frozenset[str]
+    preposition: str
+    is_denied: bool
+    before: str | None
+    """The content word right before it."""
+
+
+@lru_cache(maxsize=4096)
+def read_clauses(trigger: str) -> tuple[str, tuple[Clause, ...]]:
+    """Return the verb of a trigger and its clauses, the object first."""
+    verb = ""
+    found: list[tuple[str, list[str]]] = [("", [])]
+    for word in spoken_words(trigger[:MOST_CHARACTERS]):
+        if word.isdigit():
+            continue
+        if not verb and word not in FUNCTION_WORDS:
+            verb = word
+        elif word in PREPOSITIONS:
+            if found[-1][1] or found[-1][0] not in LACKS:
+                found.append((word, []))
+        elif word not in FUNCTION_WORDS and word not in UNSAID and not LONG_ADVERB.fullmatch(word):
+            found[-1][1].append(word)
+    return verb, tuple(Clause(name, tuple(words)) for name, words in found if words)
+
+
+@lru_cache(maxsize=1024)
+def read_places(action: str) -> tuple[WordPlace, ...]:
+    """Return the content words of an action, in order, each with where it stands."""
+    found: list[WordPlace] = []
+    preposition, before, denied = "", None, 0
+    for word in spoken_words(action[:MOST_CHARACTERS]):
+        if word in PREPOSITIONS:
+            preposition, before = word, None
+        if word in DENIALS or word in LACKS:
+            denied = DENIED_WORDS
+        if word.isdigit():
+            continue
+        if word in FUNCTION_WORDS:
+            denied, before = 0 if word in ENDS_DENIAL else denied, None
+            continue
+        found.append(
+            WordPlace(word, root(word), meanings([root(word)]), preposition, denied > 0 and word not in DENIALS, before)
+        )
+        before, denied = word, denied - 1
+    return tuple(found)
+
+
+@lru_cache(maxsize=4096)
+def variants(trigger: str) -> tuple[str, ...]:
+    """Return a trigger without each of its clauses in turn, without its verb and without its object.
+
+    An action lies nearer to the whole trigger than to each of these when it speaks of all the trigger speaks of.
+    """
+    act = warned_act(trigger)
+    head, *rest = SEGMENT.split(act.strip())
+    shorter = [" ".join([head, *rest[:place], *rest[place + 1 :]]) for place in range(len(rest))]
+    verb, _, thing = head.partition(" ")
+    if thing:
+        shorter += [" ".join([thing, *rest]), " ".join([verb, *rest])]
+    return tuple(dict.fromkeys(shorter))

@@ -8,24 +8,34 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, cast
 
 from nous_online.core.deadline import Deadline
 from nous_online.language.claude.client import ALLOW_MORE, Client, checked_key, checked_url, json_of, patience
-from nous_online.language.claude.message_parser import fields, said, tokens_of
-from nous_online.language.claude.replies import Failure, LLMError, Reply, Request, Usage
+from nous_online.language.claude.replies import (
+    Failure,
+    LLMError,
+    Reply,
+    Request,
+    Usage,
+    fields,
+    is_well_formed,
+    listing,
+    said,
+    tokens_of,
+)
 
 if TYPE_CHECKING:
     import httpx2
     import openai
 
 ADDRESS = "https://api.openai.com/v1"
-NO_KEY = "none"
-"""Sent where no key is set: servers on one's own machine ask for none, and the package wants one."""
+NO_KEY = "none"  # sent where no key is set: servers on one's own machine ask for none, and the package wants one
 REFUSING = frozenset({400, 404, 415, 422, 501})
 """Statuses by which servers say that they don't know a parameter; some do with a plain 500, which is asked again."""
 SCHEMA, LIMIT = "response_format", "max_completion_tokens"
+SCHEMA_WORDS = (SCHEMA, "schema", "structured", "grammar")  # of which a refusal of the schema speaks
 INSTRUCTION = "\n\nAnswer with one JSON object alone, without a word around it. Its JSON schema:\n"
 THOUGHT = re.compile(r"\A\s*<think>.*?</think>", re.DOTALL)
 FENCED = re.compile(r"\A```[a-z]*\n(.*)\n```\Z", re.DOTALL)
@@ -70,7 +80,9 @@ class Chat(Client["openai.OpenAI"]):
             try:
                 return self.call(create, deadline_s=deadline.remaining(), allow_more=ALLOW_MORE)
             except LLMError as error:
-                refused = refused_in(error)
+                words = str(error).lower()
+                is_about_schema = any(word in words for word in SCHEMA_WORDS)
+                refused = {*([SCHEMA] if is_about_schema else []), *([LIMIT] if LIMIT in words else [])}
                 if error.status not in REFUSING or not refused - known:
                     raise
                 self._unknown = known | refused
@@ -114,25 +126,16 @@ def texts_in(content: object) -> Iterator[str]:
         yield from (fields(block)["text"] for block in listing(content))
 
 
-def listing(value: object) -> list[object]:
-    """Return the list a value is, or an empty one when it is anything else."""
-    return cast("list[object]", value) if isinstance(value, list) else []
-
-
-def refused_in(error: LLMError) -> frozenset[str]:
-    """Return which of the parameters a server may lack its refusal speaks of."""
-    words = str(error).lower()
-    is_about_schema = any(word in words for word in (SCHEMA, "json_schema", "schema", "structured", "grammar"))
-    return frozenset([*([SCHEMA] if is_about_schema else []), *([LIMIT] if LIMIT in words else [])])
-
-
 def reply_of(completion: object, *, model: str) -> Reply:
     """Return what a chat completion says; raise `LLMError`, with the tokens used, for all but a complete answer.
 
     Left out is what stands around it: the thoughts some models begin with, and a fence around JSON.
     """
     content = fields(completion)
-    usage, choice = usage_of(content), fields(next(iter(listing(content.get("choices"))), None))
+    counts, choice = fields(content.get("usage")), fields(next(iter(listing(content.get("choices"))), None))
+    cached = tokens_of(fields(counts.get("prompt_tokens_details")).get("cached_tokens"))  # part of `prompt_tokens`
+    asked, answered = tokens_of(counts.get("prompt_tokens")), tokens_of(counts.get("completion_tokens"))
+    usage = Usage(max(asked - cached, 0), answered, cache_read_tokens=cached)
     message, stopped = fields(choice.get("message")), choice.get("finish_reason")
     if message.get("refusal") or stopped == "content_filter":
         raise LLMError(f"{model} declined to answer; ask another model", Failure.REFUSED, usage=usage)
@@ -143,17 +146,9 @@ def reply_of(completion: object, *, model: str) -> Reply:
     text = THOUGHT.sub("", text).strip() if isinstance(text, str) else ""
     fenced = FENCED.match(text)
     text = fenced[1] if fenced else text
-    if not text or stopped not in {"stop", None} or any("\ud800" <= letter <= "\udfff" for letter in text):
+    if not text or stopped not in {"stop", None} or not is_well_formed(text):
         told = (
             f"{model} stopped for the reason {said(str(stopped))!r}" if stopped != "stop" else f"{model} sent no text"
         )
         raise LLMError(f"{told}, so there is no complete answer; ask again", Failure.MALFORMED, usage=usage)
     return Reply(text, model, usage)
-
-
-def usage_of(completion: Mapping[str, Any]) -> Usage:
-    """Return the tokens of a completion; those read from a cache are part of its `prompt_tokens`."""
-    counts = fields(completion.get("usage"))
-    cached = tokens_of(fields(counts.get("prompt_tokens_details")).get("cached_tokens"))
-    asked = tokens_of(counts.get("prompt_tokens"))
-    return Usage(max(asked - cached, 0), tokens_of(counts.get("completion_tokens")), cache_read_tokens=cached)

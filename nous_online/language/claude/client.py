@@ -1,8 +1,8 @@
 """Clients for language models: the makers' own packages, called so that every call ends by its deadline.
 
 The packages speak HTTP, know the calls and their parameters, and raise what an answer means. What they can't do stands
-here: a deadline over the whole of a call (theirs begin anew with every byte that comes), and cutting the connection of
-a call that is late without touching another.
+here: a deadline over the whole of a call (theirs begin anew with every byte that comes), cutting the connection of a
+call that is late without touching another, and one tree of errors, in words that hold neither key nor memory.
 """
 
 from __future__ import annotations
@@ -10,31 +10,33 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
+import math
 import os
 import socket
 import sys
 import threading
+import time
 import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from email.utils import mktime_tz, parsedate_tz
 from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar, cast
 from urllib.parse import urlsplit
 
-from nous_online.core.deadline import WORKERS, Deadline, within
+from nous_online.core.deadline import WORKERS, Deadline, pause_s, within
 from nous_online.core.errors import DeadlineExceeded, InvalidInput, Unavailable, Unsupported
-from nous_online.language.claude.failures import failure_of, late, may_pass_soon, pause_after
-from nous_online.language.claude.message_parser import reply_of, said
-from nous_online.language.claude.replies import Failure, LLMError, Reply, Request
+from nous_online.language.claude.replies import Failure, LLMError, Reply, Request, fields, kind_of_error, reply_of, said
 
 if TYPE_CHECKING:
     import ssl
 
     import anthropic
     import httpx2
+    from tenacity import RetryCallState
 
     from nous_online.core.settings import Settings
     from nous_online.language.claude.chat import Chat
@@ -47,10 +49,26 @@ CONNECT_S = 5.0
 LEAST_S = 0.05  # less is not worth another attempt
 MOST_IDLE = 8
 ALLOW_MORE = "allow online calls more in NOUS_CLAUDE_DEADLINE_S"
+FIRST_PAUSE_S = 0.25
+LONGEST_PAUSE_S = 8.0
+REDIRECTS = range(300, 400)
+FIXES = {
+    401: "check {key}",
+    403: "use a key that may do this, or another model",
+    404: "check the name of what was asked for, and {url}",
+    413: "send less at once",
+}
+FIXES_OF_KIND = {
+    Failure.QUOTA: "raise the limit of the account, or set NOUS_JUDGE=offline",
+    Failure.TRANSIENT: "ask again later",
+}
 
 
 class Wire:
-    """The socket a client speaks through now, known by the events of its connections."""
+    """The socket a client speaks through now, known by the events of its connections.
+
+    It knows nothing of its client, which closes when nobody holds it any more.
+    """
 
     def __init__(self) -> None:
         self._socket: socket.socket | None = None
@@ -126,12 +144,22 @@ class Client(ABC, Generic[SDK]):
     @property
     def host(self) -> str:
         """Host and port that are asked."""
-        return host_of(self.url)
+        address = urlsplit(self.url)
+        return f"{address.hostname}:{address.port}" if address.port else str(address.hostname)
+
+    @property
+    def place(self) -> str:
+        """Who is asked, and where, for messages."""
+        return f"{self.name} at {self.host}"
 
     @property
     def account(self) -> str:
         """Whose batches are seen through this: the host, and the first digits of the SHA-256 of the key."""
         return f"{self.host} {hashlib.sha256(self.key.encode()).hexdigest()[:8]}"
+
+    def without_key(self, text: object) -> str:
+        """Return a text that came from outside without the key; of anything else nothing."""
+        return text.replace(self.key, "[the key]") if isinstance(text, str) else ""
 
     def open(self) -> None:
         """Load the package, and what every connection trusts."""
@@ -192,11 +220,12 @@ class Client(ABC, Generic[SDK]):
             try:
                 return work(line.sdk, deadline.remaining())
             except Exception as error:  # packages, encoders and transports raise far more than one tree
-                failure = failure_of(error, self, key=self.key)
+                failure = failure_of(error, self)
             raise failure  # out here it carries along no exception that holds the headers, and in them the key
 
         tries = Retrying(
-            retry=retry_if_exception(may_pass_soon),
+            # Only what passes, and unless the server says that asking again is no use.
+            retry=retry_if_exception(lambda error: isinstance(error, LLMError) and error.may_pass_soon),
             stop=stop_after_attempt(attempts) | stop_before_delay(deadline.remaining() - LEAST_S),
             wait=pause_after,
             reraise=True,
@@ -213,7 +242,7 @@ class Client(ABC, Generic[SDK]):
         try:
             return line or SingleConnection(self.make)
         except Exception as error:  # an address that is none after all
-            failure = failure_of(error, self, key=self.key)
+            failure = failure_of(error, self)
         raise failure
 
     def _give_back(self, lines: list[SingleConnection[SDK]]) -> None:
@@ -312,12 +341,6 @@ def checked_url(url: str, setting: str) -> str:
     return url
 
 
-def host_of(url: str) -> str:
-    """Return host and port of an address."""
-    address = urlsplit(url)
-    return f"{address.hostname}:{address.port}" if address.port else str(address.hostname)
-
-
 def claude_of(settings: Settings) -> Claude:
     """Return the client for Claude the settings name; raise `InvalidInput` for a key nothing can be sent with."""
     return Claude(settings.anthropic_api_key.get_secret_value(), base_url=settings.anthropic_base_url)
@@ -330,3 +353,80 @@ def model_client(settings: Settings) -> Claude | Chat:
     from nous_online.language.claude.chat import Chat
 
     return Chat(settings.llm_key.get_secret_value(), base_url=settings.llm_url)
+
+
+def failure_of(error: Exception, asked: Client[Any]) -> LLMError:
+    """Return the failure behind any exception of a call; the key is left out of whatever it says."""
+    import httpx2
+
+    if isinstance(error, LLMError):
+        return error
+    response = getattr(error, "response", None)  # of the packages' errors, those of an answer alone have one
+    if isinstance(response, httpx2.Response):
+        return _answered(response, asked)
+    cause = error.__cause__ if type(error).__name__ in {"APIConnectionError", "APITimeoutError"} else error
+    if isinstance(cause, Unavailable):
+        wait_s = None if isinstance(cause, DeadlineExceeded) else 0.0
+        return LLMError(f"{asked.place} gave no answer: {cause}", Failure.TRANSIENT, wait_s=wait_s)
+    lines = asked.without_key(str(cause or error)).splitlines()
+    why = ": ".join([type(cause or error).__name__, *map(said, lines[:1])])
+    if isinstance(cause, (httpx2.InvalidURL, httpx2.LocalProtocolError, httpx2.UnsupportedProtocol)):
+        told = f"nothing can be sent to {asked.place} ({why}); check {asked.url_setting} and {asked.key_setting}"
+        return LLMError(told, Failure.PERMANENT)
+    if isinstance(cause, httpx2.HTTPError):
+        told = f"{asked.place} can't be reached ({why}); check the network, or ask later"
+        return LLMError(told, Failure.TRANSIENT)
+    # A text or a header that can't be encoded, a parameter the package does not know, a defect of ours: all the same.
+    told = f"the request to {asked.place} can't be sent ({why}); the same request can never be"
+    return LLMError(told, Failure.PERMANENT)
+
+
+def late(asked: Client[Any], deadline_s: float, *, allow_more: str = "") -> LLMError:
+    """Return the failure of a call that did not end in its time, or had none; `allow_more` says how to give it more."""
+    told = f"there was no time left to ask {asked.place}"
+    if deadline_s > 0:
+        told = f"{asked.place} did not answer within {deadline_s:.3g} s, so the call was ended"
+    more = f", or {allow_more}" if allow_more else ""
+    return LLMError(f"{told}; ask again later{more}", Failure.TRANSIENT)
+
+
+def pause_after(state: RetryCallState) -> float:
+    """Return the seconds to wait after a failed attempt: twice as long each time, and no less than is asked for."""
+    failure = state.outcome.exception() if state.outcome else None
+    wait_s = failure.wait_s if isinstance(failure, LLMError) else None
+    return max(pause_s(state.attempt_number, first_s=FIRST_PAUSE_S, longest_s=LONGEST_PAUSE_S), wait_s or 0.0)
+
+
+def asked_to_wait(headers: Mapping[str, str]) -> float | None:
+    """Return the seconds an answer asks to wait, from either of its headers and in any of their forms."""
+    for name, unit in (("retry-after-ms", 1000.0), ("retry-after", 1.0)):
+        with suppress(ValueError):
+            seconds = float(headers.get(name) or "")
+            if math.isfinite(seconds):
+                return max(seconds / unit, 0.0)
+    date = parsedate_tz(headers.get("retry-after", ""))
+    try:
+        return None if date is None else max(mktime_tz(date) - time.time(), 0.0)
+    except (ValueError, OverflowError):  # a date no calendar has
+        return None
+
+
+def _answered(response: httpx2.Response, asked: Client[Any]) -> LLMError:
+    """Return what an answer with a failure means, and what to do about it."""
+    body: Mapping[str, Any] = {}
+    with suppress(ValueError, RecursionError):  # an answer that is no JSON says nothing more than its status
+        body = fields(response.json())
+    status, reason = response.status_code, fields(body.get("error")) or body
+    wait_s = asked_to_wait(response.headers)
+    kind = kind_of_error(reason, status=status, says_when=wait_s is not None or not asked.limits_say_when)
+    words = [said(reason.get("type")) or "no reason given", said(asked.without_key(reason.get("message")))]
+    told = f"{asked.place} answered {status} ({': '.join(word for word in words if word)})"
+    waits = "" if wait_s is None else f" and asks to wait {wait_s:.3g} s"
+    fix = FIXES.get(status, "the same request will be refused again")
+    if kind is not Failure.PERMANENT:
+        fix = FIXES_OF_KIND[kind]
+    elif status in REDIRECTS:
+        fix = "set {url} to the address itself, redirects are not followed"
+    fix = fix.format(key=asked.key_setting, url=asked.url_setting)
+    is_no_use = response.headers.get("x-should-retry") == "false"
+    return LLMError(f"{told}{waits}; {fix}", kind, status=status, wait_s=None if is_no_use else wait_s or 0.0)

@@ -8,28 +8,20 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 
+from nous_online.language.lexicon import FUNCTION_WORDS, word_list
 from nous_online.language.pairs.guards import negations, same_date, same_number
-from nous_online.language.pairs.lexicon import FUNCTION_WORDS
-from nous_online.language.pairs.reading import Date, Number, Reading, read, stem
-from nous_online.language.pairs.times import clock, unmatched_times
-from nous_online.language.writing.lexrank import content_words, word_count
+from nous_online.language.pairs.reading import Date, Number, Reading, clock, read, stem, unmatched_times
+from nous_online.language.writing.lexrank import OPENERS, content_words, word_count
 from nous_online.language.writing.sentences import sentences_of, split
-from nous_online.language.writing.titles import OPENERS
 
-LEAST_QUOTE = 3
-"""Words; "Yes, please." is evidence of anything."""
+LEAST_QUOTE = 3  # words; "Yes, please." is evidence of anything.
 LEAST_SHARED = 0.3
 """Share of a statement's content words that its evidence has: the rest may be names in place of pronouns."""
 MOST_UNTOLD = 2
 """Words of a fact that stand nowhere in the record; of 363 that people drew from public dialogues 89 % have no more."""
-LEAST_ALIKE = 0.6
-"""Share of a sentence's content words that another has which is taken to speak of the same."""
+LEAST_ALIKE = 0.6  # share of a sentence's content words that another has which is taken to speak of the same
 
-ADVERBS = OPENERS | frozenset(
-    """afterwards afterward meanwhile later earlier yesterday tomorrow tonight once next last first second third soon
-    instead still again both neither either several many most some another nobody everybody due""".split()  # noqa: SIM905
-)
-"""Words that open a sentence before a name and are none: "Meanwhile Orla …"."""
+ADVERBS = OPENERS | word_list("adverbs")  # words that open a sentence before a name and are none: "Meanwhile Orla …"
 
 _QUOTES = str.maketrans({"‘": "'", "’": "'", "“": '"', "”": '"'})
 _DIGITS = re.compile(r"\d+(?:[.,:]\d+)*")
@@ -65,7 +57,8 @@ class GroundingText:
 def source_of(*texts: str) -> GroundingText:
     """Return what can be drawn from texts, read as they stand and as a draft is: squeezed, then cut into sentences."""
     whole = squeezed("\n".join(texts))
-    pieced = [read(piece) for text in texts for piece in pieces(text)]
+    told_by = [sentence for text in texts for sentence in sentences_of(text)]  # in pieces short enough to be read whole
+    pieced = [read(each) for sentence in told_by for each in (sentence.text, sentence.speaker) if each]
     readings = [*pieced, *map(read, split(whole))]
     numbers = tuple(dict.fromkeys(number for reading in readings for number in reading.numbers))
     dates = tuple(dict.fromkeys(date for reading in readings for date in reading.dates))
@@ -86,14 +79,6 @@ def source_of(*texts: str) -> GroundingText:
 def said_in(reading: Reading) -> Said:
     """Return what a sentence is about, and whether an odd number of negations turns it round."""
     return Said(content_stems(reading.text), bool(negations(reading) % 2))
-
-
-def pieces(text: str) -> Iterator[str]:
-    """Yield a text in pieces short enough to be read whole, each with who says it."""
-    for sentence in sentences_of(text):
-        yield sentence.text
-        if sentence.speaker:
-            yield sentence.speaker
 
 
 def squeezed(text: str) -> str:
@@ -124,16 +109,13 @@ def invented(text: str, source: GroundingText) -> tuple[str, ...]:
 
     Of the summaries people wrote of 500 public dialogues 97 % have none.
     """
-    found = [each for sentence in split(squeezed(text)) for each in invented_in(sentence, source)]
+    found: list[str] = []
+    for sentence in split(squeezed(text)):
+        reading = read(sentence)
+        found += [name for name in names_in(sentence, reading) if bare(name) not in source.words]
+        found += sorted(each for each in reading.identifiers - source.identifiers if each not in source.text.lower())
+        found += figures_beyond(sentence, reading, source)
     return tuple(dict.fromkeys(found))
-
-
-def invented_in(sentence: str, source: GroundingText) -> Iterator[str]:
-    """Yield what one sentence says in checkable terms and its source does not."""
-    reading = read(sentence)
-    yield from (name for name in names_in(sentence, reading) if bare(name) not in source.words)
-    yield from sorted(each for each in reading.identifiers - source.identifiers if each not in source.text.lower())
-    yield from figures_beyond(sentence, reading, source)
 
 
 def names_in(sentence: str, reading: Reading) -> Iterator[str]:
@@ -167,13 +149,12 @@ def turned_round(text: str, source: GroundingText) -> tuple[str, ...]:
 
     Of 339 sentences in summaries people wrote of public dialogues that is 1 %.
     """
-    return tuple(sentence for sentence in split(squeezed(text)) if is_turned(said_in(read(sentence)), source))
 
+    def is_turned(own: Said) -> bool:
+        alike = [said for said in source.said if len(own.stems & said.stems) >= LEAST_ALIKE * max(1, len(own.stems))]
+        return bool(alike) and all(said.is_denied != own.is_denied for said in alike)
 
-def is_turned(own: Said, source: GroundingText) -> bool:
-    """Tell whether all of a source that speaks of the same as a sentence denies what it says."""
-    alike = [said for said in source.said if len(own.stems & said.stems) >= LEAST_ALIKE * max(1, len(own.stems))]
-    return bool(alike) and all(said.is_denied != own.is_denied for said in alike)
+    return tuple(sentence for sentence in split(squeezed(text)) if is_turned(said_in(read(sentence))))
 
 
 def is_told(statement: str, source: GroundingText) -> bool:
@@ -189,15 +170,14 @@ def follows(statement: str, evidence: str) -> bool:
     That has the same words, the same figures, and denies as much. Of 1,210 observations people and models drew from
     public dialogues 83 % follow from the turn they name, and 0.2 % from one taken at random.
     """
-    return any(follows_from(statement, said) for said in dict.fromkeys((evidence, *split(squeezed(evidence)))))
-
-
-def follows_from(statement: str, sentence: str) -> bool:
-    """Tell whether a statement may be drawn from one sentence."""
     reading = read(statement)
-    is_denied_alike = negations(reading) % 2 == negations(read(sentence)) % 2
-    is_exact = not any(figures_beyond(statement, reading, source_of(sentence)))
-    return is_denied_alike and is_exact and is_about(statement, sentence)
+
+    def follows_from(sentence: str) -> bool:
+        is_denied_alike = negations(reading) % 2 == negations(read(sentence)) % 2
+        is_exact = not any(figures_beyond(statement, reading, source_of(sentence)))
+        return is_denied_alike and is_exact and is_about(statement, sentence)
+
+    return any(map(follows_from, dict.fromkeys((evidence, *split(squeezed(evidence))))))
 
 
 def is_about(statement: str, evidence: str) -> bool:

@@ -1,63 +1,300 @@
-"""A language model as the writer of episodes: what an episode bears out is kept of its answer, and none is lost."""
+"""A language model as the writer of episodes: what an episode bears out is kept of its answer, and none is lost.
+
+The instructions stand in `system` alone. What was said is data: one JSON object inside an element whose name nobody can
+know beforehand, with every angle bracket and all that can't be seen escaped, so that no text can close it and speak
+for us.
+"""
 
 from __future__ import annotations
 
 import hashlib
+import json
 import logging
+import re
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from importlib.resources import files
 from itertools import groupby
+from typing import Any, TypeVar
 
+from nous_online.core.policy import WritingPolicy
 from nous_online.core.settings import settings
+from nous_online.core.texts import visible
 from nous_online.language.claude.client import model_client
-from nous_online.language.claude.drafting import put_together
-from nous_online.language.claude.replies import Failure, LanguageModel, LLMError, Usage
-from nous_online.language.claude.spending import Meter, Spent
-from nous_online.language.claude.write_prompt import (
-    PROMPT_VERSION,
-    EpisodeRecord,
-    WrittenAnswer,
-    read_answer,
-    write_request,
+from nous_online.language.claude.grounding import (
+    GroundingText,
+    follows,
+    invented,
+    is_about,
+    is_quoted,
+    is_told,
+    source_of,
+    turned_round,
 )
+from nous_online.language.claude.replies import (
+    Failure,
+    LanguageModel,
+    LLMError,
+    Request,
+    Usage,
+    json_request,
+    object_of,
+    unrepeated,
+)
+from nous_online.language.claude.spending import Meter, Spent
 from nous_online.language.embedding import Embedder
 from nous_online.language.writing.child import CHILDREN
 from nous_online.language.writing.credentials import holds_credential, without_credentials
-from nous_online.language.writing.lexrank import most_telling
+from nous_online.language.writing.lexrank import (
+    EDGE,
+    INDEX_WORDS,
+    LONGEST_INDEX,
+    LONGEST_TITLE,
+    index_word,
+    most_telling,
+    word_count,
+)
+from nous_online.language.writing.phrases import INSTRUCTING
 from nous_online.language.writing.sentences import Sentence, sentences_of, told
-from nous_online.language.writing.writer import Draft, EndedEpisode, OfflineWriter, Writer
+from nous_online.language.writing.writer import CensorDraft, Draft, EndedEpisode, FactDraft, OfflineWriter, Writer
+
+PROMPT_VERSION = "episode-2"
+ELEMENT = "episode"
+MAX_TOKENS = 3_000  # an answer of full length takes about 900 in English, and three times as many in other scripts
+NO_CATEGORY = "other"
+TEXTS = ("title", "summary", "line", "index_word")
+CATEGORIES = ("preference", "decision", "rule", NO_CATEGORY)
+
+SYSTEM = files("nous_online.language.claude").joinpath("write_prompt.txt").read_text("utf-8").removesuffix("\n")
+
+
+TEXT: Mapping[str, Any] = {"type": "string"}
+SCHEMA = object_of(
+    title=TEXT,
+    summary=TEXT,
+    line=TEXT,
+    index_word=TEXT,
+    facts={
+        "type": "array",
+        "items": object_of(
+            content=TEXT, subject=TEXT, category={"type": "string", "enum": [*CATEGORIES]}, evidence=TEXT
+        ),
+    },
+    censors={"type": "array", "items": object_of(trigger=TEXT, reason=TEXT, evidence=TEXT)},
+)
+
+
+@dataclass(frozen=True)
+class EpisodeRecord:
+    """What is shown of an episode."""
+
+    transcript: str
+    title: str | None
+    outcome: str | None
+    participants: Sequence[str]
+    lessons: Sequence[str]
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A statement to be learned, as answered; nothing of it has been checked against the record."""
+
+    content: str
+    subject: str
+    category: str
+    evidence: str
+
+
+@dataclass(frozen=True)
+class AnsweredCaution:
+    """An action to warn of, as answered."""
+
+    trigger: str
+    reason: str
+    evidence: str
+
+
+@dataclass(frozen=True)
+class WrittenAnswer:
+    """What was answered about an episode: of the form that was asked for, and no more is known of it."""
+
+    title: str
+    summary: str
+    line: str
+    index_word: str
+    facts: tuple[Claim, ...]
+    censors: tuple[AnsweredCaution, ...]
+
+
+Part = TypeVar("Part", Claim, AnsweredCaution)
+
+
+def write_request(record: EpisodeRecord, *, model: str) -> Request:
+    """Return the request that asks `model` to condense one episode, shown as a person would see it."""
+    known = {
+        name: visible(value) if isinstance(value, str) else [visible(each) for each in value]
+        for name, value in vars(record).items()
+        if value
+    }
+    shown = "".join(  # escaped is what would close the element, and what can't be seen
+        f"\\u{ord(letter):04x}" if letter in "<>" else letter if letter.isprintable() else json.dumps(letter)[1:-1]
+        for letter in json.dumps(known, ensure_ascii=False)
+    )
+    return json_request(model, system=SYSTEM, data=(ELEMENT, shown), schema=SCHEMA, max_tokens=MAX_TOKENS)
+
+
+def read_answer(text: str) -> WrittenAnswer:
+    """Return an answer in the form that was asked for; raise `LLMError` MALFORMED, naming the part, otherwise."""
+    try:
+        told = json.loads(text, object_pairs_hook=unrepeated)
+        require_keys(told, *TEXTS, "facts", "censors")
+        texts = {name: text_in(told, name) for name in TEXTS}
+        facts = tuple(filled(Claim, each) for each in list_in(told, "facts"))
+        censors = tuple(filled(AnsweredCaution, each) for each in list_in(told, "censors"))
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        message = (
+            f"the answer about an episode has not the form that was asked for: {error!r}; another model may do better"
+        )
+        raise LLMError(message, Failure.MALFORMED) from error
+    return WrittenAnswer(**texts, facts=facts, censors=censors)
+
+
+def filled(kind: type[Part], told: Mapping[str, Any]) -> Part:
+    """Return a value of a class all whose fields are texts, from an object that has those and no other keys."""
+    names = [field.name for field in fields(kind)]
+    require_keys(told, *names)
+    return kind(**{name: text_in(told, name) for name in names})
+
+
+def require_keys(told: Mapping[str, Any], *names: str) -> None:
+    """Raise `ValueError` unless an object has the keys `names` and no others."""
+    if {*told} != {*names}:
+        raise ValueError(f"its keys are not {', '.join(names)}")
+
+
+def text_in(told: Mapping[str, Any], name: str) -> str:
+    """Return the text `name` of an object; raise `TypeError` where it is none."""
+    if not isinstance(told[name], str):
+        raise TypeError(f"{name} is a {type(told[name]).__name__}, not a text")
+    return told[name]
+
+
+def list_in(told: Mapping[str, Any], name: str) -> list[Mapping[str, Any]]:
+    """Return the list `name` of an object; raise `TypeError` where it is none."""
+    if not isinstance(told[name], list):
+        raise TypeError(f"{name} is a {type(told[name]).__name__}, not a list")
+    return told[name]
+
 
 logger = logging.getLogger(__name__)
+POLICY = WritingPolicy()
 PURPOSE = "write"
 DEADLINE_S = 15.0
 """A worker's pass of 30 s leaves a writer 18, and an episode is left alone for 20; a summary takes 5 to 10."""
 LEAST_S = 1.0  # no other model answers in less
 LONGEST_TRANSCRIPT = 60_000
 """Characters that are shown, about 15,000 tokens; of a longer transcript what says most, from all over it."""
-MOST_LATE = 32
+MOST_LATE = 32  # drafts kept for whoever could not wait for the one asked for: none is paid for twice
+WORD = re.compile(r"\w+")
+MOST_TITLE_WORDS = 14
+MOST_SUMMARY_WORDS = 180  # 150 are asked for
+LEAST_SUMMARY_WORDS = 20  # … or a quarter of what is shown, where that is less
+FACT_WORDS = (3, 45)
+MOST_TRIGGER_WORDS, MOST_REASON_WORDS = 20, 45
+LONGEST_SUBJECT = 80
+LONGEST_WORD = 40  # characters: as many times the words of a text may be its length, whatever it counts as a word
 
 
-class Late:
-    """The last drafts of this process, for whoever could not wait for the one asked for: none is paid for twice."""
+def put_together(answer: WrittenAnswer, record: EpisodeRecord, *, model: str, offline: Callable[[], Draft]) -> Draft:
+    """Return the draft an answer comes to; `offline` is asked for one when a part of the answer can't be kept.
 
-    def __init__(self) -> None:
-        self._drafts: OrderedDict[str, Draft] = OrderedDict()
+    Nothing is kept that holds what looks like a credential, speaks to a model, or names what the record does not. The
+    draft's `writer` says who wrote what.
+    """
+    source = source_of(record.transcript, record.title or "", *record.participants, *record.lessons)
+    kept = kept_parts(answer, record, source)
+    lacking = [name for name, part in kept.items() if part is None]
+    writer = model
+    if lacking:
+        draft = offline()
+        kept |= {name: getattr(draft, name) for name in lacking}
+        writer = f"{model}; {', '.join(lacking)} by {draft.writer}"
+        logger.warning("of what %s wrote of an episode, %s could not be kept", model, ", ".join(lacking))
+    return Draft(
+        **kept, index_word=slug(answer.index_word, kept["title"], source), writer=writer, prompt_version=PROMPT_VERSION
+    )
 
-    def take(self, episode: EndedEpisode) -> Draft | None:
-        """Return the draft of an episode, if there is one, and forget it."""
-        return self._drafts.pop(self._key(episode), None)
 
-    def keep(self, episode: EndedEpisode, draft: Draft) -> None:
-        """Keep a draft until it is taken, or 32 others were kept."""
-        self._drafts[self._key(episode)] = draft
-        while len(self._drafts) > MOST_LATE:
-            self._drafts.popitem(last=False)
+def kept_parts(answer: WrittenAnswer, record: EpisodeRecord, source: GroundingText) -> dict[str, Any]:
+    """Return the parts of a draft by name, None for one that can't be kept."""
+    transcript, shown = source_of(record.transcript), word_count(record.transcript)
+    least = min(LEAST_SUMMARY_WORDS, shown // 4)
+    most = min(MOST_SUMMARY_WORDS, max(POLICY.least_summary_words, shown))
+    title = record.title or kept_text(answer.title.strip(EDGE)[:LONGEST_TITLE], source, words=(2, MOST_TITLE_WORDS))
+    told = [fact for claim in answer.facts if (fact := kept_fact(claim, transcript, source))]
+    facts = tuple({fact.content.casefold(): fact for fact in told}.values())
+    cautions = answer.censors if record.outcome == "failure" else ()
+    censors = [censor for caution in cautions if (censor := kept_censor(caution, source))]
+    return {
+        "title": title,
+        "summary": kept_telling(answer.summary, source, words=(least, most)),
+        "compressed": kept_telling(answer.line, source, words=(2, POLICY.compressed_words)),
+        "facts": None if answer.facts and not facts else facts[: POLICY.most_facts],
+        "censors": None if cautions and not censors else tuple(censors[: POLICY.most_censors]),
+    }
 
-    @staticmethod
-    def _key(episode: EndedEpisode) -> str:
-        return hashlib.sha256(repr(episode).encode(errors="surrogatepass")).hexdigest()
+
+def kept_text(text: str, source: GroundingText, *, words: tuple[int, int]) -> str | None:
+    """Return a text on one line if it stands on the source and has as many words, None otherwise."""
+    line = " ".join(text.split())
+    least, most = words
+    is_short = len(line) <= most * LONGEST_WORD
+    if not line or not is_short or not least <= word_count(line) <= most or not is_sound(line):
+        return None
+    return None if invented(line, source) else line
+
+
+def kept_telling(text: str, source: GroundingText, *, words: tuple[int, int]) -> str | None:
+    """Return a text that tells of an episode as `kept_text` does, None too where it denies what was said."""
+    line = kept_text(text, source, words=words)
+    return None if line is None or turned_round(line, source) else line
+
+
+def is_sound(text: str) -> bool:
+    """Tell whether a text may be shown to anybody: no credential, nothing invisible, nothing that speaks to a model."""
+    return text.isprintable() and not INSTRUCTING.search(text) and not holds_credential(text)
+
+
+def kept_fact(claim: Claim, transcript: GroundingText, source: GroundingText) -> FactDraft | None:
+    """Return a statement with its evidence if it follows from that, and that stands in the transcript."""
+    content = kept_text(claim.content, source, words=FACT_WORDS)
+    evidence = " ".join(claim.evidence.split())
+    if content is None or claim.category not in CATEGORIES or not is_quoted(evidence, transcript):
+        return None
+    if not is_sound(evidence) or not follows(content, evidence) or not is_told(content, source):
+        return None
+    subject = kept_text(claim.subject[:LONGEST_SUBJECT], source, words=(1, LONGEST_SUBJECT))
+    return FactDraft(content, subject, None if claim.category == NO_CATEGORY else claim.category, evidence)
+
+
+def kept_censor(caution: AnsweredCaution, source: GroundingText) -> CensorDraft | None:
+    """Return an action to warn of if its evidence stands in the record and speaks of it."""
+    trigger = kept_text(caution.trigger.strip(EDGE), source, words=(1, MOST_TRIGGER_WORDS))
+    reason = kept_text(caution.reason, source, words=(1, MOST_REASON_WORDS))
+    if trigger is None or reason is None or not is_quoted(caution.evidence, source) or not is_sound(caution.evidence):
+        return None
+    return CensorDraft(trigger, reason) if is_about(trigger, caution.evidence) else None
+
+
+def slug(text: str, title: str, source: GroundingText) -> str:
+    """Return one to four words of the source joined by hyphens; those of the title where the text has others."""
+    words = WORD.findall(text.casefold())
+    is_told = all(word in source.words for word in words) and is_sound(text)
+    if 0 < len(words) <= INDEX_WORDS and is_told and len("-".join(words)) <= LONGEST_INDEX:
+        return "-".join(words)
+    return index_word(title)
 
 
 class ModelWriter:
@@ -76,14 +313,14 @@ class ModelWriter:
         models: tuple[str, str],
         meter: Meter,
         deadline_s: float = DEADLINE_S,
-        late: Late | None = None,
+        late: OrderedDict[str, Draft] | None = None,
     ) -> None:
         self._client = client
         self._offline = offline
         self._model, self._fallback = models
         self._meter = meter
         self._deadline_s = deadline_s
-        self._late = late or Late()
+        self._late = OrderedDict[str, Draft]() if late is None else late
 
     @property
     def name(self) -> str:
@@ -96,10 +333,12 @@ class ModelWriter:
         Raises `Unavailable` when the same request may succeed later, `InvalidInput` when there is no detail. An answer
         that came too late for whoever asked is kept in this process for the next attempt, and not paid for twice.
         """
-        draft = self._late.take(episode)
+        key = hashlib.sha256(repr(episode).encode(errors="surrogatepass")).hexdigest()
+        draft = self._late.pop(key, None)
         if draft is None:
-            draft = self._written(episode)
-            self._late.keep(episode, draft)
+            draft = self._late[key] = self._written(episode)
+            while len(self._late) > MOST_LATE:
+                self._late.popitem(last=False)
         return draft
 
     def _written(self, episode: EndedEpisode) -> Draft:
@@ -177,7 +416,7 @@ def commissioned(writer: Writer | None, embedder: Embedder) -> Callable[[Meter],
     """
     if writer is not None:
         return lambda _meter: writer
-    chosen, offline, late = settings(), OfflineWriter(embedder, call=CHILDREN.call), Late()
+    chosen, offline, late = settings(), OfflineWriter(embedder, call=CHILDREN.call), OrderedDict[str, Draft]()
     if not chosen.asks_model:
         return lambda _meter: offline
     client = model_client(chosen)

@@ -9,27 +9,24 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from difflib import SequenceMatcher
+from functools import lru_cache
 from itertools import takewhile
+from operator import ne
+from sys import intern
 
-from nous_online.language.pairs.lexicon import (
+from nous_online.language.lexicon import (
+    ARTICLES,
     COPULAS,
     DATED,
-    DEGREES,
-    DEMONYM_ENDS,
-    DETERMINERS,
     FUNCTION_WORDS,
     LIKING,
     MONTHS,
     NEGATORS,
-    NEGATORS_BEFORE_VERBS,
     OPPOSITES,
-    PAIRED_WORDS,
-    PLACE_ENDS,
-    QUASI_NEGATORS,
-    RAISING_VERBS,
-    RIVAL_SPELLINGS,
     RIVALS,
-    SYMMETRIC,
+    groups,
+    tables,
+    word_list,
 )
 from nous_online.language.pairs.reading import (
     Date,
@@ -37,16 +34,33 @@ from nous_online.language.pairs.reading import (
     Reading,
     StatementWords,
     cleaned,
+    clock,
     folded_letters,
     read,
+    read_words,
     stem,
+    unmatched_times,
 )
-from nous_online.language.pairs.times import clock, unmatched_times
 
+Guard = Callable[[Reading, Reading], Iterable[str]]
 VALUE = "value"  # how the reason begins that tells two values of one kind apart
 PLACING = frozenset({"in", "on", "at"})
 COURTESIES = frozenset({"please", "kindly", "remember", "note", "reminder"})
-RAISED = frozenset(map(stem, RAISING_VERBS))  # "I don't think it is" denies what follows, not the thinking
+PREDICATING = frozenset({"is", "are", "was", "were", "am", "be", "been", "being"})
+INTENSIFIERS, DETERMINERS, SYMMETRIC = word_list("intensifiers"), word_list("determiners"), word_list("symmetric")
+QUASI_NEGATORS, NEGATORS_BEFORE_VERBS = word_list("quasi_negators"), word_list("negators_before_verbs")
+RAISED = frozenset(map(stem, word_list("raising_verbs")))
+DEMONYM_ENDS = word_list("demonym_ends")
+PLACE_ENDS = frozenset(["", "y", "ey", "o", "a", "e", "ia", "s", "land"])
+VALUES = (*RIVALS, *groups("degrees"))
+RIVAL_SPELLINGS: dict[str, str] = tables()["spellings"]
+PAIRED_WORDS = frozenset[str]().union({word for pair in OPPOSITES for word in pair}, *VALUES, RIVAL_SPELLINGS)
+EMPTY = NEGATORS | FUNCTION_WORDS | {"somebody", "someone", "something", "anybody", "anything", "nobody"}
+MAX_WORDS = 120  # alignment is quadratic in words
+KNOWN_TEXTS = 131_072
+"""Texts whose words are kept at hand: a night compares those of an agent with 100,000 facts over and over."""
+LEAST_FRAME = 2  # content words that must stay the same in a denial; fewer are no statement
+LEAST_SHARED = 0.8  # Dice coefficient of the content words from which a negation bears on the same thing
 
 
 def differences(a: str, b: str) -> tuple[str, ...]:
@@ -79,12 +93,16 @@ def guards_fired(a: Reading, b: Reading) -> frozenset[str]:
 
 def _numbers(a: Reading, b: Reading) -> Iterable[str]:
     only_a, only_b = unmatched_numbers(a, b), unmatched_numbers(b, a)
-    if not only_a and not only_b:
-        return
     if len(only_a) == 1 and len(only_b) == 1:
-        yield _number_reason(only_a[0], only_b[0])
-        return
-    yield f"number {_listed(n.shown for n in only_a)} ≠ {_listed(n.shown for n in only_b)}"
+        (one,), (other,) = only_a, only_b
+        if one.version or other.version:
+            yield f"version {one.shown} ≠ {other.shown}"
+        elif one.bare == other.bare and one.unit != other.unit:
+            yield f"unit {one.unit} ≠ {other.unit}"
+        else:
+            yield f"number {one.shown} ≠ {other.shown}"
+    elif only_a or only_b:
+        yield f"number {_listed(n.shown for n in only_a)} ≠ {_listed(n.shown for n in only_b)}"
 
 
 def unmatched_numbers(a: Reading, b: Reading) -> list[Number]:
@@ -102,7 +120,7 @@ def unmatched_numbers(a: Reading, b: Reading) -> list[Number]:
 def same_number(a: Number, b: Number) -> bool:
     """Tell whether two quantities agree; a missing unit agrees with any unit of the same digits."""
     if a.version or b.version:
-        return _version(a) == _version(b)
+        return (a.version or a.shown) == (b.version or b.shown)
     if a.dimension and b.dimension and a.dimension != b.dimension:
         return False
     if a.dimension and b.dimension:
@@ -110,33 +128,22 @@ def same_number(a: Number, b: Number) -> bool:
     return abs(a.bare - b.bare) <= 1e-9 * max(abs(a.bare), abs(b.bare))
 
 
-def _version(number: Number) -> str:
-    return number.version or number.shown
+def _both_differ(kind: str, missing: Callable[[Reading, Reading], Iterable[str]]) -> Guard:
+    """Return the guard that fires where each statement has something of a kind that is `missing` in the other."""
+
+    def guard(a: Reading, b: Reading) -> Iterable[str]:
+        only_a, only_b = list(missing(a, b)), list(missing(b, a))
+        if only_a and only_b:
+            yield f"{kind} {_listed(only_a)} ≠ {_listed(only_b)}"
+
+    return guard
 
 
-def _number_reason(a: Number, b: Number) -> str:
-    if a.version or b.version:
-        return f"version {a.shown} ≠ {b.shown}"
-    if a.bare == b.bare and a.unit != b.unit:
-        return f"unit {a.unit} ≠ {b.unit}"
-    return f"number {a.shown} ≠ {b.shown}"
-
-
-def _ordinals(a: Reading, b: Reading) -> Iterable[str]:
-    only_a, only_b = a.ordinals - b.ordinals, b.ordinals - a.ordinals
-    if only_a and only_b:
-        yield f"ordinal {_listed(map(str, sorted(only_a)))} ≠ {_listed(map(str, sorted(only_b)))}"
-
-
-def _dates(a: Reading, b: Reading) -> Iterable[str]:
-    only_a, only_b = _unmatched_dates(a, b), _unmatched_dates(b, a)
-    if only_a and only_b:
-        yield f"date {_listed(map(str, only_a))} ≠ {_listed(map(str, only_b))}"
-
-
-def _unmatched_dates(a: Reading, b: Reading) -> list[Date]:
+def _missing_dates(a: Reading, b: Reading) -> Iterable[str]:
     loose = {number.bare for number in b.numbers}
-    return [date for date in a.dates if date.day not in loose and not any(same_date(date, other) for other in b.dates)]
+    return (
+        str(date) for date in a.dates if date.day not in loose and not any(same_date(date, other) for other in b.dates)
+    )
 
 
 def same_date(a: Date, b: Date) -> bool:
@@ -148,33 +155,14 @@ def same_date(a: Date, b: Date) -> bool:
     return all(one == other for one, other in ((a.month, b.month), (a.day, b.day)) if one and other)
 
 
-def _times(a: Reading, b: Reading) -> Iterable[str]:
-    only_a, only_b = unmatched_times(a.times, b.times), unmatched_times(b.times, a.times)
-    if only_a and only_b:
-        yield f"time {_listed(clock(t) for t in sorted(only_a))} ≠ {_listed(clock(t) for t in sorted(only_b))}"
-
-
-def _identifiers(a: Reading, b: Reading) -> Iterable[str]:
-    only_a = {token for token in a.identifiers if token not in b.text.lower()}
-    only_b = {token for token in b.identifiers if token not in a.text.lower()}
-    if only_a and only_b:
-        yield f"identifier {_listed(sorted(only_a))} ≠ {_listed(sorted(only_b))}"
+def missing_identifiers(a: Reading, b: Reading) -> list[str]:
+    """Return the identifiers of `a` that stand nowhere in `b`."""
+    return sorted(token for token in a.identifiers if token not in b.text.lower())
 
 
 def _numerals(a: Reading, b: Reading) -> Iterable[str]:
     if a.numerals != b.numerals:
         yield f"numeral {_listed(sorted(a.numerals))} ≠ {_listed(sorted(b.numerals))}"
-
-
-def _quotes(a: Reading, b: Reading) -> Iterable[str]:
-    only_a, only_b = _missing_quotes(a, b), _missing_quotes(b, a)
-    if only_a and only_b:
-        yield f"quoted {_listed(only_a)} ≠ {_listed(only_b)}"
-
-
-def _missing_quotes(a: Reading, b: Reading) -> list[str]:
-    said = folded_letters(b.text)
-    return [quote for quote in a.quotes if folded_letters(quote) not in said]
 
 
 def _names(a: Reading, b: Reading) -> Iterable[str]:
@@ -186,19 +174,21 @@ def _names(a: Reading, b: Reading) -> Iterable[str]:
 def added(known: str, new: str) -> tuple[str, ...]:
     """Return the dates, numbers, times, identifiers and names only `new` states, and thus says more than `known`."""
     one, other = read(known), read(new)
-    dates = (str(date) for date in other.dates if not any(_as_precise(date, said) for said in one.dates))
+
+    def is_as_precise(date: Date, said: Date) -> bool:  # "May" is less than "May 5"
+        parts = ((date.year, said.year), (date.month, said.month), (date.day, said.day))
+        return same_date(date, said) and all(has for part, has in parts if part)
+
+    dates = (str(date) for date in other.dates if not any(is_as_precise(date, said) for said in one.dates))
     days = (word for word in other.words if word in DATED - set(MONTHS) and word not in one.words)
     numbers = (number.shown for number in unmatched_numbers(other, one))
     times = (clock(minutes) for minutes in sorted(unmatched_times(other.times, one.times)))
-    codes = sorted(token for token in other.identifiers if token not in one.text.lower())
     ordinals = map(str, sorted(other.ordinals - one.ordinals))
-    return tuple(dict.fromkeys((*dates, *days, *numbers, *times, *codes, *ordinals, *unmatched_names(other, one))))
-
-
-def _as_precise(date: Date, said: Date) -> bool:
-    """Tell whether `said` states every part of `date`: "May" is less than "May 5"."""
-    parts = ((date.year, said.year), (date.month, said.month), (date.day, said.day))
-    return same_date(date, said) and all(has for part, has in parts if part)
+    return tuple(
+        dict.fromkeys(
+            (*dates, *days, *numbers, *times, *missing_identifiers(other, one), *ordinals, *unmatched_names(other, one))
+        )
+    )
 
 
 def _openings(a: Reading, b: Reading) -> Iterable[str]:
@@ -216,14 +206,13 @@ def _openings(a: Reading, b: Reading) -> Iterable[str]:
 
 def _preferences(a: Reading, b: Reading) -> Iterable[str]:
     """One who prefers dark mode may prefer concise answers too: what is liked and shares no word is another thing."""
-    only_a, only_b = _liked(a), _liked(b)
+    liked: list[list[str]] = []
+    for reading in (a, b):
+        place = next((place for place, word in enumerate(reading.words) if word in LIKING), len(reading.words))
+        liked.append([word for word in reading.words[place + 1 :] if word.isalnum() and word not in FUNCTION_WORDS])
+    only_a, only_b = liked
     if only_a and only_b and not {stem(word) for word in only_a} & {stem(word) for word in only_b}:
         yield f"preference {' '.join(only_a[:3])} ≠ {' '.join(only_b[:3])}"
-
-
-def _liked(reading: Reading) -> list[str]:
-    place = next((place for place, word in enumerate(reading.words) if word in LIKING), len(reading.words))
-    return [word for word in reading.words[place + 1 :] if word.isalnum() and word not in FUNCTION_WORDS]
 
 
 def unmatched_names(a: Reading, b: Reading) -> list[str]:
@@ -242,11 +231,17 @@ def unmatched_names(a: Reading, b: Reading) -> list[str]:
     ]
 
 
-def _spelled(name: str, words: Sequence[str], joined: str) -> bool:
+def _spelled(name: str, spoken: Sequence[str], joined: str) -> bool:
     letters = folded_letters(name)
-    if letters in words or (len(letters) > 3 and letters.rstrip("s") in joined):
+    if letters in spoken or (len(letters) > 3 and letters.rstrip("s") in joined):
         return True
-    return any(is_near_spelling(letters, word) or _demonym(letters, word) for word in words)
+
+    def is_demonym(word: str) -> bool:  # the people or the adjective of a place: "Turkish", "Turkey"
+        start = common_prefix(letters, word)
+        ends = {letters[start:], word[start:]}
+        return start >= 4 and bool(ends & DEMONYM_ENDS) and bool(ends & PLACE_ENDS)
+
+    return any(is_near_spelling(letters, word) or is_demonym(word) for word in spoken)
 
 
 def is_near_spelling(a: str, b: str) -> bool:
@@ -256,13 +251,6 @@ def is_near_spelling(a: str, b: str) -> bool:
         return False
     matched = sum(block.size for block in SequenceMatcher(None, a, b, autojunk=False).get_matching_blocks())
     return max(len(a), len(b)) - matched <= shortest // 5
-
-
-def _demonym(a: str, b: str) -> bool:
-    """Tell whether one word names the people or adjective of the other, as "Turkish" and "Turkey"."""
-    stem = _common_prefix(list(a), list(b))
-    ends = {a[stem:], b[stem:]}
-    return stem >= 4 and bool(ends & DEMONYM_ENDS) and bool(ends & PLACE_ENDS)
 
 
 def _negation(a: Reading, b: Reading) -> Iterable[str]:
@@ -310,55 +298,43 @@ def _scopes(reading: Reading) -> list[list[str]]:
 
 
 def _opposites(a: Reading, b: Reading) -> Iterable[str]:
-    only_a = [_rival(word) for word in a.words if word in PAIRED_WORDS and word not in b.words]
-    only_b = [_rival(word) for word in b.words if word in PAIRED_WORDS and word not in a.words]
-    pairs = ((one, other) for one in only_a for other in only_b if one != other)
-    for one, other in pairs:
+    only_a, only_b = (
+        [RIVAL_SPELLINGS.get(word, word) for word in own.words if word in PAIRED_WORDS and word not in other.words]
+        for own, other in ((a, b), (b, a))
+    )
+    for one, other in ((one, other) for one in only_a for other in only_b if one != other):
         if (one, other) in OPPOSITES:
             yield f"opposite {one} ≠ {other}"
             return
-        if any(one in group and other in group for group in (*RIVALS, *DEGREES)):
+        if any(one in group and other in group for group in VALUES):
             yield f"{VALUE} {one} ≠ {other}"
             return
 
 
-def _rival(word: str) -> str:
-    return RIVAL_SPELLINGS.get(word, word)
-
-
 def _roles(a: Reading, b: Reading) -> Iterable[str]:
-    swapped = exchanged(a, b)
-    if swapped:
+    if swapped := exchanged(a, b):
         yield f"roles {swapped[0]} ⇄ {swapped[1]}"
 
 
 def exchanged(a: Reading, b: Reading) -> tuple[str, str] | None:
     """Return the two phrases that changed places between `a` and `b` while all else stayed, or None.
 
-    Places in a list ("x and y") and relations that hold both ways ("x met y") are no exchange.
+    Places in a list ("x and y") and relations that hold both ways ("x met y", "x is y") are no exchange.
     """
-    one, other = _content(a), _content(b)
-    if _turned_at_copula(one, other):
+    one, other = ([word for word in reading.words if word.isalnum() and word not in DETERMINERS] for reading in (a, b))
+    copulas = [place for place, word in enumerate(one) if word in COPULAS][:4]
+    if any([*one[place + 1 :], one[place], *one[:place]] == other for place in copulas):
         return None
-    start = _common_prefix(one, other)
-    end = _common_prefix(one[start:][::-1], other[start:][::-1])
+    start = common_prefix(one, other)
+    end = common_prefix(one[start:][::-1], other[start:][::-1])
     left, right = one[start : len(one) - end], other[start : len(other) - end]
     if len(left) != len(right) or not left or sorted(left) != sorted(right):
         return None
     return _phrases(left, right, before=one[:start][-1:])
 
 
-def _turned_at_copula(one: list[str], other: list[str]) -> bool:
-    """Tell whether one statement is "X is Y" and the other "Y is X"."""
-    places = [place for place, word in enumerate(one) if word in COPULAS][:4]
-    return any([*one[place + 1 :], one[place], *one[:place]] == other for place in places)
-
-
-def _content(reading: Reading) -> list[str]:
-    return [word for word in reading.words if word.isalnum() and word not in DETERMINERS]
-
-
-def _common_prefix(a: list[str], b: list[str]) -> int:
+def common_prefix(a: Sequence[str], b: Sequence[str]) -> int:
+    """Return how many words or letters both begin with."""
     return next((i for i, (one, other) in enumerate(zip(a, b, strict=False)) if one != other), min(len(a), len(b)))
 
 
@@ -368,28 +344,26 @@ def _phrases(left: list[str], right: list[str], *, before: list[str]) -> tuple[s
         for last in range(1, min(len(left) - first + 1, 6)):
             x, middle, y = left[:first], left[first : len(left) - last], left[len(left) - last :]
             adjuncts = middle == before or x[0] in PLACING or y[0] in PLACING  # "in 1943 in Oakland": no exchange
-            if right == [*y, *middle, *x] and _relates(middle) and not adjuncts and not {*x, *y} <= FUNCTION_WORDS:
+            relates = middle and not SYMMETRIC & set(middle) and not set(middle) <= COPULAS
+            if right == [*y, *middle, *x] and relates and not adjuncts and not {*x, *y} <= FUNCTION_WORDS:
                 return " ".join(x), " ".join(y)
     return None
-
-
-def _relates(middle: list[str]) -> bool:
-    """Tell whether the words between two phrases say something of one about the other that does not hold back."""
-    return bool(middle) and not SYMMETRIC & set(middle) and not set(middle) <= COPULAS
 
 
 def _listed(parts: Iterable[str]) -> str:
     return ", ".join(list(parts)[:3]) or "none"
 
 
-GUARDS: dict[str, Callable[[Reading, Reading], Iterable[str]]] = {
+GUARDS: dict[str, Guard] = {
     "numbers": _numbers,
-    "ordinals": _ordinals,
-    "dates": _dates,
-    "times": _times,
-    "identifiers": _identifiers,
+    "ordinals": _both_differ("ordinal", lambda a, b: map(str, sorted(a.ordinals - b.ordinals))),
+    "dates": _both_differ("date", _missing_dates),
+    "times": _both_differ("time", lambda a, b: map(clock, sorted(unmatched_times(a.times, b.times)))),
+    "identifiers": _both_differ("identifier", missing_identifiers),
     "numerals": _numerals,
-    "quotes": _quotes,
+    "quotes": _both_differ(
+        "quoted", lambda a, b: (each for each in a.quotes if folded_letters(each) not in folded_letters(b.text))
+    ),
     "names": _names,
     "openings": _openings,
     "preferences": _preferences,
@@ -399,3 +373,73 @@ GUARDS: dict[str, Callable[[Reading, Reading], Iterable[str]]] = {
 }
 EXACT = ("numbers", "ordinals", "dates", "times", "identifiers", "numerals", "quotes", "names", "roles", "preferences")
 """Guards of what a reader of meanings may miss; but for likings they need no list of words."""
+
+
+def denied(a: str, b: str) -> str | None:
+    """Return what one of two statements says and the other denies, or None.
+
+    Where one alone denies, no word of the one may be the opposite of one of the other: "after 5 we may", "before 5 we
+    may not". Of the pairs written for training 23 deny each other's words and have opposites: all 23 hold together.
+    """
+    if _is_turned(a) == _is_turned(b):
+        return opposed(a, b)
+    one, other = ({*read_words(text).words} for text in (a, b))
+    if any(_are_rivals(word, its) for word in one - other for its in other - one):
+        return None
+    said, others = content_stems(a), {*content_stems(b)}
+    shared = {*said} & others
+    if len(shared) < LEAST_FRAME or 2 * len(shared) < LEAST_SHARED * (len(said) + len(others)):
+        return None
+    return " ".join(word for word in said if word in shared)
+
+
+@lru_cache(maxsize=KNOWN_TEXTS)
+def _is_turned(text: str) -> bool:
+    """Tell whether the negations of a statement turn it round, as one or three do."""
+    return negations(read_words(text)) % 2 == 1
+
+
+def opposed(a: str, b: str) -> str | None:
+    """Return the words two statements share when they differ in one word alone, by its opposite or rival.
+
+    That word says how the thing is: an opposite in the subject or as the verb speaks of another thing or moment
+    ("the front door", "the back door"; "opens at 8", "closes at 8").
+    """
+    one, other = _spoken(a), _spoken(b)
+    if len(one) != len(other) or sum(map(ne, one, other)) != 1:
+        return None
+    codes = [code for code in SequenceMatcher(None, one, other, autojunk=False).get_opcodes() if code[0] != "equal"]
+    if len(codes) != 1:  # the word is repeated beside it
+        return None
+    place = codes[0][1]
+    written = {*read_words(a).cased, *read_words(b).cased}  # "Low Tide" and "High Tide" are no opposites
+    if not _are_rivals(one[place], other[place]) or not {one[place], other[place]} <= written:
+        return None
+    if not (_says_how_it_is(read_words(a), one[place]) and _says_how_it_is(read_words(b), other[place])):
+        return None
+    rest = (one[:place], one[place + 1 :])
+    is_statement = sum(word not in FUNCTION_WORDS for word in (*rest[0], *rest[1])) >= LEAST_FRAME
+    return " ".join([*rest[0], "…", *rest[1]]) if is_statement else None
+
+
+def _says_how_it_is(reading: StatementWords, word: str) -> bool:
+    """Tell whether a word stands right behind a copula, adverbs between them aside; an article opens a noun."""
+    before = [each for each in reading.words[: reading.words.index(word)] if each not in INTENSIFIERS]
+    return bool(before) and before[-1] in PREDICATING
+
+
+@lru_cache(maxsize=KNOWN_TEXTS)
+def content_stems(text: str) -> tuple[str, ...]:
+    """Return the distinct stems a statement is about, in order."""
+    return tuple(dict.fromkeys(stem(word) for word in _spoken(text) if word not in EMPTY))
+
+
+@lru_cache(maxsize=KNOWN_TEXTS)
+def _spoken(text: str) -> tuple[str, ...]:
+    """Return the words of a statement, articles and punctuation left out."""
+    words = [word for word in read_words(text).words if word[0].isalnum() and word not in ARTICLES]
+    return tuple(map(intern, words[:MAX_WORDS]))
+
+
+def _are_rivals(one: str, other: str) -> bool:
+    return (one, other) in OPPOSITES or any({one, other} <= group for group in RIVALS)

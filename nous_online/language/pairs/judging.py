@@ -14,21 +14,29 @@ from typing import Literal, Protocol, TypeAlias
 
 from nous_online.core.texts import unseen
 from nous_online.language.pairs import reader
-from nous_online.language.pairs.conflicts import (
+from nous_online.language.pairs.guards import denied, differences
+from nous_online.language.pairs.pair_features import (
+    LEAST_SIMILARITY,
     conflict_rows,
     may_conflict,
+    pair_features,
     shared_words,
     speak_of_one_thing,
     tell_likings,
 )
-from nous_online.language.pairs.denials import denied
-from nous_online.language.pairs.guards import differences
-from nous_online.language.pairs.harmless import may_be_same
-from nous_online.language.pairs.matching import LEAST_SIMILARITY, PairModel, load_model, pair_features
-from nous_online.language.pairs.never_same import FEW_CHANGED, never_same, other_small_words, words_changed
+from nous_online.language.pairs.pair_model import PairModel, load_model
 from nous_online.language.pairs.reader import Chances, calibration, read_pairs, shared_content
-from nous_online.language.pairs.slot_rivalry import shared_slot
-from nous_online.language.pairs.subjects import other_conditions, other_subjects, other_things
+from nous_online.language.pairs.slots import shared_slot
+from nous_online.language.pairs.wordings import (
+    FEW_CHANGED,
+    may_be_same,
+    never_same,
+    other_conditions,
+    other_small_words,
+    other_subjects,
+    other_things,
+    words_changed,
+)
 
 Touch: TypeAlias = tuple[str | None, str | None]
 LEAST_CLOSENESS = 0.45  # cosine from which two statements are asked whether they conflict

@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nous_online.core.errors import Unavailable
-from nous_online.language.model_files import session, tokenizer
-from nous_online.language.pairs.lexicon import FOREIGN_WORDS, FUNCTION_WORDS
+from nous_online.language.lexicon import FOREIGN_WORDS, FUNCTION_WORDS
+from nous_online.language.minilm import session, tokenizer
 
 if TYPE_CHECKING:
     from tokenizers import Encoding

@@ -8,23 +8,89 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Callable, Set
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
 
-from nous_online.language.pairs.lexicon import (
-    ALIASES,
-    COPULAS,
-    FUNCTION_WORDS,
-    MONTHS,
-    NEVER_NAMES,
-    NUMBER_WORDS,
-    ORDINAL_WORDS,
-    SCALES,
-    SINGULAR_VERBS,
-    UNITS,
+from nous_online.language.lexicon import COPULAS, FUNCTION_WORDS, MONTHS, NUMBER_WORDS, UNITS, tables, word_list
+
+SINGULAR_VERBS, NEVER_NAMES = word_list("singular_verbs"), word_list("never_names")
+ALIASES: dict[str, str] = tables()["aliases"]
+SCALES = {
+    "hundred": 1e2, "k": 1e3, "thousand": 1e3, "m": 1e6, "million": 1e6, "bn": 1e9, "billion": 1e9, "trillion": 1e12,
+}  # fmt: skip
+_ORDINALS = "first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth"
+ORDINAL_WORDS = {word: value for value, word in enumerate(_ORDINALS.split(), start=1) if word != "second"}
+CURRENCIES = {"$": "usd", "€": "eur", "£": "gbp", "¥": "jpy"}
+EITHER_HALF = 1_440  # what is added to a time of which nobody says whether it is in the morning or in the evening
+NOON = 720
+DAWN = 360  # from here on "at night" is before midnight
+HOURS = {"one": 1, **{word: value for word, value in NUMBER_WORDS.items() if 1 < value <= 12}}
+AMOUNTS = {"quarter": 15, "half": 30, "five": 5, "ten": 10, "twenty": 20, "twenty-five": 25}
+WRITTEN = re.compile(
+    r"\b(\d{1,2})(?:[:.](\d{2}))?(?::\d{2})?\s?([ap])\.?m\b\.?|\b([01]?\d|2[0-3]):([0-5]\d)(?::[0-5]\d)?\b|\b(noon|midnight)\b",
+    re.IGNORECASE,
 )
-from nous_online.language.pairs.times import take_times
+SPOKEN = re.compile(
+    rf"\b(?:(?P<part>{'|'.join(AMOUNTS)}|\d{{1,2}}) (?:minutes )?(?P<way>past|(?<=quarter )to|(?<=minutes )to) )?"
+    rf"(?P<hour>\d{{1,2}}|{'|'.join(HOURS)})(?:[:.](?P<minute>\d{{2}}))?(?P<whole> o'clock)?"
+    r"(?: in the (?P<day>morning|afternoon|evening)\b| at (?P<night>night)\b)?\b",
+    re.IGNORECASE,
+)
+
+
+def take_times(text: str, mark: Callable[[str], str]) -> tuple[frozenset[int], str]:
+    """Return the times a text names, in minutes since midnight, and the text with a mark in the place of each.
+
+    One that may be in either half of the day has `EITHER_HALF` added.
+    """
+    found: set[int] = set()
+
+    def keep(minutes: int) -> str:
+        found.add(minutes)
+        return mark(f"@{minutes}")
+
+    def keep_spoken(match: re.Match[str]) -> str:
+        hour = int(match["hour"]) if match["hour"].isdigit() else HOURS[match["hour"].lower()]
+        is_time = match["part"] or match["whole"] or match["day"] or match["night"]
+        return keep(_spoken(match, hour)) if is_time and hour in HOURS.values() else match.group()
+
+    def keep_written(match: re.Match[str]) -> str:
+        hour12, minute12, half, hour, minute, named = match.groups()
+        if named:
+            return keep(NOON if named.lower() == "noon" else 0)
+        if half:
+            return keep((int(hour12) % 12 + 12 * (half.lower() == "p")) * 60 + int(minute12 or 0))
+        return keep(int(hour) * 60 + int(minute))
+
+    rest = WRITTEN.sub(keep_written, SPOKEN.sub(keep_spoken, text))
+    return frozenset(found), rest
+
+
+def _spoken(match: re.Match[str], hour: int) -> int:
+    minutes = hour % 12 * 60 + int(match["minute"] or 0)
+    if part := match["part"]:
+        amount = int(part) if part.isdigit() else AMOUNTS[part.lower()]
+        minutes = (minutes + (amount if match["way"].lower() == "past" else -amount)) % NOON
+    if match["day"]:
+        return minutes + NOON * (match["day"].lower() != "morning")
+    return minutes + (NOON * (minutes >= DAWN) if match["night"] else EITHER_HALF)
+
+
+def unmatched_times(times: Set[int], others: Set[int]) -> set[int]:
+    """Return those of some times that are none of others; "half past three" is 03:30 as well as 15:30."""
+
+    def is_one(time: int, other: int) -> bool:
+        return time == other or (max(time, other) >= EITHER_HALF and (time - other) % NOON == 0)
+
+    return {time for time in times if not any(is_one(time, other) for other in others)}
+
+
+def clock(time: int) -> str:
+    """Return a time as a clock shows it."""
+    return f"{time % EITHER_HALF // 60:02}:{time % 60:02}"
+
 
 FIRST_MARK, LAST_MARK = 0xE000, 0xF8FF  # the private-use characters, more of them than a text has characters
 _MARK = re.compile(f"[{chr(FIRST_MARK)}-{chr(LAST_MARK)}]")
@@ -75,7 +141,6 @@ _SPELLED = re.compile(
     rf"\b(?:(?P<tens>{_TENS})(?:[\s-](?P<units>{_SMALL}|one)\b)?|(?P<few>{_SMALL})|(?P<ordinal>{'|'.join(ORDINAL_WORDS)}))\b",
     re.IGNORECASE,
 )
-CURRENCIES = frozenset({"usd", "eur", "gbp", "jpy"})
 _ENDINGS = (("ingly", 8), ("edly", 7), ("ies", 5), ("ing", 6), ("ed", 5), ("es", 5), ("s", 4), ("ly", 6), ("e", 5))
 _CONTRACTIONS = tuple(
     (re.compile(pattern), whole)
@@ -240,7 +305,8 @@ def _take_dates(plain: str, marks: _Marks) -> tuple[tuple[Date, ...], str]:
         parts = match.groupdict()
         month = parts["m"]
         number = int(month) if month.isdigit() else list(MONTHS.values()).index(month[:3].lower()) + 1
-        return note(Date(_int(parts.get("y")), number, _int(parts.get("d"))))
+        year, day = (int(parts[name]) if parts.get(name) else None for name in "yd")
+        return note(Date(year, number, day))
 
     def keep_slashed(match: re.Match[str]) -> str:
         first, second, year = (int(part) for part in match.groups())
@@ -253,10 +319,6 @@ def _take_dates(plain: str, marks: _Marks) -> tuple[tuple[Date, ...], str]:
     months = [match for match in _BARE_MONTH.findall(plain) if match]
     found += [Date(None, list(MONTHS).index(month.lower()) + 1, None) for month in months]
     return tuple(dict.fromkeys(found)), plain
-
-
-def _int(digits: str | None) -> int | None:
-    return int(digits) if digits else None
 
 
 def _take_identifiers(plain: str, marks: _Marks) -> tuple[frozenset[str], str]:
@@ -288,7 +350,16 @@ def is_identifier(token: str) -> bool:
 def _take_numbers(plain: str, marks: _Marks) -> tuple[tuple[Number, ...], frozenset[int], str]:
     ordinals: set[int] = set()
     numbers: list[Number] = []
-    digits = _digitised(plain)
+
+    def in_digits(match: re.Match[str]) -> str:
+        if match["ordinal"]:
+            return f"{ORDINAL_WORDS[match['ordinal'].lower()]}th"
+        parts = (match["tens"], match["units"], match["few"])
+        return str(sum(NUMBER_WORDS.get(part.lower(), 1) for part in parts if part))
+
+    for spoken, written in _SPOKEN_MINUTES:
+        plain = spoken.sub(written, plain)
+    digits = _SPELLED.sub(in_digits, plain)  # "twenty-five" → "25", "third" → "3th"; "one" stays, often a pronoun
 
     def keep(match: re.Match[str]) -> str:
         if match["ordinal"]:
@@ -307,10 +378,9 @@ def _take_numbers(plain: str, marks: _Marks) -> tuple[tuple[Number, ...], frozen
 
 def _number(match: re.Match[str], *, before: str) -> Number:
     digits = match["digits"].replace(",", "")
-    unit = "$€£¥".find(match["money"]) if match["money"] else -1
-    word = ("usd", "eur", "gbp", "jpy")[unit] if unit >= 0 else (match["unit"] or "").lower()
+    word = CURRENCIES[match["money"]] if match["money"] else (match["unit"] or "").lower()
     written = (match["scale"] or "").lower()
-    if written == "m" and UNITS.get(word, ("",))[0] not in CURRENCIES:  # metres, unless it is money
+    if written == "m" and UNITS.get(word, ("",))[0] not in CURRENCIES.values():  # metres, unless it is money
         word, written = "m", ""
     dimension, factor = UNITS.get(word, (None, 1.0))
     scale = SCALES.get(written, 1.0)
@@ -318,20 +388,6 @@ def _number(match: re.Match[str], *, before: str) -> Number:
     version = _ZEROES.sub("", digits) if versioned else None
     bare = float(".".join(digits.split(".")[:2])) * scale * (-1 if match["sign"] else 1)
     return Number(bare * factor, match["digits"], dimension, word if dimension else None, version, bare)
-
-
-def _digitised(plain: str) -> str:
-    """Write number words as digits: "twenty-five" → "25", "third" → "3th"; "one" stays, it is often a pronoun."""
-
-    def digits(match: re.Match[str]) -> str:
-        if match["ordinal"]:
-            return f"{ORDINAL_WORDS[match['ordinal'].lower()]}th"
-        parts = (match["tens"], match["units"], match["few"])
-        return str(sum(NUMBER_WORDS.get(part.lower(), 1) for part in parts if part))
-
-    for spoken, written in _SPOKEN_MINUTES:
-        plain = spoken.sub(written, plain)
-    return _SPELLED.sub(digits, plain)
 
 
 def _names(cased: tuple[str, ...]) -> tuple[str, ...]:
@@ -358,13 +414,11 @@ def _opens_as_name(lower: str, follower: str) -> bool:
     """Tell whether a bare word that opens a sentence can only be a name: no plural, a verb or a name next."""
     if lower in FUNCTION_WORDS or lower.endswith(("ing", "ed", "ly")):
         return False
+    next_word = follower.lower()
+    is_third_person = next_word.endswith("s") and not next_word.endswith("ss") and next_word not in FUNCTION_WORDS
     if lower.endswith("s"):  # "Jonas approves", but "Orders are kept" and "Deploys happen"
-        return follower[:1].isupper() or follower.lower() in SINGULAR_VERBS or _is_third_person(follower.lower())
-    return follower[:1].isupper() or follower.lower() in FUNCTION_WORDS or follower.lower().endswith(("s", "ed"))
-
-
-def _is_third_person(word: str) -> bool:
-    return word.endswith("s") and not word.endswith("ss") and word not in FUNCTION_WORDS
+        return follower[:1].isupper() or next_word in SINGULAR_VERBS or is_third_person
+    return follower[:1].isupper() or next_word in FUNCTION_WORDS or next_word.endswith(("s", "ed"))
 
 
 def _numerals(cased: tuple[str, ...]) -> frozenset[str]:

@@ -13,31 +13,29 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import dropwhile
 
-from nous_online.language.pairs.lexicon import (
-    ADDITIONS,
+from nous_online.language.lexicon import (
+    ARTICLES,
     ATTRIBUTES,
-    CHANGING,
     DATED,
-    DAY_PARTS,
     FUNCTION_WORDS,
-    HABITUAL,
-    HOLDING,
-    IRREGULAR_PAST,
     MANY_VALUED,
     NEGATORS,
     NUMBER_WORDS,
-    ONE_OF_SEVERAL,
-    PAST_MARKERS,
     PROGRESSIVE_STATES,
-    SINGLING,
     UNIDENTIFIED,
     UNITS,
+    word_list,
 )
-from nous_online.language.pairs.reading import StatementWords, read_words
-from nous_online.language.pairs.subjects import ARTICLES, subject_words
+from nous_online.language.pairs.guards import differences, is_near_spelling, opposed
+from nous_online.language.pairs.reading import StatementWords, read, read_words
+from nous_online.language.pairs.wordings import other_subjects, subject_words
 
-MOST_WORDS = 30
-"""A longer statement makes more than one claim; a new value of one of them must not hide the others."""
+ADDITIONS, PAST_MARKERS = word_list("additions"), word_list("past_markers")
+CHANGING, HABITUAL, IRREGULAR_PAST = word_list("changing"), word_list("habitual"), word_list("irregular_past")
+HOLDING, ONE_OF_SEVERAL, SINGLING = word_list("holding"), word_list("one_of_several"), word_list("singling")
+DAY_PARTS, DWELLING, NEWLY = word_list("day_parts"), word_list("dwelling"), word_list("newly")
+WIDE_PLACES = word_list("wide_places")
+MOST_WORDS = 30  # A longer statement makes more than one claim; a new value of one of them must not hide the others
 COPULAS = frozenset({"is", "are", "was", "were", "am"})
 PASSIVE = COPULAS | {"been", "be", "being", "gets", "got"}
 PLACING = frozenset({"in", "at", "by", "to", "as", "from", "on", "for", "of"})
@@ -52,6 +50,7 @@ JOINTS = frozenset({"and", "or", "but", "while", "because", "although", "if", "w
 COMPLEMENTS = frozenset({"of", "in", "for", "at", "on", "that", "where", "who", "which", "to", "from", "by"})
 RELATIVES = frozenset({"that", "which", "who", "where"})
 INDEFINITE = frozenset({"a", "an", "some", "any", "several"})
+PLACE = re.compile(r"\b(\w++) (?:in|at|to|from) <name>")
 CASUAL = frozenset({"now", "current", "currently", "presently", "still", "just", "actually", "recently", "today"})
 SENTENCE_END = re.compile(r"[a-z0-9)]{3}[.!?;]\s+[A-Z\"(]|\?\s*$")
 
@@ -96,12 +95,18 @@ def filled_slot(text: str, subject: str | None) -> Slot | None:
     if counted is not None:
         return _keyed(claim, subject, *counted, kind="number")
     turned = _chosen(claim, subject) or _turned(claim, subject)
-    if turned is not None:
+    places = [
+        place
+        for place, word in enumerate(claim.words[:-1])
+        if place and word in OPENERS and not claim.is_named(place) and not _is_inside_name(claim, place)
+    ]
+    if turned is not None or not places:
         return turned
-    opening = _value_opening(claim)
-    if opening is not None and _runs_a_version(claim, opening):
-        return _keyed(claim, subject, opening + 2, opening + 3, kind="number")
-    if opening is None or not _holds_one_value(claim, opening):
+    opening = places[-1]  # the value stands after the last copula or preposition outside of names
+    is_run = claim.words[opening] == "on" and claim.words[opening - 1] in {"run", "runs"}
+    if is_run and len(claim.words) == opening + 3 and claim.is_named(opening + 1) and is_number(claim.words[-1]):
+        return _keyed(claim, subject, opening + 2, opening + 3, kind="number")  # "runs on Postgres 15"
+    if not _holds_one_value(claim, opening):
         return None
     kind = _kind(claim, opening)
     return None if kind is None else _keyed(claim, subject, opening + 1, len(claim.words), kind=kind)
@@ -176,22 +181,14 @@ def is_number(word: str) -> bool:
     return word[0].isdigit() or word in NUMBER_WORDS
 
 
-def _value_opening(claim: _Claim) -> int | None:
-    """Return the place of the word after which the value stands: the last copula or preposition outside of names."""
-    places = [
-        place
-        for place, word in enumerate(claim.words[:-1])
-        if place and word in OPENERS and not claim.is_named(place) and not _is_inside_name(claim, place)
-    ]
-    return places[-1] if places else None
-
-
 def _holds_one_value(claim: _Claim, opening: int) -> bool:
     """Tell whether what is stated before the value is true of one value at a time."""
     common = {word for place, word in enumerate(claim.words[: opening + 1]) if not claim.is_named(place)}
     if claim.words[opening] in COPULAS and _is_attribute(claim, opening):  # "the type of music that Ana plays is"
         common -= set(dropwhile(lambda word: word not in RELATIVES, claim.words[:opening]))
-    if _names_attribute(claim, opening):
+    verb, article, attribute = (claim.words[max(0, opening - back)] for back in (3, 2, 1))
+    is_of_holding = claim.words[opening] == "of" and verb in HOLDING and article == "the"
+    if is_of_holding and attribute in ATTRIBUTES | ONE_OF_SEVERAL:  # "has the rank of", "speaks the language of"
         common -= HOLDING
     if MANY_VALUED & common or any(rule(claim, opening) for rule in (_holds_many, _is_one_of_several, _is_recurring)):
         return False
@@ -214,17 +211,6 @@ def _holds_many(claim: _Claim, opening: int) -> bool:
         return claim.words[copula + 1] == "the"
     is_place = claim.words[opening] in {"in", "at", "on", "from"} and _value_kind(claim, opening + 1) == "name"
     return is_place and (claim.words[opening] == "from" or _is_name(claim, copula))
-
-
-def _runs_a_version(claim: _Claim, opening: int) -> bool:
-    """Tell whether a claim ends in the version of what something runs on: "runs on Postgres 15"."""
-    if (
-        len(claim.words) != opening + 3
-        or claim.words[opening] != "on"
-        or claim.words[opening - 1] not in {"run", "runs"}
-    ):
-        return False
-    return claim.is_named(opening + 1) and is_number(claim.words[-1])
 
 
 def _is_one_of_several(claim: _Claim, end: int) -> bool:
@@ -256,17 +242,6 @@ def _is_name(claim: _Claim, end: int) -> bool:
     """Tell whether the words before `end` are a name, its article included: they begin and end as one."""
     start = int(claim.words[0] in ARTICLES and end > 1)
     return claim.is_named(start) and claim.is_named(end - 1)
-
-
-def _names_attribute(claim: _Claim, opening: int) -> bool:
-    """Tell whether a verb of holding leads to an attribute by its name: "has the rank of", "speaks the language of"."""
-    verb, article, attribute = (claim.words[max(0, opening - back)] for back in (3, 2, 1))
-    return (
-        claim.words[opening] == "of"
-        and verb in HOLDING
-        and article == "the"
-        and attribute in ATTRIBUTES | ONE_OF_SEVERAL
-    )
 
 
 def _is_past_event(claim: _Claim, end: int) -> bool:
@@ -392,9 +367,44 @@ def _singular(word: str) -> str:
     return word[:-1] if is_inflected and word not in FUNCTION_WORDS else word
 
 
-def is_state(text: str, subject: str | None) -> bool:
-    """Tell whether a text claims how an identified thing is, rather than what somebody does or did."""
-    claim = _claim(read_words(text))
-    if claim is None or not _is_identified(claim, subject) or MANY_VALUED & set(claim.words):
+def shared_slot(known: str, new: str, *, subjects: tuple[str | None, str | None] = (None, None)) -> str | None:
+    """Return the slot both statements fill with different values, or None; a subject not given is the other's.
+
+    Either their slots agree, or they claim opposite states in the same words. A value that only says less or more of
+    the same ("Ghent", "Ghent, Belgium") is no other value.
+    """
+    if other_subjects(*subjects):
+        return None
+    about_known, about_new = subjects[0] or subjects[1], subjects[1] or subjects[0]
+    one, other = filled_slot(known, about_known), filled_slot(new, about_new)
+    if one and other:
+        is_update = one.key == other.key and _is_other_value(one, other) and not _may_be_nested(one, other, new)
+        # Whether numbers differ in more than spelling is for guards to say.
+        is_number_alike = is_update and any(map(is_number, one.value)) and not differences(known, new)
+        return one.key if is_update and not is_number_alike else None
+    frame = opposed(known, new)
+    claim = _claim(read_words(known)) if frame else None
+    if claim is None or not _is_identified(claim, about_known) or MANY_VALUED & set(claim.words):
+        return None
+    is_doing = _is_past_event(claim, len(claim.words)) or _is_activity(claim, len(claim.words))
+    return None if is_doing else frame  # how a thing is, rather than what somebody does or did
+
+
+def _may_be_nested(one: Slot, other: Slot, new: str) -> bool:
+    """Tell whether one of two places may lie in the other, so that both are true: "in Rome", "in Italy".
+
+    Who lives somewhere lives in all that it lies in; only a statement that says so tells of a move.
+    """
+    place = PLACE.search(one.key)
+    if place is None:
         return False
-    return not _is_past_event(claim, len(claim.words)) and not _is_activity(claim, len(claim.words))
+    wide = [bool(WIDE_PLACES & set(slot.value)) for slot in (one, other)]
+    return wide[0] != wide[1] or (place[1] in DWELLING and not NEWLY & set(read(new).words))
+
+
+def _is_other_value(one: Slot, other: Slot) -> bool:
+    a, b = (set(slot.value) - PLACING for slot in (one, other))
+    only_a, only_b = a - b, b - a
+    if not only_a or not only_b:  # "Ghent, Belgium" is Ghent, but a "rugby union" is no "rugby"
+        return bool(only_a | only_b) and not (one.is_name or other.is_name) and one.value[-1] != other.value[-1]
+    return not all(any(is_near_spelling(x, y) for y in only_b) for x in only_a)

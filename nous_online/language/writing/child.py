@@ -34,8 +34,7 @@ PROGRAM = (
 )
 KEPT = ("PATH", "PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV", "LD_LIBRARY_PATH", "LANG", "LC_ALL", "TMPDIR")
 """Of the environment: no address, no key, for a text is all that a child is given."""
-GRACE_S = 2.0
-"""After the moment at which a child ends itself; one that is stopped does not."""
+GRACE_S = 2.0  # after the moment at which a child ends itself; one that is stopped does not
 
 
 class Child:

@@ -1,48 +1,21 @@
-"""Which sentences hold what looks like a credential: such a sentence is never lifted into another memory.
+"""What looks like a credential: a sentence that holds one is never lifted, one that is told is hidden before storing.
 
-It errs on the safe side: a sentence left out costs a line of a summary, one let through hands a key to every recall.
-Hostile text costs linear time.
+Leaving out errs on the safe side: a sentence left out costs a line of a summary, one let through hands a key to every
+recall. What is hidden is gone, so nothing is hidden for being near a word: it has the form of a key, or is named as one
+and looks like one. Hostile text costs linear time.
 """
-
 # ruff: noqa: RUF001 — full-width marks are what other scripts write
+
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import chain, pairwise
 
-from nous_online.language.pairs.lexicon import FUNCTION_WORDS
+from nous_online.language.lexicon import FUNCTION_WORDS, word_list
 from nous_online.language.writing.sentences import Sentence, said, straight
 
-NOT_VALUES = frozenset(
-    """the a an in on at by for from with without of to as not no too very only still now also so and or be been being
-    than then there here what where which who why how when whether if that this these those it its it's you we they he
-    she i me my our your his her their one some any all none every each both another same different something nothing
-    unknown secret private public local used unused reused shared kept stored saved sent set unset changed unchanged
-    updated rotated revoked expired expiring leaked exposed compromised hidden masked hashed salted encrypted signed
-    wrong right correct incorrect invalid valid missing empty blank short long weak strong strict old new fresh stale
-    recent current default safe unsafe secure insecure required optional mandatory needed due out up down off gone lost
-    found forgotten read written ready done fine good bad better best broken working rejected accepted refused denied
-    allowed disabled enabled generated issued created deleted removed replaced requested checked verified validated
-    tested refreshed loaded fetched passed typed entered printed logged cached copied moved given taken important
-    sensitive critical essential case-sensitive temporary permanent available unavailable easy hard difficult simple
-    complex complicated complete incomplete cheap expensive free limited unlimited unique random annoying confusing
-    scary boring likely probably already always never just really quite pretty currently usually often sometimes again
-    soon later today tomorrow yesterday about above after before between under over via per like because until unless
-    must should can could may might will would has have had is are was were do does did tied bound scoped
-    part visible supported managed handled configured documented owned provided mentioned""".split()  # noqa: SIM905
-)
-"""Words that say something about a credential; whatever else stands after "the password is" may be one."""
-HEADS = frozenset(
-    """policy policies reset resets manager managers field fields form page prompt prompts rotation hash hashes hashing
-    length lengths strength requirement requirements rule rules change changes check checks validation screen box
-    review reviews flow limit limits count counts usage store vault server service endpoint expiry expiration
-    management storage handling refresh generation generator provider format scan scanner scanning leak leaks breach
-    issue issues problem problems error errors bug test tests table column owner holder team recovery protection
-    authentication window cost costs pricing stream pair pad database dialog link email emails request requests
-    exchange lifetime lifetimes budget bucket buckets schedule audit guideline guidelines""".split()  # noqa: SIM905
-)
-"""What a credential's name may stand before: "the password policy is strict" is about a policy."""
-
+NOT_VALUES, HEADS, JOINING = map(word_list, ("not_values", "heads", "joining"))
 SPOKEN = (
     r"pass(?:word|wort|phrase|code|wd)s?|pwd|kennwort|contrase[nñ]a|senha|mot de passe|пароль|密码|パスワード"
     r"|(?-i:PINs?)|(?<=\bmy )pin|(?<=\bthe )pin|(?<=\byour )pin|(?<=\bhis )pin|(?<=\bher )pin|pin[\s_-]?(?:code|number)"
@@ -109,8 +82,6 @@ _ASKED = re.compile(
     rf"{KEYWORD}{_ENDS}(?!\s(?:{'|'.join(sorted(HEADS))})\b)",
     re.IGNORECASE,
 )
-JOINING = frozenset("the and for was are with from our his her not but has had were".split())  # noqa: SIM905
-"""Words that a sentence of twelve has one of, and a seed phrase none (BIP 39, English list)."""
 HINTS = (
     "pass", "pw", "kennwort", "contrase", "senha", "пароль", "密码", "パスワード", "pin",
     "code", "phrase", "words", "key", "secret", "token",
@@ -123,8 +94,38 @@ _SEED_PHRASE = re.compile(r"[a-z]{3,8}(?:\s[a-z]{3,8}){11}")
 """Whatever is a credential has one of the hints, a long run of characters, or is a row of plain words: most lines of a
 talk have none of these and need no closer look."""
 EDGE = ".,;:!?…)]}*_\"'`"
-SHORT_ANSWER = 4
-"""Words; beside any talk of a password, a sentence this short may be nothing but the password."""
+SHORT_ANSWER = 4  # words; beside any talk of a password, a sentence this short may be nothing but the password
+MARK = "[credential hidden]"
+Span = tuple[int, int]
+_PRIVATE_KEY = re.compile(
+    r"-----BEGIN [A-Z\d ]{0,40}PRIVATE KEY(?: BLOCK)?-----(?:[^-]|-(?!----))*(?:-----END [A-Z\d ]{0,60}-----)?"
+)
+_KEY = re.compile(
+    r"\b(?P<mixed>(?:sk|rk)[-_][\w-]{16,200})|\b(?:gh[opsur]_\w{16,200}|github_pat_\w{16,200}|glpat-[\w-]{12,200}"
+    r"|(?:hf|npm|pypi)[_-]\w{16,200}|(?:AKIA|ASIA)[A-Z\d]{12,40}|xox[abeoprs]-[\w-]{8,200}|AIza[\w-]{20,200}"
+    r"|ya29\.[\w-]{8,200}|eyJ[\w-]{6,2000}\.[\w-]{4,2000}(?:\.[\w-]{0,2000})?)"
+    r"|\b(?:Bearer|Basic)\s+(?P<header>[\w.~+/=-]{12,2000})|://[^\s/:@]{1,80}:(?P<password>[^\s/@]{1,80})@"
+    r"|(?<!\d)(?P<card>\d{4}[\s-]\d{4}[\s-]\d{4}[\s-]\d{1,7})(?!\d)"
+)
+_URL = re.compile(r"\b[a-z][a-z\d+.-]{1,20}://[^\s?#]{1,2000}", re.IGNORECASE)
+_PUBLIC = re.compile(
+    r"(?:ssh-(?:rsa|dss|ed25519)|ecdsa-[\w-]{1,40})\s+[\w+/=]{20,4000}|\bsha\d{1,3}[-:][\w+/=]{20,200}"
+)
+_BESIDE = re.compile(rf"(?<![^\W_]){KEYWORD}(?![^\W_])[\s:\"'`]{{1,3}}(?P<value>[\w+/=-]{{16,200}})", re.IGNORECASE)
+_IS_SPOKEN = re.compile(rf"{SPOKEN}|(?:_pass|pw)\s?[=:]", re.IGNORECASE)
+_IS_CODE = re.compile(r"[\s_-]codes?\b", re.IGNORECASE)
+"""Of a gate or a door: what people tell an agent to have it told again."""
+_RUN = re.compile(r"[A-Za-z\d]{16,200}")
+_NEXT_WORD = re.compile(r"[\s-]{1,2}(?P<word>[a-z]{2,12})\b")
+_SIGNS = frozenset("@#$%^&*!+=?")
+_ENDS_SENTENCE = re.compile(r"[\"'`)\]]{0,3}\s{0,8}(?:[.!?,;](?:\s|$)|$|\n)")
+LEAST_CHANGES = 0.3
+"""Share of characters of a key at which their kind changes: about 0.45 in random ones, 0.2 in words run together."""
+LEAST_DIGITS = 3
+LEAST_LETTERS = 4
+NAMES = tuple(hint for hint in HINTS if hint[0].isalpha())  # without one of these nothing is named as a credential
+PIECE = 8_000
+"""Characters that are read at once, up to the white space before: a pattern at work holds up every other thread."""
 
 
 def may_hold(text: str) -> bool:
@@ -135,13 +136,24 @@ def may_hold(text: str) -> bool:
 
 
 def holds_credential(text: str) -> bool:
-    """Tell whether a text holds what looks like a password, key, token, card or identity number."""
+    """Tell whether a text holds what looks like a password, key, token, card or identity number.
+
+    That has the form of one, is said to be one in whatever words, or stands beside the name of one and mixes letters
+    and digits, or is a long hexadecimal number.
+    """
     plain = straight(text)
     if not may_hold(plain):
         return is_phrase(plain)
     if _SHAPES.search(plain) or any(is_random(match.group()) for match in TOKEN.finditer(plain)):
         return True
-    return is_assigned(plain) or is_beside_mention(plain) or is_phrase(plain)
+    if any(may_be_value(match["value"]) and names_one(match) for match in ASSIGNED.finditer(plain)):
+        return True
+    if any(may_be_value(match["value"]) for pattern in OTHER_WAYS for match in pattern.finditer(plain)):
+        return True
+    committed = _COMMIT.sub(" ", plain)
+    login = _LOGIN.search(committed)
+    start = 0 if _MENTION.search(committed) else login.end() if login else len(committed)
+    return any(mixes(match.group()) for match in _PARTS.finditer(committed, start)) or is_phrase(plain)
 
 
 def is_random(token: str) -> bool:
@@ -149,13 +161,6 @@ def is_random(token: str) -> bool:
     kinds = (str.isdigit, str.islower, str.isupper)
     mixed = all(sum(kind(char) for char in token) >= 2 for kind in kinds)  # noqa: PLR2004 — "Section3" has one of each
     return mixed and token.count("/") + token.count("-") + token.count("_") <= len(token) // 8
-
-
-def is_assigned(text: str) -> bool:
-    """Tell whether a text says what a credential is, in whatever words."""
-    if any(may_be_value(match["value"]) and names_one(match) for match in ASSIGNED.finditer(text)):
-        return True
-    return any(may_be_value(match["value"]) for pattern in OTHER_WAYS for match in pattern.finditer(text))
 
 
 def may_be_value(value: str) -> bool:
@@ -173,15 +178,6 @@ def names_one(match: re.Match[str]) -> bool:
         and not _NEW_CLAUSE.search(match["gap"])
         and not (is_of_all and " are " in match.group().casefold())
     )
-
-
-def is_beside_mention(text: str) -> bool:
-    """Tell whether a text names a credential and has a word of letters and digits, or a long hexadecimal number."""
-    plain = _COMMIT.sub(" ", text)
-    login = _LOGIN.search(plain)
-    if _MENTION.search(plain):
-        return any(mixes(match.group()) for match in _PARTS.finditer(plain))
-    return bool(login) and any(mixes(match.group()) for match in _PARTS.finditer(plain, login.end()))
 
 
 def mixes(token: str) -> bool:
@@ -215,3 +211,117 @@ def without_credentials(sentences: Sequence[Sentence]) -> list[Sentence]:
             asked = sentence  # "Sure." is no answer yet
         before = sentence
     return kept
+
+
+def hidden(text: str) -> tuple[str, int]:
+    """Return a text with a mark in place of each credential, and how many there were."""
+    spans = merged(sorted(spans_of(text)))
+    kept, start = list[str](), 0
+    for begin, end in spans:
+        kept += [text[start:begin], MARK]
+        start = end
+    return "".join([*kept, text[start:]]), len(spans)
+
+
+def merged(spans: list[Span]) -> list[Span]:
+    """Return spans in order, those that overlap as one."""
+    found: list[Span] = []
+    for begin, end in spans:
+        if found and begin <= found[-1][1]:
+            found[-1] = (found[-1][0], max(end, found[-1][1]))
+        else:
+            found.append((begin, end))
+    return found
+
+
+def spans_of(text: str) -> Iterator[Span]:
+    """Yield where credentials stand: whole blocks of keys, then line by line, long ones in pieces."""
+    if "PRIVATE KEY" in text:
+        yield from (match.span() for match in _PRIVATE_KEY.finditer(text))
+    start = 0
+    while start < len(text):
+        end = text.find("\n", start, start + PIECE) + 1
+        if not end and len(text) - start > PIECE:
+            end = max(text.rfind(" ", start, start + PIECE) + 1, start + PIECE // 2)
+        piece = text[start : end or len(text)]
+        if may_hold(piece):
+            yield from ((start + begin, start + end) for begin, end in spans_in_line(straight(piece)))
+        start += len(piece)
+
+
+def spans_in_line(line: str) -> Iterator[Span]:
+    """Yield where in a line something has the form of a key, or is named as a credential and looks like one."""
+    for match in _KEY.finditer(line):
+        name = match.lastgroup or ""
+        tests = {"mixed": mixes, "header": is_token, "card": is_card}
+        is_one = tests.get(name, bool)
+        if is_one(match[name or 0]):
+            yield match.span(name) if name in {"header", "password", "card"} else match.span()
+    public = [match.span() for pattern in (_URL, _PUBLIC) for match in pattern.finditer(line)]
+    for match in TOKEN.finditer(line):
+        is_public = any(begin <= match.start() < end for begin, end in public)
+        if not is_public and any(is_random(run) and is_scrambled(run) for run in _RUN.findall(match[0])):
+            yield match.span()
+    lowered = line.lower()
+    if any(name in lowered for name in NAMES):
+        yield from named_spans(line)
+
+
+def is_token(value: str) -> bool:
+    """Tell whether what stands after `Bearer` or `Basic` is a token and no word."""
+    return mixes(value) or value.startswith("eyJ")
+
+
+def named_spans(line: str) -> Iterator[Span]:
+    """Yield the values that a line says are a password, key, token or code."""
+    assigned = (match for match in ASSIGNED.finditer(line) if names_one(match))
+    otherwise = (match for pattern in (*OTHER_WAYS, _BESIDE) for match in pattern.finditer(line))
+    yield from (trimmed(match) for match in chain(assigned, otherwise) if looks_told(match))
+    for match in NAMED_PHRASE.finditer(line):
+        if FUNCTION_WORDS.isdisjoint(match["words"].casefold().replace("-", " ").split()):
+            end = match.end("words")
+            while (more := _NEXT_WORD.match(line, end)) and more["word"] not in FUNCTION_WORDS:
+                end = more.end()
+            yield match.start("words"), end
+
+
+def looks_told(match: re.Match[str]) -> bool:
+    """Tell whether what a pattern took for a value looks like a credential, and not like a word about one."""
+    begin, end = trimmed(match)
+    word, before = match.string[begin:end], match.string[match.start() : begin]
+    if _IS_CODE.search(before) or not may_be_value(word) or MARK[1:4] == word[:3]:
+        return False
+    is_spoken = bool(_IS_SPOKEN.search(match[0].replace(word, " ")))
+    if word.isdigit():
+        return is_spoken and len(word) >= LEAST_DIGITS
+    letters = sum(map(str.isalpha, word))
+    if mixes(word):
+        return True
+    has_sign = bool(_SIGNS.intersection(word)) and letters >= LEAST_LETTERS
+    is_plain = letters == len(word) >= LEAST_LETTERS and is_spoken
+    is_given = before.rstrip().endswith(("=", ":")) or bool(_ENDS_SENTENCE.match(match.string, end))
+    return has_sign or (is_plain and is_given and word.casefold() == word)
+
+
+def trimmed(match: re.Match[str]) -> Span:
+    """Return where the value of a match stands, without the punctuation around it."""
+    begin, end = match.span("value")
+    word = match["value"]
+    return begin + len(word) - len(word.lstrip(EDGE)), begin + len(word.rstrip(EDGE)) if word.rstrip(EDGE) else end
+
+
+def is_scrambled(token: str) -> bool:
+    """Tell whether capitals, small letters and digits follow each other as by chance.
+
+    A time (`20261120T093015Z`) keeps to one kind for long, and so do words run together, but for the capital of each.
+    """
+    kinds = ["d" if char.isdigit() else "u" if char.isupper() else "l" for char in token]
+    changes = sum(one != other and (one, other) != ("u", "l") for one, other in pairwise(kinds))
+    return changes >= LEAST_CHANGES * len(kinds)
+
+
+def is_card(number: str) -> bool:
+    """Tell whether the last digit of a number is the check digit of a card (Luhn)."""
+    digits = [int(char) for char in reversed(number) if char.isdigit()]
+    doubled = [digit if place % 2 == 0 else sum(divmod(2 * digit, 10)) for place, digit in enumerate(digits)]
+    return sum(doubled) % 10 == 0

@@ -11,18 +11,16 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 
+from nous_online.language.lexicon import ARTICLES, FUNCTION_WORDS, NEGATORS, UNITS, phrases
 from nous_online.language.pairs.guards import added, differences
-from nous_online.language.pairs.lexicon import FUNCTION_WORDS, NEGATORS, UNITS
 from nous_online.language.pairs.reading import folded_letters, read_words, stem
-from nous_online.language.pairs.subjects import ARTICLES, subject_words
-from nous_online.language.writing.phrases import NO_SUBJECT, UNANCHORED, VERBS, alternatives
+from nous_online.language.pairs.wordings import subject_words
+from nous_online.language.writing.phrases import NO_SUBJECT, UNANCHORED, VERBS
 from nous_online.language.writing.sentences import split, straight, unmarked
 
 MOST_KEY_WORDS = 5
-LONGEST_STATEMENT = 2_000
-"""Characters; a longer text is a passage, whose checking would take longer than its learning."""
-LONGEST_SCOPE = 30
-"""Characters; a longer category or tag says no more where a statement holds."""
+LONGEST_STATEMENT = 2_000  # characters; a longer text is a passage, whose checking would take longer than its learning
+LONGEST_SCOPE = 30  # characters; a longer category or tag says no more where a statement holds
 
 _OPENER = re.compile(
     r"(?:(?:so|well|ok|okay|also|fyi|actually|basically),\s+)?(?:please\s+)?"
@@ -39,11 +37,7 @@ _COURTESY = re.compile(
 _FILLERS = frozenset({"really", "very", "actually", "basically", "simply"})
 _COUNTING = frozenset({"few", "little", "lot", "bit", "couple", "number", "dozen", "hundred", "thousand", "million"})
 _TAIL = re.compile(r"(?:,?\s(?:because|due to|thanks to)\b|,\swhich\b).*$")
-_LIMITING = alternatives(
-    "only", "unless", "until", "till", "if", "when", "whenever", "where", "while", "once", "after", "before", "except",
-    "but", "without", "provided", "as (?:long|soon|far) as", "in case", "then", "so", "though", "although", "however",
-)  # fmt: skip
-"""What may follow a reason and say under which condition the statement holds."""
+_LIMITING = phrases("limiting")
 _GOES_ON = re.compile(r"[,.;:!?…]\s|[。！？]")  # noqa: RUF001 — full-width marks end sentences too
 _LEANING = frozenset(
     "is are was were am be been being only just mainly mostly partly largely simply probably perhaps possibly".split()  # noqa: SIM905
@@ -87,12 +81,10 @@ def _plainer(text: str) -> str:
     """Return a text without its opening courtesy and words that only stress; "not really" and "very much" stay."""
     words = _unopened(text).split()
     around = zip(["", *words], words, [*words[1:], ""], strict=False)
-    kept = [word for before, word, after in around if not _is_filler(before, word, after)]
+    kept = [
+        word for before, word, after in around if word not in _FILLERS or _denies(before) or after.startswith("much")
+    ]
     return _like(text, " ".join(kept))
-
-
-def _is_filler(before: str, word: str, after: str) -> bool:
-    return word in _FILLERS and not _denies(before) and not after.startswith("much")
 
 
 def _denies(word: str) -> bool:

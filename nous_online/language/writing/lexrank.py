@@ -1,11 +1,15 @@
-"""Which sentences say most: LexRank over their vectors, and the words they would add to what is chosen already."""
+"""Which sentences say most, by LexRank over their vectors and the words they add; and shorter: a title, one line.
+
+What is shorter than a summary is cut from the text itself.
+"""
+# ruff: noqa: RUF001 — dashes and typographic quotes are what is cut off
 
 from __future__ import annotations
 
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 
@@ -13,25 +17,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nous_online.core.policy import WritingPolicy
+from nous_online.language.lexicon import FUNCTION_WORDS, NEGATORS, word_list
 from nous_online.language.minilm import Vectors
-from nous_online.language.pairs.lexicon import FUNCTION_WORDS
 from nous_online.language.pairs.reading import read
-from nous_online.language.writing.sentences import Sentence, said, told
+from nous_online.language.writing.phrases import OWN
+from nous_online.language.writing.sentences import Sentence, said, split, straight, told
 
 Weights = NDArray[np.float64]
 
 POLICY = WritingPolicy()
-ROUNDS = 60
-"""Power iterations; at damping 0.85 the rest is below 0.85^60 = 0.00006 of the whole."""
-WORDLESS = 1e-3
-"""What a sentence has in common with every other, so that one without content words has a direction too."""
-CHATTER = frozenset(
-    """yeah yes no oh okay ok well um uh uhm hmm mm mhm right sure great good nice cool awesome wow thanks thank hi
-    hello hey bye welcome please sorry really know think just like gonna gotta wanna got get let sounds lol haha
-    vocalsound disfmarker pause laugh laughter gap""".split()  # noqa: SIM905 — words read best so
-)
-"""Words that carry talk rather than what it is about."""
-
+ROUNDS = 60  # power iterations; at damping 0.85 the rest is below 0.85^60 = 0.00006 of the whole.
+WORDLESS = 1e-3  # what a sentence has in common with every other, so that one without content words has a direction too
 _WORD = re.compile(r"\w+")
 _UNSPACED = re.compile(r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]")
 
@@ -125,15 +121,11 @@ def worth(sentences: Sequence[Sentence], vectors: Vectors) -> Weights:
 def priors(sentences: Sequence[Sentence], vectors: Vectors) -> Weights:
     """Return what a word of each sentence weighs: LexRank, earliness and something to check, over its length."""
     place = np.arange(len(sentences)) / max(1, len(sentences) - 1)
-    bonus = np.array([POLICY.checkable_bonus if is_checkable(sentence.text) else 1.0 for sentence in sentences])
+    readings = [read(sentence.text) for sentence in sentences]
+    checkable = [bool(each.names or each.numbers or each.dates or each.times or each.identifiers) for each in readings]
+    bonus = np.where(checkable, POLICY.checkable_bonus, 1.0)
     lengths = np.array([max(1, word_count(said(sentence))) for sentence in sentences])
     return lexrank(vectors) * np.exp(-POLICY.earliness * place) * bonus / lengths**POLICY.length_power
-
-
-def is_checkable(sentence: str) -> bool:
-    """Tell whether a sentence holds a name, a number, a date, a time or an identifier."""
-    reading = read(sentence)
-    return bool(reading.names or reading.numbers or reading.dates or reading.times or reading.identifiers)
 
 
 def incidence(sentences: Sequence[Sentence]) -> tuple[Weights, Weights]:
@@ -161,3 +153,129 @@ def most_telling(sentences: Sequence[Sentence], most: int) -> list[int]:
     ]
     edges = [round(place * len(sentences) / most) for place in range(most + 1)]
     return [max(range(start, end), key=worth.__getitem__) for start, end in pairwise(edges)]
+
+
+LONGEST_LINE = 200  # characters of the one line, for words that have no spaces between them
+LONGEST_TITLE = 100  # characters of a title, for words that have no spaces between them
+LONGEST_INDEX = 50  # characters of the index word (the width the store gives it)
+INDEX_WORDS = 4
+AT_A_JOINT, CUT_SHORT = 0.8, 0.5
+"""Worth of a title that stops before "because" or "to", and where the room ends, beside one that ends its clause."""
+
+CHATTER, OPENERS, JOINTS = map(word_list, ("chatter", "openers", "joints"))
+DANGLING = FUNCTION_WORDS | NEGATORS
+EDGE = " \t.,;:!?…。！？、-–—*_`\"'“”‘’()[]{}<>|/\\#"
+
+
+def title_of(ranked: Sequence[Sentence], *, headings: Sequence[str] = ()) -> str:
+    """Return 5 to 10 words that name an episode, from its first heading or the first sentence that has them.
+
+    A heading of fewer words stands before the sentence. Fewer words only where the text has no more; an empty text
+    where there is none.
+    """
+    least, most = POLICY.title_words
+    heading = bare(headings[0]) if headings else ""
+    if least <= word_count(heading) <= most:
+        return capitalised(heading)
+    prefix = f"{heading}: " if 1 < word_count(heading) < least else ""
+    counts = Counter(word for sentence in ranked for word in content_words(sentence.text))
+    for sentence in ranked:
+        if word_count(title := best_stretch(sentence, counts, prefix=prefix)) >= least:
+            return title
+    joined = "; ".join(dict.fromkeys(filter(None, (heading, *(bare(sentence.text) for sentence in ranked)))))
+    return capitalised(balanced(bare(first_words(joined, most))))
+
+
+def best_stretch(sentence: Sentence, counts: Counter[str], *, prefix: str = "") -> str:
+    """Return the stretch of 5 to 10 words, between joints of the sentence, whose words are commonest in the text.
+
+    "Ana: I moved to Lisbon in May": who says "I" is named, within the ten words.
+    """
+    least, most = POLICY.title_words
+    words = opened(sentence.text.split())
+    is_own = bool(OWN.search(straight(sentence.text)))
+    name = f"{sentence.speaker}: " if sentence.speaker and is_own and not prefix else prefix
+    room = most - word_count(name)
+    values = {
+        " ".join(stretch): weight * sum(counts[word] for word in content_words(" ".join(stretch)))
+        for start, end, weight in spans(words, room)
+        if word_count(" ".join(stretch := trimmed(words[start:end]))) >= least - word_count(name)
+    }
+    stretch = max(values, key=lambda each: (values[each], len(each)), default=first_words(" ".join(words), room))
+    return capitalised(name + balanced(bare(stretch)))
+
+
+def opened(words: Sequence[str]) -> list[str]:
+    """Return words without the openers before the first one that counts."""
+    place = next((i for i, word in enumerate(words) if word.casefold().strip(EDGE) not in OPENERS), 0)
+    return list(words[place:])
+
+
+def spans(words: Sequence[str], most: int) -> Iterator[tuple[int, int, float]]:
+    """Yield stretches of at most `most` words from the start of a clause, each with what its ending is worth.
+
+    1 where the clause ends, less before a joint inside it, least where the room ends.
+    """
+    stops = [i for i in range(1, len(words)) if words[i - 1].endswith((",", ";", ":", ".", "—", "–", ")"))]
+    for start in [0, *(i for i in stops if words[i].casefold() not in FUNCTION_WORDS)]:
+        last = min(start + most, len(words))
+        for end in range(start + 1, last + 1):
+            if end == len(words) or end in stops:
+                yield start, end, 1.0
+            elif words[end].casefold() in JOINTS:
+                yield start, end, AT_A_JOINT
+        yield start, last, CUT_SHORT
+
+
+def trimmed(words: Sequence[str]) -> list[str]:
+    """Return words without the small function words that dangle at the end; "May" is a month."""
+    kept = list(words)
+    while kept and kept[-1][:1].islower() and kept[-1].strip(EDGE) in DANGLING:
+        kept.pop()
+    return kept
+
+
+def first_words(text: str, most: int) -> str:
+    """Return the beginning of a text: at most `most` words, or twice as many characters of a script without spaces."""
+    kept: list[str] = []
+    for word in text.split():
+        left = most - word_count(" ".join(kept))
+        if left <= 0:
+            break
+        kept.append(word if word_count(word) <= left else word[: 2 * left])
+    return " ".join(kept)[:LONGEST_LINE]
+
+
+def bare(text: str) -> str:
+    """Return a text without the punctuation and Markdown around it."""
+    return " ".join(text.replace("**", "").replace("`", "").split()).strip(EDGE)
+
+
+def balanced(text: str) -> str:
+    """Return at most 100 characters of a text, without quotation marks that lost their other half."""
+    whole = text.replace('"', "") if text.count('"') % 2 else text
+    return whole[:LONGEST_TITLE].rstrip(EDGE)
+
+
+def capitalised(text: str) -> str:
+    """Return a text with a capital first letter."""
+    return text[:1].upper() + text[1:]
+
+
+def condensed(text: str) -> str:
+    """Return a text as one line of at most 24 words: all of it, its first sentence, or that cut short."""
+    line = " ".join(text.split())
+    for whole in (line, next(split(line), "")):
+        if word_count(whole) <= POLICY.compressed_words and len(whole) <= LONGEST_LINE:
+            return whole
+    cut = trimmed(first_words(next(split(line)), POLICY.compressed_words - 1).split())
+    return " ".join(cut).rstrip(EDGE)[: LONGEST_LINE - 1] + "…"
+
+
+def index_word(title: str) -> str:
+    """Return the words a title is about as one slug: "Moved billing to Postgres" gives "moved-billing-postgres"."""
+    about = content_words(title)
+    said = _WORD.findall(title.casefold())
+    words = [word for word in said if word in about]
+    slug = "-".join(list(dict.fromkeys(words or said))[:INDEX_WORDS])
+    return slug[:LONGEST_INDEX].strip("-_") or "episode"

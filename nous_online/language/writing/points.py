@@ -1,7 +1,8 @@
 """The points of a transcript: what is said in one go and will still hold, each told so that it stands alone.
 
 What is said is weighed by its form, its figures and names, and a few words for what was decided, caused, mended or
-learned. Those are known in four languages; of others only the form, the figures and the names count.
+learned. Those are known in four languages; of others only the form, the figures and the names count. A failure also
+teaches to beware of the action that went wrong.
 """
 
 from __future__ import annotations
@@ -16,12 +17,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nous_online.core.policy import WritingPolicy
+from nous_online.language.lexicon import FUNCTION_WORDS, phrases
 from nous_online.language.minilm import Vectors
 from nous_online.language.pairs.guards import differences
-from nous_online.language.pairs.lexicon import FUNCTION_WORDS
-from nous_online.language.pairs.reading import cleaned, read
-from nous_online.language.writing.days import with_days
-from nous_online.language.writing.lexrank import content_words, lexrank, word_count
+from nous_online.language.pairs.reading import cleaned, read, stem
+from nous_online.language.writing.credentials import holds_credential
+from nous_online.language.writing.lexrank import EDGE, bare, content_words, first_words, lexrank, opened, word_count
 from nous_online.language.writing.phrases import (
     CAUSE,
     CORRECTING,
@@ -43,21 +44,15 @@ from nous_online.language.writing.phrases import (
     VERBS,
     WE,
 )
-from nous_online.language.writing.sentences import CLOSING, Sentence, is_prose, straight
-from nous_online.language.writing.titles import EDGE, opened
+from nous_online.language.writing.sentences import CLOSING, Sentence, is_prose, said, split, straight, with_days
 
 POLICY = WritingPolicy()
-MOST_WORDS = 40
-"""Said in one go, that are one point; more are several."""
-SHORT_ANSWER, LONGEST_QUESTION = 14, 25
-"""Words; a longer answer says itself what it answers."""
+MOST_WORDS = 40  # said in one go, that are one point; more are several
+SHORT_ANSWER, LONGEST_QUESTION = 14, 25  # words; a longer answer says itself what it answers
 FRAGMENT = 8
-LEAST_WORDS = 4
-"""Of a point: less says nothing on its own."""
-NEAR = 8
-"""Sentences after which a correction no longer speaks of one."""
-LEAST_COMMON = 2
-"""Content words of what is refused, that stand in what was said before."""
+LEAST_WORDS = 4  # of a point: less says nothing on its own
+NEAR = 8  # sentences after which a correction no longer speaks of one
+LEAST_COMMON = 2  # content words of what is refused, that stand in what was said before
 _DIGITS = re.compile(r"\d+(?:[.,:/h]\d+)*")
 CUES = {
     "decision": DECISION, "cause": CAUSE, "mended": MENDED, "planned": PLANNED, "rule": RULE, "preference": PREFERENCE,
@@ -196,14 +191,10 @@ def stated(point: Point) -> str:
     first = " ".join(opened(point.sentences[0].text.split())) or point.sentences[0].text
     text = " ".join([first, *(sentence.text for sentence in point.sentences[1:])])
     text = text[:1].upper() + text[1:]
-    names = point.speaker and (point.question or OWN.search(straight(text)) or WE.match(text) or is_fragment(text))
+    is_fragment = word_count(text) <= FRAGMENT and not VERBS.search(text)  # a longer one has a verb that is not known
+    names = point.speaker and (point.question or OWN.search(straight(text)) or WE.match(text) or is_fragment)
     said = f"{point.speaker}: {text}" if names else text
     return with_days(f"{point.question.text} {said}" if point.question else said, point.sentences[0].day)
-
-
-def is_fragment(text: str) -> bool:
-    """Tell whether a few words have no verb; a longer text is taken to have one that is not known."""
-    return word_count(text) <= FRAGMENT and not VERBS.search(text)
 
 
 def features(point: Point, rank: float, place: float) -> dict[str, float]:
@@ -296,3 +287,86 @@ def category_of(point: Point) -> str | None:
         return "decision"
     kinds = (("preference", PREFERENCE), ("decision", DECISION), ("rule", RULE))
     return next((kind for kind, pattern in kinds if pattern.search(straight(point.text))), None)
+
+
+LONGEST_TRIGGER = 20  # words of an action; what is longer is a story
+LEAST_TRIGGER, LEAST_WHEN_POINTING = 1, 3  # content words of an action; "taking it first" could be anything
+
+_ACTION = r"(?P<action>[^,.;!?]{3,160})"
+_FORBIDDEN = re.compile(
+    r"(?<!\bI )(?<!\bto )\b(?:never|do not|don't|avoid|stop|refrain from|must(?:n't| not)|should(?:n't| not)(?: have)?"
+    r"|(?<=\bnot )to)\s++(?:ever\s++)?(?P<action>[^.;!?]{3,160})",
+    re.IGNORECASE,
+)
+_OMITTED = re.compile(
+    r"\b(?:to|never|not|don't)\s++(?P<action>[^,.;!?]{3,120}?\swithout\s[^\W\d_]+ing\b[^,.;!?]{0,80})",
+    re.IGNORECASE,
+)
+_TOO_EARLY = re.compile(r"\b(?:before|prior to)\s++(?P<action>[^\W\d_]+ing\b[^,.;!?]{2,160})", re.IGNORECASE)
+_POINTS_BACK = re.compile(r"\b(?:it|them|this|that|these|those|there|so)\b", re.IGNORECASE)
+_ENDS_ACTION = re.compile(
+    r"(?:[,;:]|\s-\s|\b(?:because|since|as it|as this|as that|so that|otherwise|or else|unless|until|which|it will"
+    r"|it would|when it)\b)(?s:.*+)",
+    re.IGNORECASE,
+)
+_WRONG, _REMEDY = phrases("wrong"), phrases("remedy")
+_CAUSE_FIRST = re.compile(rf"^(?:\w+ )?(?:when|after|because|since|once|as soon as|by)\s++{_ACTION},\s", re.IGNORECASE)
+_BECAUSE = re.compile(rf"\b(?:because(?: of)?|due to)\s++{_ACTION}", re.IGNORECASE)
+_AFTERWARDS = re.compile(rf"\b(?:after|when|by)\s++{_ACTION}", re.IGNORECASE)
+_CAUSED = re.compile(
+    r"^(?P<action>[^,.;!?]{3,160}?)(?<!\s)\s++(?:caused?|led to|broke|breaks|resulted in|crashed|triggered|deleted"
+    r"|corrupted|overwrote)\b",
+    re.IGNORECASE,
+)
+_WHO = re.compile(
+    r"(?:and |so |but )?(?:i|we|you|they|he|she|it|the agent|the assistant)\s+(?:had |have |just |then )?",
+    re.IGNORECASE,
+)
+
+
+def cautions(lessons: Sequence[str], sentences: Sequence[Sentence]) -> list[tuple[str, str]]:
+    """Return at most three actions to beware of, each with what comes of it: from the lessons first.
+
+    Then from the sentence that says what went wrong. `sentences` come most central first; of those that tell a failure
+    the first with a readable action is taken.
+    """
+    taught = [caution for lesson in lessons for text in split(" ".join(lesson.split())) if (caution := warned(text))]
+    happened = next((caution for sentence in sentences if (caution := gone_wrong(sentence))), None)
+    kept: list[tuple[str, str]] = []
+    for trigger, reason in [*taught, *([happened] if happened else [])]:
+        if not any(stems(trigger) <= stems(other) for other, _ in kept):
+            kept.append((trigger, reason))
+    return kept[: POLICY.most_censors]
+
+
+def stems(text: str) -> set[str]:
+    """Return the content words of an action without their endings, so that "restarted" is "restart"."""
+    return {stem(word) for word in content_words(text)}
+
+
+def warned(lesson: str) -> tuple[str, str] | None:
+    """Return what one lesson forbids, and the lesson: "never …", "don't …", "avoid …", or "… before doing it"."""
+    plain = straight(lesson)
+    match = _FORBIDDEN.search(plain) or _OMITTED.search(plain) or _TOO_EARLY.search(plain)
+    trigger = action(match) if match and not holds_credential(lesson) else None
+    return (trigger, lesson.strip()) if trigger else None
+
+
+def gone_wrong(sentence: Sentence) -> tuple[str, str] | None:
+    """Return the action a sentence holds responsible for what went wrong, and the sentence."""
+    text = straight(sentence.text)
+    if not _WRONG.search(text) or _REMEDY.search(text) or text.endswith("?") or not is_prose(text):
+        return None
+    patterns = (_CAUSE_FIRST, _BECAUSE, _CAUSED, _AFTERWARDS)
+    match = next((match for pattern in patterns if (match := pattern.search(text))), None)
+    trigger = action(match) if match else None
+    return (trigger, said(sentence)) if trigger else None
+
+
+def action(match: re.Match[str]) -> str | None:
+    """Return the action of a match as a few words, without who did it; None where it says too little to be matched."""
+    words = bare(_ENDS_ACTION.sub("", match["action"]))
+    words = words[who.end() :] if (who := _WHO.match(words)) else words
+    trigger = bare(first_words(words, LONGEST_TRIGGER))
+    least = LEAST_WHEN_POINTING if _POINTS_BACK.search(trigger) else LEAST_TRIGGER
+    return trigger if len(trigger.split()) > 1 and len(stems(trigger)) >= least else None

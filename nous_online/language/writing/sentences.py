@@ -1,82 +1,154 @@
-"""Sentences of a transcript, with who said them: speaker lines, Markdown, lists, code, abbreviations, any script.
+"""Sentences of a transcript, with who said them and when: speaker lines, Markdown, lists, code, any script.
 
-Each sentence is verbatim but for its white space and the marks before it. Hostile text costs linear time.
+First what people said is told from tool calls, terminal output, logs and code. Each sentence is verbatim but for its
+white space and the marks before it; of a terminal the comments stay, and the messages given to commands. A day that is
+named is read on the day it was said: "tomorrow", "Friday the 24th". Hostile text costs linear time.
 """
-# ruff: noqa: RUF001 — typographic quotes and full-width stops are the subject
+# ruff: noqa: RUF001 — typographic quotes, prompts and full-width stops are what is looked for
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass, field, replace
-from datetime import date
+from datetime import date, timedelta
+from itertools import pairwise
 
-from nous_online.language.writing.days import day_in
+from nous_online.language.lexicon import FUNCTION_WORDS, word_list
+
+_MONTHS = (
+    "january januar jänner janvier enero", "february februar février febrero", "march märz mars marzo",
+    "april avril abril", "may mai mayo", "june juni juin junio", "july juli juillet julio", "august août agosto",
+    "september septembre septiembre sept", "october oktober octobre octubre", "november novembre noviembre",
+    "december dezember décembre diciembre",
+)  # fmt: skip
+"""English, German, French, Spanish; three letters or four do as well."""
+_WEEKDAYS = (
+    "monday montag lundi lunes", "tuesday dienstag mardi martes", "wednesday mittwoch mercredi miércoles",
+    "thursday donnerstag jeudi jueves", "friday freitag vendredi viernes", "saturday samstag samedi sábado",
+    "sunday sonntag dimanche domingo",
+)  # fmt: skip
+_MONTH = {
+    short: number
+    for number, names in enumerate(_MONTHS, start=1)
+    for name in names.split()
+    for short in (name, name[:3], name[:4])
+}
+_WEEKDAY = {name: number for number, names in enumerate(_WEEKDAYS) for name in names.split()}
+_AWAY = {
+    "tomorrow": 1, "demain": 1, "morgen": 1, "yesterday": -1, "gestern": -1, "hier": -1, "ayer": -1, "tonight": 0,
+    "today": 0, "heute": 0, "aujourd'hui": 0, "hoy": 0,
+}  # fmt: skip
+"""Days from the one on which it is said; in Spanish "mañana" is a morning too, and is left alone."""
+
+_MONTH_NAME = rf"(?:{'|'.join(sorted(_MONTH, key=len, reverse=True))})"
+_NAMED = re.compile(
+    rf"\b(?P<day>\d{{1,2}})(?:st|nd|rd|th|er|\.)?\s(?:of\s|de\s)?(?P<month>{_MONTH_NAME})\b"
+    r"(?:[.,]?\s(?:de\s)?(?P<year>20\d\d|\d\d)\b(?![.:]\d))?"
+    rf"|\b(?P<month2>{_MONTH_NAME})\.?\s(?P<day2>\d{{1,2}})(?:st|nd|rd|th)?\b(?![.:]\d)(?:,?\s(?P<year2>20\d\d)\b)?",
+    re.IGNORECASE,
+)
+_NUMERIC = re.compile(
+    r"\b(?P<year>20\d\d)-(?P<month>\d\d)-(?P<day>\d\d)\b"
+    r"|\b(?P<day2>\d{1,2})(?P<mark>[./])(?P<month2>\d{1,2})(?P=mark)(?P<year2>20\d\d|\d\d)\b"
+)
+_YEAR_LAST = re.compile(
+    r"\b(?P<month>[A-Z][a-z]{2})\s{1,2}(?P<day>\d{1,2})\s\d\d:\d\d:\d\d\s(?:[A-Z]{2,5}\s)?(?P<year>20\d\d)\b"
+)
+_RELATIVE = re.compile(
+    rf"(?<![\w'-])(?:(?P<away>{'|'.join(_AWAY)})"
+    rf"|(?:(?P<past>last|vergangenen|letzten)\s|(?P<ahead>next|by|until|till|from|this|bis|kommenden|nächsten)\s)?"
+    rf"(?P<weekday>{'|'.join(_WEEKDAY)})(?P<past2>\s(?:dernier|pasado))?"
+    r"(?:\s(?:the\s|den\s|le\s|el\s)?(?P<number>\d{1,2})(?:st|nd|rd|th)?(?!\d|[.,:]\d|\s?(?:am|pm|h|uhr)\b))?"
+    r"|\bthe\s(?P<only>\d{1,2})(?:st|nd|rd|th)(?!\s[^\W\d_]+ber\b))(?![\w'-])",
+    re.IGNORECASE,
+)
+_CENTURY = 2000
+LEAP_DAY = (2, 29)
+_WEEK, _MONTH_DAYS = 7, 31
+
+
+def day_in(text: str, *, after: date | None = None) -> date | None:
+    """Return the first whole date a text names; one without a year takes that of `after`."""
+    for pattern in (_NUMERIC, _YEAR_LAST, _NAMED):
+        for match in pattern.finditer(text):
+            if found := _date_of(match.groupdict(), after):
+                return found
+    return None
+
+
+def _date_of(parts: dict[str, str | None], after: date | None) -> date | None:
+    """Return the date some parts of a match make, None where they make none."""
+    told = {name: parts.get(name) or parts.get(f"{name}2") for name in ("day", "month", "year")}
+    month, year = told["month"] or "", int(told["year"] or (after.year if after else 0))
+    number = int(month) if month.isdigit() else _MONTH.get(month.casefold(), 0)
+    if not told["month"] or (parts.get("month2") or "A")[0].islower():  # "may 3" is no date where it is small
+        return None
+    try:
+        return date(year + (_CENTURY if 0 < year < 100 else 0), number, int(told["day"] or 0))  # noqa: PLR2004
+    except ValueError:
+        return None
+
+
+def with_days(text: str, said_on: date | None) -> str:
+    """Return a text with its days told whole: "by Friday (24 October 2025)", "on 7 February 2026".
+
+    A bare weekday is left alone, since nobody knows of which week it is. A date without a year is the one nearest to
+    `said_on`, and left alone where that is more than half as far as the next one: nobody knows of which year it is.
+    """
+    if said_on is None:
+        return text
+    told = {match.end(): f" {near.year}" for match in _NAMED.finditer(text) if (near := _nearest(match, said_on))}
+    for match in _RELATIVE.finditer(text):
+        is_named = _NAMED.match(text, match.start("number") if match["number"] else match.end() + 1)
+        if not is_named and (day := _meant(match, said_on)):
+            told[match.end()] = f" ({day.day} {day:%B %Y})"
+    pieces = [text[start:end] + told[end] for start, end in pairwise([0, *sorted(told)])]
+    return "".join([*pieces, text[max(told, default=0) :]])
+
+
+def _nearest(match: re.Match[str], said_on: date) -> date | None:
+    """Return the date a day and a month without a year mean; None where they have one, or mean none."""
+    if match["year"] or match["year2"] or not (day := _date_of(match.groupdict(), said_on)):
+        return None
+    years = (day.replace(year=day.year + away) for away in (0, 1, -1) if (day.month, day.day) != LEAP_DAY)
+    one, *others = sorted(years, key=lambda each: abs(each - said_on)) or [None]
+    is_sure = one is not None and all(2 * abs(one - said_on) <= abs(other - said_on) for other in others if other)
+    return one if is_sure else None
+
+
+def _meant(match: re.Match[str], said_on: date) -> date | None:
+    """Return the day a relative expression means; None for a bare weekday, of which nobody knows which week."""
+    if word := match["away"]:
+        is_greeting = word == "Morgen"  # the German noun
+        return None if is_greeting else said_on + timedelta(_AWAY[word.casefold()])
+    if number := match["number"] or match["only"]:
+        around = (said_on + timedelta(days) for days in range(_MONTH_DAYS))
+        near = next((day for day in around if day.day == int(number)), None)
+        weekday = match["weekday"] and _WEEKDAY[match["weekday"].casefold()]
+        return near if near and (weekday is None or near.weekday() == weekday) else None
+    ahead = (_WEEKDAY[match["weekday"].casefold()] - said_on.weekday() - 1) % _WEEK + 1
+    if match["past"] or match["past2"]:
+        return said_on + timedelta(ahead - _WEEK if ahead < _WEEK else -_WEEK)
+    return said_on + timedelta(ahead) if match["ahead"] else None
+
 
 LONGEST_SENTENCE = 400
 """Characters; a run without a full stop is cut at white space, so that one sentence can't be the whole text."""
 WRAPPED_FROM = 60
 """Characters; a longer line without a full stop goes on in the next, as text wrapped by an editor does."""
-MOST_MARKS = 4
-"""Marks in a row that open a line, as in "> - [ ] 1."."""
+MOST_MARKS = 4  # marks in a row that open a line, as in "> - [ ] 1.".
 LEAST_TURNS, TURN_EVERY = 3, 10
 """Lines that a name opens beside roles, at least and in how many, before it is a speaker's."""
-OPENING = 60
-"""Characters of a line in which the date it was said on would stand."""
+OPENING = 60  # characters of a line in which the date it was said on would stand
 LONGEST_HEADER = 200
-HEADER_LINES = 3
-"""Lines of a text that may name its date anywhere."""
-LEAST_LETTERS_SHARE = 0.7
-"""Letters and spaces in prose; paths, tables, JSON and keys have fewer."""
+HEADER_LINES = 3  # lines of a text that may name its date anywhere
+LEAST_LETTERS_SHARE = 0.7  # letters and spaces in prose; paths, tables, JSON and keys have fewer
 
 ENDINGS = (".", "!", "?", "…", ":", "。", "！", "？")
-CLOSING = "\"'”’)]*_ "
-"""What may stand after the full stop of a sentence."""
-ROLES = frozenset(
-    """user assistant system human ai agent bot tool model customer client support operator developer moderator host
-    interviewer interviewee speaker doctor patient teacher student""".split()  # noqa: SIM905 — words read best so
-)
-LABELS = frozenset(
-    """note notes todo error errors warning info debug trace fatal result results summary decision decisions action
-    actions cause fix fixed lesson lessons question answer q a example examples step steps goal goals context
-    update status outcome problem issue solution plan date time subject title location ps fyi nb important
-    caution tip hint expected actual observed input output traceback exception reason reasons next file usage
-    options args arguments returns raises deadline owner price total number name city country version password
-    secret token key url link source sources conclusion background topic agenda order commit plan""".split()  # noqa: SIM905
-)
-NEVER_LAST = frozenset(
-    """mr mrs ms dr prof rev gen sen rep st mt vs no nos fig figs eq sec ch vol pp approx ca cf e.g i.e eg ie viz al
-    dept est ext resp incl excl max min avg u.s u.k e.u u.n""".split()  # noqa: SIM905
-)
-SOMETIMES_LAST = frozenset(
-    [
-        "etc",
-        "inc",
-        "ltd",
-        "co",
-        "corp",
-        "jr",
-        "sr",
-        "a.m",
-        "p.m",
-        "am",
-        "pm",
-        "ph.d",
-        "jan",
-        "feb",
-        "mar",
-        "apr",
-        "jun",
-        "jul",
-        "aug",
-        "sep",
-        "sept",
-        "oct",
-        "nov",
-        "dec",
-    ]
-)
+CLOSING = "\"'”’)]*_ "  # what may stand after the full stop of a sentence
+ROLES, LABELS, NEVER_LAST, SOMETIMES_LAST = map(word_list, ("roles", "labels", "never_last", "sometimes_last"))
 
 _FENCE = re.compile(r"\s{0,8}(?:```|~~~)")
 _MARKER = re.compile(r"(?:#{1,6}|[-*+•–]|\d{1,3}[.)]|\[[ xX]\]|>)(?=\s|$)")
@@ -125,9 +197,12 @@ class TextLine:
 def sentences_of(text: str, *, participants: Sequence[str] = ()) -> list[Sentence]:
     """Return the sentences of a transcript in order; code is passed over unless there is nothing else."""
     prose, code = unfenced(text)
-    speakers = speakers_in(prose, participants)
-    together = enumerate(blocks(lines_of(prose, speakers)))
-    found = [sentence for number, block in together for sentence in split_block(block, number)]
+    found: list[Sentence] = []
+    for number, block in enumerate(blocks(lines_of(prose, speakers_in(prose, participants)))):
+        of_block = Sentence("", block.speaker, block.turn, block.is_heading, number, block.day)
+        texts = [piece for sentence in split(block.text) for piece in pieces(sentence)]
+        heading = [block.text[:LONGEST_SENTENCE]]
+        found += [replace(of_block, text=text) for text in (heading if block.is_heading else texts)]
     return found or [Sentence(piece) for line in code for piece in pieces(" ".join(line.split()))]
 
 
@@ -163,7 +238,11 @@ def speakers_in(lines: Sequence[str], participants: Sequence[str] = ()) -> froze
         often = max(LEAST_TURNS, told // TURN_EVERY)
         return named | {name for name, count in counts.items() if count >= often and could_speak(name)}
     is_chat = 2 * len(heads) >= told
-    returning = {name for name, count in counts.items() if count > 1 or (is_chat and opens_large(name))}
+    returning = {
+        name
+        for name, count in counts.items()
+        if count > 1 or (is_chat and not any(word[0].islower() for word in name.split()))
+    }
     return named | {name for name in returning if could_speak(name)}
 
 
@@ -179,11 +258,6 @@ def could_speak(name: str) -> bool:
     is_error = words[-1].endswith(("error", "exception", "warning"))
     is_dated = words[0].isdigit() and day_in(name, after=date.max) is not None
     return len(words) <= 4 and not is_error and not is_dated and not LABELS & set(words)  # noqa: PLR2004 — "Dr Ana de Souza" has four
-
-
-def opens_large(name: str) -> bool:
-    """Tell whether every word of a name opens with a capital, a digit or a mark, or its script has no capitals."""
-    return all(not word[0].islower() for word in name.split())
 
 
 def unmarked(line: str) -> str:
@@ -206,7 +280,10 @@ def lines_of(lines: Sequence[str], speakers: frozenset[str]) -> Iterator[TextLin
         text = unmarked(raw)
         left += bool(text)
         is_header = left <= HEADER_LINES and not _HEAD.match(text)
-        day = day_in(text if is_header or left == 1 else opening_of(text), after=day) or day
+        opening, colon, _ = text[:OPENING].partition(": ")  # where the day it was said on would stand
+        if not colon and not (text[:1].isdigit() and _DATED.match(text)):
+            opening = ""
+        day = day_in(text if is_header or left == 1 else opening, after=day) or day
         stripped = raw.strip()
         is_indented = raw[:1].isspace() and not is_entry
         is_entry = text != stripped or (is_entry and raw[:1].isspace())
@@ -218,36 +295,21 @@ def lines_of(lines: Sequence[str], speakers: frozenset[str]) -> Iterator[TextLin
             speaker, text, turn, starts, is_heading = match["name"], text[match.end() :], turn + 1, True, False
         if _RULE.match(text):
             text = ""
-        is_heading |= (
-            speaker is None and len(lines) > HEADER_LINES >= left and is_header_of(text, is_first=left == 1, day=day)
-        )
+        if speaker is None and len(lines) > HEADER_LINES >= left:  # "Stand-up, Mon 8 Dec 2025", "(voice memo)"
+            is_dated = left == 1 and day is not None and not text.endswith(ENDINGS) and len(text) <= LONGEST_HEADER
+            is_heading |= is_dated or (text.startswith(("(", "[")) and text.endswith((")", "]")))
         yield TextLine(text, speaker, turn, starts, is_heading and bool(text), day)
-
-
-def is_header_of(text: str, *, is_first: bool, day: date | None) -> bool:
-    """Tell whether one of the first lines says what follows, and when: "Stand-up, Mon 8 Dec 2025", "(voice memo)"."""
-    if text.startswith(("(", "[")) and text.endswith((")", "]")):
-        return True
-    return is_first and day is not None and not text.endswith(ENDINGS) and len(text) <= LONGEST_HEADER
-
-
-def opening_of(text: str) -> str:
-    """Return what of a line may name the day it was said on: a date it opens with, or the head before its colon."""
-    head, colon, _ = text[:OPENING].partition(": ")
-    return head if colon else text[:OPENING] if text[:1].isdigit() and _DATED.match(text) else ""
 
 
 def blocks(lines: Iterator[TextLine]) -> Iterator[TextLine]:
     """Join lines that were wrapped: a block ends with a sentence, a blank line, or where another block starts."""
     held: list[TextLine] = []
-    for line in lines:
-        if held and not goes_on(held[-1], line):
-            yield joined(held)
+    for line in [*lines, None]:
+        if held and (line is None or not goes_on(held[-1], line)):
+            yield replace(held[0], text=" ".join(" ".join(each.text for each in held).split()))
             held = []
-        if line.text:
+        if line is not None and line.text:
             held.append(line)
-    if held:
-        yield joined(held)
 
 
 def goes_on(line: TextLine, after: TextLine) -> bool:
@@ -255,24 +317,6 @@ def goes_on(line: TextLine, after: TextLine) -> bool:
     if after.starts or line.is_heading or line.text.rstrip(CLOSING).endswith(ENDINGS):
         return False
     return after.text[:1].islower() or (len(line.text) >= WRAPPED_FROM and after.text[:1].isalpha())
-
-
-def joined(held: Sequence[TextLine]) -> TextLine:
-    """Return one block with single spaces."""
-    first = held[0]
-    text = " ".join(" ".join(line.text for line in held).split())
-    return replace(first, text=text)
-
-
-def split_block(block: TextLine, number: int) -> Iterator[Sentence]:
-    """Yield the sentences of one block, which is the `number`th."""
-    of_block = Sentence("", block.speaker, block.turn, block.is_heading, number, block.day)
-    if block.is_heading:
-        yield replace(of_block, text=block.text[:LONGEST_SENTENCE])
-        return
-    for text in split(block.text):
-        for piece in pieces(text):
-            yield replace(of_block, text=piece)
 
 
 def split(text: str) -> Iterator[str]:
@@ -334,3 +378,122 @@ def is_prose(text: str) -> bool:
         return False
     plain = sum(char.isalpha() or char in " '’,.?!-" for char in text)
     return any(char.isalpha() for char in text) and plain >= LEAST_LETTERS_SHARE * len(text)
+
+
+FROM_TERMINAL = 0.25  # share of lines with a prompt from which a text is a terminal, whose other lines are output
+LEAST_PROMPTS = 2
+TALKING = frozenset({"user", "assistant", "human"})  # who opens lines of a talk, however many commands stand in it
+LEAST_LETTERS = 0.72
+"""Letters, spaces and the marks of prose in a line that was said; output, paths and code have fewer."""
+
+KNOWN = FUNCTION_WORDS | word_list("of_four_languages")
+"""Words that half of what is said in English, German, French and Spanish consists of."""
+LEAST_KNOWN = 0.2
+"""Their share of the words of a text in one of those languages; 0.35 and more where sentences are whole."""
+
+_PROMPT = re.compile(r"\A\s{0,4}(?:\([\w.-]{1,40}\)\s)?(?:[\w.-]{1,40}@[\w.-]{1,60}[^$#%❯]{0,120}?[$#%❯]|[$❯])\s(?=\S)")
+_COMMENT = re.compile(r"#\s+(?=\S)")
+_MESSAGE = re.compile(
+    r"""\s(?:-[a-z]{0,3}m|-t|-b|--message|--title|--body|--reason)[= ](?:"([^"]{8,400})"|'([^']{8,400})')"""
+    r"""|\bgit commit \(([^()]{8,200})\)"""
+)
+_PUBLISHES = re.compile(r"\b(?:commit|pr create|issue create|mr create|tag|release)\b")
+_TOOL = re.compile(
+    r"\A(?:(?:user|assistant|tool|system)\s?:\s)?\[(?!\d|[ xX]\]|session|date)"
+    r"(?:[a-z_][\w .-]{0,30}\](?=\s)|[A-Za-z_][\w. -]{0,40}:\s|[A-Z][A-Za-z_]{2,30}\](?=\s))"
+)
+_BLOCK = re.compile(r"\A(?:(?:user|assistant|tool|system)\s?:\s)?<(?P<name>[a-z]{2,30}(?:-[a-z]{1,30}){1,4})>")
+_OUTPUT = re.compile(
+    r"\A(?:[-+]{3}\s|@@\s|[+-]\s{2,}\S|\d+\s*[|│┃:]\s|[│┃┌└├▪✓✗✔✘⎿●■]|\$\s|>>>\s|at\s\S{1,200}[(:]\S"
+    r"|(?:FAILED|PASSED|ERROR|WARN(?:ING)?|INFO|DEBUG|TRACE|FATAL|Traceback)\b[\s:(\[]|File \""
+    r"|[\w./\\-]{1,120}\.\w{1,6}:\d+|(?:Running|Compiling|Finished|Downloading|Installing|Collecting)\s\S{1,60}\s(?:with|in|v?\d)"
+    r"|\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d\S{0,12}\s+\[?(?:INFO|WARN|ERROR|DEBUG)"
+    r"|\d+\s(?:passed|failed|tests?),?\s\d|\.{5,})"
+)
+_TALLY = re.compile(r"\b\d+\s(?:passed|failed|failures?|warnings?|skipped)\b")
+_WHOLE = re.compile(r"\A[^\W\d_][\w'’,]*(?:\s[\w'’,.:/§%€$-]{1,40}){3,60}[.!?]\Z")
+"""A line of prose from its first word to its full stop."""
+_WORD = re.compile(r"[^\W\d_]+")
+_SPEAKER = re.compile(r"\A[^:\[\]{}<>=/\\]{1,60}:\s")
+_CODE = re.compile(r"[{}<>=;|\\`$@^~_/\[\]*#]|--|::|\(\)|->")
+
+
+def said_in(detail: str) -> str:
+    """Return the lines of a transcript that people said or wrote; all of it where nothing else is there."""
+    lines = detail.splitlines()
+    prompts = sum(bool(_PROMPT.match(line)) for line in lines)
+    is_terminal = prompts >= LEAST_PROMPTS and prompts >= FROM_TERMINAL * sum(bool(line.strip()) for line in lines)
+    is_talk = is_terminal and any((head_of(line) or "").casefold() in TALKING for line in lines)
+    said = list(of_terminal(lines) if is_terminal and not is_talk else of_talk(lines))
+    return "\n".join(said) if any(line.strip() for line in said) else detail
+
+
+def of_terminal(lines: Sequence[str]) -> Iterator[str]:
+    """Yield the comments of a terminal, and the messages its commands were given, a line each; output is left out.
+
+    The output of a command that tells the date stays, for what was said after it.
+    """
+    was_date = False
+    for line in lines:
+        if not (prompt := _PROMPT.match(line)):
+            if was_date:
+                yield f"# {line}"
+            continue
+        command = line[prompt.end() :]
+        was_date = command.strip() == "date"
+        if comment := _COMMENT.match(command):
+            yield f"- {command[comment.end() :]}"
+        else:
+            yield from messages_in(command)
+
+
+def messages_in(command: str) -> Iterator[str]:
+    """Yield the messages of a commit, the titles of a pull request or an issue that a command line states."""
+    if _PUBLISHES.search(command):
+        yield from (f"- {match[1] or match[2] or match[3]}" for match in _MESSAGE.finditer(command))
+
+
+def of_talk(lines: Sequence[str]) -> Iterator[str]:
+    """Yield the lines of a talk, a log or notes that are no machine's; an empty line where one was left out.
+
+    What follows a command is its output, up to an empty line, a line that somebody says, or a whole sentence.
+    """
+    closing = ""
+    is_output = is_printed = False
+    speakers = speakers_in(lines)
+    for line in lines:
+        is_printed = bool(_PROMPT.match(line)) or (is_printed and not (is_said(line, speakers) or not line.strip()))
+        if closing:
+            closing = "" if closing in line else closing
+            continue
+        if (block := _BLOCK.match(line)) and (tag := f"</{block['name']}>") not in line:
+            closing = tag
+        is_tool = bool(_TOOL.match(line))
+        is_output = is_tool or (is_output and line.startswith(("  ", "\t")))
+        yield "" if block or is_output or is_printed or is_machine(line) else line
+        if is_tool:
+            yield from messages_in(line)
+
+
+def is_said(line: str, speakers: Set[str]) -> bool:
+    """Tell whether a line opens with who says it, or is a whole sentence, which no command prints."""
+    return head_of(line) in speakers or bool(_WHOLE.match(line.strip()))
+
+
+def is_machine(line: str) -> bool:
+    """Tell whether a line is the output of a program, or code, rather than language."""
+    plain = line.strip()
+    if not plain or plain.startswith(("#", "```", "~~~", "[")):
+        return False
+    if _OUTPUT.match(plain):
+        return True
+    rest = plain[match.end() :] if (match := _SPEAKER.match(plain)) else plain
+    letters = sum(char.isalpha() or char in " ,.'’?!-" for char in rest)
+    marks = len(_CODE.findall(rest))
+    return bool(rest) and marks > 1 and letters < LEAST_LETTERS * len(rest) and marks * 12 > len(rest)
+
+
+def is_known_language(text: str) -> bool:
+    """Tell whether a text is in a language whose words are known here: English, German, French or Spanish."""
+    words = _WORD.findall(text.casefold())
+    return sum(word in KNOWN for word in words) >= LEAST_KNOWN * len(words)

@@ -17,15 +17,23 @@ from nous_online.core.policy import WritingPolicy
 from nous_online.core.texts import is_blank
 from nous_online.language.embedding import Embedder
 from nous_online.language.minilm import Vectors, unit_rows
-from nous_online.language.writing.cautions import cautions
 from nous_online.language.writing.credentials import holds_credential, without_credentials
-from nous_online.language.writing.days import day_in
-from nous_online.language.writing.forms import is_known_language, said_in
-from nous_online.language.writing.lexrank import most_telling, summarise, word_count, word_vectors, worth
+from nous_online.language.writing.lexrank import (
+    condensed,
+    index_word,
+    most_telling,
+    summarise,
+    title_of,
+    word_count,
+    word_vectors,
+    worth,
+)
 from nous_online.language.writing.points import (
     OUTCOME,
+    Point,
     bearing,
     category_of,
+    cautions,
     holds_something,
     lasting,
     outcome_first,
@@ -35,28 +43,21 @@ from nous_online.language.writing.points import (
     subject_of,
     worths_of,
 )
-from nous_online.language.writing.sentences import Sentence, said, sentences_of, told
-from nous_online.language.writing.titles import condensed, index_word, title_of
-
-__all__ = [
-    "CensorDraft",
-    "Draft",
-    "DraftLevels",
-    "EndedEpisode",
-    "FactDraft",
-    "OfflineWriter",
-    "Writer",
-    "condensed",
-    "levels_by_words",
-    "summarise",
-]
+from nous_online.language.writing.sentences import (
+    Sentence,
+    day_in,
+    is_known_language,
+    said,
+    said_in,
+    sentences_of,
+    told,
+)
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
 POLICY = WritingPolicy()
-REQUESTING, LEAST_REQUEST = "user", 5
-"""Whose first sentence of five words names a session with an assistant."""
+REQUESTING, LEAST_REQUEST = "user", 5  # whose first sentence of five words names a session with an assistant
 UNTITLED = "Untitled episode"
 
 
@@ -208,7 +209,11 @@ def read_aloud(episode: EndedEpisode) -> Spoken:
     heard = without_credentials(sentences_of(said_by_people, participants=episode.participants))
     ended_on = episode.ended_at.date() if episode.ended_at else None
     spoken = [each if each.day else replace(each, day=ended_on) for each in heard]
-    sentences = worth_weighing([each for each in spoken if not each.is_heading] or spoken)
+    stated = [each for each in spoken if not each.is_heading] or spoken
+    # As many as can be embedded in seconds, of a long transcript from all over it.
+    size = sum(min(len(each.text), POLICY.embedded_characters) for each in stated) or 1
+    most = min(POLICY.most_sentences, len(stated) * POLICY.most_embedded_characters // size)
+    sentences = [stated[i] for i in most_telling(stated, most)]
     is_known = is_known_language(said_by_people)
     return Spoken(
         sentences=sentences,
@@ -219,22 +224,18 @@ def read_aloud(episode: EndedEpisode) -> Spoken:
     )
 
 
-def worth_weighing(sentences: Sequence[Sentence]) -> list[Sentence]:
-    """Return as many sentences as can be embedded in seconds, of a long transcript from all over it."""
-    size = sum(min(len(each.text), POLICY.embedded_characters) for each in sentences) or 1
-    most = min(POLICY.most_sentences, len(sentences) * POLICY.most_embedded_characters // size)
-    return [sentences[i] for i in most_telling(sentences, most)]
-
-
 def drafted(episode: EndedEpisode, spoken: Spoken, vectors: Vectors) -> Draft:
     """Put together what is drawn from what was said in an episode; `vectors` holds a unit row a sentence."""
     sentences = spoken.sentences
     saying = worth(sentences, vectors) * bearing(sentences)
     ranked: list[int] = np.argsort(-saying, kind="stable").tolist()
+    lessons = [lesson for lesson in episode.lessons if not holds_credential(lesson)]
+    is_failure = episode.outcome == "failure"
+    found_cautions = cautions(lessons, [sentences[i] for i in ranked]) if is_failure else []
     return Draft(
         **vars(levels_of(episode, spoken, vectors)),
         facts=facts_of(spoken, vectors),
-        censors=censor_drafts(episode, [sentences[i] for i in ranked]),
+        censors=tuple(CensorDraft(*found) for found in found_cautions),
         writer=OfflineWriter.name if spoken.is_known else f"{OfflineWriter.name}, its language not known",
         prompt_version=OfflineWriter.prompt_version,
     )
@@ -242,8 +243,7 @@ def drafted(episode: EndedEpisode, spoken: Spoken, vectors: Vectors) -> Draft:
 
 def facts_of(spoken: Spoken, vectors: Vectors) -> tuple[FactDraft, ...]:
     """Return the points worth keeping, one for forty words and twelve at most."""
-    points = points_of(spoken.sentences)
-    rows = unit_rows(np.array([vectors[list(each.places)].mean(axis=0) for each in points] or vectors[:0]))
+    points, rows = points_and_rows(spoken.sentences, vectors)
     worths = worths_of(points, rows, len(spoken.sentences))
     most = min(POLICY.most_facts, 2 + spoken.words // POLICY.words_a_fact)
     kept = [points[i] for i in lasting(points, rows, worths, most=most)]
@@ -267,10 +267,15 @@ def levels_of(episode: EndedEpisode, spoken: Spoken, vectors: Vectors) -> DraftL
     )
 
 
+def points_and_rows(sentences: Sequence[Sentence], vectors: Vectors) -> tuple[list[Point], Vectors]:
+    """Return the points of a transcript, and the unit vector of each: the mean of its sentences."""
+    points = points_of(sentences)
+    return points, unit_rows(np.array([vectors[list(each.places)].mean(axis=0) for each in points] or vectors[:0]))
+
+
 def summary_of(sentences: Sequence[Sentence], vectors: Vectors, *, words: int) -> list[int]:
     """Return which sentences a summary of at most `words` words is made of, in order."""
-    points = points_of(sentences)
-    rows = unit_rows(np.array([vectors[list(each.places)].mean(axis=0) for each in points] or vectors[:0]))
+    points, rows = points_and_rows(sentences, vectors)
     worths = worths_of(points, rows, len(sentences), OUTCOME)
     is_short = words >= POLICY.outcome_from_share * words_of(sentences)
     first = [points[i].places for i in outcome_first(points, worths)] if is_short else []
@@ -291,11 +296,3 @@ def budget(sentences: Sequence[Sentence]) -> int:
 def words_of(sentences: Sequence[Sentence]) -> int:
     """Return how many words sentences have together."""
     return sum(word_count(each.text) for each in sentences)
-
-
-def censor_drafts(episode: EndedEpisode, ranked: Sequence[Sentence]) -> tuple[CensorDraft, ...]:
-    """Return what a failed episode teaches to beware of; nothing for any other outcome."""
-    if episode.outcome != "failure":
-        return ()
-    lessons = [lesson for lesson in episode.lessons if not holds_credential(lesson)]
-    return tuple(CensorDraft(found.trigger, found.reason) for found in cautions(lessons, ranked))

@@ -13,9 +13,14 @@ from hypothesis import strategies as st
 from nous_online.core.errors import InvalidInput
 from nous_online.core.policy import CensorPolicy
 from nous_online.language.actions.action_words import only_speaks, warned_act
-from nous_online.language.actions.conditions import conditions
-from nous_online.language.actions.trigger_match import Comparison, compare_words, likelihood
-from nous_online.language.actions.triggers import ActionWording, checked_literal
+from nous_online.language.actions.triggers import (
+    ActionWording,
+    Comparison,
+    checked_literal,
+    compare_words,
+    conditions,
+    likelihood,
+)
 from nous_online.memories.checking import parts_of
 
 POLICY = CensorPolicy()

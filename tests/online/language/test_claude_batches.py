@@ -16,8 +16,7 @@ import pytest
 from endless_server import speaking
 
 from nous_online.core.errors import InvalidInput
-from nous_online.language.claude.client import Claude
-from nous_online.language.claude.message_batches import (
+from nous_online.language.claude.anthropic_api import (
     Batch,
     batches_since,
     cancel_batch,
@@ -26,6 +25,7 @@ from nous_online.language.claude.message_batches import (
     download_results,
     get_batch,
 )
+from nous_online.language.claude.client import Claude
 from nous_online.language.claude.replies import Failure, LLMError, Request
 from nous_pipelines.demo.anthropic_server import BatchPlay, LocalAnthropic, Play, PlayRoute
 
@@ -137,7 +137,7 @@ class Clock:
 
 
 def test_batches_are_found_on_every_page_back_to_the_moment(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("nous_online.language.claude.message_batches.PAGE", 2)
+    monkeypatch.setattr("nous_online.language.claude.anthropic_api.PAGE", 2)
     clock, created = Clock(), list[str]()
     with LocalAnthropic(clock=clock) as server:
         claude = Claude("key", base_url=server.url)

@@ -16,8 +16,8 @@ from endless_server import speaking
 
 from nous_online.core.errors import InvalidInput
 from nous_online.core.settings import Settings
+from nous_online.language.claude.anthropic_api import get_batch
 from nous_online.language.claude.client import Claude, claude_of
-from nous_online.language.claude.message_batches import get_batch
 from nous_online.language.claude.replies import Failure, LLMError, Reply, Usage
 from nous_pipelines.demo.anthropic_server import LocalAnthropic, Play
 

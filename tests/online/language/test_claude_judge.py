@@ -13,7 +13,7 @@ import pytest
 from nous_online.core.errors import InvalidInput, Unavailable
 from nous_online.core.settings import settings
 from nous_online.language.claude.client import Claude
-from nous_online.language.claude.judge import AT_ONCE, ModelJudge, Rest, appointed, default_judge
+from nous_online.language.claude.judge import AT_ONCE, ModelJudge, Rest, appointed
 from nous_online.language.claude.pair_prompt import LONGEST_PAIR, PROMPT_VERSION
 from nous_online.language.claude.replies import Request
 from nous_online.language.claude.spending import Spent
@@ -342,7 +342,7 @@ def environment(api: LocalAnthropic, monkeypatch: pytest.MonkeyPatch) -> Iterato
 
 def chosen() -> Any:
     settings.cache_clear()
-    return default_judge(meter=lambda _spent: None)
+    return appointed(None)(lambda _spent: None)
 
 
 @pytest.mark.parametrize(("wish", "kind"), [(None, ModelJudge), ("claude", ModelJudge), ("offline", OfflineJudge)])

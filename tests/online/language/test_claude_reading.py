@@ -8,9 +8,8 @@ from typing import Any
 
 import pytest
 
-from nous_online.language.claude.failures import asked_to_wait
-from nous_online.language.claude.message_parser import kind_of_error, moment_of, reply_of, said
-from nous_online.language.claude.replies import Failure, LLMError, Usage
+from nous_online.language.claude.client import asked_to_wait
+from nous_online.language.claude.replies import Failure, LLMError, Usage, kind_of_error, moment_of, reply_of, said
 
 MODEL = "claude-haiku-5-5"
 MESSAGES = [

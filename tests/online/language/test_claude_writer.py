@@ -15,12 +15,11 @@ import pytest
 from conftest import WordEmbedder
 
 from nous_online.core.errors import InvalidInput
-from nous_online.language.claude import drafting
+from nous_online.language.claude import model_writer
 from nous_online.language.claude.client import Claude
-from nous_online.language.claude.model_writer import LONGEST_TRANSCRIPT, ModelWriter
+from nous_online.language.claude.model_writer import LONGEST_TRANSCRIPT, PROMPT_VERSION, ModelWriter
 from nous_online.language.claude.replies import Failure, LLMError
 from nous_online.language.claude.spending import Spent
-from nous_online.language.claude.write_prompt import PROMPT_VERSION
 from nous_online.language.writing.writer import CensorDraft, EndedEpisode, FactDraft, OfflineWriter
 from nous_pipelines.demo.anthropic_server import LocalAnthropic, Play
 
@@ -170,7 +169,7 @@ def test_a_fact_without_evidence_is_left_out_and_the_others_stay(api: LocalAnthr
 def test_no_more_facts_and_censors_are_kept_than_asked_for(
     api: LocalAnthropic, writer: ModelWriter, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(drafting, "POLICY", replace(drafting.POLICY, most_facts=5))
+    monkeypatch.setattr(model_writer, "POLICY", replace(model_writer.POLICY, most_facts=5))
     facts = [fact(content=f"{name} moved to Veldt in March.") for name in ("Piet", "Orla", "Hanne", "Brook", "He")]
     censors = [{**SAID["censors"][0], "trigger": f"{verb} the wheel in larch"} for verb in ("mend", "make", "do", "be")]
     api.play(says(facts=[*facts, *SAID["facts"]], censors=censors))

@@ -18,8 +18,7 @@ from nous_online.core.errors import InvalidInput, NousError, Unavailable
 from nous_online.database.connection import Database
 from nous_online.heart import Heart
 from nous_online.language.embedding import OpenAICompatible, checked_vectors
-from nous_online.language.minilm import LocalMiniLM, batches, installed_weights, unit_rows
-from nous_online.language.model_files import TOKENIZER_SHA256, verified
+from nous_online.language.minilm import TOKENIZER_SHA256, LocalMiniLM, batches, installed_weights, unit_rows, verified
 
 Answer = Callable[[list[str]], tuple[int, Any]]
 

@@ -7,9 +7,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from nous_online.language.claude.drafting import kept_parts
 from nous_online.language.claude.grounding import follows, invented, is_quoted, is_told, source_of, turned_round
-from nous_online.language.claude.write_prompt import Claim, EpisodeRecord, WrittenAnswer
+from nous_online.language.claude.model_writer import Claim, EpisodeRecord, WrittenAnswer, kept_parts
 
 TALK = """\
 Orla: The mill in Veldt closed on 3 March 2026, because the flood took forty sacks of rye.

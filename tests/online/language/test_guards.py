@@ -1,10 +1,13 @@
+from __future__ import annotations
+
 import time
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nous_online.language.pairs.guards import differences
+from nous_online.language.pairs.guards import denied, differences, exact_differences, opposed
+from nous_online.language.pairs.reading import clock, read
 
 NEVER_DUPLICATES = """
 the lease was signed on 5 May 2023       | the lease was signed on 5 May 2024       | date 5 May 2023 ≠ 5 May 2024
@@ -133,3 +136,131 @@ def test_answers_within_a_second_on_hostile_text(hostile):
     differences(hostile, hostile[1:] + " not")
 
     assert time.perf_counter() - started < 1.0
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("The build cache is shared", "The build cache is not shared"),
+        ("Ana eats meat", "Ana doesn't eat meat"),
+        ("A man is playing the harp", "There is no man playing the harp"),
+        ("Nobody is peeling an onion in the yard", "Someone is peeling an onion in the yard"),
+        ("The boy is opening the crate", "The boy is closing the crate"),
+    ],
+)
+def test_a_denial_shares_its_words_with_what_it_denies(one, other):
+    assert denied(one, other) is not None
+    assert (denied(other, one) is None) is False
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("Ana eats meat", "Ben doesn't drink wine"),
+        ("The cache is not shared", "The queue is not shared"),
+        ("Ana eats meat", "Ana eats fish"),
+        ("Ana wrote Low Tide", "Ana wrote High Tide"),
+        ("No", "Yes"),
+        ("Orders may be changed before noon", "Orders may not be changed after noon"),
+        ("Members enter with a card", "Visitors can't enter without a card"),
+        ("Ana never eats meat at work because the kitchen is small", "Ana eats"),
+    ],
+)
+def test_what_speaks_of_something_else_denies_nothing(one, other):
+    assert denied(one, other) is None
+
+
+def test_two_negations_are_none():
+    assert denied("The cache is not shared", "The cache isn't shared") is None
+
+
+def test_opposites_show_where_they_stand():
+    assert opposed("The front door is open today", "The front door is closed today") == "front door is … today"
+    assert opposed("The front door is open today", "The garden gate is closed today") is None
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("The cafe opens at 8", "The cafe closes at 8"),
+        ("The train arrives at 9 every day", "The train leaves at 9 every day"),
+        ("The sale begins on Monday", "The sale ends on Monday"),
+        ("Ana's father lives in Rome", "Ana's mother lives in Rome"),
+        ("Ana's son is called Max", "Ana's daughter is called Max"),
+        ("The front door is locked", "The back door is locked"),
+        ("The daily backup is stored in S3", "The weekly backup is stored in S3"),
+        ("The production database is hosted in Oslo", "The staging database is hosted in Oslo"),
+        ("The password is stored in the production database", "The password is stored in the staging database"),
+        ("The minimum pool size is 20", "The maximum pool size is 20"),
+        ("The public key is stored in the vault", "The private key is stored in the vault"),
+        ("Ana is the old manager of the shop", "Ana is the new manager of the shop"),
+    ],
+)
+def test_an_opposite_that_tells_two_things_or_moments_apart_denies_nothing(one, other):
+    assert opposed(one, other) is None
+    assert denied(one, other) is None
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("The garden door is open", "The garden door is closed"),
+        ("The feature flag is now enabled", "The feature flag is now disabled"),
+        ("The mail server is up", "The mail server is down"),
+        ("The nightly backup is very slow", "The nightly backup is very fast"),
+    ],
+)
+def test_opposites_that_say_how_a_thing_is_deny_each_other(one, other):
+    assert denied(one, other) is not None
+    assert denied(other, one) is not None
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("The recital is on Saturday, 3 in the afternoon", "15:00 on Saturday: the recital"),
+        ("no screens after 7 pm", "screens until seven in the evening"),
+        ("the train leaves at quarter to nine", "the train leaves at 08:45"),
+        ("the train leaves at quarter to nine", "the train leaves at 20:45"),
+        ("half past three", "3:30 pm"),
+        ("twenty minutes to four", "3:40 am"),
+        ("one o'clock", "13:00"),
+        ("two at night", "02:00"),
+        ("eleven at night", "23:00"),
+        ("spin it for half an hour", "spin it for 30 minutes"),
+        ("it takes three quarters of an hour", "it takes 45 minutes"),
+        ("an hour and a half", "90 minutes"),
+        ("under-16s stay out", "those under 16 stay out"),
+    ],
+)
+def test_one_time_told_in_two_ways_is_one(one: str, other: str) -> None:
+    assert exact_differences(one, other) == ()
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("the train leaves at quarter to nine", "the train leaves at quarter past nine"),
+        ("the train leaves at quarter to nine", "the train leaves at 21:15"),
+        ("the shop closes at six in the evening", "the shop opens at six in the morning"),
+        ("the talk takes half an hour", "the talk takes 45 minutes"),
+        ("from ten to five people come", "at 16:50 people come"),
+    ],
+)
+def test_two_times_are_two(one: str, other: str) -> None:
+    assert exact_differences(one, other) != ()
+
+
+def test_a_number_that_is_no_hour_is_a_number() -> None:
+    reading = read("30 in the morning class, 13 o'clock")
+
+    assert reading.times == frozenset()
+    assert {number.value for number in reading.numbers} == {30, 13}
+
+
+def test_a_time_is_shown_as_a_clock_shows_it() -> None:
+    assert [clock(time) for time in sorted(read("noon, 5:05 pm and half past three").times)] == [
+        "12:00",
+        "17:05",
+        "03:30",
+    ]

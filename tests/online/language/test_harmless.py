@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nous_online.language.pairs.harmless import may_be_same
 from nous_online.language.pairs.judging import JudgedStatement, OfflineJudge, Pair, Verdict
+from nous_online.language.pairs.wordings import may_be_same
 
 ONE_STATEMENT = """
 The user prefers dark mode | User prefers dark mode.

@@ -14,10 +14,9 @@ from subverted import CHOSEN, DAY, HONEST, import_facts, in_place_of_claude, obe
 
 from nous_online.database.connection import Database
 from nous_online.heart import Heart
-from nous_online.language.claude.drafting import kept_parts
 from nous_online.language.claude.grounding import source_of
+from nous_online.language.claude.model_writer import AnsweredCaution, Claim, EpisodeRecord, WrittenAnswer, kept_parts
 from nous_online.language.claude.replies import Request
-from nous_online.language.claude.write_prompt import AnsweredCaution, Claim, EpisodeRecord, WrittenAnswer
 from nous_online.language.minilm import LocalMiniLM
 from nous_online.language.pairs.judging import Verdict
 from nous_pipelines.demo.anthropic_server import LocalAnthropic

@@ -13,10 +13,10 @@ import pytest
 from injection_payloads import FAMILIES, PAYLOADS
 
 from nous_online.core.texts import visible
-from nous_online.language.claude import pair_prompt, write_prompt
+from nous_online.language.claude import model_writer, pair_prompt
+from nous_online.language.claude.model_writer import EpisodeRecord, write_request
 from nous_online.language.claude.pair_prompt import PairAnswer, answer_to, pairs_request, read_answers
 from nous_online.language.claude.replies import Failure, LLMError, Request
-from nous_online.language.claude.write_prompt import EpisodeRecord, write_request
 from nous_online.language.pairs.judging import JudgedStatement, OfflineJudge, Pair, Verdict
 from nous_online.memories.facts import new_fact
 
@@ -192,7 +192,7 @@ def test_a_writer_is_shown_what_a_person_sees_of_the_record_and_nothing_beside_i
     payloads: Sequence[str], record_with: Callable[[str], EpisodeRecord]
 ) -> None:
     innocent = around(write_request(EpisodeRecord("Ana: hello", None, None, (), ()), model=MODEL))
-    assert innocent["system"][0]["text"] == write_prompt.SYSTEM
+    assert innocent["system"][0]["text"] == model_writer.SYSTEM
 
     for payload in payloads:
         record = record_with(payload)

@@ -4,9 +4,8 @@ import pytest
 
 from nous_online.core.policy import LearnPolicy
 from nous_online.language.pairs.judging import JudgedStatement, OfflineJudge, Pair, Verdict
-from nous_online.language.pairs.never_same import other_roles
 from nous_online.language.pairs.reader import calibration, read_pairs
-from nous_online.language.pairs.subjects import other_conditions, other_things
+from nous_online.language.pairs.wordings import other_conditions, other_roles, other_things
 
 EARLIER = datetime(2025, 1, 1, tzinfo=UTC)
 LATER = datetime(2025, 2, 1, tzinfo=UTC)

@@ -33,7 +33,7 @@ MOST_GROWTH = 8.0
 LIMIT_S = 1.0
 ELSEWHERE = {
     # makes the patterns of closed lists, all of them kept in modules
-    "nous_online/language/writing/phrases.py alternatives",
+    "nous_online/language/lexicon.py phrases",
     # holds the quotations of what is erased, which only that run knows
     "nous_online/memories/part_erasure.py unquoting",
     # sets of characters that are read from the table of the tokenizer

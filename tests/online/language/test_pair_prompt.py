@@ -21,13 +21,11 @@ from nous_online.language.claude.pair_prompt import (
     VERDICT,
     PairAnswer,
     answer_to,
-    is_askable,
     pairs_request,
     read_answers,
     together,
 )
-from nous_online.language.claude.replies import Failure, LLMError, Request
-from nous_online.language.claude.thinking import ROOM_FOR_THINKING
+from nous_online.language.claude.replies import ROOM_FOR_THINKING, Failure, LLMError, Request
 from nous_online.language.pairs.judging import JudgedStatement, Pair, Verdict
 
 MAY = datetime(2026, 5, 1, 9, 30, tzinfo=UTC)
@@ -155,8 +153,8 @@ def test_a_model_answers_at_once_or_gets_room_to_think(model: str, thinking: obj
 
 
 def test_only_pairs_of_statements_are_askable() -> None:
-    assert is_askable(PAIR)
-    assert not is_askable(Pair(FORTY, JudgedStatement("x" * LONGEST_PAIR), 0.9))
+    assert together([PAIR]) == [[0]]
+    assert together([Pair(FORTY, JudgedStatement("x" * LONGEST_PAIR), 0.9)]) == []
 
 
 @pytest.mark.parametrize("letter", ["x", "é", "語", "🙂"])
@@ -164,8 +162,8 @@ def test_no_script_makes_a_long_request_of_a_short_pair(letter: str) -> None:
     longest = JudgedStatement(letter * (LONGEST_PAIR // len(letter.encode())))
     pair = Pair(JudgedStatement(""), longest, 0.9)
 
-    assert is_askable(pair)
-    assert not is_askable(Pair(JudgedStatement(letter), longest, 0.9))
+    assert together([pair]) == [[0]]
+    assert together([Pair(JudgedStatement(letter), longest, 0.9)]) == []
     assert len(content(pairs_request([pair], model=HAIKU))) <= 3 * LONGEST_PAIR + 200
 
 

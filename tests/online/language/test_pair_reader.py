@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from nous_online.core.errors import Unavailable
-from nous_online.language.model_files import session
+from nous_online.language.minilm import session
 from nous_online.language.pairs import reader
 from nous_online.language.pairs.reader import OUTCOMES, Chances, calibration, read_pairs, shared_content
 

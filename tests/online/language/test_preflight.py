@@ -12,8 +12,8 @@ import pytest
 
 from nous_online.core.settings import settings
 from nous_online.interfaces import doctor
+from nous_online.language.claude.anthropic_api import ModelFacts, checked_model, facts_of
 from nous_online.language.claude.client import Claude
-from nous_online.language.claude.preflight import ModelFacts, checked_model, facts_of
 from nous_online.language.claude.replies import Failure, LLMError
 from nous_pipelines.demo.anthropic_server import MODELS, LocalAnthropic, Model, Play, PlayRoute
 

@@ -1,7 +1,6 @@
 import pytest
 
-from nous_online.language.pairs.slot_rivalry import shared_slot
-from nous_online.language.pairs.slots import filled_slot, slot_key
+from nous_online.language.pairs.slots import filled_slot, shared_slot, slot_key
 
 
 def drawn(table):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from conftest import WordEmbedder
 
-from nous_online.language.pairs.trees import trees_from
+from nous_online.language.pairs.pair_model import trees_from
 from training.trees.clashes import labelled_clashes
 from training.trees.fit import Shape, Table, curve, exported, fit, folds, unseen_chances
 

@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nous_online.language.claude.pair_prompt import PROMPT_VERSION, PairAnswer
-from nous_online.language.claude.verdicts import (
+from nous_online.language.claude.judge import (
     CANARIES,
     RETIRING,
     canaries_failed,
@@ -18,6 +17,7 @@ from nous_online.language.claude.verdicts import (
     second_opinion_wanted,
     swapped,
 )
+from nous_online.language.claude.pair_prompt import PROMPT_VERSION, PairAnswer
 from nous_online.language.pairs.judging import (
     NOTHING_SHARED,
     JudgedStatement,

@@ -6,8 +6,8 @@ import json
 
 import pytest
 
+from nous_online.language.claude.model_writer import AnsweredCaution, Claim, read_answer
 from nous_online.language.claude.replies import Failure, LLMError
-from nous_online.language.claude.write_prompt import AnsweredCaution, Claim, read_answer
 
 FACT = {"content": "Orla runs the mill.", "subject": "Orla", "category": "other", "evidence": "I run the mill."}
 CENSOR = {"trigger": "rebuild in larch", "reason": "It warps.", "evidence": "Larch warps."}

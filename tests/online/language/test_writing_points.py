@@ -1,14 +1,13 @@
+# ruff: noqa: RUF001 — a typographic apostrophe is a case
 from __future__ import annotations
 
 from datetime import date
 
 import pytest
 
-from nous_online.language.writing.days import day_in, with_days
-from nous_online.language.writing.forms import is_known_language, said_in
 from nous_online.language.writing.lexrank import word_vectors
-from nous_online.language.writing.points import points_of, stated
-from nous_online.language.writing.sentences import sentences_of
+from nous_online.language.writing.points import cautions, points_of, stated
+from nous_online.language.writing.sentences import Sentence, day_in, is_known_language, said_in, sentences_of, with_days
 from nous_online.language.writing.writer import POLICY, EndedEpisode, facts_of, levels_by_words, read_aloud
 
 SAID_ON = date(2025, 10, 14)
@@ -223,3 +222,92 @@ def test_a_language_whose_words_are_not_known_keeps_more() -> None:
     assert not is_known_language(swahili)
     assert is_known_language("Ich habe das Rad am Montag mit Hanne und der Mühle gebaut, es ist nicht aus Eiche.")
     assert len(levels_by_words(EndedEpisode(swahili)).summary.split()) > POLICY.summary_words
+
+
+def triggers(*lessons: str) -> list[str]:
+    return [trigger for trigger, _ in cautions(lessons, [])]
+
+
+def blamed(*sentences: str) -> list[str]:
+    return [trigger for trigger, _ in cautions([], [Sentence(text) for text in sentences])]
+
+
+@pytest.mark.parametrize(
+    ("lesson", "trigger"),
+    [
+        (
+            "Never restart the primary before replication has caught up.",
+            "restart the primary before replication has caught up",
+        ),
+        ("Don't trust the dashboard: it lags by five minutes.", "trust the dashboard"),
+        ("Don’t deploy on Friday evening, nobody is there.", "deploy on Friday evening"),
+        ("Avoid larch in deep water because it warps.", "larch in deep water"),
+        ("We should not have deleted the old table.", "deleted the old table"),
+        ("You must not run migrations by hand", "run migrations by hand"),
+        ("I tried to open the vault without asking Hanne.", "open the vault without asking Hanne"),
+        ("I should have counted the sacks before paying the crew.", "paying the crew"),
+    ],
+)
+def test_a_lesson_names_the_action_to_beware_of(lesson, trigger):
+    assert cautions([lesson], []) == [(trigger, lesson)]
+
+
+@pytest.mark.parametrize(
+    "lesson",
+    [
+        "Always check the lag first.",
+        "I never found the mug.",
+        "I don't know the way to Olm.",
+        "I went to Olm to avoid the flood.",
+        "Count the sacks before doing it.",
+        "Never again!",
+        "Never use the password hunter2: the password is hunter2.",
+        "",
+    ],
+)
+def test_a_lesson_without_an_action_to_match_leaves_no_caution(lesson):
+    assert triggers(lesson) == []
+
+
+@pytest.mark.parametrize(
+    ("sentence", "trigger"),
+    [
+        ("After we restarted the primary, replication broke.", "restarted the primary"),
+        ("Restarting the primary caused an outage of an hour.", "Restarting the primary"),
+        ("The deploy failed because the token file was empty.", "the token file was empty"),
+        ("Forty sacks were lost when the crew skipped the count.", "the crew skipped the count"),
+    ],
+)
+def test_the_sentence_that_tells_a_failure_names_its_cause(sentence, trigger):
+    assert blamed(sentence) == [trigger]
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    ["Replication broke.", "Did it fail because of the flood?", "The mill reopened after the flood, at last."],
+)
+def test_a_failure_without_a_cause_blames_nothing(sentence):
+    assert blamed(sentence) == []
+
+
+def test_lessons_come_first_and_what_they_cover_is_not_repeated():
+    lessons = ["Never restart the primary under load."]
+    covered = Sentence("After we restarted the primary, replication broke.", "Orla", 1)
+    other = Sentence("The wheel broke because the oak was wet.", "Orla", 2)
+
+    assert [trigger for trigger, _ in cautions(lessons, [covered])] == ["restart the primary under load"]
+    assert cautions(lessons, [other])[1] == ("the oak was wet", "Orla: The wheel broke because the oak was wet.")
+
+
+def test_one_failure_leaves_three_cautions_at_most():
+    assert triggers(*(f"Never moor barge {number} at the bridge." for number in range(2, 9))) == [
+        f"moor barge {number} at the bridge" for number in (2, 3, 4)
+    ]
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    ["We fixed the outage by counting the sacks twice.", "The mill lost no sack after adding a regression test."],
+)
+def test_what_mended_a_failure_is_not_blamed_for_it(sentence):
+    assert blamed(sentence.replace("lost", "kept")) == []

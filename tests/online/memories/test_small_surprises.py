@@ -12,8 +12,7 @@ import pytest
 from nous_online.core.domain import Fact
 from nous_online.core.errors import Conflict, InvalidInput, NotFound
 from nous_online.heart import Heart
-from nous_online.language.minilm import LocalMiniLM
-from nous_online.language.model_files import session
+from nous_online.language.minilm import LocalMiniLM, session
 
 
 @pytest.mark.parametrize("types", ["fact", ["fact"], ("fact",)])

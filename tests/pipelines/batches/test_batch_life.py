@@ -15,8 +15,8 @@ from night_runs import remember
 
 from nous_online.database.connection import Database
 from nous_online.heart import Heart
+from nous_online.language.claude.anthropic_api import delete_batch
 from nous_online.language.claude.client import Claude
-from nous_online.language.claude.message_batches import delete_batch
 from nous_pipelines.demo.anthropic_server import BatchPlay, LocalAnthropic, Play, PlayRoute
 
 LOST = timedelta(hours=25)

@@ -7,9 +7,9 @@ from datetime import UTC, datetime
 
 import pytest
 
+from nous_online.language.claude.judge import CANARIES
 from nous_online.language.claude.pair_prompt import PairAnswer
 from nous_online.language.claude.replies import Usage
-from nous_online.language.claude.verdicts import CANARIES
 from nous_online.language.pairs.judging import JudgedStatement, Pair, Verdict
 from nous_pipelines.batches.opinions import (
     GONE,

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nous_online.core.errors import InvalidInput
-from nous_online.language.claude.verdicts import CANARIES
+from nous_online.language.claude.judge import CANARIES
 from nous_online.language.pairs.judging import JudgedStatement, Pair
 from nous_pipelines.batches.batch_requests import Models, Written, estimate, prefix, written
 from nous_pipelines.batches.questions import PairQuestion, Tried

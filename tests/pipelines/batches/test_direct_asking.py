@@ -20,11 +20,10 @@ from nous_online.core.settings import settings
 from nous_online.database.connection import Database
 from nous_online.interfaces.doctor import look_at_model
 from nous_online.language.claude.chat import Chat
-from nous_online.language.claude.judge import ModelJudge, appointed
+from nous_online.language.claude.judge import CANARIES, ModelJudge, appointed
 from nous_online.language.claude.model_writer import ModelWriter, commissioned
 from nous_online.language.claude.replies import Failure
 from nous_online.language.claude.spending import Spent
-from nous_online.language.claude.verdicts import CANARIES
 from nous_online.language.pairs.judging import JudgedStatement, Pair, Verdict
 from nous_online.language.writing.writer import EndedEpisode
 from nous_pipelines.batches.batch_requests import Models

@@ -16,7 +16,7 @@ from judged_pairs import NO_CONTRADICTIONS, NONE_UNDONE
 
 from nous_online.core.errors import Unavailable
 from nous_online.database.connection import Database
-from nous_online.language.pairs.denials import denied
+from nous_online.language.pairs.guards import denied
 from nous_online.language.pairs.judging import (
     LEFT_OPEN,
     JudgedStatement,
@@ -33,9 +33,9 @@ from nous_online.language.pairs.judging import (
     read_those,
     reasons_apart,
 )
-from nous_online.language.pairs.matching import load_model
-from nous_online.language.pairs.never_same import never_same
-from nous_online.language.pairs.slot_rivalry import shared_slot
+from nous_online.language.pairs.pair_model import load_model
+from nous_online.language.pairs.slots import shared_slot
+from nous_online.language.pairs.wordings import never_same
 from nous_pipelines.batches.verdict_cache import JudgementCounts, verdicts_on
 from nous_pipelines.night_policy import NightPolicy
 from nous_pipelines.orchestration.previous_nights import (

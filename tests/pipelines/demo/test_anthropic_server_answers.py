@@ -14,7 +14,7 @@ import anthropic
 import pytest
 from transcripts import TRANSCRIPT
 
-from nous_online.language.claude import pair_prompt, write_prompt
+from nous_online.language.claude import model_writer, pair_prompt
 from nous_online.language.pairs.judging import JudgedStatement, Pair, Verdict
 from nous_pipelines.demo.anthropic_server import LocalAnthropic, server
 
@@ -66,7 +66,7 @@ def test_the_order_of_a_pair_does_not_matter_to_the_local_model(client: anthropi
 
 
 def test_an_episode_gets_a_draft_lifted_from_its_transcript_by_the_local_model(client: anthropic.Anthropic) -> None:
-    record = write_prompt.EpisodeRecord(
+    record = model_writer.EpisodeRecord(
         TRANSCRIPT,
         title=None,
         outcome="failure",
@@ -74,12 +74,12 @@ def test_an_episode_gets_a_draft_lifted_from_its_transcript_by_the_local_model(c
         lessons=["Don't restart the broker during a backup"],
     )
 
-    answer = write_prompt.read_answer(told(client, write_prompt.write_request(record, model=HAIKU)))
+    answer = model_writer.read_answer(told(client, model_writer.write_request(record, model=HAIKU)))
 
     assert answer.title
     assert answer.summary
     assert [fact.evidence in TRANSCRIPT for fact in answer.facts] == [True] * len(answer.facts)
-    assert {fact.category for fact in answer.facts} <= set(write_prompt.CATEGORIES)
+    assert {fact.category for fact in answer.facts} <= set(model_writer.CATEGORIES)
     assert [censor.trigger for censor in answer.censors] == ["restart the broker during a backup"]
 
 

@@ -11,9 +11,8 @@ from typer.testing import CliRunner
 from nous_online.core.settings import settings
 from nous_online.database.connection import Database
 from nous_online.interfaces.cli import application
-from nous_online.language.claude.metering import meter_of
 from nous_online.language.claude.replies import Usage
-from nous_online.language.claude.spending import Spent
+from nous_online.language.claude.spending import Spent, meter_of
 from nous_pipelines.batches.batch_rows import set_state
 from nous_pipelines.reports.costs import Dimension, cost_metadata, costs_of, told_usd
 

@@ -1,4 +1,8 @@
-"""Message Batches: created once and never twice by itself, found again by time, brought home as raw bytes."""
+"""What the API of Anthropic alone offers: a catalogue of models, and Message Batches.
+
+A model is looked up before anything is sent to it. Batches are created once and never twice by themselves, found again
+by time, and brought home as raw bytes.
+"""
 
 from __future__ import annotations
 
@@ -6,24 +10,27 @@ import hashlib
 import os
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 from tempfile import NamedTemporaryFile
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Literal, cast
 from urllib.parse import quote
 
 from nous_online.core.errors import InvalidInput
 from nous_online.language.claude.client import Claude, json_of, patience
-from nous_online.language.claude.message_parser import fields, moment_of
-from nous_online.language.claude.replies import Failure, LLMError, Request
+from nous_online.language.claude.replies import Failure, LLMError, Request, fields, listing, moment_of, said
 
 if TYPE_CHECKING:
     import anthropic
     import httpx2
     from anthropic.types.messages.batch_create_params import Request as BatchRequest
 
+CATALOGUE_DEADLINE_S = 10.0
+WARN_BEFORE = timedelta(days=30)  # Anthropic gives 60 days' notice: half of it is left to act
+MOST_NAMED = 4
+SETTINGS = "NOUS_JUDGE_MODEL or NOUS_WRITER_MODEL"
 BATCHES = "/v1/messages/batches"
 DEADLINE_S = 60.0
 UPLOAD_DEADLINE_S = 300.0
@@ -31,8 +38,92 @@ DOWNLOAD_DEADLINE_S = 600.0
 LONGEST_SILENCE_S = 30.0
 MOST_REQUESTS = 100_000  # of one batch, says the API; and 256 MB, which it answers with 413
 PAGE = 100
-GONE = 404
+GONE = 404  # and unknown
 CUSTOM_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
+
+
+@dataclass(frozen=True)
+class ModelFacts:
+    """A model as the catalogue describes it: `id` is what an alias stands for, None is what the catalogue left open."""
+
+    id: str
+    lifecycle: str
+    retires_at: datetime | None
+    has_batches: bool | None
+    has_structured_outputs: bool | None
+
+    def warning(self, now: datetime) -> str | None:
+        """Return what is to be done about a retirement within 30 days, if one is near or overdue."""
+        if self.retires_at is None or self.retires_at - now > WARN_BEFORE:
+            return None
+        return f"the model {self.id} retires on {self.retires_at:%Y-%m-%d}; set {SETTINGS} to another before that"
+
+    def missing(self, *, for_batches: bool) -> str | None:
+        """Return why the model can't be used, if it can't."""
+        if self.lifecycle == "retired":
+            on = "" if self.retires_at is None else f" since {self.retires_at:%Y-%m-%d}"
+            return f"is retired{on}"
+        if self.has_structured_outputs is False:
+            return "does not answer in the form of a schema (structured outputs)"
+        if for_batches and self.has_batches is False:
+            return "takes no batches"
+        return None
+
+
+def checked_model(
+    claude: Claude, model: str, *, for_batches: bool, deadline_s: float = CATALOGUE_DEADLINE_S
+) -> ModelFacts:
+    """Return what the catalogue says of a model that can be used.
+
+    Raises `LLMError`: `PERMANENT` for a model that is unknown, retired or incapable, naming those that could be set
+    instead, and whatever kind it is when the catalogue can't be asked.
+    """
+
+    def look_up(sdk: anthropic.Anthropic, left_s: float) -> ModelFacts:
+        return facts_of(json_of(sdk.models.with_raw_response.retrieve(model, timeout=patience(left_s)).http_response))
+
+    facts: ModelFacts | None = None
+    try:
+        facts = claude.call(look_up, deadline_s=deadline_s)
+    except LLMError as error:
+        if error.status != GONE:
+            raise
+    why = "is unknown" if facts is None else facts.missing(for_batches=for_batches)
+    if facts is not None and why is None:
+        return facts
+    instead = claude.call(_listed, deadline_s=deadline_s)
+    raise LLMError(f"the model {said(model)} {why}; {advice(instead, for_batches=for_batches)}", Failure.PERMANENT)
+
+
+def advice(models: Sequence[ModelFacts], *, for_batches: bool) -> str:
+    """Return what to set instead: the newest models that are not about to go and can do what is needed."""
+    fit = [each.id for each in models if each.lifecycle == "active" and each.missing(for_batches=for_batches) is None]
+    known = f"one of {', '.join(fit[:MOST_NAMED])}" if fit else "one the catalogue of this key knows; it names none"
+    return f"set {SETTINGS} to {known}"
+
+
+def facts_of(told: object) -> ModelFacts:
+    """Return the facts in the JSON of a model; raise `LLMError` when it describes none."""
+    model = fields(told)
+    name, lifecycle = said(model.get("id")), said(model.get("lifecycle"))
+    if not name:
+        raise LLMError("a model was expected, but came something else; check ANTHROPIC_BASE_URL", Failure.MALFORMED)
+    abilities = fields(model.get("capabilities"))
+    told_of = {name: fields(abilities.get(name)).get("supported") for name in ("batch", "structured_outputs")}
+    supports = {name: each if isinstance(each, bool) else None for name, each in told_of.items()}
+    return ModelFacts(
+        id=name,
+        lifecycle=lifecycle or "active",  # gateways that don't tell serve what they list
+        retires_at=moment_of(model.get("retires_at")),
+        has_batches=supports["batch"],
+        has_structured_outputs=supports["structured_outputs"],
+    )
+
+
+def _listed(sdk: anthropic.Anthropic, left_s: float) -> list[ModelFacts]:
+    """Return the models that are not retired, newest first."""
+    answer = sdk.models.with_raw_response.list(timeout=patience(left_s)).http_response
+    return [facts_of(each) for each in listing(fields(json_of(answer)).get("data"))]
 
 
 @dataclass(frozen=True)
@@ -54,7 +145,15 @@ def create_batch(
     Raises `InvalidInput` for ids the API would refuse, and `LLMError`: with a kind of `TRANSIENT` the batch may exist
     all the same, and has to be looked for among `batches_since` before it is sent again.
     """
-    _require_sendable([custom_id for custom_id, _ in requests])
+    custom_ids = [custom_id for custom_id, _ in requests]
+    if not 0 < len(custom_ids) <= MOST_REQUESTS:
+        raise InvalidInput(f"a batch holds 1 to {MOST_REQUESTS} requests, got {len(custom_ids)}; split them")
+    odd = next((each for each in custom_ids if not CUSTOM_ID.fullmatch(each)), None)
+    if odd is not None:
+        raise InvalidInput(f"the custom id {odd!r} is not 1 to 64 letters, digits, - or _; choose another")
+    often, count = Counter(custom_ids).most_common(1)[0]
+    if count > 1:
+        raise InvalidInput(f"the custom id {often!r} comes {count} times; give each request its own")
     body = [cast("BatchRequest", {"custom_id": name, "params": request}) for name, request in requests]
 
     def send(sdk: anthropic.Anthropic, left_s: float) -> Batch:
@@ -87,22 +186,22 @@ def batches_since(claude: Claude, moment: datetime, *, deadline_s: float = DEADL
 
 def get_batch(claude: Claude, batch_id: str, *, deadline_s: float = DEADLINE_S) -> Batch:
     """Return a batch as it is now."""
-
-    def get(sdk: anthropic.Anthropic, left_s: float) -> Batch:
-        raw = sdk.messages.batches.with_raw_response.retrieve(batch_id, timeout=_timeout(left_s))
-        return _batch_of(json_of(raw.http_response))
-
-    return claude.call(get, deadline_s=deadline_s)
+    return _batch_after(claude, "retrieve", batch_id, deadline_s)
 
 
 def cancel_batch(claude: Claude, batch_id: str, *, deadline_s: float = DEADLINE_S) -> Batch:
     """Ask for a batch to end early; what was done by then is paid for, and is among its results."""
+    return _batch_after(claude, "cancel", batch_id, deadline_s)
 
-    def cancel(sdk: anthropic.Anthropic, left_s: float) -> Batch:
-        raw = sdk.messages.batches.with_raw_response.cancel(batch_id, timeout=_timeout(left_s))
+
+def _batch_after(claude: Claude, call: Literal["retrieve", "cancel"], batch_id: str, deadline_s: float) -> Batch:
+    """Return a batch as it is after a call about it."""
+
+    def ask(sdk: anthropic.Anthropic, left_s: float) -> Batch:
+        raw = getattr(sdk.messages.batches.with_raw_response, call)(batch_id, timeout=_timeout(left_s))
         return _batch_of(json_of(raw.http_response))
 
-    return claude.call(cancel, deadline_s=deadline_s)
+    return claude.call(ask, deadline_s=deadline_s)
 
 
 def delete_batch(claude: Claude, batch_id: str, *, deadline_s: float = DEADLINE_S) -> None:
@@ -134,7 +233,10 @@ def download_results(claude: Claude, batch: Batch, path: Path, *, deadline_s: fl
             path_there, cast_to=httpx2.Response, stream=True, stream_cls=None, options={"timeout": _timeout(left_s)}
         )
         try:
-            _require_an_end(answer.headers)
+            is_chunked = answer.headers.get("transfer-encoding", "").lower() == "chunked"
+            if "content-length" not in answer.headers and not is_chunked:
+                message = "the results come without a length, so that a cut can't be noticed; check ANTHROPIC_BASE_URL"
+                raise LLMError(message, Failure.MALFORMED)
             return _written(answer.iter_bytes(), path)
         finally:
             answer.close()
@@ -142,22 +244,10 @@ def download_results(claude: Claude, batch: Batch, path: Path, *, deadline_s: fl
     return claude.call(download, deadline_s=deadline_s)
 
 
-def _require_sendable(custom_ids: Sequence[str]) -> None:
-    if not 0 < len(custom_ids) <= MOST_REQUESTS:
-        raise InvalidInput(f"a batch holds 1 to {MOST_REQUESTS} requests, got {len(custom_ids)}; split them")
-    odd = next((each for each in custom_ids if not CUSTOM_ID.fullmatch(each)), None)
-    if odd is not None:
-        raise InvalidInput(f"the custom id {odd!r} is not 1 to 64 letters, digits, - or _; choose another")
-    often, count = Counter(custom_ids).most_common(1)[0]
-    if count > 1:
-        raise InvalidInput(f"the custom id {often!r} comes {count} times; give each request its own")
-
-
 def _page(sdk: anthropic.Anthropic, after: str | None, left_s: float) -> tuple[list[Batch], str | None]:
     """Return one page of batches, and the cursor to the next unless this is the last."""
-    cursor = {"after_id": after} if after else {}
     list_raw = cast("Any", sdk.messages.batches.with_raw_response.list)
-    raw = list_raw(limit=PAGE, timeout=_timeout(left_s), **cursor)
+    raw = list_raw(limit=PAGE, timeout=_timeout(left_s), **({"after_id": after} if after else {}))
     page = fields(json_of(raw.http_response))
     entries = page.get("data")
     if not isinstance(entries, list):
@@ -188,13 +278,6 @@ def _batch_of(told: object) -> Batch:
 
 def _timeout(left_s: float) -> httpx2.Timeout:
     return patience(left_s, silence_s=LONGEST_SILENCE_S)
-
-
-def _require_an_end(headers: Mapping[str, str]) -> None:
-    """Raise `LLMError` unless an answer says how long it is, so that a cut can be told from its end."""
-    if "content-length" not in headers and headers.get("transfer-encoding", "").lower() != "chunked":
-        message = "the results come without a length, so that a cut can't be noticed; check ANTHROPIC_BASE_URL"
-        raise LLMError(message, Failure.MALFORMED)
 
 
 def _written(pieces: Iterator[bytes], path: Path) -> str:

@@ -1,16 +1,22 @@
-"""Boosted regression trees as plain arrays, with the curve that turns their score into a chance that holds."""
+"""The classifiers of the offline judge: boosted trees as plain arrays, with the curve that makes their chances hold."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from nous_online.core.errors import Unavailable
+from nous_online.language.pairs.pair_features import CONFLICT_FEATURES, FEATURES
+
 Rows = NDArray[np.float64]
+MODEL_PATH = Path(__file__).parent / "model" / "pair_model.json"
 CHUNK = 4096  # rows walked down all trees at once: some 30 MB
 
 
@@ -68,16 +74,68 @@ def trees_from(stored: dict[str, Any]) -> Trees:
         split_value=np.asarray(stored["split_value"], dtype=np.float64),
         leaf=np.asarray(stored["leaf"], dtype=np.float64),
         intercept=stored["intercept"],
-        curve=curve_from(stored["curve"]),
+        curve=Curve(*(np.asarray(stored["curve"][side], dtype=np.float64) for side in ("given", "came_true"))),
         decide_at=stored["decide_at"],
     )
-
-
-def curve_from(stored: dict[str, Any]) -> Curve:
-    """Turn one curve as the training wrote it into arrays."""
-    return Curve(np.asarray(stored["given"], dtype=np.float64), np.asarray(stored["came_true"], dtype=np.float64))
 
 
 def checksum(stored: dict[str, Any]) -> str:
     """Return the SHA-256 of a stored model in canonical JSON, its own checksum left out."""
     return hashlib.sha256(json.dumps(stored, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+
+
+@dataclass(frozen=True)
+class PairModel:
+    """The classifiers of the offline judge, `same` over `FEATURES` and `conflict` over `CONFLICT_FEATURES`.
+
+    `slot_held` and `denial_held` tell how often what was read off the words alone came true, `unasked_held` how often
+    what nobody asks about was no conflict, `denial_at` from which chance a negation denies what the other one says.
+    """
+
+    version: str
+    same: Trees
+    conflict: Trees
+    slot_held: float
+    denial_held: float
+    denial_at: float
+    unasked_held: float
+
+    @property
+    def merge_at(self) -> float:
+        """The trees' own chance of `same` from which two statements count as the same."""
+        return self.same.decide_at
+
+    def probability(self, rows: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the trees' own chance of `same` for each row of `pair_features`."""
+        return self.same.raw_chance(rows)
+
+
+@cache
+def load_model(path: Path = MODEL_PATH) -> PairModel:
+    """Read the shipped classifiers; raise `Unavailable` when they are missing, altered or made for other features."""
+    if not path.is_file():
+        message = f"{path} is missing; reinstall nous-pipelines or run: python -m training.trees --data DIR"
+        raise Unavailable(message)
+    return parse_model(path.read_text("utf-8"))
+
+
+def parse_model(text: str) -> PairModel:
+    """Turn the JSON written by the training into arrays, after checking its checksum and its feature names."""
+    stored = json.loads(text)
+    claimed = stored.pop("sha256", None)
+    if claimed != checksum(stored):
+        message = "the pair model does not match its own SHA-256; reinstall nous-pipelines"
+        raise Unavailable(message)
+    model = PairModel(
+        version=stored["version"],
+        same=trees_from(stored["same"]),
+        conflict=trees_from(stored["conflict"]),
+        slot_held=stored["slot_held"],
+        denial_held=stored["denial_held"],
+        denial_at=stored["denial_at"],
+        unasked_held=stored["unasked_held"],
+    )
+    if (model.same.features, model.conflict.features) != (FEATURES, CONFLICT_FEATURES):
+        message = f"the pair model {model.version} was trained on other features than this version computes; retrain it"
+        raise Unavailable(message)
+    return model
