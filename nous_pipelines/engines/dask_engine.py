@@ -23,6 +23,8 @@ from nous_pipelines.engines.engine import MOST_LATE, OnDone, portable, too_late,
 C = TypeVar("C")
 R = TypeVar("R")
 CONNECT_S = 15.0
+WORKERS_S = 60.0
+"""How long the first worker is waited for: those of a scheduler that was started again are started again too."""
 LOOK_S = 1.0
 """How often it is looked whether the scheduler still answers."""
 LAST_WORDS_S = 2.0
@@ -163,7 +165,11 @@ class DaskEngine:
 
     def _refuse_others(self) -> None:
         """Raise `Unsupported` that names a worker with other code, and `Unavailable` when there is none at all."""
-        self._client.wait_for_workers(1, timeout=CONNECT_S)
+        try:
+            self._client.wait_for_workers(1, timeout=WORKERS_S)
+        except TimeoutError as error:
+            message = f"no worker has come to the Dask scheduler at {self._address} in {WORKERS_S:g} s"
+            raise Unavailable(f"{message}; start some with: dask worker {self._address} --nthreads 1") from error
         found_at: Any = self._client.run(build, on_error="return")
         for worker, found in found_at.items():
             require_same(worker, found)

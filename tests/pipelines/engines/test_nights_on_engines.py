@@ -147,6 +147,7 @@ def test_nights_on_two_workers_of_dask_end_the_same_also_when_one_is_killed_or_t
     lost = own.run(NIGHTS[2], tell=lambda step: cluster.stop(cluster.scheduler) if step == "neighbours" else None)
     after_lost = own.rows()
     cluster.start_scheduler()
+    cluster.start_worker("of-the-next-day")  # the others ended with their scheduler
     again, after_again = own.run(NIGHTS[2]), own.rows()
 
     assert (first.report, after_first) == (here[0][0].report, here[0][1])
