@@ -8,7 +8,7 @@ BIN := $(VENV)/bin
 # Compiling every package costs half a minute; what gets imported is compiled then.
 PIP := $(BIN)/python -m pip --disable-pip-version-check --no-input -qq
 COMPILE := uv pip compile pyproject.toml --extra pipelines --extra api --extra mcp --extra code --extra langgraph \
-	--extra claude --extra openai --universal --generate-hashes --no-header --no-annotate --python-version 3.11 --quiet
+	--extra dask --extra claude --extra openai --universal --generate-hashes --no-header --no-annotate --python-version 3.11 --quiet
 # Up to four processes, each with a PostgreSQL of its own. Many tests wait, a fifth of the time: one process more than
 # there are cores fills it. Those that need no server wait for nothing.
 CORES := $(shell getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2)

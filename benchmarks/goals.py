@@ -91,6 +91,7 @@ GOALS: dict[str, dict[str, Goal]] = {
         "night_s": at_most(30),
         "seconds_per_changed_fact_1m_over_10k_ratio": at_most(1.2),
         "peak_mb": at_most(2048),
+        "two_workers_speedup_ratio": at_least(1.7),
     },
     "judge": {
         "conflict_recall": at_least(0.92),

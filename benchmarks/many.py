@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import tempfile
 from collections.abc import Mapping, Sequence
 from datetime import UTC, date, datetime, timedelta
@@ -13,18 +14,25 @@ import psycopg
 from pgvector.psycopg import register_vector
 
 from benchmarks.drawn_memories import SPACE, World
-from benchmarks.drawn_nights import SQL, Facts, add_facts, copy_drawn, store_copy, store_recalls
+from benchmarks.drawn_nights import SQL, Facts, add_facts, copy_drawn, fill, store_copy, store_recalls
 from benchmarks.night import one_night, told, with_database
 from nous_online.database import postgres
 from nous_online.database.connection import prepare
 from nous_online.language.pairs.slots import slot_key
 from nous_pipelines.nights import end_of, last_night
+from nous_pipelines.orchestration.summaries import EPISODE_SUMMARIES
+from nous_pipelines.phases.phase_table import NIGHT_TABLES, PHASES
 
 AGENTS, QUICK_AGENTS, FEW_AGENTS = 10_000, 300, 100
 AGENT_FACTS, NEWS_SHARE, AGENTS_WITH_NEWS = 100, 0.1, 0.01
 DRAWN_APART = 20
 """How many agents are drawn; the others remember the same as one of them. No step looks across agents."""
 FACT_DAYS, AT_REST_DAYS = 100, 3
+WORKED, QUICK_WORKED, WORKED_FACTS = 60, 8, 1_000
+"""A store of which much is to be decided, for nights in one process and in two."""
+ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "POLARS_MAX_THREADS"), "1")
+MAPPED = {"neighbours", "judgements", *(each.name for each in (*NIGHT_TABLES, EPISODE_SUMMARIES, *PHASES))}
+"""The steps that are mapped over chunks of agents."""
 
 
 def run(*, data: Path, quick: bool) -> dict[str, Any]:
@@ -38,6 +46,7 @@ def run(*, data: Path, quick: bool) -> dict[str, Any]:
                 measured(with_database(server.dsn(), f"agents{count}"), Path(folder) / f"nights{count}", count)
                 for count in counts
             )
+            workers = by_workers(server.dsn(), Path(folder), QUICK_WORKED if quick else WORKED)
         finally:
             postgres.stop(home)
     changed = [changed_facts(count) for count in counts]
@@ -47,6 +56,7 @@ def run(*, data: Path, quick: bool) -> dict[str, Any]:
             "seconds_per_changed_fact_1m_over_10k_ratio": (large["seconds"] / changed[0])
             / (small["seconds"] / changed[1]),
             "peak_mb": large["peak_mb"],
+            "two_workers_speedup_ratio": mapped_s(workers[1]) / mapped_s(workers[2]),
         },
         "peers": {},
         "notes": [
@@ -56,8 +66,40 @@ def run(*, data: Path, quick: bool) -> dict[str, Any]:
             f"starting the process takes {large['start_s']:.1f} s more",
             f"large: {told(large)}",
             f"small: {told(small)}",
+            *workers_told(workers, QUICK_WORKED if quick else WORKED),
         ],
     }
+
+
+def by_workers(dsn: str, folder: Path, agents: int) -> dict[int, Mapping[str, Any]]:
+    """Return what the same first night takes with one worker on one core, and with two on two."""
+    night, one = last_night(datetime.now(UTC)), with_database(dsn, "worked1")
+    prepare(one)
+    fill(one, {f"agent-{number:03}": WORKED_FACTS for number in range(agents)}, episodes=0, night=night)
+    urls = {1: one, 2: with_database(dsn, "worked2", template="worked1")}
+    found: dict[int, Mapping[str, Any]] = {}
+    for count, url in urls.items():
+        home, engine = folder / f"worked{count}", f"processes:{count}"
+        taken = one_night(url, home, night, cores=count, NOUS_ENGINE=engine, **ONE_THREAD)
+        found[count] = {**taken, "load": os.getloadavg()[0]}
+    return found
+
+
+def workers_told(workers: Mapping[int, Mapping[str, Any]], agents: int) -> list[str]:
+    """Return what was compared, and what each of the two nights took."""
+    compared = "compared are the steps mapped over chunks of agents"
+    return [
+        f"{agents} agents x {WORKED_FACTS:,} facts, one process on one core, then two on two; {compared}",
+        *(
+            f"{count}: {night['seconds']:.1f} s, mapped {mapped_s(night):.1f}, load {night['load']:.1f}; {told(night)}"
+            for count, night in workers.items()
+        ),
+    ]
+
+
+def mapped_s(night: Mapping[str, Any]) -> float:
+    """Return the seconds of the steps of a night that are mapped over chunks of agents."""
+    return sum(seconds for step, seconds in night["steps"].items() if step in MAPPED)
 
 
 def changed_facts(agents: int) -> int:

@@ -101,10 +101,10 @@ def told(night: Mapping[str, Any]) -> str:
     return ", ".join(f"{step} {seconds:.2f}" for step, seconds in night["steps"].items() if seconds >= 0.05)
 
 
-def with_database(dsn: str, name: str) -> str:
-    """Make another database on the same server and return its URL."""
+def with_database(dsn: str, name: str, *, template: str = "template1") -> str:
+    """Make another database on the same server, or a copy of one, and return its URL."""
     with psycopg.connect(dsn, autocommit=True) as connection:
-        connection.execute(f"create database {name}")  # type: ignore[arg-type]  # one of ours
+        connection.execute(f"create database {name} template {template}")  # type: ignore[arg-type]  # one of ours
     return urlunsplit(urlsplit(dsn)._replace(path=f"/{name}"))
 
 
@@ -150,20 +150,25 @@ def timed(connection: psycopg.Connection, statement: str, **parameters: Any) -> 
     return perf_counter() - start
 
 
-def one_night(url: str, home: Path, night: date) -> dict[str, Any]:
-    """Run a night in a fresh process and return what it took; a night that fails stops the benchmark."""
-    environment = child_environment(NOUS_HOME=str(home), NOUS_DATABASE_URL=url, PYTHONPATH=str(ROOT))
+def one_night(url: str, home: Path, night: date, *, cores: int = 0, **settings: str) -> dict[str, Any]:
+    """Run a night in a fresh process, on some of the cores or all, and return what it took.
+
+    A night that fails stops the benchmark.
+    """
+    environment = child_environment(NOUS_HOME=str(home), NOUS_DATABASE_URL=url, PYTHONPATH=str(ROOT), **settings)
     start = perf_counter()
     finished = subprocess.run(  # noqa: S603 - our own module
-        python_module("benchmarks.night", night.isoformat()),
+        python_module("benchmarks.night", night.isoformat(), str(cores)),
         cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True, check=True,
     )  # fmt: skip
     night_itself = json.loads(finished.stdout.splitlines()[-1])
     return {**night_itself, "start_s": perf_counter() - start - night_itself["seconds"]}
 
 
-def main(night: str) -> None:
+def main(night: str, cores: str) -> None:
     """Run one night as `nous night` does, and print its peak memory, its steps and what was applied."""
+    if cores != "0":
+        os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[: int(cores)])
     from nous_pipelines.commands.night_commands import options_for, recorded_runs
     from nous_pipelines.orchestration.running import run_night
 

@@ -169,6 +169,8 @@ ROWS: Sequence[Row] = (
         "requests_per_1k_facts batch_over_online_ratio unmetered_requests", "drawn"),
     row("many", "10,000 agents of 100 facts, 1 % of them with news: s / a new fact, times as in a store of 10k / MB",
         "night_s seconds_per_changed_fact_1m_over_10k_ratio peak_mb", "drawn"),
+    row("many", "the mapped steps of a first night in one process on one core, times those of two on two",
+        "two_workers_speedup_ratio", "drawn"),
     row("faults", "kills while three processes write / writes acknowledged", "kills acknowledged", "drawn"),
     row("faults", "of them lost / doubled / facts without statement, event or words", "lost doubled incomplete",
         "drawn"),
@@ -225,7 +227,7 @@ CONTRACT: dict[str, str] = {
     " same_joined_ratio distinct_hurt_ratio stale_first_ratio",
     "nomination": "nominated_ratio pairs_per_fact",
     "episodes": "keep_covered_ratio passing_stored_ratio decision_cause_fix_ratio machine_lines_stored",
-    "many": "night_s seconds_per_changed_fact_1m_over_10k_ratio peak_mb",
+    "many": "night_s seconds_per_changed_fact_1m_over_10k_ratio peak_mb two_workers_speedup_ratio",
     "hooks": "session_start_p95_ms prompt_p95_ms cold_ms",
     "console": "slowest_page_p95_ms memories_p95_ms search_p95_ms memory_p95_ms inbox_p95_ms nights_p95_ms night_p95_ms"
     " ask_p95_ms",

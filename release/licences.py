@@ -29,6 +29,7 @@ STATED = {
     "gitdb": "BSD-3-Clause",
     "httpx2-jsfetch": "BSD-3-Clause",
     "jinja2": "BSD-3-Clause",
+    "partd": "BSD-3-Clause",
     "polars": "MIT",
     "prompt-toolkit": "BSD-3-Clause",
     "psycopg2-binary": "LGPL-3.0-or-later",
@@ -36,6 +37,7 @@ STATED = {
     "python-dateutil": "Apache-2.0 OR BSD-3-Clause",
     "pywin32": "PSF-2.0",
     "uvloop": "Apache-2.0 OR MIT",
+    "zict": "BSD-3-Clause",
 }
 """Read from their licence files: their metadata is ambiguous, or they are not installed on every platform."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import cache
 from importlib.util import find_spec
 from ipaddress import ip_address
@@ -9,10 +10,14 @@ from pathlib import Path
 from typing import Literal, Self
 from urllib.parse import urlsplit
 
-from pydantic import Field, SecretStr, ValidationError, model_validator
+from pydantic import Field, SecretStr, ValidationError, field_validator, model_validator
+from pydantic_core import PydanticCustomError
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from nous_online.core.errors import InvalidInput
+
+ENGINES = r"in-process|processes(:[1-9]\d{0,3})?|dask(\+tls)?://(\[[0-9a-fA-F:]+\]|[^/\s:\[\]@]+):\d{1,5}"
+"""What NOUS_ENGINE may be."""
 
 
 class Settings(BaseSettings):
@@ -38,6 +43,10 @@ class Settings(BaseSettings):
     """From when on a missing last night is reported."""
     night_zone: str = "UTC"
     """The time zone of both, such as Europe/Berlin. A night itself always ends at midnight UTC."""
+    engine: str = "in-process"
+    """Where a night works on its chunks of agents: `in-process`, `processes`, `processes:4` or `dask://host:8786`."""
+    engine_deadline_s: float = Field(default=900.0, gt=0)
+    """How long a chunk of agents may take in another process, in seconds; then it is tried once more elsewhere."""
     embedding_url: str | None = None
     """Base URL of an OpenAI-compatible embedding server; without it MiniLM runs in process."""
     embedding_model: str = "text-embedding-3-small"
@@ -63,6 +72,14 @@ class Settings(BaseSettings):
     """A file of prices that go before the shipped ones, in the form of `nous_online/language/claude/prices.toml`."""
     anthropic_api_key: SecretStr = Field(default=SecretStr(""), validation_alias="ANTHROPIC_API_KEY")
     anthropic_base_url: str | None = Field(default=None, validation_alias="ANTHROPIC_BASE_URL")
+
+    @field_validator("engine")
+    @classmethod
+    def _is_engine(cls, engine: str) -> str:
+        if not re.fullmatch(ENGINES, engine):
+            message = "not an engine: {engine} (want in-process, processes, processes:4 or dask://scheduler:8786)"
+            raise PydanticCustomError("engine", message, {"engine": repr(engine)})
+        return engine
 
     @model_validator(mode="after")
     def _follow_llm(self) -> Self:

@@ -16,7 +16,7 @@ from nous_online.language.pairs.judging import Judge
 from nous_pipelines.phases.asking import VERDICTS
 from nous_pipelines.phases.compared import NOTHING, PAIRS, ROWS, Compared
 from nous_pipelines.plan.night_files import NightFiles
-from nous_pipelines.snapshots.snapshot import checksum
+from nous_pipelines.snapshots.snapshot import checksum, checksum_at
 
 FORMAT = 2
 """Counts how `Compared` is meant; what an older version of the code wrote is not read."""
@@ -124,7 +124,12 @@ def _documents(files: NightFiles, name: str, wanted: Mapping[str, object]) -> It
 
 
 def _are_whole(folder: Path, checksums: Mapping[str, str]) -> bool:
-    return all(checksum(folder / f"{name}.parquet") == sum_ for name, sum_ in checksums.items())
+    paths = {name: folder / f"{name}.parquet" for name in checksums}
+    written = {name: path.stat() for name, path in paths.items()}
+    return all(
+        checksum_at(paths[name], written[name].st_mtime_ns, written[name].st_size) == sum_
+        for name, sum_ in checksums.items()
+    )
 
 
 def _own(path: Path, agent_ids: Sequence[str]) -> pl.DataFrame:

@@ -17,11 +17,13 @@ from nous_online.database.connection import Database, open_url
 from nous_online.language.pairs.judging import Judge, OfflineJudge
 from nous_online.memories.agent_erasure import copying
 from nous_pipelines.batches.second_judge import SecondJudge
+from nous_pipelines.engines.engine import Engine, engine_of
 from nous_pipelines.night_policy import NightPolicy, Policies
+from nous_pipelines.orchestration.chunk_work import OwnDatabase
 from nous_pipelines.plan.apply import applied_since, find_agents
 from nous_pipelines.plan.left_out import LeftOut, left_out_by
 from nous_pipelines.plan.night_files import UNSEEN, NightFiles
-from nous_pipelines.snapshots.chunks import Chunk, chunked
+from nous_pipelines.snapshots.chunks import Chunk, chunked, rows_at_once
 from nous_pipelines.snapshots.snapshot import Snapshot, came_late, late_rows, night_folder, open_snapshot, take_snapshot
 
 
@@ -42,6 +44,7 @@ class NightRun(dg.ConfigurableResource):
     _folders: dict[date, Path] = PrivateAttr(default_factory=dict)
     _settled: set[date] = PrivateAttr(default_factory=set)
     _policies: dict[date, Policies] = PrivateAttr(default_factory=dict)
+    _engine: Engine | None = PrivateAttr(default=None)
     _opened: ExitStack = PrivateAttr(default_factory=ExitStack)
     _began_at: datetime = PrivateAttr(default_factory=lambda: datetime.now(UTC))
 
@@ -56,6 +59,7 @@ class NightRun(dg.ConfigurableResource):
             opening.enter_context(copying(url))
             self._opened = opening.pop_all()
         self._folders, self._settled, self._policies, self._began_at = {}, set(), {}, datetime.now(UTC)
+        self._engine = None
 
     def teardown_after_execution(self, context: dg.InitResourceContext) -> None:
         """Give the connections back."""
@@ -67,6 +71,12 @@ class NightRun(dg.ConfigurableResource):
         if self._database is None:
             raise RuntimeError("the resource is used outside of a run")
         return self._database
+
+    def database_for(self, engine: Engine) -> Database | OwnDatabase:
+        """Return the database as those who work on chunks reach it: on other machines by settings of their own."""
+        if engine.shares_memory:
+            return self.database
+        return OwnDatabase(self.address if engine.shares_settings else None)
 
     @property
     def night_policy(self) -> NightPolicy:
@@ -92,11 +102,19 @@ class NightRun(dg.ConfigurableResource):
         if left and not agents:
             raise Refused(f"every agent is left out of night {night}: {next(iter(left.values()))}")
         sizes = dict(taken.table("facts", columns=["agent_id"]).group_by("agent_id").len().iter_rows())
+        most = rows_at_once(sum(sizes.get(agent_id, 0) for agent_id in agents), width=self.engine.width)
         return [
             Chunk(taken, policy, tuple(chunk))
             for policy, members in self.policies(night).groups(agents)
-            for chunk in chunked(members, sizes)
+            for chunk in chunked(members, sizes, most=most)
         ]
+
+    @property
+    def engine(self) -> Engine:
+        """What works on the chunks; it is opened by the first step that needs it, and closed with the run."""
+        if self._engine is None:
+            self._engine = self._opened.enter_context(closing(engine_of(settings())))
+        return self._engine
 
     @cached_property
     def judge(self) -> Judge:
@@ -126,7 +144,7 @@ class NightRun(dg.ConfigurableResource):
     def folder(self, night: date) -> Path:
         """Return where this night's files lie; the database is asked which one it is once a run, not 70 times."""
         if night not in self._folders:
-            self._folders[night] = night_folder(self.home_folder / "snapshots", self.database, night)
+            self._folders[night] = night_folder(self.home_folder.absolute() / "snapshots", self.database, night)
         return self._folders[night]
 
     def files(self, night: date) -> NightFiles:

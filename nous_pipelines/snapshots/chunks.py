@@ -13,6 +13,9 @@ from nous_pipelines.snapshots.snapshot import Snapshot
 CHUNK_ROWS = 120_000
 """Facts worked on together: with 384 dimensions 200 MB of vectors, and as much again for what is made of them."""
 
+CHUNKS_EACH = 4
+"""Chunks for each of several workers: with one each, all would wait for the slowest."""
+
 
 @dataclass(frozen=True)
 class Chunk:
@@ -29,6 +32,11 @@ class Chunk:
     def own(self, table: pl.DataFrame) -> pl.DataFrame:
         """Return the rows these agents have in a table of all agents."""
         return table.filter(pl.col("agent_id").is_in(list(self.agent_ids)))
+
+
+def rows_at_once(rows: int, *, width: int) -> int:
+    """Return how many facts to take together where `width` chunks are worked on at once."""
+    return CHUNK_ROWS if width == 1 else max(1, min(CHUNK_ROWS, rows // (width * CHUNKS_EACH)))
 
 
 def chunked(agent_ids: Sequence[str], sizes: Mapping[str, int], *, most: int = CHUNK_ROWS) -> Iterator[list[str]]:

@@ -85,9 +85,14 @@ class Snapshot:
 
 def night_folder(root: Path, database: Database, night: date) -> Path:
     """Return where the files of a night lie: apart for each database, so that none is taken for another's."""
+    return root / identity_of(database) / f"night={night.isoformat()}"
+
+
+def identity_of(database: Database) -> str:
+    """Return what tells a database from all others."""
     with database.transaction() as connection:
         row = connection.execute(BLOCKS["identity"]).fetchone()
-    return root / str(row[0] if row else "unknown") / f"night={night.isoformat()}"
+    return str(row[0] if row else "unknown")
 
 
 def take_snapshot(

@@ -12,6 +12,7 @@ import pytest
 import typer
 import yaml
 from dagster._daemon.cli import run_command
+from setting_names import setting_names
 from typer.main import get_command
 
 from nous_online.interfaces.cli import application
@@ -34,6 +35,13 @@ def test_every_password_has_to_be_told() -> None:
     assert {each["environment"]["NOUS_TOKEN"] for each in SERVICES.values() if "NOUS_TOKEN" in each["environment"]} == {
         None
     }  # handed on where it is set, else drawn at the start
+
+
+@pytest.mark.parametrize("name", OURS)
+def test_every_setting_reaches_a_container(name: str) -> None:
+    of_its_own = {"NOUS_HOME", "NOUS_TOKEN"}  # the image says where; one of them alone has a door that a token opens
+
+    assert setting_names() - of_its_own <= SERVICES[name]["environment"].keys()
 
 
 @pytest.mark.parametrize("name", SERVICES)

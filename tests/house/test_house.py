@@ -30,7 +30,7 @@ LONGEST_FILE = 700
 COMMENT_SHARE = 0.10
 IMPORT_S = 0.3
 
-VAGUE = {"util", "utils", "helper", "helpers", "common", "manager", "handler", "processor", "engine", "service", "base"}
+VAGUE = {"util", "utils", "helper", "helpers", "common", "manager", "handler", "processor", "service", "base"}
 VAGUE |= {"data", "info"}
 HEAVY = ("anthropic", "dagster", "duckdb", "onnxruntime", "polars", "psycopg_pool", "sklearn")
 SQL_TEXT = re.compile(

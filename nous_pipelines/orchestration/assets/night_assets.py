@@ -1,24 +1,28 @@
 """What all assets of a night have in common: their partitions, what they read, and from where."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import date
-from typing import Any, TypeVar
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
 
 import dagster as dg
 import polars as pl
 
+from nous_pipelines.engines.engine import Engine, OnDone
 from nous_pipelines.nights import FIRST_NIGHT, parse_night
+from nous_pipelines.orchestration.chunk_work import ChunkOutput, ChunkWork, Table, do_work
 from nous_pipelines.orchestration.resources import NightRun
 from nous_pipelines.phases.links import CHANGED
 from nous_pipelines.phases.phase import Tables
 from nous_pipelines.phases.phase_table import PHASES, Reads
-from nous_pipelines.plan.left_out import each_apart, left_out_by
+from nous_pipelines.plan.left_out import left_out_by
 from nous_pipelines.plan.night_files import NightFiles
 from nous_pipelines.snapshots.chunks import Chunk
 from nous_pipelines.snapshots.table_schemas import SNAPSHOT_TABLES, TableSchema
 
-T = TypeVar("T")
 NIGHTS = dg.DailyPartitionsDefinition(start_date=FIRST_NIGHT.isoformat(), timezone="UTC", end_offset=1)
 """One partition is one night for all agents; tonight is among them, so that it can be run before it is over."""
 CHANGING = tuple(phase.name for phase in PHASES if CHANGED.name not in phase.reads)
@@ -71,51 +75,80 @@ class Inputs:
 
     reads: Reads
     chunks: Sequence[Chunk]
-    whole: Tables
-    """The tables that other assets of the night have made."""
+    made: Mapping[str, Table]
+    """The tables that other assets of the night have made; for other processes, where they lie."""
     files: NightFiles
+    engine: Engine
 
     @classmethod
     def of(cls, night_run: NightRun, night: date, reads: Reads) -> "Inputs":
         """Open the tables of a night; what reads the snapshot alone makes sure that it is settled."""
-        files = night_run.files(night)
-        whole = {
-            name: read_whole(files, name, columns) for name, columns in reads.items() if name not in SNAPSHOT_TABLES
-        }
-        if not whole:
+        files, engine = night_run.files(night), night_run.engine
+        names = [name for name in reads if name not in SNAPSHOT_TABLES]
+        if not names:
             night_run.settle(night)
-        return cls(reads, night_run.chunks(night), whole, files)
+        made = {
+            name: read_whole(files, name, reads[name])
+            if engine.shares_memory or name == CHANGED.name
+            else files.folder / f"{name}.parquet"
+            for name in names
+        }
+        return cls(reads, night_run.chunks(night), made, files, engine)
 
     def __iter__(self) -> Iterator[tuple[Chunk, Tables]]:
         for chunk in self.chunks:
-            yield chunk, self.tables(chunk)
+            yield chunk, ChunkWork("", ChunkOutput, chunk, self.reads, self.made, {}).tables(chunk)
 
-    def tables(self, chunk: Chunk) -> Tables:
-        """Return the rows of a chunk's agents."""
-        return {
-            name: chunk.own(self.whole[name]) if name in self.whole else chunk.table(name, columns=columns)
-            for name, columns in self.reads.items()
-        }
+    def beside(self, name: str, table: pl.DataFrame) -> "Inputs":
+        """Return the same with one more table, of all agents."""
+        return replace(self, reads={**self.reads, name: None}, made={**self.made, name: table})
 
-    def each(self, step: str, work: Callable[[Chunk, Tables], T]) -> list[T]:
+    def each(
+        self, step: str, function: Callable[..., ChunkOutput], *, on_done: OnDone | None = None, **options: Any
+    ) -> list[ChunkOutput]:
         """Return what is made of each chunk; an agent for which alone that fails is left out from here on.
 
         Raises the first such fault when it fails for all.
         """
-        found: list[T] = []
-        faults: dict[str, Exception] = {}
-        for chunk in self.chunks:
-
-            def worked(agent_ids: Sequence[str], chunk: Chunk = chunk) -> T:
-                part = replace(chunk, agent_ids=tuple(agent_ids))
-                return work(part, self.tables(part))
-
-            results, faulty = each_apart(chunk.agent_ids, worked)
-            found, faults = found + results, faults | faulty
+        with self._between(step) as (scratch, made):
+            is_elsewhere = not self.engine.shares_settings
+            works = [
+                ChunkWork(step, function, chunk, self.reads, made, options, scratch, is_elsewhere=is_elsewhere)
+                for chunk in self.chunks
+            ]
+            done = self.engine.map(do_work, works, on_done=on_done)
+            found = [part.read() for each in done for part in each.parts]
+        faults = {agent_id: fault for each in done for agent_id, fault in each.faults.items()}
         if faults and not found:
             raise next(iter(faults.values()))
         self.files.leave_out(left_out_by(step, faults))
         return found
+
+    @contextmanager
+    def _between(self, step: str) -> Iterator[tuple[Path | None, Mapping[str, Table]]]:
+        """Yield how files between processes begin, and all tables as files; they are gone afterwards."""
+        if self.engine.shares_memory:
+            yield None, self.made
+            return
+        scratch = self.files.folder / f"{step}.{uuid4().hex}"
+        try:
+            in_memory = {name: table for name, table in self.made.items() if isinstance(table, pl.DataFrame)}
+            yield scratch, {**self.made, **ChunkOutput(in_memory).write(scratch).tables}
+        finally:
+            for path in self.files.folder.glob(f"{scratch.name}.*.part"):
+                path.unlink(missing_ok=True)
+
+
+def join_parts(parts: Iterable[ChunkOutput], name: str, schema: TableSchema) -> pl.DataFrame:
+    """Return one table from those of all chunks."""
+    return pl.concat([schema.empty(), *(part.table(name) for part in parts)])
+
+
+def chunk_log(context: dg.AssetExecutionContext, engine: Engine) -> OnDone | None:
+    """Return a callback that writes a line to the run log for each chunk that another process has done."""
+    if engine.shares_memory:
+        return None
+    return lambda done, total: context.log.info("%d of %d chunks of agents", done, total)
 
 
 def read_whole(files: NightFiles, name: str, columns: Sequence[str] | None) -> pl.DataFrame:

@@ -4,31 +4,35 @@ from dataclasses import asdict
 from datetime import date, timedelta
 
 import dagster as dg
-import polars as pl
 
 from nous_online.core.settings import settings
 from nous_pipelines.batches.batch_rows import unfinished
 from nous_pipelines.batches.collecting import Collected
 from nous_pipelines.batches.second_judge import SecondJudge
-from nous_pipelines.batches.second_opinions import Seconded, second_opinions, too_long_among
-from nous_pipelines.batches.verdict_cache import JudgementCounts, Progress, verdicts_on
+from nous_pipelines.batches.second_opinions import Seconded
+from nous_pipelines.batches.verdict_cache import JudgementCounts, Progress
 from nous_pipelines.nights import end_of
-from nous_pipelines.orchestration.assets.night_assets import Inputs, night_asset, night_of, row_count
+from nous_pipelines.orchestration.assets.night_assets import (
+    Inputs,
+    chunk_log,
+    join_parts,
+    night_asset,
+    night_of,
+    row_count,
+)
+from nous_pipelines.orchestration.chunk_work import Judges, find_neighbours, judge_pairs
 from nous_pipelines.orchestration.previous_nights import (
-    compared_in,
     earlier_compared,
-    earlier_verdicts,
     write_compared,
     write_judged_by,
 )
 from nous_pipelines.orchestration.resources import NightRun
-from nous_pipelines.phases.asking import TOLD, judged, ruled, to_ask, with_hashes
+from nous_pipelines.phases.asking import TOLD
+from nous_pipelines.phases.compared import Compared
 from nous_pipelines.phases.merging import JUDGED
-from nous_pipelines.phases.neighbours import COPY, FOUND, MOST_CANDIDATES, READ, Neighbours, neighbours_of
-from nous_pipelines.phases.phase import Tables
+from nous_pipelines.phases.neighbours import COPY, FOUND, MOST_CANDIDATES, READ
 from nous_pipelines.phases.phase_table import Reads
-from nous_pipelines.phases.successors import FOLLOWED, carried
-from nous_pipelines.snapshots.chunks import Chunk
+from nous_pipelines.phases.successors import FOLLOWED
 
 FRESH_FOR = timedelta(days=2)  # a day before the night, and one in case a night was late
 COMPARED: Reads = {"facts": READ, "undone": None}
@@ -57,21 +61,23 @@ def neighbours(context: dg.AssetExecutionContext, night_run: NightRun) -> dg.Mat
     inputs, files = Inputs.of(night_run, night, COMPARED), night_run.files(night)
     earlier, fresh_from = [] if night_run.is_full else earlier_compared(files), end_of(night) - FRESH_FOR
 
-    def compared(chunk: Chunk, tables: Tables) -> Neighbours:
-        known, undone = compared_in(earlier, chunk.agent_ids), tables["undone"]
-        return neighbours_of(tables["facts"], policy=chunk.policy, undone=undone, earlier=known, fresh_from=fresh_from)
-
-    parts = inputs.each("neighbours", compared)
-    pairs = pl.concat([FOUND.empty(), *(part.pairs for part in parts)])
+    parts = inputs.each(
+        "neighbours",
+        find_neighbours,
+        earlier=earlier,
+        fresh_from=fresh_from,
+        on_done=chunk_log(context, inputs.engine),
+    )
+    pairs, copies = join_parts(parts, "neighbours", FOUND), join_parts(parts, "copies", COPY)
     files.write_table("neighbours", pairs)
-    files.write_table("copies", pl.concat([COPY.empty(), *(part.copies for part in parts)]))
-    write_compared(files, [part.compared for part in parts])
+    files.write_table("copies", copies)
+    write_compared(files, [Compared(part.table("compared_rows"), part.table("compared_pairs")) for part in parts])
     return dg.MaterializeResult(
         metadata={
             **row_count(pairs),
             "pairs": len(pairs),
-            "facts": sum(len(part.copies) for part in parts),
-            "cut": sum(part.cut for part in parts),
+            "facts": len(copies),
+            "cut": sum(part.value for part in parts),
             "built_on": ", ".join(kept.folder.parent.name for kept in earlier[:1]),
         }
     )
@@ -91,28 +97,18 @@ def judgements(context: dg.AssetExecutionContext, night_run: NightRun) -> dg.Mat
     files, judge = night_run.files(night), night_run.judge
     collected, second = brought_home(night, night_run), night_run.second_judge
 
-    def judged_of(chunk: Chunk, tables: Tables) -> tuple[pl.DataFrame, JudgementCounts, Seconded]:
-        facts = tables["facts"].select(TOLD)
-        found = with_hashes(tables["neighbours"], facts)
-        undone, contradictions = carried(
-            tables["undone"], tables["contradictions"], facts=tables["facts"], copies=tables["copies"]
-        )
-        rules = ruled(found, undone=undone, contradictions=contradictions)
-        known = None if night_run.is_full else earlier_verdicts(files, judge, chunk.agent_ids)
-        asked = to_ask(found, rules)
-        verdicts, part = verdicts_on(
-            night_run.database, judge, asked, facts, earlier=known, on_progress=progress(context)
-        )
-        by_second = Seconded()
-        if second is not None:
-            too_long = too_long_among(asked, facts)
-            verdicts, by_second = second_opinions(night_run.database, verdicts, second.models, too_long=too_long)
-        return judged(found, rules, verdicts), part, by_second
-
-    parts = Inputs.of(night_run, night, ASKED).each("judgements", judged_of)
-    table = pl.concat([JUDGED.empty(), *(pairs for pairs, _, _ in parts)])
-    account = sum((counts for _, counts, _ in parts), JudgementCounts())
-    seconded = sum((counts for _, _, counts in parts), Seconded())
+    inputs = Inputs.of(night_run, night, ASKED)
+    judges = Judges(
+        judge,
+        second=None if second is None else second.models,
+        earlier=None if night_run.is_full else files,
+        database=night_run.database_for(inputs.engine),
+        on_progress=progress(context) if inputs.engine.shares_memory else None,
+    )
+    parts = inputs.each("judgements", judge_pairs, judges=judges, on_done=chunk_log(context, inputs.engine))
+    table = join_parts(parts, "judgements", JUDGED)
+    account = sum((part.value[0] for part in parts), JudgementCounts())
+    seconded = sum((part.value[1] for part in parts), Seconded())
     write_judged_by(files, judge, files.write_table("judgements", table))
     verdicts_found = dict(table.group_by("verdict").len().sort("verdict").iter_rows())
     told = {} if second is None else {**vars(seconded), "collected": collected.words}

@@ -1,16 +1,16 @@
 """An asset for each row of the table of phases: the tables made on the way, and the proposals."""
 
-from functools import cache
+from datetime import date
 
 import dagster as dg
 import polars as pl
 
-from nous_pipelines.orchestration.assets.night_assets import Inputs, night_asset, night_of, row_count
+from nous_pipelines.orchestration.assets.night_assets import Inputs, join_parts, night_asset, night_of, row_count
+from nous_pipelines.orchestration.chunk_work import ChunkOutput, find_proposals, make_table
 from nous_pipelines.orchestration.resources import NightRun, as_metadata
 from nous_pipelines.orchestration.summaries import EPISODE_SUMMARIES
-from nous_pipelines.phases.phase import Phase, Tables, united
+from nous_pipelines.phases.phase import united
 from nous_pipelines.phases.phase_table import NIGHT_TABLES, PHASES, NightPhase, NightTable
-from nous_pipelines.snapshots.chunks import Chunk
 
 
 def table_asset(table: NightTable) -> dg.AssetsDefinition:
@@ -26,8 +26,8 @@ def table_asset(table: NightTable) -> dg.AssetsDefinition:
     def made(context: dg.AssetExecutionContext, night_run: NightRun) -> dg.MaterializeResult:
         night = night_of(context)
         inputs = Inputs.of(night_run, night, table.reads)
-        parts = inputs.each(table.name, lambda chunk, tables: table.make(tables, policy=chunk.policy, night=night))
-        whole = pl.concat([table.schema.empty(), *parts])
+        parts = inputs.each(table.name, make_table, name=table.name, make=table.make, night=night)
+        whole = join_parts(parts, table.name, table.schema)
         night_run.files(night).write_table(table.name, whole)
         return dg.MaterializeResult(metadata={**row_count(whole), **whole.select(**table.figures).row(0, named=True)})
 
@@ -41,24 +41,26 @@ def phase_asset(phase: NightPhase) -> dg.AssetsDefinition:
     def proposals(context: dg.AssetExecutionContext, night_run: NightRun) -> dg.MaterializeResult:
         night = night_of(context)
         inputs = Inputs.of(night_run, night, phase.reads)
-
-        @cache
-        def gathered() -> Tables:
-            if phase.gather is None:
-                return {}
-            gather = phase.gather
-            found = inputs.each(phase.name, lambda chunk, tables: gather(tables, policy=chunk.policy, night=night))
-            return {"gathered": pl.concat(found)}
-
-        def found_in(chunk: Chunk, tables: Tables) -> Phase:
-            others = {} if inputs.chunks == [chunk] else gathered()
-            return phase.find({**tables, **others}, policy=chunk.policy, night=night)
-
-        whole = united(phase.name, inputs.each(phase.name, found_in))
+        parts = phase_parts(phase, inputs, night)
+        whole = united(phase.name, [part.value for part in parts])
         night_run.files(night).write_phase(whole)
         return dg.MaterializeResult(metadata=as_metadata(whole.metadata()))
 
     return proposals
+
+
+def phase_parts(phase: NightPhase, inputs: Inputs, night: date) -> list[ChunkOutput]:
+    """Return what a phase finds in each chunk, told what it has to know of all of them."""
+    gather = phase.gather
+    if gather is None:
+        return inputs.each(phase.name, find_proposals, find=phase.find, night=night)
+    if len(inputs.chunks) == 1:
+        parts = inputs.each(phase.name, find_proposals, find=phase.find, night=night)
+        if len(parts) == 1:
+            return parts  # otherwise it failed for an agent, and each half took itself for all of them
+    gathered = inputs.each(phase.name, make_table, name="gathered", make=gather, night=night)
+    whole = pl.concat([part.table("gathered") for part in gathered])
+    return inputs.beside("gathered", whole).each(phase.name, find_proposals, find=phase.find, night=night)
 
 
 TABLE_ASSETS = [table_asset(table) for table in (*NIGHT_TABLES, EPISODE_SUMMARIES)]

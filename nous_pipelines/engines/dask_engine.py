@@ -1,0 +1,283 @@
+"""Workers of Dask distributed, on as many machines as there are: each has the files of nights under the same path."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import platform
+import socket
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+from functools import cache, partial
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, TypeVar
+from urllib.parse import urlsplit
+
+from nous_online.core.errors import DeadlineExceeded, Unavailable, Unsupported
+from nous_pipelines.engines.engine import MOST_LATE, OnDone, portable, too_late, too_many_lost
+
+C = TypeVar("C")
+R = TypeVar("R")
+CONNECT_S = 15.0
+WORKERS_S = 60.0
+"""How long the first worker is waited for: those of a scheduler that was started again are started again too."""
+LOOK_S = 1.0
+"""How often it is looked whether the scheduler still answers."""
+LAST_WORDS_S = 2.0
+"""How long a worker that hangs lives on: as long as it takes to say so."""
+PACKAGES = ("numpy", "polars")
+"""Whose other version might decide otherwise."""
+ROOTS = ("nous_online", "nous_pipelines", "nous_sql")
+
+
+@dataclass(frozen=True)
+class Build:
+    """Which code runs in a process; two that differ in it might not come to the same plan."""
+
+    nous: str
+    code: str
+    """SHA-256 of our own sources, the first digits."""
+    python: str
+    packages: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return f"Nous {self.nous} ({self.code}) with Python {self.python}, {', '.join(self.packages)}"
+
+
+@cache
+def build() -> Build:
+    """Return which code runs in this process."""
+    packages = tuple(f"{name} {version(name)}" for name in PACKAGES)
+    return Build(version("nous-pipelines"), code_digest(), platform.python_version(), packages)
+
+
+def code_digest() -> str:
+    """Return the first digits of the SHA-256 of all of our modules and statements."""
+    digest = hashlib.sha256()
+    root = Path(__file__).parents[2]
+    paths = (path for name in ROOTS for path in (root / name).rglob("*") if path.suffix in {".py", ".sql", ".toml"})
+    for path in sorted(paths):
+        digest.update(path.relative_to(root).as_posix().encode() + b"\n" + path.read_bytes())
+    return digest.hexdigest()[:12]
+
+
+@dataclass(frozen=True)
+class ChunkOutcome:
+    """What became of a chunk on a worker: a result, or what was raised."""
+
+    result: Any = None
+    error: Exception | None = None
+    is_late: bool = False
+
+
+class DaskEngine:
+    """Works on as many chunks at once as the workers of a scheduler have threads."""
+
+    shares_memory = False
+    shares_settings = False
+
+    def __init__(self, url: str, *, deadline_s: float) -> None:
+        try:
+            from distributed import Client
+        except ImportError as error:
+            message = f"NOUS_ENGINE={url} needs the extra `dask` ({error})"
+            raise Unsupported(f"{message}; run: pip install 'nous-pipelines[dask]'") from error
+        scheme, _, place = url.partition("://")
+        self._address = f"{'tls' if scheme.endswith('+tls') else 'tcp'}://{place}"
+        self._deadline_s = deadline_s
+        try:
+            parts = urlsplit(self._address)
+            socket.create_connection((parts.hostname or "", parts.port or 0), CONNECT_S).close()
+            self._client = Client(self._address, timeout=CONNECT_S, set_as_default=False, name="nous-night")
+        except (OSError, TimeoutError, ValueError) as error:
+            message = f"no Dask scheduler answers at {self._address}, which NOUS_ENGINE names ({error})"
+            raise Unavailable(f"{message}; start one with: dask scheduler") from error
+        try:
+            self._refuse_others()
+        except BaseException:
+            self.close()
+            raise
+
+    @property
+    def width(self) -> int:
+        """How many threads the workers have together."""
+        self.require_scheduler()
+        try:
+            workers = self._client.scheduler_info(n_workers=-1)["workers"]
+        except (OSError, TimeoutError) as error:
+            raise self.lost_scheduler() from error
+        return max(1, sum(worker["nthreads"] for worker in workers.values()))
+
+    def map(self, function: Callable[[C], R], chunks: Sequence[C], *, on_done: OnDone | None = None) -> list[R]:
+        """Return the results of a function in the order of the chunks."""
+        work = DaskRound(self, function, chunks)
+        try:
+            return work.results(on_done)
+        finally:
+            work.give_up()
+
+    def submit(self, function: Callable[[C], R], chunk: C) -> Any:
+        """Have a worker work on a chunk and return its future."""
+        guarded = partial(in_time, function, deadline_s=self._deadline_s, wanted=build())
+        return self._client.submit(guarded, chunk, pure=False, retries=0)
+
+    def first_of(self, futures: Sequence[Any]) -> Collection[Any]:
+        """Return the futures that have ended, once there is one; raise `TimeoutError` when there is none soon."""
+        from distributed import wait
+        from distributed.client import FuturesCancelledError
+
+        try:
+            with self._client.as_current():
+                ended: Any = wait(futures, timeout=LOOK_S, return_when="FIRST_COMPLETED")
+        except FuturesCancelledError as error:
+            raise self.lost_scheduler() from error
+        return ended.done
+
+    def require_scheduler(self) -> None:
+        """Raise `Unavailable` once the scheduler is gone: what it had to do is gone with it."""
+        if self._client.status != "running" or self._client.scheduler is None or self._client.scheduler.comm is None:
+            raise self.lost_scheduler()
+
+    def lost_scheduler(self) -> Unavailable:
+        """Return what is raised when the scheduler is gone."""
+        return Unavailable(
+            f"the Dask scheduler at {self._address} was lost in the midst of a night, and nothing was changed by this "
+            "step; start it again, then run the night again"
+        )
+
+    @property
+    def deadline_s(self) -> float:
+        """How long a chunk may take, in seconds."""
+        return self._deadline_s
+
+    @property
+    def address(self) -> str:
+        """Where the scheduler is."""
+        return self._address
+
+    def close(self) -> None:
+        """Leave the scheduler; what it still works on for us is dropped."""
+        self._client.close(timeout=CONNECT_S)
+
+    def _refuse_others(self) -> None:
+        """Raise `Unsupported` that names a worker with other code, and `Unavailable` when there is none at all."""
+        try:
+            self._client.wait_for_workers(1, timeout=WORKERS_S)
+        except TimeoutError as error:
+            message = f"no worker has come to the Dask scheduler at {self._address} in {WORKERS_S:g} s"
+            raise Unavailable(f"{message}; start some with: dask worker {self._address} --nthreads 1") from error
+        found_at: Any = self._client.run(build, on_error="return")
+        for worker, found in found_at.items():
+            require_same(worker, found)
+
+
+class DaskRound:
+    """The chunks of one `map`, and their futures."""
+
+    def __init__(self, engine: DaskEngine, function: Callable[[Any], Any], chunks: Sequence[Any]) -> None:
+        self._engine = engine
+        self._function = function
+        self._chunks = chunks
+        self._places = {engine.submit(function, chunk): place for place, chunk in enumerate(chunks)}
+        self._late = Counter[int]()
+        self._found: dict[int, Any] = {}
+
+    def results(self, on_done: OnDone | None) -> list[Any]:
+        """Return the results in the order of the chunks."""
+        patience_s = MOST_LATE * self._engine.deadline_s + CONNECT_S
+        looked_at = time.monotonic()
+        while self._places:
+            self._engine.require_scheduler()
+            try:
+                ended = self._engine.first_of(list(self._places))
+            except TimeoutError:
+                if time.monotonic() - looked_at > patience_s:
+                    raise self._stuck() from None
+                continue
+            taken = [self._take(future) for future in ended]
+            if not any(taken):
+                continue
+            looked_at = time.monotonic()
+            if on_done is not None:
+                on_done(len(self._found), len(self._chunks))
+        return [self._found[place] for place in range(len(self._chunks))]
+
+    def give_up(self) -> None:
+        """Let go of what is still worked on."""
+        for future in self._places:
+            future.release()
+
+    def _take(self, future: Any) -> bool:
+        """Take what became of a chunk, if it is still known; raise what its function raised, or befell its workers."""
+        outcome = self._outcome(future, self._places[future])
+        if outcome is None:
+            return False
+        place = self._places.pop(future)
+        if outcome.is_late and self._late[place] + 1 < MOST_LATE:
+            self._late[place] += 1
+            self._places[self._engine.submit(self._function, self._chunks[place])] = place
+        elif outcome.error is not None:
+            raise outcome.error
+        else:
+            self._found[place] = outcome.result
+        return True
+
+    def _outcome(self, future: Any, place: int) -> ChunkOutcome | None:
+        """Return what became of a chunk; None where the worker that knew has ended, and another one works on it."""
+        from distributed import KilledWorker
+        from distributed.client import FutureCancelledError
+        from distributed.comm.core import CommClosedError
+
+        try:
+            return future.result(timeout=LOOK_S)
+        except TimeoutError:
+            return None
+        except KilledWorker as error:
+            count = error.allowed_failures + 1
+            raise too_many_lost(self._chunks[place], count, f"the last of them {error.last_worker.address}") from error
+        except (FutureCancelledError, CommClosedError) as error:
+            raise self._engine.lost_scheduler() from error
+
+    def _stuck(self) -> DeadlineExceeded:
+        chunk = self._chunks[min(self._places.values())]
+        return too_late(chunk, self._engine.deadline_s, f"the workers of {self._engine.address}")
+
+
+def require_same(worker: str, found: Any) -> None:
+    """Raise `Unsupported` for a worker whose code is not ours, which might come to another plan."""
+    if found != build():
+        other = found if isinstance(found, Build) else f"something else ({found!r})"
+        raise Unsupported(f"the Dask worker {worker} runs {other}, this night {build()}; give all of them one image")
+
+
+def in_time(function: Callable[[C], R], chunk: C, *, deadline_s: float, wanted: Build) -> ChunkOutcome:
+    """Return what becomes of a chunk on this worker, which ends itself if that takes too long.
+
+    A thread can't be stopped, so the process goes; its nanny starts another one.
+    """
+    from distributed import get_worker
+
+    worker = get_worker().address
+    if build() != wanted:
+        message = f"the Dask worker {worker} runs {build()}, this night {wanted}; give all of them one image"
+        return ChunkOutcome(error=Unsupported(message))
+    found: list[ChunkOutcome] = []
+    thread = threading.Thread(target=lambda: found.append(outcome_of(function, chunk)), daemon=True)
+    thread.start()
+    thread.join(deadline_s)
+    if thread.is_alive():
+        threading.Timer(LAST_WORDS_S, os._exit, [1]).start()
+        return ChunkOutcome(error=too_late(chunk, deadline_s, f"the Dask worker {worker}"), is_late=True)
+    return found[0]
+
+
+def outcome_of(function: Callable[[Any], Any], chunk: object) -> ChunkOutcome:
+    """Return what a function makes of a chunk, or raises."""
+    try:
+        return ChunkOutcome(function(chunk))
+    except Exception as error:
+        return ChunkOutcome(error=portable(error))

@@ -1,0 +1,223 @@
+"""What is done with a chunk of agents, in this process or in another: functions of plain values, Parquet in and out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import closing, contextmanager, nullcontext
+from dataclasses import dataclass, field, replace
+from datetime import date, datetime
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import polars as pl
+
+from nous_online.core.errors import Refused, Unavailable
+from nous_online.database.connection import Database, open_url
+from nous_online.language.pairs.judging import Judge
+from nous_online.memories.agent_erasure import copying
+from nous_pipelines.batches.batch_requests import Models
+from nous_pipelines.batches.second_opinions import Seconded, second_opinions, too_long_among
+from nous_pipelines.batches.verdict_cache import Progress, verdicts_on
+from nous_pipelines.engines.engine import portable
+from nous_pipelines.orchestration.previous_nights import Kept, compared_in, earlier_verdicts
+from nous_pipelines.phases.asking import TOLD, judged, ruled, to_ask, with_hashes
+from nous_pipelines.phases.neighbours import neighbours_of
+from nous_pipelines.phases.phase import Tables
+from nous_pipelines.phases.phase_table import SCHEMAS, FindsProposals, MakesTable, Reads
+from nous_pipelines.phases.successors import carried
+from nous_pipelines.plan.left_out import each_apart
+from nous_pipelines.plan.night_files import NightFiles, writing
+from nous_pipelines.snapshots.chunks import Chunk
+from nous_pipelines.snapshots.snapshot import identity_of
+
+Table = pl.DataFrame | Path
+"""Rows, or the file they are in where they are for another process."""
+
+
+@dataclass(frozen=True)
+class ChunkOutput:
+    """What was made of some agents: tables, and values that are small beside them."""
+
+    tables: Mapping[str, Table] = field(default_factory=dict[str, Table])
+    value: Any = None
+
+    def table(self, name: str) -> pl.DataFrame:
+        """Return one of the tables; raise `Unavailable` when its file can't be read."""
+        return rows_of(self.tables[name])
+
+    def write(self, scratch: Path) -> ChunkOutput:
+        """Return the same with its tables in files; raise `Unavailable` when they can't be written."""
+        paths = {name: beside(scratch, name) for name in self.tables}
+        for name, path in paths.items():
+            with writing(path):
+                self.table(name).write_parquet(path, compression="uncompressed", statistics=False)
+        return ChunkOutput(paths, self.value)
+
+    def read(self) -> ChunkOutput:
+        """Return the same with its tables in memory; raise `Unavailable` when a file can't be read."""
+        return ChunkOutput({name: rows_of(table) for name, table in self.tables.items()}, self.value)
+
+
+@dataclass(frozen=True)
+class ChunkWork:
+    """A function, some agents, and where it finds and leaves their rows: plain values, so that it can be sent."""
+
+    step: str
+    function: Callable[..., ChunkOutput]
+    """Takes the tables, the chunk and `options`: a function of a module."""
+    chunk: Chunk
+    reads: Reads
+    made: Mapping[str, Table]
+    """The tables that other assets of the night have made."""
+    options: Mapping[str, Any] = field(repr=False)
+    scratch: Path | None = None
+    """The beginning of the names of files for another process; None where it is this one."""
+    is_elsewhere: bool = False
+    """Whether a worker may outlive who runs the night, so that it has to keep erasing away itself."""
+
+    def __str__(self) -> str:
+        agents = self.chunk.agent_ids
+        return f"{self.step} of {len(agents)} agents ({agents[0]} to {agents[-1]})"
+
+    def tables(self, chunk: Chunk) -> Tables:
+        """Return the rows of a chunk's agents; raise `Unavailable` when a file is missing or damaged."""
+        return {
+            name: rows_of_chunk(self.made[name], name, columns, chunk)
+            if name in self.made
+            else chunk.table(name, columns=columns)
+            for name, columns in self.reads.items()
+        }
+
+
+@dataclass(frozen=True)
+class ChunkResult:
+    """What was made of a chunk, in parts where it failed for an agent, and for whom alone it failed."""
+
+    parts: list[ChunkOutput]
+    faults: dict[str, Exception]
+
+
+def do_work(work: ChunkWork) -> ChunkResult:
+    """Do the work of a chunk; where it fails for all together, an agent for which alone it fails is left out."""
+
+    def made_of(agent_ids: Sequence[str]) -> ChunkOutput:
+        chunk = replace(work.chunk, agent_ids=tuple(agent_ids))
+        made = work.function(work.tables(chunk), chunk, **work.options)
+        return made if work.scratch is None else made.write(work.scratch)
+
+    with copying(open_url()) if work.is_elsewhere else nullcontext():
+        parts, faults = each_apart(work.chunk.agent_ids, made_of)
+    if work.scratch is not None:
+        faults = {agent_id: portable(fault) for agent_id, fault in faults.items()}
+    return ChunkResult(parts, faults)
+
+
+def beside(scratch: Path, name: str) -> Path:
+    """Return a new name for a file between two processes; what ends in `.part` is nobody's once its night is over."""
+    return scratch.with_name(f"{scratch.name}.{name}.{uuid4().hex}.part")
+
+
+def rows_of(table: Table) -> pl.DataFrame:
+    """Return the rows of a table; raise `Unavailable` when its file can't be read."""
+    if isinstance(table, pl.DataFrame):
+        return table
+    try:
+        return pl.read_parquet(table, memory_map=False)
+    except (OSError, pl.exceptions.PolarsError) as error:
+        message = f"{table}, which another process wrote, can't be read ({error})"
+        raise Unavailable(f"{message}; all workers need the folder of the snapshots under the same path") from error
+
+
+def rows_of_chunk(table: Table, name: str, columns: Sequence[str] | None, chunk: Chunk) -> pl.DataFrame:
+    """Return the rows a chunk's agents have in a table of all agents."""
+    if isinstance(table, pl.DataFrame):
+        return chunk.own(table)
+    try:
+        rows = pl.scan_parquet(table).filter(pl.col("agent_id").is_in(list(chunk.agent_ids)))
+        own = (rows if columns is None else rows.select(columns)).collect()
+        return SCHEMAS[name].checked(own, columns) if name in SCHEMAS else own
+    except (OSError, ValueError, pl.exceptions.PolarsError) as error:
+        raise Unavailable(f"{table} can't be read ({error}); run the night again") from error
+
+
+# --- what steps do with a chunk ---
+
+
+def make_table(tables: Tables, chunk: Chunk, *, name: str, make: MakesTable, night: date) -> ChunkOutput:
+    """Return a table on the way to proposals."""
+    return ChunkOutput({name: make(tables, policy=chunk.policy, night=night)})
+
+
+def find_proposals(tables: Tables, chunk: Chunk, *, find: FindsProposals, night: date) -> ChunkOutput:
+    """Return what a phase found."""
+    return ChunkOutput(value=find(tables, policy=chunk.policy, night=night))
+
+
+def find_neighbours(tables: Tables, chunk: Chunk, *, earlier: Sequence[Kept], fresh_from: datetime) -> ChunkOutput:
+    """Return the pairs of facts worth a look, and what was compared."""
+    known, undone = compared_in(earlier, chunk.agent_ids), tables["undone"]
+    found = neighbours_of(tables["facts"], policy=chunk.policy, undone=undone, earlier=known, fresh_from=fresh_from)
+    compared = {"compared_rows": found.compared.rows, "compared_pairs": found.compared.pairs}
+    return ChunkOutput({"neighbours": found.pairs, "copies": found.copies, **compared}, found.cut)
+
+
+@dataclass(frozen=True)
+class Judges:
+    """Who decides about pairs, what of earlier nights counts, and where verdicts are kept."""
+
+    judge: Judge
+    second: Models | None
+    earlier: NightFiles | None
+    """A night's files whose verdicts, and those of nights before it, are taken over; None: all is judged again."""
+    database: Database | OwnDatabase
+    on_progress: Progress | None = None
+
+
+def judge_pairs(tables: Tables, chunk: Chunk, *, judges: Judges) -> ChunkOutput:
+    """Return the pairs with a verdict each, and where the verdicts came from."""
+    facts = tables["facts"].select(TOLD)
+    found = with_hashes(tables["neighbours"], facts)
+    undone, contradictions = carried(
+        tables["undone"], tables["contradictions"], facts=tables["facts"], copies=tables["copies"]
+    )
+    rules = ruled(found, undone=undone, contradictions=contradictions)
+    known = None if judges.earlier is None else earlier_verdicts(judges.earlier, judges.judge, chunk.agent_ids)
+    asked = to_ask(found, rules)
+    with worker_database(judges.database, chunk) as database:
+        verdicts, counts = verdicts_on(
+            database, judges.judge, asked, facts, earlier=known, on_progress=judges.on_progress
+        )
+        by_second = Seconded()
+        if judges.second is not None:
+            too_long = too_long_among(asked, facts)
+            verdicts, by_second = second_opinions(database, verdicts, judges.second, too_long=too_long)
+    return ChunkOutput({"judgements": judged(found, rules, verdicts)}, (counts, by_second))
+
+
+# --- the database of a worker ---
+
+
+@dataclass(frozen=True)
+class OwnDatabase:
+    """The database that a worker opens itself, by what it was told or by its own settings."""
+
+    url: str | None = field(default=None, repr=False)
+
+
+@contextmanager
+def worker_database(database: Database | OwnDatabase, chunk: Chunk) -> Generator[Database]:
+    """Yield a database as the role of nights.
+
+    Raises `Refused` when it is not the one that the chunk's snapshot was taken of.
+    """
+    if isinstance(database, Database):
+        yield database
+        return
+    url = database.url or open_url()
+    with closing(Database(url, role="nous_night", max_connections=1)) as own:
+        wanted, found = chunk.snapshot.folder.parent.name, identity_of(own)
+        if found != wanted:
+            message = f"a worker was told another database ({found}) than the night's ({wanted})"
+            raise Refused(f"{message}; set NOUS_DATABASE_URL alike for all workers, or leave it out for none")
+        yield own

@@ -1,0 +1,101 @@
+"""A scheduler of Dask and its workers as processes on 127.0.0.1, which a test may kill."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+import psutil
+
+WAIT_S = 60.0
+SETTINGS = {"DASK_LOGGING__DISTRIBUTED": "error", "DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES": "1"}
+
+
+class DaskCluster:
+    """One scheduler and some workers, each with a nanny that starts it again when it ends."""
+
+    def __init__(self, folder: Path, environment: Mapping[str, str]) -> None:
+        self._folder = folder
+        self._environment = {**os.environ, **SETTINGS, "PYTHONPATH": os.pathsep.join(sys.path), **environment}
+        self._processes: list[subprocess.Popen[bytes]] = []
+        self.scheduler: subprocess.Popen[bytes] | None = None
+        self.port = 0
+
+    @property
+    def engine(self) -> str:
+        """What NOUS_ENGINE is set to."""
+        return f"dask://127.0.0.1:{self.port}"
+
+    def start_scheduler(self) -> None:
+        """Start the scheduler; a second one listens where the first did."""
+        file = self._folder / "scheduler.json"
+        file.unlink(missing_ok=True)
+        self.scheduler = self._start("scheduler", "--port", str(self.port), "--scheduler-file", str(file))
+        until = time.monotonic() + WAIT_S
+        while not file.exists() or not file.read_text("utf-8").endswith("}"):
+            assert time.monotonic() < until, "no scheduler"
+            time.sleep(0.02)
+        self.port = int(json.loads(file.read_text("utf-8"))["address"].rpartition(":")[2])
+
+    def start_worker(self, name: str, *, path: Path | None = None) -> subprocess.Popen[bytes]:
+        """Start a worker of one thread; what lies in `path` is found before all else."""
+        found = self._environment["PYTHONPATH"]
+        more = {} if path is None else {"PYTHONPATH": f"{path}{os.pathsep}{found}"}
+        address = f"tcp://127.0.0.1:{self.port}"
+        options = ("--nthreads", "1", "--name", name, "--memory-limit", "0", "--local-directory", str(self._folder))
+        return self._start("worker", address, *options, environment=more)
+
+    def worker_pids(self) -> list[int]:
+        """Return the ids of the processes that work, not of their nannies."""
+        return [
+            child.pid
+            for process in self._processes
+            if process is not self.scheduler and process.poll() is None
+            for child in psutil.Process(process.pid).children(recursive=True)
+            if "spawn_main" in " ".join(child.cmdline())
+        ]
+
+    def stop(self, process: subprocess.Popen[bytes]) -> None:
+        """End one of the processes, and what it started."""
+        children = psutil.Process(process.pid).children(recursive=True) if process.poll() is None else []
+        for each in (process, *children):
+            try:
+                os.kill(each.pid, signal.SIGKILL)
+            except ProcessLookupError:
+                continue
+        process.wait()
+
+    def close(self) -> None:
+        """End all of them."""
+        for process in self._processes:
+            self.stop(process)
+
+    def _start(self, *arguments: str, environment: Mapping[str, str] | None = None) -> subprocess.Popen[bytes]:
+        command = [sys.executable, "-m", "dask", *arguments, "--host", "127.0.0.1", "--no-dashboard"]
+        log = (self._folder / "dask.log").open("ab")
+        with log:
+            process = subprocess.Popen(
+                command, env={**self._environment, **(environment or {})}, stdout=log, stderr=log, cwd=self._folder
+            )
+        self._processes.append(process)
+        return process
+
+
+@contextmanager
+def dask_cluster(folder: Path, *, workers: int = 2, **environment: str) -> Iterator[DaskCluster]:
+    """Run a cluster for the length of a block."""
+    cluster = DaskCluster(folder, environment)
+    try:
+        cluster.start_scheduler()
+        for number in range(workers):
+            cluster.start_worker(f"worker-{number}")
+        yield cluster
+    finally:
+        cluster.close()
