@@ -12,7 +12,7 @@ import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 from uuid import UUID
 
 from psycopg import Connection
@@ -187,10 +187,9 @@ def write_draft(agent: Agent, episode: Episode, deadline: Deadline) -> dict[str,
         ended_at=episode.ended_at,
     )
     try:
-        made: object = within(
-            deadline.remaining() * POLICY.writer_share, lambda: agent.writer.write(told), name="writer"
-        )
-        if not isinstance(made, Draft):
+        seconds = deadline.remaining() * POLICY.writer_share
+        made = within(seconds, lambda: agent.writer.write(told), name="writer")
+        if not isinstance(cast("object", made), Draft):
             raise TypeError(f"it returned a {type(made).__name__}, which is no Draft")
         return made.as_json()
     except DeadlineExceeded as error:

@@ -282,7 +282,7 @@ def get_run(run: RunId, request: Request, call: AnyNightCall) -> Started:
     return started(consolidator_of(request).state(run))
 
 
-@router.post("/consolidate/undo", operation_id="undo_nights", summary="Take nights back")
+@night_router.post("/consolidate/undo", operation_id="undo_nights", summary="Take nights back")
 def undo_nights(body: UndoNightsBody, request: Request, call: AnyNightCall) -> UndoneNights:
     """Take back what a range of nights changed, newest first: every row as it was, another event for each.
 

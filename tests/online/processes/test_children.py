@@ -141,5 +141,5 @@ def test_every_program_is_started_in_a_folder_that_is_named() -> None:
 def test_python_is_started_in_one_way() -> None:
     naming = [path.relative_to(ROOT).as_posix() for path in shipped() if "sys.executable" in path.read_text("utf-8")]
 
-    # A hook has no time for what children.py imports.
-    assert sorted(naming) == ["nous_online/interfaces/hooks/hook.py", "nous_online/processes/children.py"]
+    # A hook has no time for what processes.py imports.
+    assert sorted(naming) == ["nous_online/interfaces/hooks/hook.py", "nous_online/processes.py"]
