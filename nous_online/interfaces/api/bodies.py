@@ -25,7 +25,7 @@ from pydantic import (
 from nous_online.core import fields
 from nous_online.core.domain import MemoryKind
 from nous_online.core.errors import Conflict
-from nous_online.core.fields import rows_of
+from nous_online.core.fields import InputRow, rows_of
 from nous_online.core.policy import MAX_CONTENT_BYTES
 from nous_online.core.validation import MAX_NAMES
 
@@ -169,7 +169,7 @@ def body(
     made = create_model(name, __base__=base, __doc__=words.get("about"), **own)
     example = {"example": words["example"]} if "example" in words else {}
     made.model_config["json_schema_extra"] = {**(rules or {}), **example}
-    rows = {} if told is None else rows_of(told)
+    rows: Mapping[str, InputRow] = {} if told is None else rows_of(told)
     for known in rows.keys() & made.model_fields.keys():
         made.model_fields[known].description = rows[known].field.about
     carried: dict[str, Any] = {}

@@ -24,7 +24,7 @@ from nous_online.core.errors import InvalidInput, NotFound
 from nous_online.core.fields import rows_of
 from nous_online.core.policy import DEFAULT_SESSION, MAX_RECALL_LIMIT
 from nous_online.heart import Heart
-from nous_online.interfaces.api import answers
+from nous_online.interfaces.api import verb_answers as answers
 from nous_online.interfaces.api.access import ApiCall, HeartCall, IdempotencyKey
 from nous_online.interfaces.api.bodies import (
     NOT_BLANK,
@@ -54,6 +54,9 @@ from nous_online.memories.fact_statements import unrecorded_count
 from nous_online.memories.procedure_details import BANDS
 
 LONGEST_S = 31 * 24 * 3600
+OwnName = Annotated[str, text_of(200), SENDABLE]
+Source = Annotated[Line, Field(max_length=500)]
+StepDetail = Annotated[str, text_of(400), SENDABLE]
 Short = Annotated[str, text_of(1000), SENDABLE]
 Reason = Annotated[str, text_of(4096), SENDABLE]
 GROUPS = {"sessions": "working memory", "events": "decisions"}
@@ -106,7 +109,7 @@ class VerbRoute:
         known = inspect.signature(self.act).parameters
 
         def endpoint(call: ApiCall, body: Body | None = None, **given: Any) -> Any:
-            told = {} if body is None else body.told()
+            told: dict[str, Any] = {} if body is None else body.told()
             places = [given.pop(each) for each in in_path if each not in known]
             if is_verb:
                 found = getattr(call.heart, name)(*places, deadline_s=call.left(), **given, **told)
@@ -192,6 +195,8 @@ class MemoryFieldsBody(Body):
 
 SIGNALS = body("SignalsBody", SignalDetails)
 Filled = Line | Lines | Annotated[dict[Line, Line], Field(max_length=100)]
+Steps = Annotated[list[Line | StepBody], Field(max_length=100)]
+Template = Annotated[dict[Line, Filled], Field(max_length=100)]
 OneLine = Annotated[Line, Field(max_length=500, pattern=r"^[^\x00-\x1f\x7f-\x9f\u2028\u2029]*$")]
 DEFERRED = Annotated[
     list[
@@ -199,7 +204,7 @@ DEFERRED = Annotated[
             "DeferredFactBody",
             FactDetails,
             content=(Text, ...),
-            idempotency_key=(Annotated[str, text_of(200), SENDABLE] | None, None),
+            idempotency_key=(OwnName | None, None),
         )
     ],
     Field(min_length=1, max_length=200, description="Each with a key of its own, where it may be sent again."),
@@ -321,7 +326,7 @@ ROUTES = (
     VerbRoute(
         "POST /facts/{fact_id:uuid}/confirm",
         Heart.confirm_fact,
-        body("ConfirmBody", source=(Annotated[Line, Field(max_length=500)] | None, None)),
+        body("ConfirmBody", source=(Source | None, None)),
     ),
     VerbRoute(
         "POST /facts/{fact_id:uuid}/supersede",
@@ -393,7 +398,7 @@ ROUTES = (
         body(
             "RecordStepBody",
             name=(Annotated[str, text_of(80), SENDABLE], ...),
-            detail=(Annotated[str, text_of(400), SENDABLE] | None, None),
+            detail=(StepDetail | None, None),
             session_id=(Name | None, None),
         ),
     ),
@@ -415,8 +420,8 @@ ROUTES = (
             "ProcedureBody",
             Heart.store_procedure,
             rules={"allOf": [PROJECT_NEEDS_ID, SAYS_HOW]},
-            steps=(Annotated[list[Line | StepBody], Field(max_length=100)] | None, None),
-            template=(Annotated[dict[Line, Filled], Field(max_length=100)] | None, None),
+            steps=(Steps | None, None),
+            template=(Template | None, None),
             hint=(OneLine | None, None),
         ),
     ),
@@ -522,7 +527,7 @@ ROUTES = (
     VerbRoute(
         "POST /decisions",
         Heart.record_decision,
-        body("DecisionBody", Heart.record_decision, reference=(Annotated[str, text_of(200), SENDABLE] | None, None)),
+        body("DecisionBody", Heart.record_decision, reference=(OwnName | None, None)),
     ),
     VerbRoute("GET /decisions", Heart.decisions, sent=answers.DecisionList, name="list_decisions", query=WANTED),
     VerbRoute("GET /decisions/{decision_id}", Heart.get_decision),

@@ -12,7 +12,7 @@ import typer
 
 from nous_online.core.errors import InvalidInput
 from nous_online.core.policy import ApiPolicy
-from nous_online.interfaces.cli.options import agent_named, open_database
+from nous_online.interfaces.cli.options import ProjectOption, agent_named, open_database
 from nous_online.interfaces.cli.output import (
     INTERRUPTED,
     AgentOption,
@@ -299,6 +299,15 @@ def console(
 
 
 MCP_PORT = 8421
+SessionOption = Annotated[
+    str | None, typer.Option(help="The session to go on with; a new one for each start by default.")
+]
+ServedUserOption = Annotated[
+    str | None, typer.Option("--user", help="For whom: memories of this user, and the agent's.")
+]
+RepositoryOption = Annotated[
+    bool, typer.Option("--repository", help="In the project of the repository the client works in.")
+]
 
 
 def mcp(  # noqa: PLR0913 (one parameter for each option)
@@ -308,16 +317,10 @@ def mcp(  # noqa: PLR0913 (one parameter for each option)
     with_keys: Annotated[
         bool, typer.Option("--with-keys", help="With --http: let in whoever has a key (`nous key`), to its own agent.")
     ] = False,
-    session: Annotated[
-        str | None, typer.Option(help="The session to go on with; a new one for each start by default.")
-    ] = None,
-    user: Annotated[
-        str | None, typer.Option("--user", help="For whom: memories of this user, and the agent's.")
-    ] = None,
-    project: Annotated[str | None, typer.Option("--project", help="In which project.")] = None,
-    repository: Annotated[
-        bool, typer.Option("--repository", help="In the project of the repository the client works in.")
-    ] = False,
+    session: SessionOption = None,
+    user: ServedUserOption = None,
+    project: ProjectOption = None,
+    repository: RepositoryOption = False,
     agent: AgentOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -349,22 +352,25 @@ def mcp(  # noqa: PLR0913 (one parameter for each option)
         server.serve_stdio(server.SharedHeart(lambda: Heart.open(name), visit))
         return
     with server.listening(port) as listener:
-        url = f"http://127.0.0.1:{listener.getsockname()[1]}/mcp"
-        if with_keys:
+        url, opened_by = f"http://127.0.0.1:{listener.getsockname()[1]}/mcp", None if with_keys else door_token()
+        if opened_by is None:
             served = server.open_by_key(server.KeyedHearts(Hearts(), visit, agent_id=name))
         else:
-            token = door_token()
-            url = with_token(url, token)
-            served = server.open_by_token(server.SharedHeart(lambda: Heart.open(name), visit), token)
-        if as_json:
-            show_json({"url": url})
-        else:
-            show(f"[green]ready[/green]  {escaped(url)}")
-        sys.stdout.flush()
+            served = server.open_by_token(server.SharedHeart(lambda: Heart.open(name), visit), opened_by)
+        show_address(url if opened_by is None else with_token(url, opened_by), as_json=as_json)
         number = server.serve_http(served, listener)
     if number == signal.SIGINT:
         show_error("interrupted; nothing was left half-done")
         raise typer.Exit(INTERRUPTED)
+
+
+def show_address(url: str, *, as_json: bool) -> None:
+    """Print where it serves, at once: whoever started it may be reading a pipe."""
+    if as_json:
+        show_json({"url": url})
+    else:
+        show(f"[green]ready[/green]  {escaped(url)}")
+    sys.stdout.flush()
 
 
 ClientArgument = Annotated[Literal["claude-code"], typer.Argument(metavar="CLIENT", help="claude-code.")]

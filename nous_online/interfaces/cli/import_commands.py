@@ -261,6 +261,15 @@ def show_report(report: ImportReport) -> None:
         show_error(f"{report.bad_count - SHOWN_BAD_LINES:,} more bad lines; --json lists up to {len(report.bad):,}")
 
 
+ExportsOption = Annotated[
+    list[Path] | None,
+    typer.Option(metavar="FILE", help="An export to erase it from too; may be given several times."),
+]
+ScrubOption = Annotated[
+    bool, typer.Option("--scrub", help="Write tables and log anew, so that no deleted row stays on the disk.")
+]
+
+
 def erase(  # noqa: PLR0913 (one parameter for each option)
     agent: Annotated[
         str | None, typer.Argument(metavar="[AGENT]", help="Whose memory is erased, all of it unless a part is named.")
@@ -270,13 +279,8 @@ def erase(  # noqa: PLR0913 (one parameter for each option)
         list[UUID] | None, typer.Option(metavar="ID", help="One memory only; may be given several times.")
     ] = None,
     user: Annotated[str | None, typer.Option(metavar="NAME", help="Everything of one of the agent's users.")] = None,
-    export: Annotated[
-        list[Path] | None,
-        typer.Option(metavar="FILE", help="An export to erase it from too; may be given several times."),
-    ] = None,
-    scrub: Annotated[
-        bool, typer.Option("--scrub", help="Write tables and log anew, so that no deleted row stays on the disk.")
-    ] = False,
+    export: ExportsOption = None,
+    scrub: ScrubOption = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Erase without asking.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be erased; change nothing.")] = False,
     reason: Annotated[str, typer.Option(help="Why; goes to the log.")] = "asked for by the operator",

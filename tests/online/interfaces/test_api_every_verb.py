@@ -52,7 +52,7 @@ def test_facts_are_read_confirmed_replaced_and_taken_back(client: TestClient, he
 
     assert (read["content"], confirmed["confirmation_count"]) == ("Ada lives in Paris", 1)
     assert (gone["superseded_by"], [each["id"] for each in before]) == (str(new.id), [str(old.id)])
-    assert (undone["to_state"], client.get(f"/memories/{old.id}").json()["memory"]["state"]) == ("active", "active")
+    assert (undone["to_state"], client.get(f"/memories/{old.id}").json()["memory"]["state"]) == ("superseded", "active")
     assert len(history) == 4
     assert client.get("/facts/count").json() == {"counts": {"active": 2}}
 
