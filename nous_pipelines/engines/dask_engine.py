@@ -8,7 +8,7 @@ import platform
 import socket
 import threading
 import time
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
@@ -176,13 +176,17 @@ class DaskEngine:
 
 
 class DaskRound:
-    """The chunks of one `map`, and their futures."""
+    """The chunks of one `map`, and the futures of those that workers have.
+
+    No more are handed over than there are threads: where a worker ends, Dask blames all that it was to do.
+    """
 
     def __init__(self, engine: DaskEngine, function: Callable[[Any], Any], chunks: Sequence[Any]) -> None:
         self._engine = engine
         self._function = function
         self._chunks = chunks
-        self._places = {engine.submit(function, chunk): place for place, chunk in enumerate(chunks)}
+        self._waiting = deque(range(len(chunks)))
+        self._places: dict[Any, int] = {}
         self._late = Counter[int]()
         self._found: dict[int, Any] = {}
 
@@ -190,8 +194,8 @@ class DaskRound:
         """Return the results in the order of the chunks."""
         patience_s = MOST_LATE * self._engine.deadline_s + CONNECT_S
         looked_at = time.monotonic()
-        while self._places:
-            self._engine.require_scheduler()
+        while self._waiting or self._places:
+            self._hand_out()
             try:
                 ended = self._engine.first_of(list(self._places))
             except TimeoutError:
@@ -206,6 +210,14 @@ class DaskRound:
                 on_done(len(self._found), len(self._chunks))
         return [self._found[place] for place in range(len(self._chunks))]
 
+    def _hand_out(self) -> None:
+        """Hand over as many chunks as there are threads by now; raise `Unavailable` once the scheduler is gone."""
+        self._engine.require_scheduler()
+        most = self._engine.width if self._waiting else 0
+        while self._waiting and len(self._places) < most:
+            place = self._waiting.popleft()
+            self._places[self._engine.submit(self._function, self._chunks[place])] = place
+
     def give_up(self) -> None:
         """Let go of what is still worked on."""
         for future in self._places:
@@ -219,7 +231,7 @@ class DaskRound:
         place = self._places.pop(future)
         if outcome.is_late and self._late[place] + 1 < MOST_LATE:
             self._late[place] += 1
-            self._places[self._engine.submit(self._function, self._chunks[place])] = place
+            self._waiting.appendleft(place)
         elif outcome.error is not None:
             raise outcome.error
         else:
