@@ -95,7 +95,7 @@ def all_tables(results: Mapping[str, Result]) -> Iterator[str]:
 
 
 def tables_beside(results: Mapping[str, Result]) -> Iterator[str]:
-    """Yield the lines of the tables of what was measured beside somebody else, in the same run and on the same input."""
+    """Yield the lines of the tables of what was measured beside somebody else in the same run."""
     measured = [row for row in ROWS if peers(row, results.get(row.benchmark))]
     for name, rows in groupby(measured, key=lambda row: row.benchmark):
         yield f"### {name}\n"

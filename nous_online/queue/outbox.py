@@ -237,9 +237,11 @@ def deliver_due(agent: Agent, deadline: Deadline) -> int:
             delivered += reactions.react(agent, Deadline(deadline.remaining() / 2))
     except Unavailable as error:  # a row that somebody else locks for long is no reason to keep subscribers waiting
         failure = error
-    listening = replace(agent, subscriptions=[*agent.subscriptions, *webhooks.subscriptions(agent, deadline)])
-    for consumer in due_consumers(agent, sorted({each.consumer for each in listening.subscriptions}), deadline):
-        delivered += deliver_to(listening, consumer, deadline)
+    # Webhooks are listened to by a copy: who subscribes or cancels amid a round changes the agent's own list.
+    hooked = replace(agent, subscriptions=[] if failure else webhooks.subscriptions(agent, deadline))
+    for listening in (agent, hooked):
+        for consumer in due_consumers(agent, sorted({each.consumer for each in listening.subscriptions}), deadline):
+            delivered += deliver_to(listening, consumer, deadline)
     if failure is not None:
         raise failure
     return delivered

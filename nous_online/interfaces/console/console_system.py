@@ -39,7 +39,7 @@ LOOK_EVERY_S, STREAM_S = 2.0, 60.0
 
 
 @dataclass(frozen=True)
-class Cost:
+class MonthlyCost:
     """What one model cost in a month, for one purpose."""
 
     month: str
@@ -68,7 +68,7 @@ def system(request: Request, heart: OpenHeart) -> HTMLResponse:
     with heart.agent.transaction(heart.agent.deadline(None)) as connection:
         status = status_of(connection, heart.agent.id)
         open_pairs, quarantined = connection.execute(SQL["waiting_for_somebody"], own).fetchone() or (0, 0)
-        with connection.cursor(row_factory=class_row(Cost)) as cursor:
+        with connection.cursor(row_factory=class_row(MonthlyCost)) as cursor:
             costs = cursor.execute(SQL["costs_of_agent"], own).fetchall()
         found_keys = keys.listed(connection, heart.agent.id)
     hooks = heart.list_webhooks()

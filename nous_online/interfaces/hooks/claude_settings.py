@@ -12,7 +12,7 @@ from typing import Any, cast
 from nous_online.core.errors import Conflict, InvalidInput, Unavailable
 from nous_online.interfaces.file_changes import FileChange, put, text_of_file
 from nous_online.interfaces.hooks import toml_server
-from nous_online.interfaces.hooks.clients import CLIENTS, SERVER, Client
+from nous_online.interfaces.hooks.clients import CLIENTS, SERVER, CodingAgent
 from nous_online.interfaces.hooks.hook import EVENTS
 from nous_online.processes.children import python_module
 
@@ -33,13 +33,13 @@ def launcher() -> list[str]:
     return [str(script)] if script.exists() else command
 
 
-def with_server(fields: Fields, client: Client, command: Sequence[str], options: Sequence[str]) -> Fields:
+def with_server(fields: Fields, client: CodingAgent, command: Sequence[str], options: Sequence[str]) -> Fields:
     """Return settings with our server in them, in the place of the one it replaces."""
     servers = object_in(fields, "mcpServers")
     return {**fields, "mcpServers": {**servers, SERVER: client.server_entry(command, options)}}
 
 
-def with_hooks(fields: Fields, client: Client, command: Sequence[str], options: Sequence[str]) -> Fields:
+def with_hooks(fields: Fields, client: CodingAgent, command: Sequence[str], options: Sequence[str]) -> Fields:
     """Return settings with our hooks in them, in the places of those they replace."""
     hooks = object_in(fields, "hooks")
     for event in client.events:
@@ -121,7 +121,7 @@ def is_group(group: object) -> bool:
 
 
 def planned_install(
-    *, is_project: bool, options: Sequence[str], client: Client = CLIENTS["claude-code"]
+    *, is_project: bool, options: Sequence[str], client: CodingAgent = CLIENTS["claude-code"]
 ) -> list[FileChange]:
     """Return what an install would write; raise `InvalidInput` where a file is not what the client reads."""
     command = launcher()
@@ -138,7 +138,7 @@ def planned_install(
     return [changed(path, added) for path in dict.fromkeys(client.places(is_project=is_project))]
 
 
-def planned_uninstall(*, is_project: bool, client: Client = CLIENTS["claude-code"]) -> list[FileChange]:
+def planned_uninstall(*, is_project: bool, client: CodingAgent = CLIENTS["claude-code"]) -> list[FileChange]:
     """Return what an uninstall would write: what stood there before, or what is left without our entries."""
 
     def removed(path: Path, text: str | None) -> str | None:

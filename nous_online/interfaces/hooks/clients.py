@@ -24,7 +24,7 @@ Files = tuple[Path, Path]
 
 
 @dataclass(frozen=True)
-class Client:
+class CodingAgent:
     """A coding agent: the names of its four moments, and its files for servers and for hooks, which may be one."""
 
     name: str
@@ -82,7 +82,7 @@ def gemini_files() -> Files:
 CLIENTS = {
     each.name: each
     for each in (
-        Client(
+        CodingAgent(
             "claude-code",
             "Claude Code",
             ("SessionStart", "UserPromptSubmit", "PreCompact", "SessionEnd"),
@@ -90,7 +90,7 @@ CLIENTS = {
             (".mcp.json", ".claude/settings.json"),
             server_fields={"type": "stdio"},
         ),
-        Client(
+        CodingAgent(
             "codex",
             "Codex",
             ("SessionStart", "UserPromptSubmit", "PreCompact", "SessionEnd"),
@@ -99,7 +99,7 @@ CLIENTS = {
             timeouts={"SessionEnd": LONGEST_END_S},
             note=CODEX_NOTE,
         ),
-        Client(
+        CodingAgent(
             "gemini",
             "Gemini CLI",
             ("SessionStart", "BeforeAgent", "PreCompress", "SessionEnd"),

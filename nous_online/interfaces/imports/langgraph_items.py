@@ -71,8 +71,8 @@ def text_of(value: Fields) -> str:
 
 def in_words(value: object) -> str:
     """Return a value as words: the elements of a list with commas; nothing where it is an object, empty or null."""
-    if isinstance(value, list):
-        return ", ".join(filter(None, map(in_words, list_of(value))))
+    if elements := list_of(value):
+        return ", ".join(filter(None, map(in_words, elements)))
     return str(value) if isinstance(value, str | int | float) else ""
 
 

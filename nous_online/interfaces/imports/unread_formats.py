@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import zipfile
+import zlib
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 from typing import Any, cast
@@ -87,6 +88,6 @@ def zipped_format(path: Path, lists: Sequence[str], recognised: Mapping[str, Rec
                 for name, recognises in recognised.items():
                     if recognises(first):
                         return name
-    except (zipfile.BadZipFile, OSError, InvalidInput):
+    except (zipfile.BadZipFile, zlib.error, OSError, InvalidInput):
         return None
     return None

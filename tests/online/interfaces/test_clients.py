@@ -54,7 +54,7 @@ console.log(texts);
 
 
 @pytest.fixture
-def server(
+def live_server(
     database: Database, database_url: str, embedder: WordEmbedder, judge: ScriptedJudge
 ) -> Iterator[tuple[str, str]]:
     """The address of a live server, and a key to it."""
@@ -79,8 +79,8 @@ def test_the_clients_are_what_the_document_says():
     assert stale == [], "run python -m clients.generate"
 
 
-def test_the_client_in_python_speaks_to_a_live_server(server: tuple[str, str], python_client: ModuleType):
-    url, key = server
+def test_the_client_in_python_speaks_to_a_live_server(live_server: tuple[str, str], python_client: ModuleType):
+    url, key = live_server
     nous = python_client.Nous(url, key)
 
     learned = nous.learn(content="Deploys need two approvals", options={"idempotency_key": "k-1"})
@@ -103,10 +103,10 @@ def test_the_client_in_python_speaks_to_a_live_server(server: tuple[str, str], p
     assert "nous_http" in nous.get_metrics()
 
 
-def test_the_client_in_javascript_speaks_to_a_live_server(server: tuple[str, str], tmp_path: Path):
+def test_the_client_in_javascript_speaks_to_a_live_server(live_server: tuple[str, str], tmp_path: Path):
     if NODE is None:
         pytest.skip("node is not on the PATH")
-    url, key = server
+    url, key = live_server
     script = tmp_path / "visit.mjs"
     script.write_text(SCRIPT.replace("INDEX", (HERE / "typescript" / "index.js").as_uri()), "utf-8")
 

@@ -48,7 +48,7 @@ class Receiver:
                 self.send_header("Location", "/elsewhere")
                 self.end_headers()
 
-            def log_message(self, *_: object) -> None:
+            def log_message(self, format: str, *_: object) -> None:  # noqa: A002 (as the library calls it)
                 pass
 
         self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
