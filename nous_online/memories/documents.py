@@ -22,7 +22,7 @@ from nous_online.core.unseen import is_blank
 from nous_online.database.changes import Cause, change_memory, version_of
 from nous_online.database.statements import statements
 from nous_online.memories import facts, store
-from nous_online.memories.agent import Agent, Verbs, across_moves
+from nous_online.memories.agent import Agent, Verbs
 from nous_online.memories.store import Embedded
 
 BLOCKS = statements("nous_online.memories", "documents.sql")
@@ -96,7 +96,6 @@ class Documents(Verbs):
         with self.agent.transaction(self.agent.deadline(deadline_s)) as connection:
             return ask(connection, "list_documents", parameters)
 
-    @across_moves
     def change(self, decide: Callable[[], Sequence[Edit]], *, deadline_s: float | None = None) -> None:
         """Apply what `decide` says, all of it or nothing; ask it again when a document it read was changed meanwhile.
 
