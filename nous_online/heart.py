@@ -96,7 +96,7 @@ class RecallVerbs(Verbs):
         at: datetime | str | None = None,
         deadline_s: float | None = None,
     ) -> int:
-        """Say which answers of a recall were used; return how many that is news about.
+        """Say which answers of a recall were used; return for how many of them that was new.
 
         What is cited rises with the nights, and becomes a probe that no night may make harder to find.
         """
@@ -110,7 +110,7 @@ class RecallVerbs(Verbs):
         at: datetime | str | None = None,
         deadline_s: float | None = None,
     ) -> int:
-        """Say which answers of a recall were of no use; return how many that is news about."""
+        """Say which answers of a recall were of no use; return for how many of them that was new."""
         return self._tell_use(recall_id, memory_ids, "ignored", at, deadline_s)
 
     def _tell_use(
@@ -331,7 +331,7 @@ class Heart(
         agent is being moved to. The heart goes over to the other by itself when the agent has been re-embedded.
         The local embedding model is loaded here, not in the first call that embeds.
         Raises `Unavailable` when it can't be reached, `Unsupported` when it is too old, and `InvalidInput` when
-        the agent's memories live in another embedding space than these offer, or the key for Claude is no key.
+        the agent's memories live in another embedding space than these offer, or the key for Claude is not valid.
         """
         from nous_online.language.claude.judge import appointed
         from nous_online.language.claude.metering import meter_of

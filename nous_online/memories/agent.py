@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import wraps
 from threading import Event, RLock
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 from uuid import UUID
 
 from psycopg import Connection
@@ -17,7 +17,7 @@ from psycopg.rows import dict_row
 
 from nous_online.core.deadline import Deadline, within
 from nous_online.core.domain import EmbeddingSpace
-from nous_online.core.errors import InvalidInput, Moved, NousError, Unavailable
+from nous_online.core.errors import InvalidInput, Moved, NousError, Refused, Unavailable
 from nous_online.core.field_tables import describe
 from nous_online.core.kinds import Kind, M
 from nous_online.core.policy import LearnPolicy
@@ -29,6 +29,7 @@ from nous_online.database.statements import statements
 from nous_online.language.embedding import Embedder, checked_vectors
 from nous_online.language.minilm import Vectors
 from nous_online.language.pairs.judging import Judge, Judgement, Pair
+from nous_online.language.writing.hidden_credentials import MARK, hidden
 from nous_online.memories.store import ask_space, register_agent, require_space
 
 if TYPE_CHECKING:
@@ -127,7 +128,9 @@ class Agent:
     def ask(self, pairs: Sequence[Pair], deadline: Deadline) -> list[Judgement] | None:
         """Return a judgement for each pair, or None from a judge that failed or took half of the time that is left."""
         try:
-            answer: Sequence[object] = within(deadline.remaining() / 2, lambda: self.judge.judge(pairs), name="judge")
+            answer = cast(
+                "Sequence[object]", within(deadline.remaining() / 2, lambda: self.judge.judge(pairs), name="judge")
+            )
             judgements = [each for each in answer if isinstance(each, Judgement)]
             if not len(answer) == len(judgements) == len(pairs):
                 raise ValueError(f"{len(judgements)} of {len(answer)} answers are judgements, for {len(pairs)} pairs")
@@ -169,6 +172,43 @@ def situated(agent: Agent, details: Mapping[str, Any], known: type, deadline: De
     with agent.transaction(deadline) as connection, connection.cursor(row_factory=dict_row) as cursor:
         row = cursor.execute(SESSIONS["read_situation"], key).fetchone() or {}
     return told | {name: row[name] for name in missing if row.get(name) is not None}
+
+
+def guarded(told: Mapping[str, Any], names: Sequence[str], rights: Rights) -> tuple[dict[str, Any], int]:
+    """Return what is told with its credentials hidden in the texts of these names, and how many there were.
+
+    Raises `Refused` where the policy wants none told at all.
+    """
+    values, count = dict(told), 0
+    if rights.on_credential == "keep":
+        return values, 0
+    for name in (each for each in names if each in told):
+        values[name], found = hide_in(values.get(name))
+        if found and rights.on_credential == "refuse":
+            raise Refused(
+                f"{name} looks as if it held a credential, which the policy on_credential='refuse' keeps out: tell it "
+                f"without, or with {MARK} in its place; nothing was stored"
+            )
+        count += found
+    return values, count
+
+
+def logged(text: str, rights: Rights) -> str:
+    """Return a text as it is noted that it was asked or done: credentials hidden, unless the policy keeps them."""
+    return text if rights.on_credential == "keep" else hidden(text)[0]
+
+
+def hide_in(value: Any) -> tuple[Any, int]:
+    """Return a text, or texts in lists and mappings, with its credentials hidden, and how many there were."""
+    if isinstance(value, str):
+        return hidden(value)
+    if isinstance(value, list | tuple):
+        found = [hide_in(each) for each in cast("Sequence[object]", value)]
+        return [text for text, _ in found], sum(count for _, count in found)
+    if isinstance(value, Mapping):
+        entries = {name: hide_in(each) for name, each in cast("Mapping[str, object]", value).items()}
+        return {name: text for name, (text, _) in entries.items()}, sum(count for _, count in entries.values())
+    return value, 0
 
 
 class Verbs:

@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from functools import cache
-from typing import Any, LiteralString, Unpack, cast
+from typing import Any, Unpack, cast
 from uuid import UUID, uuid4
 
 from pgvector import Vector
 from psycopg import Connection
 from psycopg.rows import class_row, dict_row
-from psycopg.sql import SQL, Identifier
 
 from nous_online.core.details import CensorChanges, CensorDetails, CensorFields, CensorReason, Trigger
 from nous_online.core.domain import SEVERITIES, Censor, DecisionId, Severity
@@ -40,7 +38,7 @@ from nous_online.language.actions.triggers import checked_literal, normal
 from nous_online.language.minilm import Vectors
 from nous_online.language.pairs.guards import differences
 from nous_online.language.writing.hidden_credentials import hidden
-from nous_online.memories.agent import Agent, Verbs, situated
+from nous_online.memories.agent import Agent, Verbs, guarded, logged, situated
 from nous_online.memories.checking import (
     POLICY,
     ActionQuestion,
@@ -54,8 +52,7 @@ from nous_online.memories.checking import (
 from nous_online.memories.episodes import drawn_from
 from nous_online.memories.events import emit
 from nous_online.memories.status import check_quota
-from nous_online.memories.store import ask_space, lock_agent, require_space
-from nous_online.memories.told_texts import guarded, logged
+from nous_online.memories.store import ask_space, fetch, filled, lock_agent, require_space
 
 BLOCKS = statements("nous_online.memories", "censors.sql")
 REPORTERS = ("agent", "user")
@@ -248,7 +245,7 @@ class CensorVerbs(Verbs):
         """Return the censors that are `active` or `archived`, the firmest first."""
         chosen = checked_choice("state", state, ("active", "archived"))
         with self._transaction(deadline_s) as connection:
-            return fetch_censors(connection, "list_censors", {"agent_id": self.agent.id, "state": chosen})
+            return fetch(connection, Censor, BLOCKS["list_censors"], {"agent_id": self.agent.id, "state": chosen})
 
 
 def new_censor(trigger: object, reason: object, details: CensorDetails, rights: Rights = UNLIMITED) -> NewCensor:
@@ -306,7 +303,7 @@ def find_same(connection: Connection, agent: Agent, new: NewCensor, vector: Vect
         "limit": COMPARED,
     }
     with connection.cursor(row_factory=dict_row) as cursor:
-        rows = cursor.execute(composed("nearest_censors"), parameters).fetchall()
+        rows = cursor.execute(filled(BLOCKS["nearest_censors"], Censor), parameters).fetchall()
     for row in rows:
         is_close = row.pop("similarity") >= POLICY.same_similarity and not new.is_literal
         known = Censor(**row)
@@ -352,7 +349,9 @@ def find_suspects(connection: Connection, agent: Agent, asked: ActionQuestion, v
         "floor": POLICY.similarity_floor,
     }
     with connection.cursor(row_factory=class_row(Suspect), binary=True) as cursor:
-        return cursor.execute(composed("find_suspects"), parameters).fetchall()
+        return cursor.execute(
+            filled(BLOCKS["find_suspects"], Censor, in_reach=BLOCKS["in_reach"]), parameters
+        ).fetchall()
 
 
 def record_firings(
@@ -360,7 +359,7 @@ def record_firings(
 ) -> list[Censor]:
     """Count the censors that fired, unless the caller only looks, and return them as they are then."""
     if not asked.is_recorded:
-        return fetch_censors(connection, "read_censors", {"agent_id": agent_id, "ids": list(firings)})
+        return fetch(connection, Censor, BLOCKS["read_censors"], {"agent_id": agent_id, "ids": list(firings)})
     cause = Cause("agent", "activated", "an action set it off", effective_at=asked.at)
     return activate(connection, agent_id, firings, cause=cause, session_id=asked.session_id)
 
@@ -383,7 +382,8 @@ def activate(
         Alteration(version_of(CENSOR, each), activation_values(each, firings[each.id], cause), cause) for each in active
     ]
     change_memories(connection, agent_id, counted)
-    fired = fetch_censors(connection, "read_censors", {"agent_id": agent_id, "ids": [each.id for each in active]})
+    key = {"agent_id": agent_id, "ids": [each.id for each in active]}
+    fired = fetch(connection, Censor, BLOCKS["read_censors"], key)
     with connection.pipeline():
         for censor in fired:
             severity = severity_of(censor, firings[censor.id].match)
@@ -455,17 +455,3 @@ def report_values(found: Censor, exception: Mapping[str, Any], match: str | None
         if found.is_escalated and found.activation_count - values["forgiven_count"] < found.escalation_threshold:
             values |= {"severity": "warn", "is_escalated": False}
     return values
-
-
-def fetch_censors(connection: Connection, statement: str, parameters: dict[str, Any]) -> list[Censor]:
-    """Run a statement that returns censors."""
-    with connection.cursor(row_factory=class_row(Censor)) as cursor:
-        return cursor.execute(composed(statement), parameters).fetchall()
-
-
-@cache
-def composed(statement: str) -> bytes:
-    """Return a statement with the columns of a censor filled in, once: doing it anew takes as long as some queries."""
-    text: LiteralString = BLOCKS[statement]
-    columns = SQL(", ").join(map(Identifier, CENSOR.columns))
-    return SQL(text).format(columns=columns, in_reach=SQL(BLOCKS["in_reach"])).as_bytes()

@@ -9,8 +9,6 @@ from typing import Any, Literal
 from uuid import UUID
 
 from psycopg import Connection
-from psycopg.rows import class_row
-from psycopg.sql import SQL
 from psycopg.types.json import Jsonb
 
 from nous_online.core.domain import Fact, shortened
@@ -30,6 +28,7 @@ from nous_online.database.changes import (
 )
 from nous_online.database.statements import statements
 from nous_online.memories.agent import Agent, Verbs
+from nous_online.memories.store import fetch
 
 BLOCKS = statements("nous_online.memories", "contradictions.sql")
 REACH = statements("nous_online.memories", "reach.sql")
@@ -154,9 +153,8 @@ class ContradictionVerbs(Verbs):
 
 def fetch_contradictions(connection: Connection, statement: str, parameters: Mapping[str, Any]) -> list[Contradiction]:
     """Return the contradictions a statement answers with, and what both sides say."""
-    query = SQL(BLOCKS[statement]).format(sides=SQL(BLOCKS["sides"]), in_reach=SQL(REACH["in_reach"]))
-    with connection.cursor(row_factory=class_row(Contradiction)) as cursor:
-        return cursor.execute(query, parameters).fetchall()
+    sides, in_reach = BLOCKS["sides"], REACH["in_reach"]
+    return fetch(connection, Contradiction, BLOCKS[statement], parameters, sides=sides, in_reach=in_reach)
 
 
 def lock_contradiction(connection: Connection, agent_id: str, contradiction_id: UUID) -> Contradiction:
@@ -287,7 +285,6 @@ def carry_out(
 
 
 def losers(found: Contradiction, ruling: Ruling) -> dict[UUID, UUID]:
-    """Return which fact gives way to which."""
     a, b = found.memory_a, found.memory_b
     if ruling.merged_into is not None:
         return {each: ruling.merged_into for each in (a, b) if each != ruling.merged_into}

@@ -5,15 +5,12 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
-from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 from uuid import UUID
 
 from psycopg import Connection
-from psycopg.rows import class_row
-from psycopg.sql import SQL, Identifier
 
 from nous_online.core.deadline import Deadline
 from nous_online.core.details import DecisionDetails, DecisionTitle
@@ -26,11 +23,10 @@ from nous_online.core.rights import UNLIMITED, Rights
 from nous_online.database.changes import get_memory
 from nous_online.database.statements import statements
 from nous_online.memories import store
-from nous_online.memories.agent import Agent
+from nous_online.memories.agent import Agent, guarded
 from nous_online.memories.episodes import current_episode
 from nous_online.memories.events import emit
 from nous_online.memories.store import KeyedRequest
-from nous_online.memories.told_texts import guarded
 
 logger = logging.getLogger(__name__)
 BLOCKS = statements("nous_online.memories", "decisions.sql")
@@ -117,7 +113,7 @@ def record(agent: Agent, new: NewDecision, deadline: Deadline) -> Decision:
         episode_id = new.episode_id or getattr(current_episode(connection, agent.id, new.session_id), "id", None)
         if new.reference is not None:
             check_free(connection, agent.id, new.reference)
-        (decision,) = fetch_decisions(connection, "store_decision", {"agent_id": agent.id, **vars(new)})
+        (decision,) = store.fetch(connection, Decision, BLOCKS["store_decision"], {"agent_id": agent.id, **vars(new)})
         payload = {
             "decision_id": str(decision.id),
             "title": decision.title,
@@ -134,9 +130,8 @@ def record(agent: Agent, new: NewDecision, deadline: Deadline) -> Decision:
 def check_free(connection: Connection, agent_id: str, reference: str) -> None:
     """Raise `Conflict` when a decision of this reference is recorded already."""
     store.lock_agent(connection, agent_id)
-    for known in fetch_decisions(
-        connection, "get_decision", {"agent_id": agent_id, "id": None, "reference": reference}
-    ):
+    key = {"agent_id": agent_id, "id": None, "reference": reference}
+    for known in store.fetch(connection, Decision, BLOCKS["get_decision"], key):
         raise Conflict(f"decision {known.id} has the reference {reference!r} already; use another, or resolve that one")
 
 
@@ -157,9 +152,8 @@ def resolve(
                 f"then can become another ({status!r}); record a new decision that says what changed"
             )
         key = {"agent_id": agent.id, "id": known.id, "row_version": known.row_version}
-        (resolved,) = fetch_decisions(
-            connection, "resolve_decision", {**key, "status": status, "outcome": outcome, "at": at}
-        )
+        said = {**key, "status": status, "outcome": outcome, "at": at}
+        (resolved,) = store.fetch(connection, Decision, BLOCKS["resolve_decision"], said)
         if status == "failed":
             payload = {"decision_id": str(known.id), "title": resolved.title, "outcome": resolved.outcome}
             emit(connection, agent.id, "decision_failed", memory_id=known.id, payload=payload)
@@ -170,7 +164,7 @@ def get(connection: Connection, agent_id: str, decision_id: DecisionId, *, state
     """Return one decision by its id or reference; raise `NotFound` when this agent has none."""
     is_id = isinstance(decision_id, UUID)
     names = {"id": decision_id if is_id else None, "reference": None if is_id else decision_id}
-    for found in fetch_decisions(connection, statement, {"agent_id": agent_id, **names}):
+    for found in store.fetch(connection, Decision, BLOCKS[statement], {"agent_id": agent_id, **names}):
         return found
     raise NotFound(f"agent {agent_id!r} has no decision {decision_id}")
 
@@ -194,13 +188,5 @@ def link(connection: Connection, agent_id: str, decision_id: UUID, episode_id: U
 def find(connection: Connection, agent_id: str, wanted: DecisionFilter) -> list[Decision]:
     """Return decisions, the latest first; raise `InvalidInput` for a filter that makes no sense."""
     check_known(wanted, DecisionFilter)
-    return fetch_decisions(
-        connection, "find_decisions", {"agent_id": agent_id, **checked_details(DecisionFilter, wanted)}
-    )
-
-
-def fetch_decisions(connection: Connection, statement: str, parameters: Mapping[str, Any]) -> list[Decision]:
-    """Return the decisions a statement yields."""
-    columns = SQL(", ").join(Identifier(field.name) for field in fields(Decision))
-    with connection.cursor(row_factory=class_row(Decision)) as cursor:
-        return cursor.execute(SQL(BLOCKS[statement]).format(columns=columns), parameters).fetchall()
+    asked = {"agent_id": agent_id, **checked_details(DecisionFilter, wanted)}
+    return store.fetch(connection, Decision, BLOCKS["find_decisions"], asked)

@@ -37,12 +37,11 @@ from nous_online.database.changes import Cause, Growth, add_memory, change_memor
 from nous_online.database.statements import statements
 from nous_online.language.minilm import Vectors
 from nous_online.memories import store
-from nous_online.memories.agent import Agent, Verbs, situated
+from nous_online.memories.agent import Agent, Verbs, guarded, situated
 from nous_online.memories.events import emit
 from nous_online.memories.facts import IMPORTED
 from nous_online.memories.status import check_quota, size_of
 from nous_online.memories.store import KeyedRequest
-from nous_online.memories.told_texts import guarded
 
 SQL = statements("nous_online.memories", "episodes.sql")
 LONGEST = timedelta(days=24_855)
@@ -174,7 +173,7 @@ class EpisodeVerbs(Verbs):
     def close_episode(
         self, episode_id: UUID, *, deadline_s: float | None = None, **details: Unpack[EndDetails]
     ) -> Episode:
-        """End an episode; within 30 s it gets a title, a summary and up to twelve facts, whoever is running.
+        """End an episode; within 30 s a worker gives it a title, a summary and up to twelve facts.
 
         Closing one that is over returns it as it is and does nothing: `update_episode` says more of it. Raises
         `NotFound`, `Conflict` when it was closed with another outcome, `InvalidInput` for an end before the beginning.
@@ -284,8 +283,8 @@ def checked_beginning(details: Mapping[str, Any], *, now: datetime, rights: Righ
     """Check whose an episode is and since when; raise `InvalidInput`, and `Forbidden` for more than a caller may."""
     told = checked_details(BeginningDetails, details, now=now)
     ended_at = checked_said("ended_at", details.get("ended_at"), now=now)
-    began = {"started_at": told["started_at"] or ended_at or now}
-    return Beginning(**{**told, **vars(rights.standing(told)), **began})
+    told |= {**vars(rights.standing(told)), "started_at": told["started_at"] or ended_at or now}
+    return Beginning(**told)
 
 
 def checked_end(value: object, *, started_at: datetime, now: datetime) -> datetime:
@@ -653,7 +652,6 @@ def store_deferred(agent: Agent, news: Sequence[NewEpisode], deadline: Deadline)
 
 
 def episode_row(agent: Agent, new: NewEpisode, vector: Vectors) -> dict[str, Any]:
-    """Return the parameters of `store_episode`."""
     key, change = new.idempotency_key, new.change
     return {
         **vars(new.beginning),

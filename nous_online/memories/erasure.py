@@ -327,7 +327,6 @@ def tables_in_order(connection: Connection) -> list[AgentTable]:
 
 
 def count_rows(url: str, agent_id: str) -> dict[str, int]:
-    """Return how many rows an agent has in each table that has any."""
     with purging(url) as connection:
         return count_rows_of(connection, agent_id)
 

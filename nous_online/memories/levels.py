@@ -25,6 +25,7 @@ from nous_online.language.writing.titles import LONGEST_INDEX, condensed, index_
 
 BANDS = ("goals", "core_patterns", "core_tools", "core_concepts", "implementation_notes")
 """What is told of a procedure that is neither steps nor a template."""
+STEP_PARTS = ("name", "detail")
 BAND_TITLES = ("Goals", "Patterns", "Tools", "Concepts", "Notes")
 HINT_CHARACTERS = 120  # one line of a context; about 30 tokens
 ARROW, ELLIPSIS = "→", "…"
@@ -113,17 +114,15 @@ def procedure_levels(row: Mapping[str, Any]) -> Levels:
 def procedure_text(name: str, row: Mapping[str, Any]) -> str:
     """Return all that is told of a procedure, a line each, as recall shows it."""
     told = (f"{title}: {'; '.join(row[band])}" for band, title in zip(BANDS, BAND_TITLES, strict=True) if row.get(band))
-    details = (
-        (step_name(step), None if isinstance(step, str) else step.get("detail")) for step in row.get("steps") or []
-    )
-    steps = (f"{place}. {': '.join(filter(None, said))}" for place, said in enumerate(details, start=1))
+    steps: Sequence[Any] = row.get("steps") or ()
+    said = (each if isinstance(each, str) else ": ".join(filter(None, map(each.get, STEP_PARTS))) for each in steps)
+    numbered = (f"{place}. {step}" for place, step in enumerate(said, start=1))
     template: Mapping[str, Any] = row.get("template") or {}
     filled = (f"{part}: {value}" for part, value in template.items())
-    return "\n".join(filter(None, (name, row.get("trigger"), *told, *steps, *filled)))
+    return "\n".join(filter(None, (name, row.get("trigger"), *told, *numbered, *filled)))
 
 
 def step_name(step: str | Mapping[str, str]) -> str:
-    """Return the name of a step."""
     return step if isinstance(step, str) else step["name"]
 
 

@@ -174,7 +174,7 @@ def check_forgettable(agent: Agent, memory_id: UUID, reach: Mapping[str, str | N
         raise Refused(f"memory {memory_id} is {what}: a person forgets it, with `nous forget {memory_id}`")
 
 
-def locked_of_any_kind(connection: Connection, agent_id: str, memory_id: UUID) -> tuple[Kind[Any], Memory]:
+def locked_of_any_kind(connection: Connection, agent_id: str, memory_id: UUID) -> tuple[Kind[Any], Any]:
     """Lock a memory, and before it its agent, until the transaction ends; return its kind and it."""
     lock_agent(connection, agent_id)
     kind = kind_of(connection, agent_id, memory_id)
@@ -186,7 +186,7 @@ def gave_way_to(connection: Connection, agent_id: str, memory_id: UUID) -> list[
     return connection.execute(BLOCKS["gave_way_to"], {"agent_id": agent_id, "id": memory_id}).fetchall()
 
 
-def bring_back(connection: Connection, agent_id: str, kind: Kind[Any], memory: Memory, *, cause: Cause) -> Memory:
+def bring_back(connection: Connection, agent_id: str, kind: Kind[Any], memory: Any, *, cause: Cause) -> Memory:
     """Bring an archived memory back to the state it was in; an episode that was not completed falls due again."""
     key = {"agent_id": agent_id, "id": memory.id}
     row = connection.execute(BLOCKS["state_before_archive"], key).fetchone()

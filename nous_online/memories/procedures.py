@@ -7,14 +7,11 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import cache
-from typing import Any, LiteralString, Unpack
+from typing import Any, Unpack
 from uuid import UUID
 
 from pgvector import Vector
 from psycopg import Connection
-from psycopg.rows import class_row
-from psycopg.sql import SQL, Composed, Identifier
 
 from nous_online.core.details import ProcedureDetails, ProcedureName
 from nous_online.core.domain import Procedure
@@ -44,12 +41,11 @@ from nous_online.database.changes import (
 from nous_online.database.statements import statements
 from nous_online.language.minilm import Vectors
 from nous_online.memories import sessions, store
-from nous_online.memories.agent import Agent, Verbs
+from nous_online.memories.agent import Agent, Verbs, guarded
 from nous_online.memories.episodes import current_episode
 from nous_online.memories.events import emit
 from nous_online.memories.levels import BANDS, hint_of, step_name
 from nous_online.memories.status import check_quota
-from nous_online.memories.told_texts import guarded
 
 BLOCKS = statements("nous_online.memories", "procedures.sql")
 RELATED_SIMILARITY = 0.4  # of the default space: below, two procedures of other domains share no more than words
@@ -196,7 +192,7 @@ class ProcedureVerbs(Verbs):
         with self._transaction(deadline_s) as connection:
             get_memory(connection, self.agent.id, PROCEDURE, known_id)
             key = {"agent_id": self.agent.id, "id": known_id, "similarity": RELATED_SIMILARITY, "limit": count}
-            return fetch_procedures(connection, "related_procedures", key)
+            return store.fetch(connection, Procedure, BLOCKS["related_procedures"], key, row="p")
 
 
 # --- what is told: checked, and turned into columns; pure ---
@@ -371,17 +367,5 @@ def list_procedures(
 
     What was seen once weighs little: they are ordered by (successes + 1) / (uses + 2), the mean of a Beta(1, 1) prior.
     """
-    return fetch_procedures(connection, "list_procedures", {"agent_id": agent_id, "domain": domain, "state": state})
-
-
-def fetch_procedures(connection: Connection, statement: str, parameters: dict[str, Any]) -> list[Procedure]:
-    """Run a statement that returns procedures."""
-    with connection.cursor(row_factory=class_row(Procedure)) as cursor:
-        return cursor.execute(composed(statement), parameters).fetchall()
-
-
-@cache
-def composed(statement: str) -> Composed:
-    """Fill the columns of a procedure, of the row `p`, into a statement."""
-    text: LiteralString = BLOCKS[statement]
-    return SQL(text).format(columns=SQL(", ").join(Identifier("p", name) for name in PROCEDURE.columns))
+    key = {"agent_id": agent_id, "domain": domain, "state": state}
+    return store.fetch(connection, Procedure, BLOCKS["list_procedures"], key, row="p")

@@ -34,9 +34,8 @@ from nous_online.database.changes import get_memory, locked_memory
 from nous_online.database.statements import statements
 from nous_online.language.minilm import Vectors
 from nous_online.memories import episodes
-from nous_online.memories.agent import Agent, Verbs
+from nous_online.memories.agent import Agent, Verbs, guarded
 from nous_online.memories.episodes import EpisodeChange, checked_beginning, checked_change
-from nous_online.memories.told_texts import guarded
 from nous_online.memories.working_memory import (
     NOTE,
     Item,
@@ -107,7 +106,7 @@ class SessionVerbs(Verbs):
         capacity: Capacity = None,
         deadline_s: float | None = None,
     ) -> WorkingMemory:
-        """Say what a session is about now: what it holds is weighed anew, and the least relevant goes.
+        """Say what a session is about now: what it holds is weighed again, and the least relevant goes.
 
         Begins the session where there is none. What is left out stays as it is: the task, the frame and the censors
         that are active, and the capacity (20 items at first). Frame and censors count for every verb that is told this
@@ -139,26 +138,14 @@ class SessionVerbs(Verbs):
         agent, deadline = self.agent, self.agent.deadline(deadline_s)
         check_known(details, ContextDetails)
         told, _ = guarded(checked_details(ContextDetails, details), ["note"], agent.rights)
-        wanted: list[tuple[str | None, UUID]] = []
-        if told["procedure_id"] is not None:
-            wanted.append(("procedure", told["procedure_id"]))
-        for name, kind in (
-            ("fact_ids", "fact"),
-            ("episode_ids", "episode"),
-            ("censor_ids", "censor"),
-            ("memory_ids", None),
-        ):
-            wanted += [(kind, each) for each in told[name] or ()]
+        wanted = [] if told["procedure_id"] is None else [("procedure", told["procedure_id"])]
+        wanted += [(kind, each) for name, kind in LOADED.items() for each in told[name] or ()]
         if not wanted and told["note"] is None:
             raise InvalidInput("there is nothing to load; name memories by their ids, or give a note")
-        with_session = checked_session(session_id)
-        notes: dict[UUID, Vectors] = {}
-        if told["note"] is not None:
-            notes = {uuid4(): agent.embed([told["note"]], deadline)[0]}
+        session, text, relevance = checked_session(session_id), told["note"], told["relevance"]
+        notes = {} if text is None else {uuid4(): agent.embed([text], deadline)[0]}
         with agent.transaction(deadline) as connection:
-            return take_in(
-                connection, agent, with_session, wanted, notes=notes, text=told["note"], relevance=told["relevance"]
-            )
+            return take_in(connection, agent, session, wanted, notes=notes, text=text, relevance=relevance)
 
     def unload(
         self, ids: Sequence[UUID], *, session_id: str = DEFAULT_SESSION, deadline_s: float | None = None
@@ -251,7 +238,6 @@ class SessionVerbs(Verbs):
 
 
 def checked_session(value: object) -> str:
-    """Return the id of a session."""
     text = checked_optional("session_id", value, max_characters=100)
     if text is None:
         raise InvalidInput("session_id is empty; leave it out for the default session")
@@ -294,7 +280,6 @@ def refocus(
 
 
 def situation_row(agent_id: str, session: Session) -> dict[str, Any]:
-    """Return the columns that say in which situation a session goes on, with its key."""
     censors = None if session.active_censors is None else Jsonb(session.active_censors)
     named = key(agent_id, session.session_id)
     return {**named, "frame": session.frame, "active_censors": censors, "capacity": session.capacity}
@@ -407,7 +392,6 @@ def roomy(episode: Episode | None, more: str | None) -> Episode | None:
 
 
 def key(agent_id: str, session_id: str) -> dict[str, Any]:
-    """Return the parameters that name a session."""
     return {"agent_id": agent_id, "session_id": session_id}
 
 

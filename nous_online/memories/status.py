@@ -147,7 +147,6 @@ def check_quota(agent: Agent, deadline: Deadline, *, count: int, size: int) -> N
 
 
 def is_over(agent: Agent, held: Holding, count: int, size: int) -> bool:
-    """Tell whether so much more is more than an agent may keep."""
     return held.memories + count > agent.policy.most_memories or held.bytes + size > agent.policy.most_bytes
 
 
@@ -167,5 +166,4 @@ def measured(agent: Agent, deadline: Deadline) -> Holding | None:
 
 
 def size_of(*texts: str | None) -> int:
-    """Return the bytes of texts."""
     return sum(len(text.encode()) for text in texts if text)

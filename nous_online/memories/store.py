@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import UTC, datetime
 from functools import cache
-from typing import Any
+from typing import Any, LiteralString, TypeVar
 from uuid import UUID, uuid4
 
 from pgvector import Vector
@@ -25,6 +25,7 @@ from nous_online.language.minilm import Vectors
 from nous_online.language.passages import recall_vector
 from nous_online.memories.learning import slot_of
 
+V = TypeVar("V")
 FACTS = statements("nous_online.memories", "facts.sql")
 MOVES = statements("nous_online.memories", "moving.sql")
 STATEMENTS = statements("nous_online.memories", "fact_statements.sql")
@@ -86,6 +87,31 @@ def composed(
         statement=SQL(FACTS["moved_statement" if has_statement else "first_statement"]),
         columns=SQL(", ").join(Identifier(row, name) for name in FACT.columns),
     )
+
+
+def fetch(
+    connection: Connection,
+    value: type[V],
+    statement: LiteralString,
+    parameters: Mapping[str, Any],
+    *,
+    row: str | None = None,
+    **parts: LiteralString,
+) -> list[V]:
+    """Return the values a statement finds, once `filled` is what it leaves open."""
+    with connection.cursor(row_factory=class_row(value)) as cursor:
+        return cursor.execute(filled(statement, value, row, **parts), parameters).fetchall()
+
+
+@cache
+def filled(statement: LiteralString, value: type[Any], row: str | None = None, **parts: LiteralString) -> bytes:
+    """Fill the columns of a value, taken from `row`, and other parts into a statement.
+
+    Once for each: doing it again takes as long as some queries.
+    """
+    names = [field.name for field in fields(value)]
+    columns = SQL(", ").join(Identifier(row, name) if row else Identifier(name) for name in names)
+    return SQL(statement).format(columns=columns, **{name: SQL(part) for name, part in parts.items()}).as_bytes()
 
 
 def lock_agent(connection: Connection, agent_id: str) -> None:
@@ -151,7 +177,6 @@ def move_memories(
 
 
 def find_requests(connection: Connection, agent_id: str, keys: Sequence[str]) -> dict[str, KeyedRequest]:
-    """Return what was stored under these idempotency keys."""
     return {row.idempotency_key: row for row in sought(connection, agent_id, keys).fetchall()}
 
 
@@ -177,12 +202,10 @@ def sought(connection: Connection, agent_id: str, keys: Sequence[str]) -> Cursor
 
 
 def store_request(connection: Connection, agent_id: str, verb: str, request: KeyedRequest) -> None:
-    """Remember what an idempotency key led to."""
     connection.execute(FACTS["store_request"], {"agent_id": agent_id, "verb": verb, **vars(request)})
 
 
 def store_requests(connection: Connection, agent_id: str, verb: str, requests: Sequence[KeyedRequest]) -> None:
-    """Remember what many idempotency keys led to."""
     rows = [{"agent_id": agent_id, "verb": verb, **vars(request)} for request in requests]
     with connection.cursor() as cursor:
         cursor.executemany(FACTS["store_request"], rows)
@@ -237,26 +260,20 @@ def around(agent_id: str, new: Embedded) -> dict[str, Any]:
 def next_value(connection: Connection, agent_id: str, known: Fact, *, learned_at: datetime) -> Fact:
     """Return the first value learned after a moment among those that led to the one known, which is the last."""
     key = {"agent_id": agent_id, "known_id": known.id, "learned_at": learned_at}
-    return next(iter(fetch_facts(connection, "next_value", key)), known)
+    return next(iter(fetch(connection, Fact, FACTS["next_value"], key, row="f")), known)
 
 
 def values_before(connection: Connection, agent_id: str, late: Fact, *, heir: Fact) -> list[Fact]:
     """Return the values that gave way to `heir` although `late`, told after that, had begun before they ended."""
     told = {"late_id": late.id, "learned_at": late.learned_at, "key": late.key, "slot": late.slot}
-    return fetch_facts(connection, "values_before", {"agent_id": agent_id, "heir_id": heir.id, **told})
+    key = {"agent_id": agent_id, "heir_id": heir.id, **told}
+    return fetch(connection, Fact, FACTS["values_before"], key, row="f")
 
 
 def value_of_key(connection: Connection, agent_id: str, new: NewFact) -> Fact | None:
     """Return the active value of the key of a new fact, None where there is none yet."""
     key = {"agent_id": agent_id, **{name: getattr(new, name) for name in ("key", "scope", "user_id", "project_id")}}
-    return next(iter(fetch_facts(connection, "value_of_key", key)), None)
-
-
-def fetch_facts(connection: Connection, statement: str, parameters: Mapping[str, Any]) -> list[Fact]:
-    """Return the facts a statement that needs no vectors finds."""
-    columns = SQL(", ").join(Identifier("f", name) for name in FACT.columns)
-    with connection.cursor(row_factory=class_row(Fact)) as cursor:
-        return cursor.execute(SQL(FACTS[statement]).format(columns=columns), parameters).fetchall()
+    return next(iter(fetch(connection, Fact, FACTS["value_of_key"], key, row="f")), None)
 
 
 def store_fact(
@@ -279,7 +296,6 @@ def store_facts(
 
 
 def fact_row(agent_id: str, new: Embedded, space: EmbeddingSpace, actor: str, reason: str) -> dict[str, Any]:
-    """Return the parameters of `store_fact`."""
     fact = new.fact
     return {
         **vars(fact),
@@ -328,7 +344,6 @@ def store_split(connection: Connection, agent_id: str, new: Embedded, split: Spl
 
 
 def count_facts(connection: Connection, agent_id: str) -> dict[str, int]:
-    """Return how many facts this agent has in each state."""
     return dict(connection.execute(FACTS["count_facts"], {"agent_id": agent_id}).fetchall())
 
 

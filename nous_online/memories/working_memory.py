@@ -27,12 +27,10 @@ class Item:
     """A note that is no longer held, kept for the session's episode."""
 
     def as_json(self) -> dict[str, Any]:
-        """Return the entry as the database holds it."""
         return {**vars(self), "id": str(self.id), "loaded_at": self.loaded_at.isoformat()}
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Item:
-        """Return the entry that was stored."""
         converted: dict[str, Any] = {"id": UUID(value["id"]), "loaded_at": datetime.fromisoformat(value["loaded_at"])}
         return cls(**{**value, **converted})
 
@@ -152,7 +150,7 @@ def show_items(
     """Return items as they are shown, without those whose memory was erased."""
     entries: list[Held] = []
     for item in items:
-        note = {"kind": NOTE, "text": item.text or "", "state": "active", "superseded_by": None}
+        note: dict[str, Any] = {"kind": NOTE, "text": item.text or "", "state": "active", "superseded_by": None}
         memory = note if item.kind == NOTE else memories.get(item.id)
         if memory is not None:
             text = shortened(memory["text"], max_characters)
