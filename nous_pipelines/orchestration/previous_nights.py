@@ -16,7 +16,7 @@ from nous_online.language.pairs.judging import Judge
 from nous_pipelines.phases.asking import VERDICTS
 from nous_pipelines.phases.compared import NOTHING, PAIRS, ROWS, Compared
 from nous_pipelines.plan.night_files import NightFiles
-from nous_pipelines.snapshots.snapshot import checksum
+from nous_pipelines.snapshots.parts import checksum
 
 FORMAT = 2
 """Counts how `Compared` is meant; what an older version of the code wrote is not read."""

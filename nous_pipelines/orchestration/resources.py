@@ -1,6 +1,7 @@
 """What assets reach the world through: the database, the files of a night, and this run's options."""
 
 import json
+from collections.abc import Collection
 from contextlib import ExitStack, closing
 from datetime import UTC, date, datetime
 from functools import cached_property
@@ -18,6 +19,7 @@ from nous_online.language.pairs.judging import Judge, OfflineJudge
 from nous_online.memories.agent_erasure import copying
 from nous_pipelines.batches.second_judge import SecondJudge
 from nous_pipelines.night_policy import NightPolicy, Policies
+from nous_pipelines.orchestration.resting import Rested, at_rest
 from nous_pipelines.plan.apply import applied_since, find_agents
 from nous_pipelines.plan.left_out import LeftOut, left_out_by
 from nous_pipelines.plan.night_files import UNSEEN, NightFiles
@@ -42,6 +44,7 @@ class NightRun(dg.ConfigurableResource):
     _folders: dict[date, Path] = PrivateAttr(default_factory=dict)
     _settled: set[date] = PrivateAttr(default_factory=set)
     _policies: dict[date, Policies] = PrivateAttr(default_factory=dict)
+    _rested: dict[date, Rested] = PrivateAttr(default_factory=dict)
     _opened: ExitStack = PrivateAttr(default_factory=ExitStack)
     _began_at: datetime = PrivateAttr(default_factory=lambda: datetime.now(UTC))
 
@@ -55,7 +58,8 @@ class NightRun(dg.ConfigurableResource):
             self._database = opening.enter_context(closing(Database(url, role="nous_night", max_connections=4)))
             opening.enter_context(copying(url))
             self._opened = opening.pop_all()
-        self._folders, self._settled, self._policies, self._began_at = {}, set(), {}, datetime.now(UTC)
+        self._folders, self._settled, self._policies, self._rested = {}, set(), {}, {}
+        self._began_at = datetime.now(UTC)
 
     def teardown_after_execution(self, context: dg.InitResourceContext) -> None:
         """Give the connections back."""
@@ -82,7 +86,13 @@ class NightRun(dg.ConfigurableResource):
         self._policies[night] = Policies(self.policy, own, may_loosen=self.may_loosen)
         return self._policies[night]
 
-    def chunks(self, night: date) -> list[Chunk]:
+    def rested(self, night: date) -> Rested:
+        """Return the agents whose pairs need not be looked at again; looked up once, and when the snapshot changes."""
+        if night not in self._rested:
+            self._rested[night] = at_rest(self, night)
+        return self._rested[night]
+
+    def chunks(self, night: date, *, without: Collection[str] = ()) -> list[Chunk]:
         """Return the agents of this run in chunks: those of one policy together, so many as fit in memory at once.
 
         Raises `Refused` when all of them are left out.
@@ -91,7 +101,7 @@ class NightRun(dg.ConfigurableResource):
         taken, agents = self.snapshot(night), [agent_id for agent_id in self.agents() if agent_id not in left]
         if left and not agents:
             raise Refused(f"every agent is left out of night {night}: {next(iter(left.values()))}")
-        sizes = dict(taken.table("facts", columns=["agent_id"]).group_by("agent_id").len().iter_rows())
+        agents, sizes = [agent_id for agent_id in agents if agent_id not in without], taken.sizes("facts")
         return [
             Chunk(taken, policy, tuple(chunk))
             for policy, members in self.policies(night).groups(agents)
@@ -153,6 +163,8 @@ class NightRun(dg.ConfigurableResource):
             return
         self._settled.add(night)
         taken, is_applied = self.snapshot(night), NightFiles(self.folder(night)).has("applied")
+        if taken.taken_at >= self._began_at:
+            return  # this run has just taken it
         late = came_late(self.database, taken, agent_ids=self.agent_ids)
         if self.is_dry_run and is_applied:
             self.files(night).write_json(UNSEEN, {"agents": late_rows(late)})
@@ -160,6 +172,7 @@ class NightRun(dg.ConfigurableResource):
         if late or (not self.is_dry_run and not is_applied and applied_since(self.database, night, taken.taken_at)):
             taken.move_aside()
             self._policies.pop(night, None)
+            self._rested.pop(night, None)
             probe_days = self.night_policy.probe_days
             told = late if is_applied else {}
             take_snapshot(self.database, taken.folder, night=night, probe_days=probe_days, late=told)

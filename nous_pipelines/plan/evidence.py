@@ -55,13 +55,13 @@ class Evidence:
 
     plan: Plan
     memories: pl.DataFrame
-    """`MEMORIES`."""
+    """`MEMORIES`, of the agents for which something is planned."""
     statements: pl.DataFrame
-    """`SAID`."""
+    """`SAID`, of the same agents."""
     searchable: Callable[[Sequence[str]], pl.DataFrame]
     """`SEARCHED`, of some agents."""
     probes: pl.DataFrame
-    """`RECALLS` of the snapshot."""
+    """`RECALLS` of the same agents."""
     phases: Sequence[Phase]
     earlier_leaving: Mapping[str, Sequence[int]]
     """For each agent, how many memories each of its last 14 nights retired."""
@@ -173,19 +173,20 @@ class Evidence:
         }
 
 
-def standing_of(taken: Snapshot) -> pl.DataFrame:
-    """Return every memory of a snapshot as `Evidence.memories` has it."""
+def standing_of(taken: Snapshot, agent_ids: Sequence[str] | None = None) -> pl.DataFrame:
+    """Return every memory of some agents in a snapshot, or of all, as `Evidence.memories` has it."""
     return pl.concat([
-        taken.table(table, columns=STANDING).with_columns(kind=pl.lit(kind))
+        taken.table(table, columns=STANDING, agent_ids=agent_ids).with_columns(kind=pl.lit(kind))
         for kind, table in TABLES.items()
     ])  # fmt: skip
 
 
-def statements_of(taken: Snapshot) -> pl.DataFrame:
-    """Return how many statements of a snapshot speak for each fact as `Evidence.statements` has it."""
-    facts = taken.table("facts", columns=["agent_id", "id", "superseded_by", "succession"])
+def statements_of(taken: Snapshot, agent_ids: Sequence[str] | None = None) -> pl.DataFrame:
+    """Return how many statements speak for each fact of some agents, or of all, as `Evidence.statements` has it."""
+    columns = ["agent_id", "id", "superseded_by", "succession"]
+    facts = taken.table("facts", columns=columns, agent_ids=agent_ids)
     edges = facts.filter(pl.col("succession") == "merged").with_columns(state=pl.lit("superseded"))
-    said = taken.table("statements", columns=["agent_id", "fact_id"]).rename({"fact_id": "id"})
+    said = taken.table("statements", columns=["agent_id", "fact_id"], agent_ids=agent_ids).rename({"fact_id": "id"})
     return moved(said, "id", successors(edges)).group_by("agent_id", "id").agg(said_count=pl.len())
 
 

@@ -10,6 +10,7 @@ import polars as pl
 
 from nous_pipelines.nights import FIRST_NIGHT, parse_night
 from nous_pipelines.orchestration.resources import NightRun
+from nous_pipelines.orchestration.resting import Rested
 from nous_pipelines.phases.links import CHANGED
 from nous_pipelines.phases.phase import Tables
 from nous_pipelines.phases.phase_table import PHASES, Reads
@@ -74,9 +75,11 @@ class Inputs:
     whole: Tables
     """The tables that other assets of the night have made."""
     files: NightFiles
+    rested: Rested
+    """The agents that are in no chunk, since what is known of their pairs is taken over."""
 
     @classmethod
-    def of(cls, night_run: NightRun, night: date, reads: Reads) -> "Inputs":
+    def of(cls, night_run: NightRun, night: date, reads: Reads, *, finds_pairs: bool = False) -> "Inputs":
         """Open the tables of a night; what reads the snapshot alone makes sure that it is settled."""
         files = night_run.files(night)
         whole = {
@@ -84,7 +87,8 @@ class Inputs:
         }
         if not whole:
             night_run.settle(night)
-        return cls(reads, night_run.chunks(night), whole, files)
+        rested = night_run.rested(night) if finds_pairs or "judgements" in reads or "neighbours" in reads else Rested()
+        return cls(reads, night_run.chunks(night, without=rested.agent_ids), whole, files, rested)
 
     def __iter__(self) -> Iterator[tuple[Chunk, Tables]]:
         for chunk in self.chunks:
@@ -96,6 +100,10 @@ class Inputs:
             name: chunk.own(self.whole[name]) if name in self.whole else chunk.table(name, columns=columns)
             for name, columns in self.reads.items()
         }
+
+    def united(self, schema: TableSchema, parts: Iterable[pl.DataFrame]) -> pl.DataFrame:
+        """Return what was made of the chunks as one table by agent, with the rows that are taken over."""
+        return pl.concat([self.rested.rows(schema), *parts]).sort("agent_id", maintain_order=True)
 
     def each(self, step: str, work: Callable[[Chunk, Tables], T]) -> list[T]:
         """Return what is made of each chunk; an agent for which alone that fails is left out from here on.

@@ -1,7 +1,7 @@
 """Which facts are looked at together, and what each pair of them is: snapshot → neighbours → judgements."""
 
 from dataclasses import asdict
-from datetime import date, timedelta
+from datetime import date
 
 import dagster as dg
 import polars as pl
@@ -22,6 +22,7 @@ from nous_pipelines.orchestration.previous_nights import (
     write_judged_by,
 )
 from nous_pipelines.orchestration.resources import NightRun
+from nous_pipelines.orchestration.resting import FRESH_FOR
 from nous_pipelines.phases.asking import TOLD, judged, ruled, to_ask, with_hashes
 from nous_pipelines.phases.merging import JUDGED
 from nous_pipelines.phases.neighbours import COPY, FOUND, MOST_CANDIDATES, READ, Neighbours, neighbours_of
@@ -30,7 +31,6 @@ from nous_pipelines.phases.phase_table import Reads
 from nous_pipelines.phases.successors import FOLLOWED, carried
 from nous_pipelines.snapshots.chunks import Chunk
 
-FRESH_FOR = timedelta(days=2)  # a day before the night, and one in case a night was late
 COMPARED: Reads = {"facts": READ, "undone": None}
 ASKED: Reads = {
     "neighbours": None,
@@ -54,7 +54,7 @@ LOOK_S = 120.0  # for batches that have ended; what can't be fetched by then is 
 )
 def neighbours(context: dg.AssetExecutionContext, night_run: NightRun) -> dg.MaterializeResult:
     night = night_of(context)
-    inputs, files = Inputs.of(night_run, night, COMPARED), night_run.files(night)
+    inputs, files = Inputs.of(night_run, night, COMPARED, finds_pairs=True), night_run.files(night)
     earlier, fresh_from = [] if night_run.is_full else earlier_compared(files), end_of(night) - FRESH_FOR
 
     def compared(chunk: Chunk, tables: Tables) -> Neighbours:
@@ -62,9 +62,9 @@ def neighbours(context: dg.AssetExecutionContext, night_run: NightRun) -> dg.Mat
         return neighbours_of(tables["facts"], policy=chunk.policy, undone=undone, earlier=known, fresh_from=fresh_from)
 
     parts = inputs.each("neighbours", compared)
-    pairs = pl.concat([FOUND.empty(), *(part.pairs for part in parts)])
+    pairs = inputs.united(FOUND, (part.pairs for part in parts))
     files.write_table("neighbours", pairs)
-    files.write_table("copies", pl.concat([COPY.empty(), *(part.copies for part in parts)]))
+    files.write_table("copies", inputs.united(COPY, (part.copies for part in parts)))
     write_compared(files, [part.compared for part in parts])
     return dg.MaterializeResult(
         metadata={
@@ -72,6 +72,7 @@ def neighbours(context: dg.AssetExecutionContext, night_run: NightRun) -> dg.Mat
             "pairs": len(pairs),
             "facts": sum(len(part.copies) for part in parts),
             "cut": sum(part.cut for part in parts),
+            "agents_at_rest": len(inputs.rested.agent_ids),
             "built_on": ", ".join(kept.folder.parent.name for kept in earlier[:1]),
         }
     )
@@ -109,8 +110,9 @@ def judgements(context: dg.AssetExecutionContext, night_run: NightRun) -> dg.Mat
             verdicts, by_second = second_opinions(night_run.database, verdicts, second.models, too_long=too_long)
         return judged(found, rules, verdicts), part, by_second
 
-    parts = Inputs.of(night_run, night, ASKED).each("judgements", judged_of)
-    table = pl.concat([JUDGED.empty(), *(pairs for pairs, _, _ in parts)])
+    inputs = Inputs.of(night_run, night, ASKED)
+    parts = inputs.each("judgements", judged_of)
+    table = inputs.united(JUDGED, (pairs for pairs, _, _ in parts))
     account = sum((counts for _, counts, _ in parts), JudgementCounts())
     seconded = sum((counts for _, _, counts in parts), Seconded())
     write_judged_by(files, judge, files.write_table("judgements", table))

@@ -27,7 +27,7 @@ def table_asset(table: NightTable) -> dg.AssetsDefinition:
         night = night_of(context)
         inputs = Inputs.of(night_run, night, table.reads)
         parts = inputs.each(table.name, lambda chunk, tables: table.make(tables, policy=chunk.policy, night=night))
-        whole = pl.concat([table.schema.empty(), *parts])
+        whole = inputs.united(table.schema, parts)
         night_run.files(night).write_table(table.name, whole)
         return dg.MaterializeResult(metadata={**row_count(whole), **whole.select(**table.figures).row(0, named=True)})
 
@@ -54,7 +54,7 @@ def phase_asset(phase: NightPhase) -> dg.AssetsDefinition:
             others = {} if inputs.chunks == [chunk] else gathered()
             return phase.find({**tables, **others}, policy=chunk.policy, night=night)
 
-        whole = united(phase.name, inputs.each(phase.name, found_in))
+        whole = united(phase.name, [inputs.rested.phase(phase.name), *inputs.each(phase.name, found_in)])
         night_run.files(night).write_phase(whole)
         return dg.MaterializeResult(metadata=as_metadata(whole.metadata()))
 

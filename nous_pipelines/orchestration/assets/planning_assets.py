@@ -10,6 +10,7 @@ from nous_pipelines.failpoints import reach
 from nous_pipelines.orchestration.assets.evidence_assets import WEIGHED, evidence_about, phases_of
 from nous_pipelines.orchestration.assets.night_assets import night_asset, night_of
 from nous_pipelines.orchestration.resources import NightRun, as_metadata
+from nous_pipelines.orchestration.resting import keep
 from nous_pipelines.phases.phase_table import PHASES
 from nous_pipelines.plan.apply import apply_plan
 from nous_pipelines.plan.left_out import each_apart, left_out_by
@@ -49,6 +50,7 @@ def plan(context: dg.AssetExecutionContext, night_run: NightRun) -> dg.Materiali
     reach("plan made")
     files.write_json("account", NightAccount.of(made, phases_of(night, night_run)).values)
     files.write_json("plan", made.as_dict())
+    keep(night_run, night)
     reach("plan written")
     return dg.MaterializeResult(
         metadata=as_metadata(

@@ -20,7 +20,12 @@ def snapshot(context: dg.AssetExecutionContext, night_run: NightRun) -> dg.Mater
     night = night_of(context)
     policy = night_run.night_policy
     take_snapshot(
-        night_run.database, night_run.folder(night), night=night, probe_days=policy.probe_days, now=datetime.now(UTC)
+        night_run.database,
+        night_run.folder(night),
+        night=night,
+        probe_days=policy.probe_days,
+        now=datetime.now(UTC),
+        is_whole=night_run.is_full,
     )
     night_run.settle(night)
     taken = night_run.snapshot(night)

@@ -35,7 +35,7 @@ def declared(name: str) -> set[str]:
 
 def assets_of(paths: Iterator[Path]) -> set[str]:
     """Return the assets that wrote these files of a night."""
-    names = {"snapshot" if path.parent.name.startswith("night=") else path.stem for path in paths}
+    names = {"snapshot" if path.parent.name.startswith(("night=", "part=")) else path.stem for path in paths}
     return {MADE_BY.get(name, name) for name in names - OF_NO_ASSET}
 
 
@@ -57,8 +57,8 @@ def read(heart, database_url, tmp_path, monkeypatch) -> dict[str, set[str]]:
     monkeypatch.setattr(Path, "read_text", noting(Path.read_text, lambda arguments: arguments[0]))
 
     def tell(step: str) -> None:
-        ours = [path for path in opened if any(part.startswith("night=") for part in path.parts)]
-        found[step] = assets_of(path for path in ours if path.name != "snapshot.json")
+        ours = [path for path in opened if any(part.startswith(("night=", "part=")) for part in path.parts)]
+        found[step] = assets_of(path for path in ours if path.name not in {"snapshot.json", "part.json"})
         opened.clear()
 
     with unrecorded() as instance:
