@@ -99,14 +99,15 @@ class Snapshot:
         return {name: sum(self.sizes(name).values()) for name in (*TABLES, "agents")}
 
     def sizes(self, name: str) -> Mapping[str, int]:
-        """Return how many rows of a table each agent has that has any."""
+        """Return how many rows of a table each agent has that has any; raises `Unavailable` as `table` does."""
         if name == "agents" or self.is_undivided:
             return dict(self.table(name, columns=["agent_id"]).group_by("agent_id").len().iter_rows())
-        places = [part.places(name).with_columns(part=pl.lit(key)) for key, part in self.parts.items()]
-        if not places:
-            return {}
-        found = self.placed.join(pl.concat(places), on=["agent_id", "part"], how="inner")
-        return dict(found.select("agent_id", "size").iter_rows())
+        with self._read(name):
+            places = [part.places(name).with_columns(part=pl.lit(key)) for key, part in self.parts.items()]
+            if not places:
+                return {}
+            found = self.placed.join(pl.concat(places), on=["agent_id", "part"], how="inner")
+            return dict(found.select("agent_id", "size").iter_rows())
 
     def table(
         self, name: str, *, columns: Sequence[str] | None = None, agent_ids: Sequence[str] | None = None
@@ -121,7 +122,7 @@ class Snapshot:
                 "run the night again: it is moved aside and rebuilt as of its night"
             )
             raise Unavailable(message)
-        try:
+        with self._read(name):
             if name == "agents" or self.is_undivided:
                 read = self._undivided(name, columns, agent_ids)
             else:
@@ -129,6 +130,12 @@ class Snapshot:
                 none = SNAPSHOT_TABLES[name].only(*columns or SNAPSHOT_TABLES[name]).empty()
                 read = pl.concat(rows_of_runs(self.parts, name, columns, self.placed.filter(mine)) or [none])
             return SNAPSHOT_TABLES[name].checked(read, columns)
+
+    @contextmanager
+    def _read(self, name: str) -> Iterator[None]:
+        """Raise `Unavailable`, with the way out, for what reading a table in the block raises."""
+        try:
+            yield
         except (OSError, ValueError, pl.exceptions.PolarsError) as error:
             message = (
                 f"{name}.parquet of {self.folder} can't be read ({error}); "

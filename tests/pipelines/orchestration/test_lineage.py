@@ -17,6 +17,7 @@ from nous_pipelines.orchestration.definitions import ASSETS, defs
 from nous_pipelines.orchestration.running import run_night
 from nous_pipelines.orchestration.summaries import EPISODE_SUMMARIES
 from nous_pipelines.phases.phase_table import NIGHT_TABLES, PHASES
+from nous_pipelines.snapshots.snapshot import Snapshot
 
 OF_NO_ASSET = {"compared", "judged_by"}
 """What an earlier night, or an earlier run of this one, left to be quicker by: without it the outcome is the same."""
@@ -55,6 +56,8 @@ def read(heart, database_url, tmp_path, monkeypatch) -> dict[str, set[str]]:
     for name in ("read_parquet", "scan_parquet"):
         monkeypatch.setattr(pl, name, noting(getattr(pl, name), lambda arguments: arguments[0]))
     monkeypatch.setattr(Path, "read_text", noting(Path.read_text, lambda arguments: arguments[0]))
+    placed = noting(Snapshot.sizes, lambda arguments: arguments[0].folder / "placed.parquet")  # opened once a process
+    monkeypatch.setattr(Snapshot, "sizes", placed)
 
     def tell(step: str) -> None:
         ours = [path for path in opened if any(part.startswith(("night=", "part=")) for part in path.parts)]
