@@ -50,6 +50,8 @@ def run_nights(
         if stop.is_asked():
             return
         outcome = tried(night, attempt, waits_s=waits_s, stop=stop, tell=tell)
+        if outcome is None:
+            return
         yield outcome
         if outcome.is_stopped:
             return
@@ -62,8 +64,11 @@ def tried(
     waits_s: Sequence[float],
     stop: Stop,
     tell: Callable[[str], None],
-) -> NightOutcome:
-    """Run one night, again while the database is lost on the way, and return how the last attempt ended."""
+) -> NightOutcome | None:
+    """Run one night, again while the database is lost on the way, and return how the last attempt ended.
+
+    None where somebody asked to stop while the database was waited for: nobody wants another attempt then.
+    """
     for wait_s in waits_s:
         try:
             outcome = attempt(night)
@@ -77,7 +82,7 @@ def tried(
         tell(f"night {night} lost the database ({why}); it is tried again in {wait_s:g} s")
         stop.rest(wait_s)
         if stop.is_asked():
-            break
+            return None
     return attempt(night)
 
 

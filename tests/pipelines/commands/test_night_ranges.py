@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import os
 import signal
+from datetime import date
 
 import pytest
 from night_commands import NINE, as_json, dagster_in_one_file, typed
 from night_runs import proposals_in, remember
 
+from nous_online.core.errors import Unavailable
 from nous_pipelines import failpoints
 from nous_pipelines.orchestration import night_ranges
-from nous_pipelines.orchestration.night_ranges import time_left
+from nous_pipelines.orchestration.night_ranges import run_nights, time_left
 
 TWO = ("--from", "2026-05-02", "--to", "2026-05-03", "--policy", "candidate_similarity=0.7")
 
@@ -68,6 +70,28 @@ def test_a_database_that_stays_away_ends_the_range(heart, nous, owner, monkeypat
     assert ended.exit_code == 1
     assert ended.stderr.count("tried again") == 1
     assert "2026-05-03" not in ended.stdout
+
+
+def test_asking_to_stop_while_a_lost_database_is_waited_for_ends_the_range_without_another_attempt():
+    attempts = []
+
+    class AskedWhileWaiting:
+        is_resting = False
+
+        def is_asked(self):
+            return self.is_resting
+
+        def rest(self, seconds):
+            self.is_resting = True
+
+    def lose(night):
+        attempts.append(night)
+        raise Unavailable("the database is gone")
+
+    nights = [date(2026, 5, 2), date(2026, 5, 3)]
+    outcomes = list(run_nights(nights, lose, stop=AskedWhileWaiting(), tell=lambda _: None, waits_s=(1, 1)))
+
+    assert (outcomes, attempts) == ([], nights[:1])
 
 
 def test_ctrl_c_ends_a_range_when_the_night_under_way_is_whole(heart, nous, owner, monkeypatch):
