@@ -16,7 +16,7 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from nous_online.core.errors import InvalidInput
 
-ENGINES = r"in-process|processes(:[1-9]\d{0,3})?|dask(\+tls)?://(\[[0-9a-fA-F:]+\]|[^/\s:\[\]@]+):\d{1,5}"
+ENGINES = re.compile(r"in-process|processes(:[1-9]\d{0,3})?|dask(\+tls)?://(\[[0-9a-fA-F:]+\]|[^/\s:\[\]@]+):\d{1,5}")
 """What NOUS_ENGINE may be."""
 
 
@@ -76,7 +76,7 @@ class Settings(BaseSettings):
     @field_validator("engine")
     @classmethod
     def _is_engine(cls, engine: str) -> str:
-        if not re.fullmatch(ENGINES, engine):
+        if not ENGINES.fullmatch(engine):
             message = "not an engine: {engine} (want in-process, processes, processes:4 or dask://scheduler:8786)"
             raise PydanticCustomError("engine", message, {"engine": repr(engine)})
         return engine

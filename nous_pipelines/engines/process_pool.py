@@ -194,16 +194,20 @@ def start_worker(threads: int) -> PoolWorker:
     """Start a worker."""
     ours, its = SPAWN.Pipe()
     process = SPAWN.Process(target=serve, args=(its,), name="nous-chunks", daemon=True)
-    with few_threads(threads):
+    with environment_of_workers(threads):
         process.start()
     its.close()
     return PoolWorker(process, ours)
 
 
 @contextmanager
-def few_threads(count: int) -> Iterator[None]:
-    """Have a process that is started meanwhile compute with so many threads, unless the environment says how many."""
-    added = {name: str(count) for name in THREADS if name not in os.environ}
+def environment_of_workers(threads: int) -> Iterator[None]:
+    """Have a process that is started meanwhile compute with so many threads, unless the environment says how many.
+
+    Nor does it look for modules in the current folder: `multiprocessing` starts Python with `-c`, which would.
+    """
+    told = {"PYTHONSAFEPATH": "1", **{name: str(threads) for name in THREADS}}
+    added = {name: value for name, value in told.items() if name not in os.environ}
     os.environ.update(added)
     try:
         yield

@@ -61,6 +61,7 @@ Short = Annotated[str, text_of(1000), SENDABLE]
 Reason = Annotated[str, text_of(4096), SENDABLE]
 GROUPS = {"sessions": "working memory", "events": "decisions"}
 """How the document calls the group of a path that is not called so itself; the others are about memories."""
+PLACEHOLDERS = re.compile(r"{(\w+)")
 IN_PATH: Mapping[str, Any] = {
     "session_id": Annotated[str, Path(min_length=1, max_length=100, pattern=NOT_BLANK)],
     "decision_id": Annotated[
@@ -93,7 +94,7 @@ class VerbRoute:
         group, words = path.split("/")[1], WORDS["verbs"][name]
         router.add_api_route(
             path,
-            self._endpoint(re.findall(r"{(\w+)", path)),
+            self._endpoint(PLACEHOLDERS.findall(path)),
             methods=[method],
             operation_id=name,
             summary=words["summary"],

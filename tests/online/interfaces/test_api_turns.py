@@ -26,7 +26,7 @@ JSON = {"Content-Type": "application/json"}
 
 @pytest.fixture
 def app(database_url: str, embedder: WordEmbedder) -> Iterator[FastAPI]:
-    app = app_over(database_url, embedder, access=Access(policy=ApiPolicy(most_in_flight=2, longest_body_s=1.5)))
+    app = app_over(database_url, embedder, access=Access(policy=ApiPolicy(most_in_flight=2, longest_body_s=4)))
     yield app
     app.state.door.hearts.close()
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import httpx
 import psutil
-from postgres_homes import scratch, wait_for
+from postgres_homes import lives, scratch, wait_for
 from psycopg.conninfo import conninfo_to_dict
 
 from nous_online.database import postgres
@@ -98,7 +98,7 @@ def test_in_a_cloned_repository_it_runs_none_of_its_code_sets_none_of_its_variab
 
         assert (answer.status_code, was_up, code) == (200, True, 0)
         assert postgres.running(home) is None
-        assert not [each for each in family if each.is_running()]
+        assert not [each for each in family if lives(each.pid)]
     assert set(addresses) == {"postgresql", "api", "console", "dagster", "token"}
     assert (strangers, known, console) == ([401, 401, 401], [200, 200, 401], [200, 200])
     assert addresses["token"] in addresses["dagster"]

@@ -167,3 +167,14 @@ def test_an_engine_nobody_knows_is_refused_with_those_there_are(monkeypatch, val
 
 def test_without_a_setting_chunks_are_worked_on_in_this_process():
     assert isinstance(engine_of(Settings()), InProcess)
+
+
+def test_worker_processes_run_nothing_that_lies_in_the_folder_they_are_started_from(chunks, tmp_path, monkeypatch):
+    for name in ("multiprocessing", "pickle", "threading"):
+        (tmp_path / f"{name}.py").write_text(f"open({str(tmp_path / 'was-run')!r}, 'a').write({name!r})")
+    monkeypatch.chdir(tmp_path)
+
+    with closing(ProcessPool(1, deadline_s=30)) as engine:
+        assert engine.map(double, chunks[:2]) == [0, 2]
+
+    assert not (tmp_path / "was-run").exists()
