@@ -225,11 +225,11 @@ def left_s(deadline: Deadline) -> float:
 
 
 def deliver_due(agent: Agent, deadline: Deadline) -> int:
-    """Deliver what is due, to the built-in reactions first and then to each subscriber; return how many deliveries.
+    """Deliver what is due, to the built-in reactions, then to each subscriber and webhook; return how many deliveries.
 
     A consumer that fails rests for a while and holds up nobody else. Raises `Unavailable` when the database fails.
     """
-    from nous_online.queue import reactions
+    from nous_online.queue import reactions, webhooks
 
     delivered, failure = 0, None
     try:
@@ -237,8 +237,11 @@ def deliver_due(agent: Agent, deadline: Deadline) -> int:
             delivered += reactions.react(agent, Deadline(deadline.remaining() / 2))
     except Unavailable as error:  # a row that somebody else locks for long is no reason to keep subscribers waiting
         failure = error
-    for consumer in due_consumers(agent, sorted({each.consumer for each in agent.subscriptions}), deadline):
-        delivered += deliver_to(agent, consumer, deadline)
+    # Webhooks are listened to by a copy: who subscribes or cancels amid a round changes the agent's own list.
+    hooked = replace(agent, subscriptions=[] if failure else webhooks.subscriptions(agent, deadline))
+    for listening in (agent, hooked):
+        for consumer in due_consumers(agent, sorted({each.consumer for each in listening.subscriptions}), deadline):
+            delivered += deliver_to(listening, consumer, deadline)
     if failure is not None:
         raise failure
     return delivered

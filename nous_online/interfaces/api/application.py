@@ -18,6 +18,7 @@ from nous_online.interfaces.api.access import Authenticator
 from nous_online.interfaces.api.consolidation import Consolidator, installed_consolidator
 from nous_online.interfaces.api.gate import Gate
 from nous_online.interfaces.api.hearts import Hearts
+from nous_online.interfaces.api.lifecycle_metrics import LOOK_S, LifecycleCollector
 from nous_online.interfaces.api.metrics import Metrics
 from nous_online.interfaces.api.readiness import ReadinessProbe
 from nous_online.interfaces.api.routes import (
@@ -32,6 +33,7 @@ from nous_online.interfaces.api.routes import (
     procedure_routes,
     session_routes,
     source_routes,
+    webhook_routes,
 )
 
 AREAS = (
@@ -45,6 +47,7 @@ AREAS = (
     contradiction_routes,
     memory_routes,
     source_routes,
+    webhook_routes,
     night_routes,
 )
 
@@ -84,7 +87,8 @@ def application(
     door = app.state.door = Authenticator(
         hearts, requires_keys=access.requires_keys, token=access.token, policy=access.policy
     )
-    app.state.metrics = Metrics(open_hearts=lambda: len(hearts))
+    lives = LifecycleCollector(lambda: hearts.database(seconds=LOOK_S).url)
+    app.state.metrics = Metrics(open_hearts=lambda: len(hearts), lifecycle=lives)
     app.state.readiness = ReadinessProbe(hearts, policy=access.policy)
     app.state.consolidator = consolidator or installed_consolidator()
     for area in AREAS:

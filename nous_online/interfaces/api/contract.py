@@ -27,6 +27,7 @@ TAGS = {
     "censors": "What not to do.",
     "working memory": "What a session holds.",
     "contradictions": "What can't both be so.",
+    "webhooks": "Where events are sent.",
     "nights": "Consolidation: what a night would do, running one, and its report.",
     "server": "The process itself; needs no key, but for the metrics where others than this machine can ask.",
 }

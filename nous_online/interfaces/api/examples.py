@@ -47,6 +47,7 @@ VALUES: Mapping[str, Any] = {
     "run": "4f3d51d0a2b7",
     "scope": "private",
     "score": 0.81,
+    "secret": "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw9n4Zk3Pp1oM=",
     "session_id": "s-1",
     "similarity": 0.93,
     "source": "chat with Ada",
@@ -64,6 +65,7 @@ VALUES: Mapping[str, Any] = {
     "trigger": "pushing directly to main branch",
     "trust": 50,
     "type": f"{PREFIX}not-found",
+    "url": "https://hooks.example.org/nous",
     "version": "0.1.0",
     "watch": "/consolidate/4f3d51d0a2b7",
 }

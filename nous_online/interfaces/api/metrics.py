@@ -1,10 +1,11 @@
-"""What Prometheus may know: how many calls of which route, how long, and what went wrong; nothing of memories."""
+"""What Prometheus may know: calls and what went wrong with them, and how memories live; nothing of what they say."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client.registry import Collector
 
 MEDIA_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 BUCKETS_S = (0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
@@ -13,7 +14,7 @@ BUCKETS_S = (0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
 class Metrics:
     """The counters of one application."""
 
-    def __init__(self, *, open_hearts: Callable[[], int]) -> None:
+    def __init__(self, *, open_hearts: Callable[[], int], lifecycle: Collector | None = None) -> None:
         self._registry = CollectorRegistry()
         self.in_flight = Gauge("nous_http_in_flight", "Calls under way.", registry=self._registry)
         self._requests = Counter(
@@ -27,6 +28,8 @@ class Metrics:
         )
         hearts = Gauge("nous_hearts_open", "Agents kept open.", registry=self._registry)
         hearts.set_function(open_hearts)
+        if lifecycle is not None:
+            self._registry.register(lifecycle)
 
     def answered(self, *, method: str, route: str, status: int, seconds: float) -> None:
         """Count one call."""

@@ -29,6 +29,7 @@ from nous_online.interfaces.cli import (
     pattern_commands,
     server_commands,
     statement_commands,
+    webhook_commands,
     worker_command,
 )
 from nous_online.interfaces.cli import context_commands as context
@@ -154,6 +155,7 @@ def application() -> typer.Typer:
     console_command.register(app)
     mcp_command.register(app)
     hook_commands.register(app)
+    webhook_commands.register(app)
     register_extras(app, entry_points=entry_points(group=COMMANDS_GROUP))
     return app
 

@@ -1,4 +1,4 @@
-"""The commands that give Claude Code a memory: install, uninstall, and the hook it starts."""
+"""The commands that give a coding agent a memory: install, uninstall, and the hook it starts."""
 
 from __future__ import annotations
 
@@ -14,10 +14,13 @@ if TYPE_CHECKING:
     from nous_online.interfaces.file_changes import FileChange
 
 PANEL = "Doors (need the extra `mcp`)"
-ClientArgument = Annotated[Literal["claude-code"], typer.Argument(metavar="CLIENT", help="claude-code.")]
+ClientArgument = Annotated[
+    Literal["claude-code", "codex", "gemini"],
+    typer.Argument(metavar="CLIENT", help="claude-code, codex or gemini."),
+]
 DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Show what would be written; write nothing.")]
 ProjectFilesOption = Annotated[
-    bool, typer.Option("--project", help="In this repository's `.mcp.json` and `.claude/settings.json`.")
+    bool, typer.Option("--project", help="In this repository's files instead of yours, such as `.mcp.json`.")
 ]
 
 
@@ -36,7 +39,7 @@ def install(
     agent: AgentOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Give Claude Code a memory: the MCP server and four hooks, in the settings of the user or of this repository.
+    """Give a coding agent a memory: the MCP server and four hooks, in the user's settings or in this repository's.
 
     All else in those files stays as it is, with a backup beside. Installed again it changes nothing, or what differs.
 
@@ -44,13 +47,17 @@ def install(
 
     [dim]$[/dim] nous install claude-code
 
-    [dim]$[/dim] nous install claude-code --project --dry-run
+    [dim]$[/dim] nous install codex --project --dry-run
     """
     from nous_online.core.validation import checked_agent
     from nous_online.interfaces.hooks.claude_settings import planned_install
+    from nous_online.interfaces.hooks.clients import CLIENTS
 
     options = ["--agent", checked_agent(agent)] if agent else []
-    carry_out(planned_install(is_project=project, options=options), "installed", dry_run=dry_run, as_json=as_json)
+    changes = planned_install(is_project=project, options=options, client=CLIENTS[client])
+    carry_out(changes, "installed", dry_run=dry_run, as_json=as_json)
+    if CLIENTS[client].note and not as_json:
+        show(CLIENTS[client].note)
 
 
 def uninstall(
@@ -61,7 +68,7 @@ def uninstall(
     agent: AgentOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Take what `nous install` wrote out of Claude Code's settings again; memories stay where they are.
+    """Take what `nous install` wrote out of a coding agent's settings again; memories stay where they are.
 
     [bold]Examples[/bold]
 
@@ -70,8 +77,10 @@ def uninstall(
     [dim]$[/dim] nous uninstall claude-code --project --dry-run
     """
     from nous_online.interfaces.hooks.claude_settings import planned_uninstall
+    from nous_online.interfaces.hooks.clients import CLIENTS
 
-    carry_out(planned_uninstall(is_project=project), "uninstalled", dry_run=dry_run, as_json=as_json)
+    changes = planned_uninstall(is_project=project, client=CLIENTS[client])
+    carry_out(changes, "uninstalled", dry_run=dry_run, as_json=as_json)
 
 
 def carry_out(changes: Sequence[FileChange], done: str, *, dry_run: bool, as_json: bool) -> None:
@@ -92,14 +101,14 @@ def carry_out(changes: Sequence[FileChange], done: str, *, dry_run: bool, as_jso
 
 
 def hook(
-    event: Annotated[str, typer.Argument(metavar="EVENT", help="As Claude Code names it.")],
+    event: Annotated[str, typer.Argument(metavar="EVENT", help="As the client names it.")],
     *,
     agent: Annotated[str | None, typer.Option("--agent", help="Whose memory; NOUS_AGENT, or `default`.")] = None,
     within: Annotated[
         float, typer.Option("--within", metavar="SECONDS", help="How long it may take, instead of what each event may.")
     ] = 0.0,
 ) -> None:
-    """Answer one of Claude Code's hooks, told as JSON on standard input; exit code 0 whatever happens.
+    """Answer one of a coding agent's hooks, told as JSON on standard input; exit code 0 whatever happens.
 
     [bold]Examples[/bold]
 

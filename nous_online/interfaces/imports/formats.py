@@ -10,13 +10,21 @@ from typing import Any
 
 from nous_online.core.errors import InvalidInput
 from nous_online.interfaces.imports.chatgpt import CONVERSATIONS, items_of_conversations
+from nous_online.interfaces.imports.claude_ai import is_claude_ai, items_of_export
 from nous_online.interfaces.imports.claude_code import by_age, is_claude_code, items_of_sessions
+from nous_online.interfaces.imports.codex import is_codex, items_of_rollouts
 from nous_online.interfaces.imports.file_lines import opened
+from nous_online.interfaces.imports.gemini import is_gemini, is_gemini_message, items_of_gemini
 from nous_online.interfaces.imports.items import ReadItems, fields_of, items_of_lines
 from nous_online.interfaces.imports.json_stream import Unread, elements_of
+from nous_online.interfaces.imports.langgraph_items import is_langgraph, items_of_store
+from nous_online.interfaces.imports.letta import is_letta, items_of_agents
 from nous_online.interfaces.imports.markdown_notes import items_of_page
-from nous_online.interfaces.imports.mem0 import LISTS, is_mem0, items_of_memories
+from nous_online.interfaces.imports.mcp_memory import is_mcp_memory, items_of_graph
+from nous_online.interfaces.imports.mem0 import is_mem0, items_of_memories
+from nous_online.interfaces.imports.openmemory import is_openmemory, items_of_backup
 from nous_online.interfaces.imports.records import parsed_object
+from nous_online.interfaces.imports.unread_formats import unread_format, zipped_format
 
 LOOKED_AT = 20
 """Lines of a file, to tell its format; what a program writes names itself earlier."""
@@ -47,7 +55,14 @@ FORMATS = {
         Format("jsonl", "line", items_of_lines, has_own_source=False),
         Format("claude-code", "line", items_of_sessions),
         Format("chatgpt", "conversation", items_of_conversations),
+        Format("codex", "line", items_of_rollouts),
+        Format("gemini", "message", items_of_gemini),
+        Format("claude-ai", "conversation", items_of_export),
         Format("mem0", "memory", items_of_memories),
+        Format("openmemory", "memory", items_of_backup),
+        Format("mcp-memory", "line", items_of_graph),
+        Format("langgraph", "item", items_of_store),
+        Format("letta", "block", items_of_agents),
         Format("markdown", "line", items_of_page),
     )
 }
@@ -58,9 +73,25 @@ Recognise = Callable[[Mapping[str, Any]], bool]
 ON_A_LINE: Mapping[str, Recognise] = {
     NOUS: lambda fields: "nous_export" in fields,
     "claude-code": is_claude_code,
+    "codex": is_codex,
+    "gemini": is_gemini,
     "mem0": is_mem0,
+    "mcp-memory": is_mcp_memory,
+    "langgraph": is_langgraph,
 }
-IN_A_LIST: Mapping[str, Recognise] = {"chatgpt": lambda fields: "mapping" in fields, "mem0": is_mem0}
+IN_A_LIST: Mapping[str, Recognise] = {
+    "chatgpt": lambda fields: "mapping" in fields,
+    "claude-ai": is_claude_ai,
+    "mem0": is_mem0,
+    "openmemory": is_openmemory,
+    "gemini": is_gemini_message,
+    "mcp-memory": is_mcp_memory,
+    "langgraph": is_langgraph,
+    "letta": is_letta,
+}
+LISTS = ("results", "memories", "conversations", "messages", "items", "entities", "relations", "agents", "core_memory")
+"""Under which names an object holds the records of one of these formats."""
+SESSIONS = ("claude-code", "codex", "gemini")
 
 
 @dataclass(frozen=True)
@@ -93,8 +124,8 @@ def sources_of(paths: Sequence[Path], wanted: str) -> tuple[list[SourceFile], in
 
 def ordered(sources: Sequence[SourceFile]) -> list[SourceFile]:
     """Return sources as they came, but sessions last and by age: what is repeated counts where it was first."""
-    sessions = [source for source in sources if source.format.name == "claude-code"]
-    others = [source for source in sources if source.format.name != "claude-code"]
+    sessions = [source for source in sources if source.format.name in SESSIONS]
+    others = [source for source in sources if source.format.name not in SESSIONS]
     return [*others, *sorted(sessions, key=lambda source: by_age(source.path))]
 
 
@@ -118,6 +149,8 @@ def named_format(path: Path, wanted: str) -> Format:
     name = format_of(path) if wanted == AUTO else wanted
     if name == NOUS:
         raise InvalidInput(f"{path} is an export of Nous; import it by itself, with nothing else")
+    if name not in FORMATS and (told := unread_format(path)):
+        raise InvalidInput(f"{path} is {told}")
     if name not in FORMATS:
         known = f"say which with --format: {', '.join(FORMATS)}"
         raise InvalidInput(f'{path} is in no known format; {known}; or write each record as a line {{"content": …}}')
@@ -126,9 +159,11 @@ def named_format(path: Path, wanted: str) -> Format:
 
 def may_be(path: Path, wanted: str) -> bool:
     """Tell by its name whether a file of a folder is to be read in a format."""
+    either = (*LINE_ENDINGS, ".json")
     endings = {
-        "jsonl": LINE_ENDINGS, "claude-code": LINE_ENDINGS, "mem0": (*LINE_ENDINGS, ".json"),
-        "markdown": MARKDOWN_ENDINGS,
+        "jsonl": LINE_ENDINGS, "claude-code": LINE_ENDINGS, "codex": LINE_ENDINGS, "gemini": either, "mem0": either,
+        "mcp-memory": either, "langgraph": either, "letta": (".af", ".json"), "claude-ai": (".zip", ".json"),
+        "openmemory": (".zip", ".json"), "markdown": MARKDOWN_ENDINGS,
     }  # fmt: skip
     return fnmatch(path.name, CONVERSATIONS) if wanted == "chatgpt" else path.suffix.lower() in endings.get(wanted, ())
 
@@ -139,7 +174,9 @@ def format_of(path: Path) -> str | None:
     if ending in MARKDOWN_ENDINGS:
         return "markdown"
     if ending == ".zip":
-        return "chatgpt"
+        return zipped_format(path, LISTS, IN_A_LIST) or "chatgpt"
+    if ending == ".af":
+        return "letta"
     if ending == ".gz":
         return NOUS
     if ending == ".json":
@@ -175,7 +212,7 @@ def listed_format(path: Path) -> str | None:
     """Return the format of a file with one list, by its first element."""
     with opened(path) as file:
         try:
-            first = next(iter(elements_of(Unread(file), lists=(*LISTS, "conversations"))), None)
+            first = next(iter(elements_of(Unread(file), lists=LISTS)), None)
         except InvalidInput:
             return None
     fields = fields_of(first)

@@ -42,6 +42,10 @@ class ImportReport:
     files: int = 1
     is_dry_run: bool = False
     """Whether nothing was stored: the counts say what would have been."""
+    of_users: tuple[tuple[str, int], ...] = ()
+    """Whose memories they are, where they belong to users, and how many: recall finds these for that user alone."""
+    examples: tuple[str, ...] = ()
+    """Of a dry run: the first ten, a line each."""
 
     @property
     def is_resumed(self) -> bool:

@@ -9,6 +9,7 @@ from typing import Any
 
 from nous_online.core.errors import InvalidInput
 from nous_online.core.unseen import is_blank
+from nous_online.core.validation import MAX_NAMES
 from nous_online.interfaces.imports.file_lines import opened
 from nous_online.interfaces.imports.items import (
     ImportItem,
@@ -24,6 +25,8 @@ from nous_online.interfaces.imports.redact import HIDDEN_FACTS
 from nous_online.language.writing.credentials import holds_credential
 
 LISTS = ("results", "memories")
+OF_WHOM = ("agent_id", "app_id", "run_id")
+"""What mem0 keeps beside the user; here they become tags."""
 Fields = Mapping[str, Any]
 
 
@@ -61,21 +64,23 @@ def memory_fields(memory: Fields) -> dict[str, Any]:
 
     Raises `InvalidInput` where it is none.
     """
-    content = memory.get("memory") or memory.get("data") or memory.get("text")
+    content = memory.get("memory") or memory.get("data") or memory.get("text") or memory.get("content")
     if not isinstance(content, str) or is_blank(content):
         raise InvalidInput("the memory has no text; it belongs under `memory`")
     said_at = imported_moment("updated_at", memory.get("updated_at")) or imported_moment(
         "created_at", memory.get("created_at")
     )
     metadata = fields_of(memory.get("metadata"))
-    tags = [tag for tag in listed(memory.get("categories")) if tag]
+    categories = [tag for tag in listed(memory.get("categories")) if tag]
+    told = {**metadata, **{name: memory[name] for name in OF_WHOM if memory.get(name)}}
+    tags = [*categories, *(f"{name}:{value}"[:100] for name, value in told.items() if isinstance(value, str | int))]
     own_id = None if memory.get("id") is None else id_text("id", memory["id"])
     return {
         "id": f"{own_id}:{sha256(content.encode('utf-8', 'replace')).hexdigest()[:16]}" if own_id else None,
         "content": content,
         "learned_at": said_at.isoformat() if said_at else None,
-        "category": (tags or listed(metadata.get("category")) or [None])[0],
-        "tags": tags,
+        "category": (categories or listed(metadata.get("category")) or [None])[0],
+        "tags": tags[:MAX_NAMES],
         "user_id": memory.get("user_id"),
         "source": f"mem0:{own_id}" if own_id else "mem0",
     }

@@ -8,6 +8,7 @@ from typing import Literal
 
 from fastapi import APIRouter, Request
 from fastapi.responses import Response
+from starlette.concurrency import run_in_threadpool
 
 from nous_online.core.errors import NousError
 from nous_online.core.policy import ApiPolicy
@@ -110,4 +111,4 @@ async def get_metrics(request: Request) -> Response:
     """Return what Prometheus may know; nothing of memories, and no agent's name. Needs a key unless on loopback."""
     if not request.app.state.access.opens_metrics:
         await door_of(request).let_in(request, ends_at=time.monotonic() + LOOK_S)
-    return Response(request.app.state.metrics.text(), media_type=metrics.MEDIA_TYPE)
+    return Response(await run_in_threadpool(request.app.state.metrics.text), media_type=metrics.MEDIA_TYPE)
