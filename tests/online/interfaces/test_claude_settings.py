@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import tomllib
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,8 @@ from nous_online.interfaces.hooks.claude_settings import launcher
 from nous_online.interfaces.hooks.clients import CLIENTS
 from nous_online.interfaces.hooks.hook import EVENTS as ALL_EVENTS
 
-PLUGIN = Path(__file__).parents[3] / "plugins" / "claude-code"
+ROOT = Path(__file__).parents[3]
+PLUGINS = ROOT / "plugins"
 CLAUDE_CODE = CLIENTS["claude-code"]
 EVENTS, hook_entry, server_entry = CLAUDE_CODE.events, CLAUDE_CODE.hook_entry, CLAUDE_CODE.server_entry
 OTHER_HOOK = {"type": "command", "command": "/usr/bin/other hook", "timeout": 9}
@@ -177,12 +179,34 @@ def test_a_link_to_settings_kept_elsewhere_stays_a_link(home: Path):
     assert set(EVENTS) <= set(read(kept)["hooks"])
 
 
-def test_the_plugin_holds_what_an_install_writes():
-    hooks, servers = read(PLUGIN / "hooks" / "hooks.json"), read(PLUGIN / ".mcp.json")
+MANIFESTS = {
+    "claude-code": (".claude-plugin/plugin.json", ".mcp.json"),
+    "codex": (".codex-plugin/plugin.json", ".mcp.json"),
+    "gemini": ("gemini-extension.json", "gemini-extension.json"),
+}
+"""Of each plugin: the file that names it, and the one that lists its server."""
 
-    assert servers == {"mcpServers": {"nous": server_entry(["nous"], [])}}
-    assert hooks["hooks"] == {event: [{"hooks": [hook_entry(event, ["nous"], [])]}] for event in EVENTS}
-    assert read(PLUGIN / ".claude-plugin" / "plugin.json")["name"] == "nous"
+
+@pytest.mark.parametrize("name", CLIENTS)
+def test_a_plugin_holds_what_an_install_writes(name: str):
+    client, folder, (manifest, servers) = CLIENTS[name], PLUGINS / name, MANIFESTS[name]
+
+    hooks = read(folder / "hooks" / "hooks.json")
+
+    assert read(folder / servers)["mcpServers"] == {"nous": client.server_entry(["nous"], [])}
+    assert hooks["hooks"] == {event: [{"hooks": [client.hook_entry(event, ["nous"], [])]}] for event in client.events}
+    assert set(hooks) <= {"hooks", "description"}, "Codex refuses a file of hooks that holds more"
+    assert (read(folder / manifest)["name"], read(folder / manifest)["version"]) == ("nous", version("nous-pipelines"))
+
+
+def test_the_repository_lists_its_plugins_where_claude_code_and_codex_look_for_them():
+    claude_code = read(ROOT / ".claude-plugin" / "marketplace.json")["plugins"]
+    codex = read(ROOT / ".agents" / "plugins" / "marketplace.json")["plugins"]
+
+    assert [each["name"] for each in (*claude_code, *codex)] == ["nous", "nous"]
+    assert (ROOT / claude_code[0]["source"]).samefile(PLUGINS / "claude-code")
+    assert (ROOT / codex[0]["source"]["path"]).samefile(PLUGINS / "codex")
+    assert read(PLUGINS / "codex" / ".codex-plugin" / "plugin.json")["mcpServers"] == "./.mcp.json"
 
 
 # --- the others ---
