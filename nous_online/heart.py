@@ -34,6 +34,7 @@ from nous_online.verbs.prediction_verbs import PredictionVerbs
 from nous_online.verbs.procedure_verbs import ProcedureVerbs
 from nous_online.verbs.recall_verbs import RecallVerbs
 from nous_online.verbs.session_verbs import SessionVerbs
+from nous_online.verbs.webhook_verbs import WebhookVerbs
 from nous_online.verbs.workflow_verbs import WorkflowVerbs
 
 if TYPE_CHECKING:
@@ -53,6 +54,7 @@ class Heart(
     PredictionVerbs,
     HistoryVerbs,
     MemoryVerbs,
+    WebhookVerbs,
 ):
     """The memory of one agent: what it learns, it can recall; what it recalls and uses, it keeps.
 

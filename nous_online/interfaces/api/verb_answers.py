@@ -16,6 +16,7 @@ from nous_online.memories.memory_changes import Forgotten
 from nous_online.memories.source_undo import SourceUndone
 from nous_online.memories.undoing import PastChange
 from nous_online.memories.workflow_learning import LearnedWorkflow
+from nous_online.queue.webhooks import Webhook
 from nous_online.recall.ranking import ScoreParts
 from nous_online.recall.recall import FoundMemory
 from nous_online.recall.recalling import Recall
@@ -254,4 +255,5 @@ ChangeList = wrapped("ChangeList", "Every change of a memory, the latest first."
 ArtifactList = wrapped("ArtifactList", "What an episode produced or was about.", artifacts=list[Artifact])
 ProcedureList = wrapped("ProcedureList", "Procedures, the best first.", procedures=list[Procedure])
 DecisionList = wrapped("DecisionList", "Decisions, the latest first.", decisions=list[Decision])
+WebhookList = wrapped("WebhookList", "The webhooks of an agent, oldest first.", webhooks=list[Webhook])
 StoredCount = wrapped("StoredCount", "How many of the facts were new.", stored=int)
