@@ -27,6 +27,7 @@ DONE = {
     "split": "Split off: this is the fact it became. Undo joins the two again.",
     "decide": "Decided. What gave way stays in the store; undo on its page brings it back.",
     "reject": "The proposed ruling was rejected; the contradiction stays open.",
+    "merge": "Your sentence holds now. Both sides stay in the store; undo on their pages brings them back.",
     "keep": "Both stay, side by side. Undo on the page of the later one opens the doubt again.",
     "revoke": "Revoked: the key opens nothing any more.",
     "unhook": "Removed: nothing more is sent there, and its secret is forgotten.",

@@ -212,6 +212,21 @@ def test_the_inbox_settles_what_waits_for_a_person(heart: Heart, judge: Scripted
     assert "Nothing is in doubt" in shown(console, "/inbox")
 
 
+def test_a_sentence_of_the_persons_own_takes_the_place_of_both_sides(
+    heart: Heart, judge: ScriptedJudge, console: TestClient
+) -> None:
+    found = disputed(heart, "Ana sits in Lima", "The desk of Ana stands in Oslo")
+    address, own = f"/contradictions/{found.id}", "Ana worked in Lima until May, and since then in Oslo"
+
+    assert pressed(console, "/inbox", address, resolution="merged", text=" ").status_code == 422
+    assert led_to(pressed(console, "/inbox", address, resolution="merged", text=own)) == "/inbox?done=merge"
+
+    [new] = [each for each in heart.recall("where does Ana work?") if each.content == own]
+    assert {heart.get_fact(each).superseded_by for each in (found.memory_a, found.memory_b)} == {new.id}
+    assert [each.resolution for each in heart.contradictions(status="resolved")] == ["merged"]
+    assert "Nothing contradicts itself" in shown(console, "/inbox")
+
+
 def test_a_doubt_is_settled_without_replacing_anything_and_opened_again(
     heart: Heart, judge: ScriptedJudge, console: TestClient
 ) -> None:
