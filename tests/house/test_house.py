@@ -26,7 +26,7 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
 
 LONGEST_FUNCTION = 40
 P90_FUNCTION = 25
-LONGEST_FILE = 450
+LONGEST_FILE = 700
 COMMENT_SHARE = 0.10
 IMPORT_S = 0.3
 

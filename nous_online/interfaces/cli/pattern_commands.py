@@ -12,7 +12,7 @@ from nous_online.interfaces.cli.output import AgentOption, JsonOption, escaped, 
 
 if TYPE_CHECKING:
     from nous_online.interfaces.code.pattern_learning import LearnedPatterns
-    from nous_online.memories.workflow_learning import LearnedWorkflow
+    from nous_online.memories.workflows import LearnedWorkflow
 
 SKIPPED_SHOWN = 10
 LookOption = Annotated[bool, typer.Option("--look-only", help="Show what is found and store nothing.", metavar="")]

@@ -14,7 +14,7 @@ from pathlib import PurePosixPath
 from nous_online.core.policy import WorkflowPolicy
 from nous_online.interfaces.code.modules import module_of
 from nous_online.interfaces.code.shapes import Shape, SourceShape, shape_of
-from nous_online.memories.procedure_details import ARROW
+from nous_online.memories.levels import ARROW
 from nous_online.memories.workflows import frequent_runs
 
 LEAST_EXAMPLES = 3

@@ -11,8 +11,7 @@ from typing import Any, cast
 from nous_online.core.errors import Refused
 from nous_online.interfaces.exports.exporting import ExportWriter, replaced
 from nous_online.interfaces.exports.restoring import MAX_LINE_BYTES, opened, read_header, rows_in
-from nous_online.memories.agent_erasure import Erasure
-from nous_online.memories.part_erasure import ERASED, TEXTS, unquoted, unquoting
+from nous_online.memories.erasure import ERASED, TEXTS, Erasure, unquoted, unquoting
 
 Row = dict[str, Any]
 LISTED = ("result_ids", "targets")

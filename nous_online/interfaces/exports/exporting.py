@@ -25,7 +25,7 @@ from nous_online.database.connection import Database, operated
 from nous_online.database.statements import statements
 from nous_online.interfaces.exports.export_tables import DROPPED, FORMAT, TABLES, Table
 from nous_online.interfaces.imports.records import parsed_object
-from nous_online.memories.agent_erasure import copying
+from nous_online.memories.erasure import copying
 
 BLOCKS = statements("nous_online.interfaces.exports", "exporting.sql")
 EXPORT_TIMEOUT_S = 4 * 3600.0

@@ -13,7 +13,7 @@ from nous_online.core.errors import InvalidInput, NotFound
 from nous_online.database.connection import Database
 from nous_online.database.statements import statements
 from nous_online.interfaces.exports.exporting import EXPORT_TIMEOUT_S, FETCHED_AT_ONCE, replaced, spaces_of
-from nous_online.memories.agent_erasure import copying
+from nous_online.memories.erasure import copying
 
 BLOCKS = statements("nous_online.interfaces.exports", "pages.sql")
 

@@ -26,9 +26,9 @@ from nous_online.interfaces.exports.export_tables import FORMAT, TABLES, Table
 from nous_online.interfaces.exports.exporting import BLOCKS as ROLES
 from nous_online.interfaces.exports.exporting import PACKED, named
 from nous_online.interfaces.imports.records import parsed_object
+from nous_online.language.embedding import embedder_of
 from nous_online.memories import store
-from nous_online.memories.agent_erasure import default_embedder_of
-from nous_online.memories.part_erasure import erase_buried
+from nous_online.memories.erasure import erase_buried
 
 BLOCKS = statements("nous_online.interfaces.exports", "restoring.sql")
 RESTORE_TIMEOUT_S = 4 * 3600.0
@@ -100,7 +100,7 @@ def restore_agent(
         for block in ("check_rows", "check_later"):
             connection.execute(BLOCKS[block])
         connection.execute(ROLES["act_as_purge"])
-        erased = erase_buried(connection, agent_id, default_embedder_of())
+        erased = erase_buried(connection, agent_id, embedder_of)
         connection.execute(ROLES["act_as_night"])
     return Restored(agent_id, header.exported_at, rows, erased)
 

@@ -17,7 +17,7 @@ from nous_online.heart import Heart
 from nous_online.interfaces.exports.erase_export import erase_exports
 from nous_online.interfaces.exports.exporting import export_agent
 from nous_online.interfaces.exports.restoring import restore_agent
-from nous_online.memories.agent_erasure import Erased, Erasure, Part, erase_everywhere, erase_some
+from nous_online.memories.erasure import Erased, Erasure, Part, erase_everywhere, erase_some
 
 WORD = "zinfandel"
 

@@ -23,7 +23,7 @@ from nous_online.interfaces.api.bodies import (
     episode_needs,
     text_of,
 )
-from nous_online.memories.fact_statements import unrecorded_count
+from nous_online.memories.store import unrecorded_count
 from nous_online.recall.ranking import ScoreParts
 from nous_online.recall.recall import FoundMemory
 from nous_online.recall.recalling import Recall

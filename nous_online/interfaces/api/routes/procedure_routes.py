@@ -21,7 +21,7 @@ from nous_online.interfaces.api.bodies import (
     Name,
     carrying,
 )
-from nous_online.memories.procedure_details import BANDS
+from nous_online.memories.levels import BANDS
 
 router = APIRouter(prefix="/procedures", tags=["procedures"])
 SAYS_HOW: dict[str, Any] = {

@@ -10,7 +10,7 @@ from pydantic import ConfigDict
 from nous_online.heart import Heart
 from nous_online.interfaces.api.access import HeartCall
 from nous_online.interfaces.api.bodies import NOT_BLANK, PROJECT_NEEDS_ID, Body, carrying
-from nous_online.memories.session_ends import SessionEnd
+from nous_online.memories.sessions import SessionEnd
 from nous_online.memories.working_memory import WorkingMemory
 
 router = APIRouter(prefix="/sessions/{session_id}", tags=["working memory"])
