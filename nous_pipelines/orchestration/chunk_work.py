@@ -15,7 +15,7 @@ import polars as pl
 from nous_online.core.errors import Refused, Unavailable
 from nous_online.database.connection import Database, open_url
 from nous_online.language.pairs.judging import Judge
-from nous_online.memories.agent_erasure import copying
+from nous_online.memories.erasure import copying
 from nous_pipelines.batches.batch_requests import Models
 from nous_pipelines.batches.second_opinions import Seconded, second_opinions, too_long_among
 from nous_pipelines.batches.verdict_cache import Progress, verdicts_on

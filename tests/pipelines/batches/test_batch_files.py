@@ -17,7 +17,7 @@ from night_runs import remember
 from nous_online.core.settings import settings
 from nous_online.database.connection import Database
 from nous_online.heart import Heart
-from nous_online.memories.agent_erasure import Erased, erase_everywhere
+from nous_online.memories.erasure import Erased, erase_everywhere
 from nous_pipelines.batches.collecting import LOST_AFTER
 from nous_pipelines.batches.raw_results import FOLDER, results_root
 from nous_pipelines.demo.anthropic_server import BatchPlay, LocalAnthropic, Play, PlayRoute
