@@ -19,7 +19,7 @@ export PYTHONDONTWRITEBYTECODE :=
 # Newest last: wheels for a new Python arrive late.
 PYTHONS := $(PYTHON) python3.13 python3.12 python3.11 python3.14 python3 python
 
-.PHONY: help demo test unit check docs bench faults dev down lock sbom audit wheel drills clean
+.PHONY: help demo test unit check docs site bench faults dev down lock sbom audit wheel drills clean
 
 help:
 	@echo "make demo    90 days of an agent's memory, then a night over it    FROM=FILE.jsonl for your own"
@@ -62,6 +62,10 @@ check: $(VENV)/installed
 
 docs: $(VENV)/installed
 	@$(BIN)/python -m docs.generate
+	@$(BIN)/python -m clients.generate
+
+site: $(VENV)/installed
+	@$(BIN)/python -m docs.site $(ARGS)
 
 bench: $(VENV)/installed-bench
 	@$(BIN)/python -m benchmarks $(NAME) $(if $(DATA),--data "$(DATA)") $(if $(JSON),--json "$(JSON)") $(ARGS)
@@ -72,8 +76,8 @@ faults: $(VENV)/installed
 lock:
 	@command -v uv >/dev/null || { echo "make lock needs uv: python3 -m pip install uv" >&2; exit 1; }
 	@$(COMPILE) --output-file requirements.lock $(ARGS)
-	@$(COMPILE) --extra dev --constraint requirements.lock --output-file requirements-dev.lock $(ARGS)
-	@$(COMPILE) --extra dev --extra bench --constraint requirements-dev.lock --output-file requirements-bench.lock
+	@$(COMPILE) --extra dev --extra docs --constraint requirements.lock --output-file requirements-dev.lock $(ARGS)
+	@$(COMPILE) --extra dev --extra docs --extra bench --constraint requirements-dev.lock --output-file requirements-bench.lock
 
 sbom: $(VENV)/installed
 	@$(BIN)/python -m release sbom $(ARGS)

@@ -15,6 +15,8 @@ from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+from benchmarks.anthropic_server import LocalAnthropic, PlayRoute
+from benchmarks.anthropic_server.counting import CHARACTERS_A_TOKEN
 from benchmarks.drawn_nights import add_facts, fill
 from benchmarks.night import with_database
 from nous_online.core.details import FactDetails
@@ -26,8 +28,6 @@ from nous_online.language.claude.client import claude_of
 from nous_online.language.claude.replies import Request, Usage
 from nous_online.language.claude.spending import PRICES_AS_OF, Spent, cost_of, meter_of
 from nous_pipelines.batches.second_judge import SecondJudge
-from nous_pipelines.demo.anthropic_server import LocalAnthropic, PlayRoute
-from nous_pipelines.demo.anthropic_server.counting import CHARACTERS_A_TOKEN
 from nous_pipelines.demo.history import history
 from nous_pipelines.nights import last_night
 from nous_pipelines.orchestration.running import NightOptions, run_night

@@ -1,4 +1,4 @@
-"""The published tables, written from the kept results: all rows for docs/benchmarks.md, ten for the README."""
+"""The published tables, written from the kept results: all rows, those beside others, and ten for the README."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from benchmarks.rows import CONTRACT, ROWS, Row
 BEGIN, END = "<!-- results: written by `python -m benchmarks table` -->", "<!-- end of results -->"
 NOT_MEASURED = "not measured at this version"
 ALL_HEAD = ("what is measured", "n", "goal", "Nous (95 % interval)", "peers in the same run", "seen before")
+BESIDE_HEAD = ("what is measured", "n", "Nous (95 % interval)", "the others", "seen before")
 SHORT_HEAD = ("", "what is measured", "goal", "Nous", "peers in the same run", "seen before")
 
 
@@ -23,6 +24,7 @@ def pages(results: Mapping[str, Result]) -> dict[Path, str]:
     wanted = {
         ROOT / "README.md": "\n".join(short_table(results)),
         ROOT / "docs" / "benchmarks.md": "\n".join(all_tables(results)),
+        ROOT / "docs" / "others.md": "\n".join(tables_beside(results)),
     }
     return {page: with_table(page.read_text("utf-8"), table) for page, table in wanted.items()}
 
@@ -34,7 +36,7 @@ def write_pages(folder: Path = KEPT) -> list[str]:
         page.write_text(text, encoding="utf-8")
     missing = [name for name in GOALS if name not in results]
     return [
-        f"{len(results)} results are in README.md and docs/benchmarks.md",
+        f"{len(results)} results are in README.md, docs/benchmarks.md and docs/others.md",
         *([f"not measured: {', '.join(missing)}"] if missing else []),
         *(f"NOT FIT TO BE PUBLISHED: {fault}" for fault in faults(results)),
     ]
@@ -88,6 +90,19 @@ def all_tables(results: Mapping[str, Result]) -> Iterator[str]:
             yield _line(
                 [row.what, cases_of(row, result), goals_of(row), own(row, result), peers(row, result), row.seen]
             )
+        yield ""
+
+
+def tables_beside(results: Mapping[str, Result]) -> Iterator[str]:
+    """Yield the lines of the tables of what was measured beside somebody else in the same run."""
+    measured = [row for row in ROWS if peers(row, results.get(row.benchmark))]
+    for name, rows in groupby(measured, key=lambda row: row.benchmark):
+        yield f"### {name}\n"
+        yield f"{origin(results[name])}; [the whole run](../benchmarks/results/{name}.json)\n"
+        yield from _head(BESIDE_HEAD)
+        for row in rows:
+            result = results[name]
+            yield _line([row.what, cases_of(row, result), own(row, result), peers(row, result), row.seen])
         yield ""
 
 

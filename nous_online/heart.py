@@ -68,6 +68,7 @@ from nous_online.memories.undoing import HistoryVerbs
 from nous_online.memories.workflows import WorkflowVerbs
 from nous_online.memories.working_memory import WorkingMemory
 from nous_online.queue import outbox, reactions
+from nous_online.queue.webhooks import WebhookVerbs
 from nous_online.queue.worker import Background, Worked, has_work, work
 from nous_online.recall import recalling
 from nous_online.recall.recalling import Recall
@@ -285,6 +286,7 @@ class Heart(
     ContradictionVerbs,
     HistoryVerbs,
     MemoryVerbs,
+    WebhookVerbs,
 ):
     """The memory of one agent: what it learns, it can recall; what it recalls and uses, it keeps.
 

@@ -47,7 +47,8 @@ revoke all on all tables in schema heart, brain, lifecycle from nous_app, nous_n
 grant select on all tables in schema heart, brain, lifecycle to nous_app, nous_night, nous_purge;
 revoke select on lifecycle.plans, lifecycle.tombstones from nous_app;
 grant select (night, state) on lifecycle.plans to nous_app;  -- which night was the last
-revoke select on lifecycle.tombstones, heart.api_keys from nous_night;
+revoke select on lifecycle.tombstones, heart.api_keys, heart.webhooks from nous_night;
+grant select (agent_id, id) on heart.webhooks to nous_night;  -- which agents have somebody who listens
 
 -- Memories: new ones are added; of those there are, nobody rewrites what was said, by whom and when.
 grant insert on heart.facts, heart.episodes, heart.procedures, heart.censors to nous_app, nous_night;
@@ -87,6 +88,7 @@ grant insert on heart.agents, heart.episode_artifacts, heart.requests, heart.llm
 grant insert, update, delete on heart.working_memory to nous_app;
 grant insert on heart.sightings to nous_app;
 grant insert, update (revoked_at, last_used_at) on heart.api_keys to nous_app;
+grant insert, delete on heart.webhooks to nous_app;
 grant insert, update (cited_ids, ignored_ids) on heart.recalls to nous_app;
 grant insert, update on heart.outbox_cursors to nous_app, nous_night;  -- the place of whoever looks at fresh facts
 grant insert, update (due_at, attempt_count, outage_count, draft, last_error, finished_at) on heart.completions to nous_app;

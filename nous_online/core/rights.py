@@ -91,6 +91,11 @@ class Rights:
         if self.max_trust < dict(self.source_trust)["user"]:
             raise self._forbidden("source_kind 'user' is not what", "may claim")
 
+    def check_may_listen(self) -> None:
+        """Raise `Forbidden` for a caller that is trusted less than the user is: events tell what is remembered."""
+        if self.max_trust < dict(self.source_trust)["user"]:
+            raise self._forbidden("where events are sent is not for", "to say")
+
     def check_may_change(self, memory: Trusted) -> None:
         """Raise `Forbidden` for a memory trusted more than this caller may claim, or pinned if it may not pin."""
         if memory.trust > self.max_trust:

@@ -212,6 +212,19 @@ def as_login(url: str, *, seconds: float = PREPARE_S) -> AbstractContextManager[
 
 
 @contextmanager
+def as_night(url: str, *, seconds: float = PREPARE_S) -> Generator[psycopg.Connection]:
+    """Yield a connection in a transaction that sees all agents, as nights do; errors are ours, and it ends in time."""
+    with (
+        translated(seconds),
+        connected(url, role="nous_night", seconds=min(seconds, PREPARE_S)) as connection,
+        watched(connection, seconds),
+        connection.transaction(),
+    ):
+        act_as(connection, "nous_night")
+        yield connection
+
+
+@contextmanager
 def as_owner(url: str, *, seconds: float = PREPARE_S) -> Generator[psycopg.Connection]:
     """Yield a connection of the user in `url`, who owns the schema; errors are ours, and it ends in time.
 

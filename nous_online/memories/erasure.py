@@ -65,6 +65,7 @@ WITHOUT_ROWS = {
     "heart.llm_requests": "what was paid; it names pairs by their hashes",
     "heart.outbox_cursors": "places in a queue",
     "heart.term_stats": "words that nothing holds any more leave it",
+    "heart.webhooks": "addresses are the agent's",
     "lifecycle.agent_policies": "the agent's",
     "lifecycle.health": "counts",
     "lifecycle.plans": "checked for quotations",

@@ -82,6 +82,7 @@ with prose as (
     union select agent_id, reference from heart.episode_artifacts
     union select agent_id, unnest(array[signal, session_id]) from heart.sightings
     union select agent_id, name from heart.api_keys
+    union select agent_id, url from heart.webhooks
     union select agent_id, last_error from heart.completions
     union select agent_id, last_error from heart.outbox_cursors
     union select agent_id, error from heart.llm_requests

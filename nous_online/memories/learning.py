@@ -104,7 +104,7 @@ def decide(
             )
         judgement = judgements.get(near.fact.id)
         if judgement is not None and is_surely_same(judgement, policy) and may_confirm(new, near, policy):
-            return LearningDecision("confirm", f"the same in other words: {judgement.reason}", near)
+            return LearningDecision("confirm", f"said before: {judgement.reason}", near)
     rivals = [near for near in by_similarity if hold_together(new, near.fact)]
     updated = [near for near in rivals if is_sure_update(judgements.get(near.fact.id))]
     denied = [near for near in rivals if near not in updated and is_conflict(judgements.get(near.fact.id))]

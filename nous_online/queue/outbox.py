@@ -100,6 +100,15 @@ def checked_name(name: object) -> str:
     return name
 
 
+def checked_wish(name: object) -> frozenset[str]:
+    """Return the names of the events asked for: one, several, or `"*"`, which takes in all others."""
+    is_one = isinstance(name, str) or not isinstance(name, Sequence)
+    wished = cast("Sequence[object]", (name,) if is_one else name)
+    if not wished:
+        raise InvalidInput(f"name at least one event to subscribe to, or '*' for all; got {name!r}")
+    return frozenset([EVERYTHING] if EVERYTHING in wished else map(checked_name, wished))
+
+
 def new_subscription(consumer: object, name: object, handler: object, among: list[Subscription]) -> Subscription:
     """Check what a consumer wants to hear: one name, several, or `"*"`, which takes in all others.
 
@@ -108,11 +117,7 @@ def new_subscription(consumer: object, name: object, handler: object, among: lis
     checked_consumer = checked_optional("consumer", consumer, max_characters=100)
     if checked_consumer is None or checked_consumer == HEART:
         raise InvalidInput(f"consumer must be a name of its own, such as 'brain'; got {consumer!r}")
-    is_one = isinstance(name, str) or not isinstance(name, Sequence)
-    wished = cast("Sequence[object]", (name,) if is_one else name)
-    if not wished:
-        raise InvalidInput(f"name at least one event to subscribe to, or '*' for all; got {name!r}")
-    names = frozenset([EVERYTHING] if EVERYTHING in wished else map(checked_name, wished))
+    names = checked_wish(name)
     if not callable(handler):
         raise InvalidInput(f"handler must be something to call with an event, got {handler!r}")
     return Subscription(checked_consumer, names, handler, among)
@@ -202,11 +207,11 @@ def move_cursor(connection: Connection, agent_id: str, cursor: Cursor, progress:
 
 
 def deliver_due(agent: Agent, deadline: Deadline) -> int:
-    """Deliver what is due, to the built-in reactions first and then to each subscriber; return how many deliveries.
+    """Deliver what is due, to the built-in reactions, then to each subscriber and webhook; return how many deliveries.
 
     A consumer that fails rests for a while and holds up nobody else. Raises `Unavailable` when the database fails.
     """
-    from nous_online.queue import reactions
+    from nous_online.queue import reactions, webhooks
 
     delivered, failure = 0, None
     try:
@@ -214,10 +219,13 @@ def deliver_due(agent: Agent, deadline: Deadline) -> int:
             delivered += reactions.react(agent, Deadline(deadline.remaining() / 2))
     except Unavailable as error:  # a row that somebody else locks for long is no reason to keep subscribers waiting
         failure = error
-    for consumer in due_consumers(agent, sorted({each.consumer for each in agent.subscriptions}), deadline):
-        delivered += (count := deliver_batch(agent, consumer, deadline))
-        while count == POLICY.batch_size and deadline.left_s > 0:
-            delivered += (count := deliver_batch(agent, consumer, deadline))
+    # Webhooks are listened to by a copy: who subscribes or cancels amid a round changes the agent's own list.
+    hooked = replace(agent, subscriptions=[] if failure else webhooks.subscriptions(agent, deadline))
+    for listening in (agent, hooked):
+        for consumer in due_consumers(agent, sorted({each.consumer for each in listening.subscriptions}), deadline):
+            delivered += (count := deliver_batch(listening, consumer, deadline))
+            while count == POLICY.batch_size and deadline.left_s > 0:
+                delivered += (count := deliver_batch(listening, consumer, deadline))
     if failure is not None:
         raise failure
     return delivered

@@ -6,10 +6,10 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from benchmarks.anthropic_server.answers import ShownPair, pairs_in
 from nous_online.language.claude.judge import CANARIES, JudgeCanary
 from nous_online.language.claude.pair_prompt import pairs_request
 from nous_online.language.claude.replies import Request
-from nous_pipelines.demo.anthropic_server.answers import ShownPair, pairs_in
 
 Texts = tuple[str, str]
 MODEL = "claude-haiku-5-5"

@@ -7,7 +7,7 @@ from typing import Any
 
 import anthropic
 
-from nous_pipelines.demo.anthropic_server import LocalAnthropic
+from benchmarks.anthropic_server import LocalAnthropic
 
 HAIKU = "claude-haiku-5-5"
 NOW = datetime(2026, 11, 22, 3, tzinfo=UTC)

@@ -6,11 +6,11 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from nous_pipelines.demo.anthropic_server import LocalAnthropic, Play, PlayRoute
-from nous_pipelines.demo.anthropic_server.counting import tokens_in
-from nous_pipelines.demo.anthropic_server.endpoints import Response
-from nous_pipelines.demo.anthropic_server.refusals import ApiError
-from nous_pipelines.demo.anthropic_server.requests import Arrived, parsed
+from benchmarks.anthropic_server import LocalAnthropic, Play, PlayRoute
+from benchmarks.anthropic_server.counting import tokens_in
+from benchmarks.anthropic_server.endpoints import Response
+from benchmarks.anthropic_server.refusals import ApiError
+from benchmarks.anthropic_server.requests import Arrived, parsed
 
 ROUTES = {("POST", "/v1/chat/completions"): PlayRoute.MESSAGE, ("GET", "/v1/models"): PlayRoute.LIST_MODELS}
 STOPS = {"max_tokens": "length", "refusal": "content_filter", "tool_use": "tool_calls"}

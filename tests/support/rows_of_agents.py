@@ -28,6 +28,7 @@ OF_TYPE: Mapping[str, Callable[[], str]] = {
     "timestamp with time zone": lambda: "2026-06-01",
     "vector": lambda: "[1,0]",
     "uuid[]": lambda: f"{{{uuid4()}}}",
+    "text[]": lambda: f"{{{uuid4().hex}}}",
 }
 FITTING = {"secret_sha256": "0" * 64}
 """A value for a column whose check constraint no value of its type satisfies by itself."""

@@ -13,13 +13,13 @@ import pytest
 from injection_payloads import FAMILIES
 from night_runs import SAID
 
+from benchmarks.anthropic_server import LocalAnthropic
+from benchmarks.anthropic_server.answers import ShownPair, pairs_in, properties
+from benchmarks.anthropic_server.answers import answer as honest_answer
 from nous_online.core.settings import settings
 from nous_online.heart import Heart
 from nous_online.language.claude.replies import Request
 from nous_online.language.pairs.judging import Verdict
-from nous_pipelines.demo.anthropic_server import LocalAnthropic
-from nous_pipelines.demo.anthropic_server.answers import ShownPair, pairs_in, properties
-from nous_pipelines.demo.anthropic_server.answers import answer as honest_answer
 
 PLACES = ("staging", "production", "billing", "archive", "search", "mail", "chat", "video", "payroll", "travel")
 HONEST = (

@@ -17,7 +17,8 @@ from nous_online.interfaces.api import openapi, problems
 from nous_online.interfaces.api.access import Authenticator
 from nous_online.interfaces.api.consolidation import Consolidator, installed_consolidator
 from nous_online.interfaces.api.gate import Gate, Metrics
-from nous_online.interfaces.api.hearts import Hearts, ReadinessProbe
+from nous_online.interfaces.api.hearts import LOOK_S, Hearts, ReadinessProbe
+from nous_online.interfaces.api.lifecycle_metrics import LifecycleCollector
 from nous_online.interfaces.api.server_routes import night_router, server_router
 from nous_online.interfaces.api.verb_routes import verb_router
 
@@ -57,7 +58,8 @@ def application(
     door = app.state.door = Authenticator(
         hearts, requires_keys=access.requires_keys, token=access.token, policy=access.policy
     )
-    app.state.metrics = Metrics(open_hearts=lambda: len(hearts))
+    lives = LifecycleCollector(lambda: hearts.database(seconds=LOOK_S).url)
+    app.state.metrics = Metrics(open_hearts=lambda: len(hearts), lifecycle=lives)
     app.state.readiness = ReadinessProbe(hearts, policy=access.policy)
     app.state.consolidator = consolidator or installed_consolidator()
     for router in (server_router, verb_router(), night_router):

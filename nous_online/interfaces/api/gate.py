@@ -17,6 +17,7 @@ from typing import Any
 
 from fastapi import Request
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client.registry import Collector
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -35,7 +36,7 @@ BUCKETS_S = (0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
 class Metrics:
     """The counters of one application."""
 
-    def __init__(self, *, open_hearts: Callable[[], int]) -> None:
+    def __init__(self, *, open_hearts: Callable[[], int], lifecycle: Collector | None = None) -> None:
         self._registry = CollectorRegistry()
         self.in_flight = Gauge("nous_http_in_flight", "Calls under way.", registry=self._registry)
         self._requests = Counter(
@@ -49,6 +50,8 @@ class Metrics:
         )
         hearts = Gauge("nous_hearts_open", "Agents kept open.", registry=self._registry)
         hearts.set_function(open_hearts)
+        if lifecycle is not None:
+            self._registry.register(lifecycle)
 
     def answered(self, *, method: str, route: str, status: int, seconds: float) -> None:
         """Count one call."""

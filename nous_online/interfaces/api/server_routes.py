@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Path, Query, Request, Response
 from pydantic import ConfigDict, Field
+from starlette.concurrency import run_in_threadpool
 
 from nous_online.core.errors import NousError
 from nous_online.core.policy import ApiPolicy
@@ -113,7 +114,7 @@ async def get_metrics(request: Request) -> Response:
     """Return what Prometheus may know; nothing of memories, and no agent's name. Needs a key unless on loopback."""
     if not request.app.state.access.opens_metrics:
         await door_of(request).let_in(request, ends_at=time.monotonic() + LOOK_S)
-    return Response(request.app.state.metrics.text(), media_type=MEDIA_TYPE)
+    return Response(await run_in_threadpool(request.app.state.metrics.text), media_type=MEDIA_TYPE)
 
 
 RunId = Annotated[str, Path(pattern="^[0-9a-f]{12}$", description="As POST /consolidate named it.")]

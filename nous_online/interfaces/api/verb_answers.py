@@ -15,6 +15,7 @@ from nous_online.memories.decisions import Decision
 from nous_online.memories.memory_changes import Forgotten
 from nous_online.memories.undoing import PastChange, SourceUndone
 from nous_online.memories.workflows import LearnedWorkflow
+from nous_online.queue.webhooks import Webhook
 from nous_online.recall.ranking import ScoreParts
 from nous_online.recall.recall import FoundMemory
 from nous_online.recall.recalling import Recall
@@ -253,4 +254,5 @@ ChangeList = wrapped("ChangeList", "Every change of a memory, the latest first."
 ArtifactList = wrapped("ArtifactList", "What an episode produced or was about.", artifacts=list[Artifact])
 ProcedureList = wrapped("ProcedureList", "Procedures, the best first.", procedures=list[Procedure])
 DecisionList = wrapped("DecisionList", "Decisions, the latest first.", decisions=list[Decision])
+WebhookList = wrapped("WebhookList", "The webhooks of an agent, oldest first.", webhooks=list[Webhook])
 StoredCount = wrapped("StoredCount", "How many of the facts were new.", stored=int)

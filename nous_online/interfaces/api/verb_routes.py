@@ -235,6 +235,17 @@ CORRECTION = body(
 )
 REASON = body("ReasonBody", reason=(Reason | None, None))
 
+PUBLIC_ADDRESS = Annotated[
+    str,
+    Field(
+        min_length=9,
+        max_length=2000,
+        pattern=r"^https://[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*(:[1-9][0-9]{0,3})?(/[!-~]*)?$",
+        description="A public address of https; `nous webhook add --allow-private` allows others.",
+    ),
+]
+EVENT_NAME = r"[a-z][a-z0-9_.:-]{0,99}"
+
 # --- rules of JSON Schema that say what the store asks ---
 
 LITERAL_HAS_A_WORD: dict[str, Any] = {
@@ -558,11 +569,25 @@ ROUTES = (
         Heart.publish,
         body(
             "EventBody",
-            name=(Annotated[str, Field(pattern=r"^[a-z][a-z0-9_.:-]{0,99}$")], ...),
+            name=(Annotated[str, Field(pattern=rf"^{EVENT_NAME}$")], ...),
             payload=(dict[str, Any], {}),
             memory_id=(Id | None, None),
         ),
     ),
+    VerbRoute(
+        "POST /webhooks",
+        Heart.add_webhook,
+        body(
+            "WebhookBody",
+            url=(PUBLIC_ADDRESS, ...),
+            names=(
+                list[Annotated[str, Field(pattern=rf"^(\*|{EVENT_NAME})$")]],
+                Field(["*"], min_length=1, max_length=50, description="Of events; `*` is all."),
+            ),
+        ),
+    ),
+    VerbRoute("GET /webhooks", Heart.list_webhooks, sent=answers.WebhookList),
+    VerbRoute("DELETE /webhooks/{webhook_id:uuid}", Heart.remove_webhook),
     VerbRoute("GET /memories/{memory_id:uuid}", Heart.get, sent=answers.MemoryAnswer, name="get_memory"),
     VerbRoute("GET /memories/{memory_id:uuid}/history", Heart.history, sent=answers.ChangeList, name="get_history"),
     VerbRoute("POST /memories/{memory_id:uuid}/undo", Heart.undo, body("UndoBody", reason=(Reason, ...))),

@@ -101,7 +101,7 @@ COMMANDS: dict[str, Mapping[str, Callable[..., None]]] = {
     },
 }
 """The commands in the order of the help, by its panels."""
-GROUPS = {MEMORIES: context_commands.censor, WITH_API: door_commands.key}
+GROUPS = ((MEMORIES, context_commands.censor), (WITH_API, door_commands.key), (WITH_API, door_commands.webhook))
 
 
 class NousGroup(TyperGroup):
@@ -182,7 +182,7 @@ def application() -> typer.Typer:
     for panel, commands in COMMANDS.items():
         for name, command in commands.items():
             app.command(name, rich_help_panel=panel, hidden=command is door_commands.hook)(command)
-    for panel, group in GROUPS.items():
+    for panel, group in GROUPS:
         app.add_typer(group, rich_help_panel=panel)
     register_extras(app, entry_points=entry_points(group=COMMANDS_GROUP))
     return app

@@ -1,4 +1,4 @@
-"""Commands that open doors: the HTTP interface and its keys, the console, MCP, and the hooks of Claude Code."""
+"""Commands that open doors: the HTTP interface and its keys, the console, MCP, webhooks, hooks of coding agents."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import typer
 
 from nous_online.core.errors import InvalidInput
 from nous_online.core.policy import ApiPolicy
-from nous_online.interfaces.cli.options import ProjectOption, agent_named, open_database
+from nous_online.interfaces.cli.options import ProjectOption, agent_named, open_database, opened
 from nous_online.interfaces.cli.output import (
     INTERRUPTED,
     AgentOption,
@@ -37,6 +37,7 @@ AdminOption = Annotated[
     bool, typer.Option("--admin", help="An administrator's: good for every agent, and for nights.", metavar="")
 ]
 key = typer.Typer(name="key", help="The keys that open the REST API.", no_args_is_help=True)
+webhook = typer.Typer(name="webhook", help="Where an agent's events are sent, signed.", no_args_is_help=True)
 
 
 def api(
@@ -373,10 +374,85 @@ def show_address(url: str, *, as_json: bool) -> None:
     sys.stdout.flush()
 
 
-ClientArgument = Annotated[Literal["claude-code"], typer.Argument(metavar="CLIENT", help="claude-code.")]
+@webhook.command("add")
+def add_webhook(
+    url: Annotated[str, typer.Argument(metavar="URL", help="A public address of https.")],
+    *,
+    event: Annotated[list[str] | None, typer.Option("--event", help="The name of an event; all by default.")] = None,
+    allow_private: Annotated[
+        bool, typer.Option("--allow-private", help="It may be of this machine or network, and http.", metavar="")
+    ] = False,
+    agent: AgentOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Send an agent's events to an address from now on, and show the secret that signs them, this once.
+
+    Whoever works sends them: `nous worker`, `nous dev` or an open Heart. The events: docs/heart.md.
+
+    [bold]Examples[/bold]
+
+    [dim]$[/dim] nous webhook add https://hooks.example.org/nous --event fact_learned --event episode_completed
+
+    [dim]$[/dim] nous webhook add http://127.0.0.1:9000/ --allow-private --json | jq -r .secret
+    """
+    with opened(agent) as heart:
+        added = heart.add_webhook(url, event or "*", allows_private=allow_private)
+    if as_json:
+        show_json({"secret": added.secret, **vars(added.webhook)})
+        return
+    show(escaped(added.secret))
+    show_note(f"webhook {added.webhook.id}; its secret is shown this once, and checks `webhook-signature`")
+
+
+@webhook.command("list")
+def list_webhooks(*, agent: AgentOption = None, as_json: JsonOption = False) -> None:
+    """List an agent's webhooks, and how their delivery stands.
+
+    [bold]Examples[/bold]
+
+    [dim]$[/dim] nous webhook list --agent aria
+    """
+    with opened(agent) as heart:
+        found = heart.list_webhooks()
+    if as_json:
+        show_json(found)
+        return
+    for each in found:
+        show(f"{each.id}  {escaped(each.url)}  {escaped(', '.join(each.names))}")
+        if each.failed_count:
+            show_note(f"failed {each.failed_count} times, next at {each.retry_at:%Y-%m-%d %H:%M:%S}: {each.last_error}")
+    if not found:
+        show_note("no webhooks; nous webhook add URL")
+
+
+@webhook.command("remove")
+def remove_webhook(
+    webhook_id: Annotated[str, typer.Argument(metavar="ID", help="As `nous webhook list` shows it.")],
+    *,
+    agent: AgentOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Send nothing more to a webhook, and forget its secret.
+
+    [bold]Examples[/bold]
+
+    [dim]$[/dim] nous webhook remove 0197c5b0-0000-7000-8000-000000000000
+    """
+    with opened(agent) as heart:
+        heart.remove_webhook(webhook_id)
+    if as_json:
+        show_json({"id": webhook_id})
+        return
+    show(f"[green]removed[/green]  {escaped(webhook_id)}")
+
+
+ClientArgument = Annotated[
+    Literal["claude-code", "codex", "gemini"],
+    typer.Argument(metavar="CLIENT", help="claude-code, codex or gemini."),
+]
 DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Show what would be written; write nothing.")]
 ProjectFilesOption = Annotated[
-    bool, typer.Option("--project", help="In this repository's `.mcp.json` and `.claude/settings.json`.")
+    bool, typer.Option("--project", help="In this repository's files instead of yours, such as `.mcp.json`.")
 ]
 
 
@@ -388,7 +464,7 @@ def install(
     agent: AgentOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Give Claude Code a memory: the MCP server and four hooks, in the settings of the user or of this repository.
+    """Give a coding agent a memory: the MCP server and four hooks, in the user's settings or in this repository's.
 
     All else in those files stays as it is, with a backup beside. Installed again it changes nothing, or what differs.
 
@@ -396,13 +472,17 @@ def install(
 
     [dim]$[/dim] nous install claude-code
 
-    [dim]$[/dim] nous install claude-code --project --dry-run
+    [dim]$[/dim] nous install codex --project --dry-run
     """
     from nous_online.core.validation import checked_agent
     from nous_online.interfaces.hooks.claude_settings import planned_install
+    from nous_online.interfaces.hooks.clients import CLIENTS
 
     options = ["--agent", checked_agent(agent)] if agent else []
-    carry_out(planned_install(is_project=project, options=options), "installed", dry_run=dry_run, as_json=as_json)
+    changes = planned_install(is_project=project, options=options, client=CLIENTS[client])
+    carry_out(changes, "installed", dry_run=dry_run, as_json=as_json)
+    if CLIENTS[client].note and not as_json:
+        show(CLIENTS[client].note)
 
 
 def uninstall(
@@ -413,7 +493,7 @@ def uninstall(
     agent: AgentOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Take what `nous install` wrote out of Claude Code's settings again; memories stay where they are.
+    """Take what `nous install` wrote out of a coding agent's settings again; memories stay where they are.
 
     [bold]Examples[/bold]
 
@@ -422,8 +502,10 @@ def uninstall(
     [dim]$[/dim] nous uninstall claude-code --project --dry-run
     """
     from nous_online.interfaces.hooks.claude_settings import planned_uninstall
+    from nous_online.interfaces.hooks.clients import CLIENTS
 
-    carry_out(planned_uninstall(is_project=project), "uninstalled", dry_run=dry_run, as_json=as_json)
+    changes = planned_uninstall(is_project=project, client=CLIENTS[client])
+    carry_out(changes, "uninstalled", dry_run=dry_run, as_json=as_json)
 
 
 def carry_out(changes: Sequence[FileChange], done: str, *, dry_run: bool, as_json: bool) -> None:
@@ -444,14 +526,14 @@ def carry_out(changes: Sequence[FileChange], done: str, *, dry_run: bool, as_jso
 
 
 def hook(
-    event: Annotated[str, typer.Argument(metavar="EVENT", help="As Claude Code names it.")],
+    event: Annotated[str, typer.Argument(metavar="EVENT", help="As the client names it.")],
     *,
     agent: Annotated[str | None, typer.Option("--agent", help="Whose memory; NOUS_AGENT, or `default`.")] = None,
     within: Annotated[
         float, typer.Option("--within", metavar="SECONDS", help="How long it may take, instead of what each event may.")
     ] = 0.0,
 ) -> None:
-    """Answer one of Claude Code's hooks, told as JSON on standard input; exit code 0 whatever happens.
+    """Answer one of a coding agent's hooks, told as JSON on standard input; exit code 0 whatever happens.
 
     [bold]Examples[/bold]
 

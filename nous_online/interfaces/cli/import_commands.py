@@ -37,13 +37,14 @@ if TYPE_CHECKING:
     from nous_online.memories.erasure import Erased
 
 SHOWN_BAD_LINES = 20
+SHOWN_USERS = 10
 
 
 def import_history(  # noqa: PLR0913 (one parameter for each option)
     files: Annotated[list[Path], typer.Argument(metavar="FILE…", help="Files to import, or folders of them.")],
     *,
     format: Annotated[  # noqa: A002 (what users call it)
-        str, typer.Option("--format", help="auto, jsonl, claude-code, chatgpt, mem0, markdown or nous.")
+        str, typer.Option("--format", help="auto, which tells it from the content, or the name of one: docs/import.md.")
     ] = "auto",
     source: Annotated[
         str | None, typer.Option(help="The name of this history; the format's, or a JSONL file's, by default.")
@@ -51,14 +52,17 @@ def import_history(  # noqa: PLR0913 (one parameter for each option)
     since: Annotated[
         str | None, typer.Option(metavar="ISO-8601", help="Leave out what was said before this day or moment.")
     ] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Count what would be imported; store nothing.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Count what would be imported, and show ten; store nothing.")
+    ] = False,
     agent: AgentOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Import a history; run it again after an interruption and it continues.
 
-    Reads JSONL, transcripts of Claude Code, exports of ChatGPT and mem0, and folders of Markdown, each told from its
-    content. What is bad is reported by its place and the rest kept. The exit code is 1 when nothing in it was good.
+    Reads JSONL, sessions of Claude Code, Codex and Gemini CLI, exports of ChatGPT, claude.ai, mem0, Letta and
+    LangGraph, the memory.jsonl of MCP's memory server, and folders of Markdown, each told from its content. What is
+    bad is reported by its place and the rest kept. The exit code is 1 when nothing in it was good.
     What `nous export` wrote is restored row for row, into an agent that is empty, or not at all.
     The formats: docs/import.md.
 
@@ -251,6 +255,13 @@ def show_report(report: ImportReport) -> None:
     read = f"{report.lines:,} lines" if report.files == 1 else f"{report.lines:,} lines of {report.files:,} files"
     verb = "[yellow]would import[/yellow]" if report.is_dry_run else "[green]imported[/green]"
     show(f"{verb}  {said}, from {read}")
+    for user, count in report.of_users[:SHOWN_USERS]:
+        memories = "1 memory" if count == 1 else f"{count:,} memories"
+        show(f"          {memories} of user {escaped(user)}: nous recall … --user {escaped(user)}")
+    if len(report.of_users) > SHOWN_USERS:
+        show(f"          and of {len(report.of_users) - SHOWN_USERS:,} more users; --json lists them")
+    for example in report.examples:
+        show(f"  [dim]{escaped(example)}[/dim]")
     for reason, count in report.skipped:
         show_note(f"left out, {reason}: {count:,}")
     if report.ignored_fields:

@@ -1,4 +1,5 @@
-// Keys: j and k move from row to row, Enter opens one, 1 to 3 press a button of the row. All of it works without.
+// Keys: j and k move from row to row, Enter opens one, 1 to 4 press a button of the row. A page that shows how things
+// stand shows itself anew when something changed, unless somebody is typing in it. All of it works without.
 "use strict";
 const rows = () => [...document.querySelectorAll("[data-row]")];
 const isTyping = (target) => target.closest("input, select, textarea") !== null;
@@ -15,8 +16,32 @@ document.addEventListener("keydown", (event) => {
   if (event.key === "j") move(1);
   else if (event.key === "k") move(-1);
   else if (event.key === "Enter" && event.target.matches("[data-row]")) event.target.querySelector("a")?.click();
-  else if ("123".includes(event.key) && event.key.length === 1) {
+  else if ("1234".includes(event.key) && event.key.length === 1) {
     const row = document.activeElement.closest("[data-row]");
     row?.querySelector(`[data-key="${event.key}"]`)?.click();
   }
 });
+
+const main = document.getElementById("main");
+let isStale = false;
+const isBusy = () =>
+  document.hidden || isTyping(document.activeElement) || [...main.querySelectorAll("input:not([type=hidden])")].some((field) => field.value !== field.defaultValue);
+
+async function refresh() {
+  isStale = isBusy();
+  if (isStale) return;
+  const answer = await fetch(location.pathname + location.search, { headers: { Accept: "text/html" } });
+  if (!answer.ok || isBusy()) return;
+  const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+  const at = rows().indexOf(document.activeElement.closest("[data-row]"));
+  const inside = main.contains(document.activeElement) && at < 0;
+  if (inside) return;
+  main.replaceChildren(...page.getElementById("main").childNodes);
+  if (at >= 0) rows()[Math.min(at, rows().length - 1)]?.focus();
+  document.getElementById("news").textContent = "This page was brought up to date.";
+}
+
+if (main.hasAttribute("data-live")) {
+  new EventSource("/events").addEventListener("message", refresh);
+  for (const moment of ["visibilitychange", "focusout"]) document.addEventListener(moment, () => isStale && setTimeout(refresh, 100));
+}

@@ -59,10 +59,21 @@ def decide(contradiction_id: UUID, form: Filled, heart: OpenHeart) -> RedirectRe
     if ruling == "reject":
         heart.reject_ruling(contradiction_id)
         return back_to("/inbox", "reject")
+    if ruling == "merged":
+        merge(heart, contradiction_id, form)
+        return back_to("/inbox", "merge")
     if ruling not in ("a_wins", "b_wins", "both_valid"):
-        raise InvalidInput(f"not a valid ruling: {ruling!r} (want a_wins, b_wins or both_valid)")
+        raise InvalidInput(f"not a valid ruling: {ruling!r} (want a_wins, b_wins, both_valid or merged)")
     heart.resolve_contradiction(contradiction_id, cast("Resolution", ruling), note=why_in(form))
     return back_to("/inbox", "decide")
+
+
+def merge(heart: Heart, contradiction_id: UUID, form: Mapping[str, str]) -> None:
+    """Put one sentence of the person's own in the place of both sides."""
+    if not form.get("text", "").strip():
+        raise InvalidInput("nothing to put in the place of both: write one sentence that says what holds")
+    told = heart.learn(form["text"], source="console").memory
+    heart.resolve_contradiction(contradiction_id, "merged", merged_into=told.id, note=why_in(form))
 
 
 @router.post("/doubts")

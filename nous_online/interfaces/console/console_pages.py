@@ -64,6 +64,7 @@ def memories(request: Request, asked: Asked, heart: OpenHeart) -> HTMLResponse:
     if len(found) > ON_A_PAGE:
         last = found[ON_A_PAGE - 1]
         further = f"/?{urlencode({**told, 'before': f'{last.at.isoformat()}{PARTING}{last.id}'})}"
+    shown["is_live"] = not asked.get("before")
     return page(request, "memories.html", **shown, answers=None, found=found[:ON_A_PAGE], further=further)
 
 
@@ -139,6 +140,7 @@ def memory(request: Request, memory_id: UUID, heart: OpenHeart) -> HTMLResponse:
     return page(
         request,
         "memory.html",
+        is_live=True,
         memory=found,
         kind=events[0].memory_kind,
         text=next((value for name in TEXTS if (value := getattr(found, name, None))), "untitled"),
@@ -189,7 +191,8 @@ def inbox(request: Request, heart: OpenHeart) -> HTMLResponse:
         known = lookups.named_memories(connection, heart.agent.id, [*ids])
     contradictions = [(each, sides_of(each, known)) for each in pairs]
     waiting = pairs[0].waiting if pairs else 0
-    return page(request, "inbox.html", contradictions=contradictions, waiting=waiting, doubts=doubts, known=known)
+    shown: dict[str, Any] = {"contradictions": contradictions, "waiting": waiting, "doubts": doubts, "known": known}
+    return page(request, "inbox.html", is_live=True, **shown)
 
 
 def sides_of(
@@ -205,7 +208,7 @@ def nights(request: Request, heart: OpenHeart) -> HTMLResponse:
     """Show the latest nights, with what each measured and changed."""
     with heart.agent.transaction(heart.agent.deadline(None)) as connection:
         found = lookups.list_nights(connection, heart.agent.id, limit=NIGHTS)
-    return page(request, "nights.html", nights=found, most=NIGHTS)
+    return page(request, "nights.html", is_live=True, nights=found, most=NIGHTS)
 
 
 @router.get("/nights/{day}")

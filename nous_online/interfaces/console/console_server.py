@@ -17,7 +17,7 @@ from nous_online.core.errors import InvalidInput, NousError
 from nous_online.core.policy import ApiPolicy
 from nous_online.interfaces.api.api_server import configuration
 from nous_online.interfaces.api.problems import InterfaceProblem, kind_of
-from nous_online.interfaces.console import console_changes, console_pages
+from nous_online.interfaces.console import console_changes, console_pages, console_system
 from nous_online.interfaces.console.console_state import ConsoleState
 from nous_online.interfaces.console.rendering import page
 from nous_online.interfaces.request_checks import CLOSED, PageGate, with_token
@@ -28,12 +28,12 @@ ALIVE = "/health"
 OWN_PAGES = {
     **CLOSED,
     "Content-Security-Policy": (
-        "default-src 'none'; style-src 'self'; script-src 'self'; img-src data:; form-action 'self'; "
-        "base-uri 'none'; frame-ancestors 'none'"
+        "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src data:; "
+        "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
     ),
     "Referrer-Policy": "same-origin",
 }
-"""A page loads its own sheet and script and nothing else; forms say where they come from to their own origin alone."""
+"""A page loads its own sheet and script, and hears of changes, no more; forms tell their own origin alone of it."""
 
 
 class ConsoleGate(PageGate):
@@ -64,6 +64,7 @@ def application(console: ConsoleState) -> FastAPI:
     app = FastAPI(title="Nous console", lifespan=lifespan, docs_url=None, redoc_url=None, openapi_url=None)
     app.state.console = console
     app.include_router(console_pages.router)
+    app.include_router(console_system.router)
     app.include_router(console_changes.router)
     app.add_api_route(ALIVE, lambda: {"status": "ok"}, methods=["GET"])
     app.add_exception_handler(NousError, on_error)

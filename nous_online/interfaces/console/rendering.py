@@ -17,7 +17,7 @@ from nous_online.interfaces.console.console_state import ConsoleState
 if TYPE_CHECKING:
     from jinja2 import Environment
 
-PLACES = (("/", "Memories"), ("/inbox", "Inbox"), ("/nights", "Nights"), ("/ask", "Ask"))
+PLACES = (("/", "Memories"), ("/inbox", "Inbox"), ("/nights", "Nights"), ("/ask", "Ask"), ("/system", "System"))
 DONE = {
     "forget": "Forgotten. It stays in the store; restore brings it back.",
     "restore": "Restored.",
@@ -27,7 +27,10 @@ DONE = {
     "split": "Split off: this is the fact it became. Undo joins the two again.",
     "decide": "Decided. What gave way stays in the store; undo on its page brings it back.",
     "reject": "The proposed ruling was rejected; the contradiction stays open.",
+    "merge": "Your sentence holds now. Both sides stay in the store; undo on their pages brings them back.",
     "keep": "Both stay, side by side. Undo on the page of the later one opens the doubt again.",
+    "revoke": "Revoked: the key opens nothing any more.",
+    "unhook": "Removed: nothing more is sent there, and its secret is forgotten.",
     "replace": "Replaced. Undo on the page of the earlier fact brings it back.",
 }
 """What a page says of the change that led to it: an address names one of these and can't say anything else."""
@@ -43,6 +46,7 @@ def page(request: Request, template: str, *, status: int = 200, **values: Any) -
         "places": PLACES,
         "path": request.url.path,
         "status": status,
+        "is_live": False,
         "done": DONE.get(request.query_params.get("done", "")),
     }
     text = templates().get_template(template).render({**usual, **values})

@@ -80,6 +80,7 @@ LEFT_BEHIND = {
     "heart.next_embeddings": "made anew when the agent moves to another embedding space",
     "heart.outbox": "announced where it happened",
     "heart.outbox_cursors": "places in that queue",
+    "heart.webhooks": "addresses and secrets of one installation",
     "heart.postings": "made from the texts as they are stored",
     "lifecycle.tombstones": "who was erased stays erased",
 }

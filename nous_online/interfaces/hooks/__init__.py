@@ -1,1 +1,1 @@
-"""Memory without asking for it: what Claude Code calls at four moments of a session, and how it learns to call."""
+"""Memory without asking for it: what coding agents call at four moments of a session, and how they learn to call."""

@@ -1,11 +1,10 @@
-"""Adds the server and the hooks to the settings of Claude Code, and takes them out; all else there stays as it is."""
+"""Adds the server and the hooks to the settings of a coding agent, and takes them out; all else stays as it is."""
 
 from __future__ import annotations
 
 import json
-import os
 import re
-import shlex
+import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
 from pathlib import Path
@@ -13,17 +12,16 @@ from typing import Any, cast
 
 from nous_online.core.errors import Conflict, InvalidInput, Unavailable
 from nous_online.interfaces.file_changes import FileChange, put, text_of_file
+from nous_online.interfaces.hooks.clients import CLIENTS, SERVER, CodingAgent
 from nous_online.interfaces.hooks.hook import EVENTS
-from nous_online.interfaces.hooks.repository import top_of
 from nous_online.processes import python_module
 
-SERVER = "nous"
-TIMEOUT_S = 5
-"""After which Claude Code itself gives up on a hook."""
+TOML = ".toml"
+TABLE = "mcp_servers"
+HEADER = re.compile(r"^[ \t]*\[", re.MULTILINE)
 OURS = re.compile(rf"\bnous(?:\.exe|_online\.interfaces\.cli)?[\"']? hook (?:{'|'.join(EVENTS)})\b")
 BACKUP = ".before-nous"
 Fields = dict[str, Any]
-Change = Callable[[Fields, Sequence[str], Sequence[str]], Fields]
 INDENT = re.compile(r"^([ \t]{1,16}+)\S", re.MULTILINE)
 
 
@@ -37,27 +35,17 @@ def launcher() -> list[str]:
     return [str(script)] if script.exists() else command
 
 
-def server_entry(command: Sequence[str], options: Sequence[str]) -> Fields:
-    """Return the MCP server as Claude Code lists it."""
-    return {"type": "stdio", "command": command[0], "args": [*command[1:], "mcp", "--repository", *options]}
-
-
-def hook_entry(event: str, command: Sequence[str], options: Sequence[str]) -> Fields:
-    """Return the hook of one event as Claude Code lists it."""
-    return {"type": "command", "command": shlex.join([*command, "hook", event, *options]), "timeout": TIMEOUT_S}
-
-
-def with_server(fields: Fields, command: Sequence[str], options: Sequence[str]) -> Fields:
+def with_server(fields: Fields, client: CodingAgent, command: Sequence[str], options: Sequence[str]) -> Fields:
     """Return settings with our server in them, in the place of the one it replaces."""
     servers = object_in(fields, "mcpServers")
-    return {**fields, "mcpServers": {**servers, SERVER: server_entry(command, options)}}
+    return {**fields, "mcpServers": {**servers, SERVER: client.server_entry(command, options)}}
 
 
-def with_hooks(fields: Fields, command: Sequence[str], options: Sequence[str]) -> Fields:
+def with_hooks(fields: Fields, client: CodingAgent, command: Sequence[str], options: Sequence[str]) -> Fields:
     """Return settings with our hooks in them, in the places of those they replace."""
     hooks = object_in(fields, "hooks")
-    for event in EVENTS:
-        ours, is_placed = hook_entry(event, command, options), False
+    for event in client.events:
+        ours, is_placed = client.hook_entry(event, command, options), False
         groups = groups_in(hooks, event)
         for group in groups:
             for place, hook in enumerate(group["hooks"]):
@@ -77,7 +65,7 @@ def without_server(fields: Fields, before: Mapping[str, Any]) -> Fields:
     }
 
 
-def without_hooks(fields: Fields, _: Mapping[str, Any]) -> Fields:
+def without_hooks(fields: Fields) -> Fields:
     """Return settings without our hooks, and without what held nothing else."""
     hooks = object_in(fields, "hooks")
     kept: Fields = {}
@@ -96,8 +84,12 @@ def is_ours(hook: object) -> bool:
     return isinstance(command, str) and bool(OURS.search(command))
 
 
-def has_entries(fields: Fields) -> bool:
-    """Tell whether settings hold what an install writes."""
+def has_entries(path: Path, text: str) -> bool:
+    """Tell whether a file holds what an install writes."""
+    if path.suffix == TOML:
+        server = server_in(tables_of(text), SERVER)
+        return isinstance(server, dict) and "--repository" in cast("Fields", server).get("args", ())
+    fields = parsed(path, text)
     server = object_in(fields, "mcpServers").get(SERVER)
     hooks = object_in(fields, "hooks")
     is_server = isinstance(server, dict) and "--repository" in cast("Fields", server).get("args", ())
@@ -110,17 +102,15 @@ def object_in(fields: Mapping[str, Any], name: str) -> Fields:
     """Return a copy of the object under a name, empty where there is none; raise `InvalidInput` for anything else."""
     value = fields.get(name, {})
     if not isinstance(value, dict):
-        raise InvalidInput(f"{name} is {type(value).__name__}, not an object as Claude Code writes it; mend it first")
+        raise InvalidInput(f"{name} is {type(value).__name__}, not an object; mend it first")
     return deepcopy(cast("Fields", value))
 
 
 def groups_in(hooks: Fields, event: str) -> list[Fields]:
-    """Return the groups of hooks of an event; raise `InvalidInput` where they are not what Claude Code writes."""
+    """Return the groups of hooks of an event; raise `InvalidInput` where they are none."""
     groups = hooks.get(event, [])
     if not isinstance(groups, list) or not all(is_group(each) for each in cast("list[object]", groups)):
-        raise InvalidInput(
-            f"hooks.{event} is not a list of groups with `hooks`, as Claude Code writes it; mend it first"
-        )
+        raise InvalidInput(f"hooks.{event} is not a list of groups with `hooks`; mend it first")
     return cast("list[Fields]", groups)
 
 
@@ -129,44 +119,111 @@ def is_group(group: object) -> bool:
     return isinstance(group, dict) and isinstance(cast("Fields", group).get("hooks"), list)
 
 
+# --- the table of our server in a TOML file ---
+
+
+def with_table(text: str | None, name: str, entry: Mapping[str, Any]) -> str:
+    """Return a TOML text with a server of this name in it; raise `InvalidInput` where nothing can be added to it."""
+    before = tables_of(text)
+    if server_in(before, name) == dict(entry):
+        return text or ""
+    kept = without_table(text, name) or ""
+    lines = [f"{key} = {json.dumps(value, ensure_ascii=False)}" for key, value in entry.items()]
+    gap = "" if not kept else "\n" if kept.endswith("\n") else "\n\n"
+    after = f"{kept}{gap}[{TABLE}.{name}]\n" + "\n".join(lines) + "\n"
+    servers = {**cast("dict[str, Any]", before.get(TABLE, {})), name: dict(entry)}
+    check_tables(after, {**before, TABLE: servers})
+    return after
+
+
+def without_table(text: str | None, name: str) -> str | None:
+    """Return a TOML text without a server; None where nothing but that server was in it."""
+    before = tables_of(text)
+    if text is None or server_in(before, name) is None:
+        return text
+    start = re.search(rf"^[ \t]*\[{TABLE}\.{name}\][^\n]*$", text, re.MULTILINE)
+    if start is None:
+        raise InvalidInput(f"{TABLE}.{name} is not a table of its own; take it out by hand, then try again")
+    following = HEADER.search(text, start.end())
+    after = (text[: start.start()].rstrip("\n") + "\n" if text[: start.start()].strip() else "") + (
+        "\n" + text[following.start() :] if following else ""
+    )
+    servers = {key: value for key, value in before[TABLE].items() if key != name}
+    rest = {key: value for key, value in before.items() if key != TABLE}
+    check_tables(after, {**rest, **({TABLE: servers} if servers else {})})
+    return after.lstrip("\n") if after.strip() else None
+
+
+def server_in(fields: Mapping[str, Any], name: str) -> object:
+    """Return the server of a name; None where there is none."""
+    servers = fields.get(TABLE)
+    return cast("dict[str, Any]", servers).get(name) if isinstance(servers, dict) else None
+
+
+def tables_of(text: str | None) -> dict[str, Any]:
+    """Return the tables of a TOML text; raise `InvalidInput` where it is none."""
+    try:
+        return tomllib.loads(text or "")
+    except tomllib.TOMLDecodeError as error:
+        raise InvalidInput(f"it is not TOML ({error}); mend it, then try again: nothing was changed") from error
+
+
+def check_tables(text: str, wanted: Mapping[str, Any]) -> None:
+    """Raise `InvalidInput` where a changed text says anything else than what was wanted."""
+    try:
+        found = tomllib.loads(text)
+    except tomllib.TOMLDecodeError:
+        found = None
+    if found != wanted:
+        raise InvalidInput(
+            f"{TABLE} can't be changed as it is written there; write it as tables, or add the server by hand"
+        )
+
+
 # --- files ---
 
 
-def files_of(*, is_project: bool) -> tuple[Path, Path]:
-    """Return where Claude Code looks for servers and for hooks: of this repository, or of the user."""
-    if is_project:
-        top = top_of(Path.cwd())
-        return top / ".mcp.json", top / ".claude" / "settings.json"
-    configured = os.environ.get("CLAUDE_CONFIG_DIR")
-    folder = Path(configured).expanduser() if configured else Path.home() / ".claude"
-    return (folder if configured else Path.home()) / ".claude.json", folder / "settings.json"
-
-
-def planned_install(*, is_project: bool, options: Sequence[str]) -> list[FileChange]:
-    """Return what an install would write; raise `InvalidInput` where a file is not what Claude Code reads."""
+def planned_install(
+    *, is_project: bool, options: Sequence[str], client: CodingAgent = CLIENTS["claude-code"]
+) -> list[FileChange]:
+    """Return what an install would write; raise `InvalidInput` where a file is not what the client reads."""
     command = launcher()
-    changes: list[FileChange] = []
-    for path, change in zip(files_of(is_project=is_project), (with_server, with_hooks), strict=True):
-        before = text_of_file(path)
-        fields = parsed(path, before)
-        after = worded(path, lambda fields=fields, change=change: change(fields, command, options))
-        changes.append(FileChange(path, before, before if after == fields else written_like(after, before)))
-    return changes
+
+    def added(path: Path, text: str | None) -> str | None:
+        servers, hooks = client.places(is_project=is_project)
+        if path.suffix == TOML:
+            return with_table(text, SERVER, client.server_entry(command, options))
+        before = parsed(path, text)
+        after = with_server(before, client, command, options) if path == servers else before
+        after = with_hooks(after, client, command, options) if path == hooks else after
+        return text if after == before else written_like(after, text)
+
+    return [changed(path, added) for path in dict.fromkeys(client.places(is_project=is_project))]
 
 
-def planned_uninstall(*, is_project: bool) -> list[FileChange]:
+def planned_uninstall(*, is_project: bool, client: CodingAgent = CLIENTS["claude-code"]) -> list[FileChange]:
     """Return what an uninstall would write: what stood there before, or what is left without our entries."""
-    changes: list[FileChange] = []
-    for path, change in zip(files_of(is_project=is_project), (without_server, without_hooks), strict=True):
-        before, saved = text_of_file(path), text_of_file(backup_of(path))
-        fields, earlier = parsed(path, before), parsed(path, saved)
-        if not worded(path, lambda fields=fields: has_entries(fields)):
-            changes.append(FileChange(path, before, before))
-            continue
-        after = worded(path, lambda fields=fields, earlier=earlier, change=change: change(fields, earlier))
-        text = saved if saved and after == earlier else written_like(after, before)
-        changes.append(FileChange(path, before, text if after or saved else None))
-    return changes
+
+    def removed(path: Path, text: str | None) -> str | None:
+        if text is None or not has_entries(path, text):
+            return text
+        saved = text_of_file(backup_of(path))
+        if path.suffix == TOML:
+            after = without_table(text, SERVER)
+            earlier = tables_of(saved)
+            return saved if saved and tables_of(after) == earlier else after
+        earlier = parsed(path, saved)
+        left = without_hooks(without_server(parsed(path, text), earlier))
+        restored = saved if saved and left == earlier else written_like(left, text)
+        return restored if left or saved else None
+
+    return [changed(path, removed) for path in dict.fromkeys(client.places(is_project=is_project))]
+
+
+def changed(path: Path, change: Callable[[Path, str | None], str | None]) -> FileChange:
+    """Return what a change makes of a file; its refusal names the file."""
+    before = text_of_file(path)
+    return FileChange(path, before, worded(path, lambda: change(path, before)))
 
 
 def worded(path: Path, change: Callable[[], Any]) -> Any:
@@ -182,9 +239,9 @@ def parsed(path: Path, text: str | None) -> Fields:
     try:
         fields: object = json.loads(text) if text and text.strip() else {}
     except ValueError as error:
-        raise InvalidInput(f"{path} is not JSON ({error}); mend it, then try again: nothing was changed") from error
+        raise InvalidInput(f"it is not JSON ({error}); mend it, then try again: nothing was changed") from error
     if not isinstance(fields, dict):
-        raise InvalidInput(f"{path} holds {type(fields).__name__}, not an object; mend it: nothing was changed")
+        raise InvalidInput(f"it holds {type(fields).__name__}, not an object; mend it: nothing was changed")
     return cast("Fields", fields)
 
 
@@ -221,7 +278,7 @@ def replace_file(change: FileChange) -> None:
     backup = backup_of(change.path)
     if change.after is None or change.after == text_of_file(backup):
         backup.unlink(missing_ok=True)
-    elif change.before is not None and not has_entries(parsed(change.path, change.before)):
+    elif change.before is not None and not has_entries(change.path, change.before):
         put(backup, change.before, like=target)
     if change.after is None:
         target.unlink(missing_ok=True)

@@ -1,4 +1,4 @@
-"""What Claude Code starts at each moment: it asks the hook server, and ends in time with exit code 0 whatever happens.
+"""What a coding agent starts at each moment: it asks the hook server, and ends in time with exit code 0 always.
 
 It is started for every prompt, so it imports next to nothing; a contract in `.importlinter` holds that.
 """
@@ -18,8 +18,9 @@ from typing import Any, NamedTuple, NoReturn, cast
 from nous_online.core.errors import Unavailable
 from nous_online.core.home import default_home, make_directory
 
-CONTEXT_EVENTS = ("SessionStart", "UserPromptSubmit")
-IMPORT_EVENTS = ("PreCompact", "SessionEnd")
+CONTEXT_EVENTS = ("SessionStart", "UserPromptSubmit", "BeforeAgent")
+"""As Claude Code and Codex name them, and what Gemini CLI calls a prompt."""
+IMPORT_EVENTS = ("PreCompact", "PreCompress", "SessionEnd")
 EVENTS = (*CONTEXT_EVENTS, *IMPORT_EVENTS)
 PACKAGE = "nous_online.interfaces.hooks"
 SOCKET = "hooks.sock"
@@ -85,13 +86,13 @@ def end_after(seconds: float, place: Path, event: str) -> None:
 
 
 def call_of(stdin: bytes) -> dict[str, str]:
-    """Return what Claude Code tells on stdin; raise `Silence` where that is no JSON object."""
+    """Return what a client tells on stdin; raise `Silence` where that is no JSON object."""
     try:
         call = json.loads(stdin)
     except ValueError:
         call = None
     if not isinstance(call, dict):
-        raise Silence("stdin holds no JSON object, such as Claude Code tells a hook")
+        raise Silence("stdin holds no JSON object, such as a client tells a hook")
     told = cast("dict[str, Any]", call)
     return {name: told[name] for name in USUAL_FIELDS if isinstance(told.get(name), str)}
 
@@ -177,7 +178,7 @@ def start(place: Path, module: str, *arguments: str) -> None:
 
 
 def output(event: str, text: str) -> bytes:
-    """Return what Claude Code reads on stdout."""
+    """Return what a client reads on stdout."""
     return json.dumps({"hookSpecificOutput": {"hookEventName": event, "additionalContext": text}}).encode() + b"\n"
 
 

@@ -15,7 +15,7 @@ from nous_online.core.settings import settings
 from nous_online.heart import Heart
 from nous_online.interfaces.hooks.hook import log
 from nous_online.interfaces.hooks.repository import project_of
-from nous_online.interfaces.imports.formats import FORMATS, SourceFile
+from nous_online.interfaces.imports.formats import FORMATS, SESSIONS, SourceFile, told_format
 from nous_online.interfaces.imports.importing import Choice, ImportReport, import_sources
 
 WAIT_S = 600.0
@@ -25,12 +25,15 @@ WORK_S = 300.0
 
 
 def import_transcript(heart: Heart, path: Path, *, project_id: str) -> ImportReport:
-    """Import a session of Claude Code as it stands: what was stored before is passed over, and nothing waits.
+    """Import a session as it stands, told by its content: what was stored before is passed over, and nothing waits.
 
     Raises `InvalidInput` when the file can't be read, and `Unavailable` when the database or the embedder fails.
     """
     choice = Choice(is_over=True, project_id=project_id)
-    return import_sources(heart, [SourceFile(path, FORMATS["claude-code"])], choice=choice)
+    name = told_format(path)
+    return import_sources(
+        heart, [SourceFile(path, FORMATS[name if name in SESSIONS else "claude-code"])], choice=choice
+    )
 
 
 def complete(heart: Heart) -> None:

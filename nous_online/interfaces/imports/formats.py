@@ -2,103 +2,43 @@
 
 from __future__ import annotations
 
+import json
+import zipfile
+import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatch
-from hashlib import sha256
-from pathlib import Path
-from typing import Any
+from pathlib import Path, PurePosixPath
+from typing import Any, cast
 
 from nous_online.core.errors import InvalidInput
-from nous_online.core.texts import is_blank
 from nous_online.interfaces.imports.chatgpt import CONVERSATIONS, items_of_conversations
+from nous_online.interfaces.imports.claude_ai import is_claude_ai, items_of_export
 from nous_online.interfaces.imports.claude_code import by_age, is_claude_code, items_of_sessions
+from nous_online.interfaces.imports.codex import is_codex, items_of_rollouts
+from nous_online.interfaces.imports.gemini import is_gemini, is_gemini_message, items_of_gemini
 from nous_online.interfaces.imports.import_files import (
-    ImportItem,
-    ReaderState,
     ReadItems,
     Unread,
-    canonical,
     elements_of,
     fields_of,
     items_of_lines,
     list_of,
-    objects_of_lines,
     opened,
 )
+from nous_online.interfaces.imports.letta import is_letta, items_of_agents
 from nous_online.interfaces.imports.markdown_notes import items_of_page
-from nous_online.interfaces.imports.records import ImportedRecord, id_text, imported_moment, parsed_object
-from nous_online.interfaces.imports.sessionize import HIDDEN_FACTS
-from nous_online.language.writing.credentials import holds_credential
-
-LISTS = ("results", "memories")
-Fields = Mapping[str, Any]
-
-
-def items_of_memories(path: Path, _: ReaderState) -> Iterator[ImportItem]:
-    """Yield the memories of an export, and what was wrong with some of them."""
-    if path.suffix in (".jsonl", ".ndjson"):
-        for place, fields in objects_of_lines(path):
-            yield place if fields is None else memory_item(fields, place)
-        return
-    number = 0
-    with opened(path) as file:
-        unread = Unread(file)
-        try:
-            for element in elements_of(unread, lists=LISTS):
-                number += 1
-                yield memory_item(element, ImportItem(number, unread.bytes_read))
-        except InvalidInput as error:
-            yield ImportItem(number + 1, unread.bytes_read, problem=f"{error}; what comes after it was not read")
-
-
-def memory_item(element: object, place: ImportItem) -> ImportItem:
-    """Return one memory, what is wrong with it, or why it is left out."""
-    try:
-        fields = memory_fields(fields_of(element))
-        name = fields.pop("id")
-    except InvalidInput as error:
-        return ImportItem(place.number, place.end, problem=str(error))
-    if holds_credential(fields["content"]):
-        return ImportItem(place.number, place.end, left_out={HIDDEN_FACTS: 1})
-    return ImportItem(place.number, place.end, ImportedRecord("fact", None, None, fields), name, canonical(fields))
-
-
-def memory_fields(memory: Fields) -> dict[str, Any]:
-    """Return a memory as a fact, with a name for it; one that was updated since is another fact.
-
-    Raises `InvalidInput` where it is none.
-    """
-    content = memory.get("memory") or memory.get("data") or memory.get("text")
-    if not isinstance(content, str) or is_blank(content):
-        raise InvalidInput("the memory has no text; it belongs under `memory`")
-    said_at = imported_moment("updated_at", memory.get("updated_at")) or imported_moment(
-        "created_at", memory.get("created_at")
-    )
-    metadata = fields_of(memory.get("metadata"))
-    tags = [tag for tag in listed(memory.get("categories")) if tag]
-    own_id = None if memory.get("id") is None else id_text("id", memory["id"])
-    return {
-        "id": f"{own_id}:{sha256(content.encode('utf-8', 'replace')).hexdigest()[:16]}" if own_id else None,
-        "content": content,
-        "learned_at": said_at.isoformat() if said_at else None,
-        "category": (tags or listed(metadata.get("category")) or [None])[0],
-        "tags": tags,
-        "user_id": memory.get("user_id"),
-        "source": f"mem0:{own_id}" if own_id else "mem0",
-    }
-
-
-def listed(value: object) -> list[str]:
-    """Return the names in a list, or a name as a list of itself; each at most 100 characters."""
-    values = list_of(value) or [value]
-    return [each[:100] for each in values if isinstance(each, str)]
-
-
-def is_mem0(fields: Fields) -> bool:
-    """Tell whether an object is a memory of mem0."""
-    return isinstance(fields.get("memory"), str) and bool({"hash", "categories", "metadata"} & set(fields))
-
+from nous_online.interfaces.imports.memory_exports import (
+    is_langgraph,
+    is_mcp_memory,
+    is_mem0,
+    is_openmemory,
+    items_of_backup,
+    items_of_graph,
+    items_of_memories,
+    items_of_store,
+)
+from nous_online.interfaces.imports.records import parsed_object
 
 LOOKED_AT = 20
 """Lines of a file, to tell its format; what a program writes names itself earlier."""
@@ -129,7 +69,14 @@ FORMATS = {
         Format("jsonl", "line", items_of_lines, has_own_source=False),
         Format("claude-code", "line", items_of_sessions),
         Format("chatgpt", "conversation", items_of_conversations),
+        Format("codex", "line", items_of_rollouts),
+        Format("gemini", "message", items_of_gemini),
+        Format("claude-ai", "conversation", items_of_export),
         Format("mem0", "memory", items_of_memories),
+        Format("openmemory", "memory", items_of_backup),
+        Format("mcp-memory", "line", items_of_graph),
+        Format("langgraph", "item", items_of_store),
+        Format("letta", "block", items_of_agents),
         Format("markdown", "line", items_of_page),
     )
 }
@@ -140,9 +87,25 @@ Recognise = Callable[[Mapping[str, Any]], bool]
 ON_A_LINE: Mapping[str, Recognise] = {
     NOUS: lambda fields: "nous_export" in fields,
     "claude-code": is_claude_code,
+    "codex": is_codex,
+    "gemini": is_gemini,
     "mem0": is_mem0,
+    "mcp-memory": is_mcp_memory,
+    "langgraph": is_langgraph,
 }
-IN_A_LIST: Mapping[str, Recognise] = {"chatgpt": lambda fields: "mapping" in fields, "mem0": is_mem0}
+IN_A_LIST: Mapping[str, Recognise] = {
+    "chatgpt": lambda fields: "mapping" in fields,
+    "claude-ai": is_claude_ai,
+    "mem0": is_mem0,
+    "openmemory": is_openmemory,
+    "gemini": is_gemini_message,
+    "mcp-memory": is_mcp_memory,
+    "langgraph": is_langgraph,
+    "letta": is_letta,
+}
+LISTS = ("results", "memories", "conversations", "messages", "items", "entities", "relations", "agents", "core_memory")
+"""Under which names an object holds the records of one of these formats."""
+SESSIONS = ("claude-code", "codex", "gemini")
 
 
 @dataclass(frozen=True)
@@ -175,8 +138,8 @@ def sources_of(paths: Sequence[Path], wanted: str) -> tuple[list[SourceFile], in
 
 def ordered(sources: Sequence[SourceFile]) -> list[SourceFile]:
     """Return sources as they came, but sessions last and by age: what is repeated counts where it was first."""
-    sessions = [source for source in sources if source.format.name == "claude-code"]
-    others = [source for source in sources if source.format.name != "claude-code"]
+    sessions = [source for source in sources if source.format.name in SESSIONS]
+    others = [source for source in sources if source.format.name not in SESSIONS]
     return [*others, *sorted(sessions, key=lambda source: by_age(source.path))]
 
 
@@ -200,6 +163,8 @@ def named_format(path: Path, wanted: str) -> Format:
     name = format_of(path) if wanted == AUTO else wanted
     if name == NOUS:
         raise InvalidInput(f"{path} is an export of Nous; import it by itself, with nothing else")
+    if name not in FORMATS and (told := unread_format(path)):
+        raise InvalidInput(f"{path} is {told}")
     if name not in FORMATS:
         known = f"say which with --format: {', '.join(FORMATS)}"
         raise InvalidInput(f'{path} is in no known format; {known}; or write each record as a line {{"content": …}}')
@@ -208,9 +173,11 @@ def named_format(path: Path, wanted: str) -> Format:
 
 def may_be(path: Path, wanted: str) -> bool:
     """Tell by its name whether a file of a folder is to be read in a format."""
+    either = (*LINE_ENDINGS, ".json")
     endings = {
-        "jsonl": LINE_ENDINGS, "claude-code": LINE_ENDINGS, "mem0": (*LINE_ENDINGS, ".json"),
-        "markdown": MARKDOWN_ENDINGS,
+        "jsonl": LINE_ENDINGS, "claude-code": LINE_ENDINGS, "codex": LINE_ENDINGS, "gemini": either, "mem0": either,
+        "mcp-memory": either, "langgraph": either, "letta": (".af", ".json"), "claude-ai": (".zip", ".json"),
+        "openmemory": (".zip", ".json"), "markdown": MARKDOWN_ENDINGS,
     }  # fmt: skip
     return fnmatch(path.name, CONVERSATIONS) if wanted == "chatgpt" else path.suffix.lower() in endings.get(wanted, ())
 
@@ -221,7 +188,9 @@ def format_of(path: Path) -> str | None:
     if ending in MARKDOWN_ENDINGS:
         return "markdown"
     if ending == ".zip":
-        return "chatgpt"
+        return zipped_format(path, LISTS, IN_A_LIST) or "chatgpt"
+    if ending == ".af":
+        return "letta"
     if ending == ".gz":
         return NOUS
     if ending == ".json":
@@ -257,8 +226,88 @@ def listed_format(path: Path) -> str | None:
     """Return the format of a file with one list, by its first element."""
     with opened(path) as file:
         try:
-            first = next(iter(elements_of(Unread(file), lists=(*LISTS, "conversations"))), None)
+            first = next(iter(elements_of(Unread(file), lists=LISTS)), None)
         except InvalidInput:
             return None
     fields = fields_of(first)
     return next((name for name, recognises in IN_A_LIST.items() if recognises(fields)), None)
+
+
+# --- files that no reader takes: what they are, where that can be told, and what is in a zip ---
+
+BEGINNING_BYTES = 65_536
+SQLITE = b"SQLite format 3\x00"
+ZIPPED = ("conversations.json", "memories.json")
+KNOWN: Mapping[str, tuple[frozenset[str], str]] = {
+    "codex exec": (
+        frozenset({"type", "thread_id"}),
+        "the event stream of `codex exec --json`, which has no dates; import the session that Codex keeps of it, "
+        "in ~/.codex/sessions",
+    ),
+    "codex prompts": (
+        frozenset({"session_id", "ts", "text"}),
+        "the list of prompts that Codex keeps, without the answers; import ~/.codex/sessions",
+    ),
+    "gemini prompts": (
+        frozenset({"sessionId", "messageId", "message"}),
+        "the list of prompts that Gemini CLI keeps, without the answers; import the folder `chats` beside it",
+    ),
+    "claude.ai users": (
+        frozenset({"uuid", "full_name"}),
+        "the account of an export of claude.ai, which holds no memories; import its conversations.json and "
+        "memories.json, or the zip",
+    ),
+    "claude.ai projects": (
+        frozenset({"uuid", "prompt_template"}),
+        "the projects of an export of claude.ai, which can't be read yet; its conversations.json and memories.json can",
+    ),
+    "trace": (frozenset({"resourceSpans"}), "a trace of OpenTelemetry, which can't be read"),
+    "chat request": (
+        frozenset({"messages", "model"}),
+        "a request to a language model, which says no dates; write it as a line of JSONL with `turns` and a `date`",
+    ),
+}
+
+
+def unread_format(path: Path) -> str | None:
+    """Return what a file in no format that can be read is, and what to import instead; None where nobody can tell."""
+    with opened(path) as file:
+        beginning = file.read(BEGINNING_BYTES)
+    if beginning.startswith(SQLITE):
+        return (
+            "a database of SQLite, such as Cursor and ChatGPT's desktop app keep, which can't be read; export the "
+            "conversations as JSON or Markdown and import those"
+        )
+    fields = first_object(beginning, path)
+    return next((told for names, told in KNOWN.values() if names <= set(fields)), None)
+
+
+def first_object(beginning: bytes, path: Path) -> Mapping[str, Any]:
+    """Return the first JSON object of a file: on its first line, or the whole of it, or the first of its list."""
+    line = beginning.partition(b"\n")[0].decode("utf-8", "replace").strip()
+    try:
+        value: object = json.loads(line)
+    except (ValueError, RecursionError):
+        try:
+            with opened(path) as file:
+                value = Unread(file).value()
+        except InvalidInput:
+            value = None
+    listed = list_of(value)
+    return fields_of(listed[0] if listed else value)
+
+
+def zipped_format(path: Path, lists: Sequence[str], recognised: Mapping[str, Recognise]) -> str | None:
+    """Return the format of the files in a zip, as the first record of the first one tells it; None where none does."""
+    try:
+        with zipfile.ZipFile(path) as found:
+            members = [each for each in found.namelist() if PurePosixPath(each).name in ZIPPED]
+            for member in sorted(members):
+                with found.open(member) as file:
+                    first = fields_of(next(iter(elements_of(Unread(cast("Any", file)), lists=lists)), None))
+                for name, recognises in recognised.items():
+                    if recognises(first):
+                        return name
+    except (zipfile.BadZipFile, zlib.error, OSError, InvalidInput):
+        return None
+    return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
@@ -64,6 +65,10 @@ class ImportReport:
     files: int = 1
     is_dry_run: bool = False
     """Whether nothing was stored: the counts say what would have been."""
+    of_users: tuple[tuple[str, int], ...] = ()
+    """Whose memories they are, where they belong to users, and how many: recall finds these for that user alone."""
+    examples: tuple[str, ...] = ()
+    """Of a dry run: the first ten, a line each."""
 
     @property
     def is_resumed(self) -> bool:
@@ -141,6 +146,7 @@ def ask(heart: Heart, recall: ReplayedRecall, session_id: str) -> Recalled:
 
 BATCH_SIZE = 64
 BATCH_DEADLINE_S = 120.0  # to embed and store a batch of the longest contexts on one busy core
+MOST_EXAMPLES, MOST_OF_A_LINE = 10, 150
 MAX_REPORTED = 1000  # of the bad lines and of the ignored fields; the rest is counted
 USED_BEFORE = "its id was used before for another text; give it an id of its own"
 REFUSALS = (Conflict, InvalidInput, psycopg.DataError, psycopg.IntegrityError)
@@ -269,6 +275,8 @@ class ImportRun:
     bad: list[LineNote] = field(default_factory=list[LineNote])
     ignored_fields: set[str] = field(default_factory=set[str])
     done_lines: int = 0
+    of_users: Counter[str] = field(default_factory=Counter[str])
+    examples: list[str] = field(default_factory=list[str])
 
     def read_file(self, source: SourceFile) -> None:
         """Read one file and keep what it holds for the next batches; one of several that can't be read is reported."""
@@ -413,11 +421,15 @@ class ImportRun:
         new_episodes = [each.entry for each in pending if isinstance(each.entry, NewEpisode)]
         if self.choice.is_dry_run:
             self.stored, self.episodes = self.stored + len(new_facts), self.episodes + len(new_episodes)
+            room = MOST_EXAMPLES - len(self.examples)
+            self.examples += [line_of(entry) for entry in (*new_facts, *new_episodes)][:room]
+            self.of_users.update(entry.user_id for entry in (*new_facts, *new_episodes) if entry.user_id)
             return
         if new_facts:
             self.stored += facts.store_deferred(agent, new_facts, agent.deadline(BATCH_DEADLINE_S))
         if new_episodes:
             self.episodes += episodes.store_deferred(agent, new_episodes, agent.deadline(BATCH_DEADLINE_S))
+        self.of_users.update(entry.user_id for entry in (*new_facts, *new_episodes) if entry.user_id)
 
     def replay(self, number: int, source: SourceFile, heart: Heart, recall: ReplayedRecall) -> None:
         """Ask a past question again."""
@@ -478,7 +490,17 @@ class ImportRun:
             ignored_fields=tuple(sorted(self.ignored_fields)),
             files=len(self.sources),
             is_dry_run=self.choice.is_dry_run,
+            of_users=tuple(sorted(self.of_users.items())),
+            examples=tuple(self.examples),
         )
+
+
+def line_of(entry: NewFact | NewEpisode) -> str:
+    """Return an entry as a line that shows what it will be."""
+    text = entry.content if isinstance(entry, NewFact) else entry.title or entry.detail
+    said_at = entry.learned_at if isinstance(entry, NewFact) else entry.ended_at
+    line = " ".join(text.split())
+    return f"{said_at:%Y-%m-%d}  {line if len(line) <= MOST_OF_A_LINE else f'{line[:MOST_OF_A_LINE]} …'}"
 
 
 def size_of(path: Path) -> int:

@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import json
+import tomllib
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import pytest
 from cli_runs import typed
 
-from nous_online.interfaces.hooks.claude_settings import hook_entry, launcher, server_entry
-from nous_online.interfaces.hooks.hook import EVENTS
+from nous_online.interfaces.hooks.claude_settings import launcher
+from nous_online.interfaces.hooks.clients import CLIENTS
+from nous_online.interfaces.hooks.hook import EVENTS as ALL_EVENTS
 
-PLUGIN = Path(__file__).parents[3] / "plugins" / "claude-code"
+ROOT = Path(__file__).parents[3]
+PLUGINS = ROOT / "plugins"
+CLAUDE_CODE = CLIENTS["claude-code"]
+EVENTS, hook_entry, server_entry = CLAUDE_CODE.events, CLAUDE_CODE.hook_entry, CLAUDE_CODE.server_entry
 OTHER_HOOK = {"type": "command", "command": "/usr/bin/other hook", "timeout": 9}
 SETTINGS: dict[str, Any] = {
     "zeta": 1,
@@ -173,9 +179,139 @@ def test_a_link_to_settings_kept_elsewhere_stays_a_link(home: Path):
     assert set(EVENTS) <= set(read(kept)["hooks"])
 
 
-def test_the_plugin_holds_what_an_install_writes():
-    hooks, servers = read(PLUGIN / "hooks" / "hooks.json"), read(PLUGIN / ".mcp.json")
+MANIFESTS = {
+    "claude-code": (".claude-plugin/plugin.json", ".mcp.json"),
+    "codex": (".codex-plugin/plugin.json", ".mcp.json"),
+    "gemini": ("gemini-extension.json", "gemini-extension.json"),
+}
+"""Of each plugin: the file that names it, and the one that lists its server."""
 
-    assert servers == {"mcpServers": {"nous": server_entry(["nous"], [])}}
-    assert hooks["hooks"] == {event: [{"hooks": [hook_entry(event, ["nous"], [])]}] for event in EVENTS}
-    assert read(PLUGIN / ".claude-plugin" / "plugin.json")["name"] == "nous"
+
+@pytest.mark.parametrize("name", CLIENTS)
+def test_a_plugin_holds_what_an_install_writes(name: str):
+    client, folder, (manifest, servers) = CLIENTS[name], PLUGINS / name, MANIFESTS[name]
+
+    hooks = read(folder / "hooks" / "hooks.json")
+
+    assert read(folder / servers)["mcpServers"] == {"nous": client.server_entry(["nous"], [])}
+    assert hooks["hooks"] == {event: [{"hooks": [client.hook_entry(event, ["nous"], [])]}] for event in client.events}
+    assert set(hooks) <= {"hooks", "description"}, "Codex refuses a file of hooks that holds more"
+    assert (read(folder / manifest)["name"], read(folder / manifest)["version"]) == ("nous", version("nous-pipelines"))
+
+
+def test_the_repository_lists_its_plugins_where_claude_code_and_codex_look_for_them():
+    claude_code = read(ROOT / ".claude-plugin" / "marketplace.json")["plugins"]
+    codex = read(ROOT / ".agents" / "plugins" / "marketplace.json")["plugins"]
+
+    assert [each["name"] for each in (*claude_code, *codex)] == ["nous", "nous"]
+    assert (ROOT / claude_code[0]["source"]).samefile(PLUGINS / "claude-code")
+    assert (ROOT / codex[0]["source"]["path"]).samefile(PLUGINS / "codex")
+    assert read(PLUGINS / "codex" / ".codex-plugin" / "plugin.json")["mcpServers"] == "./.mcp.json"
+
+
+# --- the others ---
+
+CONFIG = """\
+# my settings
+model = "gpt-5"
+
+[mcp_servers.other]
+command = "x"  # stays
+
+[features]
+hooks = true
+"""
+
+
+@pytest.fixture
+def codex(home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.delenv("CODEX_HOME", raising=False)
+    (home / ".codex").mkdir()
+    return home / ".codex"
+
+
+def test_every_client_names_events_that_the_hook_answers():
+    assert {event for client in CLIENTS.values() for event in client.events} == set(ALL_EVENTS)
+
+
+def test_codex_gets_a_table_at_the_end_of_its_settings_and_hooks_in_a_file_of_their_own(codex: Path):
+    (codex / "config.toml").write_text(CONFIG, "utf-8")
+
+    answer = typed("install", "codex", "--agent", "aria")
+
+    assert answer.code == 0
+    assert "/hooks" in answer.out
+    text = (codex / "config.toml").read_text("utf-8")
+    assert text.startswith(CONFIG)
+    command = launcher()
+    assert tomllib.loads(text) == {
+        **tomllib.loads(CONFIG),
+        "mcp_servers": {
+            "other": {"command": "x"},
+            "nous": {"command": command[0], "args": [*command[1:], "mcp", "--repository", "--agent", "aria"]},
+        },
+    }
+    hooks = read(codex / "hooks.json")["hooks"]
+    assert list(hooks) == ["SessionStart", "UserPromptSubmit", "PreCompact", "SessionEnd"]
+    assert {event: groups[0]["hooks"][0]["timeout"] for event, groups in hooks.items()}["SessionEnd"] == 3
+    assert hooks["SessionEnd"][0]["hooks"][0]["command"].endswith("hook SessionEnd --agent aria")
+    again = typed("install", "codex", "--agent", "aria", "--json").json["files"]
+    assert [each["is_changed"] for each in again] == [False, False]
+
+
+def test_codex_has_its_settings_back_after_an_uninstall_and_keeps_what_was_added_since(codex: Path):
+    path = codex / "config.toml"
+    path.write_text(CONFIG, "utf-8")
+    typed("install", "codex")
+    typed("install", "codex", "--agent", "aria")
+    path.write_text(path.read_text("utf-8") + "\n[tools]\nweb_search = true\n", "utf-8")
+
+    typed("uninstall", "codex")
+
+    assert tomllib.loads(path.read_text("utf-8")) == {**tomllib.loads(CONFIG), "tools": {"web_search": True}}
+    assert "# my settings" in path.read_text("utf-8")
+    assert not (codex / "hooks.json").exists()
+    path.write_text(CONFIG, "utf-8")
+    typed("install", "codex")
+    typed("uninstall", "codex")
+    assert path.read_text("utf-8") == CONFIG
+    path.unlink()
+    typed("install", "codex")
+    typed("uninstall", "codex")
+    assert list(codex.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [("model = ", "is not TOML"), ('mcp_servers = {other = {command = "x"}}', "write it as tables")],
+)
+def test_settings_of_codex_that_can_t_be_added_to_stay_as_they_are(codex: Path, text: str, told: str):
+    (codex / "config.toml").write_text(text, "utf-8")
+
+    answer = typed("install", "codex")
+
+    assert (answer.code, answer.out) == (1, "")
+    assert "config.toml stays as it is" in answer.err.replace("\n", "")
+    assert told in answer.err.replace("\n", " ")
+    assert (codex / "config.toml").read_text("utf-8") == text
+
+
+def test_gemini_has_its_server_and_its_hooks_in_one_file_and_gets_it_back(home: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.delenv("GEMINI_CLI_HOME", raising=False)
+    path = home / ".gemini" / "settings.json"
+    path.parent.mkdir()
+    path.write_text(json.dumps({"ui": {"theme": "GitHub"}, "mcpServers": {"other": {"command": "x"}}}), "utf-8")
+    before = path.read_bytes()
+
+    assert typed("install", "gemini").code == 0
+
+    found = read(path)
+    command = launcher()
+    assert found["mcpServers"]["nous"] == {"command": command[0], "args": [*command[1:], "mcp", "--repository"]}
+    assert list(found["hooks"]) == ["SessionStart", "BeforeAgent", "PreCompress", "SessionEnd"]
+    assert found["hooks"]["BeforeAgent"][0]["hooks"] == [
+        {"name": "nous", "type": "command", "command": " ".join([*command, "hook", "BeforeAgent"]), "timeout": 5000}
+    ]
+    assert found["ui"] == {"theme": "GitHub"}
+    typed("uninstall", "gemini")
+    assert path.read_bytes() == before

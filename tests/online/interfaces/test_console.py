@@ -11,7 +11,9 @@ from typing import Any
 from uuid import UUID
 
 import httpx
+import psycopg
 import pytest
+from api_client import key_of
 from conftest import ScriptedJudge, WordEmbedder
 from lived_agents import live
 from night_runs import NIGHT
@@ -210,6 +212,21 @@ def test_the_inbox_settles_what_waits_for_a_person(heart: Heart, judge: Scripted
     assert "Nothing is in doubt" in shown(console, "/inbox")
 
 
+def test_a_sentence_of_the_persons_own_takes_the_place_of_both_sides(
+    heart: Heart, judge: ScriptedJudge, console: TestClient
+) -> None:
+    found = disputed(heart, "Ana sits in Lima", "The desk of Ana stands in Oslo")
+    address, own = f"/contradictions/{found.id}", "Ana worked in Lima until May, and since then in Oslo"
+
+    assert pressed(console, "/inbox", address, resolution="merged", text=" ").status_code == 422
+    assert led_to(pressed(console, "/inbox", address, resolution="merged", text=own)) == "/inbox?done=merge"
+
+    [new] = [each for each in heart.recall("where does Ana work?") if each.content == own]
+    assert {heart.get_fact(each).superseded_by for each in (found.memory_a, found.memory_b)} == {new.id}
+    assert [each.resolution for each in heart.contradictions(status="resolved")] == ["merged"]
+    assert "Nothing contradicts itself" in shown(console, "/inbox")
+
+
 def test_a_doubt_is_settled_without_replacing_anything_and_opened_again(
     heart: Heart, judge: ScriptedJudge, console: TestClient
 ) -> None:
@@ -277,6 +294,40 @@ def test_nobody_gets_in_without_the_address_or_changes_what_is_only_shown(
     assert not heart.get_fact(fact.id).is_forgotten
 
 
+def test_the_page_about_the_system_tells_what_needs_somebody_and_takes_keys_and_webhooks_back(
+    heart: Heart, database: Database, console: TestClient, owner: psycopg.Connection
+) -> None:
+    disputed(heart, "Ana sits in Lima", "The desk of Ana stands in Oslo")
+    key = key_of(database, "aria", name="<b>laptop</b>").split("_")[2]
+    hook = heart.add_webhook("https://hooks.example.org/nous", "fact_learned").webhook
+    owner.execute(
+        "insert into heart.llm_requests (agent_id, purpose, model, state, input_tokens, cost_usd) "
+        "values ('aria', 'judge', 'claude', 'imported', 1200, 0.25), ('ben', 'judge', 'secret', 'imported', 7, 9)"
+    )
+
+    page = shown(console, "/system")
+    led_to(pressed(console, "/system", f"/keys/{key}/revoke"))
+    led_to(pressed(console, "/system", f"/webhooks/{hook.id}/remove"))
+    after = shown(console, "/system")
+
+    assert "1 contradictions wait in the inbox" in page
+    assert "<b>laptop" not in page
+    assert "1,200" in page
+    assert "0.2500" in page
+    assert "secret" not in page
+    assert "revoked" in after
+    assert "hooks.example.org" not in after
+
+
+def test_a_page_that_only_shows_has_no_buttons_for_keys(
+    heart: Heart, database: Database, database_url: str, embedder: WordEmbedder, judge: ScriptedJudge
+) -> None:
+    key_of(database, "aria")
+    heart.add_webhook("https://hooks.example.org/nous")
+    with browser(database_url, embedder, judge, read_only=True) as client:
+        assert "<form method" not in shown(opened(client), "/system")
+
+
 def test_an_agent_without_memories_has_pages_too(console: TestClient) -> None:
     for path, words in {
         "/": "remembers nothing yet",
@@ -284,5 +335,6 @@ def test_an_agent_without_memories_has_pages_too(console: TestClient) -> None:
         "/inbox": "Nothing is in doubt",
         "/nights": "No night has looked",
         "/ask?q=boat": "Nothing was found",
+        "/system": "No language model was asked",
     }.items():
         assert words in shown(console, path)

@@ -117,3 +117,27 @@ def test_a_transcript_that_holds_nothing_stores_nothing(
 
     assert import_transcript(heart, path, project_id=PROJECT).episodes == 0
     assert details(owner) == []
+
+
+def test_a_session_of_another_client_is_told_by_its_content(heart: Heart, owner: psycopg.Connection, tmp_path: Path):
+    moment = NOW.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    payload = {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "Why do payments fail?"}]}
+    rollout = written(
+        tmp_path / "rollout.jsonl",
+        {
+            "timestamp": moment,
+            "type": "session_meta",
+            "payload": {"id": "r-1", "timestamp": moment, "cwd": "/srv/atlas"},
+        },
+        {"timestamp": moment, "type": "response_item", "payload": payload},
+    )
+    session = written(
+        tmp_path / "session.jsonl",
+        {"sessionId": "g-1", "projectHash": "ab", "startTime": moment},
+        {"id": "m1", "timestamp": moment, "type": "user", "content": "And refunds?"},
+    )
+
+    reports = [import_transcript(heart, path, project_id=PROJECT) for path in (rollout, session)]
+
+    assert [(report.source, report.episodes) for report in reports] == [("codex", 1), ("gemini", 1)]
+    assert sorted(details(owner)) == ["user: And refunds?", "user: Why do payments fail?"]

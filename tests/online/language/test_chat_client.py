@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from openai_server import LocalOpenAI
 
+from benchmarks.anthropic_server import Play
 from nous_online.core.errors import InvalidInput, Unsupported
 from nous_online.core.settings import Settings, settings
 from nous_online.language.claude.chat import Chat, completion_of, reply_of
@@ -17,7 +18,6 @@ from nous_online.language.claude.client import model_client
 from nous_online.language.claude.pair_prompt import PairAnswer, pairs_request, read_answers
 from nous_online.language.claude.replies import Failure, LLMError, Reply, Usage
 from nous_online.language.pairs.judging import JudgedStatement, Pair
-from nous_pipelines.demo.anthropic_server import Play
 
 MODEL, KEY = "qwen3", "sk-of-this-test"
 MEMORY = "the tide table of Husum"

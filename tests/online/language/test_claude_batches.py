@@ -15,6 +15,7 @@ import anthropic  # noqa: F401 (what is loaded already is open at once)
 import pytest
 from endless_server import speaking
 
+from benchmarks.anthropic_server import BatchPlay, LocalAnthropic, Play, PlayRoute
 from nous_online.core.errors import InvalidInput
 from nous_online.language.claude.anthropic_api import (
     Batch,
@@ -27,7 +28,6 @@ from nous_online.language.claude.anthropic_api import (
 )
 from nous_online.language.claude.client import Claude
 from nous_online.language.claude.replies import Failure, LLMError, Request
-from nous_pipelines.demo.anthropic_server import BatchPlay, LocalAnthropic, Play, PlayRoute
 
 LONG_AGO = datetime(2026, 1, 1, tzinfo=UTC)
 QUESTION: dict[str, Any] = {

@@ -14,12 +14,12 @@ from typing import Any
 import pytest
 from endless_server import speaking
 
+from benchmarks.anthropic_server import LocalAnthropic, Play
 from nous_online.core.errors import InvalidInput
 from nous_online.core.settings import Settings
 from nous_online.language.claude.anthropic_api import get_batch
 from nous_online.language.claude.client import Claude, claude_of
 from nous_online.language.claude.replies import Failure, LLMError, Reply, Usage
-from nous_pipelines.demo.anthropic_server import LocalAnthropic, Play
 
 KEY = "sk-ant-of-this-test"
 MODEL = "claude-haiku-5-5"

@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+from benchmarks.anthropic_server import LocalAnthropic, Play
+from benchmarks.anthropic_server.answers import ShownPair, pairs_in
 from nous_online.core.errors import InvalidInput, Unavailable
 from nous_online.core.settings import settings
 from nous_online.language.claude.client import Claude
@@ -18,8 +20,6 @@ from nous_online.language.claude.pair_prompt import LONGEST_PAIR, PROMPT_VERSION
 from nous_online.language.claude.replies import Request
 from nous_online.language.claude.spending import Spent
 from nous_online.language.pairs.judging import JudgedStatement, OfflineJudge, Pair, Verdict
-from nous_pipelines.demo.anthropic_server import LocalAnthropic, Play
-from nous_pipelines.demo.anthropic_server.answers import ShownPair, pairs_in
 
 MAY, JUNE = datetime(2026, 5, 1, tzinfo=UTC), datetime(2026, 6, 1, tzinfo=UTC)
 HAIKU, SONNET = "claude-haiku-5-5", "claude-sonnet-5-5"

@@ -14,6 +14,7 @@ import anthropic  # noqa: F401 (what is loaded already is open at once)
 import pytest
 from conftest import WordEmbedder
 
+from benchmarks.anthropic_server import LocalAnthropic, Play
 from nous_online.core.errors import InvalidInput
 from nous_online.language.claude import model_writer
 from nous_online.language.claude.client import Claude
@@ -21,7 +22,6 @@ from nous_online.language.claude.model_writer import LONGEST_TRANSCRIPT, PROMPT_
 from nous_online.language.claude.replies import Failure, LLMError
 from nous_online.language.claude.spending import Spent
 from nous_online.language.writing.writer import CensorDraft, EndedEpisode, FactDraft, OfflineWriter
-from nous_pipelines.demo.anthropic_server import LocalAnthropic, Play
 
 MODEL, FALLBACK = "claude-sonnet-5-5", "claude-haiku-5-5"
 MILL = """\

@@ -12,6 +12,9 @@ from injection_payloads import FAMILIES
 from night_runs import SAID, facts_in
 from subverted import CHOSEN, DAY, HONEST, import_facts, in_place_of_claude, obeying, planted
 
+from benchmarks.anthropic_server import LocalAnthropic
+from benchmarks.anthropic_server.answers import answer as honest_answer
+from benchmarks.anthropic_server.answers import objects_in, properties
 from nous_online.database.connection import Database
 from nous_online.heart import Heart
 from nous_online.language.claude.grounding import source_of
@@ -19,9 +22,6 @@ from nous_online.language.claude.model_writer import AnsweredCaution, Claim, Epi
 from nous_online.language.claude.replies import Request
 from nous_online.language.minilm import LocalMiniLM
 from nous_online.language.pairs.judging import Verdict
-from nous_pipelines.demo.anthropic_server import LocalAnthropic
-from nous_pipelines.demo.anthropic_server.answers import answer as honest_answer
-from nous_pipelines.demo.anthropic_server.answers import objects_in, properties
 
 SOME = CHOSEN[::2]
 SAID_ONCE, STOPPED = "The pool of the api has 40 connections.", "stopped the test too early"

@@ -10,12 +10,12 @@ from typing import Any
 import anthropic  # noqa: F401 (what is loaded already is open at once)
 import pytest
 
+from benchmarks.anthropic_server import MODELS, LocalAnthropic, Model, Play, PlayRoute
 from nous_online.core.settings import settings
 from nous_online.interfaces import doctor
 from nous_online.language.claude.anthropic_api import ModelFacts, checked_model, facts_of
 from nous_online.language.claude.client import Claude
 from nous_online.language.claude.replies import Failure, LLMError
-from nous_pipelines.demo.anthropic_server import MODELS, LocalAnthropic, Model, Play, PlayRoute
 
 RELEASED = datetime(2026, 1, 1, tzinfo=UTC)
 TODAY = datetime(2026, 11, 22, tzinfo=UTC)

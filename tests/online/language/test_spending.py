@@ -8,6 +8,7 @@ from datetime import date
 
 import pytest
 
+from benchmarks.anthropic_server import LocalAnthropic, Play
 from nous_online.core.errors import InvalidInput
 from nous_online.core.settings import Settings, settings
 from nous_online.database.connection import Database
@@ -16,7 +17,6 @@ from nous_online.language.claude.judge import ModelJudge
 from nous_online.language.claude.replies import Usage
 from nous_online.language.claude.spending import PRICES_AS_OF, Spent, cost_of, meter_of, price_list
 from nous_online.language.pairs.judging import JudgedStatement, Pair
-from nous_pipelines.demo.anthropic_server import LocalAnthropic, Play
 
 MILLION = 1_000_000
 OWN = """

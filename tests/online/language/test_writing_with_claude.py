@@ -12,12 +12,12 @@ from closed_episodes import make_due, waiting
 from conftest import WordEmbedder
 from test_claude_writer import FALLBACK, MILL, MODEL, SAID, says
 
+from benchmarks.anthropic_server import LocalAnthropic, Play
 from nous_online.core.deadline import WORKERS
 from nous_online.core.settings import settings
 from nous_online.database.connection import Database
 from nous_online.heart import Heart
 from nous_online.queue.worker import staff
-from nous_pipelines.demo.anthropic_server import LocalAnthropic, Play
 
 
 @pytest.fixture

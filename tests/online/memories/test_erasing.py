@@ -61,6 +61,7 @@ ROWS: dict[str, dict[str, object]] = {
     },
     "heart.sightings": {"signal": "file:zinfandel.py", "session_id": "kumquat"},
     "heart.api_keys": {"id": "k1", "secret_sha256": "0" * 64, "name": "the xylophone's"},
+    "heart.webhooks": {"url": "https://example.org/ocelot", "names": ["*"], "secret": "whsec_ocelot"},
 }  # fmt: skip
 """What no verb of these tests leaves behind: a row in every table that can hold something of an agent."""
 PLANS = """

@@ -15,6 +15,8 @@ from conftest import ScriptedWriter, WordEmbedder
 from test_claude_judge import later, says
 from test_learn import JUNE, MAY, NEW, OLD, TableEmbedder
 
+from benchmarks.anthropic_server import LocalAnthropic, Play
+from benchmarks.anthropic_server.answers import pairs_in
 from nous_online.core.errors import InvalidInput
 from nous_online.core.settings import settings
 from nous_online.database.connection import Database
@@ -23,8 +25,6 @@ from nous_online.language.claude.pair_prompt import PROMPT_VERSION
 from nous_online.language.claude.replies import Request
 from nous_online.language.pairs.judging import JudgedStatement, Pair
 from nous_online.queue.worker import staff
-from nous_pipelines.demo.anthropic_server import LocalAnthropic, Play
-from nous_pipelines.demo.anthropic_server.answers import pairs_in
 
 DEADLINE_S = 10.0
 CLAUDE_DEADLINE_S = 3.0

@@ -10,11 +10,11 @@ from batch_answers import answering
 from batch_life import AT_NINE, NINE, VERDICTS, bring_home, rows_in, send_all, states, verdicts_in
 from night_runs import remember
 
+from benchmarks.anthropic_server import LocalAnthropic, Play, PlayRoute
 from nous_online.database.connection import Database
 from nous_online.heart import Heart
 from nous_online.language.claude.client import Claude
 from nous_pipelines.batches.collecting import KEPT_FOR, LOST_AFTER, collect
-from nous_pipelines.demo.anthropic_server import LocalAnthropic, Play, PlayRoute
 
 
 @pytest.fixture

@@ -12,11 +12,11 @@ from batch_crashes import killed_at
 from batch_life import AT_NINE, FISH, NINE, VERDICTS, bring_home, rows_in, send_all, verdicts_in, wanted_of
 from night_runs import remember
 
+from benchmarks.anthropic_server import LocalAnthropic, PlayRoute
 from nous_online.database.connection import Database
 from nous_online.heart import Heart
 from nous_pipelines import failpoints
 from nous_pipelines.batches.collecting import LOST_AFTER
-from nous_pipelines.demo.anthropic_server import LocalAnthropic, PlayRoute
 from nous_pipelines.failpoints import BATCH_POINTS
 
 HOME = ["compatible", "same"]

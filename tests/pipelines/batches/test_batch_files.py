@@ -14,13 +14,13 @@ from batch_life import AT_NINE, NINE, VERDICTS, bring_home, send_all
 from conftest import ScriptedJudge, WordEmbedder
 from night_runs import remember
 
+from benchmarks.anthropic_server import BatchPlay, LocalAnthropic, Play, PlayRoute
 from nous_online.core.settings import settings
 from nous_online.database.connection import Database
 from nous_online.heart import Heart
 from nous_online.memories.erasure import Erased, erase_everywhere
 from nous_pipelines.batches.collecting import LOST_AFTER
 from nous_pipelines.batches.raw_results import FOLDER, results_root
-from nous_pipelines.demo.anthropic_server import BatchPlay, LocalAnthropic, Play, PlayRoute
 from nous_pipelines.orchestration.night_erasure import erase_nights
 from nous_pipelines.orchestration.retention import Retention, throw_away
 

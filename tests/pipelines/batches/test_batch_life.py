@@ -13,11 +13,11 @@ from batch_life import AT_NINE, CATS, FISH, MODELS, NINE, VERDICTS, bring_home, 
 from conftest import ScriptedJudge, WordEmbedder
 from night_runs import remember
 
+from benchmarks.anthropic_server import BatchPlay, LocalAnthropic, Play, PlayRoute
 from nous_online.database.connection import Database
 from nous_online.heart import Heart
 from nous_online.language.claude.anthropic_api import delete_batch
 from nous_online.language.claude.client import Claude
-from nous_pipelines.demo.anthropic_server import BatchPlay, LocalAnthropic, Play, PlayRoute
 
 LOST = timedelta(hours=25)
 

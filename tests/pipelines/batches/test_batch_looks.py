@@ -11,13 +11,13 @@ from batch_life import AT_NINE, FISH, NINE, VERDICTS, bring_home, rows_in, send_
 from conftest import ScriptedJudge, WordEmbedder
 from night_runs import remember
 
+from benchmarks.anthropic_server import BatchPlay, LocalAnthropic, Play, PlayRoute
 from nous_online.database.connection import Database
 from nous_online.heart import Heart
 from nous_online.language.claude.client import Claude
 from nous_pipelines import failpoints
 from nous_pipelines.batches.batch_rows import given_up, unfinished
 from nous_pipelines.batches.collecting import KEPT_FOR, LOST_AFTER, Collected, collect
-from nous_pipelines.demo.anthropic_server import BatchPlay, LocalAnthropic, Play, PlayRoute
 
 AGENTS = ("aria", "ben", "cleo")
 

@@ -13,6 +13,7 @@ from batch_life import AT_NINE, CATS, FISH, MODELS, NIGHT, NINE, VERDICTS, bring
 from conftest import ScriptedJudge, WordEmbedder
 from night_runs import remember
 
+from benchmarks.anthropic_server import BatchPlay, LocalAnthropic, Play, PlayRoute
 from nous_online.core.settings import Settings
 from nous_online.database.connection import Database
 from nous_online.heart import Heart
@@ -22,7 +23,6 @@ from nous_pipelines.batches import sending
 from nous_pipelines.batches.batch_requests import Models
 from nous_pipelines.batches.second_judge import SecondJudge
 from nous_pipelines.batches.sending import estimate_for, send
-from nous_pipelines.demo.anthropic_server import BatchPlay, LocalAnthropic, Play, PlayRoute
 
 
 @pytest.fixture

@@ -12,13 +12,13 @@ from batch_life import AT_NINE, NINE, VERDICTS, send_all, states
 from night_runs import remember
 from typer.testing import CliRunner
 
+from benchmarks.anthropic_server import LocalAnthropic, Play, PlayRoute
 from nous_online.core.settings import settings
 from nous_online.database.connection import Database
 from nous_online.heart import Heart
 from nous_online.interfaces.cli import application
 from nous_online.memories.erasure import alone_with_copies
 from nous_pipelines.commands import batch_command
-from nous_pipelines.demo.anthropic_server import LocalAnthropic, Play, PlayRoute
 from nous_pipelines.orchestration.sensors import batch_results, let_go
 
 

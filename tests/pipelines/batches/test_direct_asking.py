@@ -15,6 +15,8 @@ from night_runs import remember
 from openai_server import LocalOpenAI
 from transcripts import TRANSCRIPT
 
+from benchmarks.anthropic_server import Play
+from benchmarks.anthropic_server.answers import answer as honest_answer
 from nous_online.core.errors import Unavailable, Unsupported
 from nous_online.core.settings import settings
 from nous_online.database.connection import Database
@@ -30,8 +32,6 @@ from nous_pipelines.batches.batch_requests import Models
 from nous_pipelines.batches.direct import AT_ONCE, ask_directly
 from nous_pipelines.batches.second_judge import SecondJudge
 from nous_pipelines.batches.sending import SentBatches
-from nous_pipelines.demo.anthropic_server import Play
-from nous_pipelines.demo.anthropic_server.answers import answer as honest_answer
 
 MODEL = "qwen3"
 PAIRS = 3

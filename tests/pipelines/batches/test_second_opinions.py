@@ -16,11 +16,11 @@ from night_runs import NIGHT, everything, options, remember
 from typer.testing import CliRunner
 from unrecorded import unrecorded
 
+from benchmarks.anthropic_server import BatchPlay, LocalAnthropic, Play, PlayRoute
+from benchmarks.anthropic_server.answers import pairs_in
 from nous_online.core.settings import settings
 from nous_online.heart import Heart
 from nous_online.interfaces.cli import application
-from nous_pipelines.demo.anthropic_server import BatchPlay, LocalAnthropic, Play, PlayRoute
-from nous_pipelines.demo.anthropic_server.answers import pairs_in
 from nous_pipelines.orchestration.running import NightOutcome, folder_of, run_night
 from nous_pipelines.orchestration.sensors import batch_results, let_go
 from nous_pipelines.plan.night_files import NightFiles

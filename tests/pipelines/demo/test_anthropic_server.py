@@ -12,7 +12,7 @@ import httpx
 import pytest
 from local_api import HAIKU, Clock, client_of, question
 
-from nous_pipelines.demo.anthropic_server import MODELS, LocalAnthropic, PlayRoute
+from benchmarks.anthropic_server import MODELS, LocalAnthropic, PlayRoute
 
 SCHEMA = {
     "type": "object",

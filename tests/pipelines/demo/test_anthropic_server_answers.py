@@ -14,9 +14,9 @@ import anthropic
 import pytest
 from transcripts import TRANSCRIPT
 
+from benchmarks.anthropic_server import LocalAnthropic, server
 from nous_online.language.claude import model_writer, pair_prompt
 from nous_online.language.pairs.judging import JudgedStatement, Pair, Verdict
-from nous_pipelines.demo.anthropic_server import LocalAnthropic, server
 
 HAIKU = "claude-haiku-5-5"
 EARLIER, LATER = datetime(2026, 1, 10, tzinfo=UTC), datetime(2026, 2, 10, tzinfo=UTC)
@@ -96,7 +96,7 @@ def test_the_examples_in_its_description_run() -> None:
 
 
 def test_a_program_that_serves_says_how_to_reach_it_and_ends_with_ctrl_c() -> None:
-    command = [sys.executable, "-m", "nous_pipelines.demo.anthropic_server"]
+    command = [sys.executable, "-m", "benchmarks.anthropic_server"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as serving:
         assert serving.stdout is not None
         exports = dict(serving.stdout.readline().removeprefix("export ").strip().split("=") for _ in range(2))

@@ -12,7 +12,7 @@ import httpx2
 import pytest
 from local_api import HAIKU, NOW, Clock, client_of, question
 
-from nous_pipelines.demo.anthropic_server import BatchPlay, LocalAnthropic, Play, PlayRoute
+from benchmarks.anthropic_server import BatchPlay, LocalAnthropic, Play, PlayRoute
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ import anthropic
 import pytest
 from local_api import client_of, question
 
-from nous_pipelines.demo.anthropic_server import LocalAnthropic, Play, PlayRoute
+from benchmarks.anthropic_server import LocalAnthropic, Play, PlayRoute
 
 
 @pytest.fixture

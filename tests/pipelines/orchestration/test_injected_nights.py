@@ -13,11 +13,11 @@ from night_crashes import night_outcome
 from night_runs import NIGHT, facts_in
 from subverted import CHOSEN, DAY, HONEST, PLACES, SPOKEN, always, import_facts, in_place_of_claude, obeying, planted
 
+from benchmarks.anthropic_server import LocalAnthropic, PlayRoute
 from nous_online.database.connection import Database
 from nous_online.heart import Heart
 from nous_online.language.minilm import LocalMiniLM
 from nous_online.language.pairs.judging import Verdict
-from nous_pipelines.demo.anthropic_server import LocalAnthropic, PlayRoute
 from nous_pipelines.failpoints import go_on
 from nous_pipelines.orchestration.running import NightOutcome
 from nous_pipelines.plan.undo import Selection, undo

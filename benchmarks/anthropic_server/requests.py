@@ -10,9 +10,9 @@ from datetime import datetime
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
+from benchmarks.anthropic_server.plays import PlayRoute
+from benchmarks.anthropic_server.refusals import ApiError
 from nous_online.language.claude.replies import Request
-from nous_pipelines.demo.anthropic_server.plays import PlayRoute
-from nous_pipelines.demo.anthropic_server.refusals import ApiError
 
 BATCH = r"/v1/messages/batches/(?P<id>[^/]+)"
 ROUTES = (

@@ -9,20 +9,20 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from nous_online.language.claude.replies import Request
-from nous_pipelines.demo.anthropic_server.counting import PromptCache
-from nous_pipelines.demo.anthropic_server.messages import message
-from nous_pipelines.demo.anthropic_server.models import Model
-from nous_pipelines.demo.anthropic_server.plays import BatchPlay, Play, PlayRoute
-from nous_pipelines.demo.anthropic_server.refusals import (
+from benchmarks.anthropic_server.counting import PromptCache
+from benchmarks.anthropic_server.messages import message
+from benchmarks.anthropic_server.models import Model
+from benchmarks.anthropic_server.plays import BatchPlay, Play, PlayRoute
+from benchmarks.anthropic_server.refusals import (
     LARGEST_MESSAGE,
     ApiError,
     check_batch,
     check_headers,
     checked,
 )
-from nous_pipelines.demo.anthropic_server.requests import Arrived
-from nous_pipelines.demo.anthropic_server.stored_batches import StoredBatch
+from benchmarks.anthropic_server.requests import Arrived
+from benchmarks.anthropic_server.stored_batches import StoredBatch
+from nous_online.language.claude.replies import Request
 
 LONGEST_PAGE = 1000
 PAGE = 20
@@ -59,7 +59,7 @@ class Api:
         """Return the answer to a request; one the play refuses is not carried out."""
         try:
             check_headers(request.headers)
-            if play.status != 200:  # noqa: PLR2004
+            if play.status != 200:
                 raise refused(play)
             found = self._carried_out(request, play)
         except ApiError as error:
@@ -150,7 +150,7 @@ def refused(play: Play) -> ApiError:
 
 def errored(play: Play) -> ApiError:
     """Return the error of an item in a batch."""
-    status = 500 if play.status == 200 else play.status  # noqa: PLR2004
+    status = 500 if play.status == 200 else play.status
     return ApiError(play.message or "so says the script", status, type=play.error, code=play.error_code)
 
 

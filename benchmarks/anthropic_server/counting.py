@@ -14,9 +14,9 @@ import threading
 from datetime import datetime, timedelta
 from typing import Any
 
+from benchmarks.anthropic_server.models import Model
+from benchmarks.anthropic_server.refusals import blocks
 from nous_online.language.claude.replies import Request
-from nous_pipelines.demo.anthropic_server.models import Model
-from nous_pipelines.demo.anthropic_server.refusals import blocks
 
 CHARACTERS_A_TOKEN = 4
 KEPT = {"5m": timedelta(minutes=5), "1h": timedelta(hours=1)}

@@ -7,10 +7,10 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import Any
 
+from benchmarks.anthropic_server.counting import CHARACTERS_A_TOKEN, PromptCache, tokens_in
+from benchmarks.anthropic_server.models import Model
+from benchmarks.anthropic_server.plays import Play
 from nous_online.language.claude.replies import Request
-from nous_pipelines.demo.anthropic_server.counting import CHARACTERS_A_TOKEN, PromptCache, tokens_in
-from nous_pipelines.demo.anthropic_server.models import Model
-from nous_pipelines.demo.anthropic_server.plays import Play
 
 THOUGHT = "Let me look at what is asked, word by word. " * 9
 """What a model thinks before it answers, unless it was told not to: about a hundred tokens."""

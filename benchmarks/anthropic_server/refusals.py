@@ -6,8 +6,8 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+from benchmarks.anthropic_server.models import Model
 from nous_online.language.claude.replies import Request
-from nous_pipelines.demo.anthropic_server.models import Model
 
 API_VERSION = "2026-10-21"
 LARGEST_MESSAGE = 32 * 1024 * 1024
@@ -52,7 +52,7 @@ class ApiError(Exception):
     def __init__(self, message: str, status: int = 400, *, type: str | None = None, code: str | None = None) -> None:  # noqa: A002 (the API's word)
         super().__init__(message)
         self.status = status
-        self.type = type or ERROR_TYPES.get(status, "api_error" if status >= 500 else "invalid_request_error")  # noqa: PLR2004
+        self.type = type or ERROR_TYPES.get(status, "api_error" if status >= 500 else "invalid_request_error")
         self.code = code
 
     def as_json(self) -> dict[str, Any]:

@@ -9,11 +9,11 @@ from datetime import datetime
 from functools import cache
 from typing import Any
 
+from benchmarks.anthropic_server.refusals import blocks
 from nous_online.language.claude.replies import Request
 from nous_online.language.minilm import LocalMiniLM, Vectors
 from nous_online.language.pairs.judging import JudgedStatement, Judgement, OfflineJudge, Pair
 from nous_online.language.writing.writer import Draft, EndedEpisode, OfflineWriter
-from nous_pipelines.demo.anthropic_server.refusals import blocks
 
 LONGEST_REASON = 200
 OTHERWISE = "I am a program on this machine and have no opinion."

@@ -12,14 +12,14 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from socketserver import TCPServer
 from typing import Any, cast
 
+from benchmarks.anthropic_server.answers import answer as honest_answer
+from benchmarks.anthropic_server.endpoints import Api, Response, answered
+from benchmarks.anthropic_server.models import MODELS, Model
+from benchmarks.anthropic_server.plays import BatchPlay, Play, PlayRoute, Rule, Script
+from benchmarks.anthropic_server.refusals import ApiError
+from benchmarks.anthropic_server.requests import Arrived, arrived
+from benchmarks.anthropic_server.stored_batches import StoredBatch
 from nous_online.language.claude.replies import Request
-from nous_pipelines.demo.anthropic_server.answers import answer as honest_answer
-from nous_pipelines.demo.anthropic_server.endpoints import Api, Response, answered
-from nous_pipelines.demo.anthropic_server.models import MODELS, Model
-from nous_pipelines.demo.anthropic_server.plays import BatchPlay, Play, PlayRoute, Rule, Script
-from nous_pipelines.demo.anthropic_server.refusals import ApiError
-from nous_pipelines.demo.anthropic_server.requests import Arrived, arrived
-from nous_pipelines.demo.anthropic_server.stored_batches import StoredBatch
 
 HOST = "127.0.0.1"
 PIECES_A_SECOND = 50

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
+from benchmarks.anthropic_server.plays import BatchPlay, Play
 from nous_online.language.claude.replies import Request
-from nous_pipelines.demo.anthropic_server.plays import BatchPlay, Play
 
 LIFETIME = timedelta(hours=24)
 RESULTS_KEPT = timedelta(days=29)
@@ -89,7 +89,7 @@ class StoredBatch:
         ]
         written = [*kept, *again, *strangers, *self.play.extra_lines]
         if self.play.is_shuffled:
-            random.Random(self.id).shuffle(written)  # noqa: S311 (an order, not a secret)
+            random.Random(self.id).shuffle(written)
         return written
 
     def has_results(self, *, at: datetime) -> bool:

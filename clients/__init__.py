@@ -1,0 +1,1 @@
+"""Clients of the REST interface in other languages, written from its description: `python -m clients.generate`."""

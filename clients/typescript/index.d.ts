@@ -1,0 +1,1656 @@
+// Types of the REST interface of Nous 0.1.0. Written by `python -m clients.generate`: change that, not this.
+
+/** What holds for one call, or for all of a client. */
+export interface CallOptions {
+  /** For an administrator's key: the agent to act for. */
+  agent?: string;
+  /** Seconds after which the call ends with an answer or a problem. */
+  deadline?: number;
+  /** The session the call belongs to. */
+  session?: string;
+  /** Makes a retry safe. */
+  idempotencyKey?: string;
+  signal?: AbortSignal;
+}
+
+export interface ClientOptions extends CallOptions {
+  /** Where the interface is served; http://127.0.0.1:8420 by default. */
+  url?: string;
+  /** Made by `nous key create`. */
+  key?: string;
+  /** Instead of the global `fetch`. */
+  fetch?: typeof fetch;
+}
+
+/** What a failed call was refused for. */
+export declare class NousProblem extends Error {
+  readonly status: number;
+  readonly problem: Problem;
+  readonly requestId: string | null;
+}
+
+/** Where a procedure is put to use. */
+export interface ActivateBody {
+  /** That of the header `X-Nous-Session` unless told. */
+  session_id?: string;
+}
+
+/** A censor an action set off, and how: the severity is the one that holds for this very action. */
+export interface Activation {
+  id: string | null;
+  censor: Censor;
+  severity: string;
+  match: "literal" | "near" | "meaning";
+  reason: string;
+  message: string;
+  similarity: number | null;
+  part: string;
+}
+
+/** Something an episode produced or was about: a commit, a pull request, a decision record, a file. */
+export interface Artifact {
+  kind: string;
+  reference: string;
+}
+
+/** Something an episode produced or was about. */
+export interface ArtifactBody {
+  kind: "commit" | "pr" | "adr" | "file";
+  /** What names it, such as `4f3d51d`. */
+  reference: string;
+}
+
+/** What an episode produced or was about. */
+export interface ArtifactList {
+  artifacts: Array<Artifact>;
+}
+
+/** For what a context is wanted, and how large it may be. */
+export interface AssembleBody {
+  /** What the agent is doing right now. */
+  signals?: SignalsBody | null;
+  /** Most tokens, as `NOUS_TOKENIZER` counts them; what the frame needs unless told, 3,000 to 12,000. */
+  budget?: number | null;
+  /** The cognitive frame; the activity of the signals, or the frame of the session, unless told. */
+  frame?: string | null;
+  /** What the agent was asked; blank counts as not told. */
+  query?: string | null;
+  /** The censors that are active; those of the session unless told. */
+  active_censors?: Array<string> | null;
+  /** Show what stood at that moment; now, unless an older history is being looked at. */
+  at?: string | null;
+  /** The session it is asked in. */
+  session_id?: string | null;
+  /** For whom; what is of other users stays out. */
+  user_id?: string | null;
+  /** In which project. */
+  project_id?: string | null;
+}
+
+/** Something not to do: what sets it off, why, and how firmly it says so. */
+export interface Censor {
+  /** Its id. */
+  id: string;
+  /** Where it stands in its life. */
+  state: string;
+  /** What sets it off. */
+  trigger: string;
+  /** Why not, or what to do instead. */
+  reason: string;
+  /** How firmly it speaks; `absolute` is only ever set by hand. */
+  severity: "warn" | "block" | "absolute";
+  /** The trigger must occur as written (`*` stands for anything within a line), not only in meaning. */
+  is_literal: boolean;
+  /** How often it was activated. */
+  activation_count: number;
+  /** How many activations were reported as false. */
+  false_positive_count: number;
+  /** After how many activations a warning becomes a block; 5 unless told. */
+  escalation_threshold: number;
+  /** When it was last activated. */
+  last_activated_at: string | null;
+  /** The id or reference of a decision recorded here, or the name of one taken elsewhere. */
+  learned_from_decision_id: string | null;
+  /** The episode it was learned from. */
+  learned_from_episode_id: string | null;
+  /** Where it comes from. */
+  source: string | null;
+  /** Who or what said it; `episode` names the episode it was drawn from, and is trusted as that is. */
+  source_kind: "user" | "agent" | "tool" | "web" | "episode" | "import" | "operator";
+  /** How far it is believed: 0 is anybody's web page, 100 the operator; that of its `source_kind` unless told, and no more than the caller may claim. */
+  trust: number;
+  /** No night archives it; for callers that may pin. */
+  is_pinned: boolean;
+  /** When it was said; now, unless it is an older history. */
+  learned_at: string;
+  /** When it falls silent; never unless told. */
+  expires_at: string | null;
+  /** The cognitive frame the agent is in, such as debug; that of its session unless told. */
+  encoded_frame: string | null;
+  /** The censors that are active; those of the session unless told. */
+  encoded_censors: Array<string> | null;
+  /** Whom it is for; `project` needs `project_id`. */
+  scope: "private" | "project" | "system";
+  /** The user it is about; nobody in particular unless told. */
+  user_id: string | null;
+  /** The project it belongs to. */
+  project_id: string | null;
+  /** What nights made of its use: recall multiplies its score by it. */
+  rank_weight: number;
+  forgiven_count: number;
+  is_escalated: boolean;
+  exceptions: Array<Record<string, unknown>>;
+  /** Counted up by every change. */
+  row_version: number;
+  /** Somebody asked for it: archived, and out of questions about the past too. */
+  is_forgotten?: boolean;
+}
+
+/** Something to beware of. */
+export interface CensorBody {
+  /** What sets it off. */
+  trigger: string;
+  /** Why not, or what to do instead. */
+  reason: string;
+  /** How firmly it speaks; `absolute` is only ever set by hand. */
+  severity?: "warn" | "block" | "absolute";
+  /** The trigger must occur as written (`*` stands for anything within a line), not only in meaning. */
+  is_literal?: boolean;
+  /** After how many activations a warning becomes a block; 5 unless told. */
+  escalation_threshold?: number | null;
+  /** The id or reference of a decision recorded here, or the name of one taken elsewhere. Taken as learned_from_decision too. */
+  learned_from_decision_id?: string | null;
+  /** The episode it was learned from. */
+  learned_from_episode_id?: string | null;
+  /** When it falls silent; never unless told. */
+  expires_at?: string | null;
+  /** Whom it is for; `project` needs `project_id`. */
+  scope?: "private" | "project" | "system";
+  /** The user it is about; nobody in particular unless told. */
+  user_id?: string | null;
+  /** The project it belongs to. */
+  project_id?: string | null;
+  /** Where it comes from. */
+  source?: string | null;
+  /** Who or what said it; `episode` names the episode it was drawn from, and is trusted as that is. */
+  source_kind?: "user" | "agent" | "tool" | "web" | "episode" | "import" | "operator";
+  /** How far it is believed: 0 is anybody's web page, 100 the operator; that of its `source_kind` unless told, and no more than the caller may claim. */
+  trust?: number | null;
+  /** No night archives it; for callers that may pin. */
+  is_pinned?: boolean;
+  /** When it was said; now, unless it is an older history. */
+  learned_at?: string | null;
+  /** The cognitive frame the agent is in, such as debug; that of its session unless told. Taken as encoded_frame and frame_used too. */
+  frame?: string | null;
+  /** The censors that are active; those of the session unless told. Taken as encoded_censors too. */
+  active_censors?: Array<string> | null;
+}
+
+/** What changes about a censor; what is not named stays. */
+export interface CensorChangesBody {
+  note?: string | null;
+  /** How firmly it speaks. */
+  severity?: "warn" | "block" | "absolute";
+  /** After how many activations a warning becomes a block; None for 5. */
+  escalation_threshold?: number | null;
+  /** From then on it is silent; None for never. */
+  expires_at?: string | null;
+  /** No night archives it. */
+  is_pinned?: boolean;
+}
+
+/** The active censors of an agent. */
+export interface CensorList {
+  censors: Array<Censor>;
+}
+
+/** Every change of a memory, the latest first. */
+export interface ChangeList {
+  changes: Array<PastChange>;
+}
+
+/** What speaks against an action. */
+export interface CheckAnswer {
+  is_allowed: boolean;
+  is_blocked: boolean;
+  severity: string | null;
+  activations: Array<Activation>;
+}
+
+/** An action about to be done. */
+export interface CheckBody {
+  /** What is about to be done: a command, or in words. */
+  action: string;
+  /** The cognitive frame the agent is in, such as debug. */
+  frame?: string | null;
+  /** When it is about to happen; now, unless a history is replayed. */
+  at?: string | null;
+  /** False only looks: nothing is counted, escalated or announced. */
+  is_recorded?: boolean;
+  /** The session it is asked in. */
+  session_id?: string | null;
+  /** For whom; what is of other users stays out. */
+  user_id?: string | null;
+  /** In which project. */
+  project_id?: string | null;
+}
+
+/** The end of an episode. */
+export interface CloseBody {
+  /** What it produced or was about: pairs of a kind (`commit`, `pr`, `adr`, `file`) and what names it in at most 200 characters. */
+  artifacts?: Array<ArtifactBody> | null;
+  /** What it is called; the first words of its text unless told. */
+  title?: string | null;
+  /** What happened, in short; written for it unless told. */
+  summary?: string | null;
+  /** What was learned of it, a sentence or a few each. */
+  lessons_learned?: Array<string> | null;
+  /** How it went. */
+  outcome?: "success" | "failure" | "partial" | "ongoing" | null;
+  /** How much of it was not expected. */
+  surprise_level?: number | null;
+  /** Who took part. */
+  participants?: Array<string> | null;
+  /** Words to find it by. */
+  tags?: Array<string> | null;
+  /** Decisions taken in it: recorded here, by id or reference, or elsewhere, by their names there. */
+  decision_ids?: Array<string> | null;
+  /** The cognitive frame the agent is in, such as debug; that of its session unless told. Taken as encoded_frame and frame_used too. */
+  frame?: string | null;
+  /** The censors that are active; those of the session unless told. Taken as encoded_censors too. */
+  active_censors?: Array<string> | null;
+  /** A new line of its detail. */
+  append?: string | null;
+}
+
+/** Which thread is done. */
+export interface CloseThreadBody {
+  /** Its text, or its place from 0. */
+  thread: string | number;
+}
+
+/** Who says that a fact still holds. */
+export interface ConfirmBody {
+  source?: string | null;
+}
+
+/** Which night is to be run, and whether in earnest. */
+export interface ConsolidateBody {
+  /** Stop after the checks; change nothing, and tell the counts. */
+  dry_run?: boolean;
+  /** Which night, as its date; the last one that is over, unless told. */
+  night?: string | null;
+}
+
+/** A context ready to be put before a model. */
+export interface ContextAnswer {
+  context: string;
+  token_count: number;
+  budget: number;
+  tiers: Tiers;
+  tokens: Record<string, number>;
+  left_out: Record<string, number>;
+  counting: string;
+  recall_id: string;
+  lines: Array<ContextLine>;
+  is_by_words: boolean;
+}
+
+/** One line of a context, and why it is there. */
+export interface ContextLine {
+  tier: "critical" | "relevant" | "background" | "index";
+  kind: string;
+  memory_ids: Array<string>;
+  level: "full" | "summary" | "compressed" | "index";
+  text: string;
+  tokens: number;
+  reason: string;
+}
+
+/** Two facts that can't both be so; `memory_a` is the one with the smaller id, which says nothing about them. */
+export interface Contradiction {
+  id: string;
+  memory_a: string;
+  memory_b: string;
+  detected_at: string;
+  status: string;
+  resolution: string | null;
+  resolved_at: string | null;
+  note: string | null;
+  judgement: Record<string, unknown> | null;
+  a: Record<string, unknown>;
+  b: Record<string, unknown>;
+  proposed?: Record<string, unknown> | null;
+}
+
+/** Contradictions, the oldest first. */
+export interface ContradictionList {
+  contradictions: Array<Contradiction>;
+}
+
+/** What is known about a memory besides its text; what is not named stays, null clears what may be absent. */
+export interface CorrectionBody {
+  /** Of anything but a censor. */
+  tags?: Array<string> | null;
+  /** Of a fact, as what follows but is_pinned. */
+  subject?: string | null;
+  category?: string | null;
+  confidence?: number | null;
+  valid_from?: string | null;
+  /** Not before `valid_from`. */
+  valid_to?: string | null;
+  /** No night archives it. */
+  is_pinned?: boolean | null;
+  reason?: string | null;
+}
+
+/** What the agent decided, why, and what became of it. */
+export interface Decision {
+  /** Its id. */
+  id: string;
+  /** What it is called. */
+  title: string;
+  /** Why it was decided so. */
+  rationale: string | null;
+  /** How sure the agent was. */
+  confidence: number | null;
+  /** Whether it is pending, succeeded, failed or was abandoned. */
+  status: string;
+  /** The episode it belongs to; the current one of the session, unless told. */
+  episode_id: string | null;
+  /** The session it was taken in. */
+  session_id: string | null;
+  /** Files it is about. */
+  files: Array<string>;
+  /** Words to find it by. */
+  tags: Array<string>;
+  /** What came of it. */
+  outcome: string | null;
+  /** When it was taken; now unless told. */
+  decided_at: string;
+  /** When it was said what became of it. */
+  resolved_at: string | null;
+  /** Counted up by every change. */
+  row_version: number;
+  /** What the agent calls it, such as `abc123` (at most 200 characters): names it wherever an id of a decision is asked for. */
+  reference?: string | null;
+}
+
+/** What was decided, and why. */
+export interface DecisionBody {
+  /** What the agent calls it, such as `abc123` (at most 200 characters): names it wherever an id of a decision is asked for. */
+  reference?: string | null;
+  /** What was decided. */
+  title: string;
+  /** Why it was decided so. */
+  rationale?: string | null;
+  /** How sure the agent was. */
+  confidence?: number | null;
+  /** Files it is about. */
+  files?: Array<string>;
+  /** Words to find it by. */
+  tags?: Array<string>;
+  /** The session it was taken in. */
+  session_id?: string | null;
+  /** The episode it belongs to; the current one of the session, unless told. */
+  episode_id?: string | null;
+  /** When it was taken; now unless told. */
+  decided_at?: string | null;
+}
+
+/** Decisions, the latest first. */
+export interface DecisionList {
+  decisions: Array<Decision>;
+}
+
+/** Many facts to be stored as they are. */
+export interface DeferredBody {
+  /** Each with a key of its own, where it may be sent again. */
+  facts: Array<DeferredFactBody>;
+}
+
+/** One of many facts. */
+export interface DeferredFactBody {
+  content: string;
+  /** Makes a retry safe: the same key and content return the first answer and change nothing. */
+  idempotency_key?: string | null;
+  /** What it is about. */
+  subject?: string | null;
+  /** Which attribute of which thing it is a value of, such as `ana/home`: a later value replaces it. */
+  key?: string | null;
+  /** Its category, such as `preference`. */
+  category?: string | null;
+  /** Words to find it by. */
+  tags?: Array<string> | null;
+  /** What was said around it: helps to find it, is never shown as its content. */
+  context?: string | null;
+  /** How sure it is. */
+  confidence?: number;
+  /** Since when it holds; since ever unless told. */
+  valid_from?: string | null;
+  /** Until when it holds; not before `valid_from`. */
+  valid_to?: string | null;
+  /** The episode it was drawn from. */
+  source_episode_id?: string | null;
+  /** The id or reference of a decision recorded here, or the name of one taken elsewhere. */
+  source_decision_id?: string | null;
+  /** The session it is said in; lends frame and censors. */
+  session_id?: string | null;
+  /** Whom it is for; `project` needs `project_id`. */
+  scope?: "private" | "project" | "system";
+  /** The user it is about; nobody in particular unless told. */
+  user_id?: string | null;
+  /** The project it belongs to. */
+  project_id?: string | null;
+  /** Where it comes from. */
+  source?: string | null;
+  /** Who or what said it; `episode` names the episode it was drawn from, and is trusted as that is. */
+  source_kind?: "user" | "agent" | "tool" | "web" | "episode" | "import" | "operator";
+  /** How far it is believed: 0 is anybody's web page, 100 the operator; that of its `source_kind` unless told, and no more than the caller may claim. */
+  trust?: number | null;
+  /** No night archives it; for callers that may pin. */
+  is_pinned?: boolean;
+  /** When it was said; now, unless it is an older history. */
+  learned_at?: string | null;
+  /** The cognitive frame the agent is in, such as debug; that of its session unless told. Taken as encoded_frame and frame_used too. */
+  frame?: string | null;
+  /** The censors that are active; those of the session unless told. Taken as encoded_censors too. */
+  active_censors?: Array<string> | null;
+}
+
+/** What is to be kept of a session that ends. */
+export interface EndBody {
+  /** How it went. */
+  outcome?: "success" | "failure" | "partial" | "ongoing" | null;
+  /** What was learned of it, a sentence or a few each. */
+  lessons_learned?: Array<string> | null;
+  /** Whom it is for; `project` needs `project_id`. */
+  scope?: "private" | "project" | "system";
+  /** The user it is about; nobody in particular unless told. */
+  user_id?: string | null;
+  /** The project it belongs to. */
+  project_id?: string | null;
+}
+
+/** Something that happened: what was said and done, and what became of it. */
+export interface Episode {
+  /** Its id. */
+  id: string;
+  /** Where it stands in its life. */
+  state: string;
+  /** The session it happens in; lends frame and censors. */
+  session_id: string | null;
+  /** What it is called; the first words of its text unless told. */
+  title: string | null;
+  /** What was said and done. */
+  detail: string | null;
+  /** What happened, in short; written for it unless told. */
+  summary: string | null;
+  /** One line that says it. */
+  compressed: string | null;
+  /** How far it was condensed: raw, summary, compressed or fossil. */
+  compression_tier: string;
+  /** When it began; now unless told. */
+  started_at: string;
+  /** When it ended; now unless told. */
+  ended_at: string | null;
+  /** How long it took. */
+  duration_seconds: number | null;
+  /** When it got its title, summary and facts. */
+  completed_at: string | null;
+  /** What its completion has to say, such as why it was set aside. */
+  completion_note: string | null;
+  /** Decisions taken in it: recorded here, by id or reference, or elsewhere, by their names there. */
+  decision_ids: Array<string>;
+  /** Who took part. */
+  participants: Array<string>;
+  /** Words to find it by. */
+  tags: Array<string>;
+  /** The cognitive frame the agent is in, such as debug; that of its session unless told. */
+  frame_used: string | null;
+  /** The censors that are active; those of the session unless told. */
+  encoded_censors: Array<string> | null;
+  /** Procedures that were put to use in it. */
+  procedures_activated: Array<string>;
+  /** How it went. */
+  outcome: "success" | "failure" | "partial" | "ongoing" | null;
+  /** How much of it was not expected. */
+  surprise_level: number | null;
+  /** What was learned of it, a sentence or a few each. */
+  lessons_learned: Array<string>;
+  /** Where it comes from. */
+  source: string | null;
+  /** Who or what said it; `episode` names the episode it was drawn from, and is trusted as that is. */
+  source_kind: "user" | "agent" | "tool" | "web" | "episode" | "import" | "operator";
+  /** How far it is believed: 0 is anybody's web page, 100 the operator; that of its `source_kind` unless told, and no more than the caller may claim. */
+  trust: number;
+  /** No night archives it; for callers that may pin. */
+  is_pinned: boolean;
+  /** Whom it is for; `project` needs `project_id`. */
+  scope: "private" | "project" | "system";
+  /** The user it is about; nobody in particular unless told. */
+  user_id: string | null;
+  /** The project it belongs to. */
+  project_id: string | null;
+  /** What nights made of its use: recall multiplies its score by it. */
+  rank_weight: number;
+  /** Counted up by every change. */
+  row_version: number;
+  /** Somebody asked for it: archived, and out of questions about the past too. */
+  is_forgotten?: boolean;
+}
+
+/** Something that happened elsewhere. */
+export interface EventBody {
+  name: string;
+  payload?: Record<string, unknown>;
+  memory_id?: string | null;
+}
+
+/** A statement the agent learned, with what became of it. */
+export interface Fact {
+  /** Its id. */
+  id: string;
+  /** Where it stands in its life. */
+  state: string;
+  /** One statement. */
+  content: string;
+  /** What it is about. */
+  subject: string | null;
+  /** Which thing it gives a value of, as its words have it. */
+  slot: string | null;
+  /** Which attribute of which thing it is a value of, such as `ana/home`: a later value replaces it. */
+  key: string | null;
+  /** Its category, such as `preference`. */
+  category: string | null;
+  /** Words to find it by. */
+  tags: Array<string>;
+  /** How sure it is. */
+  confidence: number;
+  /** Where it comes from. */
+  source: string | null;
+  /** Who or what said it; `episode` names the episode it was drawn from, and is trusted as that is. */
+  source_kind: "user" | "agent" | "tool" | "web" | "episode" | "import" | "operator";
+  /** The episode it was drawn from. */
+  source_episode_id: string | null;
+  /** The id or reference of a decision recorded here, or the name of one taken elsewhere. */
+  source_decision_id: string | null;
+  sources: Array<string>;
+  /** How far it is believed: 0 is anybody's web page, 100 the operator; that of its `source_kind` unless told, and no more than the caller may claim. */
+  trust: number;
+  /** No night archives it; for callers that may pin. */
+  is_pinned: boolean;
+  /** When it was said; now, unless it is an older history. */
+  learned_at: string;
+  /** When it was last said again. */
+  last_confirmed_at: string | null;
+  /** How often it was said again. */
+  confirmation_count: number;
+  /** The fact that took its place. */
+  superseded_by: string | null;
+  succession: string | null;
+  /** Since when it holds; since ever unless told. */
+  valid_from: string | null;
+  /** Until when it holds; not before `valid_from`. */
+  valid_to: string | null;
+  /** Whether it is part of a contradiction, and whether that was decided. */
+  contradiction_status: string;
+  /** The cognitive frame the agent is in, such as debug; that of its session unless told. */
+  encoded_frame: string | null;
+  /** The censors that are active; those of the session unless told. */
+  encoded_censors: Array<string> | null;
+  /** Whom it is for; `project` needs `project_id`. */
+  scope: "private" | "project" | "system";
+  /** The user it is about; nobody in particular unless told. */
+  user_id: string | null;
+  /** The project it belongs to. */
+  project_id: string | null;
+  /** What nights made of its use: recall multiplies its score by it. */
+  rank_weight: number;
+  /** Counted up by every change. */
+  row_version: number;
+  /** Somebody asked for it: archived, and out of questions about the past too. */
+  is_forgotten?: boolean;
+  /** Earlier facts it may replace, though no judge is sure; recall puts it before them. */
+  perhaps_replaces?: Array<string>;
+}
+
+/** A fact to be learned. */
+export interface FactBody {
+  /** One statement. */
+  content: string;
+  /** Facts of the same scope, user and project that give way to this one, by id or as they were read. */
+  replaces?: Array<string> | null;
+  /** What it is about. */
+  subject?: string | null;
+  /** Which attribute of which thing it is a value of, such as `ana/home`: a later value replaces it. */
+  key?: string | null;
+  /** Its category, such as `preference`. */
+  category?: string | null;
+  /** Words to find it by. */
+  tags?: Array<string> | null;
+  /** What was said around it: helps to find it, is never shown as its content. */
+  context?: string | null;
+  /** How sure it is. */
+  confidence?: number;
+  /** Since when it holds; since ever unless told. */
+  valid_from?: string | null;
+  /** Until when it holds; not before `valid_from`. */
+  valid_to?: string | null;
+  /** The episode it was drawn from. */
+  source_episode_id?: string | null;
+  /** The id or reference of a decision recorded here, or the name of one taken elsewhere. */
+  source_decision_id?: string | null;
+  /** The session it is said in; lends frame and censors. */
+  session_id?: string | null;
+  /** Whom it is for; `project` needs `project_id`. */
+  scope?: "private" | "project" | "system";
+  /** The user it is about; nobody in particular unless told. */
+  user_id?: string | null;
+  /** The project it belongs to. */
+  project_id?: string | null;
+  /** Where it comes from. */
+  source?: string | null;
+  /** Who or what said it; `episode` names the episode it was drawn from, and is trusted as that is. */
+  source_kind?: "user" | "agent" | "tool" | "web" | "episode" | "import" | "operator";
+  /** How far it is believed: 0 is anybody's web page, 100 the operator; that of its `source_kind` unless told, and no more than the caller may claim. */
+  trust?: number | null;
+  /** No night archives it; for callers that may pin. */
+  is_pinned?: boolean;
+  /** When it was said; now, unless it is an older history. */
+  learned_at?: string | null;
+  /** The cognitive frame the agent is in, such as debug; that of its session unless told. Taken as encoded_frame and frame_used too. */
+  frame?: string | null;
+  /** The censors that are active; those of the session unless told. Taken as encoded_censors too. */
+  active_censors?: Array<string> | null;
+}
+
+/** How many facts there are in each state. */
+export interface FactCounts {
+  counts: Record<string, number>;
+}
+
+/** Facts, the latest first. */
+export interface FactList {
+  facts: Array<Fact>;
+}
+
+/** Which activation of a censor was wrong, and why. */
+export interface FalsePositiveBody {
+  /** The latest that nobody reported unless told. */
+  activation_id?: string | null;
+  /** Or the action it should let pass. */
+  action?: string | null;
+  note?: string | null;
+}
+
+/** How much of the feedback was news. */
+export interface FeedbackAnswer {
+  cited: number;
+  ignored: number;
+}
+
+/** What of a recall, or of a context, was used and what was of no use. */
+export interface FeedbackBody {
+  /** Memories that were used: they rise, and no night may lose them. */
+  cited?: Array<string>;
+  /** Memories that were of no use. */
+  ignored?: Array<string>;
+}
+
+/** One place of a request that has to be mended. */
+export interface FieldError {
+  /** The place, such as `body.tags.0` or `header.X-Nous-Deadline`. */
+  where: string;
+  message: string;
+}
+
+/** What a session is about now. */
+export interface FocusBody {
+  /** What it is about; stays as it is unless told, and so does the rest. */
+  task?: string | null;
+  /** The cognitive frame of the session. */
+  frame?: string | null;
+  /** The censors that are active; with the frame, what calls of this session go by that tell none. */
+  active_censors?: Array<string> | null;
+  /** How many items it holds; 20 at first. */
+  capacity?: number | null;
+}
+
+/** Why a memory is to be forgotten. */
+export interface ForgetBody {
+  reason: string;
+}
+
+/** A memory that was forgotten, and the facts that stay out of recall with it. */
+export interface ForgottenAnswer {
+  memory: Fact | Episode | Procedure | Censor;
+  merged: Array<string>;
+  replaced: Array<string>;
+}
+
+/** A memory of any kind that might answer, with the two scores the database gave it. */
+export interface FoundMemory {
+  id: string;
+  kind: string;
+  content: string;
+  subject: string | null;
+  category: string | null;
+  tags: Array<string>;
+  confidence: number | null;
+  learned_at: string;
+  said_at: string;
+  valid_from: string | null;
+  valid_to: string | null;
+  superseded_by: string | null;
+  contradiction_status: string;
+  encoded_frame: string | null;
+  summary: string | null;
+  compressed: string | null;
+  index_word: string | null;
+  state: string;
+  source: string | null;
+  source_kind: string;
+  trust: number;
+  is_pinned: boolean;
+  encoded_censors: Array<string> | null;
+  rank_weight: number;
+  dense: number;
+  lexical: number;
+}
+
+/** The most detailed text there still is of an episode, and where it lies. */
+export interface FullText {
+  episode_id: string;
+  title: string | null;
+  text: string;
+  level: "detail" | "summary" | "compressed" | "title";
+  is_cold: boolean;
+  purge_after: string | null;
+}
+
+/** The process lives. */
+export interface Health {
+  status?: "ok";
+}
+
+/** One look: at what, whether it is in order, and what was found or is to be done. */
+export interface HealthCheck {
+  name: string;
+  is_ok: boolean;
+  message: string;
+}
+
+/** One entry of a working memory as it is shown. */
+export interface Held {
+  kind: string;
+  id: string;
+  text: string;
+  relevance: number;
+  loaded_at: string;
+  state: string;
+  superseded_by?: string | null;
+}
+
+/** Which earlier fact stays beside the later one, and why. */
+export interface KeepBothBody {
+  /** One of the fact's `perhaps_replaces`. */
+  earlier_id: string;
+  reason?: string | null;
+}
+
+/** What learning did: `action`, the memory it led to, the fact it was compared with, and why. */
+export interface Learned {
+  action: "stored" | "confirmed" | "superseded";
+  memory: Fact;
+  reason: string;
+  match?: Neighbour | null;
+  contradicts?: Array<Neighbour>;
+  near?: Array<Near>;
+  forgotten?: string | null;
+  hidden?: number;
+}
+
+/** Where everything is. */
+export interface Links {
+  name: string;
+  version: string;
+  openapi: string;
+  health: string;
+  ready: string;
+  metrics: string;
+  endpoints: Array<string>;
+}
+
+/** What is taken into working memory. */
+export interface LoadBody {
+  /** A procedure to put to use. */
+  procedure_id?: string | null;
+  /** Memories of any kind, by their ids. */
+  memory_ids?: Array<string> | null;
+  /** A text that is no memory yet. */
+  note?: string | null;
+  /** How relevant each is; how near it is to the task, unless told. */
+  relevance?: number | null;
+}
+
+/** A memory of any kind. */
+export interface MemoryAnswer {
+  memory: Fact | Episode | Procedure | Censor;
+}
+
+/** An active fact near a new statement; `similarity` is their cosine, `verdict` what a judge made of the two. */
+export interface Near {
+  fact: Fact;
+  similarity: number;
+  verdict: string | null;
+  reason: string | null;
+  suggestion: string | null;
+}
+
+/** A stored fact near a new statement; `similarity` is their cosine. */
+export interface Neighbour {
+  fact: Fact;
+  similarity: number;
+}
+
+/** A webhook that was just made, and the secret its receiver needs, shown this once. */
+export interface NewWebhook {
+  webhook: Webhook;
+  secret: string;
+}
+
+/** A memory that still holds what the source said. */
+export interface NotUndone {
+  memory_id: string;
+  reason: string;
+}
+
+/** How it went. */
+export interface OutcomeBody {
+  is_success: boolean;
+  note?: string | null;
+}
+
+/** One change of one memory: who, why, when, and what it was before. */
+export interface PastChange {
+  id: number;
+  memory_kind: string;
+  memory_id: string;
+  action: string;
+  from_state: string;
+  to_state: string;
+  version_before: number;
+  version_after: number;
+  before: Record<string, unknown>;
+  after: Record<string, unknown>;
+  actor: string;
+  reason: string;
+  effective_at: string;
+  recorded_at: string;
+  night: string | null;
+  run_id: string | null;
+  proposal_id: string | null;
+  undoes: number | null;
+}
+
+/** What a night would do, counted in its plan. */
+export interface Planned {
+  night: string;
+  deduped: number;
+  superseded: number;
+  compressed: number;
+  forgotten: number;
+  contradictions_found: number;
+  promoted: number;
+  demoted: number;
+  linked: number;
+  shared: number;
+  censors_retired: number;
+  procedures_flagged: number;
+  is_success: boolean;
+  failures: Array<string>;
+  notices: Array<string>;
+  plan_hash: string;
+}
+
+/** What was seen: the file that was opened, or more. */
+export interface PredictBody {
+  /** Short for `signals.current_file`. */
+  file_opened?: string | null;
+  /** What the agent is doing right now. */
+  signals?: SignalsBody | null;
+  /** The session it is asked in. */
+  session_id?: string | null;
+  /** How many memories at most. */
+  limit?: number;
+  /** For whom; what is of other users stays out. */
+  user_id?: string | null;
+  /** In which project. */
+  project_id?: string | null;
+  /** Show what stood at that moment; now, unless an older history is being looked at. */
+  at?: string | null;
+}
+
+/** A memory that is likely to be wanted, how likely, and what speaks for it. */
+export interface Predicted {
+  memory_id: string;
+  kind: string;
+  confidence: number;
+  reasons: Array<string>;
+  is_bearing?: boolean;
+}
+
+/** What is likely to be wanted in a session, the likeliest first. */
+export interface PredictionAnswer {
+  session_id: string;
+  predicted_memories: Array<Predicted>;
+  confidence: number;
+}
+
+/** A failure, in the members of RFC 9457. */
+export interface Problem {
+  /** Which kind of problem, as a URN that stays the same. */
+  type: string;
+  title: string;
+  status: number;
+  /** What is wrong and what to do about it. */
+  detail: string;
+  /** This very failure: the id of the request, as the log names it. */
+  instance: string;
+  /** The places to mend, of an invalid request. */
+  errors?: Array<FieldError> | null;
+}
+
+/** How something is done: a K-line of three bands, a workflow of steps, or a pattern with a template. */
+export interface Procedure {
+  /** Its id. */
+  id: string;
+  /** Where it stands in its life. */
+  state: string;
+  /** What it is called. */
+  name: string;
+  /** The field it belongs to, such as `deployment`. */
+  domain: string | null;
+  /** A `k_line` has three bands, a `workflow` steps, a `pattern` a template; `workflow` where steps alone are told. */
+  kind: "k_line" | "workflow" | "pattern";
+  /** Upper fringe: what it is for. */
+  goals: Array<string>;
+  /** Core: how it is done. */
+  core_patterns: Array<string>;
+  /** Core: what it is done with. */
+  core_tools: Array<string>;
+  /** Core: what one has to know. */
+  core_concepts: Array<string>;
+  /** Lower fringe: details that are easily displaced. */
+  implementation_notes: Array<string>;
+  /** Of a workflow, in their order, each a name or {"name": …, "detail": …} (at most 100). */
+  steps: Array<unknown>;
+  /** Of a pattern: a JSON object to be filled in, at most 32 KiB. */
+  template: unknown;
+  /** When it is wanted. */
+  trigger: string | null;
+  /** One line that says it. */
+  compressed: string | null;
+  /** How often it was activated. */
+  activation_count: number;
+  /** How many uses succeeded. */
+  success_count: number;
+  /** How many uses failed. */
+  failure_count: number;
+  /** When it was last activated. */
+  last_activated_at: string | null;
+  /** Procedures that go with it. */
+  related_procedures: Array<string>;
+  /** Decisions it comes from. */
+  related_decision_ids: Array<string>;
+  /** What to beware of while doing it. */
+  censors: Array<string>;
+  /** Words to find it by. */
+  tags: Array<string>;
+  /** Why a night wants it looked at. */
+  review_reason: string | null;
+  /** Where it comes from. */
+  source: string | null;
+  /** Who or what said it; `episode` names the episode it was drawn from, and is trusted as that is. */
+  source_kind: "user" | "agent" | "tool" | "web" | "episode" | "import" | "operator";
+  /** How far it is believed: 0 is anybody's web page, 100 the operator; that of its `source_kind` unless told, and no more than the caller may claim. */
+  trust: number;
+  /** No night archives it; for callers that may pin. */
+  is_pinned: boolean;
+  /** When it was said; now, unless it is an older history. */
+  learned_at: string;
+  /** The cognitive frame the agent is in, such as debug; that of its session unless told. */
+  encoded_frame: string | null;
+  /** The censors that are active; those of the session unless told. */
+  encoded_censors: Array<string> | null;
+  /** Whom it is for; `project` needs `project_id`. */
+  scope: "private" | "project" | "system";
+  /** The user it is about; nobody in particular unless told. */
+  user_id: string | null;
+  /** The project it belongs to. */
+  project_id: string | null;
+  /** What nights made of its use: recall multiplies its score by it. */
+  rank_weight: number;
+  /** Counted up by every change. */
+  row_version: number;
+  /** Somebody asked for it: archived, and out of questions about the past too. */
+  is_forgotten?: boolean;
+}
+
+/** How something is done. */
+export interface ProcedureBody {
+  /** Of a workflow, in their order, each a name or {"name": …, "detail": …} (at most 100). */
+  steps?: Array<string | StepBody> | null;
+  /** Of a pattern: a JSON object to be filled in, at most 32 KiB. */
+  template?: Record<string, unknown> | null;
+  /** One line that says it all; unless told, such as "deploy: test→build→stage". */
+  hint?: string | null;
+  /** What it is called; the same name again is a new version. */
+  name: string;
+  /** A `k_line` has three bands, a `workflow` steps, a `pattern` a template; `workflow` where steps alone are told. */
+  kind?: "k_line" | "workflow" | "pattern";
+  /** The field it belongs to, such as `deployment`. */
+  domain?: string | null;
+  /** Upper fringe: what it is for. */
+  goals?: Array<string> | null;
+  /** Core: how it is done. */
+  core_patterns?: Array<string> | null;
+  /** Core: what it is done with. */
+  core_tools?: Array<string> | null;
+  /** Core: what one has to know. */
+  core_concepts?: Array<string> | null;
+  /** Lower fringe: details that are easily displaced. */
+  implementation_notes?: Array<string> | null;
+  /** When it is wanted. */
+  trigger?: string | null;
+  /** Procedures that go with it. */
+  related_procedures?: Array<string> | null;
+  /** Decisions it comes from. */
+  related_decision_ids?: Array<string> | null;
+  /** What to beware of while doing it. */
+  censors?: Array<string> | null;
+  /** Words to find it by. */
+  tags?: Array<string> | null;
+  /** Whom it is for; `project` needs `project_id`. */
+  scope?: "private" | "project" | "system";
+  /** The user it is about; nobody in particular unless told. */
+  user_id?: string | null;
+  /** The project it belongs to. */
+  project_id?: string | null;
+  /** Where it comes from. */
+  source?: string | null;
+  /** Who or what said it; `episode` names the episode it was drawn from, and is trusted as that is. */
+  source_kind?: "user" | "agent" | "tool" | "web" | "episode" | "import" | "operator";
+  /** How far it is believed: 0 is anybody's web page, 100 the operator; that of its `source_kind` unless told, and no more than the caller may claim. */
+  trust?: number | null;
+  /** No night archives it; for callers that may pin. */
+  is_pinned?: boolean;
+  /** When it was said; now, unless it is an older history. */
+  learned_at?: string | null;
+  /** The cognitive frame the agent is in, such as debug; that of its session unless told. Taken as encoded_frame and frame_used too. */
+  frame?: string | null;
+  /** The censors that are active; those of the session unless told. Taken as encoded_censors too. */
+  active_censors?: Array<string> | null;
+}
+
+/** Procedures, the best first. */
+export interface ProcedureList {
+  procedures: Array<Procedure>;
+}
+
+/** Whether calls can be served now, and what is in the way. */
+export interface Readiness {
+  is_ready: boolean;
+  checks: Array<HealthCheck>;
+}
+
+/** Why something is done to a memory. */
+export interface ReasonBody {
+  reason?: string | null;
+}
+
+/** The answers of a recall, best first. */
+export interface RecallAnswer {
+  recall_id: string;
+  memories: Array<Remembered>;
+  confidence: number;
+  is_confident: boolean;
+  is_by_words: boolean;
+}
+
+/** A question to the memory. */
+export interface RecallBody {
+  /** What to look for, as a question or in words. */
+  query: string;
+  /** How many memories at most. */
+  limit?: number;
+  /** Leave out what scores less; `limit` alone ends the list unless told. */
+  min_score?: number | null;
+  /** Kinds of memory to look among; all unless told. Taken as types too. */
+  kinds?: Array<"fact" | "episode" | "procedure" | "censor"> | null;
+  /** How much of each memory its `text` holds. */
+  detail?: "full" | "summary" | "compressed" | "index";
+  /** The cognitive frame the agent is in, such as debug. */
+  frame?: string | null;
+  /** The censors that are active; those of the session unless told. */
+  active_censors?: Array<string> | null;
+  /** Ask for what was believed then. */
+  as_of?: string | null;
+  /** The session it is asked in. */
+  session_id?: string | null;
+  /** For whom; what is of other users stays out. */
+  user_id?: string | null;
+  /** In which project. */
+  project_id?: string | null;
+}
+
+/** An episode that is over, in one call. */
+export interface RecordBody {
+  /** What it produced or was about: pairs of a kind (`commit`, `pr`, `adr`, `file`) and what names it in at most 200 characters. */
+  artifacts?: Array<ArtifactBody> | null;
+  /** How long it took; with `started_at`. */
+  duration_seconds?: number | null;
+  /** What was said and done. */
+  detail?: string | null;
+  /** What it is called; the first words of its text unless told. */
+  title?: string | null;
+  /** What happened, in short; written for it unless told. */
+  summary?: string | null;
+  /** What was learned of it, a sentence or a few each. */
+  lessons_learned?: Array<string> | null;
+  /** How it went. */
+  outcome?: "success" | "failure" | "partial" | "ongoing" | null;
+  /** How much of it was not expected. */
+  surprise_level?: number | null;
+  /** Who took part. */
+  participants?: Array<string> | null;
+  /** Words to find it by. */
+  tags?: Array<string> | null;
+  /** Decisions taken in it: recorded here, by id or reference, or elsewhere, by their names there. */
+  decision_ids?: Array<string> | null;
+  /** The cognitive frame the agent is in, such as debug; that of its session unless told. Taken as encoded_frame and frame_used too. */
+  frame?: string | null;
+  /** The censors that are active; those of the session unless told. Taken as encoded_censors too. */
+  active_censors?: Array<string> | null;
+  /** Whom it is for; `project` needs `project_id`. */
+  scope?: "private" | "project" | "system";
+  /** The user it is about; nobody in particular unless told. */
+  user_id?: string | null;
+  /** The project it belongs to. */
+  project_id?: string | null;
+  /** Where it comes from. */
+  source?: string | null;
+  /** Who or what said it; `episode` names the episode it was drawn from, and is trusted as that is. */
+  source_kind?: "user" | "agent" | "tool" | "web" | "episode" | "import" | "operator";
+  /** How far it is believed: 0 is anybody's web page, 100 the operator; that of its `source_kind` unless told, and no more than the caller may claim. */
+  trust?: number | null;
+  /** No night archives it; for callers that may pin. */
+  is_pinned?: boolean;
+  /** The session it happens in; lends frame and censors. */
+  session_id?: string | null;
+  /** When it began; now unless told. */
+  started_at?: string | null;
+}
+
+/** A step that was done. */
+export interface RecordStepBody {
+  name: string;
+  detail?: string | null;
+  session_id?: string | null;
+}
+
+/** One answer of a recall: the text to show, why it stands where it stands, and the whole memory. */
+export interface Remembered {
+  id: string;
+  kind: string;
+  text: string;
+  score: number;
+  parts: ScoreParts;
+  memory: FoundMemory;
+  put_before: string | null;
+  contradicted_by: Array<string>;
+}
+
+/** What became of a decision. */
+export interface ResolutionBody {
+  status: "succeeded" | "failed" | "abandoned";
+  outcome?: string | null;
+}
+
+/** How a contradiction ends: a `resolution`, or `keep`, the fact that wins. */
+export interface RulingBody {
+  resolution?: "a_wins" | "b_wins" | "both_valid" | "merged" | null;
+  /** Instead of a resolution: the id of the fact that wins. */
+  keep?: string | null;
+  note?: string | null;
+  /** With `merged`, and only then: the fact, learned for it, that takes both places. */
+  merged_into?: string | null;
+}
+
+/** Why a memory stands where it stands: its score is the product of relevance, boosts and rank weight. */
+export interface ScoreParts {
+  dense: number;
+  lexical: number;
+  relevance: number;
+  frame_boost: number;
+  censor_boost: number;
+  time_boost: number;
+  rank_weight: number;
+  score: number;
+}
+
+/** What became of a session: the episode that keeps what was worth keeping, None where there was nothing. */
+export interface SessionEnd {
+  session_id: string;
+  task: string | null;
+  episode: Episode | null;
+  released: Array<string>;
+}
+
+/** What the agent is doing right now. */
+export interface SignalsBody {
+  /** The file that was opened, from the root of its project. */
+  current_file?: string | null;
+  /** What that file imports; its directory is its module. */
+  imports?: Array<string> | null;
+  /** The branch that was checked out. */
+  branch?: string | null;
+  /** Texts of errors seen lately, the latest first. */
+  recent_errors?: Array<string> | null;
+  /** What is being done, such as debugging; where no frame is named it is the frame of the budget. */
+  activity?: string | null;
+  /** What is to be achieved, in words. */
+  task?: string | null;
+  /** Who has joined. */
+  collaborators?: Array<string> | null;
+}
+
+/** Which memories no longer hold what a source said, the latest first, and which still do. */
+export interface SourceAnswer {
+  undone: Array<string>;
+  refused: Array<NotUndone>;
+}
+
+/** Which source is to be taken back, and why. */
+export interface SourceBody {
+  /** As memories name it, or the name an import was given. */
+  source: string;
+  reason: string;
+}
+
+/** Why a statement is made a fact of its own. */
+export interface SplitBody {
+  reason?: string | null;
+}
+
+/** An episode that begins. */
+export interface StartBody {
+  /** What it produced or was about: pairs of a kind (`commit`, `pr`, `adr`, `file`) and what names it in at most 200 characters. */
+  artifacts?: Array<ArtifactBody> | null;
+  /** What it is called; the first words of its text unless told. */
+  title?: string | null;
+  /** Who took part. */
+  participants?: Array<string> | null;
+  /** Words to find it by. */
+  tags?: Array<string> | null;
+  /** Decisions taken in it: recorded here, by id or reference, or elsewhere, by their names there. */
+  decision_ids?: Array<string> | null;
+  /** The cognitive frame the agent is in, such as debug; that of its session unless told. Taken as encoded_frame and frame_used too. */
+  frame?: string | null;
+  /** The censors that are active; those of the session unless told. Taken as encoded_censors too. */
+  active_censors?: Array<string> | null;
+  /** Whom it is for; `project` needs `project_id`. */
+  scope?: "private" | "project" | "system";
+  /** The user it is about; nobody in particular unless told. */
+  user_id?: string | null;
+  /** The project it belongs to. */
+  project_id?: string | null;
+  /** Where it comes from. */
+  source?: string | null;
+  /** Who or what said it; `episode` names the episode it was drawn from, and is trusted as that is. */
+  source_kind?: "user" | "agent" | "tool" | "web" | "episode" | "import" | "operator";
+  /** How far it is believed: 0 is anybody's web page, 100 the operator; that of its `source_kind` unless told, and no more than the caller may claim. */
+  trust?: number | null;
+  /** No night archives it; for callers that may pin. */
+  is_pinned?: boolean;
+  /** The session it happens in; lends frame and censors. */
+  session_id?: string | null;
+  /** When it began; now unless told. */
+  started_at?: string | null;
+}
+
+/** A night that runs in the background, or is over. */
+export interface Started {
+  run: string;
+  night: string;
+  state: string;
+  watch: string;
+  interface: string;
+  counts: Record<string, number> | null;
+  failures: Array<string>;
+  notices: Array<string>;
+}
+
+/** What was said, word for word, and the fact it speaks for. */
+export interface Statement {
+  id: string;
+  fact_id: string;
+  content: string;
+  subject: string | null;
+  said_at: string;
+  recorded_at: string;
+  source: string | null;
+  source_kind: "user" | "agent" | "tool" | "web" | "episode" | "import" | "operator";
+  trust: number;
+  reason: string;
+  taken_back_at: string | null;
+  scope: "private" | "project" | "system";
+  user_id: string | null;
+  project_id: string | null;
+  session_id: string | null;
+  episode_id: string | null;
+  decision_id: string | null;
+  frame: string | null;
+}
+
+/** What was said for a fact, the oldest first. */
+export interface StatementList {
+  statements: Array<Statement>;
+  unrecorded_count: number;
+}
+
+/** One step with its detail. */
+export interface StepBody {
+  name: string;
+  detail?: string | null;
+}
+
+/** How many of the facts were new. */
+export interface StoredCount {
+  stored: number;
+}
+
+/** Which fact takes the place of an older one, and why. */
+export interface SupersedeBody {
+  /** The fact that takes its place. */
+  new_id: string;
+  reason?: string | null;
+}
+
+/** What is still to be done. */
+export interface ThreadBody {
+  text: string;
+}
+
+/** Tokens of each tier: critical, relevant, background, index. */
+export interface Tiers {
+  tier1: number;
+  tier2: number;
+  tier3: number;
+  tier4: number;
+}
+
+/** Why a change is taken back. */
+export interface UndoBody {
+  reason: string;
+}
+
+/** Which nights are to be taken back, and why. */
+export interface UndoNightsBody {
+  /** The first night of the range. */
+  first: string;
+  /** The last one, with which it begins: nights are taken back newest first. */
+  last: string;
+  /** One kind of proposal alone, such as merge. */
+  kind?: string | null;
+  /** Why; kept with the event of each change. */
+  reason?: string;
+}
+
+/** What became of nights that were to be taken back. */
+export interface UndoneNights {
+  undone: Record<string, number>;
+  refused: Record<string, string>;
+}
+
+/** What a session lets go of. */
+export interface UnloadBody {
+  ids: Array<string>;
+}
+
+/** More of an episode: lists grow, single values are replaced. */
+export interface UpdateBody {
+  /** What it produced or was about: pairs of a kind (`commit`, `pr`, `adr`, `file`) and what names it in at most 200 characters. */
+  artifacts?: Array<ArtifactBody> | null;
+  /** What it is called; the first words of its text unless told. */
+  title?: string | null;
+  /** What happened, in short; written for it unless told. */
+  summary?: string | null;
+  /** What was learned of it, a sentence or a few each. */
+  lessons_learned?: Array<string> | null;
+  /** How it went. */
+  outcome?: "success" | "failure" | "partial" | "ongoing" | null;
+  /** How much of it was not expected. */
+  surprise_level?: number | null;
+  /** Who took part. */
+  participants?: Array<string> | null;
+  /** Words to find it by. */
+  tags?: Array<string> | null;
+  /** Decisions taken in it: recorded here, by id or reference, or elsewhere, by their names there. */
+  decision_ids?: Array<string> | null;
+  /** The cognitive frame the agent is in, such as debug; that of its session unless told. Taken as encoded_frame and frame_used too. */
+  frame?: string | null;
+  /** The censors that are active; those of the session unless told. Taken as encoded_censors too. */
+  active_censors?: Array<string> | null;
+  /** A new line of its detail. */
+  append?: string | null;
+}
+
+/** Where events of these names are sent, and how that goes; the secret that signs them is not told again. */
+export interface Webhook {
+  id: string;
+  url: string;
+  names: Array<string>;
+  allows_private: boolean;
+  created_at: string;
+  failed_count: number;
+  last_error: string | null;
+  retry_at: string | null;
+}
+
+/** Where events are to be sent, and which. */
+export interface WebhookBody {
+  /** A public address of https; `nous webhook add --allow-private` allows others. */
+  url: string;
+  /** Of events; `*` is all. */
+  names?: Array<string>;
+}
+
+/** The webhooks of an agent, oldest first. */
+export interface WebhookList {
+  webhooks: Array<Webhook>;
+}
+
+/** A workflow that was found, what was done about it, and the procedure it is kept as. */
+export interface WorkflowAnswer {
+  action: string;
+  name: string;
+  steps: Array<string>;
+  support: number;
+  success_share: number | null;
+  procedure: Procedure | null;
+}
+
+/** The workflows that episodes share. */
+export interface WorkflowList {
+  workflows: Array<WorkflowAnswer>;
+}
+
+/** Whose episodes are looked at, and whether what is found is kept. */
+export interface WorkflowsBody {
+  user_id?: string | null;
+  project_id?: string | null;
+  /** False only looks: nothing is stored or counted. */
+  is_recorded?: boolean;
+}
+
+/** What a session is about and what it holds, the most relevant first. */
+export interface WorkingMemory {
+  session_id: string;
+  task: string | null;
+  frame: string | null;
+  items: Array<Held>;
+  open_threads: Array<string>;
+  capacity: number;
+  episode_id: string | null;
+  evicted?: Array<Held>;
+  active_censors?: Array<string> | null;
+}
+
+/** One agent's memory over HTTP. A call that fails throws a `NousProblem`. */
+export declare class Nous {
+  constructor(options?: ClientOptions);
+  /** Return where everything is. */
+  getLinks(options?: CallOptions): Promise<Links>;
+  /** Return at once, whatever the database does. */
+  getHealth(options?: CallOptions): Promise<Health>;
+  /** Look at the database, its schema and the embedder; what is wrong with them is told to administrators alone. */
+  getReadiness(options?: CallOptions): Promise<Readiness>;
+  /** Return what Prometheus may know; nothing of memories, and no agent's name. Needs a key unless on loopback. */
+  getMetrics(options?: CallOptions): Promise<string>;
+  /** Learn one fact: confirm the one that says the same, supersede the one it updates, or store it. `near` holds other facts near it. Where it takes the place of one of them, learn it again with its id in `replaces`. */
+  learn(body: FactBody, options?: CallOptions): Promise<Learned>;
+  /** Return what was said for a fact, word for word, the oldest first; for a fact in any state. Statements of facts that were merged into it are among them. */
+  listStatements(fact_id: string, options?: CallOptions): Promise<StatementList>;
+  /** Store many facts at once, and leave all matching to the night: all of them, or none. Meant for histories. */
+  learnDeferred(body: DeferredBody, options?: CallOptions): Promise<StoredCount>;
+  /** Return how many facts the agent has in each state. */
+  countFacts(options?: CallOptions): Promise<FactCounts>;
+  /** Return one fact in whatever state it is. */
+  getFact(fact_id: string, options?: CallOptions): Promise<Fact>;
+  /** Count that a fact still holds, date it, and add its source. */
+  confirmFact(fact_id: string, body: ConfirmBody, options?: CallOptions): Promise<Fact>;
+  /** Put one fact in the place of another, and return the old one: out of recall, but `as_of` brings it back. */
+  supersedeFact(fact_id: string, body: SupersedeBody, options?: CallOptions): Promise<Fact>;
+  /** Return the facts that a fact replaced or that were merged into it, the latest first. */
+  listPredecessors(fact_id: string, options?: CallOptions): Promise<FactList>;
+  /** Make a statement a fact of its own, apart from the fact it was taken for, and return that. A statement that gave a fact its words can't be split off it, unless that fact was merged into another. */
+  split(statement_id: string, body: SplitBody, options?: CallOptions): Promise<Fact>;
+  /** Settle that a fact does not replace an earlier one it is in doubt to replace; undo opens the doubt again. */
+  keepBoth(fact_id: string, body: KeepBothBody, options?: CallOptions): Promise<Fact>;
+  /** Return what answers a question best, best first, with the parts of each score, and remember that it was asked. */
+  recall(body: RecallBody, options?: CallOptions): Promise<RecallAnswer>;
+  /** Say which answers of a recall, or lines of a context, were used, and which were of no use. Saying it twice counts once. What the recall did not return is not found. */
+  giveFeedback(recall_id: string, body: FeedbackBody, options?: CallOptions): Promise<FeedbackAnswer>;
+  /** Return what the agent should see now, in four tiers, never a token over the budget. */
+  assembleContext(body: AssembleBody, options?: CallOptions): Promise<ContextAnswer>;
+  /** Return the memories this session will probably want, and warm what the next context will use. */
+  predict(body: PredictBody, options?: CallOptions): Promise<PredictionAnswer>;
+  /** Begin an episode, in state `open` and tier `raw`. */
+  startEpisode(body: StartBody, options?: CallOptions): Promise<Episode>;
+  /** Tell of an episode that is over; it gets a title, a summary and up to twelve facts within 30 s. */
+  recordEpisode(body: RecordBody, options?: CallOptions): Promise<Episode>;
+  /** Return one episode in whatever state it is. */
+  getEpisode(episode_id: string, options?: CallOptions): Promise<Episode>;
+  /** Tell more of an episode; what is known already changes nothing. */
+  updateEpisode(episode_id: string, body: UpdateBody, options?: CallOptions): Promise<Episode>;
+  /** Return the most detailed text there still is of an episode, also one that lies in cold storage. */
+  getFullText(episode_id: string, options?: CallOptions): Promise<FullText>;
+  /** Return the commits, pull requests, decision records and files of an episode. */
+  listArtifacts(episode_id: string, options?: CallOptions): Promise<ArtifactList>;
+  /** Add a step to the episode that is open in a session: three episodes with the same steps make a workflow. */
+  recordStep(body: RecordStepBody, options?: CallOptions): Promise<Episode>;
+  /** End an episode now; one that is over already is returned as it is. */
+  closeEpisode(episode_id: string, body: CloseBody, options?: CallOptions): Promise<Episode>;
+  /** Queue a closed episode again that was set aside after too many failures, as its completion note says. */
+  retryEpisode(episode_id: string, options?: CallOptions): Promise<Episode>;
+  /** Return the procedures of a domain and a state, what worked best first. */
+  listProcedures(query?: { domain?: string; state?: "active" | "review" | "archived" }, options?: CallOptions): Promise<ProcedureList>;
+  /** Keep how something is done under a name of its own; the same name with another content is a new version. */
+  storeProcedure(body: ProcedureBody, options?: CallOptions): Promise<Procedure>;
+  /** Return one procedure in whatever state it is. */
+  getProcedure(procedure_id: string, options?: CallOptions): Promise<Procedure>;
+  /** Return procedures related to one: those it names or that name it, then its domain's, then near ones. */
+  relatedProcedures(procedure_id: string, query?: { limit?: number }, options?: CallOptions): Promise<ProcedureList>;
+  /** Keep the runs of steps that at least three closed episodes share as workflows, and return them. */
+  learnWorkflows(body: WorkflowsBody, options?: CallOptions): Promise<WorkflowList>;
+  /** Load a procedure into a session's working memory, and count it. */
+  activateProcedure(procedure_id: string, body: ActivateBody, options?: CallOptions): Promise<Procedure>;
+  /** Say that a procedure worked or failed; nights flag for review those that mostly fail. */
+  recordProcedureOutcome(procedure_id: string, body: OutcomeBody, options?: CallOptions): Promise<Procedure>;
+  /** Return the active censors, the firmest first. */
+  listCensors(options?: CallOptions): Promise<CensorList>;
+  /** Teach the agent to beware of something; what it knows already is only made stricter. */
+  addCensor(body: CensorBody, options?: CallOptions): Promise<Censor>;
+  /** Return one censor in whatever state it is. */
+  getCensor(censor_id: string, options?: CallOptions): Promise<Censor>;
+  /** Change how firmly or how long a censor speaks: the only way down, and to `absolute` and back. */
+  updateCensor(censor_id: string, body: CensorChangesBody, options?: CallOptions): Promise<Censor>;
+  /** Return what speaks against an action about to be done; a check that failed is no permission. */
+  checkCensors(body: CheckBody, options?: CallOptions): Promise<CheckAnswer>;
+  /** Say that a censor fired where it should not have: that action, and its like, set it off no more. Reports here are an agent's: they do not open what blocks where the censor is absolute or trusted more than 50. */
+  reportFalsePositive(censor_id: string, body: FalsePositiveBody, options?: CallOptions): Promise<Censor>;
+  /** Give a session its task: what it holds is weighed anew, and the least relevant goes. */
+  focus(session_id: string, body: FocusBody, options?: CallOptions): Promise<WorkingMemory>;
+  /** Take memories, or a note, into working memory; the answer names what had to go for them. */
+  loadContext(session_id: string, body: LoadBody, options?: CallOptions): Promise<WorkingMemory>;
+  /** Return what a session holds, the most relevant first. */
+  getWorkingMemory(session_id: string, options?: CallOptions): Promise<WorkingMemory>;
+  /** Let go of memories and notes in working memory; notes are kept for the session's episode. */
+  unload(session_id: string, body: UnloadBody, options?: CallOptions): Promise<WorkingMemory>;
+  /** Keep in mind what is still to be done; what is open when the session ends goes into its episode. */
+  openThread(session_id: string, body: ThreadBody, options?: CallOptions): Promise<WorkingMemory>;
+  /** Close a thread, named by its text or its place from 0. */
+  closeThread(session_id: string, body: CloseThreadBody, options?: CallOptions): Promise<WorkingMemory>;
+  /** End a session: what is worth keeping goes into its episode, and its memory is cleared. */
+  endSession(session_id: string, body: EndBody, options?: CallOptions): Promise<SessionEnd>;
+  /** Return decisions, the latest first: those of a status, about a file, with a tag, of a session or episode. */
+  listDecisions(query?: { status?: "pending" | "succeeded" | "failed" | "abandoned"; file?: string; tag?: string; session_id?: string; episode_id?: string; limit?: number }, options?: CallOptions): Promise<DecisionList>;
+  /** Record what was decided and why; it and the episode that is open now name each other. */
+  recordDecision(body: DecisionBody, options?: CallOptions): Promise<Decision>;
+  /** Return one decision by its id or its reference. */
+  getDecision(decision_id: string, options?: CallOptions): Promise<Decision>;
+  /** Say what became of a decision; a failed one leaves a censor that warns of doing so again. */
+  resolveDecision(decision_id: string, body: ResolutionBody, options?: CallOptions): Promise<Decision>;
+  /** Return the agent's contradictions in one status, the oldest first. */
+  listContradictions(query?: { status?: "open" | "resolved" | "any" }, options?: CallOptions): Promise<ContradictionList>;
+  /** Decide a contradiction, and return it with both texts; the loser is superseded, and can be brought back. */
+  resolveContradiction(contradiction_id: string, body: RulingBody, options?: CallOptions): Promise<Contradiction>;
+  /** Forget how somebody proposed to decide a contradiction, which stays open; for an administrator. */
+  rejectRuling(contradiction_id: string, options?: CallOptions): Promise<Contradiction>;
+  /** Announce something that happened elsewhere: `guardrail_triggered`, `calibration_drift`, or a name of your own. */
+  publish(body: EventBody, options?: CallOptions): Promise<void>;
+  /** Return where events are sent and how that goes; secrets are not told again. */
+  listWebhooks(options?: CallOptions): Promise<WebhookList>;
+  /** Send events of these names to an address from now on, signed, at least once and in order; docs/webhooks.md. */
+  addWebhook(body: WebhookBody, options?: CallOptions): Promise<NewWebhook>;
+  /** Send nothing more to it, and forget its secret. */
+  removeWebhook(webhook_id: string, options?: CallOptions): Promise<void>;
+  /** Return one memory of any kind in whatever state it is. */
+  getMemory(memory_id: string, options?: CallOptions): Promise<MemoryAnswer>;
+  /** Correct what is known about a memory; its text never changes: learn the other one. */
+  update(memory_id: string, body: CorrectionBody, options?: CallOptions): Promise<MemoryAnswer>;
+  /** Return every change of a memory, the latest first: who made it, why, when, and what it was before. */
+  getHistory(memory_id: string, options?: CallOptions): Promise<ChangeList>;
+  /** Take back the latest change of a memory that still stands, and return it; again for the one before. What a night changed is taken back whole, with `nous undo`. */
+  undo(memory_id: string, body: UndoBody, options?: CallOptions): Promise<PastChange>;
+  /** Take a memory out of recall, contexts and questions about the past; it stays in the store and can be restored. */
+  forget(memory_id: string, body: ForgetBody, options?: CallOptions): Promise<ForgottenAnswer>;
+  /** Bring back a memory that was forgotten, or archived by a night, to the state it was in. */
+  restore(memory_id: string, body: ReasonBody, options?: CallOptions): Promise<MemoryAnswer>;
+  /** Keep nights from archiving or condensing a memory. */
+  pin(memory_id: string, body: ReasonBody, options?: CallOptions): Promise<MemoryAnswer>;
+  /** Let nights archive and condense a memory again. */
+  unpin(memory_id: string, body: ReasonBody, options?: CallOptions): Promise<MemoryAnswer>;
+  /** Archive what the source began and take back what it confirmed; all of each memory, or nothing. */
+  undoSource(body: SourceBody, options?: CallOptions): Promise<SourceAnswer>;
+  /** With `dry_run`, count what the night would change; without it, start the night and say where to watch it. For an administrator: for all agents, or for the one named in `X-Nous-Agent`. */
+  consolidate(body: ConsolidateBody, options?: CallOptions): Promise<string>;
+  /** Return how a night started here stands, and its counts when it is over. */
+  getConsolidation(run: string, options?: CallOptions): Promise<Started>;
+  /** Take back what a range of nights changed, newest first: every row as it was, another event for each. For an administrator: of all agents, or of the one named in `X-Nous-Agent`. The range ends at the first night of which something is refused, because others built on it. Where the deadline comes first, what was taken back stays so; call it again. */
+  undoNights(body: UndoNightsBody, options?: CallOptions): Promise<UndoneNights>;
+  /** Return what a night changed and why, what it left alone and why, and how to take it back. An agent's key reads what concerns that agent; an administrator's reads all, or the agent in `X-Nous-Agent`. */
+  getReport(query?: { night?: string }, options?: CallOptions): Promise<string>;
+}

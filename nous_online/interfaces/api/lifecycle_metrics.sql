@@ -1,0 +1,35 @@
+-- What Prometheus may know of how the memories of all agents live: counts, ages and sums, of nobody in particular.
+
+-- name: figures
+-- One row of what is counted now. Work that nobody has taken up is as old as its due moment.
+select (select count(*) from heart.agents)::float8 as agents,
+       (select extract(epoch from (max(night) + 1)::timestamp at time zone 'UTC') from lifecycle.plans where state = 'applied')::float8 as last_night,
+       (select extract(epoch from max(applied_at)) from lifecycle.plans where state = 'applied')::float8 as last_night_applied,
+       (select count(*) from heart.completions where finished_at is null)::float8 as episodes_waiting,
+       (select count(*) from heart.completions where finished_at is null and last_error is not null)::float8 as episodes_failing,
+       (select coalesce(extract(epoch from now() - min(due_at)), 0) from heart.completions
+        where finished_at is null and due_at <= now())::float8 as episodes_oldest,
+       (select count(*) from heart.contradictions where status = 'open')::float8 as contradictions_open,
+       (select count(*) from heart.outbox_cursors where failed_count > 0)::float8 as consumers_failing,
+       (select count(*) from heart.webhooks)::float8 as webhooks,
+       pg_database_size(current_database())::float8 as database_bytes
+
+-- name: memories
+-- How many memories there were in each state after the last night each agent was in.
+select f.key, sum(f.value::float8)
+from (select distinct on (agent_id) figures from lifecycle.health order by agent_id, night desc) last
+cross join jsonb_each_text(last.figures) f(key, value)
+where f.key = any(%(keys)s)
+group by f.key order by f.key
+
+-- name: proposals
+-- What the last night that was applied wanted to change, and what became of it.
+select kind, state, count(*)::float8 from lifecycle.proposals
+where night = (select max(night) from lifecycle.plans where state = 'applied')
+group by kind, state order by kind, state
+
+-- name: requests
+-- What language models were asked, and what that cost.
+select purpose, model, sum(request_count)::float8, sum(case when state = 'failed' then request_count else failed_count end)::float8,
+       sum(input_tokens)::float8, sum(output_tokens)::float8, sum(cost_usd)::float8
+from heart.llm_requests group by purpose, model order by purpose, model

@@ -1,7 +1,0 @@
-"""An Anthropic API on this machine: for tests that need real sockets, and to try Nous without a key."""
-
-from nous_pipelines.demo.anthropic_server.models import MODELS, Model
-from nous_pipelines.demo.anthropic_server.plays import BatchPlay, Play, PlayRoute
-from nous_pipelines.demo.anthropic_server.server import LocalAnthropic
-
-__all__ = ["MODELS", "BatchPlay", "LocalAnthropic", "Model", "Play", "PlayRoute"]
