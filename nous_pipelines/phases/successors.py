@@ -20,13 +20,18 @@ MOVED = ["agent_id", "id"]
 def successors(facts: pl.DataFrame) -> pl.DataFrame:
     """Return (agent_id, id, now_id) of each superseded fact: the last one comes to from it; `facts` need `FOLLOWED`."""
     edges = facts.filter(pl.col("state") == "superseded", pl.col("superseded_by").is_not_null())
-    old, new, named = numbered(edges, "id", "superseded_by")
+    last = ends_of(edges, "id", "superseded_by")
+    return pl.DataFrame({"agent_id": edges["agent_id"], "id": edges["id"], "now_id": last}, schema=MOVES)
+
+
+def ends_of(steps: pl.DataFrame, old: str, new: str) -> pl.Series:
+    """Return what one comes to from each `old` by going on to `new` as often as that leads on."""
+    first, second, named = numbered(steps, old, new)
     following = np.arange(len(named))
-    following[old] = new
+    following[first] = second
     for _ in range(len(named).bit_length()):  # each round doubles the step, and a circle ends too
         following = following[following]
-    columns = {"agent_id": edges["agent_id"], "id": edges["id"], "now_id": named["id"].gather(following[old])}
-    return pl.DataFrame(columns, schema=MOVES)
+    return named["id"].gather(following[first])
 
 
 def carried(
