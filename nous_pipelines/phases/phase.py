@@ -14,6 +14,9 @@ from nous_pipelines.phases.proposals import Proposal
 Counts = dict[str, int]
 Tables: TypeAlias = Mapping[str, pl.DataFrame]
 """What a phase is a function of: the rows some agents have in the tables it reads, by name."""
+PINNED = ("is_pinned", "pinned")
+REWOUND = ("is_rewound", "changed after the end of the night")
+"""Why a memory stays, whichever phase looks at it."""
 
 
 @dataclass
@@ -137,3 +140,14 @@ def united(name: str, parts: Iterable[Phase]) -> Phase:
             for reason, rows in reasons.items():
                 whole.leave(agent_id, reason, rows)
     return whole
+
+
+def first_reason(*cases: tuple[pl.Expr | str, pl.Expr | str | None]) -> pl.Expr:
+    """Return the reason of the first case that holds, null where none does.
+
+    A case is a condition, or the column that says so, with its reason in words; None ends the search without one.
+    """
+    told: Any = pl
+    for condition, reason in cases:
+        told = told.when(condition).then(pl.lit(reason) if isinstance(reason, str) else reason)
+    return told

@@ -15,7 +15,7 @@ import polars as pl
 
 from nous_pipelines.night_policy import NightPolicy
 from nous_pipelines.nights import end_of
-from nous_pipelines.phases.phase import Phase, Tables
+from nous_pipelines.phases.phase import PINNED, REWOUND, Phase, Tables, first_reason
 from nous_pipelines.phases.proposals import Change, Proposal, Read
 from nous_pipelines.phases.successors import ends_of
 from nous_pipelines.phases.taken_back import taken_back
@@ -224,17 +224,12 @@ def rank_phase(tables: Tables, *, policy: NightPolicy, night: date) -> Phase:
 
 
 def _stays() -> pl.Expr:
-    return (
-        pl.when("is_pinned")
-        .then(pl.lit("pinned"))
-        .when("is_rewound")
-        .then(pl.lit("changed after the end of the night"))
-        .when("is_taken_back")
-        .then(pl.lit("a person took back what its use had made of its weight"))
-        .when(pl.col("new_weight").is_null())
-        .then(pl.lit("its weight is what its use asks for"))
-        .when(pl.col("is_probe") & (pl.col("new_weight") < pl.col("rank_weight")))
-        .then(pl.lit("cited too lately to be lowered"))
+    return first_reason(
+        PINNED,
+        REWOUND,
+        ("is_taken_back", "a person took back what its use had made of its weight"),
+        (pl.col("new_weight").is_null(), "its weight is what its use asks for"),
+        (pl.col("is_probe") & (pl.col("new_weight") < pl.col("rank_weight")), "cited too lately to be lowered"),
     )
 
 
