@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from pathlib import Path
 
+from nous_online.core.domain import Addable
 from nous_online.core.errors import NousError, Unavailable
 from nous_online.database.connection import Database
 from nous_online.language.claude.anthropic_api import (
@@ -61,7 +62,7 @@ AT_ONCE = 8
 
 
 @dataclass(frozen=True)
-class Collected:
+class Collected(Addable):
     """What a look at open batches came to."""
 
     imported: int = 0
@@ -74,16 +75,6 @@ class Collected:
     """What a person may want to know: what was given up or not believed, and is asked about again."""
     troubles: tuple[str, ...] = ()
     """What is in the way now."""
-
-    def __add__(self, other: Collected) -> Collected:
-        return Collected(
-            self.imported + other.imported,
-            self.verdicts + other.verdicts,
-            self.waiting + other.waiting,
-            self.failed + other.failed,
-            self.told + other.told,
-            self.troubles + other.troubles,
-        )
 
     @property
     def words(self) -> str:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from nous_online.core.domain import Addable
 from nous_online.database.connection import Database
 from nous_online.language.claude.judge import second_opinion_wanted
 from nous_online.language.claude.pair_prompt import LONGEST_PAIR, PROMPT_VERSION
@@ -20,15 +21,12 @@ NO_RULES = pl.DataFrame(schema=dict.fromkeys(SIDES, pl.String))
 
 
 @dataclass(frozen=True)
-class Seconded:
+class Seconded(Addable):
     """How many verdicts of the offline judge stand, are Claude's instead, or wait for it."""
 
     standing: int = 0
     claudes: int = 0
     waiting: int = 0
-
-    def __add__(self, other: Seconded) -> Seconded:
-        return Seconded(self.standing + other.standing, self.claudes + other.claudes, self.waiting + other.waiting)
 
 
 def second_opinions(
