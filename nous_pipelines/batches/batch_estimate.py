@@ -7,6 +7,8 @@ from dataclasses import asdict, dataclass, field
 from datetime import date
 from typing import Any
 
+from pydantic import TypeAdapter
+
 from nous_online.core.errors import InvalidInput
 from nous_online.database.connection import Database
 from nous_pipelines.batches.batch_requests import Models
@@ -65,10 +67,9 @@ class PlannedQuestions:
         """Return this as plain JSON values."""
         return asdict(self)
 
-    @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> PlannedQuestions:
-        """Read back what `as_dict` wrote."""
-        return cls(**{**values, "agents": tuple(OfAgent(**each) for each in values["agents"])})
+
+PLANNED_QUESTIONS = TypeAdapter(PlannedQuestions)
+"""Reads back what `as_dict` wrote."""
 
 
 def asking_of(database: Database, wanted: Iterable[AgentQuestions], *, night: date, models: Models) -> PlannedQuestions:
