@@ -16,7 +16,7 @@ from nous_online.core.validation import checked_id, checked_optional, checked_sa
 from nous_online.database.changes import get_memory
 from nous_online.memories import episodes, facts, memory_changes, store
 from nous_online.memories.agent import Verbs, situated
-from nous_online.memories.replacement import named_facts
+from nous_online.memories.learning import named_facts
 
 
 class FactVerbs(Verbs):

@@ -27,15 +27,21 @@ from nous_online.memories.agent import Agent, guarded
 from nous_online.memories.contradictions import open_between
 from nous_online.memories.learning import (
     LearningDecision,
+    Named,
+    check_active,
+    decide_told,
     holds_since,
     in_doubt,
+    is_later,
+    keyed,
+    near_facts,
     pair_of,
     questions,
     slot_of,
+    told,
     worth_reading,
 )
 from nous_online.memories.levels import stored_levels
-from nous_online.memories.replacement import Named, check_active, decide_told, is_later, keyed, near_facts, told
 from nous_online.memories.status import check_quota, size_of
 from nous_online.memories.store import Embedded, KeyedRequest, wording_of
 

@@ -11,8 +11,7 @@ from nous_online.database.connection import Database
 from nous_online.language.claude.judge import second_opinion_wanted
 from nous_online.language.claude.pair_prompt import LONGEST_PAIR, PROMPT_VERSION
 from nous_online.language.pairs.judging import Judgement, Verdict
-from nous_pipelines.batches.batch_requests import Models
-from nous_pipelines.batches.questions import PairQuestion, questions_of
+from nous_pipelines.batches.batch_requests import Models, PairQuestion, questions_of
 from nous_pipelines.batches.verdict_cache import verdicts_by
 from nous_pipelines.phases.asking import KEY, NOBODY, SIDES, VERDICTS, to_ask, with_hashes
 

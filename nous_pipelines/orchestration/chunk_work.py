@@ -25,7 +25,7 @@ from nous_pipelines.phases.asking import TOLD, judged, ruled, to_ask, with_hashe
 from nous_pipelines.phases.neighbours import neighbours_of
 from nous_pipelines.phases.phase import Tables
 from nous_pipelines.phases.phase_table import SCHEMAS, FindsProposals, MakesTable, Reads
-from nous_pipelines.phases.successors import carried
+from nous_pipelines.phases.rulings import carried
 from nous_pipelines.plan.left_out import each_apart
 from nous_pipelines.plan.night_files import NightFiles, writing
 from nous_pipelines.snapshots.chunks import Chunk

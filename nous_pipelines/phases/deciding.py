@@ -10,7 +10,7 @@ from nous_online.language.pairs.judging import SURE_FROM, Verdict
 from nous_pipelines.nights import end_of
 from nous_pipelines.phases.neighbours import PLACE, said_at
 from nous_pipelines.phases.phase import first_reason
-from nous_pipelines.phases.taken_back import parted
+from nous_pipelines.phases.rulings import parted
 
 STATED = ("learned_at", "last_confirmed_at", "valid_from", "valid_to")
 STANDING = ("trust", "is_pinned", "key", "state", "is_rewound")

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from nous_online.language.pairs.judging import Verdict
 from nous_pipelines.night_policy import NightPolicy
 from nous_pipelines.nights import end_of
-from nous_pipelines.phases.numbering import numbered
+from nous_pipelines.phases.arrays import numbered
 from nous_pipelines.phases.phase import Phase, Tables, first_reason
 from nous_pipelines.phases.proposals import Change, Proposal, Read
 from nous_pipelines.snapshots.table_schemas import MEMORY, TableSchema

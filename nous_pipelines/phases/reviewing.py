@@ -15,7 +15,7 @@ import polars as pl
 from nous_pipelines.night_policy import NightPolicy
 from nous_pipelines.phases.phase import PINNED, REWOUND, Phase, Tables, first_reason
 from nous_pipelines.phases.proposals import Change, Proposal, Read
-from nous_pipelines.phases.taken_back import taken_back
+from nous_pipelines.phases.rulings import taken_back
 
 KEY = ["agent_id", "id"]
 PROCEDURE_COLUMNS = (

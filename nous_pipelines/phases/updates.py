@@ -15,13 +15,12 @@ import polars as pl
 from nous_online.language.pairs.judging import Verdict
 from nous_pipelines.night_policy import NightPolicy
 from nous_pipelines.nights import end_of
+from nous_pipelines.phases.arrays import ends_of, numbered
 from nous_pipelines.phases.deciding import NO, OLD_AND_NEW, STANDING, STATED, YES, decided, standings
 from nous_pipelines.phases.neighbours import PLACE
-from nous_pipelines.phases.numbering import numbered
 from nous_pipelines.phases.phase import Phase, Tables
 from nous_pipelines.phases.proposals import NAMESPACE, Change, Proposal, Read
-from nous_pipelines.phases.successors import carried, ends_of
-from nous_pipelines.phases.taken_back import parted
+from nous_pipelines.phases.rulings import carried, parted
 
 FACT_COLUMNS = ("id", "agent_id", "row_version", "contradiction_status", "superseded_by", *PLACE, *STATED, *STANDING)
 """What of the facts the phase looks at: nothing they say, only how they stand."""

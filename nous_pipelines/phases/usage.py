@@ -15,10 +15,10 @@ import polars as pl
 
 from nous_pipelines.night_policy import NightPolicy
 from nous_pipelines.nights import end_of
+from nous_pipelines.phases.arrays import ends_of
 from nous_pipelines.phases.phase import PINNED, REWOUND, Phase, Tables, first_reason
 from nous_pipelines.phases.proposals import Change, Proposal, Read
-from nous_pipelines.phases.successors import ends_of
-from nous_pipelines.phases.taken_back import taken_back
+from nous_pipelines.phases.rulings import taken_back
 from nous_pipelines.snapshots.table_schemas import FACTS, MEMORY, MOMENT, TableSchema
 
 HALF_LIVES_DAYS = (1, 14, 90)
