@@ -13,16 +13,14 @@ from uuid import UUID
 from benchmarks.intervals import of_share
 from nous_online.core.deadline import Deadline
 from nous_online.core.errors import NotFound
-from nous_online.core.policy import CensorPolicy
 from nous_online.language.actions.action_words import variants, warned_act
 from nous_online.language.actions.triggers import ActionWording
 from nous_online.language.minilm import LocalMiniLM, Vectors
-from nous_online.memories.checking import CheckDetails, Suspect, match_of, question, with_readings
+from nous_online.memories.checking import POLICY, CheckDetails, Suspect, match_of, question, with_readings
 
 TABLES = Path(__file__).parents[1] / "tests" / "support"
 HELD_OUT = "held_out_actions"
 FITTED = ("drawn_actions", "seen_actions", "unseen_actions", "developed_actions")
-POLICY = CensorPolicy()
 QUICK_PAIRS = 60
 
 
@@ -82,7 +80,7 @@ def read_actions(file: Path) -> list[ActionPair]:
 
 def match(trigger: str, action: str) -> str | None:
     """Return how an action sets off a trigger, as a check finds it."""
-    asked = question(action, CheckDetails(), now=datetime(2026, 5, 1, tzinfo=UTC), policy=POLICY)
+    asked = question(action, CheckDetails(), now=datetime(2026, 5, 1, tzinfo=UTC))
     others = {text: TEXTS[text] for text in (warned_act(trigger), *variants(trigger))}
     suspects = [
         Suspect(UUID(int=1), trigger, False, "block", 50, [], number, float(TEXTS[trigger] @ TEXTS[part]))  # noqa: FBT003
@@ -90,9 +88,9 @@ def match(trigger: str, action: str) -> str | None:
     ]
     near = [each for each in suspects if each.similarity >= POLICY.similarity_floor]
     found: set[str] = set()
-    for suspect in with_readings(asked, near, Deadline(60), policy=POLICY):
+    for suspect in with_readings(asked, near, Deadline(60)):
         vector = TEXTS[asked.parts[suspect.part - 1]]
-        each = match_of(asked, suspect, ActionWording(action), vector, others, policy=POLICY)
+        each = match_of(asked, suspect, ActionWording(action), vector, others)
         found |= {each.match} if each else set()
     return min(found, key=["near", "meaning"].index, default=None)
 

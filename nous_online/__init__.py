@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from nous_online.memories.decisions import Decision
     from nous_online.memories.events import Event, Subscription
     from nous_online.memories.memory_changes import Forgotten
-    from nous_online.memories.source_undo import SourceUndone
+    from nous_online.memories.undoing import SourceUndone
     from nous_online.memories.working_memory import WorkingMemory
     from nous_online.recall.recall import Recalled
     from nous_online.recall.recalling import Recall
@@ -40,7 +40,7 @@ HOMES = {
     "Procedure": "nous_online.core.domain",
     "Recall": "nous_online.recall.recalling",
     "Recalled": "nous_online.recall.recall",
-    "SourceUndone": "nous_online.memories.source_undo",
+    "SourceUndone": "nous_online.memories.undoing",
     "Statement": "nous_online.core.domain",
     "Subscription": "nous_online.memories.events",
     "WorkingMemory": "nous_online.memories.working_memory",

@@ -3,42 +3,274 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from functools import cache, wraps
+from datetime import UTC, datetime
+from functools import cache
 from inspect import signature
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Literal, Self, Unpack
+from uuid import UUID, uuid4
 
+from nous_online.context import assembling
+from nous_online.context.context_answer import Context, Prediction
+from nous_online.context.predicting import PredictionRequest, predict
+from nous_online.context.signals import checked_signals
+from nous_online.core.details import (
+    MAX_REASON_CHARACTERS,
+    AskedAt,
+    AskedLimit,
+    AskingProject,
+    AskingSession,
+    AskingUser,
+    AssemblyDetails,
+    DecisionDetails,
+    DecisionFilter,
+    DecisionTitle,
+    Query,
+    RecallDetails,
+    SignalsTold,
+)
+from nous_online.core.domain import DecisionId
 from nous_online.core.errors import Unavailable
-from nous_online.core.fields import describe
 from nous_online.core.policy import LearnPolicy
 from nous_online.core.rights import Rights
 from nous_online.core.settings import settings
-from nous_online.core.validation import ACTIVE_CENSORS, FRAME, checked_agent
+from nous_online.core.validation import (
+    ACTIVE_CENSORS,
+    FRAME,
+    checked_agent,
+    checked_choice,
+    checked_decision,
+    checked_id,
+    checked_ids,
+    checked_limit,
+    checked_moment,
+    checked_optional,
+    checked_said,
+)
 from nous_online.database.connection import Database, open_url
 from nous_online.language.embedding import Embedder, among, default_embedder, embedder_of
 from nous_online.language.minilm import LocalMiniLM
 from nous_online.language.pairs.judging import Judge, OfflineJudge
-from nous_online.memories.agent import Agent, across_moves, register
+from nous_online.memories import decisions
+from nous_online.memories.agent import Agent, Verbs, register
+from nous_online.memories.censors import CensorVerbs
+from nous_online.memories.contradictions import ContradictionVerbs
+from nous_online.memories.decisions import Decision
+from nous_online.memories.episodes import EpisodeVerbs
+from nous_online.memories.events import Handler, Subscription, write_event
+from nous_online.memories.fact_verbs import FactVerbs
+from nous_online.memories.memory_changes import MemoryVerbs
+from nous_online.memories.procedures import ProcedureVerbs
+from nous_online.memories.sessions import SessionVerbs
+from nous_online.memories.undoing import HistoryVerbs
+from nous_online.memories.workflows import WorkflowVerbs
 from nous_online.memories.working_memory import WorkingMemory
+from nous_online.queue import outbox, reactions
+from nous_online.queue.webhooks import WebhookVerbs
 from nous_online.queue.worker import Background, Worked, has_work, work
-from nous_online.verbs.censor_verbs import CensorVerbs
-from nous_online.verbs.context_verbs import ContextVerbs
-from nous_online.verbs.decision_verbs import DecisionVerbs
-from nous_online.verbs.episode_verbs import EpisodeVerbs
-from nous_online.verbs.fact_verbs import FactVerbs
-from nous_online.verbs.history_verbs import HistoryVerbs
-from nous_online.verbs.memory_verbs import MemoryVerbs
-from nous_online.verbs.prediction_verbs import PredictionVerbs
-from nous_online.verbs.procedure_verbs import ProcedureVerbs
-from nous_online.verbs.recall_verbs import RecallVerbs
-from nous_online.verbs.session_verbs import SessionVerbs
-from nous_online.verbs.webhook_verbs import WebhookVerbs
-from nous_online.verbs.workflow_verbs import WorkflowVerbs
+from nous_online.recall import recalling
+from nous_online.recall.recalling import Recall
 
 if TYPE_CHECKING:
     from nous_online.language.writing.writer import Writer
+
+
+class RecallVerbs(Verbs):
+    """What an agent does with all its memories."""
+
+    def recall(self, query: Query, *, deadline_s: float | None = None, **details: Unpack[RecallDetails]) -> Recall:
+        """Return what answers `query` best, best first, with the parts of each score, and remember that it was asked.
+
+        What was encoded in the same frame counts 1.3 times, what was encoded under the same censors up to 1.2 times;
+        neither hides anything. A server that takes no writes, such as a standby, answers too, and remembers nothing.
+        Raises `InvalidInput`, `DeadlineExceeded` or `Unavailable`.
+        """
+        return recalling.ask(self.agent, query, details, self.agent.deadline(deadline_s))
+
+    def cite(
+        self,
+        recall_id: UUID,
+        memory_ids: Iterable[UUID],
+        *,
+        at: datetime | str | None = None,
+        deadline_s: float | None = None,
+    ) -> int:
+        """Say which answers of a recall were used; return for how many of them that was new.
+
+        What is cited rises with the nights, and becomes a probe that no night may make harder to find.
+        """
+        return self._tell_use(recall_id, memory_ids, "cited", at, deadline_s)
+
+    def ignore(
+        self,
+        recall_id: UUID,
+        memory_ids: Iterable[UUID],
+        *,
+        at: datetime | str | None = None,
+        deadline_s: float | None = None,
+    ) -> int:
+        """Say which answers of a recall were of no use; return for how many of them that was new."""
+        return self._tell_use(recall_id, memory_ids, "ignored", at, deadline_s)
+
+    def _tell_use(
+        self,
+        recall_id: UUID,
+        memory_ids: Iterable[UUID],
+        use: Literal["cited", "ignored"],
+        at: datetime | str | None,
+        deadline_s: float | None,
+    ) -> int:
+        deadline = self.agent.deadline(deadline_s)
+        moment = checked_moment("at", at) or datetime.now(UTC)
+        asked, named = checked_id("recall_id", recall_id), checked_ids("memory_ids", memory_ids)
+        return recalling.give_feedback(self.agent, asked, named, use, at=moment, deadline=deadline)
+
+
+class ContextVerbs(Verbs):
+    """What an agent is shown of its memories, and what it is likely to want next."""
+
+    def assemble_context(self, *, deadline_s: float | None = None, **details: Unpack[AssemblyDetails]) -> Context:
+        """Return what is worth knowing now as a text within a budget of tokens, each line with the reason it is there.
+
+        `budget` (8,000 unless told or known by the `frame`) is never exceeded, no memory appears twice, and open
+        contradictions are shown as such. `query`, `signals` and the session say what it is about; without them it is
+        what stands: what is pinned or in doubt, what happened last, what is most used. `cite` and `ignore` take its
+        `recall_id`. Raises `InvalidInput`, `DeadlineExceeded` or `Unavailable`.
+        """
+        return assembling.assemble(self.agent, details, self.agent.deadline(deadline_s))
+
+    def predict(  # noqa: PLR0913 (what is seen, and when, where and for whom)
+        self,
+        *,
+        signals: SignalsTold,
+        session_id: AskingSession = None,
+        limit: AskedLimit = 50,
+        user_id: AskingUser = None,
+        project_id: AskingProject = None,
+        at: AskedAt = None,
+        deadline_s: float | None = None,
+    ) -> Prediction:
+        """Return the memories this session is likely to want, with how likely each is and why, and keep what it sees.
+
+        Learned from what sessions with the same file, module, branch, error, hour, collaborator or activity used; what
+        was never seen before falls back to memories near to its words. The next context of the session starts from it.
+        With `at` it is asked of another moment, of which nothing is kept.
+        Raises `InvalidInput`, `DeadlineExceeded` or `Unavailable`.
+        """
+        deadline = self.agent.deadline(deadline_s)
+        told_at = checked_moment("at", at)
+        wanted = PredictionRequest(
+            session_id=checked_optional("session_id", session_id, max_characters=100) or str(uuid4()),
+            at=told_at or datetime.now(UTC),
+            limit=checked_limit(limit),
+            user_id=checked_optional("user_id", user_id, max_characters=100),
+            project_id=checked_optional("project_id", project_id, max_characters=100),
+        )
+        return predict(self.agent, checked_signals(signals), wanted, deadline, is_now=told_at is None)
+
+
+class DecisionVerbs(Verbs):
+    """What an agent does with its decisions and events."""
+
+    def record_decision(
+        self, title: DecisionTitle, *, deadline_s: float | None = None, **details: Unpack[DecisionDetails]
+    ) -> Decision:
+        """Record what was decided and why; it and the episode that is open now name each other.
+
+        `reference` is what the agent itself calls it, and names it from then on wherever a decision is asked for.
+        Raises `InvalidInput`, `NotFound` for an episode that is not there, and `Conflict` when the idempotency key
+        was used for anything else, or the reference for another decision.
+        """
+        deadline = self.agent.deadline(deadline_s)
+        new = decisions.new_decision(title, details, now=datetime.now(UTC), rights=self.agent.rights)
+        recorded = decisions.record(self.agent, new, deadline)
+        reactions.react_soon(self.agent, deadline)
+        return decisions.reread(self.agent, recorded, deadline)
+
+    def resolve_decision(
+        self,
+        decision_id: DecisionId,
+        *,
+        status: Literal["succeeded", "failed", "abandoned"],
+        outcome: str | None = None,
+        at: datetime | str | None = None,
+        deadline_s: float | None = None,
+    ) -> Decision:
+        """Say what became of a decision; a failed one leaves a censor that warns of doing so again.
+
+        Saying the same twice changes nothing. Raises `NotFound`, `InvalidInput`, and `Conflict` when it was resolved
+        as something else or with another outcome.
+        """
+        deadline = self.agent.deadline(deadline_s)
+        now, found = datetime.now(UTC), checked_choice("status", status, decisions.RESOLUTIONS)
+        said = checked_optional("outcome", outcome, max_characters=MAX_REASON_CHARACTERS)
+        moment, known_id = checked_said("at", at, now=now) or now, checked_decision("decision_id", decision_id)
+        resolved = decisions.resolve(self.agent, known_id, found, said, at=moment, deadline=deadline)
+        reactions.react_soon(self.agent, deadline)
+        return resolved
+
+    def get_decision(self, decision_id: DecisionId, *, deadline_s: float | None = None) -> Decision:
+        """Return one decision by its id or reference; raise `NotFound` when this agent has none of either."""
+        wanted = checked_decision("decision_id", decision_id)
+        with self._transaction(deadline_s) as connection:
+            return decisions.get(connection, self.agent.id, wanted)
+
+    def decisions(self, *, deadline_s: float | None = None, **wanted: Unpack[DecisionFilter]) -> list[Decision]:
+        """Return decisions, the latest first: those of a status, about a file, with a tag, of a session or episode."""
+        with self._transaction(deadline_s) as connection:
+            return decisions.find(connection, self.agent.id, wanted)
+
+    def publish(
+        self,
+        name: str,
+        payload: Mapping[str, Any] | None = None,
+        *,
+        memory_id: UUID | None = None,
+        deadline_s: float | None = None,
+    ) -> None:
+        """Announce something that happened outside: `guardrail_triggered`, `calibration_drift`, or a name of your own.
+
+        `guardrail_triggered` names `censor_id` or `censor_ids`, or tells the `action` to be checked, with its
+        `session_id`, `user_id` and `project_id`; `calibration_drift` names `procedure_ids` or a `domain`, and may tell
+        `drift` and a `note`. Raises `InvalidInput` for a name or payload that can't be sent.
+        """
+        deadline = self.agent.deadline(deadline_s)
+        news = outbox.new_event(name, payload or {}, memory_id)
+        with self.agent.transaction(deadline) as connection:
+            write_event(connection, self.agent.id, **news)
+        reactions.react_soon(self.agent, deadline)
+
+    def subscribe(
+        self,
+        name: str | Sequence[str],
+        handler: Handler,
+        *,
+        consumer: str,
+        since: Literal["now", "beginning"] = "now",
+        deadline_s: float | None = None,
+    ) -> Subscription:
+        """Have `handler` called with every event of that name or those names, or of any with `"*"`.
+
+        Each comes at least once and in order. `consumer` is who hears: its place in the queue is kept, so one that was
+        away hears what it missed; `since` says where a new one begins. All that share its name share its place, and
+        must ask for the same: raises `InvalidInput` when it hears other names in this process. One that asks for more
+        names later hears of those from where it stands. A handler that raises gets the same event again after a rest,
+        and the next one only then. Handlers run when events are delivered: by the worker, or by `deliver`.
+        """
+        deadline = self.agent.deadline(deadline_s)
+        subscription = outbox.new_subscription(consumer, name, handler, self.agent.subscriptions)
+        is_from_now = checked_choice("since", since, ("now", "beginning")) == "now"
+        with self.agent.transaction(deadline) as connection:
+            outbox.add_cursor(connection, self.agent.id, subscription.consumer, is_from_now=is_from_now)
+        outbox.enrol(subscription)
+        self.agent.awake.set()
+        return subscription
+
+    def deliver(self, *, deadline_s: float | None = None) -> int:
+        """Deliver the events that are due, and return how many deliveries that were; a worker does so by itself."""
+        return outbox.deliver_due(self.agent, self.agent.deadline(deadline_s))
 
 
 class Heart(
@@ -51,7 +283,7 @@ class Heart(
     CensorVerbs,
     SessionVerbs,
     DecisionVerbs,
-    PredictionVerbs,
+    ContradictionVerbs,
     HistoryVerbs,
     MemoryVerbs,
     WebhookVerbs,
@@ -96,7 +328,7 @@ class Heart(
         agent is being moved to. The heart goes over to the other by itself when the agent has been re-embedded.
         The local embedding model is loaded here, not in the first call that embeds.
         Raises `Unavailable` when it can't be reached, `Unsupported` when it is too old, and `InvalidInput` when
-        the agent's memories live in another embedding space than these offer, or the key for Claude is no key.
+        the agent's memories live in another embedding space than these offer, or the key for Claude is not valid.
         """
         from nous_online.language.claude.judge import appointed
         from nous_online.language.claude.model_writer import commissioned
@@ -142,7 +374,6 @@ class Heart(
             raise
         return self
 
-    @across_moves
     def work(self, *, deadline_s: float | None = None) -> Worked:
         """Do what is due now: complete closed episodes, then deliver events; return how many of each.
 
@@ -234,38 +465,21 @@ class HeartSession(LimitedHeart):
         if self._ends and raised[0] is None:
             self.end_session()
 
-    def tell(self, verb: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
+    def _call(self, verb: Callable[..., Any], arguments: Sequence[Any], details: Mapping[str, Any]) -> Any:
         """Call a verb with what the session goes by, as far as it takes that and nothing else is said."""
-        given = {*signature(verb).bind_partial(self, *arguments).arguments, *named}
+        given = {*signature(verb).bind_partial(self, *arguments).arguments, *details}
         for names in (FRAME, ACTIVE_CENSORS):
-            if any(named.get(name) is not None for name in names):
+            if any(details.get(name) is not None for name in names):
                 given.add(names[0])
         mine = {name: value for name, value in self._defaults.items() if name in takes(verb) and name not in given}
-        answer = verb(self, *arguments, **mine, **named)
+        answer = super()._call(verb, arguments, {**mine, **details})
         if isinstance(answer, WorkingMemory) and answer.session_id == self._defaults["session_id"]:
             in_force = {"frame": answer.frame, "active_censors": answer.active_censors}
             self._defaults |= {name: value for name, value in in_force.items() if value is not None}
         return answer
 
 
-def in_session(verb: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a verb as a session has it."""
-
-    @wraps(verb)
-    def told(self: HeartSession, *arguments: Any, **named: Any) -> Any:
-        return self.tell(verb, *arguments, **named)
-
-    return told
-
-
 @cache
 def takes(verb: Callable[..., Any]) -> frozenset[str]:
     """Return the names of everything a verb may be told."""
     return frozenset(signature(verb).parameters)
-
-
-for _group in Heart.__bases__:
-    for _name, _verb in vars(_group).items():
-        if not _name.startswith("_"):
-            describe(_verb)
-            setattr(HeartSession, _name, in_session(_verb))

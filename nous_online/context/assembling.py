@@ -40,8 +40,7 @@ from nous_online.core.policy import DEFAULT_SESSION, ContextPolicy
 from nous_online.language.minilm import Vectors
 from nous_online.language.tokens import counting, tokens_of
 from nous_online.memories import sessions
-from nous_online.memories.agent import Agent
-from nous_online.memories.told_texts import logged
+from nous_online.memories.agent import Agent, logged
 from nous_online.memories.working_memory import NOTE, Session, held_items
 from nous_online.recall.periods import periods_in
 from nous_online.recall.ranking import RecallPolicy

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Literal, get_args
+from typing import Any, Literal, Self, get_args
 from uuid import UUID
 
 LearnAction = Literal["stored", "confirmed", "superseded"]
@@ -58,6 +58,13 @@ class WithDecisionIds:
 def shortened(text: str) -> str:
     """Return what is shown of a text where one line is enough."""
     return text if len(text) <= SHOWN_CHARACTERS else f"{text[: SHOWN_CHARACTERS - 1]}…"
+
+
+class Addable:
+    """Counts, sums or lists that add up field by field; for dataclasses."""
+
+    def __add__(self, other: Self) -> Self:
+        return type(self)(**{name: value + getattr(other, name) for name, value in vars(self).items()})
 
 
 @dataclass(frozen=True)

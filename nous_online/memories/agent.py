@@ -1,26 +1,35 @@
-"""One agent: who it is, where its memories live, and what embeds and judges for it."""
+"""One agent: who it is, where its memories live, what embeds and judges for it, and what all its verbs share."""
 
 from __future__ import annotations
 
+import inspect
 import logging
-from collections.abc import Callable, Generator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import wraps
 from threading import Event, RLock
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, cast
+from uuid import UUID
 
 from psycopg import Connection
+from psycopg.rows import dict_row
 
 from nous_online.core.deadline import Deadline, within
 from nous_online.core.domain import EmbeddingSpace
-from nous_online.core.errors import InvalidInput, Moved, NousError, Unavailable
+from nous_online.core.errors import InvalidInput, Moved, NousError, Refused, Unavailable
+from nous_online.core.fields import describe
+from nous_online.core.kinds import Kind, M
 from nous_online.core.policy import LearnPolicy
 from nous_online.core.rights import UNLIMITED, Rights
+from nous_online.core.validation import ACTIVE_CENSORS, FRAME, checked_id, checked_optional, told_as
+from nous_online.database.changes import get_memory
 from nous_online.database.connection import Database, register_space
+from nous_online.database.statements import statements
 from nous_online.language.embedding import Embedder, checked_vectors
 from nous_online.language.minilm import Vectors
 from nous_online.language.pairs.judging import Judge, Judgement, Pair
+from nous_online.language.writing.credentials import MARK, hidden
 from nous_online.memories.store import ask_space, register_agent, require_space
 
 if TYPE_CHECKING:
@@ -28,6 +37,7 @@ if TYPE_CHECKING:
     from nous_online.memories.events import Subscription
 
 logger = logging.getLogger(__name__)
+SESSIONS = statements("nous_online.memories", "sessions.sql")
 
 
 class Bell(Event):
@@ -42,11 +52,6 @@ class Bell(Event):
         super().set()
         if self.on_ring is not None:
             self.on_ring()
-
-
-def no_other(space: EmbeddingSpace) -> Embedder | None:
-    """Know the embedder of no other space."""
-    return None
 
 
 @dataclass(frozen=True)
@@ -68,7 +73,7 @@ class Agent:
     """Set by verbs that leave work behind: a closed episode, an event to deliver."""
     subscriptions: list[Subscription] = field(default_factory=list, compare=False)
     """Who in this process hears of events."""
-    embedder_of: Callable[[EmbeddingSpace], Embedder | None] = field(default=no_other, compare=False)
+    embedder_of: Callable[[EmbeddingSpace], Embedder | None] = field(default=lambda _space: None, compare=False)
     """Where to find the embedder of the space the agent has been moved to, if this process can offer it."""
 
     def deadline(self, seconds: float | None) -> Deadline:
@@ -123,19 +128,16 @@ class Agent:
     def ask(self, pairs: Sequence[Pair], deadline: Deadline) -> list[Judgement] | None:
         """Return a judgement for each pair, or None from a judge that failed or took half of the time that is left."""
         try:
-            answer = within(deadline.remaining() / 2, lambda: self.judge.judge(pairs), name="judge")
-            return checked_judgements(answer, count=len(pairs))
+            answer = cast(
+                "Sequence[object]", within(deadline.remaining() / 2, lambda: self.judge.judge(pairs), name="judge")
+            )
+            judgements = [each for each in answer if isinstance(each, Judgement)]
+            if not len(answer) == len(judgements) == len(pairs):
+                raise ValueError(f"{len(judgements)} of {len(answer)} answers are judgements, for {len(pairs)} pairs")
         except Exception as error:  # a judge may be anybody's code, and none may lose a memory
             logger.warning("the judge failed, so %d pairs are left to the night: %s", len(pairs), error)
             return None
-
-
-def checked_judgements(answer: Sequence[object], *, count: int) -> list[Judgement]:
-    """Return what a judge answered if that is a judgement for each of `count` pairs; raise `ValueError` otherwise."""
-    judgements = [each for each in answer if isinstance(each, Judgement)]
-    if not len(answer) == len(judgements) == count:
-        raise ValueError(f"{len(judgements)} of {len(answer)} answers are judgements, for {count} pairs")
-    return judgements
+        return judgements
 
 
 def register(agent: Agent) -> Agent:
@@ -159,32 +161,98 @@ def register(agent: Agent) -> Agent:
     return replace(agent, embedder=embedder)
 
 
-P = ParamSpec("P")
-V = TypeVar("V", bound="Verbs")
-R = TypeVar("R")
+def situated(agent: Agent, details: Mapping[str, Any], known: type, deadline: Deadline) -> dict[str, Any]:
+    """Return details with the frame and censors of the session they name, where none are told and `known` has them."""
+    told, session_id = dict(details), checked_optional("session_id", details.get("session_id"), max_characters=100)
+    wanted = [each for each in (FRAME, ACTIVE_CENSORS) if each[0] in known.__annotations__]
+    missing = [each[0] for each in wanted if told_as(told, each)[1] is None]
+    if session_id is None or not missing:
+        return told
+    key = {"agent_id": agent.id, "session_id": session_id}
+    with agent.transaction(deadline) as connection, connection.cursor(row_factory=dict_row) as cursor:
+        row = cursor.execute(SESSIONS["read_situation"], key).fetchone() or {}
+    return told | {name: row[name] for name in missing if row.get(name) is not None}
+
+
+def guarded(told: Mapping[str, Any], names: Sequence[str], rights: Rights) -> tuple[dict[str, Any], int]:
+    """Return what is told with its credentials hidden in the texts of these names, and how many there were.
+
+    Raises `Refused` where the policy wants none told at all.
+    """
+    values, count = dict(told), 0
+    if rights.on_credential == "keep":
+        return values, 0
+    for name in (each for each in names if each in told):
+        values[name], found = hide_in(values.get(name))
+        if found and rights.on_credential == "refuse":
+            raise Refused(
+                f"{name} looks as if it held a credential, which the policy on_credential='refuse' keeps out: tell it "
+                f"without, or with {MARK} in its place; nothing was stored"
+            )
+        count += found
+    return values, count
+
+
+def logged(text: str, rights: Rights) -> str:
+    """Return a text as it is noted that it was asked or done: credentials hidden, unless the policy keeps them."""
+    return text if rights.on_credential == "keep" else hidden(text)[0]
+
+
+def hide_in(value: Any) -> tuple[Any, int]:
+    """Return a text, or texts in lists and mappings, with its credentials hidden, and how many there were."""
+    if isinstance(value, str):
+        return hidden(value)
+    if isinstance(value, list | tuple):
+        found = [hide_in(each) for each in cast("Sequence[object]", value)]
+        return [text for text, _ in found], sum(count for _, count in found)
+    if isinstance(value, Mapping):
+        entries = {name: hide_in(each) for name, each in cast("Mapping[str, object]", value).items()}
+        return {name: text for name, (text, _) in entries.items()}, sum(count for _, count in entries.values())
+    return value, 0
 
 
 class Verbs:
-    """What every group of verbs works on."""
+    """A group of verbs: the public methods that take `deadline_s`, each of which starts the clock of its call."""
 
     agent: Agent
 
+    def __init_subclass__(cls) -> None:
+        """Have every verb called through `_call`, and say in its help everything it may be told."""
+        super().__init_subclass__()
+        for name, verb in list(vars(cls).items()):
+            is_public = inspect.isfunction(verb) and not name.startswith("_")
+            if is_public and "deadline_s" in inspect.signature(verb).parameters:
+                describe(verb)
+                setattr(cls, name, calling(verb))
 
-def across_moves(verb: Callable[Concatenate[V, P], R]) -> Callable[Concatenate[V, P], R]:
-    """Let a verb that embeds go over to the space its agent has been moved to, and do it there in the time left.
+    def _call(self, verb: Callable[..., Any], arguments: Sequence[Any], details: Mapping[str, Any]) -> Any:
+        """Call a verb; where its agent was moved to another space, go over to that and do it there in the time left.
 
-    It raises `Moved`, having written nothing, where this process can't offer the embedder of that space.
-    """
-
-    @wraps(verb)
-    def tried(self: V, *arguments: P.args, **details: P.kwargs) -> R:
-        seconds: Any = details.get("deadline_s")
-        deadline = self.agent.deadline(seconds)
+        Raises `Moved`, having written nothing, where this process can't offer the embedder of that space.
+        """
+        deadline = self.agent.deadline(details.get("deadline_s"))
         try:
             return verb(self, *arguments, **details)
         except Moved as moved:
             self.agent = self.agent.followed(moved)
-            details["deadline_s"] = deadline.remaining()
-            return verb(self, *arguments, **details)
+            return verb(self, *arguments, **{**details, "deadline_s": deadline.remaining()})
 
-    return tried
+    def _transaction(self, deadline_s: float | None) -> AbstractContextManager[Connection]:
+        """Start the clock of a call that needs the database alone; the connection sees this agent only."""
+        return self.agent.transaction(self.agent.deadline(deadline_s))
+
+    def _get(self, kind: Kind[M], memory_id: UUID, deadline_s: float | None) -> M:
+        """Return one memory in whatever state it is; raise `NotFound` when this agent has none of that id."""
+        known_id = checked_id(f"{kind.name}_id", memory_id)
+        with self._transaction(deadline_s) as connection:
+            return get_memory(connection, self.agent.id, kind, known_id)
+
+
+def calling(verb: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a verb as its group has it called."""
+
+    @wraps(verb)
+    def call(self: Verbs, *arguments: Any, **details: Any) -> Any:
+        return self._call(verb, arguments, details)  # pyright: ignore[reportPrivateUsage] (the method of its class)
+
+    return call

@@ -2,28 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
-from functools import cache
-from typing import Any, Literal, LiteralString
+from datetime import UTC, datetime
+from typing import Any, Unpack, cast
 from uuid import UUID, uuid4
 
 from pgvector import Vector
 from psycopg import Connection
 from psycopg.rows import class_row, dict_row
-from psycopg.sql import SQL, Identifier
 
-from nous_online.core.details import CensorChanges, CensorDetails, CensorFields, CensorReason, Trigger
+from nous_online.core.details import (
+    Action,
+    CensorChanges,
+    CensorDetails,
+    CensorFields,
+    CensorReason,
+    CheckDetails,
+    Trigger,
+)
 from nous_online.core.domain import SEVERITIES, Censor, DecisionId, Severity
 from nous_online.core.errors import Conflict, NotFound, Refused
 from nous_online.core.fields import check_known, checked_as, checked_details, rows_of
 from nous_online.core.kinds import CENSOR
-from nous_online.core.policy import CensorPolicy
+from nous_online.core.policy import MAX_CONTENT_BYTES
 from nous_online.core.rights import UNLIMITED, Origin, Rights, origin_of
-from nous_online.core.validation import (
-    checked_id,
-)
+from nous_online.core.validation import checked_choice, checked_id, checked_moment, checked_optional, checked_text
 from nous_online.database.changes import (
     Alteration,
     Cause,
@@ -32,6 +36,7 @@ from nous_online.database.changes import (
     change_memory,
     locked_memories,
     locked_memory,
+    plain,
     version_of,
 )
 from nous_online.database.statements import statements
@@ -39,16 +44,26 @@ from nous_online.language.actions.triggers import checked_literal, normal
 from nous_online.language.minilm import Vectors
 from nous_online.language.pairs.guards import differences
 from nous_online.language.writing.credentials import hidden
-from nous_online.memories.agent import Agent
+from nous_online.memories.agent import Agent, Verbs, guarded, logged, situated
+from nous_online.memories.checking import (
+    POLICY,
+    ActionQuestion,
+    Activation,
+    CensorCheck,
+    Match,
+    Suspect,
+    matches,
+    question,
+)
+from nous_online.memories.episodes import drawn_from
 from nous_online.memories.events import emit
-from nous_online.memories.store import lock_agent
-from nous_online.memories.told_texts import guarded
+from nous_online.memories.status import check_quota
+from nous_online.memories.store import ask_space, fetch, filled, lock_agent, require_space
 
 BLOCKS = statements("nous_online.memories", "censors.sql")
-POLICY = CensorPolicy()
 REPORTERS = ("agent", "user")
-Match = Literal["literal", "near", "meaning"]
 COMPARED = 5  # how many of the nearest censors are asked whether they say the same
+NOTE_CHARACTERS = 1000
 
 
 @dataclass(frozen=True)
@@ -76,13 +91,167 @@ class Firing:
     id: UUID = field(default_factory=uuid4)
 
 
-@dataclass(frozen=True)
-class Report:
-    """That a censor fired falsely: which activation, or which action, and who says so."""
+class CensorVerbs(Verbs):
+    """What an agent does with censors."""
 
-    activation_id: UUID | None
-    action: str | None
-    source_kind: str
+    def add_censor(
+        self,
+        trigger: Trigger,
+        reason: CensorReason,
+        *,
+        deadline_s: float | None = None,
+        **details: Unpack[CensorDetails],
+    ) -> Censor:
+        """Teach the agent to beware of something, and return the censor.
+
+        An active censor of the same reach that says the same is returned instead, made stricter where the new one
+        is. Raises `InvalidInput`, `NotFound` for an episode this agent has not, `DeadlineExceeded` or `Unavailable`;
+        then nothing was stored.
+        """
+        agent, deadline = self.agent, self.agent.deadline(deadline_s)
+        (told,) = drawn_from(agent, [details], "learned_from_episode_id", deadline)
+        new = new_censor(trigger, reason, cast("CensorDetails", told), agent.rights)
+        check_quota(agent, deadline, count=1, size=0)
+        (vector,) = agent.embed([new.trigger], deadline)
+        cause = Cause("agent", "learned", "taught by hand", effective_at=new.origin.learned_at or datetime.now(UTC))
+        with agent.space_transaction(deadline) as connection:
+            return store(connection, agent, new, vector, cause=cause)
+
+    def check_censors(
+        self, action: Action, *, deadline_s: float | None = None, **details: Unpack[CheckDetails]
+    ) -> CensorCheck:
+        """Return what speaks against an action about to be done, the firmest first: `is_allowed` means go ahead.
+
+        What a trigger means, but does not say, is at most a warning that asks "did you mean"; literal and near matches
+        speak as firmly as their censor. Each that fires is counted, and a warning that reaches its threshold by literal
+        or near matches blocks from this very action on.
+
+        Raises `InvalidInput`, `DeadlineExceeded` or `Unavailable`: a check that failed is no permission.
+
+        All but embedding takes one round trip, a second when something fires. To measure it without the
+        embedding, open the Heart with an embedder that looks its vectors up.
+        """
+        agent, deadline = self.agent, self.agent.deadline(deadline_s)
+        told = cast("CheckDetails", situated(agent, details, CheckDetails, deadline))
+        asked = question(action, told, now=datetime.now(UTC))
+        vectors = agent.embed(asked.parts, deadline)
+        with agent.transaction(deadline) as connection:
+            suspects = find_suspects(connection, agent, asked, vectors)
+            require_space(ask_space(connection, agent.id), agent.id, agent.embedder.space)
+        found = matches(agent, asked, suspects, vectors, deadline)
+        deadline.remaining()
+        if not found:
+            return CensorCheck(())
+        firings = {each: Firing(match.match, logged(match.part, agent.rights)) for each, match in found.items()}
+        with agent.transaction(deadline) as connection:
+            fired = record_firings(connection, agent.id, asked, firings)
+        if fired and asked.is_recorded:
+            agent.awake.set()
+
+        def firmness(each: Activation) -> tuple[int, bool, float, UUID]:
+            is_same_frame = asked.frame is not None and each.censor.encoded_frame == asked.frame
+            return (SEVERITIES.index(each.severity), is_same_frame, found[each.censor.id].closeness, each.censor.id)
+
+        activations = [
+            Activation(
+                id=firings[each.id].id if asked.is_recorded else None,
+                censor=each,
+                severity=severity_of(each, match.match),
+                match=match.match,
+                reason=each.reason,
+                message=f"did you mean {each.trigger!r}? {each.reason}" if match.match == "meaning" else each.reason,
+                similarity=match.similarity,
+                part=match.part,
+            )
+            for each in fired
+            for match in [found[each.id]]
+        ]
+        return CensorCheck(tuple(sorted(activations, key=firmness, reverse=True)))
+
+    def report_false_positive(  # noqa: PLR0913 (one parameter for each thing a report may say)
+        self,
+        censor_id: UUID,
+        *,
+        activation_id: UUID | str | None = None,
+        action: str | None = None,
+        note: str | None = None,
+        source_kind: str = "agent",
+        at: datetime | str | None = None,
+        deadline_s: float | None = None,
+    ) -> Censor:
+        """Say that a censor fired where it should not have: that action, and its like, set it off no more.
+
+        It is the activation with this id; else the latest of this action, or the latest at all, that nobody reported.
+        It counts no longer towards a block, and nights retire a censor of which most activations were reported. An
+        action that set nothing off becomes an exception and counts nothing. An agent's reports do not open what blocks
+        where the censor is absolute or trusted more than 50: those are for a person, `source_kind="user"`. Raises
+        `Conflict` for an activation that was reported before, `NotFound` where there is none to report, `Forbidden` for
+        a censor trusted more than the caller, and for `source_kind="user"` from one trusted less than the user.
+        """
+        said = checked_optional("note", note, max_characters=NOTE_CHARACTERS) or "it fired where it should not have"
+        cause = Cause("agent", "reported", said, effective_at=checked_moment("at", at) or datetime.now(UTC))
+        text = None if action is None else checked_text("action", action, max_bytes=MAX_CONTENT_BYTES)
+        reporter = checked_choice("source_kind", source_kind, REPORTERS)
+        fired_as = None if activation_id is None else checked_id("activation_id", activation_id)
+        known_id = checked_id("censor_id", censor_id)
+        with self._transaction(deadline_s) as connection:
+            found = locked_memory(connection, self.agent.id, CENSOR, known_id)
+            self.agent.rights.check_may_change(found)
+            if reporter == "user":
+                self.agent.rights.check_may_speak_for_user()
+            activation = reported_activation(connection, self.agent.id, found, fired_as, text)
+            exception = {
+                "action": activation["action"] if activation else text,
+                "activation_id": activation and activation["id"],
+                "source_kind": reporter,
+                "reported_at": cause.effective_at.isoformat(),
+            }
+            values = report_values(found, exception, None if activation is None else activation["match"])
+            return change_memory(connection, self.agent.id, version_of(CENSOR, found), values, cause=cause)
+
+    def update_censor(
+        self,
+        censor_id: UUID,
+        *,
+        note: str | None = None,
+        deadline_s: float | None = None,
+        **changes: Unpack[CensorChanges],
+    ) -> Censor:
+        """Change how firmly or how long a censor speaks, by hand; the only way down, and to `absolute` and back.
+
+        A severity that is lowered holds until new activations reach the threshold.
+
+        Trigger and reason stay what was said: to say something else, let it expire and add another. Raises
+        `InvalidInput`, `NotFound` when there is none of that id, `Forbidden` when it is trusted more than the caller.
+        """
+        check_known(changes, CensorChanges)
+        rows = rows_of(CensorChanges)
+        values: dict[str, Any] = {name: rows[name].checked(value) for name, value in changes.items()}
+        if "escalation_threshold" in values:
+            values["escalation_threshold"] = values["escalation_threshold"] or POLICY.escalation_threshold
+        said = checked_optional("note", note, max_characters=NOTE_CHARACTERS) or "changed by hand"
+        cause = Cause("agent", "changed", said, effective_at=datetime.now(UTC))
+        rights, known_id = self.agent.rights, checked_id("censor_id", censor_id)
+        with self._transaction(deadline_s) as connection:
+            found = locked_memory(connection, self.agent.id, CENSOR, known_id)
+            rights.check_may_change(found)
+            if values.get("is_pinned"):
+                rights.check_may_pin()
+            if "severity" in values:  # set by hand, it is a person's again
+                if SEVERITIES.index(values["severity"]) < SEVERITIES.index(found.severity):
+                    values["forgiven_count"] = found.activation_count
+                values["is_escalated"] = False
+            return set_values(connection, self.agent.id, found, values, cause=cause)
+
+    def get_censor(self, censor_id: UUID, *, deadline_s: float | None = None) -> Censor:
+        """Return one censor in whatever state it is; raise `NotFound` when this agent has none of that id."""
+        return self._get(CENSOR, censor_id, deadline_s)
+
+    def list_censors(self, *, state: str = "active", deadline_s: float | None = None) -> list[Censor]:
+        """Return the censors that are `active` or `archived`, the firmest first."""
+        chosen = checked_choice("state", state, ("active", "archived"))
+        with self._transaction(deadline_s) as connection:
+            return fetch(connection, Censor, BLOCKS["list_censors"], {"agent_id": self.agent.id, "state": chosen})
 
 
 def new_censor(trigger: object, reason: object, details: CensorDetails, rights: Rights = UNLIMITED) -> NewCensor:
@@ -102,50 +271,31 @@ def new_censor(trigger: object, reason: object, details: CensorDetails, rights: 
     return NewCensor(trigger=text, reason=why, origin=origin_of(details, rights), **told)
 
 
-def checked_changes(changes: CensorChanges) -> dict[str, Any]:
-    """Check what a caller wants changed of a censor; raise `InvalidInput` naming what to mend."""
-    check_known(changes, CensorChanges)
-    rows = rows_of(CensorChanges)
-    found = {name: rows[name].checked(value) for name, value in changes.items()}
-    usual = {"escalation_threshold": found.get("escalation_threshold") or POLICY.escalation_threshold}
-    return found | (usual if "escalation_threshold" in found else {})
-
-
-def optional_id(name: str, value: object) -> UUID | None:
-    """Return an id, or None where none was told."""
-    return None if value is None else checked_id(name, value)
-
-
 def store(connection: Connection, agent: Agent, new: NewCensor, vector: Vectors, *, cause: Cause) -> Censor:
     """Store a censor and return it; an active one of the same reach that says the same is returned instead.
 
-    That one is changed only where the new one is stricter: severity, threshold, expiry, trust and pin. Two
-    triggers say the same when they are written the same, or are close in meaning and no guard tells them apart.
+    That one is changed only where the new one is stricter: severity, threshold, expiry, trust and pin.
     """
     lock_agent(connection, agent.id)
-    for known, similarity in nearest(connection, agent, new, vector, at=cause.effective_at):
-        if is_same(known, new, similarity):
-            return raised(connection, agent.id, known, new, cause=cause)
+    known = find_same(connection, agent, new, vector, at=cause.effective_at)
+    if known is not None:
+        locked = locked_memory(connection, agent.id, CENSOR, known.id)  # a check may be counting it at this moment
+        return set_values(connection, agent.id, locked, stricter(locked, new), cause=cause)
     row = {
         **new.origin.row(now=cause.effective_at),
-        "trigger": new.trigger,
-        "reason": new.reason,
-        "severity": new.severity,
-        "is_literal": new.is_literal,
+        **plain({name: value for name, value in vars(new).items() if name != "origin"}),
         "escalation_threshold": new.escalation_threshold or POLICY.escalation_threshold,
-        "learned_from_decision_id": new.learned_from_decision_id and str(new.learned_from_decision_id),
-        "learned_from_episode_id": new.learned_from_episode_id and str(new.learned_from_episode_id),
-        "expires_at": new.expires_at and new.expires_at.isoformat(),
         "embedding": Vector(vector).to_text(),
         "embedding_space_id": agent.embedder.space.id,
     }
     return add_memory(connection, agent.id, CENSOR, row, cause=cause)
 
 
-def nearest(
-    connection: Connection, agent: Agent, new: NewCensor, vector: Vectors, *, at: datetime
-) -> list[tuple[Censor, float]]:
-    """Return the active censors of the same reach nearest to a new one, with their cosines."""
+def find_same(connection: Connection, agent: Agent, new: NewCensor, vector: Vectors, *, at: datetime) -> Censor | None:
+    """Return the nearest active censor of the same reach that says the same as a new one, None where none does.
+
+    Two triggers say the same when they are written the same, or are close in meaning and no guard tells them apart.
+    """
     parameters = {
         "agent_id": agent.id,
         "space_id": agent.embedder.space.id,
@@ -159,34 +309,22 @@ def nearest(
         "limit": COMPARED,
     }
     with connection.cursor(row_factory=dict_row) as cursor:
-        rows = cursor.execute(composed("nearest_censors"), parameters).fetchall()
-    similarities: list[float] = [row.pop("similarity") for row in rows]
-    return [(Censor(**row), similarity) for row, similarity in zip(rows, similarities, strict=True)]
-
-
-def is_same(known: Censor, new: NewCensor, similarity: float) -> bool:
-    """Tell whether two triggers say the same: as written, or in meaning with no guard between them."""
-    if normal(known.trigger) == normal(new.trigger):
-        return True
-    is_close = not new.is_literal and similarity >= POLICY.same_similarity
-    return is_close and not differences(known.trigger, new.trigger)
-
-
-def raised(connection: Connection, agent_id: str, known: Censor, new: NewCensor, *, cause: Cause) -> Censor:
-    """Make a known censor as strict as the new one that says the same; nothing is written where it is already."""
-    locked = locked_memory(connection, agent_id, CENSOR, known.id)  # a check may be counting it at this moment
-    return set_values(connection, agent_id, locked, stricter(locked, new), cause=cause)
+        rows = cursor.execute(filled(BLOCKS["nearest_censors"], Censor), parameters).fetchall()
+    for row in rows:
+        is_close = row.pop("similarity") >= POLICY.same_similarity and not new.is_literal
+        known = Censor(**row)
+        if normal(known.trigger) == normal(new.trigger):
+            return known
+        if is_close and not differences(known.trigger, new.trigger):
+            return known
+    return None
 
 
 def set_values(
     connection: Connection, agent_id: str, known: Censor, wanted: Mapping[str, Any], *, cause: Cause
 ) -> Censor:
     """Write the values a censor does not have yet, as one version; none when it has them all."""
-    values = {
-        name: value.isoformat() if isinstance(value, datetime) else value
-        for name, value in wanted.items()
-        if value != getattr(known, name)
-    }
+    values = plain({name: value for name, value in wanted.items() if value != getattr(known, name)})
     return change_memory(connection, agent_id, version_of(CENSOR, known), values, cause=cause) if values else known
 
 
@@ -202,12 +340,41 @@ def stricter(known: Censor, new: NewCensor) -> dict[str, Any]:
     }
 
 
+# --- checks and activations ---
+
+
+def find_suspects(connection: Connection, agent: Agent, asked: ActionQuestion, vectors: Vectors) -> list[Suspect]:
+    """Return the censors worth a closer look."""
+    parameters = {
+        "agent_id": agent.id,
+        "space_id": agent.embedder.space.id,
+        "embeddings": [Vector(vector) for vector in vectors],
+        "at": asked.at,
+        "user_id": asked.user_id,
+        "project_id": asked.project_id,
+        "floor": POLICY.similarity_floor,
+    }
+    with connection.cursor(row_factory=class_row(Suspect), binary=True) as cursor:
+        return cursor.execute(
+            filled(BLOCKS["find_suspects"], Censor, in_reach=BLOCKS["in_reach"]), parameters
+        ).fetchall()
+
+
+def record_firings(
+    connection: Connection, agent_id: str, asked: ActionQuestion, firings: Mapping[UUID, Firing]
+) -> list[Censor]:
+    """Count the censors that fired, unless the caller only looks, and return them as they are then."""
+    if not asked.is_recorded:
+        return fetch(connection, Censor, BLOCKS["read_censors"], {"agent_id": agent_id, "ids": list(firings)})
+    cause = Cause("agent", "activated", "an action set it off", effective_at=asked.at)
+    return activate(connection, agent_id, firings, cause=cause, session_id=asked.session_id)
+
+
 def activate(
     connection: Connection,
     agent_id: str,
     firings: Mapping[UUID, Firing],
     *,
-    at: datetime,
     cause: Cause,
     session_id: str | None = None,
 ) -> list[Censor]:
@@ -217,15 +384,20 @@ def activate(
     """
     found = locked_memories(connection, agent_id, CENSOR, list(firings))
     active = [each for each in found if each.state == "active"]
-    change_memories(connection, agent_id, [counted(each, firings[each.id], at=at, cause=cause) for each in active])
-    fired = read_censors(connection, agent_id, [each.id for each in active])
+    counted = [
+        Alteration(version_of(CENSOR, each), activation_values(each, firings[each.id], cause), cause) for each in active
+    ]
+    change_memories(connection, agent_id, counted)
+    key = {"agent_id": agent_id, "ids": [each.id for each in active]}
+    fired = fetch(connection, Censor, BLOCKS["read_censors"], key)
     with connection.pipeline():
         for censor in fired:
+            severity = severity_of(censor, firings[censor.id].match)
             payload = {
                 "censor_id": str(censor.id),
                 "activation_id": str(firings[censor.id].id),
-                "severity": severity_of(censor, firings[censor.id].match),
-                "was_blocked": severity_of(censor, firings[censor.id].match) != "warn",
+                "severity": severity,
+                "was_blocked": severity != "warn",
                 "session_id": session_id,
             }
             emit(connection, agent_id, "censor_activated", memory_id=censor.id, payload=payload)
@@ -237,55 +409,25 @@ def severity_of(censor: Censor, match: Match | None) -> str:
     return "warn" if match == "meaning" else censor.severity
 
 
-def counted(censor: Censor, firing: Firing, *, at: datetime, cause: Cause) -> Alteration[Censor]:
+def activation_values(censor: Censor, firing: Firing, cause: Cause) -> dict[str, Any]:
     """Return what one activation sets of a locked censor; one by meaning alone does not count towards a block."""
     count, forgiven = censor.activation_count + 1, censor.forgiven_count + (firing.match == "meaning")
     action = firing.action and firing.action[: POLICY.most_action_characters]
     values: dict[str, Any] = {
         "activation_count": count,
         "forgiven_count": forgiven,
-        "last_activated_at": max(filter(None, (censor.last_activated_at, at))).isoformat(),
+        "last_activated_at": max(filter(None, (censor.last_activated_at, cause.effective_at))).isoformat(),
         "last_activation": {"id": str(firing.id), "match": firing.match, "action": action},
     }
     if censor.severity == "warn" and count - forgiven >= censor.escalation_threshold:
         values |= {"severity": "block", "is_escalated": True}
-    return Alteration(version_of(CENSOR, censor), values, cause)
+    return values
 
 
-def report_false_positive(
-    connection: Connection, agent: Agent, censor_id: UUID, report: Report, *, cause: Cause
-) -> Censor:
-    """Keep that a censor should not have fired: an exception at once, and one activation less towards a block.
-
-    Without an activation id it is the latest of that action, or the latest at all, that nobody reported yet. An action
-    that set nothing off becomes an exception and counts nothing. Raises `NotFound` when there is no such censor or
-    activation, `Conflict` when that activation was reported before, `Forbidden` where the caller may not change the
-    censor, or not speak for the user.
-    """
-    found = locked_memory(connection, agent.id, CENSOR, censor_id)
-    agent.rights.check_may_change(found)
-    if report.source_kind == "user":
-        agent.rights.check_may_speak_for_user()
-    activation = reported_activation(connection, agent.id, found, report)
-    exception = {
-        "action": activation["action"] if activation else report.action,
-        "activation_id": activation and activation["id"],
-        "source_kind": report.source_kind,
-        "reported_at": cause.effective_at.isoformat(),
-    }
-    values: dict[str, Any] = {"exceptions": [*found.exceptions, exception][-POLICY.most_exceptions :]}
-    if activation:
-        values["false_positive_count"] = found.false_positive_count + 1
-    if activation and activation["match"] != "meaning":  # those never counted towards a block
-        values["forgiven_count"] = min(found.forgiven_count + 1, found.activation_count)
-        if found.is_escalated and found.activation_count - values["forgiven_count"] < found.escalation_threshold:
-            values |= {"severity": "warn", "is_escalated": False}
-    return change_memory(connection, agent.id, version_of(CENSOR, found), values, cause=cause)
-
-
-def reported_activation(connection: Connection, agent_id: str, censor: Censor, report: Report) -> dict[str, Any] | None:
+def reported_activation(
+    connection: Connection, agent_id: str, censor: Censor, activation_id: UUID | None, action: str | None
+) -> dict[str, Any] | None:
     """Return the activation a report is about; None for an action that set nothing off."""
-    activation_id, action = report.activation_id, report.action
     parameters = {
         "agent_id": agent_id,
         "censor_id": censor.id,
@@ -308,43 +450,14 @@ def reported_activation(connection: Connection, agent_id: str, censor: Censor, r
     return None
 
 
-def update(connection: Connection, agent: Agent, censor_id: UUID, values: dict[str, Any], *, cause: Cause) -> Censor:
-    """Set columns of a censor by hand; what it says already is left alone.
-
-    A severity set by hand is a person's again, and one that is lowered holds until new activations reach the threshold.
-    Raises `Forbidden` for a censor trusted more than the caller, and for a pin of one that may not pin.
-    """
-    found = locked_memory(connection, agent.id, CENSOR, censor_id)
-    agent.rights.check_may_change(found)
-    if values.get("is_pinned"):
-        agent.rights.check_may_pin()
-    severity = values.get("severity", found.severity)
-    if SEVERITIES.index(severity) < SEVERITIES.index(found.severity):
-        values = {**values, "forgiven_count": found.activation_count}
-    if "severity" in values:
-        values = {**values, "is_escalated": False}
-    return set_values(connection, agent.id, found, values, cause=cause)
-
-
-def read_censors(connection: Connection, agent_id: str, censor_ids: Sequence[UUID]) -> list[Censor]:
-    """Return the censors with these ids."""
-    return fetched(connection, "read_censors", {"agent_id": agent_id, "ids": list(censor_ids)})
-
-
-def list_censors(connection: Connection, agent_id: str, *, state: str = "active") -> list[Censor]:
-    """Return the censors in a state, the firmest first."""
-    return fetched(connection, "list_censors", {"agent_id": agent_id, "state": state})
-
-
-def fetched(connection: Connection, statement: str, parameters: dict[str, Any]) -> list[Censor]:
-    """Run a statement that returns censors."""
-    with connection.cursor(row_factory=class_row(Censor)) as cursor:
-        return cursor.execute(composed(statement), parameters).fetchall()
-
-
-@cache
-def composed(statement: str) -> bytes:
-    """Return a statement with the columns of a censor filled in, once: doing it anew takes as long as some queries."""
-    text: LiteralString = BLOCKS[statement]
-    columns = SQL(", ").join(map(Identifier, CENSOR.columns))
-    return SQL(text).format(columns=columns, in_reach=SQL(BLOCKS["in_reach"])).as_bytes()
+def report_values(found: Censor, exception: Mapping[str, Any], match: str | None) -> dict[str, Any]:
+    """Return what a report sets of a censor: an exception at once, and one activation less towards a block."""
+    values: dict[str, Any] = {"exceptions": [*found.exceptions, exception][-POLICY.most_exceptions :]}
+    if exception["activation_id"] is None:
+        return values
+    values["false_positive_count"] = found.false_positive_count + 1
+    if match != "meaning":  # those never counted towards a block
+        values["forgiven_count"] = min(found.forgiven_count + 1, found.activation_count)
+        if found.is_escalated and found.activation_count - values["forgiven_count"] < found.escalation_threshold:
+            values |= {"severity": "warn", "is_escalated": False}
+    return values

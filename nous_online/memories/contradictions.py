@@ -4,20 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any, Literal
 from uuid import UUID
 
 from psycopg import Connection
-from psycopg.rows import class_row
-from psycopg.sql import SQL, Composed
 from psycopg.types.json import Jsonb
 
-from nous_online.core.deadline import Deadline
 from nous_online.core.domain import Fact, shortened
 from nous_online.core.errors import Conflict, Forbidden, InvalidInput, NotFound, Refused
 from nous_online.core.kinds import FACT
 from nous_online.core.rights import Rights
+from nous_online.core.validation import checked_choice, checked_id, checked_moment, checked_text
 from nous_online.database.changes import (
     Alteration,
     Cause,
@@ -29,7 +27,8 @@ from nous_online.database.changes import (
     version_of,
 )
 from nous_online.database.statements import statements
-from nous_online.memories.agent import Agent
+from nous_online.memories.agent import Agent, Verbs
+from nous_online.memories.store import fetch
 
 BLOCKS = statements("nous_online.memories", "contradictions.sql")
 REACH = statements("nous_online.memories", "reach.sql")
@@ -37,6 +36,8 @@ Reach = Mapping[str, str | None]
 """Whose facts are looked among: `user_id` and `project_id`."""
 Resolution = Literal["a_wins", "b_wins", "both_valid", "merged"]
 RESOLUTIONS = ("a_wins", "b_wins", "both_valid", "merged")
+STATUSES = ("open", "resolved")
+MAX_REASON_BYTES = 4 * 1024
 
 
 @dataclass(frozen=True)
@@ -96,37 +97,87 @@ class Ruling:
             )
 
 
-def find(connection: Connection, agent_id: str, *, status: str | None) -> list[Contradiction]:
-    """Return the contradictions of an agent in one status, or in any, the oldest first."""
-    with connection.cursor(row_factory=class_row(Contradiction)) as cursor:
-        return cursor.execute(with_sides("find_contradictions"), {"agent_id": agent_id, "status": status}).fetchall()
+class ContradictionVerbs(Verbs):
+    """What an agent does with contradictions."""
+
+    def contradictions(self, *, status: str | None = "open", deadline_s: float | None = None) -> list[Contradiction]:
+        """Return the agent's contradictions in one status, or with None in any, the oldest first."""
+        if status is not None:
+            checked_choice("status", status, STATUSES)
+        with self._transaction(deadline_s) as connection:
+            return fetch_contradictions(
+                connection, "find_contradictions", {"agent_id": self.agent.id, "status": status}
+            )
+
+    def resolve_contradiction(  # noqa: PLR0913 (one parameter for each thing a ruling may say)
+        self,
+        contradiction_id: UUID,
+        resolution: Resolution | None = None,
+        *,
+        keep: UUID | None = None,
+        note: str | None = None,
+        merged_into: UUID | None = None,
+        at: datetime | str | None = None,
+        deadline_s: float | None = None,
+    ) -> Contradiction:
+        """Decide a contradiction: `a_wins`, `b_wins`, `both_valid`, or `merged` into a fact learned for it.
+
+        `keep` names the fact that wins instead; `contradiction.a` and `.b` tell what both say.
+        The loser is superseded, stays in the store, and `undo` brings it back. Ruling the same twice changes nothing;
+        another ruling raises `Conflict`. A caller below operator only proposes, in `proposed`, what goes against a fact
+        that is pinned or trusted more: the contradiction comes back open, for a person to decide.
+        """
+        why = None if note is None else checked_text("note", note, max_bytes=MAX_REASON_BYTES)
+        into = None if merged_into is None else checked_id("merged_into", merged_into)
+        ruling = Ruling(resolution, why, into, None if keep is None else checked_id("keep", keep))
+        known_id = checked_id("contradiction_id", contradiction_id)
+        moment = checked_moment("at", at) or datetime.now(UTC)
+        with self._transaction(deadline_s) as connection:
+            return resolve(connection, self.agent, known_id, ruling, at=moment)
+
+    def reject_ruling(self, contradiction_id: UUID, *, deadline_s: float | None = None) -> Contradiction:
+        """Forget how somebody proposed to decide a contradiction, which stays open; for operators.
+
+        Raises `Forbidden` for others, `NotFound`, and `Refused` where nothing is proposed.
+        """
+        agent, known_id = self.agent, checked_id("contradiction_id", contradiction_id)
+        if not agent.rights.is_operator:
+            raise Forbidden(f"only an operator rejects how a contradiction is to be decided, not {agent.rights.holder}")
+        with self._transaction(deadline_s) as connection:
+            found = lock_contradiction(connection, agent.id, known_id)
+            if found.proposed is None or found.status == "resolved":
+                raise Refused(f"nobody proposed how to decide contradiction {found.id}, or it is resolved already")
+            key = {"agent_id": agent.id, "id": found.id, "proposed": None}
+            return fetch_contradictions(connection, "propose_ruling", key)[0]
 
 
-def with_sides(statement: str) -> Composed:
-    """Return a statement that answers with contradictions, and with what both sides say."""
-    return SQL(BLOCKS[statement]).format(sides=SQL(BLOCKS["sides"]), in_reach=SQL(REACH["in_reach"]))
+def fetch_contradictions(connection: Connection, statement: str, parameters: Mapping[str, Any]) -> list[Contradiction]:
+    """Return the contradictions a statement answers with, and what both sides say."""
+    sides, in_reach = BLOCKS["sides"], REACH["in_reach"]
+    return fetch(connection, Contradiction, BLOCKS[statement], parameters, sides=sides, in_reach=in_reach)
+
+
+def lock_contradiction(connection: Connection, agent_id: str, contradiction_id: UUID) -> Contradiction:
+    """Lock a contradiction until the transaction ends and return it; raise `NotFound` where there is none."""
+    for found in fetch_contradictions(connection, "lock_contradiction", {"agent_id": agent_id, "id": contradiction_id}):
+        return found
+    raise NotFound(f"agent {agent_id!r} has no contradiction {contradiction_id}")
 
 
 def find_in_reach(connection: Connection, agent_id: str, reach: Reach, *, limit: int) -> list[Contradiction]:
     """Return the oldest open contradictions between facts that whoever asks could recall, at most `limit`."""
-    return sought(connection, agent_id, reach, status="open", limit=limit)
+    wanted = {"agent_id": agent_id, "status": "open", "id": None, "merged_into": None, "limit": limit, **reach}
+    return fetch_contradictions(connection, "contradictions_in_reach", wanted)
 
 
 def check_reach(
     connection: Connection, agent_id: str, reach: Reach, contradiction_id: UUID, *, merged_into: UUID | None
 ) -> None:
     """Raise `NotFound` unless whoever rules could recall both facts, and the one that is to take their place."""
-    if not sought(connection, agent_id, reach, id=contradiction_id, merged_into=merged_into):
+    wanted = {"status": None, "id": contradiction_id, "merged_into": merged_into, "limit": None, **reach}
+    if not fetch_contradictions(connection, "contradictions_in_reach", {"agent_id": agent_id, **wanted}):
         ruled = f"contradiction {contradiction_id}" + (f" to merge into fact {merged_into}" if merged_into else "")
         raise NotFound(f"agent {agent_id!r} has no {ruled} in reach of user and project {list(reach.values())}")
-
-
-def sought(connection: Connection, agent_id: str, reach: Reach, **wanted: Any) -> list[Contradiction]:
-    """Return the contradictions in reach that are as wanted, the oldest first."""
-    query = with_sides("contradictions_in_reach")
-    usual = {"status": None, "id": None, "merged_into": None, "limit": None}
-    with connection.cursor(row_factory=class_row(Contradiction)) as cursor:
-        return cursor.execute(query, {**usual, **wanted, **reach, "agent_id": agent_id}).fetchall()
 
 
 def open_between(
@@ -147,28 +198,38 @@ def open_between(
     return True
 
 
-def resolve(agent: Agent, contradiction_id: UUID, ruling: Ruling, *, at: datetime, deadline: Deadline) -> Contradiction:
+def resolve(
+    connection: Connection, agent: Agent, contradiction_id: UUID, ruling: Ruling, *, at: datetime
+) -> Contradiction:
     """End a contradiction as ruled: the loser is superseded by the winner, or both by what merges them.
 
-    Where the caller may not decide it, the ruling is kept as a proposal, and the contradiction comes back open. Ruling
-    the same again returns the same answer; another ruling raises `Conflict`, as does a winner that has left recall; a
-    loser that has left it already stays as it is. Raises `NotFound` for an unknown contradiction or fact.
+    Where the caller may not decide it, the ruling is kept as a proposal, in the place of an earlier one, and the
+    contradiction comes back open. Ruling the same again returns the same answer; another ruling raises `Conflict`, as
+    does a winner that has left recall; a loser that has left it already stays as it is. Raises `NotFound` for an
+    unknown contradiction or fact.
     """
-    with agent.transaction(deadline) as connection:
-        found = locked(connection, agent.id, contradiction_id)
-        if ruling.keep is not None:
-            ruling = replace(ruling, resolution=winner_of(found, ruling.keep), keep=None)
-        if found.status == "resolved":
-            return repeated(found, ruling)
-        wanted = [found.memory_a, found.memory_b, *filter(None, [ruling.merged_into])]
-        facts = {fact.id: fact for fact in locked_memories(connection, agent.id, FACT, wanted)}
-        if ruling.merged_into not in {None, *facts}:
-            raise NotFound(f"agent {agent.id!r} has no fact {ruling.merged_into} to merge into")
-        if not may_decide(agent.rights, found, ruling, facts):
-            return propose(connection, agent, found, ruling, at=at)
-        row = {"resolution": ruling.resolution, "at": at, "note": ruling.note}
-        resolved = changed(connection, agent.id, "resolve_contradiction", found, row)
-        carry_out(connection, agent.id, found, ruling, facts, at=at)
+    found = lock_contradiction(connection, agent.id, contradiction_id)
+    if ruling.keep is not None:
+        ruling = replace(ruling, resolution=winner_of(found, ruling.keep), keep=None)
+    if found.status == "resolved":
+        if found.resolution == ruling.resolution:
+            return found
+        raise Conflict(
+            f"contradiction {found.id} was resolved as {found.resolution!r} at {found.resolved_at}; "
+            "to rule otherwise, take back the supersession with undo and name the winner with supersede_fact"
+        )
+    wanted = [found.memory_a, found.memory_b, *filter(None, [ruling.merged_into])]
+    facts = {fact.id: fact for fact in locked_memories(connection, agent.id, FACT, wanted)}
+    if ruling.merged_into not in {None, *facts}:
+        raise NotFound(f"agent {agent.id!r} has no fact {ruling.merged_into} to merge into")
+    key = {"agent_id": agent.id, "id": found.id}
+    told = {"resolution": ruling.resolution, "note": ruling.note}
+    if not may_decide(agent.rights, found, ruling, facts):
+        into = None if ruling.merged_into is None else str(ruling.merged_into)
+        proposed = {**told, "merged_into": into, "by": agent.rights.holder, "at": at.isoformat()}
+        return fetch_contradictions(connection, "propose_ruling", {**key, "proposed": Jsonb(proposed)})[0]
+    (resolved,) = fetch_contradictions(connection, "resolve_contradiction", {**key, **told, "at": at})
+    carry_out(connection, agent.id, found, ruling, facts, at=at)
     return resolved
 
 
@@ -183,48 +244,6 @@ def may_decide(rights: Rights, found: Contradiction, ruling: Ruling, facts: Mapp
     return all(rights.may_retire(facts[loser], facts[winner]) for loser, winner in losers(found, ruling).items())
 
 
-def propose(
-    connection: Connection, agent: Agent, found: Contradiction, ruling: Ruling, *, at: datetime
-) -> Contradiction:
-    """Keep a ruling that an operator is to confirm, in the place of an earlier one; nothing else changes."""
-    into = None if ruling.merged_into is None else str(ruling.merged_into)
-    told = {"resolution": ruling.resolution, "merged_into": into, "note": ruling.note}
-    row = {"proposed": Jsonb({**told, "by": agent.rights.holder, "at": at.isoformat()})}
-    return changed(connection, agent.id, "propose_ruling", found, row)
-
-
-def reject(agent: Agent, contradiction_id: UUID, *, deadline: Deadline) -> Contradiction:
-    """Forget the ruling that was proposed; the contradiction stays open.
-
-    Raises `Forbidden` below operator, `NotFound` for an unknown contradiction, `Refused` where nothing is proposed.
-    """
-    if not agent.rights.is_operator:
-        raise Forbidden(f"only an operator rejects how a contradiction is to be decided, not {agent.rights.holder}")
-    with agent.transaction(deadline) as connection:
-        found = locked(connection, agent.id, contradiction_id)
-        if found.proposed is None or found.status == "resolved":
-            raise Refused(f"nobody proposed how to decide contradiction {found.id}, or it is resolved already")
-        return changed(connection, agent.id, "propose_ruling", found, {"proposed": None})
-
-
-def locked(connection: Connection, agent_id: str, contradiction_id: UUID) -> Contradiction:
-    """Lock a contradiction until the transaction ends and return it; raise `NotFound` where there is none."""
-    key = {"agent_id": agent_id, "id": contradiction_id}
-    with connection.cursor(row_factory=class_row(Contradiction)) as cursor:
-        found = cursor.execute(with_sides("lock_contradiction"), key).fetchone()
-    if found is None:
-        raise NotFound(f"agent {agent_id!r} has no contradiction {contradiction_id}")
-    return found
-
-
-def changed(
-    connection: Connection, agent_id: str, block: str, found: Contradiction, values: Mapping[str, Any]
-) -> Contradiction:
-    """Return a contradiction as a statement left it."""
-    with connection.cursor(row_factory=class_row(Contradiction)) as cursor:
-        return cursor.execute(with_sides(block), {"agent_id": agent_id, "id": found.id, **values}).fetchall()[0]
-
-
 def winner_of(found: Contradiction, keep: UUID) -> Resolution:
     """Return which side a fact is; raise `InvalidInput` when it is neither."""
     if keep not in {found.memory_a, found.memory_b}:
@@ -232,16 +251,6 @@ def winner_of(found: Contradiction, keep: UUID) -> Resolution:
             f"contradiction {found.id} is between facts {found.memory_a} and {found.memory_b}; keep names {keep}"
         )
     return "a_wins" if keep == found.memory_a else "b_wins"
-
-
-def repeated(found: Contradiction, ruling: Ruling) -> Contradiction:
-    """Return a contradiction that was ruled the same way before; raise `Conflict` for another ruling."""
-    if found.resolution != ruling.resolution:
-        raise Conflict(
-            f"contradiction {found.id} was resolved as {found.resolution!r} at {found.resolved_at}; "
-            "to rule otherwise, take back the supersession with undo and name the winner with supersede_fact"
-        )
-    return found
 
 
 def carry_out(
@@ -253,14 +262,19 @@ def carry_out(
     *,
     at: datetime,
 ) -> None:
-    """Retire the losers and clear the marks of both facts."""
+    """Retire the losers that are still active, and clear the marks of both facts."""
     reason = f"contradiction resolved: {ruling.resolution}" + (f" ({ruling.note})" if ruling.note else "")
+    how = "merged" if ruling.resolution == "merged" else "replaced"
+    cause = Cause("agent", "superseded", reason, at)
     for loser, winner in losers(found, ruling).items():
-        how = "merged" if ruling.resolution == "merged" else "replaced"
-        cause = Cause("agent", "superseded", reason, at)
-        if how == "merged" and facts[loser].state == "active":
+        if facts[loser].state != "active":
+            continue
+        if how == "merged":
             facts[winner] = absorb(connection, agent_id, facts[winner], facts[loser], cause=cause)
-        facts[loser] = retire(connection, agent_id, facts[loser], facts[winner], succession=how, cause=cause)
+        if (state := facts[winner].state) != "active":
+            raise Conflict(f"fact {winner} is {state}, so it can't win; recall it with as_of, or learn it again")
+        gone = {"state": "superseded", "superseded_by": str(winner), "superseded_at": at.isoformat(), "succession": how}
+        facts[loser] = change_memory(connection, agent_id, version_of(FACT, facts[loser]), gone, cause=cause)
     cause = Cause("agent", "contradiction_resolved", reason, at)
     for memory_id in (found.memory_a, found.memory_b):
         row = connection.execute(
@@ -271,22 +285,10 @@ def carry_out(
 
 
 def losers(found: Contradiction, ruling: Ruling) -> dict[UUID, UUID]:
-    """Return which fact gives way to which."""
     a, b = found.memory_a, found.memory_b
     if ruling.merged_into is not None:
         return {each: ruling.merged_into for each in (a, b) if each != ruling.merged_into}
     return {"a_wins": {b: a}, "b_wins": {a: b}}.get(str(ruling.resolution), {})
-
-
-def retire(connection: Connection, agent_id: str, loser: Fact, winner: Fact, *, succession: str, cause: Cause) -> Fact:
-    """Supersede the loser, which something else may have retired already; the winner must still be active."""
-    if loser.state != "active":
-        return loser
-    if winner.state != "active":
-        raise Conflict(f"fact {winner.id} is {winner.state}, so it can't win; recall it with as_of, or learn it again")
-    at = cause.effective_at.isoformat()
-    values = {"state": "superseded", "superseded_by": str(winner.id), "superseded_at": at, "succession": succession}
-    return change_memory(connection, agent_id, version_of(FACT, loser), values, cause=cause)
 
 
 def absorb(connection: Connection, agent_id: str, winner: Fact, loser: Fact, *, cause: Cause) -> Fact:

@@ -5,38 +5,27 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
-from collections.abc import Mapping
-from contextlib import suppress
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from datetime import datetime
-from functools import cache
 from typing import Any
 from uuid import UUID
 
 from psycopg import Connection
-from psycopg.rows import class_row
-from psycopg.sql import SQL, Composed, Identifier
 
 from nous_online.core.deadline import Deadline
-from nous_online.core.details import MAX_REASON_CHARACTERS, DecisionDetails, DecisionFilter, DecisionTitle
+from nous_online.core.details import DecisionDetails, DecisionFilter, DecisionTitle
 from nous_online.core.domain import DECISION_STATUSES, DecisionId, shortened
 from nous_online.core.errors import Conflict, NotFound, NousError
 from nous_online.core.fields import check_known, checked_as, checked_details
 from nous_online.core.kinds import EPISODE
 from nous_online.core.rights import UNLIMITED, Rights
-from nous_online.core.validation import (
-    checked_choice,
-    checked_optional,
-    checked_said,
-)
 from nous_online.database.changes import get_memory
 from nous_online.database.statements import statements
 from nous_online.memories import store
-from nous_online.memories.agent import Agent
+from nous_online.memories.agent import Agent, guarded
 from nous_online.memories.episodes import current_episode
 from nous_online.memories.events import emit
 from nous_online.memories.store import KeyedRequest
-from nous_online.memories.told_texts import guarded
 
 logger = logging.getLogger(__name__)
 BLOCKS = statements("nous_online.memories", "decisions.sql")
@@ -91,42 +80,17 @@ class NewDecision:
     """What makes a retry recognisable: the SHA-256 of the verb and of all it was told."""
 
 
-@dataclass(frozen=True)
-class Resolution:
-    """What became of a decision, checked."""
-
-    status: str
-    outcome: str | None
-    at: datetime
-
-
 def new_decision(title: object, details: DecisionDetails, *, now: datetime, rights: Rights = UNLIMITED) -> NewDecision:
     """Check everything said about a decision; raise `InvalidInput` naming what to mend."""
     check_known(details, DecisionDetails)
-    told = {
-        "title": checked_as(DecisionTitle, "title", title),
-        **checked_details(DecisionDetails, details, now=now),
-    }
-    told, _ = guarded(told, ("title", "rationale"), rights)
+    known = checked_details(DecisionDetails, details, now=now)
+    told, _ = guarded({"title": checked_as(DecisionTitle, "title", title), **known}, ("title", "rationale"), rights)
     key, reference = told.pop("idempotency_key"), told.pop("reference")
     told |= {"files": told["files"] or [], "tags": told["tags"] or []}
     told |= {"reference": reference} if reference else {}
     new: dict[str, Any] = {**told, "reference": reference, "decided_at": told["decided_at"] or now}
-    return NewDecision(**new, idempotency_key=key, content_hash=hash_of(told))
-
-
-def hash_of(told: Mapping[str, Any]) -> str:
-    """Return the SHA-256 of a request to record a decision; a moment it did not tell differs at each retry."""
-    return hashlib.sha256(json.dumps([VERB, told], sort_keys=True, default=str).encode()).hexdigest()
-
-
-def new_resolution(status: object, outcome: object, at: object, *, now: datetime) -> Resolution:
-    """Check what is said to have become of a decision; raise `InvalidInput` naming what to mend."""
-    return Resolution(
-        status=checked_choice("status", status, RESOLUTIONS),
-        outcome=checked_optional("outcome", outcome, max_characters=MAX_REASON_CHARACTERS),
-        at=checked_said("at", at, now=now) or now,
-    )
+    request = json.dumps([VERB, told], sort_keys=True, default=str)  # a moment it did not tell differs at each retry
+    return NewDecision(**new, idempotency_key=key, content_hash=hashlib.sha256(request.encode()).hexdigest())
 
 
 def record(agent: Agent, new: NewDecision, deadline: Deadline) -> Decision:
@@ -135,15 +99,20 @@ def record(agent: Agent, new: NewDecision, deadline: Deadline) -> Decision:
     The announcement names the episode that is open now: by the time somebody reacts it may be over, or another.
     """
     with agent.transaction(deadline) as connection:
-        earlier = repeated(connection, agent.id, new)
-        if earlier is not None:
-            return earlier
+        if new.idempotency_key:
+            store.lock_agent(connection, agent.id)  # the same that every other verb with such keys waits for
+            told = (new.idempotency_key, new.content_hash)
+            earlier = store.earlier_request(
+                connection, agent.id, *told, unlike="something else; use a new key for this"
+            )
+            if earlier is not None:
+                return get(connection, agent.id, earlier.memory_id)
         if new.episode_id is not None:
             get_memory(connection, agent.id, EPISODE, new.episode_id)
         episode_id = new.episode_id or getattr(current_episode(connection, agent.id, new.session_id), "id", None)
         if new.reference is not None:
             check_free(connection, agent.id, new.reference)
-        decision = one(connection, "store_decision", {"agent_id": agent.id, **vars(new)})
+        (decision,) = store.fetch(connection, Decision, BLOCKS["store_decision"], {"agent_id": agent.id, **vars(new)})
         payload = {
             "decision_id": str(decision.id),
             "title": decision.title,
@@ -160,41 +129,31 @@ def record(agent: Agent, new: NewDecision, deadline: Deadline) -> Decision:
 def check_free(connection: Connection, agent_id: str, reference: str) -> None:
     """Raise `Conflict` when a decision of this reference is recorded already."""
     store.lock_agent(connection, agent_id)
-    with suppress(NotFound):
-        known = get(connection, agent_id, reference)
+    key = {"agent_id": agent_id, "id": None, "reference": reference}
+    for known in store.fetch(connection, Decision, BLOCKS["get_decision"], key):
         raise Conflict(f"decision {known.id} has the reference {reference!r} already; use another, or resolve that one")
 
 
-def repeated(connection: Connection, agent_id: str, new: NewDecision) -> Decision | None:
-    """Return the decision this idempotency key led to; raise `Conflict` when it was used for anything else."""
-    if not new.idempotency_key:
-        return None
-    store.lock_agent(connection, agent_id)  # the same that every other verb with such keys waits for
-    request = store.find_requests(connection, agent_id, [new.idempotency_key]).get(new.idempotency_key)
-    if request is None:
-        return None
-    if request.content_hash != new.content_hash:
-        raise Conflict(f"idempotency key {new.idempotency_key!r} was used for something else; use a new key for this")
-    return get(connection, agent_id, request.memory_id)
-
-
-def resolve(agent: Agent, decision_id: DecisionId, resolution: Resolution, deadline: Deadline) -> Decision:
+def resolve(
+    agent: Agent, decision_id: DecisionId, status: str, outcome: str | None, *, at: datetime, deadline: Deadline
+) -> Decision:
     """Say what became of a decision, and announce a failure; saying the same again, or less, changes nothing.
 
     Raises `NotFound`, and `Conflict` when something else was said to have become of it: reactions built on that.
     """
     with agent.transaction(deadline) as connection:
         known = get(connection, agent.id, decision_id, statement="lock_decision")
-        if known.status == resolution.status and resolution.outcome in (None, known.outcome):
+        if known.status == status and outcome in (None, known.outcome):
             return known
         if known.status != "pending":
             raise Conflict(
                 f"decision {decision_id} was resolved as {known.status!r} already, neither that nor the outcome told "
-                f"then can become another ({resolution.status!r}); record a new decision that says what changed"
+                f"then can become another ({status!r}); record a new decision that says what changed"
             )
-        row = {"agent_id": agent.id, "id": known.id, "row_version": known.row_version, **vars(resolution)}
-        resolved = one(connection, "resolve_decision", row)
-        if resolution.status == "failed":
+        key = {"agent_id": agent.id, "id": known.id, "row_version": known.row_version}
+        said = {**key, "status": status, "outcome": outcome, "at": at}
+        (resolved,) = store.fetch(connection, Decision, BLOCKS["resolve_decision"], said)
+        if status == "failed":
             payload = {"decision_id": str(known.id), "title": resolved.title, "outcome": resolved.outcome}
             emit(connection, agent.id, "decision_failed", memory_id=known.id, payload=payload)
     return resolved
@@ -204,7 +163,9 @@ def get(connection: Connection, agent_id: str, decision_id: DecisionId, *, state
     """Return one decision by its id or reference; raise `NotFound` when this agent has none."""
     is_id = isinstance(decision_id, UUID)
     names = {"id": decision_id if is_id else None, "reference": None if is_id else decision_id}
-    return one(connection, statement, {"agent_id": agent_id, **names})
+    for found in store.fetch(connection, Decision, BLOCKS[statement], {"agent_id": agent_id, **names}):
+        return found
+    raise NotFound(f"agent {agent_id!r} has no decision {decision_id}")
 
 
 def reread(agent: Agent, decision: Decision, deadline: Deadline) -> Decision:
@@ -226,24 +187,5 @@ def link(connection: Connection, agent_id: str, decision_id: UUID, episode_id: U
 def find(connection: Connection, agent_id: str, wanted: DecisionFilter) -> list[Decision]:
     """Return decisions, the latest first; raise `InvalidInput` for a filter that makes no sense."""
     check_known(wanted, DecisionFilter)
-    parameters = {"agent_id": agent_id, **checked_details(DecisionFilter, wanted)}
-    with connection.cursor(row_factory=class_row(Decision)) as cursor:
-        return cursor.execute(composed("find_decisions"), parameters).fetchall()
-
-
-def one(connection: Connection, statement: str, parameters: Mapping[str, Any]) -> Decision:
-    """Return the one decision a statement yields; raise `NotFound` when it yields none."""
-    with connection.cursor(row_factory=class_row(Decision)) as cursor:
-        found = cursor.execute(composed(statement), parameters).fetchone()
-    if found is None:
-        raise NotFound(
-            f"agent {parameters['agent_id']!r} has no decision {parameters.get('id') or parameters.get('reference')}"
-        )
-    return found
-
-
-@cache
-def composed(statement: str) -> Composed:
-    """Fill the columns of a decision into a statement."""
-    columns = SQL(", ").join(Identifier(field.name) for field in fields(Decision))
-    return SQL(BLOCKS[statement]).format(columns=columns)
+    asked = {"agent_id": agent_id, **checked_details(DecisionFilter, wanted)}
+    return store.fetch(connection, Decision, BLOCKS["find_decisions"], asked)

@@ -11,8 +11,6 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from psycopg import Connection
-from psycopg.rows import class_row
-from psycopg.sql import SQL, Identifier
 
 from nous_online.core.deadline import Deadline
 from nous_online.core.domain import DOCUMENT, Fact, NewFact
@@ -22,11 +20,10 @@ from nous_online.core.texts import is_blank
 from nous_online.database.changes import Cause, change_memory, version_of
 from nous_online.database.statements import statements
 from nous_online.memories import facts, store
-from nous_online.memories.agent import Agent, Verbs, across_moves
+from nous_online.memories.agent import Agent, Verbs
 from nous_online.memories.store import Embedded
 
 BLOCKS = statements("nous_online.memories", "documents.sql")
-COLUMNS = SQL(", ").join(map(Identifier, FACT.columns))
 EMPTY = "empty"
 """The tag of a document without text: a fact says something, so its content is then its name."""
 ROUNDS = 8
@@ -94,9 +91,8 @@ class Documents(Verbs):
         """Return the documents whose names begin with `prefix`, by name."""
         parameters = {"agent_id": self.agent.id, "place": self.place, "prefix": prefix}
         with self.agent.transaction(self.agent.deadline(deadline_s)) as connection:
-            return ask(connection, "list_documents", parameters)
+            return [Document(fact) for fact in store.fetch(connection, Fact, BLOCKS["list_documents"], parameters)]
 
-    @across_moves
     def change(self, decide: Callable[[], Sequence[Edit]], *, deadline_s: float | None = None) -> None:
         """Apply what `decide` says, all of it or nothing; ask it again when a document it read was changed meanwhile.
 
@@ -128,16 +124,9 @@ class Documents(Verbs):
 
 
 def current(connection: Connection, agent_id: str, place: str, names: Sequence[str]) -> dict[str, Document]:
-    """Return the documents of these names by name."""
     parameters = {"agent_id": agent_id, "place": place, "names": list(names)}
-    return {found.name: found for found in ask(connection, "find_documents", parameters)}
-
-
-def ask(connection: Connection, block: str, parameters: Mapping[str, object]) -> list[Document]:
-    """Return the documents a query finds."""
-    query = SQL(BLOCKS[block]).format(columns=COLUMNS)
-    with connection.cursor(row_factory=class_row(Fact)) as cursor:
-        return [Document(fact) for fact in cursor.execute(query, parameters)]
+    found = map(Document, store.fetch(connection, Fact, BLOCKS["find_documents"], parameters))
+    return {each.name: each for each in found}
 
 
 def new_version(edit: Edit, place: str, *, now: datetime) -> NewFact:

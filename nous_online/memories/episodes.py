@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from datetime import datetime, timedelta
-from typing import Any
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from datetime import UTC, datetime, timedelta
+from typing import Any, Literal, Unpack
 from uuid import UUID, uuid4, uuid5
 
 from pgvector import Vector
@@ -15,40 +16,80 @@ from psycopg.rows import class_row
 from psycopg.types.json import Jsonb
 
 from nous_online.core.deadline import Deadline
-from nous_online.core.details import RecordDetails
-from nous_online.core.domain import Artifact, Episode
-from nous_online.core.errors import Conflict, InvalidInput, NotFound
-from nous_online.core.fields import rows_of
+from nous_online.core.details import (
+    BeginningDetails,
+    ChangeDetails,
+    EndDetails,
+    EpisodeText,
+    IdempotencyKey,
+    RecordDetails,
+    StartDetails,
+    Title,
+)
+from nous_online.core.domain import Artifact, DecisionId, Episode, Outcome, Scope, SourceKind
+from nous_online.core.errors import Conflict, InvalidInput, NotFound, NousError, Refused
+from nous_online.core.fields import check_known, checked_as, checked_details, rows_of
 from nous_online.core.kinds import EPISODE
 from nous_online.core.policy import DEFAULT_SESSION, MAX_DETAIL_BYTES
 from nous_online.core.rights import UNLIMITED, Rights
-from nous_online.core.validation import checked_id, checked_said, checked_text
+from nous_online.core.validation import checked_id, checked_moment, checked_said, checked_text
 from nous_online.database.changes import Cause, Growth, add_memory, change_memory, get_memory, locked_memory, version_of
 from nous_online.database.statements import statements
 from nous_online.language.minilm import Vectors
 from nous_online.memories import store
-from nous_online.memories.agent import Agent
-from nous_online.memories.episode_changes import (
-    Beginning,
-    EpisodeChange,
-    changed_values,
-    checked_beginning,
-    checked_change,
-)
+from nous_online.memories.agent import Agent, Verbs, guarded, situated
 from nous_online.memories.events import emit
 from nous_online.memories.facts import IMPORTED
-from nous_online.memories.quotas import check_quota, size_of
+from nous_online.memories.status import check_quota, size_of
 from nous_online.memories.store import KeyedRequest
-from nous_online.memories.told_texts import guarded
 
+SQL = statements("nous_online.memories", "episodes.sql")
 LONGEST = timedelta(days=24_855)
 """Its duration is kept in seconds, in 32 bits."""
-SQL = statements("nous_online.memories", "episodes.sql")
 EMBEDDED_CHARACTERS = 2000  # of an episode without summary; the local embedder reads no further anyway
-
-
+LONGEST_NOTE = 500
+"""Characters: whatever a writer says of a text is told in a line."""
 NOT_IMPORTED = ("decision_ids", "procedures_activated", "idempotency_key")
 EPISODE_FIELDS = ("detail", *(name for name in rows_of(RecordDetails) if name not in NOT_IMPORTED))
+LISTS = ("participants", "tags", "lessons_learned", "decision_ids", "procedures_activated")
+SCALARS = ("title", "summary", "outcome", "surprise_level", "frame_used", "encoded_censors")
+TEXTS = ("title", "summary", "append", "lessons_learned")
+"""In these a credential is looked for."""
+
+
+@dataclass(frozen=True)
+class Beginning:
+    """Where an episode comes from and whose it is, checked."""
+
+    session_id: str | None
+    started_at: datetime
+    source: str | None
+    source_kind: SourceKind
+    trust: int
+    is_pinned: bool
+    scope: Scope
+    user_id: str | None
+    project_id: str | None
+    idempotency_key: str | None
+
+
+@dataclass(frozen=True)
+class EpisodeChange:
+    """What is added to an episode, checked; None and empty leave it as it is."""
+
+    append: str | None = None
+    title: str | None = None
+    summary: str | None = None
+    outcome: Outcome | None = None
+    surprise_level: float | None = None
+    frame_used: str | None = None
+    encoded_censors: list[str] | None = None
+    participants: tuple[str, ...] = ()
+    tags: tuple[str, ...] = ()
+    lessons_learned: tuple[str, ...] = ()
+    decision_ids: tuple[DecisionId, ...] = ()
+    procedures_activated: tuple[UUID, ...] = ()
+    artifacts: tuple[Artifact, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -56,72 +97,202 @@ class NewEpisode:
     """A closed episode, checked and ready to be stored."""
 
     detail: str
-    title: str | None
-    summary: str | None
-    started_at: datetime
+    change: EpisodeChange
+    beginning: Beginning
     ended_at: datetime
-    participants: list[str]
-    tags: list[str]
-    frame_used: str | None
-    encoded_censors: list[str] | None
-    outcome: str | None
-    surprise_level: float | None
-    lessons_learned: list[str]
-    artifacts: tuple[Artifact, ...]
-    session_id: str | None
-    source: str | None
-    source_kind: str
-    trust: int
-    is_pinned: bool
-    scope: str
-    user_id: str | None
-    project_id: str | None
-    idempotency_key: str | None
+
+    @property
+    def idempotency_key(self) -> str | None:
+        """The key it is stored under, once."""
+        return self.beginning.idempotency_key
 
 
-def new_episode(detail: object, details: RecordDetails, *, now: datetime, rights: Rights = UNLIMITED) -> NewEpisode:
-    """Check everything said about an episode; raise `InvalidInput` naming what to mend.
+@dataclass(frozen=True)
+class FullText:
+    """The most detailed text there still is of an episode, and where it lies."""
 
-    Without dates it happened at `now`; with one of the two it began and ended in that moment.
-    """
-    started_at, ended_at = interval(details, now=now)
-    checked, _ = guarded({"detail": checked_text("detail", detail, max_bytes=MAX_DETAIL_BYTES)}, ["detail"], rights)
-    text = checked["detail"]
-    told, beginning = checked_change(details, rights), checked_beginning(details, now=now, rights=rights)
-    return NewEpisode(
-        detail=text,
-        title=told.title,
-        summary=told.summary,
-        started_at=started_at,
-        ended_at=ended_at,
-        participants=list(told.participants),
-        tags=list(told.tags),
-        frame_used=told.frame_used,
-        encoded_censors=told.encoded_censors,
-        outcome=told.outcome,
-        surprise_level=told.surprise_level,
-        lessons_learned=list(told.lessons_learned),
-        artifacts=told.artifacts,
-        session_id=beginning.session_id,
-        source=beginning.source,
-        source_kind=beginning.source_kind,
-        trust=beginning.trust,
-        is_pinned=beginning.is_pinned,
-        scope=beginning.scope,
-        user_id=beginning.user_id,
-        project_id=beginning.project_id,
-        idempotency_key=beginning.idempotency_key,
-    )
+    episode_id: UUID
+    title: str | None
+    text: str
+    """Empty where nothing was ever told."""
+    level: Literal["detail", "summary", "compressed", "title"]
+    """Which text it is: `detail` unless that was never told or has been purged."""
+    is_cold: bool
+    """Whether it lies in cold storage: the episode itself shows less."""
+    purge_after: datetime | None
+    """When a purge may delete it, where that has been settled."""
 
 
-def interval(details: RecordDetails, *, now: datetime) -> tuple[datetime, datetime]:
-    """Return when an episode began and ended."""
-    began, ended = (checked_said(name, details.get(name), now=now) for name in ("started_at", "ended_at"))
-    started_at, ended_at = began or ended or now, ended or began or now
+class Unwritten(NousError):
+    """The writer failed at this very episode. Unlike an outage, which passes, it counts among its failures."""
+
+
+class EpisodeVerbs(Verbs):
+    """What an agent does with episodes."""
+
+    def start_episode(
+        self, title: Title = None, *, deadline_s: float | None = None, **details: Unpack[StartDetails]
+    ) -> Episode:
+        """Begin an episode, in state `open` and tier `raw`.
+
+        An open episode of the same session stays open: the one begun last is the current one. Raises `InvalidInput`,
+        `NotFound` for a procedure that is not there, and `Conflict` when the key was used for another title.
+        """
+        agent, deadline = self.agent, self.agent.deadline(deadline_s)
+        check_known(details, StartDetails)
+        told = situated(agent, details, StartDetails, deadline)
+        change = checked_change({**told, "title": title}, agent.rights)
+        beginning = checked_beginning(told, now=datetime.now(UTC), rights=agent.rights)
+        check_quota(agent, deadline, count=1, size=size_of(change.append))
+        call = RetryKey("start_episode", beginning.idempotency_key, told_of(beginning, change, is_dated=False))
+        cause = Cause("agent", "started", "the episode began", effective_at=beginning.started_at)
+        values = {**beginning_values(beginning), **changed_values(change, None), "state": "open"}
+        with agent.transaction(deadline) as connection:
+            return call.once(connection, agent.id, lambda: add(connection, agent.id, values, change, cause))
+
+    def update_episode(
+        self,
+        episode_id: UUID,
+        *,
+        idempotency_key: IdempotencyKey = None,
+        deadline_s: float | None = None,
+        **details: Unpack[ChangeDetails],
+    ) -> Episode:
+        """Tell more of an episode: `append` adds a line to its detail, lists grow, single values are replaced.
+
+        What is known already changes nothing. An outcome told after the episode was completed is kept, but draws
+        nothing more from it: no procedure is counted and no censor suggested. Raises `NotFound`, `InvalidInput`,
+        `Refused` for a line more of an episode that is over, and `Conflict` when the key was used for anything else.
+        """
+        agent, deadline = self.agent, self.agent.deadline(deadline_s)
+        check_known(details, ChangeDetails)
+        change = checked_change(details, agent.rights)
+        key = checked_as(IdempotencyKey, "idempotency_key", idempotency_key)
+        return update(agent, checked_id("episode_id", episode_id), change, key, deadline)
+
+    def close_episode(
+        self, episode_id: UUID, *, deadline_s: float | None = None, **details: Unpack[EndDetails]
+    ) -> Episode:
+        """End an episode; within 30 s a worker gives it a title, a summary and up to twelve facts.
+
+        Closing one that is over returns it as it is and does nothing: `update_episode` says more of it. Raises
+        `NotFound`, `Conflict` when it was closed with another outcome, `InvalidInput` for an end before the beginning.
+        """
+        agent, deadline = self.agent, self.agent.deadline(deadline_s)
+        check_known(details, EndDetails)
+        change = checked_change(details, agent.rights)
+        end = checked_moment("ended_at", details.get("ended_at"))
+        known = get_episode(agent, checked_id("episode_id", episode_id), deadline)
+        if known.state != "open":
+            if change.outcome not in {None, known.outcome}:
+                message = f"episode {known.id} was closed as {known.outcome!r}; update_episode(outcome=…) changes that"
+                raise Conflict(message)
+            return known
+        agent.rights.check_may_change(known)
+        ended_at = checked_end(end, started_at=known.started_at, now=datetime.now(UTC))
+        vector = vector_of(agent, known, change, deadline)
+        with agent.space_transaction(deadline) as connection:
+            closed = close(connection, agent, known.id, change, ended_at=ended_at, vector=vector)
+        agent.awake.set()
+        return closed
+
+    def record_episode(
+        self, detail: EpisodeText = None, *, deadline_s: float | None = None, **details: Unpack[RecordDetails]
+    ) -> Episode:
+        """Tell of an episode that is over, in one call; it is completed as a closed one is.
+
+        Without dates it happened now; with one of the two it began and ended in that moment. Raises `InvalidInput`,
+        `NotFound` for a procedure that is not there, and `Conflict` when the key was used for another content.
+        """
+        agent, deadline = self.agent, self.agent.deadline(deadline_s)
+        check_known(details, RecordDetails)
+        told = situated(agent, details, RecordDetails, deadline)
+        change = checked_change({**told, "append": detail}, agent.rights)
+        beginning = checked_beginning(told, now=datetime.now(UTC), rights=agent.rights)
+        end = checked_moment("ended_at", details.get("ended_at") or details.get("started_at"))
+        said = {**told_of(beginning, change, is_dated=end is not None), "ended_at": end}
+        call = RetryKey("record_episode", beginning.idempotency_key, said)
+        if (known := call.answered(agent, deadline)) is not None:
+            return known
+        check_quota(agent, deadline, count=1, size=size_of(change.append))
+        ended_at = checked_end(end, started_at=beginning.started_at, now=datetime.now(UTC))
+        vector = vector_of(agent, None, change, deadline)
+        with agent.space_transaction(deadline) as connection:
+
+            def act() -> Episode:
+                return record(connection, agent, beginning, change, end=ended_at, vector=vector)
+
+            episode = call.once(connection, agent.id, act)
+        agent.awake.set()
+        return episode
+
+    def retry_episode(self, episode_id: UUID, *, deadline_s: float | None = None) -> Episode:
+        """Queue a closed episode to be completed that was set aside after too many failures, as its note says.
+
+        Its text stayed as it was. Raises `NotFound`, and `Refused` for one that is complete, open or archived.
+        """
+        known_id = checked_id("episode_id", episode_id)
+        with self._transaction(deadline_s) as connection:
+            store.lock_agent(connection, self.agent.id)
+            episode = locked_memory(connection, self.agent.id, EPISODE, known_id)
+            if episode.state != "closed" or episode.completed_at is not None:
+                found = "complete" if episode.completed_at else episode.state
+                raise Refused(f"episode {known_id} is {found}; only a closed one that is not complete is tried again")
+            if episode.completion_note is not None:
+                episode = note_completion(connection, self.agent.id, episode, None, "queued", "it is to be tried again")
+            connection.execute(SQL["queue_again"], {"agent_id": self.agent.id, "episode_id": known_id})
+        self.agent.awake.set()
+        return episode
+
+    def get_episode(self, episode_id: UUID, *, deadline_s: float | None = None) -> Episode:
+        """Return one episode in whatever state it is; raise `NotFound` when this agent has none of that id."""
+        return self._get(EPISODE, episode_id, deadline_s)
+
+    def full_text(self, episode_id: UUID, *, deadline_s: float | None = None) -> FullText:
+        """Return the most detailed text there still is of an episode, also of one that a night condensed.
+
+        Recall shows a condensed episode as short as its tier has it; this reads what went to cold storage, and changes
+        nothing. Raises `NotFound`.
+        """
+        wanted = checked_id("episode_id", episode_id)
+        with self._transaction(deadline_s) as connection:
+            return full_text(connection, self.agent.id, wanted)
+
+    def episode_artifacts(self, episode_id: UUID, *, deadline_s: float | None = None) -> list[Artifact]:
+        """Return the commits, pull requests, decision records and files an episode named; `NotFound` without it."""
+        wanted = checked_id("episode_id", episode_id)
+        with self._transaction(deadline_s) as connection:
+            get_memory(connection, self.agent.id, EPISODE, wanted)
+            key = {"agent_id": self.agent.id, "episode_id": wanted}
+            with connection.cursor(row_factory=class_row(Artifact)) as cursor:
+                return cursor.execute(SQL["artifacts_of"], key).fetchall()
+
+
+# --- what is told, checked and turned into columns; pure ---
+
+
+def checked_change(details: Mapping[str, Any], rights: Rights = UNLIMITED) -> EpisodeChange:
+    """Check what is told about an episode; raise `InvalidInput` naming what to mend."""
+    told, _ = guarded(checked_details(ChangeDetails, details), TEXTS, rights)
+    lists: dict[str, Any] = {name: tuple(told.pop(name) or ()) for name in (*LISTS, "artifacts")}
+    frame, censors = told.pop("frame"), told.pop("active_censors")
+    return EpisodeChange(frame_used=frame, encoded_censors=censors, **told, **lists)
+
+
+def checked_beginning(details: Mapping[str, Any], *, now: datetime, rights: Rights = UNLIMITED) -> Beginning:
+    """Check whose an episode is and since when; raise `InvalidInput`, and `Forbidden` for more than a caller may."""
+    told = checked_details(BeginningDetails, details, now=now)
+    ended_at = checked_said("ended_at", details.get("ended_at"), now=now)
+    told |= {**vars(rights.standing(told)), "started_at": told["started_at"] or ended_at or now}
+    return Beginning(**told)
+
+
+def checked_end(value: object, *, started_at: datetime, now: datetime) -> datetime:
+    """Return when an episode ended: `now` unless told; raise `InvalidInput` when that is before it began."""
+    ended_at = checked_said("ended_at", value, now=now) or max(now, started_at)
     if ended_at < started_at:
         raise InvalidInput(f"ended_at {ended_at.isoformat()} lies before started_at {started_at.isoformat()}")
-    check_length(started_at, ended_at)
-    return started_at, ended_at
+    return ended_at
 
 
 def check_length(started_at: datetime, ended_at: datetime) -> None:
@@ -134,61 +305,33 @@ def check_length(started_at: datetime, ended_at: datetime) -> None:
         raise Conflict(message)
 
 
-def store_deferred(agent: Agent, news: Sequence[NewEpisode], deadline: Deadline) -> int:
-    """Store closed episodes and queue their completion, all or none; return how many were new.
+def changed_values(change: EpisodeChange, known: Episode | None) -> dict[str, Any]:
+    """Return the columns an episode gets that differ from what is known.
 
-    Known idempotency keys are skipped. Completions fall due by when the episodes ended, so that what is drawn from
-    them is learned in the order it happened.
+    Only an open episode grows: raises `Refused` for a line more of one that is over, of which everything else can still
+    be said, and `InvalidInput` where its detail gets too long.
     """
-    check_quota(agent, deadline, count=len(news), size=sum(size_of(new.detail) for new in news))
-    vectors = agent.embed([embedded_text(new) for new in news], deadline)
-    with agent.space_transaction(deadline) as connection:
-        store.lock_agent(connection, agent.id)
-        known = store.find_requests(connection, agent.id, [new.idempotency_key for new in news if new.idempotency_key])
-        fresh = [(new, vector) for new, vector in zip(news, vectors, strict=True) if new.idempotency_key not in known]
-        rows = [episode_row(agent, new, vector) for new, vector in fresh]
-        with connection.cursor() as cursor:
-            cursor.executemany(SQL["store_episode"], rows)
-            cursor.executemany(SQL["store_artifact"], [each for row in rows for each in artifact_rows(row)])
-        keyed = [(new, row["id"]) for (new, _), row in zip(fresh, rows, strict=True)]
-        store_keys(connection, agent.id, keyed)
-    return len(fresh)
+    values: dict[str, Any] = {}
+    if change.append is not None:
+        if known is not None and known.state != "open":
+            raise Refused(f"episode {known.id} is {known.state}, so its detail no longer grows; start another episode")
+        grown = f"{known.detail}\n{change.append}" if known and known.detail is not None else change.append
+        values["detail"] = checked_text("detail", grown, max_bytes=MAX_DETAIL_BYTES)
+    for name in SCALARS:
+        told = getattr(change, name)
+        if told is not None and told != getattr(known, name, None):
+            values[name] = told
+    for name in LISTS:
+        before = list[Any](getattr(known, name, ()))
+        after = united(before, getattr(change, name))
+        if after != before:
+            values[name] = [str(entry) for entry in after]
+    return values
 
 
-def store_keys(connection: Connection, agent_id: str, stored: Sequence[tuple[NewEpisode, UUID | None]]) -> None:
-    """Remember which keys led to which episodes."""
-    requests = [
-        KeyedRequest(new.idempotency_key, content_hash(new), episode_id, "stored")
-        for new, episode_id in stored
-        if new.idempotency_key and episode_id
-    ]
-    store.store_requests(connection, agent_id, "import", requests)
-
-
-def episode_row(agent: Agent, new: NewEpisode, vector: Vectors) -> dict[str, Any]:
-    """Return the parameters of `store_episode`."""
-    key = new.idempotency_key
-    return {
-        **vars(new),
-        "id": uuid5(IMPORTED, f"{agent.id}\n{key}") if key else uuid4(),
-        "agent_id": agent.id,
-        "encoded_censors": None if new.encoded_censors is None else Jsonb(new.encoded_censors),
-        "embedding": Vector(vector),
-        "space_id": agent.embedder.space.id,
-        "actor": "import",
-        "reason": "imported as it ended",
-    }
-
-
-def artifact_rows(episode: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return the parameters of `store_artifact` for the parameters of `store_episode`."""
-    own = {"agent_id": episode["agent_id"], "episode_id": episode["id"]}
-    return [{**own, **vars(artifact)} for artifact in episode["artifacts"]]
-
-
-def embedded_text(new: NewEpisode) -> str:
-    """Return what of an imported episode its vector stands for."""
-    return text_to_embed(new.title, new.summary, new.detail)
+def united(before: Iterable[Any], more: Iterable[Any]) -> list[Any]:
+    """Return what is in either, each once, what was there before first."""
+    return list(dict.fromkeys([*before, *more]))
 
 
 def text_to_embed(title: str | None, summary: str | None, detail: str | None) -> str:
@@ -196,26 +339,82 @@ def text_to_embed(title: str | None, summary: str | None, detail: str | None) ->
     return "\n".join(filter(None, (title, summary or (detail or "")[:EMBEDDED_CHARACTERS])))
 
 
-def content_hash(new: NewEpisode) -> str:
-    """Return the SHA-256 of what was told; the title of a conversation may still change and says nothing."""
-    return hash_of(None if new.session_id else new.title, new.detail)
+def beginning_values(beginning: Beginning) -> dict[str, Any]:
+    """Return the columns that are settled when an episode begins."""
+    values = {name: value for name, value in vars(beginning).items() if name != "idempotency_key"}
+    return {**values, "started_at": beginning.started_at.isoformat()}
 
 
-def hash_of(title: str | None, detail: str | None) -> str:
-    """Return the SHA-256 of a title and a detail."""
-    return hashlib.sha256(f"{title or ''}\n{detail or ''}".encode()).hexdigest()
+# --- retries ---
 
 
-def stored_until(connection: Connection, agent_id: str, key: str) -> datetime | None:
-    """Return when the episode ended that was stored under an idempotency key; None where none was."""
-    row = connection.execute(SQL["stored_until"], {"agent_id": agent_id, "key": key}).fetchone()
-    return row[0] if row else None
+@dataclass(frozen=True)
+class RetryKey:
+    """What makes a retry recognisable: the verb, its idempotency key if it has one, and everything that was told."""
+
+    verb: str
+    key: str | None
+    told: dict[str, Any]
+
+    def answered(self, agent: Agent, deadline: Deadline) -> Episode | None:
+        """Return the episode an earlier call with this key led to; raise `Conflict` if that one told otherwise."""
+        if self.key is None:
+            return None
+        with agent.transaction(deadline) as connection:
+            return self._earlier(connection, agent.id)
+
+    def once(self, connection: Connection, agent_id: str, act: Callable[[], Episode]) -> Episode:
+        """Act, or return the episode the first call with this key led to; raise `Conflict` if it told otherwise."""
+        if self.key is None:
+            return act()
+        store.lock_agent(connection, agent_id)
+        episode = self._earlier(connection, agent_id)
+        if episode is None:
+            episode = act()
+            request = KeyedRequest(self.key, self._content_hash(), episode.id, "stored")
+            store.store_request(connection, agent_id, self.verb, request)
+        return episode
+
+    def _content_hash(self) -> str:
+        return hashlib.sha256(json.dumps([self.verb, self.told], default=str, sort_keys=True).encode()).hexdigest()
+
+    def _earlier(self, connection: Connection, agent_id: str) -> Episode | None:
+        request = store.earlier_request(connection, agent_id, self.key, self._content_hash())
+        return None if request is None else get_memory(connection, agent_id, EPISODE, request.memory_id)
+
+
+def told_of(beginning: Beginning, change: EpisodeChange, *, is_dated: bool) -> dict[str, Any]:
+    """Return what was told of a new episode; when it began only counts if that was told, not if it is this moment."""
+    told = {**asdict(beginning), **asdict(change)}
+    return {name: told[name] for name in told if name != "idempotency_key" and (is_dated or name != "started_at")}
+
+
+# --- reading and writing ---
 
 
 def get_episode(agent: Agent, episode_id: UUID, deadline: Deadline) -> Episode:
     """Return one episode; raise `NotFound` when this agent has none of that id."""
     with agent.transaction(deadline) as connection:
         return get_memory(connection, agent.id, EPISODE, episode_id)
+
+
+def full_text(connection: Connection, agent_id: str, episode_id: UUID) -> FullText:
+    """Return the most detailed text of an episode, condensed or not; raise `NotFound` when this agent has none such."""
+    with connection.cursor(row_factory=class_row(FullText)) as cursor:
+        found = cursor.execute(SQL["full_text"], {"agent_id": agent_id, "id": episode_id}).fetchone()
+    if found is None:
+        raise NotFound(f"agent {agent_id!r} has no episode {episode_id}")
+    return found
+
+
+def current_episode(connection: Connection, agent_id: str, session_id: str | None) -> Episode | None:
+    """Return the open episode begun last in a session; None when there is none.
+
+    Without a session it is one of the default session, or, where that has none, of any.
+    """
+    parameters = {"agent_id": agent_id, "session_id": session_id, "default_session": DEFAULT_SESSION}
+    row = connection.execute(SQL["current_episode"], parameters).fetchone()
+    return get_memory(connection, agent_id, EPISODE, row[0]) if row else None
 
 
 def drawn_from(agent: Agent, told: Sequence[Mapping[str, Any]], name: str, deadline: Deadline) -> list[dict[str, Any]]:
@@ -240,28 +439,34 @@ def drawn_from(agent: Agent, told: Sequence[Mapping[str, Any]], name: str, deadl
     ]
 
 
-def current_episode(connection: Connection, agent_id: str, session_id: str | None) -> Episode | None:
-    """Return the open episode begun last in a session; None when there is none.
+def update(agent: Agent, episode_id: UUID, change: EpisodeChange, key: str | None, deadline: Deadline) -> Episode:
+    """Add to an episode; one that is over is embedded again when its title or summary changes.
 
-    Without a session it is one of the default session, or, where that has none, of any.
+    Raises `Forbidden` for an episode trusted more than the caller: what is drawn from it is trusted as it is.
     """
-    parameters = {"agent_id": agent_id, "session_id": session_id, "default_session": DEFAULT_SESSION}
-    row = connection.execute(SQL["current_episode"], parameters).fetchone()
-    return get_memory(connection, agent_id, EPISODE, row[0]) if row else None
+    call = RetryKey("update_episode", key, {**asdict(change), "episode_id": episode_id})
+    if (answered := call.answered(agent, deadline)) is not None:
+        return answered
+    if not agent.rights.is_operator:
+        agent.rights.check_may_change(get_episode(agent, episode_id, deadline))
+    check_quota(agent, deadline, count=0, size=size_of(change.append))
+    vector = None
+    if change.title or change.summary:
+        known = get_episode(agent, episode_id, deadline)
+        vector = None if known.state == "open" else vector_of(agent, known, change, deadline)
+    at = datetime.now(UTC)
+    with agent.space_transaction(deadline) as connection:
+        return call.once(
+            connection, agent.id, lambda: amend(connection, agent, episode_id, change, at=at, vector=vector)
+        )
 
 
-def artifacts_of(connection: Connection, agent_id: str, episode_id: UUID) -> list[Artifact]:
-    """Return what an episode named, by kind and reference; raise `NotFound` when this agent has none of that id."""
-    get_memory(connection, agent_id, EPISODE, episode_id)
-    with connection.cursor(row_factory=class_row(Artifact)) as cursor:
-        return cursor.execute(SQL["artifacts_of"], {"agent_id": agent_id, "episode_id": episode_id}).fetchall()
-
-
-def begin(connection: Connection, agent_id: str, beginning: Beginning, change: EpisodeChange) -> Episode:
-    """Store an open episode; raise `NotFound` when it names a procedure that is not there."""
-    cause = Cause("agent", "started", "the episode began", effective_at=beginning.started_at)
-    values = {**beginning_values(beginning), **changed_values(change, None), "state": "open"}
-    return add(connection, agent_id, values, change, cause)
+def vector_of(agent: Agent, known: Episode | None, change: EpisodeChange, deadline: Deadline) -> Vectors | None:
+    """Return the vector of an episode as a change would leave it; None while there is nothing to embed."""
+    after = changed_values(change, known)
+    title, summary, detail = (after.get(name, getattr(known, name, None)) for name in ("title", "summary", "detail"))
+    text = text_to_embed(title, summary, detail)
+    return agent.embed([text], deadline)[0] if text else None
 
 
 def record(
@@ -276,12 +481,8 @@ def record(
     """Store an episode that is over, and queue its completion; set `agent.awake` once the transaction has ended."""
     check_length(beginning.started_at, end)
     cause = Cause("agent", "recorded", "told when it was over", effective_at=end)
-    values = {
-        **beginning_values(beginning),
-        **changed_values(change, None),
-        **vector_values(agent, vector),
-        **closed(end),
-    }
+    values = {**beginning_values(beginning), **changed_values(change, None), **vector_values(agent, vector)}
+    values |= {"state": "closed", "ended_at": end.isoformat()}
     episode = add(connection, agent.id, values, change, cause)
     queue_completion(connection, agent.id, episode.id)
     return episode
@@ -290,10 +491,10 @@ def record(
 def add(
     connection: Connection, agent_id: str, values: Mapping[str, Any], change: EpisodeChange, cause: Cause
 ) -> Episode:
-    """Store a new episode with its artifacts."""
+    """Store a new episode with its artifacts; raise `NotFound` when it names a procedure that is not there."""
     check_procedures(connection, agent_id, change)
     episode = add_memory(connection, agent_id, EPISODE, values, cause=cause)
-    store_artifacts(connection, agent_id, episode.id, change)
+    store_artifacts(connection, agent_id, {episode.id: change.artifacts})
     return episode
 
 
@@ -309,14 +510,12 @@ def amend(
     """Add to an episode; what is known already changes nothing. Raises `NotFound`, `Refused` and `InvalidInput`."""
     known = locked_memory(connection, agent.id, EPISODE, episode_id)
     values = changed_values(change, known)
-    store_artifacts(connection, agent.id, episode_id, change)
+    store_artifacts(connection, agent.id, {episode_id: change.artifacts})
     if not values:
         return known
     check_procedures(connection, agent.id, change)
     cause = Cause("agent", "updated", f"told more: {', '.join(sorted(values))}", effective_at=at)
-    growth = growth_of(known.detail, values.get("detail"))
-    values |= vector_values(agent, vector)
-    return change_memory(connection, agent.id, version_of(EPISODE, known), values, cause=cause, noted=growth)
+    return change_episode(connection, agent.id, known, values | vector_values(agent, vector), cause)
 
 
 def close(
@@ -339,29 +538,22 @@ def close(
     check_procedures(connection, agent.id, change)
     end = max(ended_at, known.started_at)
     check_length(known.started_at, end)
-    values = {**changed_values(change, known), **vector_values(agent, vector), **closed(end)}
+    values = {**changed_values(change, known), **vector_values(agent, vector)}
+    values |= {"state": "closed", "ended_at": end.isoformat()}
     cause = Cause("agent", "closed", "the episode ended", effective_at=end)
-    growth = growth_of(known.detail, values.get("detail"))
-    episode = change_memory(connection, agent.id, version_of(EPISODE, known), values, cause=cause, noted=growth)
-    store_artifacts(connection, agent.id, episode_id, change)
+    episode = change_episode(connection, agent.id, known, values, cause)
+    store_artifacts(connection, agent.id, {episode_id: change.artifacts})
     queue_completion(connection, agent.id, episode_id)
     return episode
 
 
-def growth_of(before: str | None, after: str | None) -> Growth | None:
-    """Return by how much a detail grew, None where it did not."""
-    return Growth("detail", len(before), after[len(before) :]) if before and after else None
-
-
-def beginning_values(beginning: Beginning) -> dict[str, Any]:
-    """Return the columns that are settled when an episode begins."""
-    values = {name: value for name, value in vars(beginning).items() if name != "idempotency_key"}
-    return {**values, "started_at": beginning.started_at.isoformat()}
-
-
-def closed(ended_at: datetime) -> dict[str, Any]:
-    """Return the columns of an episode that is over."""
-    return {"state": "closed", "ended_at": ended_at.isoformat()}
+def change_episode(
+    connection: Connection, agent_id: str, known: Episode, values: Mapping[str, Any], cause: Cause
+) -> Episode:
+    """Set columns of an episode; of a detail that grew, the event keeps by how much."""
+    before, after = known.detail, values.get("detail")
+    growth = Growth("detail", len(before), after[len(before) :]) if before and after else None
+    return change_memory(connection, agent_id, version_of(EPISODE, known), values, cause=cause, noted=growth)
 
 
 def vector_values(agent: Agent, vector: Vectors | None) -> dict[str, Any]:
@@ -378,9 +570,9 @@ def check_procedures(connection: Connection, agent_id: str, change: EpisodeChang
         raise NotFound(f"agent {agent_id!r} has no procedure {absent}; store it before an episode names it")
 
 
-def store_artifacts(connection: Connection, agent_id: str, episode_id: UUID, change: EpisodeChange) -> None:
-    """Store what an episode produced; what is known already stays."""
-    rows = artifact_rows({"agent_id": agent_id, "id": episode_id, "artifacts": change.artifacts})
+def store_artifacts(connection: Connection, agent_id: str, named: Mapping[UUID, Sequence[Artifact]]) -> None:
+    """Store what episodes produced; what is known already stays."""
+    rows = [{"agent_id": agent_id, "episode_id": each, **vars(one)} for each in named for one in named[each]]
     with connection.cursor() as cursor:
         cursor.executemany(SQL["store_artifact"], rows)
 
@@ -389,3 +581,101 @@ def queue_completion(connection: Connection, agent_id: str, episode_id: UUID) ->
     """Leave word that an episode is to be completed, and announce that it ended."""
     connection.execute(SQL["queue_completion"], {"agent_id": agent_id, "episode_id": episode_id})
     emit(connection, agent_id, "episode_closed", memory_id=episode_id, payload={"episode_id": str(episode_id)})
+
+
+def set_aside(agent: Agent, episode_id: UUID, *, failure_count: int, reason: str, deadline: Deadline) -> None:
+    """End the attempts to complete an episode and say why in its note; its text stays.
+
+    One taken back meanwhile gets no note.
+    """
+    note = f"set aside after {failure_count} attempts: {reason}"[:LONGEST_NOTE]
+    with agent.transaction(deadline) as connection:
+        store.lock_agent(connection, agent.id)  # before the episode, as completing one does
+        episode = locked_memory(connection, agent.id, EPISODE, episode_id)
+        if episode.state == "closed" and episode.completed_at is None:
+            note_completion(connection, agent.id, episode, note, "set_aside", note)
+        connection.execute(SQL["end_attempts"], {"agent_id": agent.id, "episode_id": episode_id, "note": note})
+
+
+def note_completion(
+    connection: Connection, agent_id: str, episode: Episode, note: str | None, action: str, reason: str
+) -> Episode:
+    """Write a note on the completion of an episode, and leave the event that says so."""
+    cause = Cause("agent", action, reason, effective_at=episode.ended_at or episode.started_at)
+    return change_memory(connection, agent_id, version_of(EPISODE, episode), {"completion_note": note}, cause=cause)
+
+
+# --- imports ---
+
+
+def new_episode(detail: object, details: RecordDetails, *, now: datetime, rights: Rights = UNLIMITED) -> NewEpisode:
+    """Check everything said about an episode; raise `InvalidInput` naming what to mend.
+
+    Without dates it happened at `now`; with one of the two it began and ended in that moment.
+    """
+    began, ended = (checked_said(name, details.get(name), now=now) for name in ("started_at", "ended_at"))
+    started_at = began or ended or now
+    ended_at = checked_end(ended or started_at, started_at=started_at, now=now)
+    check_length(started_at, ended_at)
+    checked, _ = guarded({"detail": checked_text("detail", detail, max_bytes=MAX_DETAIL_BYTES)}, ["detail"], rights)
+    beginning = replace(checked_beginning(details, now=now, rights=rights), started_at=started_at)
+    return NewEpisode(checked["detail"], checked_change(details, rights), beginning, ended_at)
+
+
+def store_deferred(agent: Agent, news: Sequence[NewEpisode], deadline: Deadline) -> int:
+    """Store closed episodes and queue their completion, all or none; return how many were new.
+
+    Known idempotency keys are skipped. Completions fall due by when the episodes ended, so that what is drawn from
+    them is learned in the order it happened.
+    """
+    check_quota(agent, deadline, count=len(news), size=sum(size_of(new.detail) for new in news))
+    texts = [text_to_embed(new.change.title, new.change.summary, new.detail) for new in news]
+    vectors = agent.embed(texts, deadline)
+    with agent.space_transaction(deadline) as connection:
+        store.lock_agent(connection, agent.id)
+        known = store.find_requests(connection, agent.id, [new.idempotency_key for new in news if new.idempotency_key])
+        fresh = [
+            (episode_row(agent, new, vector), new)
+            for new, vector in zip(news, vectors, strict=True)
+            if new.idempotency_key not in known
+        ]
+        with connection.cursor() as cursor:
+            cursor.executemany(SQL["store_episode"], [row for row, _ in fresh])
+        store_artifacts(connection, agent.id, {row["id"]: new.change.artifacts for row, new in fresh})
+        requests = [
+            KeyedRequest(new.idempotency_key, content_hash(new), row["id"], "stored")
+            for row, new in fresh
+            if new.idempotency_key
+        ]
+        store.store_requests(connection, agent.id, "import", requests)
+    return len(fresh)
+
+
+def episode_row(agent: Agent, new: NewEpisode, vector: Vectors) -> dict[str, Any]:
+    key, change = new.idempotency_key, new.change
+    return {
+        **vars(new.beginning),
+        **vars(change),
+        **{name: list(getattr(change, name)) for name in ("participants", "tags", "lessons_learned")},
+        "detail": new.detail,
+        "ended_at": new.ended_at,
+        "id": uuid5(IMPORTED, f"{agent.id}\n{key}") if key else uuid4(),
+        "agent_id": agent.id,
+        "encoded_censors": None if change.encoded_censors is None else Jsonb(change.encoded_censors),
+        "embedding": Vector(vector),
+        "space_id": agent.embedder.space.id,
+        "actor": "import",
+        "reason": "imported as it ended",
+    }
+
+
+def content_hash(new: NewEpisode) -> str:
+    """Return the SHA-256 of what was told; the title of a conversation may still change and says nothing."""
+    title = None if new.beginning.session_id else new.change.title
+    return hashlib.sha256(f"{title or ''}\n{new.detail}".encode()).hexdigest()
+
+
+def stored_until(connection: Connection, agent_id: str, key: str) -> datetime | None:
+    """Return when the episode ended that was stored under an idempotency key; None where none was."""
+    row = connection.execute(SQL["stored_until"], {"agent_id": agent_id, "key": key}).fetchone()
+    return row[0] if row else None

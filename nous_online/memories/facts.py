@@ -23,23 +23,27 @@ from nous_online.database.changes import Cause, change_memory, get_memory, locke
 from nous_online.language.pairs.judging import Judgement, OfflineJudge, Verdict
 from nous_online.language.passages import passages, recall_vector
 from nous_online.memories import store
-from nous_online.memories.agent import Agent
+from nous_online.memories.agent import Agent, guarded
 from nous_online.memories.contradictions import open_between
-from nous_online.memories.fact_statements import wording_of
 from nous_online.memories.learning import (
     LearningDecision,
+    Named,
+    check_active,
+    decide_told,
     holds_since,
     in_doubt,
+    is_later,
+    keyed,
+    near_facts,
     pair_of,
     questions,
     slot_of,
+    told,
     worth_reading,
 )
 from nous_online.memories.levels import stored_levels
-from nous_online.memories.quotas import check_quota, size_of
-from nous_online.memories.replacement import Named, check_active, decide_told, is_later, keyed, near_facts, told
-from nous_online.memories.store import Embedded, KeyedRequest
-from nous_online.memories.told_texts import guarded
+from nous_online.memories.status import check_quota, size_of
+from nous_online.memories.store import Embedded, KeyedRequest, wording_of
 
 IMPORTED = UUID("6f1d2f0e-3c7b-5d0a-9a65-6e6f75730001")  # the namespace of ids made from import keys
 ROUNDS = 12  # as many may learn values of one slot at once; then the night settles what is left

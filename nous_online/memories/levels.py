@@ -22,8 +22,13 @@ from nous_online.language.writing.fact_lines import (
     with_subject,
 )
 from nous_online.language.writing.lexrank import LONGEST_INDEX, condensed, index_word
-from nous_online.memories.procedure_details import BANDS, hint_of, step_name
 
+BANDS = ("goals", "core_patterns", "core_tools", "core_concepts", "implementation_notes")
+"""What is told of a procedure that is neither steps nor a template."""
+STEP_PARTS = ("name", "detail")
+BAND_TITLES = ("Goals", "Patterns", "Tools", "Concepts", "Notes")
+HINT_CHARACTERS = 120  # one line of a context; about 30 tokens
+ARROW, ELLIPSIS = "→", "…"
 SEVERE = frozenset({"block", "absolute"})
 _SPACES = re.compile(r"\s+")
 
@@ -108,18 +113,29 @@ def procedure_levels(row: Mapping[str, Any]) -> Levels:
 
 def procedure_text(name: str, row: Mapping[str, Any]) -> str:
     """Return all that is told of a procedure, a line each, as recall shows it."""
-    bands = ("goals", "core_patterns", "core_tools", "core_concepts", "implementation_notes")
-    titles = ("Goals", "Patterns", "Tools", "Concepts", "Notes")
-    told = (f"{title}: {'; '.join(row[band])}" for band, title in zip(bands, titles, strict=True) if row.get(band))
-    steps = (f"{place}. {said_step(step)}" for place, step in enumerate(row.get("steps") or [], start=1))
+    told = (f"{title}: {'; '.join(row[band])}" for band, title in zip(BANDS, BAND_TITLES, strict=True) if row.get(band))
+    steps: Sequence[Any] = row.get("steps") or ()
+    said = (each if isinstance(each, str) else ": ".join(filter(None, map(each.get, STEP_PARTS))) for each in steps)
+    numbered = (f"{place}. {step}" for place, step in enumerate(said, start=1))
     template: Mapping[str, Any] = row.get("template") or {}
     filled = (f"{part}: {value}" for part, value in template.items())
-    return "\n".join(filter(None, (name, row.get("trigger"), *told, *steps, *filled)))
+    return "\n".join(filter(None, (name, row.get("trigger"), *told, *numbered, *filled)))
 
 
-def said_step(step: Any) -> str:
-    """Return a step with its detail."""
-    return ": ".join(filter(None, (step_name(step), None if isinstance(step, str) else step.get("detail"))))
+def step_name(step: str | Mapping[str, str]) -> str:
+    return step if isinstance(step, str) else step["name"]
+
+
+def hint_of(name: str, *, bands: Mapping[str, Sequence[str]], steps: Sequence[Any], template: Any) -> str:
+    """Return one line that says how it is done: "deploy: test→build→stage"."""
+    if steps:
+        body = ARROW.join(map(step_name, steps))
+    elif template:
+        body = ARROW.join(map(str, template))
+    else:
+        body = next("; ".join(lines) for lines in (bands["core_patterns"], *bands.values()) if lines)
+    line = " ".join(f"{name}: {body}".split())
+    return line if len(line) <= HINT_CHARACTERS else f"{line[: HINT_CHARACTERS - 1].rstrip()}{ELLIPSIS}"
 
 
 def censor_levels(row: Mapping[str, Any]) -> Levels:
@@ -145,27 +161,23 @@ def decision_levels(row: Mapping[str, Any]) -> Levels:
 
 
 def descending(full: str, summary: str, compressed: str, names: Iterable[str | None]) -> Levels:
-    """Return levels of which none is longer than the one before it; the index is the first name that fits."""
+    """Return levels of which none is longer than the one before it; the index is the first name that fits.
+
+    Where none does, it is the opening of the line, cut at the end of a word where it has one.
+    """
     shorter = summary if byte_count(summary) <= byte_count(full) else full
     line = _SPACES.sub(" ", compressed).strip()
     line = line if line and byte_count(line) <= byte_count(shorter) else shorter
-    return Levels(full, shorter, line, index_of(line, names))
-
-
-def index_of(line: str, names: Iterable[str | None]) -> str:
-    """Return a word or a phrase of at most 50 characters, no longer than `line`, to find a memory under."""
     told = (" ".join(name.split()) for name in names if name)
-    for name in (*told, index_word(line)):
-        if name and len(name) <= LONGEST_INDEX and byte_count(name) <= byte_count(line):
-            return name
-    return cut(line)
-
-
-def cut(line: str) -> str:
-    """Return the opening of a line within 50 characters, at the end of a word where it has one."""
+    fitting = (name for name in (*told, index_word(line)) if name and is_index(name, line))
     opening = line[:LONGEST_INDEX]
     whole = opening if len(line) <= LONGEST_INDEX else opening.rpartition(" ")[0] or opening
-    return whole.strip() or opening
+    return Levels(full, shorter, line, next(fitting, whole.strip() or opening))
+
+
+def is_index(name: str, line: str) -> bool:
+    """Tell whether a name can stand for a line: of at most 50 characters, and no longer than the line."""
+    return len(name) <= LONGEST_INDEX and byte_count(name) <= byte_count(line)
 
 
 DERIVED: dict[str, Callable[[Mapping[str, Any]], Levels]] = {

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Unpack
 from uuid import UUID
 
-from pgvector import Vector
 from psycopg import Connection
 from psycopg.errors import UniqueViolation
 from psycopg.sql import SQL
@@ -18,19 +17,21 @@ from nous_online.core.details import MemoryChanges
 from nous_online.core.domain import DOCUMENT, Episode, Fact, Memory
 from nous_online.core.errors import Conflict, InvalidInput, NotFound, Refused
 from nous_online.core.fields import rows_of
-from nous_online.core.kinds import EPISODE, FACT, KINDS, Kind
+from nous_online.core.kinds import EPISODE, KINDS, Kind
+from nous_online.core.validation import checked_id, checked_text
 from nous_online.database.changes import Cause, change_memory, get_memory, locked_memory, plain, version_of
 from nous_online.database.statements import statements
-from nous_online.language.passages import passages, recall_vector
-from nous_online.memories.agent import Agent
+from nous_online.language.passages import passages
+from nous_online.memories.agent import Agent, Verbs
 from nous_online.memories.contradictions import mark_sides
 from nous_online.memories.learning import slot_of
 from nous_online.memories.levels import stored_levels
-from nous_online.memories.store import lock_agent
+from nous_online.memories.store import lock_agent, vector_columns
 from nous_online.memories.undoing import check_names
 
 BLOCKS = statements("nous_online.memories", "memory_changes.sql")
 REACH = statements("nous_online.memories", "reach.sql")
+MAX_REASON_BYTES = 4 * 1024
 UPDATABLE: Mapping[str, tuple[str, ...]] = {
     "fact": ("tags", "subject", "category", "confidence", "valid_from", "valid_to", "is_pinned"),
     "episode": ("tags", "is_pinned"),
@@ -49,6 +50,105 @@ class Forgotten:
     """Facts that were merged into it: they said the same, and don't come back by themselves."""
     replaced: tuple[UUID, ...]
     """Facts it had taken the place of: they said otherwise, and don't come back by themselves."""
+
+
+class MemoryVerbs(Verbs):
+    """What an agent does with a memory of any kind."""
+
+    def forget(self, memory_id: UUID, *, reason: str, deadline_s: float | None = None) -> Forgotten:
+        """Take a memory of any kind out of recall, contexts and questions about the past, at once and with a reason.
+
+        However often it was confirmed. Its row, statements and history stay, so `restore` and `undo` bring it back. No
+        night does, and learning the same words again stores a new fact that names the forgotten one. Forgetting twice
+        changes nothing. Facts that were merged into it, or that it had replaced, stay out of recall too: the answer
+        names them. What must leave the disk is erased instead: `nous erase --memory`. Raises `NotFound`, and
+        `Forbidden` for what is trusted more than the caller may claim, or pinned if it may not pin.
+        """
+        why = checked_text("reason", reason, max_bytes=MAX_REASON_BYTES)
+        agent, known_id, now = self.agent, checked_id("memory_id", memory_id), datetime.now(UTC)
+        with self._transaction(deadline_s) as connection:
+            kind, memory = locked_of_any_kind(connection, agent.id, known_id)
+            agent.rights.check_may_change(memory)
+            values: dict[str, Any] = {"is_forgotten": True}
+            if memory.state != "archived":
+                values |= {"state": "archived", "archived_at": now.isoformat()}
+            if not memory.is_forgotten:
+                cause = Cause("agent", "forgotten", why, effective_at=now)
+                memory = change_memory(connection, agent.id, version_of(kind, memory), values, cause=cause)
+                mark_sides(connection, agent.id, known_id, cause=replace(cause, action="marked"))
+            gone = gave_way_to(connection, agent.id, known_id)
+        merged, replaced = (tuple(each for each, is_merged in gone if is_merged is wanted) for wanted in (True, False))
+        return Forgotten(memory, merged, replaced)
+
+    def restore(self, memory_id: UUID, *, reason: str | None = None, deadline_s: float | None = None) -> Memory:
+        """Bring back a memory that was forgotten, or archived by a night, to the state it was in, and return it.
+
+        What had been superseded comes back as superseded. One that is not archived is returned as it is. Raises
+        `NotFound`, `Conflict` where another procedure took its name since, and `Refused` where another document did.
+        """
+        why = "restored by hand" if reason is None else checked_text("reason", reason, max_bytes=MAX_REASON_BYTES)
+        agent, known_id = self.agent, checked_id("memory_id", memory_id)
+        with self._transaction(deadline_s) as connection:
+            kind, memory = locked_of_any_kind(connection, agent.id, known_id)
+            if memory.state != "archived":
+                return memory
+            agent.rights.check_may_change(memory)
+            cause = Cause("agent", "restored", why, effective_at=datetime.now(UTC))
+            memory = bring_back(connection, agent.id, kind, memory, cause=cause)
+        if isinstance(memory, Episode):
+            agent.awake.set()
+        return memory
+
+    def pin(self, memory_id: UUID, *, reason: str | None = None, deadline_s: float | None = None) -> Memory:
+        """Keep nights from archiving or condensing a memory of any kind, and return it; raise `NotFound` if unknown."""
+        return self.update(memory_id, reason=reason or "pinned by hand", deadline_s=deadline_s, is_pinned=True)
+
+    def unpin(self, memory_id: UUID, *, reason: str | None = None, deadline_s: float | None = None) -> Memory:
+        """Let nights archive and condense a memory again, and return it; raise `NotFound` if unknown."""
+        return self.update(memory_id, reason=reason or "unpinned by hand", deadline_s=deadline_s, is_pinned=False)
+
+    def update(
+        self,
+        memory_id: UUID,
+        *,
+        reason: str | None = None,
+        deadline_s: float | None = None,
+        **changes: Unpack[MemoryChanges],
+    ) -> Memory:
+        """Correct what is known about a memory besides its text, and return it; what it says already is left alone.
+
+        A fact takes tags, subject, category, confidence, valid_from, valid_to and is_pinned; an episode and a procedure
+        tags and is_pinned; a censor is_pinned. A text never changes: say the other one with `learn`. Raises
+        `InvalidInput` for anything else, and `NotFound`.
+        """
+        why = "corrected by hand" if reason is None else checked_text("reason", reason, max_bytes=MAX_REASON_BYTES)
+        agent, deadline, known_id = self.agent, self.agent.deadline(deadline_s), checked_id("memory_id", memory_id)
+        with agent.transaction(deadline) as connection:
+            kind = kind_of(connection, agent.id, known_id)
+            wanted = checked_changes(kind.name, changes)
+            read = get_memory(connection, agent.id, kind, known_id)
+            row = connection.execute(BLOCKS["context_of"], {"agent_id": agent.id, "id": known_id}).fetchone()
+        vectors: dict[str, Any] = {}
+        if isinstance(read, Fact) and wanted.get("subject", read.subject) != read.subject:
+            # A subject is part of what a fact is found by, so its vector is made again.
+            told = (read.content, wanted["subject"], row[0] if row else None)
+            texts = list(dict.fromkeys(passages(*told)))
+            made = dict(zip(texts, agent.embed(texts, deadline), strict=True))
+            vectors = vector_columns(*told, made, agent.embedder.space.id)
+        begun = agent.space_transaction if vectors else agent.transaction
+        with begun(deadline) as connection:
+            memory = locked_memory(connection, agent.id, kind, known_id)
+            fresh = {name: value for name, value in wanted.items() if value != getattr(memory, name)}
+            if not fresh:
+                return memory
+            agent.rights.check_may_change(memory)
+            if fresh.get("is_pinned"):
+                agent.rights.check_may_pin()
+            dependent = dependent_values(memory, fresh) if isinstance(memory, Fact) else {}
+            action = "changed" if set(fresh) != {"is_pinned"} else "pinned" if fresh["is_pinned"] else "unpinned"
+            cause = Cause("agent", action, why, effective_at=datetime.now(UTC))
+            values = plain(fresh) | vectors | dependent
+            return change_memory(connection, agent.id, version_of(kind, memory), values, cause=cause)
 
 
 def kind_of(connection: Connection, agent_id: str, memory_id: UUID) -> Kind[Any]:
@@ -74,93 +174,37 @@ def check_forgettable(agent: Agent, memory_id: UUID, reach: Mapping[str, str | N
         raise Refused(f"memory {memory_id} is {what}: a person forgets it, with `nous forget {memory_id}`")
 
 
-def forget(agent: Agent, memory_id: UUID, *, reason: str, deadline: Deadline) -> Forgotten:
-    """Archive a memory because somebody asked for it; one that is forgotten already stays as it is."""
-    with agent.transaction(deadline) as connection:
-        lock_agent(connection, agent.id)
-        kind = kind_of(connection, agent.id, memory_id)
-        memory = locked_memory(connection, agent.id, kind, memory_id)
-        agent.rights.check_may_change(memory)
-        now = datetime.now(UTC)
-        values: dict[str, Any] = {"is_forgotten": True}
-        if memory.state != "archived":
-            values |= {"state": "archived", "archived_at": now.isoformat()}
-        if not memory.is_forgotten:
-            cause = Cause("agent", "forgotten", reason, effective_at=now)
-            memory = change_memory(connection, agent.id, version_of(kind, memory), values, cause=cause)
-            mark_sides(connection, agent.id, memory_id, cause=replace(cause, action="marked"))
-        gone = connection.execute(BLOCKS["gave_way_to"], {"agent_id": agent.id, "id": memory_id}).fetchall()
-    merged, replaced = (tuple(row[0] for row in gone if row[1] is wanted) for wanted in (True, False))
-    return Forgotten(memory, merged, replaced)
+def locked_of_any_kind(connection: Connection, agent_id: str, memory_id: UUID) -> tuple[Kind[Any], Any]:
+    """Lock a memory, and before it its agent, until the transaction ends; return its kind and it."""
+    lock_agent(connection, agent_id)
+    kind = kind_of(connection, agent_id, memory_id)
+    return kind, locked_memory(connection, agent_id, kind, memory_id)
 
 
-def predecessors(connection: Connection, agent_id: str, fact_id: UUID) -> list[Fact]:
-    """Return the facts that gave way to one, the latest first; raise `NotFound` when this agent has no such fact."""
-    get_memory(connection, agent_id, FACT, fact_id)
-    gone = connection.execute(BLOCKS["gave_way_to"], {"agent_id": agent_id, "id": fact_id}).fetchall()
-    found = [get_memory(connection, agent_id, FACT, each) for each, _ in gone]
-    return sorted(found, key=lambda each: (each.learned_at, each.id), reverse=True)
+def gave_way_to(connection: Connection, agent_id: str, memory_id: UUID) -> list[tuple[UUID, bool]]:
+    """Return the facts that gave way to one, each with whether it was merged into it: else it was replaced."""
+    return connection.execute(BLOCKS["gave_way_to"], {"agent_id": agent_id, "id": memory_id}).fetchall()
 
 
-def restore(agent: Agent, memory_id: UUID, *, reason: str, deadline: Deadline) -> Memory:
-    """Bring an archived memory back to the state it was in; one that is not archived is returned as it is."""
-    key = {"agent_id": agent.id, "id": memory_id}
-    with agent.transaction(deadline) as connection:
-        lock_agent(connection, agent.id)
-        kind = kind_of(connection, agent.id, memory_id)
-        memory = locked_memory(connection, agent.id, kind, memory_id)
-        if memory.state != "archived":
-            return memory
-        agent.rights.check_may_change(memory)
-        row = connection.execute(BLOCKS["state_before_archive"], key).fetchone()
-        state = row[0] if row else "active"
-        if state == "superseded" and memory.superseded_by is None:  # what had replaced it was erased since
-            state = "active"
-        values = {"state": state, "archived_at": None, "is_forgotten": False}
-        cause = Cause("agent", "restored", reason, effective_at=datetime.now(UTC))
-        try:
-            memory = change_memory(connection, agent.id, version_of(kind, memory), values, cause=cause)
-        except UniqueViolation as error:
-            message = f"another {kind.name} took the place of {memory_id} since; forget that one first, then restore it"
-            raise Conflict(message) from error
-        check_names(connection, agent.id, [memory_id])
-        mark_sides(connection, agent.id, memory_id, cause=replace(cause, action="marked"))
-        memory = get_memory(connection, agent.id, kind, memory_id)
-        if kind is EPISODE and state == "closed" and memory.completed_at is None:
-            connection.execute(BLOCKS["queue_again"], key)
-    if isinstance(memory, Episode):
-        agent.awake.set()
-    return memory
-
-
-def update(agent: Agent, memory_id: UUID, changes: MemoryChanges, *, reason: str, deadline: Deadline) -> Memory:
-    """Set what is known about a memory besides its text; what it says already is left alone.
-
-    A subject is part of what a fact is found by, so its vector is made again.
-    """
-    with agent.transaction(deadline) as connection:
-        kind = kind_of(connection, agent.id, memory_id)
-        wanted = checked_changes(kind.name, changes)
-        read = get_memory(connection, agent.id, kind, memory_id)
-        row = connection.execute(BLOCKS["context_of"], {"agent_id": agent.id, "id": memory_id}).fetchone()
-    vectors: dict[str, Any] = {}
-    if isinstance(read, Fact) and wanted.get("subject", read.subject) != read.subject:
-        vectors = vectors_about(agent, read.content, wanted["subject"], row[0] if row else None, deadline)
-    begun = agent.space_transaction if vectors else agent.transaction
-    with begun(deadline) as connection:
-        memory = locked_memory(connection, agent.id, kind, memory_id)
-        fresh = {name: value for name, value in wanted.items() if value != getattr(memory, name)}
-        if not fresh:
-            return memory
-        agent.rights.check_may_change(memory)
-        if fresh.get("is_pinned"):
-            agent.rights.check_may_pin()
-        values = plain(fresh) | vectors
-        if isinstance(memory, Fact):
-            values |= dependent_values(memory, fresh)
-        action = "changed" if set(fresh) != {"is_pinned"} else "pinned" if fresh["is_pinned"] else "unpinned"
-        cause = Cause("agent", action, reason, effective_at=datetime.now(UTC))
-        return change_memory(connection, agent.id, version_of(kind, memory), values, cause=cause)
+def bring_back(connection: Connection, agent_id: str, kind: Kind[Any], memory: Any, *, cause: Cause) -> Memory:
+    """Bring an archived memory back to the state it was in; an episode that was not completed falls due again."""
+    key = {"agent_id": agent_id, "id": memory.id}
+    row = connection.execute(BLOCKS["state_before_archive"], key).fetchone()
+    state = row[0] if row else "active"
+    if state == "superseded" and memory.superseded_by is None:  # what had replaced it was erased since
+        state = "active"
+    values = {"state": state, "archived_at": None, "is_forgotten": False}
+    try:
+        change_memory(connection, agent_id, version_of(kind, memory), values, cause=cause)
+    except UniqueViolation as error:
+        message = f"another {kind.name} took the place of {memory.id} since; forget that one first, then restore it"
+        raise Conflict(message) from error
+    check_names(connection, agent_id, [memory.id])
+    mark_sides(connection, agent_id, memory.id, cause=replace(cause, action="marked"))
+    back = get_memory(connection, agent_id, kind, memory.id)
+    if kind is EPISODE and state == "closed" and back.completed_at is None:
+        connection.execute(BLOCKS["queue_again"], key)
+    return back
 
 
 def checked_changes(kind: str, changes: Mapping[str, Any]) -> dict[str, Any]:
@@ -186,17 +230,3 @@ def dependent_values(fact: Fact, fresh: Mapping[str, Any]) -> dict[str, Any]:
     if not {"subject", "category", "tags"} & set(fresh):
         return {}
     return {"slot": slot_of(fact.content, became["subject"]), **stored_levels(became)}
-
-
-def vectors_about(
-    agent: Agent, content: str, subject: str | None, context: str | None, deadline: Deadline
-) -> dict[str, Any]:
-    """Return the vector columns of a fact whose subject changes."""
-    texts = list(dict.fromkeys(passages(content, subject, context)))
-    vectors = dict(zip(texts, agent.embed(texts, deadline), strict=True))
-    around = recall_vector(content, subject, context, vectors)
-    return {
-        "embedding": Vector(vectors[content]).to_text(),
-        "context_embedding": None if around is None else Vector(around).to_text(),
-        "embedding_space_id": agent.embedder.space.id,
-    }

@@ -4,23 +4,30 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import cache
-from typing import Any, LiteralString
+from typing import Any, Unpack
 from uuid import UUID
 
 from pgvector import Vector
 from psycopg import Connection
-from psycopg.rows import class_row
-from psycopg.sql import SQL, Composed, Identifier
 
-from nous_online.core.deadline import Deadline
+from nous_online.core.details import ProcedureDetails, ProcedureName
 from nous_online.core.domain import Procedure
-from nous_online.core.errors import Conflict, InvalidInput, NotFound, Refused
+from nous_online.core.errors import InvalidInput, NotFound, Refused
+from nous_online.core.fields import check_known, checked_as, checked_details
 from nous_online.core.kinds import EPISODE, PROCEDURE
 from nous_online.core.policy import DEFAULT_SESSION
+from nous_online.core.rights import UNLIMITED, Origin, Rights, origin_of
+from nous_online.core.validation import (
+    checked_choice,
+    checked_id,
+    checked_limit,
+    checked_moment,
+    checked_optional,
+    checked_text,
+)
 from nous_online.database.changes import (
     Cause,
     add_memory,
@@ -32,113 +39,205 @@ from nous_online.database.changes import (
 )
 from nous_online.database.statements import statements
 from nous_online.language.minilm import Vectors
-from nous_online.memories import store
-from nous_online.memories.agent import Agent
+from nous_online.memories import sessions, store
+from nous_online.memories.agent import Agent, Verbs, guarded
 from nous_online.memories.episodes import current_episode
 from nous_online.memories.events import emit
-from nous_online.memories.procedure_details import NewProcedure
-from nous_online.memories.quotas import check_quota
+from nous_online.memories.levels import BANDS, hint_of, step_name
+from nous_online.memories.status import check_quota
 
 BLOCKS = statements("nous_online.memories", "procedures.sql")
-RELATED_SIMILARITY = (
-    0.4  # of the default embedding space: below, two procedures of other domains share no more than words
-)
+RELATED_SIMILARITY = 0.4  # of the default space: below, two procedures of other domains share no more than words
+STATES = ("active", "review", "archived")
+TEXTS = ("name", *BANDS, "steps", "template", "trigger", "hint")
+"""What of a procedure may hold a credential that somebody told."""
+NOTE_CHARACTERS = 1000
 
 
 @dataclass(frozen=True)
-class Activated:
-    """What happens around the activation of a procedure."""
+class NewProcedure:
+    """A procedure checked and ready to be stored; `content` are its columns, as JSON values."""
 
-    session_id: str
-    at: datetime
+    name: str
+    kind: str
+    content: Mapping[str, Any]
+    origin: Origin
+    idempotency_key: str | None
 
-
-def keep(agent: Agent, new: NewProcedure, deadline: Deadline) -> Procedure:
-    """Store a procedure under its name, or make the one of that name a new version, in one transaction."""
-    check_quota(agent, deadline, count=1, size=0)
-    (vector,) = agent.embed([new.embedded_text], deadline)
-    cause = Cause("agent", "learned", "told by the agent", effective_at=new.origin.learned_at or datetime.now(UTC))
-    with agent.space_transaction(deadline) as connection:
-        store.lock_agent(connection, agent.id)
-        earlier = repeated_request(connection, agent.id, new)
-        if earlier is not None:
-            return earlier
-        check_related(connection, agent.id, new)
-        kept = store_or_revise(connection, agent, new, vector, cause=cause)
-        if new.idempotency_key:
-            request = store.KeyedRequest(new.idempotency_key, content_hash(new), kept.id, "stored")
-            store.store_request(connection, agent.id, "store_procedure", request)
-    return kept
+    @property
+    def embedded_text(self) -> str:
+        """What of it its vector stands for: name, domain, bands or steps, and when it is wanted."""
+        return text_to_embed(self.name, self.content)
 
 
-def repeated_request(connection: Connection, agent_id: str, new: NewProcedure) -> Procedure | None:
-    """Return the first answer to this idempotency key; raise `Conflict` when it was used for another content."""
-    key = new.idempotency_key
-    request = store.find_requests(connection, agent_id, [key]).get(key) if key else None
-    if request is None:
-        return None
-    if request.content_hash != content_hash(new):
-        raise Conflict(f"idempotency key {key!r} was used for another content; use a new key for it")
-    return get_memory(connection, agent_id, PROCEDURE, request.memory_id)
+class ProcedureVerbs(Verbs):
+    """What an agent does with procedures."""
+
+    def store_procedure(
+        self, name: ProcedureName, *, deadline_s: float | None = None, **details: Unpack[ProcedureDetails]
+    ) -> Procedure:
+        """Keep how something is done under a name of its own, and return it.
+
+        The same name again with another content makes a new version: counts stay, a review ends, and events keep what
+        it said before; with the same content nothing changes. Raises `InvalidInput` for a procedure that says nothing
+        of how it is done, `Refused` when the name belongs to one of another kind, another scope or more trust,
+        `NotFound` for a related procedure that is not there, and `Conflict` for a key used for another content.
+        """
+        agent, deadline = self.agent, self.agent.deadline(deadline_s)
+        new = new_procedure(name, details, agent.rights)
+        check_quota(agent, deadline, count=1, size=0)
+        (vector,) = agent.embed([new.embedded_text], deadline)
+        cause = Cause("agent", "learned", "told by the agent", effective_at=new.origin.learned_at or datetime.now(UTC))
+        told = json.dumps([new.name, new.kind, dict(new.content)], sort_keys=True)
+        content_hash = hashlib.sha256(told.encode()).hexdigest()
+        with agent.space_transaction(deadline) as connection:
+            store.lock_agent(connection, agent.id)
+            earlier = store.earlier_request(connection, agent.id, new.idempotency_key, content_hash)
+            if earlier is not None:
+                return get_memory(connection, agent.id, PROCEDURE, earlier.memory_id)
+            parameters = {"agent_id": agent.id, "ids": new.content["related_procedures"]}
+            absent = connection.execute(BLOCKS["absent_procedures"], parameters).fetchone()
+            if absent:
+                raise NotFound(f"agent {agent.id!r} has no procedure {absent[0]}, named in related_procedures")
+            kept = store_or_revise(connection, agent, new, vector, cause=cause)
+            if new.idempotency_key:
+                request = store.KeyedRequest(new.idempotency_key, content_hash, kept.id, "stored")
+                store.store_request(connection, agent.id, "store_procedure", request)
+        return kept
+
+    def activate_procedure(
+        self,
+        name_or_id: str | UUID,
+        *,
+        session_id: str = DEFAULT_SESSION,
+        at: datetime | str | None = None,
+        deadline_s: float | None = None,
+    ) -> Procedure:
+        """Load a procedure, named by its id, its name or its slug, into the session's working memory.
+
+        It is counted, noted in the episode that is open, and announced, all at once or not at all. Raises `NotFound`,
+        and `InvalidInput` when a slug fits several.
+        """
+        agent = self.agent
+        session = checked_text("session_id", session_id, max_bytes=100)
+        moment = checked_moment("at", at) or datetime.now(UTC)
+        asked = checked_text("name_or_id", str(name_or_id), max_bytes=2000).strip()
+        cause = Cause("agent", "activated", f"loaded in session {session!r}", effective_at=moment)
+        with self._transaction(deadline_s) as connection:
+            procedure_id = find(connection, agent.id, asked)
+            episode_id = note_in_episode(connection, agent.id, procedure_id, session, at=moment)
+            known = locked_memory(connection, agent.id, PROCEDURE, procedure_id)
+            values = {
+                "activation_count": known.activation_count + 1,
+                "last_activated_at": max(filter(None, (known.last_activated_at, moment))).isoformat(),
+            }
+            loaded = change_memory(connection, agent.id, version_of(PROCEDURE, known), values, cause=cause)
+            sessions.take_in(connection, agent, session, [("procedure", procedure_id)])
+            payload = {
+                "procedure_id": str(procedure_id),
+                "name": loaded.name,
+                "session_id": session,
+                "episode_id": episode_id and str(episode_id),
+            }
+            emit(connection, agent.id, "procedure_loaded", memory_id=procedure_id, payload=payload)
+        agent.awake.set()
+        return loaded
+
+    def record_procedure_success(
+        self,
+        procedure_id: UUID,
+        *,
+        at: datetime | str | None = None,
+        note: str | None = None,
+        deadline_s: float | None = None,
+    ) -> Procedure:
+        """Say that a procedure worked; raise `NotFound` when there is none of that id."""
+        cause = outcome_cause("succeeded", note, at, usual="it worked")
+        known_id = checked_id("procedure_id", procedure_id)
+        with self._transaction(deadline_s) as connection:
+            return record_outcome(connection, self.agent.id, known_id, is_success=True, cause=cause)
+
+    def record_procedure_failure(
+        self,
+        procedure_id: UUID,
+        *,
+        at: datetime | str | None = None,
+        note: str | None = None,
+        deadline_s: float | None = None,
+    ) -> Procedure:
+        """Say that a procedure failed; nights flag for review those that mostly do."""
+        cause = outcome_cause("failed", note, at, usual="it failed")
+        known_id = checked_id("procedure_id", procedure_id)
+        with self._transaction(deadline_s) as connection:
+            return record_outcome(connection, self.agent.id, known_id, is_success=False, cause=cause)
+
+    def get_procedure(self, procedure_id: UUID, *, deadline_s: float | None = None) -> Procedure:
+        """Return one procedure in whatever state it is; raise `NotFound` when this agent has none of that id."""
+        return self._get(PROCEDURE, procedure_id, deadline_s)
+
+    def list_procedures(
+        self, *, domain: str | None = None, state: str | None = None, deadline_s: float | None = None
+    ) -> list[Procedure]:
+        """Return the procedures of a domain and a state, what worked best first; all but the archived unless named."""
+        chosen = None if state is None else checked_choice("state", state, STATES)
+        with self._transaction(deadline_s) as connection:
+            return list_procedures(connection, self.agent.id, domain=domain, state=chosen)
+
+    def related_procedures(
+        self, procedure_id: UUID, *, limit: int = 5, deadline_s: float | None = None
+    ) -> list[Procedure]:
+        """Return procedures related to one: those it names or that name it, then its domain's, then near ones."""
+        count, known_id = checked_limit(limit), checked_id("procedure_id", procedure_id)
+        with self._transaction(deadline_s) as connection:
+            get_memory(connection, self.agent.id, PROCEDURE, known_id)
+            key = {"agent_id": self.agent.id, "id": known_id, "similarity": RELATED_SIMILARITY, "limit": count}
+            return store.fetch(connection, Procedure, BLOCKS["related_procedures"], key, row="p")
 
 
-def content_hash(new: NewProcedure) -> str:
-    """Return the SHA-256 of what was told."""
-    told = json.dumps([new.name, new.kind, dict(new.content)], sort_keys=True)
-    return hashlib.sha256(told.encode()).hexdigest()
+# --- what is told: checked, and turned into columns; pure ---
 
 
-def check_related(connection: Connection, agent_id: str, new: NewProcedure) -> None:
-    """Raise `NotFound` when a procedure is said to be related to one that this agent does not have."""
-    parameters = {"agent_id": agent_id, "ids": new.content["related_procedures"]}
-    absent = connection.execute(BLOCKS["absent_procedures"], parameters).fetchone()
-    if absent:
-        raise NotFound(f"agent {agent_id!r} has no procedure {absent[0]}, named in related_procedures")
+def new_procedure(name: object, details: ProcedureDetails, rights: Rights = UNLIMITED) -> NewProcedure:
+    """Check everything a caller said about a procedure; raise `InvalidInput` naming what to mend."""
+    check_known(details, ProcedureDetails)
+    title = " ".join(checked_text("name", name, max_bytes=2000).split())
+    told, _ = guarded({**checked_details(ProcedureDetails, details), "name": title}, TEXTS, rights)
+    title = checked_as(ProcedureName, "name", told.pop("name"))
+    bands: dict[str, list[str]] = {band: told[band] or [] for band in BANDS}
+    steps: list[Any] = told["steps"] or []
+    usual = "workflow" if steps and not any(bands.values()) else "k_line"
+    kind = told["kind"] if "kind" in details else usual
+    check_substance(title, kind, bands=bands, steps=steps, template=told["template"])
+    content = {
+        **bands,
+        **{name: told[name] for name in ("domain", "template", "trigger")},
+        **{name: told[name] or [] for name in ("steps", "censors", "tags")},
+        **{
+            name: list(dict.fromkeys(map(str, told[name] or [])))
+            for name in ("related_procedures", "related_decision_ids")
+        },
+        "compressed": told["hint"] or hint_of(title, bands=bands, steps=steps, template=told["template"]),
+    }
+    return NewProcedure(title, kind, content, origin_of(details, rights), told["idempotency_key"])
 
 
-def store_or_revise(
-    connection: Connection, agent: Agent, new: NewProcedure, vector: Vectors, *, cause: Cause
-) -> Procedure:
-    """Store a procedure whose name is free; otherwise revise the one that has it."""
-    row = connection.execute(BLOCKS["find_named"], {"agent_id": agent.id, "name": new.name}).fetchone()
-    space = {"embedding": Vector(vector).to_text(), "embedding_space_id": agent.embedder.space.id}
-    if row is None:
-        return add_memory(connection, agent.id, PROCEDURE, {**new.row(now=cause.effective_at), **space}, cause=cause)
-    known = locked_memory(connection, agent.id, PROCEDURE, row[0])
-    check_revisable(known, new)
-    values = revision(known, new)
-    if not values:
-        return known
-    moved = space if changed_content(known, new) else {}
-    revised = Cause("agent", "revised", "told again under the same name", effective_at=cause.effective_at)
-    return change_memory(connection, agent.id, version_of(PROCEDURE, known), {**values, **moved}, cause=revised)
+def check_substance(
+    name: str, kind: str, *, bands: Mapping[str, Sequence[str]], steps: Sequence[Any], template: object
+) -> None:
+    """Raise `InvalidInput` for a procedure that says nothing of how it is done."""
+    if kind == "workflow" and not steps:
+        raise InvalidInput(f'workflow {name!r} has no steps; give some, such as steps=["test", "build"]')
+    if kind == "pattern" and not template:
+        raise InvalidInput(f"pattern {name!r} has no template; give a JSON object with what is to be filled in")
+    if kind == "k_line" and not any(bands.values()):
+        raise InvalidInput(f"k_line {name!r} has none of {', '.join(BANDS)}; give at least one")
 
 
-def check_revisable(known: Procedure, new: NewProcedure) -> None:
-    """Raise `Refused` when the name is taken by a procedure that this one may not replace."""
-    taken = f"the name {new.name!r} is taken by procedure {known.id}"
-    origin = new.origin
-    if (known.scope, known.user_id, known.project_id) != (origin.scope, origin.user_id, origin.project_id):
-        raise Refused(f"{taken}, which is for others to see; store this one under another name")
-    if known.kind != new.kind:
-        raise Refused(f"{taken}, a {known.kind}; store this {new.kind} under another name")
-    if known.trust > origin.trust and changed_content(known, new):
-        raise Refused(f"{taken}, which is trusted {known.trust}, this one {origin.trust}; store it under another name")
-
-
-def revision(known: Procedure, new: NewProcedure) -> dict[str, Any]:
-    """Return the columns that telling a procedure again changes; a new content is given a new trial.
-
-    Its counts stay: they were earned under this name. Trust and pin only rise, as when a fact is confirmed.
-    """
-    values = changed_content(known, new)
-    if values and known.state == "review":
-        values |= {"state": "active", "review_reason": None}
-    if new.origin.trust > known.trust:
-        values["trust"] = new.origin.trust
-    if new.origin.is_pinned and not known.is_pinned:
-        values["is_pinned"] = True
-    return values
+def text_to_embed(name: str, content: Mapping[str, Any]) -> str:
+    """Return what a procedure's vector stands for, from its name and its columns."""
+    told = [content["domain"], *(line for band in BANDS for line in content[band])]
+    steps = [step_name(step) for step in content["steps"]]
+    return "\n".join(filter(None, (name, content["trigger"], *told, *steps)))
 
 
 def changed_content(known: Procedure, new: NewProcedure) -> dict[str, Any]:
@@ -149,6 +248,56 @@ def changed_content(known: Procedure, new: NewProcedure) -> dict[str, Any]:
         for value in [getattr(known, name)]
     }
     return {name: value for name, value in new.content.items() if value != told[name]}
+
+
+def outcome_cause(action: str, note: str | None, at: datetime | str | None, *, usual: str) -> Cause:
+    """Return why an outcome is counted, checked."""
+    said = checked_optional("note", note, max_characters=NOTE_CHARACTERS) or usual
+    return Cause("agent", action, said, effective_at=checked_moment("at", at) or datetime.now(UTC))
+
+
+# --- reading and writing ---
+
+
+def store_or_revise(
+    connection: Connection, agent: Agent, new: NewProcedure, vector: Vectors, *, cause: Cause
+) -> Procedure:
+    """Store a procedure whose name is free; otherwise revise the one that has it, which is given a new trial.
+
+    Its counts stay: they were earned under this name. Trust and pin only rise, as when a fact is confirmed. Raises
+    `Refused` when the name is taken by a procedure that this one may not replace.
+    """
+    row = connection.execute(BLOCKS["find_named"], {"agent_id": agent.id, "name": new.name}).fetchone()
+    space = {"embedding": Vector(vector).to_text(), "embedding_space_id": agent.embedder.space.id}
+    if row is None:
+        told = {"name": new.name, "kind": new.kind, **new.content, **new.origin.row(now=cause.effective_at)}
+        return add_memory(connection, agent.id, PROCEDURE, {**told, **space}, cause=cause)
+    known = locked_memory(connection, agent.id, PROCEDURE, row[0])
+    changed = changed_content(known, new)
+    check_revisable(known, new, is_changed=bool(changed))
+    values = {**changed, **space} if changed else {}
+    if changed and known.state == "review":
+        values |= {"state": "active", "review_reason": None}
+    if new.origin.trust > known.trust:
+        values["trust"] = new.origin.trust
+    if new.origin.is_pinned and not known.is_pinned:
+        values["is_pinned"] = True
+    if not values:
+        return known
+    revised = Cause("agent", "revised", "told again under the same name", effective_at=cause.effective_at)
+    return change_memory(connection, agent.id, version_of(PROCEDURE, known), values, cause=revised)
+
+
+def check_revisable(known: Procedure, new: NewProcedure, *, is_changed: bool) -> None:
+    """Raise `Refused` when the name is taken by a procedure that this one may not replace."""
+    taken = f"the name {new.name!r} is taken by procedure {known.id}"
+    origin = new.origin
+    if (known.scope, known.user_id, known.project_id) != (origin.scope, origin.user_id, origin.project_id):
+        raise Refused(f"{taken}, which is for others to see; store this one under another name")
+    if known.kind != new.kind:
+        raise Refused(f"{taken}, a {known.kind}; store this {new.kind} under another name")
+    if known.trust > origin.trust and is_changed:
+        raise Refused(f"{taken}, which is trusted {known.trust}, this one {origin.trust}; store it under another name")
 
 
 def find(connection: Connection, agent_id: str, name_or_id: str) -> UUID:
@@ -166,41 +315,17 @@ def find(connection: Connection, agent_id: str, name_or_id: str) -> UUID:
     return rows[0][0]
 
 
-def activate(agent: Agent, name_or_id: str, around: Activated, deadline: Deadline) -> Procedure:
-    """Count a procedure as used, take it into the session and the episode that is open, and announce it; at once."""
-    from nous_online.memories import sessions  # it reads procedures itself
-
-    with agent.transaction(deadline) as connection:
-        procedure_id = find(connection, agent.id, name_or_id)
-        episode_id = note_in_episode(connection, agent.id, procedure_id, around)
-        known = locked_memory(connection, agent.id, PROCEDURE, procedure_id)
-        values = {
-            "activation_count": known.activation_count + 1,
-            "last_activated_at": max(filter(None, (known.last_activated_at, around.at))).isoformat(),
-        }
-        cause = Cause("agent", "activated", f"loaded in session {around.session_id!r}", effective_at=around.at)
-        loaded = change_memory(connection, agent.id, version_of(PROCEDURE, known), values, cause=cause)
-        sessions.load(connection, agent, around.session_id, [("procedure", procedure_id)])
-        payload = {
-            "procedure_id": str(procedure_id),
-            "name": loaded.name,
-            "session_id": around.session_id,
-            "episode_id": episode_id and str(episode_id),
-        }
-        emit(connection, agent.id, "procedure_loaded", memory_id=procedure_id, payload=payload)
-    return loaded
-
-
-def note_in_episode(connection: Connection, agent_id: str, procedure_id: UUID, around: Activated) -> UUID | None:
+def note_in_episode(
+    connection: Connection, agent_id: str, procedure_id: UUID, session_id: str, *, at: datetime
+) -> UUID | None:
     """Name a procedure among those the current episode used, and return that episode's id; None when none is open."""
-    session_id = None if around.session_id == DEFAULT_SESSION else around.session_id
-    current = current_episode(connection, agent_id, session_id)
+    current = current_episode(connection, agent_id, None if session_id == DEFAULT_SESSION else session_id)
     if current is None:
         return None
     episode = locked_memory(connection, agent_id, EPISODE, current.id)
     if episode.state == "open" and procedure_id not in episode.procedures_activated:
         values = {"procedures_activated": [str(each) for each in (*episode.procedures_activated, procedure_id)]}
-        cause = Cause("agent", "linked", "a procedure was activated in it", effective_at=around.at)
+        cause = Cause("agent", "linked", "a procedure was activated in it", effective_at=at)
         change_memory(connection, agent_id, version_of(EPISODE, episode), values, cause=cause)
     return episode.id
 
@@ -241,24 +366,5 @@ def list_procedures(
 
     What was seen once weighs little: they are ordered by (successes + 1) / (uses + 2), the mean of a Beta(1, 1) prior.
     """
-    return fetched(connection, "list_procedures", {"agent_id": agent_id, "domain": domain, "state": state})
-
-
-def related(connection: Connection, agent_id: str, procedure_id: UUID, *, limit: int) -> list[Procedure]:
-    """Return procedures related to one: those named in either, then those of its domain or near it in meaning."""
-    get_memory(connection, agent_id, PROCEDURE, procedure_id)
-    parameters = {"agent_id": agent_id, "id": procedure_id, "similarity": RELATED_SIMILARITY, "limit": limit}
-    return fetched(connection, "related_procedures", parameters)
-
-
-def fetched(connection: Connection, statement: str, parameters: dict[str, Any]) -> list[Procedure]:
-    """Run a statement that returns procedures."""
-    with connection.cursor(row_factory=class_row(Procedure)) as cursor:
-        return cursor.execute(composed(statement), parameters).fetchall()
-
-
-@cache
-def composed(statement: str) -> Composed:
-    """Fill the columns of a procedure, of the row `p`, into a statement."""
-    text: LiteralString = BLOCKS[statement]
-    return SQL(text).format(columns=SQL(", ").join(Identifier("p", name) for name in PROCEDURE.columns))
+    key = {"agent_id": agent_id, "domain": domain, "state": state}
+    return store.fetch(connection, Procedure, BLOCKS["list_procedures"], key, row="p")

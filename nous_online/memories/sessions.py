@@ -1,11 +1,12 @@
-"""The working memory of sessions: loaded, weighed and evicted under a row lock."""
+"""The working memory of sessions: loaded, weighed and evicted under a row lock, and kept as an episode at the end."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import Any, cast
+from typing import Any, Unpack, cast
 from uuid import UUID, uuid4
 
 from pgvector import Vector
@@ -14,32 +15,39 @@ from psycopg.rows import dict_row
 from psycopg.types.json import Jsonb
 
 from nous_online.core.deadline import Deadline
-from nous_online.core.details import ContextDetails
-from nous_online.core.errors import Conflict, InvalidInput, NotFound
-from nous_online.core.fields import check_known, checked_details
-from nous_online.core.policy import DEFAULT_SESSION, SessionPolicy
-from nous_online.core.validation import (
-    ACTIVE_CENSORS,
-    FRAME,
-    checked_optional,
-    told_as,
+from nous_online.core.details import (
+    BeginningDetails,
+    Capacity,
+    ContextDetails,
+    PartingDetails,
+    SessionCensors,
+    SessionFrame,
+    SessionTask,
 )
+from nous_online.core.domain import Episode, Outcome
+from nous_online.core.errors import Conflict, InvalidInput, NotFound
+from nous_online.core.fields import check_known, checked_as, checked_details
+from nous_online.core.kinds import EPISODE
+from nous_online.core.policy import DEFAULT_SESSION, MAX_DETAIL_BYTES, SessionPolicy
+from nous_online.core.validation import checked_id, checked_optional, checked_text
+from nous_online.database.changes import get_memory, locked_memory
 from nous_online.database.statements import statements
 from nous_online.language.minilm import Vectors
-from nous_online.memories.agent import Agent
+from nous_online.memories import episodes
+from nous_online.memories.agent import Agent, Verbs, guarded
+from nous_online.memories.episodes import EpisodeChange, checked_beginning, checked_change
 from nous_online.memories.working_memory import (
     NOTE,
-    Focus,
-    Held,
     Item,
     Session,
     WorkingMemory,
     held_items,
-    joined,
     overflow,
-    refocused,
-    shown,
-    weighed,
+    parting_text,
+    show_items,
+    with_items,
+    with_relevance,
+    with_task,
     without,
 )
 
@@ -47,37 +55,193 @@ SQL = statements("nous_online.memories", "sessions.sql")
 POLICY = SessionPolicy()
 MAX_THREAD_BYTES = 2000
 ROUNDS = 5
+LOADED = {"fact_ids": "fact", "episode_ids": "episode", "censor_ids": "censor", "memory_ids": None}
+"""Which kind of memory each list of `load_context` names; None is any."""
 UNKNOWN = 0.0
 """The relevance of what can't be compared with a task, or has none to be compared with."""
 
 
 @dataclass(frozen=True)
-class Load:
-    """What is to be loaded, checked; a kind of None is any."""
+class SessionEnd:
+    """What became of a session: the episode that keeps what was worth keeping, None where there was nothing."""
 
-    memories: tuple[tuple[str | None, UUID], ...]
-    note: str | None
-    relevance: float | None
+    session_id: str
+    task: str | None
+    episode: Episode | None
+    released: tuple[UUID, ...]
+    """The memories it held."""
+
+
+@dataclass(frozen=True)
+class Parting:
+    """What is said of a session when it ends, and whose its new episode is; checked."""
+
+    outcome: Outcome | None
+    lessons: tuple[str, ...]
+    reach: BeginningDetails
+
+    def change(self, session: Session, known: Episode | None) -> EpisodeChange:
+        """Return what its episode is told; the frame the episode has already stands."""
+        return EpisodeChange(
+            append=parting_text(session, self.lessons),
+            outcome=self.outcome,
+            lessons_learned=self.lessons,
+            frame_used=None if known and known.frame_used else session.frame,
+        )
+
+
+class SessionVerbs(Verbs):
+    """What an agent does with the working memory of a session.
+
+    It outlives the turn and the process. Whoever loads at the same time loses nothing.
+    """
+
+    def focus(
+        self,
+        task: SessionTask = None,
+        *,
+        session_id: str = DEFAULT_SESSION,
+        frame: SessionFrame = None,
+        active_censors: SessionCensors = None,
+        capacity: Capacity = None,
+        deadline_s: float | None = None,
+    ) -> WorkingMemory:
+        """Say what a session is about now: what it holds is weighed again, and the least relevant goes.
+
+        Begins the session where there is none. What is left out stays as it is: the task, the frame and the censors
+        that are active, and the capacity (20 items at first). Frame and censors count for every verb that is told this
+        `session_id` and no others.
+        """
+        deadline, about = self.agent.deadline(deadline_s), checked_as(SessionTask, "task", task)
+        situation = {
+            "frame": checked_as(SessionFrame, "frame", frame),
+            "active_censors": checked_as(SessionCensors, "active_censors", active_censors),
+            "capacity": checked_as(Capacity, "capacity", capacity),
+        }
+        told = {name: value for name, value in situation.items() if value is not None}
+        name = checked_session(session_id)
+        if about is not None:
+            return refocus(self.agent, name, about, told, deadline)
+        with self.agent.transaction(deadline) as connection:
+            session = within_bounds(replace(lock_session(connection, self.agent.id, name), **told))
+            connection.execute(SQL["situate_session"], situation_row(self.agent.id, session))
+            return store_session(connection, self.agent.id, session)
+
+    def load_context(
+        self, *, session_id: str = DEFAULT_SESSION, deadline_s: float | None = None, **details: Unpack[ContextDetails]
+    ) -> WorkingMemory:
+        """Take memories, or a note, into working memory; the answer names what had to go for them.
+
+        The least relevant goes, and among equals what was loaded longest ago; that may be what was just loaded. How
+        relevant a memory is, is its cosine to the task, unless `relevance` says. Raises `NotFound` and `InvalidInput`.
+        """
+        agent, deadline = self.agent, self.agent.deadline(deadline_s)
+        check_known(details, ContextDetails)
+        told, _ = guarded(checked_details(ContextDetails, details), ["note"], agent.rights)
+        wanted = [] if told["procedure_id"] is None else [("procedure", told["procedure_id"])]
+        wanted += [(kind, each) for name, kind in LOADED.items() for each in told[name] or ()]
+        if not wanted and told["note"] is None:
+            raise InvalidInput("there is nothing to load; name memories by their ids, or give a note")
+        session, text, relevance = checked_session(session_id), told["note"], told["relevance"]
+        notes = {} if text is None else {uuid4(): agent.embed([text], deadline)[0]}
+        with agent.transaction(deadline) as connection:
+            return take_in(connection, agent, session, wanted, notes=notes, text=text, relevance=relevance)
+
+    def unload(
+        self, ids: Sequence[UUID], *, session_id: str = DEFAULT_SESSION, deadline_s: float | None = None
+    ) -> WorkingMemory:
+        """Let go of memories and notes by their ids; notes are kept for the session's episode."""
+        wanted = {checked_id("the id of an item", each) for each in checked_list("ids", ids)}
+        with self._locked(session_id, deadline_s) as (connection, session):
+            gone = [item for item in held_items(session.items) if item.id in wanted]
+            left = replace(session, items=tuple(without(session.items, gone)))
+            return store_session(connection, self.agent.id, left)
+
+    def open_thread(
+        self, text: str, *, session_id: str = DEFAULT_SESSION, deadline_s: float | None = None
+    ) -> WorkingMemory:
+        """Keep in mind what is still to be done; what is open when the session ends goes into its episode."""
+        thread = checked_text("thread", text, max_bytes=MAX_THREAD_BYTES)
+        with self._locked(session_id, deadline_s) as (connection, session):
+            threads = tuple(dict.fromkeys((*session.open_threads, thread)))
+            if len(threads) > POLICY.max_thread_count:
+                said = f"session {session.session_id!r} has {POLICY.max_thread_count} open threads already"
+                raise InvalidInput(f"{said}; close one first")
+            return store_session(connection, self.agent.id, replace(session, open_threads=threads))
+
+    def close_thread(
+        self, thread: str | int, *, session_id: str = DEFAULT_SESSION, deadline_s: float | None = None
+    ) -> WorkingMemory:
+        """Close a thread, named by its text or its place from 0; raise `NotFound` when there is none such."""
+        with self._locked(session_id, deadline_s) as (connection, session):
+            threads = list(session.open_threads)
+            is_named = not isinstance(thread, bool)
+            found = [place for place, text in enumerate(threads) if is_named and thread in (text, place)]
+            if not found:
+                raise NotFound(f"session {session.session_id!r} has no open thread {thread!r}; it has {threads}")
+            del threads[found[0]]
+            return store_session(connection, self.agent.id, replace(session, open_threads=tuple(threads)))
+
+    def get_working_memory(
+        self, session_id: str = DEFAULT_SESSION, *, deadline_s: float | None = None
+    ) -> WorkingMemory:
+        """Return what a session holds, the most relevant first, each as short as it still makes sense.
+
+        A memory that was superseded or archived meanwhile says so in its `state`; a forgotten or erased one is gone.
+        """
+        name, agent_id = checked_session(session_id), self.agent.id
+        with self._transaction(deadline_s) as connection:
+            session = read(connection, agent_id, name)
+            if session is None:
+                return WorkingMemory(name, None, None, (), (), POLICY.capacity, None)
+            episode_id = episode_of(connection, agent_id, name) or session.episode_id
+            return view(connection, agent_id, replace(session, episode_id=episode_id))
+
+    def end_session(
+        self,
+        session_id: str = DEFAULT_SESSION,
+        *,
+        deadline_s: float | None = None,
+        **details: Unpack[PartingDetails],
+    ) -> SessionEnd:
+        """End a session: its task, notes, open threads and lessons go into its episode, and its memory is cleared.
+
+        The episode that is open is closed, or a new one stored where there is something to keep; its completion
+        then draws facts from it, which are seen by whom the episode is: `scope`, `user_id` and `project_id` say so of
+        a new one. Raises `NotFound` for a session that has ended already or was never begun, and `InvalidInput`.
+        """
+        agent, deadline = self.agent, self.agent.deadline(deadline_s)
+        check_known(details, PartingDetails)
+        change, whose = checked_change(details, agent.rights), checked_beginning(details, now=datetime.now(UTC))
+        reach = BeginningDetails(scope=whose.scope, user_id=whose.user_id, project_id=whose.project_id)
+        parting, name = Parting(change.outcome, change.lessons_learned, reach), checked_session(session_id)
+        with agent.transaction(deadline) as connection:
+            session = existing(connection, agent.id, name)
+            known = roomy(open_episode(connection, agent.id, name), parting_text(session, parting.lessons))
+        vector = episodes.vector_of(agent, known, parting.change(session, known), deadline)
+        with agent.space_transaction(deadline) as connection:
+            # The episode first, as whoever activates a procedure does: else the two could wait for each other.
+            current = open_episode(connection, agent.id, name, is_locked=True)
+            session = existing(connection, agent.id, name, is_locked=True)
+            episode = store_parting(connection, agent, session, current, parting, vector=vector)
+            connection.execute(SQL["end_session"], key(agent.id, name))
+        agent.awake.set()
+        released = tuple(item.id for item in held_items(session.items) if item.kind != NOTE)
+        return SessionEnd(name, session.task, episode, released)
+
+    @contextmanager
+    def _locked(self, session_id: object, deadline_s: float | None) -> Generator[tuple[Connection, Session]]:
+        """Start the clock of a call, and yield its connection with the session, begun if need be and locked."""
+        deadline, name = self.agent.deadline(deadline_s), checked_session(session_id)
+        with self.agent.transaction(deadline) as connection:
+            yield connection, lock_session(connection, self.agent.id, name)
 
 
 def checked_session(value: object) -> str:
-    """Return the id of a session."""
     text = checked_optional("session_id", value, max_characters=100)
     if text is None:
         raise InvalidInput("session_id is empty; leave it out for the default session")
     return text
-
-
-def checked_load(details: ContextDetails) -> Load:
-    """Check what is to be loaded; raise `InvalidInput` naming what to mend."""
-    check_known(details, ContextDetails)
-    told = checked_details(ContextDetails, details)
-    kinds = {"fact_ids": "fact", "episode_ids": "episode", "censor_ids": "censor", "memory_ids": None}
-    wanted = [] if told["procedure_id"] is None else [("procedure", told["procedure_id"])]
-    wanted += [(kind, each) for name, kind in kinds.items() for each in told[name] or ()]
-    if not wanted and told["note"] is None:
-        raise InvalidInput("there is nothing to load; name memories by their ids, or give a note")
-    return Load(tuple(wanted), told["note"], told["relevance"])
 
 
 def checked_list(name: str, values: object) -> Sequence[object]:
@@ -95,86 +259,64 @@ def checked_list(name: str, values: object) -> Sequence[object]:
 # --- what a session is about, and what it holds ---
 
 
-def focus(agent: Agent, session_id: str, wanted: Focus, deadline: Deadline) -> WorkingMemory:
-    """Give a session its situation and, where one is told, its task: it is weighed anew, and lets go of the least."""
-    if wanted.task is None:
-        with agent.transaction(deadline) as connection:
-            session = within_bounds(wanted.of(locked(connection, agent.id, session_id)))
-            connection.execute(SQL["situate_session"], situation_row(agent.id, session))
-            return settled(connection, agent.id, session)
+def refocus(
+    agent: Agent, session_id: str, task: str, situation: Mapping[str, Any], deadline: Deadline
+) -> WorkingMemory:
+    """Give a session another task and situation: what it holds is weighed against them, and the least goes."""
     with agent.transaction(deadline) as connection:
         known = read(connection, agent.id, session_id)
     notes = known.notes if known else []
-    vector, *note_vectors = agent.embed([wanted.task, *(note.text or "" for note in notes)], deadline)
+    vector, *note_vectors = agent.embed([task, *(note.text or "" for note in notes)], deadline)
     with agent.space_transaction(deadline) as connection:
-        session = locked(connection, agent.id, session_id)
-        session = refocused(session, wanted.task, note_id=uuid4(), at=datetime.now(UTC))
-        session = within_bounds(wanted.of(session))
-        told = {"task": wanted.task, "vector": Vector(vector), "space_id": agent.embedder.space.id}
-        connection.execute(SQL["focus_session"], {**situation_row(agent.id, session), **told})
+        session = lock_session(connection, agent.id, session_id)
+        session = with_task(session, task, note_id=uuid4(), at=datetime.now(UTC))
+        session = within_bounds(replace(session, **situation))
+        about = {"task": task, "vector": Vector(vector), "space_id": agent.embedder.space.id}
+        connection.execute(SQL["focus_session"], {**situation_row(agent.id, session), **about})
         vectors = {note.id: each for note, each in zip(notes, note_vectors, strict=True)}
         relevance = weigh(connection, agent, session_id, [item.id for item in session.items], vectors)
-        items = weighed(session.items, relevance)
-        return settled(connection, agent.id, replace(session, items=tuple(items)))
+        items = tuple(with_relevance(session.items, relevance))
+        return store_session(connection, agent.id, replace(session, items=items))
 
 
 def situation_row(agent_id: str, session: Session) -> dict[str, Any]:
-    """Return the columns that say in which situation a session goes on, with its key."""
     censors = None if session.active_censors is None else Jsonb(session.active_censors)
     named = key(agent_id, session.session_id)
     return {**named, "frame": session.frame, "active_censors": censors, "capacity": session.capacity}
 
 
-def situated(agent: Agent, details: Mapping[str, Any], known: type, deadline: Deadline) -> dict[str, Any]:
-    """Return details with the frame and censors of the session they name, where none are told and `known` has them."""
-    told, session_id = dict(details), checked_optional("session_id", details.get("session_id"), max_characters=100)
-    wanted = [each for each in (FRAME, ACTIVE_CENSORS) if each[0] in known.__annotations__]
-    missing = [each[0] for each in wanted if told_as(told, each)[1] is None]
-    if session_id is None or not missing:
-        return told
-    with agent.transaction(deadline) as connection, connection.cursor(row_factory=dict_row) as cursor:
-        row = cursor.execute(SQL["read_situation"], key(agent.id, session_id)).fetchone() or {}
-    return told | {name: row[name] for name in missing if row.get(name) is not None}
+def take_in(  # noqa: PLR0913 (what is loaded: memories, and a note with its vector)
+    connection: Connection,
+    agent: Agent,
+    session_id: str,
+    memories: Sequence[tuple[str | None, UUID]],
+    *,
+    notes: Mapping[UUID, Vectors] | None = None,
+    text: str | None = None,
+    relevance: float | None = None,
+) -> WorkingMemory:
+    """Take memories, each a kind (None for any) and an id, and a note into a session, in the caller's transaction.
 
-
-def load_context(agent: Agent, session_id: str, wanted: Load, deadline: Deadline) -> WorkingMemory:
-    """Take memories or a note into a session; raise `NotFound` for a memory this agent has not."""
-    vectors: dict[UUID, Vectors] = {}
-    if wanted.note is not None:
-        vectors = {uuid4(): agent.embed([wanted.note], deadline)[0]}
-    with agent.transaction(deadline) as connection:
-        session = locked(connection, agent.id, session_id)
-        kinds = kinds_of(connection, agent.id, wanted.memories)
-        relevance = weigh(connection, agent, session_id, list(kinds), vectors)
-        now = datetime.now(UTC)
-        texts = {**dict.fromkeys(kinds), **dict.fromkeys(vectors, wanted.note)}
-        new = [
-            Item(
-                kind=kinds.get(each, NOTE),
-                id=each,
-                relevance=relevance.get(each, UNKNOWN) if wanted.relevance is None else wanted.relevance,
-                loaded_at=now,
-                is_explicit=wanted.relevance is not None,
-                text=text,
-            )
-            for each, text in texts.items()
-        ]
-        return settled(connection, agent.id, with_items(session, new))
-
-
-def load(connection: Connection, agent: Agent, session_id: str, memories: Sequence[tuple[str, UUID]]) -> None:
-    """Take memories, each a kind and an id, into a session within the caller's transaction."""
-    session = locked(connection, agent.id, session_id)
+    Raises `NotFound` for a memory this agent has not.
+    """
+    notes = notes or {}
+    session = lock_session(connection, agent.id, session_id)
     kinds = kinds_of(connection, agent.id, memories)
-    relevance = weigh(connection, agent, session_id, list(kinds), {})
+    found = weigh(connection, agent, session_id, list(kinds), notes)
     now = datetime.now(UTC)
-    new = [Item(kind, each, relevance.get(each, UNKNOWN), now) for each, kind in kinds.items()]
-    settled(connection, agent.id, with_items(session, new))
-
-
-def with_items(session: Session, new: Sequence[Item]) -> Session:
-    """Return a session with new items; raises as `within_bounds` does."""
-    return within_bounds(replace(session, items=tuple(joined(session.items, new))))
+    new = [
+        Item(
+            kind=kinds.get(each, NOTE),
+            id=each,
+            relevance=found.get(each, UNKNOWN) if relevance is None else relevance,
+            loaded_at=now,
+            is_explicit=relevance is not None,
+            text=None if each in kinds else text,
+        )
+        for each in (*kinds, *notes)
+    ]
+    items = tuple(with_items(session.items, new))
+    return store_session(connection, agent.id, within_bounds(replace(session, items=items)))
 
 
 def within_bounds(session: Session) -> Session:
@@ -189,95 +331,101 @@ def within_bounds(session: Session) -> Session:
     return session
 
 
-def unload(agent: Agent, session_id: str, ids: Sequence[UUID], deadline: Deadline) -> WorkingMemory:
-    """Let go of items by their ids, ids that are not held are passed over; notes are kept for the episode."""
-    with agent.transaction(deadline) as connection:
-        session = locked(connection, agent.id, session_id)
-        gone = [item for item in held_items(session.items) if item.id in set(ids)]
-        return settled(connection, agent.id, replace(session, items=tuple(without(session.items, gone))))
+def kinds_of(connection: Connection, agent_id: str, wanted: Sequence[tuple[str | None, UUID]]) -> dict[UUID, str]:
+    """Return the kinds of memories by their id; raise `NotFound` for one this agent has not, or not of that kind."""
+    found = shown_memories(connection, agent_id, [each for _, each in wanted])
+    for kind, each in wanted:
+        if each not in found or kind not in (None, found[each]["kind"]):
+            raise NotFound(f"agent {agent_id!r} has no {kind or 'memory'} {each}")
+    return {each: found[each]["kind"] for _, each in wanted}
 
 
-def open_thread(agent: Agent, session_id: str, text: str, deadline: Deadline) -> WorkingMemory:
-    """Keep in mind what is still to be done; opening the same twice is one thread."""
-    with agent.transaction(deadline) as connection:
-        session = locked(connection, agent.id, session_id)
-        threads = tuple(dict.fromkeys((*session.open_threads, text)))
-        if len(threads) > POLICY.max_thread_count:
-            raise InvalidInput(
-                f"session {session_id!r} has {POLICY.max_thread_count} open threads already; close one first"
-            )
-        return settled(connection, agent.id, replace(session, open_threads=threads))
+def weigh(
+    connection: Connection, agent: Agent, session_id: str, ids: Sequence[UUID], notes: Mapping[UUID, Vectors]
+) -> dict[UUID, float]:
+    """Return how near memories and notes are to the task of a session, by cosine, where that can be said."""
+    row = {**key(agent.id, session_id), "ids": list(ids), "space_id": agent.embedder.space.id}
+    relevance = dict(connection.execute(SQL["weigh_memories"], row).fetchall()) if ids else {}
+    if notes:
+        vectors = [Vector(vector).to_text() for vector in notes.values()]
+        row |= {"ids": list(notes), "vectors": vectors}
+        relevance |= dict(connection.execute(SQL["weigh_notes"], row).fetchall())
+    return relevance
 
 
-def close_thread(agent: Agent, session_id: str, thread: str | int, deadline: Deadline) -> WorkingMemory:
-    """Close a thread by its text or its place; raise `NotFound` when there is none such."""
-    with agent.transaction(deadline) as connection:
-        session = locked(connection, agent.id, session_id)
-        threads = list(session.open_threads)
-        found = [text for place, text in enumerate(threads) if thread in (text, place) and not isinstance(thread, bool)]
-        if not found:
-            raise NotFound(f"session {session_id!r} has no open thread {thread!r}; it has {threads}")
-        threads.remove(found[0])
-        return settled(connection, agent.id, replace(session, open_threads=tuple(threads)))
+def store_parting(
+    connection: Connection,
+    agent: Agent,
+    session: Session,
+    current: Episode | None,
+    parting: Parting,
+    *,
+    vector: Vectors | None,
+) -> Episode | None:
+    """Store what is worth keeping of a session, in its current episode if it has one; None when that is nothing."""
+    now = datetime.now(UTC)
+    known = roomy(current, parting_text(session, parting.lessons))
+    if current is not None:
+        agent.rights.check_may_change(current)
+    change = parting.change(session, known)
+    if known is not None:
+        return episodes.close(connection, agent, known.id, change, ended_at=max(now, known.started_at), vector=vector)
+    if current is not None:
+        full = EpisodeChange(outcome=parting.outcome)
+        episodes.close(connection, agent, current.id, full, ended_at=max(now, current.started_at))
+    if change.append is None:
+        return None
+    began = {"session_id": session.session_id, "started_at": min(session.created_at, now)}
+    beginning = checked_beginning(
+        {**parting.reach, **began, "source": f"session:{session.session_id}"}, now=now, rights=agent.rights
+    )
+    return episodes.record(connection, agent, beginning, change, end=now, vector=vector)
 
 
-def get(agent: Agent, session_id: str, deadline: Deadline) -> WorkingMemory:
-    """Return what a session holds; one that was never begun holds nothing."""
-    with agent.transaction(deadline) as connection:
-        session = read(connection, agent.id, session_id)
-        if session is None:
-            return WorkingMemory(session_id, None, None, (), (), POLICY.capacity, None)
-        episode_id = episode_of(connection, agent.id, session_id) or session.episode_id
-        return view(connection, agent.id, replace(session, episode_id=episode_id))
+def roomy(episode: Episode | None, more: str | None) -> Episode | None:
+    """Return the episode if its detail can take so much more; one that is full is closed as it is."""
+    size = len((episode.detail or "").encode()) if episode else 0
+    return episode if size + len((more or "").encode()) < MAX_DETAIL_BYTES else None
 
 
 # --- the row ---
 
 
 def key(agent_id: str, session_id: str) -> dict[str, Any]:
-    """Return the parameters that name a session."""
     return {"agent_id": agent_id, "session_id": session_id}
 
 
-def read(connection: Connection, agent_id: str, session_id: str) -> Session | None:
-    """Return a session as it is."""
-    return session_row(connection, "read_session", agent_id, session_id)
-
-
-def locked_session(connection: Connection, agent_id: str, session_id: str) -> Session | None:
-    """Lock a session until the transaction ends and return it; None when there is none."""
-    return session_row(connection, "lock_session", agent_id, session_id)
-
-
-def locked(connection: Connection, agent_id: str, session_id: str) -> Session:
-    """Lock a session, begun if need be, until the transaction ends and return it.
-
-    One that ended while it was waited for is begun anew. Raises `Conflict` when that happens again and again.
-    """
-    for _ in range(ROUNDS):
-        connection.execute(SQL["begin_session"], {**key(agent_id, session_id), "capacity": POLICY.capacity})
-        session = locked_session(connection, agent_id, session_id)
-        if session is not None:
-            return session
-    raise Conflict(f"session {session_id!r} ended {ROUNDS} times while it was waited for; try again")
-
-
-def existing(session: Session | None, agent_id: str, session_id: str) -> Session:
-    """Return a session that is there; raise `NotFound` when it is not."""
-    if session is None:
-        raise NotFound(f"agent {agent_id!r} has no session {session_id!r}: it has ended, or was never begun")
-    return session
-
-
-def session_row(connection: Connection, statement: str, agent_id: str, session_id: str) -> Session | None:
-    """Return the session a statement yields."""
+def read(connection: Connection, agent_id: str, session_id: str, *, is_locked: bool = False) -> Session | None:
+    """Return a session as it is, None when there is none; locked, it stays so until the transaction ends."""
     with connection.cursor(row_factory=dict_row) as cursor:
-        row = cursor.execute(SQL[statement], key(agent_id, session_id)).fetchone()
+        statement = SQL["lock_session" if is_locked else "read_session"]
+        row = cursor.execute(statement, key(agent_id, session_id)).fetchone()
     if row is None:
         return None
     row["items"] = tuple(Item.from_json(item) for item in row["items"])
     row["open_threads"] = tuple(row["open_threads"])
     return Session(**row)
+
+
+def existing(connection: Connection, agent_id: str, session_id: str, *, is_locked: bool = False) -> Session:
+    """Return a session that is there; raise `NotFound` when it is not."""
+    session = read(connection, agent_id, session_id, is_locked=is_locked)
+    if session is None:
+        raise NotFound(f"agent {agent_id!r} has no session {session_id!r}: it has ended, or was never begun")
+    return session
+
+
+def lock_session(connection: Connection, agent_id: str, session_id: str) -> Session:
+    """Lock a session, begun if need be, until the transaction ends and return it.
+
+    One that ended while it was waited for is begun again. Raises `Conflict` when that happens time after time.
+    """
+    for _ in range(ROUNDS):
+        connection.execute(SQL["begin_session"], {**key(agent_id, session_id), "capacity": POLICY.capacity})
+        session = read(connection, agent_id, session_id, is_locked=True)
+        if session is not None:
+            return session
+    raise Conflict(f"session {session_id!r} ended {ROUNDS} times while it was waited for; try again")
 
 
 def episode_of(connection: Connection, agent_id: str, session_id: str) -> UUID | None:
@@ -287,7 +435,16 @@ def episode_of(connection: Connection, agent_id: str, session_id: str) -> UUID |
     return row[0] if row else None
 
 
-def settled(connection: Connection, agent_id: str, session: Session) -> WorkingMemory:
+def open_episode(connection: Connection, agent_id: str, session_id: str, *, is_locked: bool = False) -> Episode | None:
+    """Return the open episode of a session; locked, it stays open until the transaction ends."""
+    episode_id = episode_of(connection, agent_id, session_id)
+    if episode_id is None:
+        return None
+    found = (locked_memory if is_locked else get_memory)(connection, agent_id, EPISODE, episode_id)
+    return found if found.state == "open" else None
+
+
+def store_session(connection: Connection, agent_id: str, session: Session) -> WorkingMemory:
     """Let go of what is too much, store the session, and return what it holds now."""
     gone = overflow(session.items, session.capacity)
     stored = replace(
@@ -314,19 +471,13 @@ def view(connection: Connection, agent_id: str, session: Session, gone: Sequence
         session_id=session.session_id,
         task=session.task,
         frame=session.frame,
-        items=seen(order, memories),
+        items=show_items(order, memories, max_characters=POLICY.shown_characters),
         open_threads=session.open_threads,
         capacity=session.capacity,
         episode_id=session.episode_id,
-        evicted=seen(gone, memories),
+        evicted=show_items(gone, memories, max_characters=POLICY.shown_characters),
         active_censors=session.active_censors,
     )
-
-
-def seen(items: Sequence[Item], memories: Mapping[UUID, Mapping[str, Any]]) -> tuple[Held, ...]:
-    """Return items as they are shown, without those whose memory was erased."""
-    entries = (shown(item, memories.get(item.id), max_characters=POLICY.shown_characters) for item in items)
-    return tuple(entry for entry in entries if entry is not None)
 
 
 def shown_memories(connection: Connection, agent_id: str, ids: Sequence[UUID]) -> dict[UUID, dict[str, Any]]:
@@ -336,29 +487,3 @@ def shown_memories(connection: Connection, agent_id: str, ids: Sequence[UUID]) -
     with connection.cursor(row_factory=dict_row) as cursor:
         rows = cursor.execute(SQL["show_memories"], {"agent_id": agent_id, "ids": list(ids)}).fetchall()
     return {row["id"]: row for row in rows}
-
-
-def kinds_of(connection: Connection, agent_id: str, wanted: Sequence[tuple[str | None, UUID]]) -> dict[UUID, str]:
-    """Return the kinds of memories by their id; raise `NotFound` for one this agent has not, or not of that kind."""
-    found = shown_memories(connection, agent_id, [each for _, each in wanted])
-    for kind, each in wanted:
-        if each not in found or kind not in (None, found[each]["kind"]):
-            raise NotFound(f"agent {agent_id!r} has no {kind or 'memory'} {each}")
-    return {each: found[each]["kind"] for _, each in wanted}
-
-
-def weigh(
-    connection: Connection, agent: Agent, session_id: str, ids: Sequence[UUID], notes: Mapping[UUID, Vectors]
-) -> dict[UUID, float]:
-    """Return how near memories and notes are to the task of a session, by cosine, where that can be said."""
-    row = {
-        **key(agent.id, session_id),
-        "ids": list(ids),
-        "space_id": agent.embedder.space.id,
-    }
-    relevance = dict(connection.execute(SQL["weigh_memories"], row).fetchall()) if ids else {}
-    if notes:
-        vectors = [Vector(vector).to_text() for vector in notes.values()]
-        row |= {"ids": list(notes), "vectors": vectors}
-        relevance |= dict(connection.execute(SQL["weigh_notes"], row).fetchall())
-    return relevance

@@ -1,13 +1,13 @@
-"""Facts in PostgreSQL: one function a query, connection in, frozen values out; the caller owns the transaction."""
+"""Facts and what was said for them, in PostgreSQL: the caller owns the transaction, and gets frozen values."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
 from datetime import UTC, datetime
 from functools import cache
-from typing import Any
-from uuid import UUID
+from typing import Any, LiteralString, TypeVar
+from uuid import UUID, uuid4
 
 from pgvector import Vector
 from psycopg import Connection, Cursor
@@ -15,14 +15,22 @@ from psycopg.rows import class_row, dict_row
 from psycopg.sql import SQL, Composed, Identifier, Literal
 from psycopg.types.json import Jsonb
 
-from nous_online.core.domain import EmbeddingSpace, Fact, Neighbour, NewFact
-from nous_online.core.errors import Moved, NotFound
-from nous_online.core.kinds import FACT
+from nous_online.core.domain import EmbeddingSpace, Fact, Neighbour, NewFact, Statement
+from nous_online.core.errors import Conflict, Moved, NotFound
+from nous_online.core.kinds import EPISODE, FACT, Kind
 from nous_online.core.texts import folded
+from nous_online.database.changes import ConfirmingStatement, plain
 from nous_online.database.statements import statements
 from nous_online.language.minilm import Vectors
+from nous_online.language.passages import recall_vector
+from nous_online.memories.learning import slot_of
 
+V = TypeVar("V")
 FACTS = statements("nous_online.memories", "facts.sql")
+MOVES = statements("nous_online.memories", "moving.sql")
+STATEMENTS = statements("nous_online.memories", "fact_statements.sql")
+REEMBEDDED = "re-embedded"
+"""What moving a memory to another embedding space is called; it changes nothing that was said, so it is not undone."""
 EXACT_LIMIT = 10_000  # up to so many facts of an agent are all compared: a few milliseconds, and nothing is missed
 
 
@@ -81,6 +89,31 @@ def composed(
     )
 
 
+def fetch(
+    connection: Connection,
+    value: type[V],
+    statement: LiteralString,
+    parameters: Mapping[str, Any],
+    *,
+    row: str | None = None,
+    **parts: LiteralString,
+) -> list[V]:
+    """Return the values a statement finds, once `filled` is what it leaves open."""
+    with connection.cursor(row_factory=class_row(value)) as cursor:
+        return cursor.execute(filled(statement, value, row, **parts), parameters).fetchall()
+
+
+@cache
+def filled(statement: LiteralString, value: type[Any], row: str | None = None, **parts: LiteralString) -> bytes:
+    """Fill the columns of a value, taken from `row`, and other parts into a statement.
+
+    Once for each: doing it again takes as long as some queries.
+    """
+    names = [field.name for field in fields(value)]
+    columns = SQL(", ").join(Identifier(row, name) if row else Identifier(name) for name in names)
+    return SQL(statement).format(columns=columns, **{name: SQL(part) for name, part in parts.items()}).as_bytes()
+
+
 def lock_agent(connection: Connection, agent_id: str) -> None:
     """Wait for other learners of this agent; released when the transaction ends."""
     connection.execute(FACTS["lock_agent"], {"agent_id": agent_id})
@@ -123,9 +156,43 @@ def require_space(asked: Cursor[EmbeddingSpace], agent_id: str, space: Embedding
         raise Moved(message, found)
 
 
+def lock_moving(connection: Connection, agent_id: str, kind: Kind[Any], space_id: str) -> int:
+    """Lock the memories of a kind that live in another embedding space than this one, and return how many they are."""
+    statement = SQL(MOVES["lock_moving"]).format(table=Identifier("heart", kind.table))
+    row = connection.execute(statement, {"agent_id": agent_id, "space_id": space_id}).fetchone()
+    return row[0] if row else 0
+
+
+def move_memories(
+    connection: Connection, agent_id: str, kind: Kind[Any], space_id: str, *, reason: str, run_id: str | None
+) -> int:
+    """Give the memories of a kind their vectors of another space, with an event each, and return how many got theirs.
+
+    One changed since its vector was made, or without one, stays as it is.
+    """
+    began_at = Identifier("started_at" if kind is EPISODE else "learned_at")
+    statement = SQL(MOVES["move_memories"]).format(table=Identifier("heart", kind.table), began_at=began_at)
+    parameters = {"agent_id": agent_id, "kind": kind.name, "space_id": space_id, "action": REEMBEDDED}
+    return connection.execute(statement, {**parameters, "reason": reason, "run_id": run_id}).rowcount
+
+
 def find_requests(connection: Connection, agent_id: str, keys: Sequence[str]) -> dict[str, KeyedRequest]:
-    """Return what was stored under these idempotency keys."""
     return {row.idempotency_key: row for row in sought(connection, agent_id, keys).fetchall()}
+
+
+def earlier_request(
+    connection: Connection,
+    agent_id: str,
+    key: str | None,
+    content_hash: str,
+    *,
+    unlike: str = "another content; use a new key for it",
+) -> KeyedRequest | None:
+    """Return what an idempotency key led to before; raise `Conflict` if it was used for something `unlike` this."""
+    request = find_requests(connection, agent_id, [key]).get(key) if key else None
+    if request is not None and request.content_hash != content_hash:
+        raise Conflict(f"idempotency key {key!r} was used for {unlike}")
+    return request
 
 
 def sought(connection: Connection, agent_id: str, keys: Sequence[str]) -> Cursor[KeyedRequest]:
@@ -135,16 +202,13 @@ def sought(connection: Connection, agent_id: str, keys: Sequence[str]) -> Cursor
 
 
 def store_request(connection: Connection, agent_id: str, verb: str, request: KeyedRequest) -> None:
-    """Remember what an idempotency key led to."""
     connection.execute(FACTS["store_request"], {"agent_id": agent_id, "verb": verb, **vars(request)})
 
 
 def store_requests(connection: Connection, agent_id: str, verb: str, requests: Sequence[KeyedRequest]) -> None:
-    """Remember what many idempotency keys led to."""
+    rows = [{"agent_id": agent_id, "verb": verb, **vars(request)} for request in requests]
     with connection.cursor() as cursor:
-        cursor.executemany(
-            FACTS["store_request"], [{"agent_id": agent_id, "verb": verb, **vars(request)} for request in requests]
-        )
+        cursor.executemany(FACTS["store_request"], rows)
 
 
 def look_around(
@@ -163,80 +227,53 @@ def look_around(
     the same words that was forgotten. One round trip, and another where something was split off or forgotten. Raises
     `Moved` when the agent's memories live in another space.
     """
+    fact = new.fact
+    whose = {"has_user": fact.user_id is not None, "has_project": fact.project_id is not None}
     with connection.pipeline(), connection.cursor(row_factory=dict_row) as neighbours:
         home = ask_space(connection, agent_id)
         connection.execute(FACTS["lock_agent"], {"agent_id": agent_id})
-        requests = sought(connection, agent_id, [new.fact.idempotency_key]) if new.fact.idempotency_key else None
+        requests = sought(connection, agent_id, [fact.idempotency_key]) if fact.idempotency_key else None
         asked = connection.execute(FACTS["has_splits_and_forgotten"], {"agent_id": agent_id})
-        parameters = around(agent_id, new, limit, replaces)
-        neighbours.execute(nearest_to(new.fact, space), parameters)
+        parameters = {**around(agent_id, new), "limit": limit, "replaces": list(replaces)}
+        neighbours.execute(composed("nearest_facts", space, "f", **whose), parameters)
         rows = neighbours.fetchall()
         has_splits, has_forgotten = asked.fetchone() or (False, False)
         require_space(home, agent_id, space)
         earlier = requests.fetchone() if requests else None
     near = [Neighbour(similarity=row.pop("similarity"), fact=Fact(**row)) for row in rows]
-    apart = split_from(connection, agent_id, new.fact.content) if has_splits else frozenset[UUID]()
+    if has_splits:
+        splits = connection.execute(FACTS["split_off"], {"agent_id": agent_id})
+        apart = {fact_id for text, fact_id in splits if folded(text) == folded(fact.content)}
+        said = {*replaces, *(each.fact.id for each in near if fact.key and each.fact.key == fact.key)}
+        near = [each for each in near if each.fact.id not in apart - said]
     gone = connection.execute(FACTS["find_forgotten"], parameters).fetchone() if has_forgotten else None
-    said = {*replaces, *(each.fact.id for each in near if new.fact.key and each.fact.key == new.fact.key)}
-    return earlier, [each for each in near if each.fact.id not in apart - said], gone[0] if gone else None
+    return earlier, near, gone[0] if gone else None
 
 
-def split_from(connection: Connection, agent_id: str, content: str) -> frozenset[UUID]:
-    """Return the facts from which a person split off these words."""
-    words, splits = folded(content), connection.execute(FACTS["split_off"], {"agent_id": agent_id})
-    return frozenset(fact_id for text, fact_id in splits if folded(text) == words)
-
-
-def nearest_to(fact: NewFact, space: EmbeddingSpace) -> Composed:
-    """Return the search for what is near a new fact, among the facts of the same user and project."""
-    whose = {"has_user": fact.user_id is not None, "has_project": fact.project_id is not None}
-    return composed("nearest_facts", space, "f", **whose)
-
-
-def around(agent_id: str, new: Embedded, limit: int, replaces: Sequence[UUID]) -> dict[str, Any]:
-    """Return the parameters of `nearest_facts`."""
-    return {
-        "agent_id": agent_id,
-        "embedding": Vector(new.embedding),
-        "content": new.fact.content,
-        "slot": new.fact.slot,
-        "key": new.fact.key,
-        "replaces": list(replaces),
-        "scope": new.fact.scope,
-        "user_id": new.fact.user_id,
-        "project_id": new.fact.project_id,
-        "limit": limit,
-        "exact_limit": EXACT_LIMIT,
-    }
+def around(agent_id: str, new: Embedded) -> dict[str, Any]:
+    """Return the parameters by which `nearest_facts` and `find_forgotten` know a new fact."""
+    names = ("content", "slot", "key", "scope", "user_id", "project_id")
+    told = {name: getattr(new.fact, name) for name in names}
+    return {"agent_id": agent_id, "embedding": Vector(new.embedding), "exact_limit": EXACT_LIMIT, **told}
 
 
 def next_value(connection: Connection, agent_id: str, known: Fact, *, learned_at: datetime) -> Fact:
     """Return the first value learned after a moment among those that led to the one known, which is the last."""
     key = {"agent_id": agent_id, "known_id": known.id, "learned_at": learned_at}
-    with connection.cursor(row_factory=class_row(Fact)) as cursor:
-        found = cursor.execute(of_facts("next_value"), key).fetchone()
-    return found or known
+    return next(iter(fetch(connection, Fact, FACTS["next_value"], key, row="f")), known)
 
 
 def values_before(connection: Connection, agent_id: str, late: Fact, *, heir: Fact) -> list[Fact]:
     """Return the values that gave way to `heir` although `late`, told after that, had begun before they ended."""
     told = {"late_id": late.id, "learned_at": late.learned_at, "key": late.key, "slot": late.slot}
-    with connection.cursor(row_factory=class_row(Fact)) as cursor:
-        parameters = {"agent_id": agent_id, "heir_id": heir.id, **told}
-        return cursor.execute(of_facts("values_before"), parameters).fetchall()
+    key = {"agent_id": agent_id, "heir_id": heir.id, **told}
+    return fetch(connection, Fact, FACTS["values_before"], key, row="f")
 
 
 def value_of_key(connection: Connection, agent_id: str, new: NewFact) -> Fact | None:
     """Return the active value of the key of a new fact, None where there is none yet."""
     key = {"agent_id": agent_id, **{name: getattr(new, name) for name in ("key", "scope", "user_id", "project_id")}}
-    with connection.cursor(row_factory=class_row(Fact)) as cursor:
-        return cursor.execute(of_facts("value_of_key"), key).fetchone()
-
-
-@cache
-def of_facts(statement: str) -> Composed:
-    """Fill the columns of a fact into a statement that needs no vectors."""
-    return SQL(FACTS[statement]).format(columns=SQL(", ").join(Identifier("f", name) for name in FACT.columns))
+    return next(iter(fetch(connection, Fact, FACTS["value_of_key"], key, row="f")), None)
 
 
 def store_fact(
@@ -245,9 +282,7 @@ def store_fact(
     """Insert one fact with its event and its announcement, and return it."""
     with connection.cursor(row_factory=class_row(Fact)) as cursor:
         row = fact_row(agent_id, new, space, actor, reason)
-        fact = cursor.execute(composed("store_fact", space, "stored"), row).fetchone()
-    if fact is None:
-        raise NotFound(f"the fact of agent {agent_id!r} was not stored")
+        (fact,) = cursor.execute(composed("store_fact", space, "stored"), row).fetchall()
     return fact
 
 
@@ -261,7 +296,6 @@ def store_facts(
 
 
 def fact_row(agent_id: str, new: Embedded, space: EmbeddingSpace, actor: str, reason: str) -> dict[str, Any]:
-    """Return the parameters of `store_fact`."""
     fact = new.fact
     return {
         **vars(fact),
@@ -282,6 +316,18 @@ def fact_row(agent_id: str, new: Embedded, space: EmbeddingSpace, actor: str, re
     }
 
 
+def vector_columns(
+    content: str, subject: str | None, context: str | None, vectors: Mapping[str, Vectors], space_id: str
+) -> dict[str, Any]:
+    """Return the vector columns of a fact, from the vectors of its passages."""
+    around = recall_vector(content, subject, context, vectors)
+    return {
+        "embedding": Vector(vectors[content]).to_text(),
+        "context_embedding": None if around is None else Vector(around).to_text(),
+        "embedding_space_id": space_id,
+    }
+
+
 def store_split(connection: Connection, agent_id: str, new: Embedded, split: Split, *, space: EmbeddingSpace) -> Fact:
     """Insert the fact a statement becomes, with its event and its announcement; it speaks for that one from now on."""
     moved = {"statement": str(split.statement_id), "split_from": str(split.from_id)}
@@ -298,5 +344,70 @@ def store_split(connection: Connection, agent_id: str, new: Embedded, split: Spl
 
 
 def count_facts(connection: Connection, agent_id: str) -> dict[str, int]:
-    """Return how many facts this agent has in each state."""
     return dict(connection.execute(FACTS["count_facts"], {"agent_id": agent_id}).fetchall())
+
+
+# --- what was said for a fact: kept word for word, and found again whatever became of the fact ---
+
+
+def wording_of(known: Fact, new: NewFact) -> ConfirmingStatement:
+    """Return the statement by which `new` confirms a known fact."""
+    said = {name: getattr(new, name) for name in ("content", "subject", "source", "source_kind", "trust", "scope")}
+    whose = {"user_id": new.user_id, "project_id": new.project_id, "session_id": new.session_id}
+    said["frame"] = new.encoded_frame
+    drawn_from = {"episode_id": new.source_episode_id, "decision_id": new.source_decision_id}
+    reason = "repeat" if folded(new.content) == folded(known.content) else "reworded"
+    moments = {"id": uuid4(), "said_at": new.learned_at, "reason": reason}
+    return ConfirmingStatement(plain({**said, **whose, **drawn_from, **moments}))
+
+
+def statements_of(connection: Connection, agent_id: str, fact_id: UUID) -> list[Statement]:
+    """Return what was said for a fact, the oldest first; raise `NotFound` when this agent has none of that id."""
+    with connection.cursor(row_factory=class_row(Statement)) as cursor:
+        found = cursor.execute(STATEMENTS["statements_of"], {"agent_id": agent_id, "fact_id": fact_id}).fetchall()
+    if not found:
+        raise NotFound(f"agent {agent_id!r} has no fact {fact_id}")
+    return found
+
+
+def get_statement(connection: Connection, agent_id: str, statement_id: UUID) -> Statement:
+    """Return one statement; raise `NotFound` when this agent has none of that id."""
+    with connection.cursor(row_factory=class_row(Statement)) as cursor:
+        found = cursor.execute(STATEMENTS["get_statement"], {"agent_id": agent_id, "id": statement_id}).fetchone()
+    if found is None:
+        raise NotFound(f"agent {agent_id!r} has no statement {statement_id}")
+    return found
+
+
+def take_back_statement(connection: Connection, agent_id: str, statement_id: UUID) -> None:
+    """Let a statement count no longer; it stays where it is."""
+    connection.execute(STATEMENTS["take_back"], {"agent_id": agent_id, "id": statement_id})
+
+
+def is_founding(said: Statement) -> bool:
+    """Tell whether a statement gave its fact the words, so that it can't leave it."""
+    return said.reason in {"first", "imported"}
+
+
+def own_fact(said: Statement, known: Fact) -> NewFact:
+    """Return the fact a statement becomes when it is split off: what it said itself, and the rest as of its fact."""
+    own = ("content", "subject", "source", "source_kind", "trust", "scope", "user_id", "project_id")
+    rest = ("category", "tags", "confidence", "valid_from", "valid_to")
+    return NewFact(
+        **{name: getattr(said, name) for name in own},
+        **{name: getattr(known, name) for name in rest},
+        slot=slot_of(said.content, said.subject),
+        context=None,
+        is_pinned=False,
+        learned_at=said.said_at,
+        encoded_frame=said.frame,
+        encoded_censors=None,
+        idempotency_key=None,
+        source_episode_id=said.episode_id,
+        source_decision_id=said.decision_id,
+    )
+
+
+def unrecorded_count(fact: Fact, said: Sequence[Statement]) -> int:
+    """Return how many confirmations of a fact have no words: those counted before statements were kept."""
+    return max(0, fact.confirmation_count + 1 - sum(each.taken_back_at is None for each in said))

@@ -1,4 +1,7 @@
-"""Taking back what was done to a memory: another change, refused where somebody built on it since."""
+"""Taking back what was done to memories: another change, refused where somebody built on it since.
+
+One change, all that a source said, or the joining of a statement to a fact: each is taken back in one transaction.
+"""
 
 from __future__ import annotations
 
@@ -13,10 +16,10 @@ from psycopg import Connection
 from psycopg.rows import class_row
 from psycopg.sql import SQL, Identifier
 
-from nous_online.core.deadline import Deadline
-from nous_online.core.domain import Statement
-from nous_online.core.errors import NotFound, Refused
+from nous_online.core.domain import Fact, Statement
+from nous_online.core.errors import Conflict, Forbidden, NotFound, Refused
 from nous_online.core.kinds import FACT, KINDS, VECTORS
+from nous_online.core.validation import checked_id, checked_optional, checked_text
 from nous_online.database.changes import (
     Alteration,
     Cause,
@@ -26,15 +29,23 @@ from nous_online.database.changes import (
     change_memory,
     get_memory,
     locked_memories,
+    locked_memory,
     version_of,
 )
 from nous_online.database.statements import statements
-from nous_online.memories import fact_statements, facts
-from nous_online.memories.agent import Agent
+from nous_online.memories import facts, store
+from nous_online.memories.agent import Agent, Verbs
 from nous_online.memories.contradictions import mark_sides
-from nous_online.memories.fact_statements import own_fact
-from nous_online.memories.moving import REEMBEDDED
-from nous_online.memories.store import Embedded, Split, lock_agent, store_split
+from nous_online.memories.store import (
+    REEMBEDDED,
+    Embedded,
+    Split,
+    get_statement,
+    is_founding,
+    own_fact,
+    statements_of,
+    take_back_statement,
+)
 
 BLOCKS = statements("nous_online.memories", "undoing.sql")
 REDACTED = "redacted"
@@ -50,6 +61,8 @@ UNITED = ("tags", "sources")
 """Lists that a confirmation adds to: taking it back leaves out what it added."""
 LATEST = ("last_confirmed_at", "last_activated_at", "last_activation")
 """Columns that only move forward: a later value stays."""
+MAX_REASON_BYTES = 4 * 1024
+MAX_SOURCE_BYTES = 2000  # 500 characters, as wide as they get
 
 
 @dataclass(frozen=True)
@@ -77,6 +90,110 @@ class PastChange:
     undoes: int | None
 
 
+@dataclass(frozen=True)
+class SourceUndone:
+    """Which memories no longer hold what a source said, and which still do and why."""
+
+    undone: tuple[UUID, ...]
+    """In the order they were taken back, the latest change first."""
+    refused: Mapping[UUID, str]
+
+
+class HistoryVerbs(Verbs):
+    """What an agent does with what happened to its memories."""
+
+    def history(self, memory_id: UUID, *, deadline_s: float | None = None) -> list[PastChange]:
+        """Return every change of one memory, the latest first: who, why, when, and what it was before.
+
+        Raises `NotFound` when this agent has no memory of that id.
+        """
+        known_id = checked_id("memory_id", memory_id)
+        with self._transaction(deadline_s) as connection:
+            return history(connection, self.agent.id, known_id)
+
+    def undo(self, memory_id: UUID, *, reason: str, deadline_s: float | None = None) -> PastChange:
+        """Take back the latest change of a memory that still stands, and return it; again for the one before.
+
+        Taking back that a fact was learned archives it and brings back what it had superseded. Taking back that other
+        words confirmed a fact makes them a fact of their own: no statement is lost. Raises `Refused` for
+        what a night changed (`nous undo` takes back the whole proposal) and where later changes depend on it.
+        """
+        agent, deadline = self.agent, self.agent.deadline(deadline_s)
+        why = checked_text("reason", reason, max_bytes=MAX_REASON_BYTES)
+        known_id = checked_id("memory_id", memory_id)
+        ready: dict[UUID, Embedded] = {}
+        while True:
+            transaction = agent.space_transaction if ready else agent.transaction
+            with transaction(deadline) as connection:
+                store.lock_agent(connection, agent.id)
+                event = last_change(connection, agent.id, known_id)
+                if not agent.rights.is_operator:
+                    agent.rights.check_may_change(get_memory(connection, agent.id, KINDS[event.memory_kind], known_id))
+                said = statement_of(connection, agent.id, event)
+                if said is None or said.reason != "reworded" or said.id in ready:
+                    take_back(connection, agent, event, said, ready, reason=why)
+                    return event
+                known = get_memory(connection, agent.id, FACT, said.fact_id)
+            # Embedding may take seconds: never inside a transaction that others wait for.
+            (ready[said.id],) = facts.embedded(agent, [own_fact(said, known)], [None], deadline)
+
+    def undo_source(self, source: str, *, reason: str, deadline_s: float | None = None) -> SourceUndone:
+        """Take back all that one source said, the latest first; what can't be taken back stays, and says why.
+
+        `source` is what statements and memories name as theirs, or the name an import was given. What it began is
+        archived, also what was drawn from its episodes, and brings back what it had taken the place of; what it only
+        confirmed loses that. Of each memory all is taken back, or nothing: a fact that others said too is refused.
+        `restore` brings back what was archived. Raises `NotFound` where nothing of the source stands.
+        """
+        agent, deadline = self.agent, self.agent.deadline(deadline_s)
+        named = checked_text("source", source, max_bytes=MAX_SOURCE_BYTES)
+        why = checked_text("reason", reason, max_bytes=MAX_REASON_BYTES)
+        with agent.transaction(deadline) as connection:
+            found = changes_of(connection, agent.id, named)
+        if not found:
+            raise NotFound(f"agent {agent.id!r} has nothing that still stands from source {named!r}")
+        undone: list[UUID] = []
+        refused: dict[UUID, str] = {}
+        for memory_id in dict.fromkeys(event.memory_id for event in found):
+            try:
+                with agent.transaction(deadline) as connection:
+                    store.lock_agent(connection, agent.id)
+                    now = changes_of(connection, agent.id, named)
+                    for event in (each for each in now if each.memory_id == memory_id):
+                        take_back_of_source(connection, agent, event, [each.id for each in now], reason=why)
+                undone.append(memory_id)
+            except (Forbidden, Refused) as refusal:
+                refused[memory_id] = str(refusal)
+        return SourceUndone(tuple(undone), refused)
+
+    def split(self, statement_id: UUID, *, reason: str | None = None, deadline_s: float | None = None) -> Fact:
+        """Make a statement a fact of its own, and return that; `undo` joins the two again.
+
+        The fact it was taken for loses a confirmation, and the two stay apart: neither nights nor the same words,
+        learned again, join them. The first statement of a fact that was merged away brings that fact back. Raises
+        `NotFound`, and `Refused` for the statement that gave a fact its words.
+        """
+        agent, deadline = self.agent, self.agent.deadline(deadline_s)
+        known_id = checked_id("statement_id", statement_id)
+        why = checked_optional("reason", reason, max_characters=1000) or "a person said they are not the same"
+        with agent.transaction(deadline) as connection:
+            said = get_statement(connection, agent.id, known_id)
+            known = get_memory(connection, agent.id, FACT, said.fact_id)
+        check_splittable(said, known)
+        agent.rights.check_may_change(known)
+        if is_founding(said):
+            with agent.transaction(deadline) as connection:
+                store.lock_agent(connection, agent.id)
+                return take_out(connection, agent, said, reason=why)
+        (ready,) = facts.embedded(agent, [own_fact(said, known)], [None], deadline)
+        with agent.space_transaction(deadline) as connection:
+            store.lock_agent(connection, agent.id)
+            return split_off(connection, agent, said, ready, reason=why)
+
+
+# --- one change ---
+
+
 def history(connection: Connection, agent_id: str, memory_id: UUID) -> list[PastChange]:
     """Return every change of one memory, the latest first; raise `NotFound` when it has none."""
     with connection.cursor(row_factory=class_row(PastChange)) as cursor:
@@ -84,30 +201,6 @@ def history(connection: Connection, agent_id: str, memory_id: UUID) -> list[Past
     if not events:
         raise NotFound(f"agent {agent_id!r} has no memory {memory_id}")
     return events
-
-
-def undo_last(agent: Agent, memory_id: UUID, *, reason: str, deadline: Deadline) -> PastChange:
-    """Take back the latest change of a memory that still stands, and return it.
-
-    Raises `Refused` for a change that a night made as part of a proposal, which is taken back as a whole, where
-    nothing is left to take back, and for a document whose name was given to another. Words that confirmed a fact stay:
-    other words become a fact of their own, the same ones no longer count.
-    """
-    ready: dict[UUID, Embedded] = {}
-    while True:
-        transaction = agent.space_transaction if ready else agent.transaction
-        with transaction(deadline) as connection:
-            lock_agent(connection, agent.id)
-            event = last_change(connection, agent.id, memory_id)
-            if not agent.rights.is_operator:
-                agent.rights.check_may_change(get_memory(connection, agent.id, KINDS[event.memory_kind], memory_id))
-            said = statement_of(connection, agent.id, event)
-            if said is None or said.reason != "reworded" or said.id in ready:
-                take_back(connection, agent, event, said, ready, reason=reason)
-                return event
-            known = get_memory(connection, agent.id, FACT, said.fact_id)
-        # Embedding may take seconds: never inside a transaction that others wait for.
-        (ready[said.id],) = facts.embedded(agent, [own_fact(said, known)], [None], deadline)
 
 
 def last_change(connection: Connection, agent_id: str, memory_id: UUID) -> PastChange:
@@ -129,7 +222,7 @@ def statement_of(connection: Connection, agent_id: str, event: PastChange) -> St
     """Return the statement by which a fact was confirmed; None for any other change, and for one that kept no words."""
     named = event.after.get("statement")
     is_kept = event.action == "confirmed" and named is not None
-    return fact_statements.get_statement(connection, agent_id, UUID(named)) if is_kept else None
+    return get_statement(connection, agent_id, UUID(named)) if is_kept else None
 
 
 def take_back(
@@ -142,33 +235,36 @@ def take_back(
     reason: str,
 ) -> None:
     """Take back a change and those it was made with; the words that confirmed a fact stay, in a fact of their own."""
-    changes = together(connection, agent.id, event)
-    for each in changes:
-        cause = Cause("agent", "undone", reason, datetime.now(UTC), undoes=each.id)
-        restore(connection, agent.id, each, cause=cause)
-    check_names(connection, agent.id, [each.memory_id for each in changes])
-    cause = Cause("agent", "marked", reason, datetime.now(UTC))
-    for memory_id in {each.memory_id for each in changes}:
-        mark_sides(connection, agent.id, memory_id, cause=cause)
+    restore_all(connection, agent.id, together(connection, agent.id, event), reason=reason)
     if said is None:
         return
     if said.id in ready:
         split = Split(said.id, event.memory_id, "learned", f"its confirmation of another fact was undone: {reason}")
-        store_split(connection, agent.id, ready[said.id], split, space=agent.embedder.space)
-    elif said.fact_id == event.memory_id:
-        fact_statements.take_back(connection, agent.id, said.id)
-    else:
-        bring_back(connection, agent.id, said, event.memory_id, reason=reason)
-
-
-def bring_back(connection: Connection, agent_id: str, said: Statement, confirmed_id: UUID, *, reason: str) -> None:
-    """Make active again the fact of a statement that was split off, joined again, and no longer confirms the other."""
-    (own,) = locked_memories(connection, agent_id, FACT, [said.fact_id])
-    if own.superseded_by == confirmed_id and own.succession == "merged":
-        note = EventNote({"statement": str(said.id), "split_from": str(confirmed_id)})
+        store.store_split(connection, agent.id, ready[said.id], split, space=agent.embedder.space)
+        return
+    if said.fact_id == event.memory_id:
+        take_back_statement(connection, agent.id, said.id)
+        return
+    # It was split off and joined again: its own fact becomes active when it no longer confirms the other.
+    (own,) = locked_memories(connection, agent.id, FACT, [said.fact_id])
+    if own.superseded_by == event.memory_id and own.succession == "merged":
+        note = EventNote({"statement": str(said.id), "split_from": str(event.memory_id)})
         cause = Cause("agent", "learned", reason, datetime.now(UTC))
         values = {"state": "active", "superseded_by": None, "superseded_at": None, "succession": None}
-        change_memory(connection, agent_id, version_of(FACT, own), values, cause=cause, noted=note)
+        change_memory(connection, agent.id, version_of(FACT, own), values, cause=cause, noted=note)
+
+
+def restore_all(
+    connection: Connection, agent_id: str, changes: Sequence[PastChange], *, reason: str, besides: Sequence[UUID] = ()
+) -> None:
+    """Put back what some events changed; those memories, and those `besides`, then say how contradictions stand."""
+    for each in changes:
+        cause = Cause("agent", "undone", reason, datetime.now(UTC), undoes=each.id)
+        restore(connection, agent_id, each, cause=cause)
+    check_names(connection, agent_id, [each.memory_id for each in changes])
+    marked = Cause("agent", "marked", reason, datetime.now(UTC))
+    for memory_id in {*besides, *(each.memory_id for each in changes)}:
+        mark_sides(connection, agent_id, memory_id, cause=marked)
 
 
 def together(connection: Connection, agent_id: str, event: PastChange) -> list[PastChange]:
@@ -176,7 +272,7 @@ def together(connection: Connection, agent_id: str, event: PastChange) -> list[P
 
     Raises `Refused` where a fact that was split off has changed since.
     """
-    if (learned := learned_late(connection, agent_id, event)) is not None:
+    if (learned := late_learning(connection, agent_id, event)) is not None:
         return [event, *superseding(connection, agent_id, learned), learned]
     other = event.after.get("split_off") or event.after.get("absorbed")
     if event.action == "split":
@@ -189,11 +285,16 @@ def together(connection: Connection, agent_id: str, event: PastChange) -> list[P
     found = [each for each in left if is_other_side(each, event)]
     for each in (event, *found):
         if each.action == "split" and "split_from" in each.after:
-            check_last(connection, agent_id, each)
+            last = standing(history(connection, agent_id, each.memory_id))[0]
+            if last.id != each.id:
+                raise Refused(
+                    f"fact {each.memory_id}, which was split off, was changed since: {last.action} by {last.actor} "
+                    f"({last.reason}); undo that first"
+                )
     return [*found, event]
 
 
-def learned_late(connection: Connection, agent_id: str, event: PastChange) -> PastChange | None:
+def late_learning(connection: Connection, agent_id: str, event: PastChange) -> PastChange | None:
     """Return how a value was learned that gave way to a later one in the same transaction; None for any other change.
 
     It was never believed in the present, so it does not become what the agent believes when it is taken back.
@@ -213,16 +314,6 @@ def is_other_side(one: PastChange, other: PastChange) -> bool:
         keeper.after.get("absorbed") == str(gone.memory_id) and gone.after.get("superseded_by") == str(keeper.memory_id)
         for keeper, gone in pairs
     )
-
-
-def check_last(connection: Connection, agent_id: str, event: PastChange) -> None:
-    """Raise `Refused` when the fact that was split off changed after that."""
-    last = standing(history(connection, agent_id, event.memory_id))[0]
-    if last.id != event.id:
-        raise Refused(
-            f"fact {event.memory_id}, which was split off, was changed since: {last.action} by {last.actor} "
-            f"({last.reason}); undo that first"
-        )
 
 
 def check_names(connection: Connection, agent_id: str, memory_ids: Sequence[UUID]) -> None:
@@ -330,19 +421,20 @@ def restoration(
     version, now = found.rows[event.memory_id]
     left = {"state": event.to_state, **{name: image(event, name, now.get(name)) for name in event.after}}
     told = set(now) - VECTORS  # a memory that moved to another embedding space says what it said
-    united = UNITED if event.action == "confirmed" else ()
-    changed = [name for name in left if name in told and name not in united and is_changed(name, left[name], now[name])]
+    told -= {*COUNTED, *LATEST, *(UNITED if event.action == "confirmed" else ())}
+    changed = [name for name in left if name in told and left[name] != now[name]]
     if changed:
         later = history(connection, agent_id, event.memory_id)[0]
         raise Refused(
             f"{kind.name} {event.memory_id} was changed since ({', '.join(changed)}): "
             f"{later.action} by {later.actor} ({later.reason}); undo that first"
         )
-    values = earlier(event, now, cause) | warmed(event, found.cold.get(event.memory_id, {}))
+    cold = found.cold.get(event.memory_id, {})
+    values = values_before(event, now, cause) | warm_texts(event, cold)
     return Alteration(Version(kind, event.memory_id, version), values, cause)
 
 
-def earlier(event: PastChange, now: Mapping[str, Any], cause: Cause) -> dict[str, Any]:
+def values_before(event: PastChange, now: Mapping[str, Any], cause: Cause) -> dict[str, Any]:
     """Return the columns of a memory as they were before an event; what had just been stored is archived instead."""
     at = cause.effective_at.isoformat()
     if event.from_state == "new" and event.action == "split":
@@ -358,7 +450,7 @@ def earlier(event: PastChange, now: Mapping[str, Any], cause: Cause) -> dict[str
     return values
 
 
-def lent(connection: Connection, agent_id: str, event: PastChange) -> dict[str, Any]:
+def values_without(connection: Connection, agent_id: str, event: PastChange) -> dict[str, Any]:
     """Return the columns of a fact without what a confirmation lent to it, as far as nothing was added to it since."""
     _, columns = locked_rows(connection, agent_id, [event]).rows[event.memory_id]
     return {
@@ -368,7 +460,7 @@ def lent(connection: Connection, agent_id: str, event: PastChange) -> dict[str, 
     }
 
 
-def warmed(event: PastChange, kept: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
+def warm_texts(event: PastChange, kept: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
     """Return the texts an event sent to cold storage; raise `Refused` when one of them has been purged since."""
     tiers = cold_tiers(event)
     purged = [name for name, tier in tiers.items() if kept.get(tier, {}).get(name) is None]
@@ -382,35 +474,146 @@ def warmed(event: PastChange, kept: Mapping[str, Mapping[str, Any]]) -> dict[str
 
 def image(event: PastChange, name: str, now: Any) -> Any:
     """Return what a column became by an event; of a text that only grew, the event knows how long it was before."""
-    length, after = length_before(event.before.get(name)), event.after[name]
+    length, after = kept_instead(event.before.get(name), "characters"), event.after[name]
     return after if length is None or not isinstance(now, str) else now[:length] + after["appended"]
 
 
-def length_before(before: Any) -> int | None:
-    """Return how long a text was, where an event keeps only by how much it grew."""
+def kept_instead(before: Any, what: str) -> Any:
+    """Return what an event keeps instead of a text: its length in `characters`, or the tier of its `cold_text`."""
     kept = cast("dict[str, Any]", before) if isinstance(before, dict) else {}
-    return kept["characters"] if set(kept) == {"characters"} else None
+    return kept[what] if set(kept) == {what} else None
 
 
 def cold_tiers(event: PastChange) -> dict[str, str]:
     """Return the tiers under which texts lie in cold storage, by column: an event keeps those instead of the texts."""
-    kept = {name: cast("dict[str, Any]", each) for name, each in event.before.items() if isinstance(each, dict)}
-    return {name: each["cold_text"] for name, each in kept.items() if set(each) == {"cold_text"}}
-
-
-def is_changed(name: str, after: Any, now: Any) -> bool:
-    """Tell whether somebody changed a column since, in a way that taking back would destroy."""
-    return name not in COUNTED and name not in LATEST and after != now
+    tiers = {name: kept_instead(before, "cold_text") for name, before in event.before.items()}
+    return {name: tier for name, tier in tiers.items() if tier is not None}
 
 
 def restored(name: str, before: Any, after: Any, now: Any) -> Any:
     """Return what a column should hold once a change from `before` to `after` is taken back from `now`."""
     if name in COUNTED:
         return max(0, now - (after - before))  # what was erased since is counted no more
-    if (length := length_before(before)) is not None:
+    if (length := kept_instead(before, "characters")) is not None:
         return now[:length]
     if name in UNITED and now != after:
         return [each for each in now if each in before or each not in after]
     if name in LATEST and now != after:
         return now
     return before
+
+
+# --- all that a source said ---
+
+
+def changes_of(connection: Connection, agent_id: str, source: str) -> list[PastChange]:
+    """Return the changes that a source made and nobody took back, the latest first."""
+    with connection.cursor(row_factory=class_row(PastChange)) as cursor:
+        return cursor.execute(BLOCKS["changes_of_source"], {"agent_id": agent_id, "source": source}).fetchall()
+
+
+def take_back_of_source(
+    connection: Connection, agent: Agent, event: PastChange, of_source: Sequence[int], *, reason: str
+) -> None:
+    """Take back a change that a source made; raise `Refused` or `Forbidden` where it can't be.
+
+    What the source began is archived; what it said of a fact that others said too counts no longer. The facts that gave
+    way to it come back.
+    """
+    kind, now = KINDS[event.memory_kind], datetime.now(UTC)
+    memory = locked_memory(connection, agent.id, kind, event.memory_id)
+    agent.rights.check_may_change(memory)
+    cause = Cause("agent", "undone", reason, now, undoes=event.id)
+    said = statement_of(connection, agent.id, event)
+    if event.from_state != "new":
+        restore(connection, agent.id, event, cause=cause)
+    elif memory.state != "archived":
+        if kind is FACT:
+            check_unshared(connection, agent.id, event, memory.state, of_source)
+        values = {"state": "archived", "archived_at": now.isoformat()}
+        change_memory(connection, agent.id, version_of(kind, memory), values, cause=cause)
+    back = superseding(connection, agent.id, event)
+    restore_all(connection, agent.id, back, reason=reason, besides=[event.memory_id])
+    if said is not None:
+        take_back_statement(connection, agent.id, said.id)
+
+
+def check_unshared(
+    connection: Connection, agent_id: str, event: PastChange, state: str, of_source: Sequence[int]
+) -> None:
+    """Raise `Refused` for a fact that gave way to another, or that others said too."""
+    if state != "active":
+        raise Refused(f"fact {event.memory_id} is {state}, so it is out of recall; undo what took its place first")
+    parameters = {"agent_id": agent_id, "fact_id": event.memory_id, "events": list(of_source)}
+    ((count,),) = connection.execute(BLOCKS["said_by_others"], parameters).fetchall()
+    if count:
+        times = "once" if count == 1 else f"{count} times"
+        raise Refused(f"fact {event.memory_id} was said by others too, {times}; to take it out of recall, forget it")
+
+
+# --- a statement that was taken for a fact ---
+
+
+def check_splittable(said: Statement, known: Fact) -> None:
+    """Raise `Refused` where a statement can't be split off its fact."""
+    if is_founding(said) and known.succession != "merged":
+        raise Refused(
+            f"statement {said.id} is what fact {known.id} says, so it can't be split off it; split off another of its "
+            "statements, or undo the fact"
+        )
+    if said.taken_back_at is not None:
+        raise Refused(f"the confirmation by statement {said.id} was undone, so it no longer counts for fact {known.id}")
+    if not is_founding(said) and known.succession == "merged":
+        raise Refused(
+            f"statement {said.id} came with fact {known.id}, which was merged into {known.superseded_by}; "
+            f"split off the first statement of {known.id}, then this one"
+        )
+
+
+def split_off(connection: Connection, agent: Agent, said: Statement, ready: Embedded, *, reason: str) -> Fact:
+    """Store a statement as a fact of its own and take back what it lent to the fact it confirmed."""
+    (known,) = locked_memories(connection, agent.id, FACT, [said.fact_id])
+    check_unmoved(connection, agent, said, known)
+    events = history(connection, agent.id, known.id)
+    confirmation = next(event for event in events if event.after.get("statement") == str(said.id))
+    new = store.store_split(
+        connection, agent.id, ready, Split(said.id, known.id, "split", reason), space=agent.embedder.space
+    )
+    cause = Cause("agent", "split", reason, datetime.now(UTC))
+    note = EventNote({"statement": str(said.id), "split_off": str(new.id)})
+    values = values_without(connection, agent.id, confirmation)
+    change_memory(connection, agent.id, version_of(FACT, known), values, cause=cause, noted=note)
+    return new
+
+
+def take_out(connection: Connection, agent: Agent, said: Statement, *, reason: str) -> Fact:
+    """Bring back a fact that was merged into another, which loses what was confirmed by it."""
+    (merged,) = locked_memories(connection, agent.id, FACT, [said.fact_id])
+    check_unmoved(connection, agent, said, merged)
+    if merged.superseded_by is None:
+        raise Conflict(f"fact {merged.id} was brought back meanwhile")
+    (keeper,) = locked_memories(connection, agent.id, FACT, [merged.superseded_by])
+    agent.rights.check_may_change(keeper)
+    if keeper.succession == "merged":
+        first = next(each.id for each in statements_of(connection, agent.id, keeper.id) if is_founding(each))
+        raise Refused(
+            f"fact {merged.id} was merged into {keeper.id}, and that into {keeper.superseded_by}; "
+            f"split off statement {first} of {keeper.id} first"
+        )
+    cause = Cause("agent", "split", reason, datetime.now(UTC))
+    count = max(0, keeper.confirmation_count - merged.confirmation_count - 1)
+    note = EventNote({"statement": str(said.id), "split_off": str(merged.id)})
+    change_memory(
+        connection, agent.id, version_of(FACT, keeper), {"confirmation_count": count}, cause=cause, noted=note
+    )
+    back = EventNote({"statement": str(said.id), "split_from": str(keeper.id)})
+    values = {"state": "active", "archived_at": None, "superseded_by": None, "superseded_at": None, "succession": None}
+    return change_memory(connection, agent.id, version_of(FACT, merged), values, cause=cause, noted=back)
+
+
+def check_unmoved(connection: Connection, agent: Agent, said: Statement, known: Fact) -> None:
+    """Raise `Conflict` when a statement was split off since it was read, `Refused` as `check_splittable` does."""
+    now = get_statement(connection, agent.id, said.id)
+    if (now.fact_id, now.reason) != (said.fact_id, said.reason):
+        raise Conflict(f"statement {said.id} was split off meanwhile, as fact {now.fact_id}")
+    check_splittable(now, known)

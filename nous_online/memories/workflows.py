@@ -11,17 +11,41 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from itertools import groupby
+from typing import Any, Literal
+from uuid import UUID
 
+from psycopg import Connection
+
+from nous_online.core.deadline import Deadline, within
+from nous_online.core.details import ProcedureDetails
+from nous_online.core.domain import Episode, Procedure
+from nous_online.core.errors import InvalidInput, NotFound, Refused
+from nous_online.core.kinds import PROCEDURE
 from nous_online.core.policy import WorkflowPolicy
+from nous_online.core.validation import checked_optional, checked_text
+from nous_online.database.changes import Cause, change_memory, locked_memory, version_of
+from nous_online.database.statements import statements
 from nous_online.language.writing.credentials import holds_credential
 from nous_online.language.writing.lexrank import content_words
+from nous_online.memories import episodes, procedures, store
+from nous_online.memories.agent import Agent, Verbs
+from nous_online.memories.levels import step_name
+from nous_online.memories.store import KeyedRequest
 
+BLOCKS = statements("nous_online.memories", "workflows.sql")
 POLICY = WorkflowPolicy()
+MOST_NAMESAKES = 50
+STEP_CHARACTERS = 80
+DETAIL_CHARACTERS = 400
 STEP = "Step: "
 """How a line of an episode's detail opens that records a step: "Step: build | docker build -t app ."."""
 PARTED = " | "
 _STEP_LINE = re.compile(r"^Step: (?P<name>[^|\n]{1,80}?)(?: \| (?P<detail>[^\n]{1,400}+))?[ \t]*+$", re.MULTILINE)
+Action = Literal["stored", "known", "found"]
+Reach = Mapping[str, str | None]
+"""Whose sessions are looked at, by `user_id` and `project_id`: steps of one user never make a workflow of another."""
 
 
 @dataclass(frozen=True)
@@ -64,6 +88,81 @@ class FoundWorkflow:
         return len(self.successes) / judged if judged else None
 
 
+@dataclass(frozen=True)
+class LearnedWorkflow:
+    """A workflow that was found, what was done about it, and the procedure it is kept as (None where only shown)."""
+
+    action: Action
+    found: FoundWorkflow
+    procedure: Procedure | None
+
+
+class WorkflowVerbs(Verbs):
+    """What an agent does with steps."""
+
+    def record_step(
+        self, name: str, *, detail: str | None = None, session_id: str | None = None, deadline_s: float | None = None
+    ) -> Episode:
+        """Add a step, such as "build", to the episode that is open in a session, and return the episode.
+
+        It is a line of the episode's detail; what looks like a credential in `detail` is left out. Raises `NotFound`
+        where no episode is open, and `InvalidInput` for a name that is no short line or looks like a credential.
+        """
+        agent, deadline = self.agent, self.agent.deadline(deadline_s)
+        line = " ".join(checked_text("name", name, max_bytes=4 * STEP_CHARACTERS).split())
+        if not line or len(line) > STEP_CHARACTERS or "|" in line:
+            raise InvalidInput(f"the name of a step is 1 to {STEP_CHARACTERS} characters without '|', got {name!r}")
+        if holds_credential(line):
+            message = "the name of a step looks like a credential; name what is done, and keep the credential out"
+            raise InvalidInput(message)
+        step = Step(line, checked_optional("detail", detail, max_characters=DETAIL_CHARACTERS))
+        session = checked_optional("session_id", session_id, max_characters=100)
+        with agent.transaction(deadline) as connection:
+            episode = episodes.current_episode(connection, agent.id, session)
+        if episode is None:
+            of_session = "" if session is None else f" in session {session!r}"
+            raise NotFound(f"no episode is open{of_session}; call `start_episode` before its first step")
+        change = episodes.checked_change({"append": step_line(step)}, agent.rights)
+        return episodes.update(agent, episode.id, change, None, deadline)
+
+    def learn_workflows(
+        self,
+        *,
+        user_id: str | None = None,
+        project_id: str | None = None,
+        is_recorded: bool = True,
+        deadline_s: float | None = None,
+    ) -> list[LearnedWorkflow]:
+        """Keep the runs of steps that at least three closed episodes share as workflows, and return them.
+
+        Looks at the latest 500 closed episodes of that user and project that recorded steps, and of those at the first
+        200 steps, 20,000 in all. A workflow of the same steps is found again, not stored twice, and each episode counts
+        once for it as a success or a failure. With `is_recorded=False` nothing is written. Raises `Refused` where
+        fifty procedures have the name of a new one.
+        """
+        told = {"user_id": user_id, "project_id": project_id}
+        whose = {name: checked_optional(name, value, max_characters=100) for name, value in told.items()}
+        agent, deadline = self.agent, self.agent.deadline(deadline_s)
+        with agent.transaction(deadline) as connection:
+            sequences, trust = read_steps(connection, agent.id, whose)
+            known = known_workflows(connection, agent.id, whose)
+        learned: list[LearnedWorkflow] = []
+        for found in within(deadline.remaining(), lambda: workflows_in(sequences), name="search for workflows"):
+            procedure_id = known.get(keys_of(found))
+            action: Action = "known" if procedure_id else "found"
+            if not is_recorded:
+                learned.append(LearnedWorkflow(action, found, None))
+                continue
+            if procedure_id is None:
+                trusted = min(trust[each] for each in found.sessions)
+                action, procedure_id = store_workflow(agent, found, whose, trusted, deadline)
+            with agent.transaction(deadline) as connection:
+                learned.append(
+                    LearnedWorkflow(action, found, count_sessions(connection, agent.id, procedure_id, found))
+                )
+        return learned
+
+
 def step_line(step: Step) -> str:
     """Return a step as the line of an episode's detail that `steps_in` reads; credentials are left out."""
     detail = " ".join((without_credential(step).detail or "").split())
@@ -87,20 +186,15 @@ def workflows_in(sequences: Sequence[StepSequence], policy: WorkflowPolicy = POL
     long. Steps whose name holds a credential make none.
     """
     told = {each.session: each for each in sequences}
-    found = frequent_runs(latest_steps(sequences, policy), policy)
-    workflows = [described(run, [told[session] for session in sessions]) for run, sessions in found.items()]
-    return [each for each in workflows if not any(holds_credential(step.name) for step in each.steps)]
-
-
-def latest_steps(sequences: Sequence[StepSequence], policy: WorkflowPolicy) -> dict[str, tuple[str, ...]]:
-    """Return the steps of each session that are looked at: as many as are read at once, those of the latest first."""
-    runs: dict[str, tuple[str, ...]] = {}
+    read: dict[str, tuple[str, ...]] = {}
     left = policy.most_steps_at_once
-    for each in reversed(sequences):
+    for each in reversed(sequences):  # those of the latest sessions first
         steps = each.steps[: min(policy.most_steps_read, left)]
         left -= len(steps)
-        runs[each.session] = tuple(map(key_of_step, steps))
-    return dict(reversed(runs.items()))
+        read[each.session] = tuple(map(key_of_step, steps))
+    found = frequent_runs(dict(reversed(read.items())), policy)
+    workflows = [describe(run, [told[session] for session in sessions]) for run, sessions in found.items()]
+    return [each for each in workflows if not any(holds_credential(step.name) for step in each.steps)]
 
 
 def frequent_runs(
@@ -119,11 +213,11 @@ def frequent_runs(
         for start, run in distinct_runs(kept, policy):
             places[run][session].append(start)
     supported = {run: held for run, held in places.items() if len(held) >= policy.least_sessions}
-    chosen = apart(supported, policy)
+    chosen = runs_apart(supported, policy)
     return {run: list(supported[run]) for run in sorted(chosen, key=lambda run: (-len(supported[run]), -len(run), run))}
 
 
-def apart(
+def runs_apart(
     supported: Mapping[tuple[str, ...], Mapping[str, Sequence[int]]], policy: WorkflowPolicy
 ) -> list[tuple[str, ...]]:
     """Return the runs that stand apart from longer ones, of one length the best supported and the earliest first."""
@@ -153,7 +247,7 @@ def distinct_runs(steps: Sequence[str], policy: WorkflowPolicy) -> Iterator[tupl
                 yield start, tuple(steps[start:end])
 
 
-def described(run: Sequence[str], sessions: Sequence[StepSequence]) -> FoundWorkflow:
+def describe(run: Sequence[str], sessions: Sequence[StepSequence]) -> FoundWorkflow:
     """Return a run as a workflow, with the steps as they were told last; credentials are left out of their details."""
     told = {key_of_step(step): step for each in sessions for step in each.steps}
     outcomes = {each.session: each.outcome for each in sessions}
@@ -171,6 +265,11 @@ def key_of_step(step: Step) -> str:
     return " ".join(step.name.casefold().split())
 
 
+def keys_of(found: FoundWorkflow) -> tuple[str, ...]:
+    """Return what a workflow is known by: its steps."""
+    return tuple(map(key_of_step, found.steps))
+
+
 def name_of(run: Sequence[str], titles: Sequence[str | None]) -> str:
     """Return the word that most of the sessions' titles share, the one said first among equals.
 
@@ -181,3 +280,91 @@ def name_of(run: Sequence[str], titles: Sequence[str | None]) -> str:
     shared = [word for word, count in counts.items() if count >= POLICY.naming_share * len(titles)]
     said_at = {word: sum(title.find(word) for title in told if word in title) / counts[word] for word in shared}
     return min(shared, key=lambda word: (-counts[word], said_at[word], word), default=f"{run[0]} to {run[-1]}")
+
+
+# --- storing what was found ---
+
+
+def read_steps(connection: Connection, agent_id: str, whose: Reach) -> tuple[list[StepSequence], dict[str, int]]:
+    """Return the steps of the latest closed episodes, and the trust each of them is given."""
+    asked = {"agent_id": agent_id, "limit": POLICY.most_episodes, "steps": POLICY.most_steps_read, **whose}
+    rows: Sequence[Any] = connection.execute(BLOCKS["recorded_steps"], asked).fetchall()
+    told = [
+        StepSequence(str(episode_id), steps_in("\n".join(lines)), title, outcome)
+        for episode_id, title, outcome, _, lines in reversed(rows)  # the oldest first: what was said last stands
+    ]
+    return told, {str(row[0]): row[3] for row in rows}
+
+
+def known_workflows(connection: Connection, agent_id: str, whose: Reach) -> dict[tuple[str, ...], UUID]:
+    """Return the workflows there are by the names of their steps, the oldest of each."""
+    rows: Sequence[Any] = connection.execute(BLOCKS["workflows_of"], {"agent_id": agent_id, **whose}).fetchall()
+    return {
+        tuple(key_of_step(Step(step_name(step))) for step in steps): procedure_id
+        for procedure_id, _, steps in reversed(rows)
+    }
+
+
+def store_workflow(
+    agent: Agent, found: FoundWorkflow, whose: Reach, trust: int, deadline: Deadline
+) -> tuple[Action, UUID]:
+    """Store a workflow under the first free of its names, unless somebody else just did; return its id."""
+    steps = [{"name": each.name, "detail": each.detail} if each.detail else each.name for each in found.steps]
+    details: ProcedureDetails = {
+        "kind": "workflow",
+        "steps": steps,
+        "source": f"{found.support} sessions",
+        "source_kind": "episode",
+        "trust": trust,
+        "user_id": whose["user_id"],
+        "project_id": whose["project_id"],
+    }
+    while True:
+        with agent.transaction(deadline) as connection:
+            name = free_name(connection, agent.id, found.name)
+        new = procedures.new_procedure(name, details)
+        (vector,) = agent.embed([new.embedded_text], deadline)
+        cause = Cause("agent", "learned", f"{found.support} sessions took its steps", effective_at=datetime.now(UTC))
+        with agent.space_transaction(deadline) as connection:
+            store.lock_agent(connection, agent.id)
+            known = known_workflows(connection, agent.id, whose).get(keys_of(found))
+            if known is not None:
+                return "known", known
+            if free_name(connection, agent.id, found.name) == name:
+                return "stored", procedures.store_or_revise(connection, agent, new, vector, cause=cause).id
+
+
+def free_name(connection: Connection, agent_id: str, name: str) -> str:
+    """Return a name no procedure has: the name, or the name with the first free number after it.
+
+    Raises `Refused` where fifty are taken.
+    """
+    names = [name, *(f"{name} {number}" for number in range(2, MOST_NAMESAKES + 1))]
+    taken = {row[0] for row in connection.execute(BLOCKS["taken_names"], {"agent_id": agent_id, "names": names})}
+    free = next((each for each in names if each not in taken), None)
+    if free is None:
+        message = (
+            f"{MOST_NAMESAKES} procedures are called {name!r} to {names[-1]!r}; rename or forget some of them first"
+        )
+        raise Refused(message)
+    return free
+
+
+def count_sessions(connection: Connection, agent_id: str, procedure_id: UUID, found: FoundWorkflow) -> Procedure:
+    """Count the sessions of a workflow that were not counted for it yet, by their outcomes."""
+    known = locked_memory(connection, agent_id, PROCEDURE, procedure_id)
+    judged = dict.fromkeys(found.successes, "success") | dict.fromkeys(found.failures, "failure")
+    keys = {f"workflow {procedure_id} {session}": outcome for session, outcome in judged.items()}
+    before = store.find_requests(connection, agent_id, list(keys))
+    fresh = {key: outcome for key, outcome in keys.items() if key not in before}
+    if not fresh:
+        return known
+    requests = [KeyedRequest(key, outcome, procedure_id, outcome) for key, outcome in fresh.items()]
+    store.store_requests(connection, agent_id, "learn_workflows", requests)
+    outcomes = list(fresh.values())
+    values = {
+        "success_count": known.success_count + outcomes.count("success"),
+        "failure_count": known.failure_count + outcomes.count("failure"),
+    }
+    cause = Cause("agent", "counted", f"{len(fresh)} sessions followed its steps", effective_at=datetime.now(UTC))
+    return change_memory(connection, agent_id, version_of(PROCEDURE, known), values, cause=cause)

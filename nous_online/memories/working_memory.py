@@ -27,12 +27,10 @@ class Item:
     """A note that is no longer held, kept for the session's episode."""
 
     def as_json(self) -> dict[str, Any]:
-        """Return the entry as the database holds it."""
         return {**vars(self), "id": str(self.id), "loaded_at": self.loaded_at.isoformat()}
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Item:
-        """Return the entry that was stored."""
         converted: dict[str, Any] = {"id": UUID(value["id"]), "loaded_at": datetime.fromisoformat(value["loaded_at"])}
         return cls(**{**value, **converted})
 
@@ -55,25 +53,6 @@ class Session:
     def notes(self) -> list[Item]:
         """Every note of the session, held or set aside, in the order they were taken."""
         return sorted((item for item in self.items if item.kind == NOTE), key=lambda item: item.loaded_at)
-
-
-@dataclass(frozen=True)
-class Focus:
-    """What a session is about, and in which situation: checked; None leaves each as it is."""
-
-    task: str | None = None
-    frame: str | None = None
-    active_censors: list[str] | None = None
-    capacity: int | None = None
-
-    def of(self, session: Session) -> Session:
-        """Return a session in this situation."""
-        return replace(
-            session,
-            frame=self.frame or session.frame,
-            active_censors=session.active_censors if self.active_censors is None else self.active_censors,
-            capacity=self.capacity or session.capacity,
-        )
 
 
 @dataclass(frozen=True)
@@ -112,24 +91,20 @@ def held_items(items: Sequence[Item]) -> list[Item]:
     return [item for item in items if not item.is_set_aside]
 
 
-def joined(items: Sequence[Item], new: Sequence[Item]) -> list[Item]:
+def with_items(items: Sequence[Item], new: Sequence[Item]) -> list[Item]:
     """Return the items with new ones at the end; one that was there already moves there.
 
     It keeps the relevance the agent once gave it, unless another is given.
     """
-    before = {item.id: item for item in items}
-    fresh = {item.id: recalled(before.get(item.id), item) for item in new}
+    before, fresh = {item.id: item for item in items}, dict[UUID, Item]()
+    for item in new:
+        known = before.get(item.id)
+        is_given = known is not None and known.is_explicit and not item.is_explicit
+        fresh[item.id] = replace(item, relevance=known.relevance, is_explicit=True) if known and is_given else item
     return [item for item in items if item.id not in fresh] + list(fresh.values())
 
 
-def recalled(before: Item | None, new: Item) -> Item:
-    """Return an item loaded again."""
-    if before is None or new.is_explicit or not before.is_explicit:
-        return new
-    return replace(new, relevance=before.relevance, is_explicit=True)
-
-
-def refocused(session: Session, task: str, *, note_id: UUID, at: datetime) -> Session:
+def with_task(session: Session, task: str, *, note_id: UUID, at: datetime) -> Session:
     """Return a session that is about another task; what it was about before is kept for its episode."""
     if session.task in (None, task):
         return replace(session, task=task)
@@ -138,7 +113,7 @@ def refocused(session: Session, task: str, *, note_id: UUID, at: datetime) -> Se
     return replace(session, task=task, items=session.items if is_known else (*session.items, before))
 
 
-def weighed(items: Sequence[Item], relevance: Mapping[UUID, float]) -> list[Item]:
+def with_relevance(items: Sequence[Item], relevance: Mapping[UUID, float]) -> list[Item]:
     """Return the items as relevant as they are to a new task; what the agent said of one stands."""
     return [
         item if item.is_explicit else replace(item, relevance=relevance.get(item.id, item.relevance)) for item in items
@@ -160,7 +135,7 @@ def without(items: Sequence[Item], gone: Sequence[Item]) -> list[Item]:
     return kept + aside
 
 
-def told(session: Session, lessons: Sequence[str]) -> str | None:
+def parting_text(session: Session, lessons: Sequence[str]) -> str | None:
     """Return what is worth keeping of a session, a line each: task, notes, what is still open, lessons."""
     lines = [f"Task: {session.task}"] if session.task else []
     lines += [note.text for note in session.notes if note.text]
@@ -169,21 +144,19 @@ def told(session: Session, lessons: Sequence[str]) -> str | None:
     return "\n".join(lines) or None
 
 
-def shown(item: Item, memory: Mapping[str, Any] | None, *, max_characters: int) -> Held | None:
-    """Return an item as it is shown, None when its memory was erased."""
-    if item.kind == NOTE:
-        return Held(NOTE, item.id, shortened(item.text or "", max_characters), item.relevance, item.loaded_at, "active")
-    if memory is None:
-        return None
-    return Held(
-        kind=memory["kind"],
-        id=item.id,
-        text=shortened(memory["text"], max_characters),
-        relevance=item.relevance,
-        loaded_at=item.loaded_at,
-        state=memory["state"],
-        superseded_by=memory["superseded_by"],
-    )
+def show_items(
+    items: Sequence[Item], memories: Mapping[UUID, Mapping[str, Any]], *, max_characters: int
+) -> tuple[Held, ...]:
+    """Return items as they are shown, without those whose memory was erased."""
+    entries: list[Held] = []
+    for item in items:
+        note: dict[str, Any] = {"kind": NOTE, "text": item.text or "", "state": "active", "superseded_by": None}
+        memory = note if item.kind == NOTE else memories.get(item.id)
+        if memory is not None:
+            text = shortened(memory["text"], max_characters)
+            state, successor = memory["state"], memory["superseded_by"]
+            entries.append(Held(memory["kind"], item.id, text, item.relevance, item.loaded_at, state, successor))
+    return tuple(entries)
 
 
 def shortened(text: str, max_characters: int) -> str:

@@ -31,11 +31,16 @@ from nous_online.language.minilm import Vectors
 from nous_online.memories import censors, facts, procedures, store
 from nous_online.memories.agent import Agent
 from nous_online.memories.censors import CensorDetails, NewCensor
-from nous_online.memories.cold_texts import full_text
-from nous_online.memories.episode_changes import united
-from nous_online.memories.episodes import get_episode, text_to_embed, vector_values
+from nous_online.memories.episodes import (
+    Unwritten,
+    full_text,
+    get_episode,
+    set_aside,
+    text_to_embed,
+    united,
+    vector_values,
+)
 from nous_online.memories.events import emit
-from nous_online.memories.retries import Unwritten, set_aside
 
 if TYPE_CHECKING:
     from nous_online.language.writing.writer import Draft

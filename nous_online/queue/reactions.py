@@ -21,7 +21,7 @@ from nous_online.database.changes import Cause
 from nous_online.language.minilm import Vectors
 from nous_online.memories import censors, checking, decisions, episodes, procedures
 from nous_online.memories.agent import Agent
-from nous_online.memories.episode_changes import EpisodeChange
+from nous_online.memories.episodes import EpisodeChange
 from nous_online.memories.events import Event, emit
 from nous_online.queue import outbox
 from nous_online.queue.outbox import HEART, POLICY, Cursor, DeliveryProgress
@@ -84,16 +84,15 @@ def count_guardrail(connection: Connection, agent: Agent, event: Event, vectors:
     """
     asked = guarded_action(event)
     if asked is not None:
-        suspects = checking.find_suspects(connection, agent, asked, vectors, policy=censors.POLICY)
-        # Nothing is embedded in a transaction: what was told before counts alone.
-        found = checking.set_off(asked, suspects, vectors, {}, policy=censors.POLICY)
+        suspects = censors.find_suspects(connection, agent, asked, vectors)
+        found = checking.set_off(asked, suspects, vectors, {})  # nothing is embedded in a transaction
         firings = {censor_id: censors.Firing(each.match, each.part) for censor_id, each in found.items()}
-        checking.recorded(connection, agent.id, asked, firings)
+        censors.record_firings(connection, agent.id, asked, firings)
         return
     censor_ids = guarding_ids(event)
     cause = Cause("agent", "activated", "a guardrail was triggered", effective_at=event.created_at)
     firings = {censor_id: censors.Firing() for censor_id in censor_ids}
-    if not censors.activate(connection, agent.id, firings, at=event.created_at, cause=cause):
+    if not censors.activate(connection, agent.id, firings, cause=cause):
         named = ", ".join(map(str, censor_ids))
         raise NotFound(f"event {event.id} (guardrail_triggered) names {named}: no active censor is among them")
 
@@ -115,7 +114,7 @@ def guarded_action(event: Event) -> checking.ActionQuestion | None:
         "project_id": told.get("project_id"),
         "at": event.created_at,
     }
-    return checking.question(told.get("action"), details, now=event.created_at, policy=censors.POLICY)
+    return checking.question(told.get("action"), details, now=event.created_at)
 
 
 def guarded_parts(_connection: Connection, _agent_id: str, event: Event) -> Sequence[str]:

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import base64
 import secrets
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 from typing import cast
 from uuid import UUID
 
-from psycopg.rows import class_row
-
 from nous_online.core.deadline import Deadline
 from nous_online.core.errors import NotFound, QuotaExceeded
+from nous_online.core.validation import checked_flag, checked_id
 from nous_online.database.statements import statements
-from nous_online.memories.agent import Agent
+from nous_online.memories.agent import Agent, Verbs
 from nous_online.memories.events import Subscription
+from nous_online.memories.store import fetch
 from nous_online.queue import outbox
 from nous_online.queue.webhook_post import checked_url, post
 
@@ -56,43 +57,58 @@ def consumer_of(webhook_id: UUID) -> str:
     return f"webhook:{webhook_id}"
 
 
-def add(agent: Agent, url: str, names: frozenset[str], *, allows_private: bool, deadline: Deadline) -> NewWebhook:
-    """Send events of these names to an address from now on.
+class WebhookVerbs(Verbs):
+    """What an agent does with its webhooks."""
 
-    Raises `InvalidInput` for an address nothing may be sent to, and `QuotaExceeded` beyond 20 of an agent.
-    """
-    checked_url(url, allows_private=allows_private)
-    secret = SECRET_PREFIX + base64.b64encode(secrets.token_bytes(SECRET_BYTES)).decode("ascii")
-    row = {
-        "agent_id": agent.id,
-        "url": url,
-        "names": sorted(names),
-        "secret": secret,
-        "allows_private": allows_private,
-    }
-    with agent.transaction(deadline) as connection:
-        (count,) = cast("tuple[int]", connection.execute(SQL["count_webhooks"], {"agent_id": agent.id}).fetchone())
-        if count >= MOST_WEBHOOKS:
-            raise QuotaExceeded(f"agent {agent.id!r} has {count} webhooks, the most there may be; remove one first")
-        with connection.cursor(row_factory=class_row(Webhook)) as cursor:
-            webhook = cast("Webhook", cursor.execute(SQL["add_webhook"], row).fetchone())
-        outbox.add_cursor(connection, agent.id, consumer_of(webhook.id), is_from_now=True)
-    agent.awake.set()
-    return NewWebhook(webhook, secret)
+    def add_webhook(
+        self,
+        url: str,
+        names: str | Sequence[str] = "*",
+        *,
+        allows_private: bool = False,
+        deadline_s: float | None = None,
+    ) -> NewWebhook:
+        """Send every event of that name or those names to an address from now on, or all of them.
+
+        What comes back holds the secret that signs them, shown this once. Each event is sent at least once and in
+        order, by whoever works (the worker, or an open heart), with longer rests each time, until it is answered 2xx.
+        `allows_private` lets it go to this machine and network, and over http. Raises `InvalidInput` for an address
+        nothing may be sent to, `Forbidden` for a caller that is trusted less than the user, and `QuotaExceeded`.
+        """
+        agent, deadline = self.agent, self.agent.deadline(deadline_s)
+        agent.rights.check_may_listen()
+        allowed = checked_flag("allows_private", allows_private)
+        wished = outbox.checked_wish(names)
+        checked_url(url, allows_private=allowed)
+        secret = SECRET_PREFIX + base64.b64encode(secrets.token_bytes(SECRET_BYTES)).decode("ascii")
+        row = {"url": url, "names": sorted(wished), "secret": secret, "allows_private": allowed}
+        with agent.transaction(deadline) as connection:
+            (count,) = cast("tuple[int]", connection.execute(SQL["count_webhooks"], {"agent_id": agent.id}).fetchone())
+            if count >= MOST_WEBHOOKS:
+                raise QuotaExceeded(f"agent {agent.id!r} has {count} webhooks, the most there may be; remove one first")
+            (webhook,) = fetch(connection, Webhook, SQL["add_webhook"], {"agent_id": agent.id, **row})
+            outbox.add_cursor(connection, agent.id, consumer_of(webhook.id), is_from_now=True)
+        agent.awake.set()
+        return NewWebhook(webhook, secret)
+
+    def list_webhooks(self, *, deadline_s: float | None = None) -> list[Webhook]:
+        """Return where events are sent and how that goes, oldest first."""
+        return of_agent(self.agent, self.agent.deadline(deadline_s))
+
+    def remove_webhook(self, webhook_id: UUID | str, *, deadline_s: float | None = None) -> None:
+        """Send nothing more to a webhook; raise `NotFound` where there is none."""
+        agent, deadline = self.agent, self.agent.deadline(deadline_s)
+        agent.rights.check_may_listen()
+        known_id = checked_id("webhook_id", webhook_id)
+        with agent.transaction(deadline) as connection:
+            if connection.execute(SQL["remove_webhook"], {"agent_id": agent.id, "id": known_id}).fetchone() is None:
+                raise NotFound(f"agent {agent.id!r} has no webhook {known_id}")
 
 
 def of_agent(agent: Agent, deadline: Deadline) -> list[Webhook]:
     """Return an agent's webhooks, oldest first."""
-    with agent.transaction(deadline) as connection, connection.cursor(row_factory=class_row(Webhook)) as cursor:
-        return cursor.execute(SQL["list_webhooks"], {"agent_id": agent.id}).fetchall()
-
-
-def remove(agent: Agent, webhook_id: UUID, deadline: Deadline) -> None:
-    """Send nothing more to a webhook, and forget its secret; raise `NotFound` where there is none."""
     with agent.transaction(deadline) as connection:
-        row = {"agent_id": agent.id, "id": webhook_id}
-        if connection.execute(SQL["remove_webhook"], row).fetchone() is None:
-            raise NotFound(f"agent {agent.id!r} has no webhook {webhook_id}")
+        return fetch(connection, Webhook, SQL["list_webhooks"], {"agent_id": agent.id})
 
 
 def subscriptions(agent: Agent, deadline: Deadline) -> list[Subscription]:

@@ -18,9 +18,7 @@ from nous_online.core.errors import InvalidInput, NotFound
 from nous_online.core.fields import check_known, checked_as, checked_details
 from nous_online.core.kinds import KINDS
 from nous_online.database.statements import statements
-from nous_online.memories.agent import Agent
-from nous_online.memories.sessions import situated
-from nous_online.memories.told_texts import logged
+from nous_online.memories.agent import Agent, logged, situated
 from nous_online.recall.periods import periods_in
 from nous_online.recall.ranking import RecallPolicy
 from nous_online.recall.recall import Answers, Cue, Recalled, check, recall

@@ -16,10 +16,18 @@ from nous_online.database.connection import Database
 from nous_online.language.claude.anthropic_api import cancel_batch, delete_batch, get_batch
 from nous_online.language.claude.client import Claude, claude_of
 from nous_online.language.claude.replies import LLMError
-from nous_online.memories.agent_erasure import Erasure
-from nous_pipelines.batches.batch_rows import BatchRow, about, given_up, set_state, unfinished
+from nous_online.memories.erasure import Erasure
+from nous_pipelines.batches.batch_rows import (
+    BatchRow,
+    about,
+    agent_folder,
+    given_up,
+    results_path,
+    results_root,
+    set_state,
+    unfinished,
+)
 from nous_pipelines.batches.collecting import KEPT_FOR
-from nous_pipelines.batches.raw_results import agent_folder, results_path, results_root
 
 DEADLINE_S = 10.0  # for each answer about a batch, and for it to end
 PAUSE_S = 0.5

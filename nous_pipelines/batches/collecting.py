@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from pathlib import Path
 
+from nous_online.core.domain import Addable
 from nous_online.core.errors import NousError, Unavailable
 from nous_online.database.connection import Database
 from nous_online.language.claude.anthropic_api import (
@@ -26,21 +27,22 @@ from nous_online.language.claude.pair_prompt import PROMPT_VERSION
 from nous_online.language.claude.replies import Failure, LLMError
 from nous_online.language.claude.spending import cost_of, meter_of
 from nous_online.language.pairs.judging import Pair
+from nous_pipelines.batches.batch_requests import brought_home
 from nous_pipelines.batches.batch_rows import (
     BatchRow,
     Imported,
     facts_told,
     import_verdicts,
     is_open,
+    is_whole,
     known_batches,
+    results_path,
     set_state,
     tried,
     unfinished,
 )
 from nous_pipelines.batches.opinions import BatchContents, Opinions, Straight, opinions_of, straight_of, to_confirm
 from nous_pipelines.batches.outcomes import BatchOutcomes, OfPair, of_pair, outcomes_of
-from nous_pipelines.batches.questions import brought_home
-from nous_pipelines.batches.raw_results import is_whole, results_path
 from nous_pipelines.failpoints import reach
 
 logger = logging.getLogger(__name__)
@@ -61,7 +63,7 @@ AT_ONCE = 8
 
 
 @dataclass(frozen=True)
-class Collected:
+class Collected(Addable):
     """What a look at open batches came to."""
 
     imported: int = 0
@@ -74,16 +76,6 @@ class Collected:
     """What a person may want to know: what was given up or not believed, and is asked about again."""
     troubles: tuple[str, ...] = ()
     """What is in the way now."""
-
-    def __add__(self, other: Collected) -> Collected:
-        return Collected(
-            self.imported + other.imported,
-            self.verdicts + other.verdicts,
-            self.waiting + other.waiting,
-            self.failed + other.failed,
-            self.told + other.told,
-            self.troubles + other.troubles,
-        )
 
     @property
     def words(self) -> str:

@@ -14,10 +14,9 @@ from nous_online.language.claude.client import Claude, claude_of, model_client
 from nous_online.language.claude.replies import LLMError
 from nous_online.language.claude.spending import has_price
 from nous_pipelines.batches.batch_requests import Models
-from nous_pipelines.batches.batch_rows import last_imported
+from nous_pipelines.batches.batch_rows import last_imported, results_root
 from nous_pipelines.batches.collecting import Collected, collect
 from nous_pipelines.batches.direct import ask_directly
-from nous_pipelines.batches.raw_results import results_root
 from nous_pipelines.batches.sending import AgentQuestions, SentBatches, send
 
 IN_A_ROW = 2

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from nous_online.core.domain import Addable
 from nous_online.database.connection import Database
 from nous_online.language.claude.judge import second_opinion_wanted
 from nous_online.language.claude.pair_prompt import LONGEST_PAIR, PROMPT_VERSION
 from nous_online.language.pairs.judging import Judgement, Verdict
-from nous_pipelines.batches.batch_requests import Models
-from nous_pipelines.batches.questions import PairQuestion, questions_of
+from nous_pipelines.batches.batch_requests import Models, PairQuestion, questions_of
 from nous_pipelines.batches.verdict_cache import verdicts_by
 from nous_pipelines.phases.asking import KEY, NOBODY, SIDES, VERDICTS, to_ask, with_hashes
 
@@ -20,15 +20,12 @@ NO_RULES = pl.DataFrame(schema=dict.fromkeys(SIDES, pl.String))
 
 
 @dataclass(frozen=True)
-class Seconded:
+class Seconded(Addable):
     """How many verdicts of the offline judge stand, are Claude's instead, or wait for it."""
 
     standing: int = 0
     claudes: int = 0
     waiting: int = 0
-
-    def __add__(self, other: Seconded) -> Seconded:
-        return Seconded(self.standing + other.standing, self.claudes + other.claudes, self.waiting + other.waiting)
 
 
 def second_opinions(

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import polars as pl
 from psycopg import Connection
 
+from nous_online.core.domain import Addable
 from nous_online.core.errors import Unavailable
 from nous_online.database.connection import Database
 from nous_online.database.statements import statements
@@ -22,21 +23,13 @@ Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True)
-class JudgementCounts:
+class JudgementCounts(Addable):
     """Where a night's verdicts came from: how many contents of pairs were known, judged now, and left open."""
 
     known: int = 0
     judged: int = 0
     left_open: int = 0
     cost_usd: float = 0.0
-
-    def __add__(self, other: JudgementCounts) -> JudgementCounts:
-        return JudgementCounts(
-            self.known + other.known,
-            self.judged + other.judged,
-            self.left_open + other.left_open,
-            self.cost_usd + other.cost_usd,
-        )
 
 
 def verdicts_on(

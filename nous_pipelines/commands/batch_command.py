@@ -97,7 +97,7 @@ def collected_now(database: Database, agent_ids: Sequence[str], *, waits: bool) 
 
 def looked(second: SecondJudge, database: Database, agent_ids: Sequence[str]) -> Collected:
     """Look once, keeping erasing away as long as that takes."""
-    from nous_online.memories.agent_erasure import copying
+    from nous_online.memories.erasure import copying
     from nous_pipelines.orchestration.instance import home_folder
 
     with copying(database.url):

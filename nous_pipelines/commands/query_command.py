@@ -82,8 +82,7 @@ def query(  # noqa: PLR0913 (one parameter for each option)
 
     [dim]$[/dim] nous query --csv "select kind, state, count(*) from proposals group by all order by 3 desc"
     """  # noqa: E501 (an example is one line, to be copied)
-    from nous_pipelines.plan.night_columns import TABLES
-    from nous_pipelines.plan.night_query import parsed_query
+    from nous_pipelines.plan.night_query import TABLES, parsed_query
     from nous_pipelines.plan.night_tables import QueryScope, answered
 
     if (agent and all_agents) or (as_csv and as_json):
@@ -136,7 +135,7 @@ def opened(agent: str | None, *, is_for_all: bool) -> Generator[tuple[Database, 
     """Open the database as the night, keeping erasing away, with the agent to ask for; None for all of them."""
     from nous_online.core.settings import settings
     from nous_online.database.connection import Database, open_url
-    from nous_online.memories.agent_erasure import copying
+    from nous_online.memories.erasure import copying
     from nous_pipelines.plan.apply import find_agents
 
     agent_id = None if is_for_all else agent or settings().agent
@@ -307,7 +306,7 @@ def show_tables(nights: StoredNights, database: Database, *, as_json: bool) -> N
     """Print which nights there are, which tables, and the type and meaning of their columns."""
     from rich.table import Table
 
-    from nous_pipelines.plan.night_columns import TABLES
+    from nous_pipelines.plan.night_query import TABLES
     from nous_pipelines.plan.night_tables import stored_columns
 
     found = stored_columns(nights, database)

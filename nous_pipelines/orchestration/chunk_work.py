@@ -15,7 +15,7 @@ import polars as pl
 from nous_online.core.errors import Refused, Unavailable
 from nous_online.database.connection import Database, open_url
 from nous_online.language.pairs.judging import Judge
-from nous_online.memories.agent_erasure import copying
+from nous_online.memories.erasure import copying
 from nous_pipelines.batches.batch_requests import Models
 from nous_pipelines.batches.second_opinions import Seconded, second_opinions, too_long_among
 from nous_pipelines.batches.verdict_cache import Progress, verdicts_on
@@ -25,7 +25,7 @@ from nous_pipelines.phases.asking import TOLD, judged, ruled, to_ask, with_hashe
 from nous_pipelines.phases.neighbours import neighbours_of
 from nous_pipelines.phases.phase import Tables
 from nous_pipelines.phases.phase_table import SCHEMAS, FindsProposals, MakesTable, Reads
-from nous_pipelines.phases.successors import carried
+from nous_pipelines.phases.rulings import carried
 from nous_pipelines.plan.left_out import each_apart
 from nous_pipelines.plan.night_files import NightFiles, writing
 from nous_pipelines.snapshots.chunks import Chunk

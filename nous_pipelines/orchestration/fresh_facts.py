@@ -42,7 +42,7 @@ from nous_pipelines.batches.verdict_cache import verdicts_on
 from nous_pipelines.night_policy import NightPolicy
 from nous_pipelines.phases.asking import KEY, NOBODY, TOLD_AS, VERDICTS, with_hashes
 from nous_pipelines.phases.neighbours import FOUND
-from nous_pipelines.phases.taken_back import PAIRING
+from nous_pipelines.phases.rulings import PAIRING
 
 BLOCKS = statements("nous_pipelines.orchestration", "fresh_facts.sql")
 CONSUMER = "fresh_facts"

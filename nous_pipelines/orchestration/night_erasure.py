@@ -19,11 +19,11 @@ from psycopg.sql import SQL, Identifier
 from nous_online.core.errors import Unavailable
 from nous_online.database.connection import connected
 from nous_online.database.statements import statements
-from nous_online.memories.agent_erasure import Erasure
+from nous_online.memories.erasure import Erasure
 from nous_pipelines.batches.batch_erasure import erase_batches
 from nous_pipelines.orchestration.instance import dagster_url, home_folder, owner_of_dagster
 from nous_pipelines.orchestration.redaction import Redaction
-from nous_pipelines.phases.proposals import Plan
+from nous_pipelines.phases.proposals import PLAN
 from nous_pipelines.snapshots.copy_binary import write_parquet_atomically
 from nous_pipelines.snapshots.snapshot import checksum, unfinished
 
@@ -222,7 +222,7 @@ def name_plan_again(old: Path, new: Path) -> None:
     """Let the checks name the plan by the hash it has now: they passed for what is left of it."""
     if not (old / "plan.json").exists() or not (new / "checks.json").exists():
         return
-    hashes = [Plan.from_dict(json.loads((folder / "plan.json").read_text("utf-8"))).hash for folder in (old, new)]
+    hashes = [PLAN.validate_json((folder / "plan.json").read_bytes()).hash for folder in (old, new)]
     checks: dict[str, Any] = json.loads((new / "checks.json").read_text("utf-8"))
     if checks["hash"] == hashes[0]:
         (new / "checks.json").write_text(json.dumps({**checks, "hash": hashes[1]}, ensure_ascii=False), "utf-8")

@@ -25,8 +25,8 @@ from nous_online.language.minilm import LocalMiniLM, Vectors
 from nous_online.language.passages import passages, recall_vector
 from nous_online.memories.episodes import EMBEDDED_CHARACTERS
 from nous_online.memories.episodes import text_to_embed as text_of_episode
-from nous_online.memories.moving import lock_moving, move_memories
-from nous_online.memories.procedure_details import text_to_embed as text_of_procedure
+from nous_online.memories.procedures import text_to_embed as text_of_procedure
+from nous_online.memories.store import lock_moving, move_memories
 
 BLOCKS = statements("nous_pipelines.orchestration", "reembedding.sql")
 BUCKETS = tuple("0123456789abcdef")

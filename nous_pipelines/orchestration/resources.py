@@ -15,7 +15,7 @@ from nous_online.core.settings import settings
 from nous_online.database import postgres
 from nous_online.database.connection import Database, open_url
 from nous_online.language.pairs.judging import Judge, OfflineJudge
-from nous_online.memories.agent_erasure import copying
+from nous_online.memories.erasure import copying
 from nous_pipelines.batches.second_judge import SecondJudge
 from nous_pipelines.engines.engine import Engine, engine_of
 from nous_pipelines.night_policy import NightPolicy, Policies

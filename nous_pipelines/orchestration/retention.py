@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from uuid import uuid4
 
 from nous_online.core.errors import InvalidInput
-from nous_pipelines.batches.raw_results import old_results
+from nous_pipelines.batches.batch_rows import old_results
 from nous_pipelines.night_policy import MOST_DAYS
 from nous_pipelines.nights import end_of
 

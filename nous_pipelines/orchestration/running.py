@@ -154,13 +154,13 @@ def outcome_of(night: date, result: ExecuteInProcessResult, options: NightOption
 
 def asking_in(night: date, options: NightOptions) -> str:
     """Return what a run asks Claude about, in a sentence; nothing when it did not come so far."""
-    from nous_pipelines.batches.batch_estimate import PlannedQuestions, in_words
+    from nous_pipelines.batches.sending import PLANNED_QUESTIONS, in_words
 
     files = NightFiles(folder_of(night, options), is_dry_run=options.is_dry_run)
     if not files.has("judge_requests"):
         return ""
     return in_words(
-        PlannedQuestions.from_dict(files.read_json("judge_requests")).figures, is_dry_run=options.is_dry_run
+        PLANNED_QUESTIONS.validate_python(files.read_json("judge_requests")).figures, is_dry_run=options.is_dry_run
     )
 
 

@@ -69,7 +69,7 @@ def fresh_facts(context: dg.SensorEvaluationContext) -> dg.SkipReason:
 )
 def batch_results() -> dg.SkipReason:
     from nous_online.core.settings import settings
-    from nous_online.memories.agent_erasure import copying
+    from nous_online.memories.erasure import copying
     from nous_pipelines.batches.batch_rows import unfinished
     from nous_pipelines.batches.second_judge import SecondJudge
     from nous_pipelines.orchestration.instance import home_folder

@@ -10,7 +10,7 @@ import polars as pl
 
 from nous_online.language.pairs.judging import Judge, JudgedStatement, Judgement, Pair, Verdict
 from nous_pipelines.phases.merging import JUDGED
-from nous_pipelines.phases.taken_back import parted
+from nous_pipelines.phases.rulings import parted
 from nous_pipelines.snapshots.table_schemas import FACTS, TableSchema
 
 TOLD = ["agent_id", "id", "content", "subject", "trust", "embedding_space_id"]

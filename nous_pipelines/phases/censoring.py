@@ -11,9 +11,9 @@ import polars as pl
 from nous_online.core.policy import CensorPolicy
 from nous_pipelines.night_policy import NightPolicy
 from nous_pipelines.nights import end_of
-from nous_pipelines.phases.phase import Phase, Tables
+from nous_pipelines.phases.phase import PINNED, REWOUND, Phase, Tables, first_reason
 from nous_pipelines.phases.proposals import Change, Proposal, Read
-from nous_pipelines.phases.taken_back import taken_back
+from nous_pipelines.phases.rulings import taken_back
 
 KEY = ["agent_id", "id"]
 CENSOR_COLUMNS = (
@@ -44,23 +44,18 @@ def censor_phase(tables: Tables, *, policy: NightPolicy, night: date) -> Phase:
 def _stays(policy: NightPolicy) -> pl.Expr:
     """Say why a censor stays; null where it retires."""
     limit = policy.false_positive_majority * pl.col("activation_count")
-    return (
-        pl.when("is_pinned")
-        .then(pl.lit("pinned"))
-        .when("is_rewound")
-        .then(pl.lit("changed after the end of the night"))
-        .when(pl.col("severity") == "absolute")
-        .then(pl.lit("absolute: only a person retires it"))
-        .when("is_taken_back")
-        .then(pl.lit("a person brought it back"))
-        .when("is_over")
-        .then(None)
-        .when(pl.col("trust") > CensorPolicy.agent_trust)
-        .then(pl.lit("trusted more than the agent that reports: only a person retires it"))
-        .when(pl.col("activation_count") < policy.censor_activations)
-        .then(pl.lit(f"fired fewer than {policy.censor_activations} times"))
-        .when(pl.col("false_positive_count") <= limit)
-        .then(pl.lit("right often enough"))
+    return first_reason(
+        PINNED,
+        REWOUND,
+        (pl.col("severity") == "absolute", "absolute: only a person retires it"),
+        ("is_taken_back", "a person brought it back"),
+        ("is_over", None),
+        (
+            pl.col("trust") > CensorPolicy.agent_trust,
+            "trusted more than the agent that reports: only a person retires it",
+        ),
+        (pl.col("activation_count") < policy.censor_activations, f"fired fewer than {policy.censor_activations} times"),
+        (pl.col("false_positive_count") <= limit, "right often enough"),
     )
 
 

@@ -15,9 +15,9 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from nous_pipelines.phases.arrays import vector_matrix
 from nous_pipelines.phases.crowded_join import Crowd, Limits, is_crowded, nearest_pairs
 from nous_pipelines.phases.self_join import Pairs, similar_pairs, similar_pairs_between
-from nous_pipelines.phases.vectors import vector_matrix
 from nous_pipelines.snapshots.table_schemas import MEMORY, OWNER, TableSchema
 
 MARK = (pl.UInt64, "changes with all that decides what it is compared with, and how")

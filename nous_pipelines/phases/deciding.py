@@ -9,7 +9,8 @@ import polars as pl
 from nous_online.language.pairs.judging import SURE_FROM, Verdict
 from nous_pipelines.nights import end_of
 from nous_pipelines.phases.neighbours import PLACE, said_at
-from nous_pipelines.phases.taken_back import parted
+from nous_pipelines.phases.phase import first_reason
+from nous_pipelines.phases.rulings import parted
 
 STATED = ("learned_at", "last_confirmed_at", "valid_from", "valid_to")
 STANDING = ("trust", "is_pinned", "key", "state", "is_rewound")
@@ -92,44 +93,29 @@ def _stays(night: date) -> pl.Expr:
     moment = pl.max_horizontal("old_learned_at", "new_learned_at")
     is_update = (pl.col("verdict") == Verdict.UPDATES.value) & pl.col("is_ordered")
     is_over = (pl.col("new_valid_to") <= moment) & ~(pl.col("old_valid_to") <= moment).fill_null(NO)
-    return (
-        pl.when(~is_active.fill_null(NO))
-        .then(pl.lit("one of the two is no longer active"))
-        .when(pl.col("old_is_rewound") | pl.col("new_is_rewound"))
-        .then(pl.lit("one of the two changed after the end of the night"))
-        .when(~in_one_place)
-        .then(pl.lit("the two live in different places"))
-        .when(pl.col("is_apart"))
-        .then(pl.lit("a person took the two apart"))
-        .when(pl.col("standing") == "open")
-        .then(pl.lit("their contradiction is open and waits for a person"))
-        .when(pl.col("standing").is_not_null())
-        .then(pl.lit("a person resolved their contradiction"))
-        .when(never_together)
-        .then(pl.lit("each holds in its own time"))
-        .when(pl.col("new_valid_from") > end_of(night))
-        .then(pl.lit("the later value has not begun"))
-        .when(is_update & is_over)
-        .then(pl.lit("the later value is over already, so each holds in its own time"))
+    return first_reason(
+        (~is_active.fill_null(NO), "one of the two is no longer active"),
+        (pl.col("old_is_rewound") | pl.col("new_is_rewound"), "one of the two changed after the end of the night"),
+        (~in_one_place, "the two live in different places"),
+        ("is_apart", "a person took the two apart"),
+        (pl.col("standing") == "open", "their contradiction is open and waits for a person"),
+        (pl.col("standing").is_not_null(), "a person resolved their contradiction"),
+        (never_together, "each holds in its own time"),
+        (pl.col("new_valid_from") > end_of(night), "the later value has not begun"),
+        (is_update & is_over, "the later value is over already, so each holds in its own time"),
     )
 
 
 def _doubt() -> pl.Expr:
     """Say why a pair that contradicts itself can't be settled by order; null for an update that can."""
     is_update = pl.col("verdict") == Verdict.UPDATES.value
-    return (
-        pl.when(~is_update)
-        .then(pl.lit("they can't both be so"))
-        .when(~pl.col("is_ordered"))
-        .then(pl.lit("nobody knows which was stated later"))
-        .when(pl.col("confidence") < SURE_FROM)
-        .then(pl.lit("the judge is not sure that the later one takes its place"))
-        .when(pl.col("old_is_pinned"))
-        .then(pl.lit("the earlier one is pinned"))
-        .when(pl.col("old_key").is_not_null())
-        .then(pl.lit("the earlier one has a key, and gives way to a later value of it alone"))
-        .when(pl.col("new_trust") < pl.col("old_trust"))
-        .then(pl.lit("the later one comes from a source that is trusted less"))
+    return first_reason(
+        (~is_update, "they can't both be so"),
+        (~pl.col("is_ordered"), "nobody knows which was stated later"),
+        (pl.col("confidence") < SURE_FROM, "the judge is not sure that the later one takes its place"),
+        ("old_is_pinned", "the earlier one is pinned"),
+        (pl.col("old_key").is_not_null(), "the earlier one has a key, and gives way to a later value of it alone"),
+        (pl.col("new_trust") < pl.col("old_trust"), "the later one comes from a source that is trusted less"),
     )
 
 

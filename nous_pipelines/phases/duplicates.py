@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -17,27 +17,16 @@ Members: TypeAlias = NDArray[np.int64]
 PAIRS_AT_ONCE = 65_536  # between two sweeps that drop the pairs already settled; bounds the Python-level work
 
 
-def representatives(memories: pl.DataFrame, *, alike: Sequence[str]) -> pl.DataFrame:
-    """Name for each memory (`id`) the smallest id among those equal to it in every `alike` column.
-
-    Joining and judging only representatives keeps 5,000 copies of one text from becoming 12 million pairs.
-    Returns (member_id, representative_id), sorted by member_id.
-    """
-    return memories.select(
-        member_id="id",
-        representative_id=pl.col("id").min().over(list(alike)),
-    ).sort("member_id")
-
-
 def clusters(accepted: pl.DataFrame, *, equals: pl.DataFrame | None = None) -> pl.DataFrame:
     """Partition memories so that every two members of a cluster are an accepted pair (complete linkage).
 
     `accepted` holds (left_id, right_id, similarity) in any order and direction. Clusters grow from the most similar
     pair down, ties in order of id, and two clusters merge only when every pair across them was accepted: a pair that a
-    guard or judge did not accept can never end up together. `equals`, as `representatives` returns it, adds the exact
-    copies of each member. Returns (cluster_id, member_id) for clusters of two or more, cluster_id being the smallest
-    member_id, sorted by both. Raises `InvalidInput` for a similarity that is null or NaN, and
-    for an accepted id that is no representative in `equals`.
+    guard or judge did not accept can never end up together. `equals` (member_id, representative_id) says which memory
+    stands for each one and its exact copies: only those are joined and judged, and 5,000 copies of one text are not 12
+    million pairs. Returns (cluster_id, member_id) for clusters of two or more, cluster_id being the smallest member_id,
+    sorted by both. Raises `InvalidInput` for a similarity that is null or NaN, and for an accepted id that is no
+    representative in `equals`.
     """
     linked = _linked(accepted)
     if equals is not None:

@@ -17,9 +17,9 @@ import polars as pl
 
 from nous_pipelines.night_policy import NightPolicy
 from nous_pipelines.nights import end_of
-from nous_pipelines.phases.phase import Phase, Tables
+from nous_pipelines.phases.phase import PINNED, REWOUND, Phase, Tables, first_reason
 from nous_pipelines.phases.proposals import Change, Proposal, Read
-from nous_pipelines.phases.taken_back import taken_back
+from nous_pipelines.phases.rulings import taken_back
 from nous_pipelines.phases.usage import KEY, WINDOW_DAYS, heirs
 
 WAITS = tuple(2 ** (power / 2) for power in range(9))
@@ -122,19 +122,16 @@ def past_grace(facts: pl.DataFrame, taken: pl.DataFrame, *, policy: NightPolicy,
     """Return the facts superseded longer ago than the grace, with why each `stays` (null: it leaves)."""
     grace = pl.lit(end_of(night) - timedelta(days=policy.superseded_grace_days))
     after = facts.select("agent_id", superseded_by="id", heir_version="row_version", heir_state="state")
-    stays = (
-        pl.when("is_pinned")
-        .then(pl.lit("pinned"))
-        .when("is_rewound")
-        .then(pl.lit("changed after the end of the night"))
-        .when("is_taken_back")
-        .then(pl.lit("a person brought it back"))
-        .when("is_open")
-        .then(pl.lit("in an open contradiction"))
-        .when((pl.col("heir_state") == "quarantined").fill_null(value=True))
-        .then(pl.lit("its successor is not there"))
-        .when((pl.col("last_used_at") >= grace).fill_null(NO))
-        .then(pl.lit(f"recalled within the {policy.superseded_grace_days} days of grace"))
+    stays = first_reason(
+        PINNED,
+        REWOUND,
+        ("is_taken_back", "a person brought it back"),
+        ("is_open", "in an open contradiction"),
+        ((pl.col("heir_state") == "quarantined").fill_null(value=True), "its successor is not there"),
+        (
+            (pl.col("last_used_at") >= grace).fill_null(NO),
+            f"recalled within the {policy.superseded_grace_days} days of grace",
+        ),
     )
     return (
         facts.filter(pl.col("state") == "superseded", pl.col("superseded_at") < grace)
@@ -328,23 +325,18 @@ def needed(facts: pl.DataFrame, procedures: pl.DataFrame, *, policy: NightPolicy
 
 def _stays(policy: NightPolicy) -> pl.Expr:
     """Say why a memory that was never used stays; null where it leaves."""
-    return (
-        pl.when("is_pinned")
-        .then(pl.lit("pinned"))
-        .when("is_rewound")
-        .then(pl.lit("changed after the end of the night"))
-        .when("is_taken_back")
-        .then(pl.lit("a person brought it back"))
-        .when("is_open")
-        .then(pl.lit("in an open contradiction"))
-        .when(pl.col("is_stated") & (pl.col("form") == "statement"))
-        .then(pl.lit("a person said it"))
-        .when(pl.col("needed").is_not_null())
-        .then("needed")
-        .when(pl.col("asked_days") < policy.unused_asked_days)
-        .then(pl.lit(f"hardly anything was recalled in the last {policy.unused_after_days} days"))
-        .when((pl.col("idle_days") < pl.col("wait_days")).fill_null(value=True))
-        .then(pl.lit(AWAITS_EVIDENCE))
+    return first_reason(
+        PINNED,
+        REWOUND,
+        ("is_taken_back", "a person brought it back"),
+        ("is_open", "in an open contradiction"),
+        (pl.col("is_stated") & (pl.col("form") == "statement"), "a person said it"),
+        (pl.col("needed").is_not_null(), pl.col("needed")),
+        (
+            pl.col("asked_days") < policy.unused_asked_days,
+            f"hardly anything was recalled in the last {policy.unused_after_days} days",
+        ),
+        ((pl.col("idle_days") < pl.col("wait_days")).fill_null(value=True), AWAITS_EVIDENCE),
     )
 
 

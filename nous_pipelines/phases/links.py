@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from nous_online.language.pairs.judging import Verdict
 from nous_pipelines.night_policy import NightPolicy
 from nous_pipelines.nights import end_of
-from nous_pipelines.phases.numbering import numbered
-from nous_pipelines.phases.phase import Phase, Tables
+from nous_pipelines.phases.arrays import numbered
+from nous_pipelines.phases.phase import Phase, Tables, first_reason
 from nous_pipelines.phases.proposals import Change, Proposal, Read
 from nous_pipelines.snapshots.table_schemas import MEMORY, TableSchema
 
@@ -173,19 +173,13 @@ def _why() -> pl.Expr:
     """Say why two memories are not linked; null where nothing is against it."""
     is_live = (pl.col("from_is_live") & pl.col("to_is_live")).fill_null(value=False)
     is_of_two = pl.col("from_user_id") != pl.col("to_user_id")
-    return (
-        pl.when(pl.col("known").is_not_null())
-        .then(pl.lit("already linked"))
-        .when(~is_live)
-        .then(pl.lit("one of the two is no longer in use"))
-        .when(pl.col("from_is_rewound") | pl.col("to_is_rewound"))
-        .then(pl.lit("one of the two changed after the end of the night"))
-        .when(is_of_two)
-        .then(pl.lit("the two belong to different users"))
-        .when(pl.col("taken_back").is_not_null())
-        .then(pl.lit("a person took the link back"))
-        .when(pl.col("from_changes").is_not_null() | pl.col("to_changes").is_not_null())
-        .then(pl.lit("one of the two changes tonight"))
+    return first_reason(
+        (pl.col("known").is_not_null(), "already linked"),
+        (~is_live, "one of the two is no longer in use"),
+        (pl.col("from_is_rewound") | pl.col("to_is_rewound"), "one of the two changed after the end of the night"),
+        (is_of_two, "the two belong to different users"),
+        (pl.col("taken_back").is_not_null(), "a person took the link back"),
+        (pl.col("from_changes").is_not_null() | pl.col("to_changes").is_not_null(), "one of the two changes tonight"),
     )
 
 

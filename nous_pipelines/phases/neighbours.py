@@ -14,10 +14,9 @@ from numpy.typing import NDArray
 from nous_online.core.domain import DOCUMENT
 from nous_online.language.pairs.wordings import subject_words
 from nous_pipelines.night_policy import NightPolicy
+from nous_pipelines.phases.arrays import ROWS_AT_ONCE, fingerprints, vector_matrix
 from nous_pipelines.phases.compared import NOTHING, SITES, Compared, compared, ranks_of
-from nous_pipelines.phases.successors import successors, undone_with
-from nous_pipelines.phases.taken_back import memberships
-from nous_pipelines.phases.vectors import ROWS_AT_ONCE, fingerprints, vector_matrix
+from nous_pipelines.phases.rulings import memberships, successors, undone_with
 from nous_pipelines.snapshots.table_schemas import MOMENT, OWNER, TableSchema
 
 PLACE = ("scope", "user_id", "project_id", "embedding_space_id")

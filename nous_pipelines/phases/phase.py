@@ -8,12 +8,16 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 import polars as pl
+from pydantic import TypeAdapter
 
 from nous_pipelines.phases.proposals import Proposal
 
-Counts = dict[str, int]
+Counts = Counter[str]
 Tables: TypeAlias = Mapping[str, pl.DataFrame]
 """What a phase is a function of: the rows some agents have in the tables it reads, by name."""
+PINNED = ("is_pinned", "pinned")
+REWOUND = ("is_rewound", "changed after the end of the night")
+"""Why a memory stays, whichever phase looks at it."""
 
 
 @dataclass
@@ -34,18 +38,17 @@ class Phase:
 
     def look(self, agent_id: str, rows: int = 1) -> None:
         """Count rows that have to be decided about."""
-        self.eligible[agent_id] = self.eligible.get(agent_id, 0) + rows
+        self.eligible[agent_id] += rows
 
     def propose(self, proposal: Proposal, rows: int = 1) -> None:
         """Add a proposal that takes up so many of the rows."""
         self.proposals.append(proposal)
-        self.proposed[proposal.agent_id] = self.proposed.get(proposal.agent_id, 0) + rows
+        self.proposed[proposal.agent_id] += rows
 
     def leave(self, agent_id: str, reason: str, rows: int = 1) -> None:
         """Say why rows are left as they are."""
         if rows:
-            reasons = self.left.setdefault(agent_id, {})
-            reasons[reason] = reasons.get(reason, 0) + rows
+            self.left.setdefault(agent_id, Counts())[reason] += rows
 
     def look_at(self, rows: pl.DataFrame) -> None:
         """Count the rows of a table (agent_id) that have to be decided about."""
@@ -58,31 +61,27 @@ class Phase:
         for agent_id, reason, count in reasons.iter_rows():
             self.leave(agent_id, reason, count)
 
-    def decide(
-        self, due: pl.DataFrame, proposal_of: Callable[[dict[str, Any]], Proposal], *, stays: str = "stays"
-    ) -> None:
+    def decide(self, due: pl.DataFrame, proposal_of: Callable[[dict[str, Any]], Proposal]) -> None:
         """Decide about every row of a table (agent_id): left for the reason in `stays`, else proposed for."""
         self.look_at(due)
-        self.leave_all(due, why=stays)
-        for row in due.filter(pl.col(stays).is_null()).iter_rows(named=True):
+        self.leave_all(due, why="stays")
+        for row in due.filter(pl.col("stays").is_null()).iter_rows(named=True):
             self.propose(proposal_of(row))
 
-    def unexplained(self) -> Counts:
+    def unexplained(self) -> dict[str, int]:
         """Return by how many rows each agent's account does not come out; none, if all is well.
 
         Positive: rows neither proposed nor left with a reason. Negative: rows counted twice, which could hide others.
         """
         missing = {
-            agent_id: self.eligible.get(agent_id, 0)
-            - self.proposed.get(agent_id, 0)
-            - sum(self.left.get(agent_id, {}).values())
+            agent_id: self.eligible[agent_id] - self.proposed[agent_id] - self.left.get(agent_id, Counts()).total()
             for agent_id in {**self.eligible, **self.proposed, **self.left}
         }
         return {agent_id: rows for agent_id, rows in missing.items() if rows}
 
-    def reasons(self) -> Counts:
+    def reasons(self) -> dict[str, int]:
         """Return how many rows were left for each reason, over all agents."""
-        return dict(sum((Counter(reasons) for reasons in self.left.values()), Counter[str]()))
+        return dict(sum(self.left.values(), Counts()))
 
     @property
     def agent_ids(self) -> set[str]:
@@ -94,8 +93,8 @@ class Phase:
         return Phase(
             self.name,
             [proposal for proposal in self.proposals if proposal.agent_id in agent_ids],
-            {agent_id: rows for agent_id, rows in self.eligible.items() if agent_id in agent_ids},
-            {agent_id: rows for agent_id, rows in self.proposed.items() if agent_id in agent_ids},
+            Counts({agent_id: rows for agent_id, rows in self.eligible.items() if agent_id in agent_ids}),
+            Counts({agent_id: rows for agent_id, rows in self.proposed.items() if agent_id in agent_ids}),
             {agent_id: reasons for agent_id, reasons in self.left.items() if agent_id in agent_ids},
         )
 
@@ -103,8 +102,8 @@ class Phase:
         """Return the account as it goes into the asset's metadata."""
         return {
             "proposals": len(self.proposals),
-            "eligible": sum(self.eligible.values()),
-            "proposed": sum(self.proposed.values()),
+            "eligible": self.eligible.total(),
+            "proposed": self.proposed.total(),
             "left": self.reasons(),
         }
 
@@ -118,11 +117,9 @@ class Phase:
             "left": self.left,
         }
 
-    @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> Phase:
-        """Read back what `as_dict` wrote."""
-        read: dict[str, Any] = {**values, "proposals": [Proposal.from_dict(entry) for entry in values["proposals"]]}
-        return cls(**read)
+
+PHASE = TypeAdapter(Phase)
+"""Reads back what `as_dict` wrote."""
 
 
 def united(name: str, parts: Iterable[Phase]) -> Phase:
@@ -130,10 +127,20 @@ def united(name: str, parts: Iterable[Phase]) -> Phase:
     whole = Phase(name)
     for part in parts:
         whole.proposals += part.proposals
-        for mine, others in ((whole.eligible, part.eligible), (whole.proposed, part.proposed)):
-            for agent_id, rows in others.items():
-                mine[agent_id] = mine.get(agent_id, 0) + rows
+        whole.eligible.update(part.eligible)
+        whole.proposed.update(part.proposed)
         for agent_id, reasons in part.left.items():
             for reason, rows in reasons.items():
                 whole.leave(agent_id, reason, rows)
     return whole
+
+
+def first_reason(*cases: tuple[pl.Expr | str, pl.Expr | str | None]) -> pl.Expr:
+    """Return the reason of the first case that holds, null where none does.
+
+    A case is a condition, or the column that says so, with its reason in words; None ends the search without one.
+    """
+    told: Any = pl
+    for condition, reason in cases:
+        told = told.when(condition).then(pl.lit(reason) if isinstance(reason, str) else reason)
+    return told

@@ -11,6 +11,8 @@ from functools import cached_property
 from typing import Any
 from uuid import UUID, uuid5
 
+from pydantic import TypeAdapter
+
 NAMESPACE = UUID("6f1d2f0e-3c7b-5d0a-9a65-6e6f75730002")
 
 RETIRED = ("superseded", "archived", "quarantined")
@@ -90,18 +92,6 @@ class Proposal:
             "changes": [change.as_dict() for change in self.changes],
         }
 
-    @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> Proposal:
-        """Read back what `as_dict` wrote."""
-        read: dict[str, Any] = {
-            **values,
-            "night": date.fromisoformat(values["night"]),
-            "targets": tuple(values["targets"]),
-            "read_set": tuple(Read(**read) for read in values["read_set"]),
-            "changes": tuple(Change(**change) for change in values["changes"]),
-        }
-        return cls(**read)
-
 
 @dataclass(frozen=True)
 class Plan:
@@ -135,16 +125,9 @@ class Plan:
             "waiting": [proposal.as_dict() for proposal in self.waiting],
         }
 
-    @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> Plan:
-        """Read back what `as_dict` wrote."""
-        return cls(
-            night=date.fromisoformat(values["night"]),
-            agent_ids=tuple(values["agent_ids"]),
-            policy=values["policy"],
-            proposals=tuple(Proposal.from_dict(entry) for entry in values["proposals"]),
-            waiting=tuple(Proposal.from_dict(entry) for entry in values["waiting"]),
-        )
+
+PLAN = TypeAdapter(Plan)
+"""Reads back what `as_dict` wrote."""
 
 
 def vars_of(value: Read | Proposal) -> dict[str, Any]:

@@ -13,9 +13,9 @@ from typing import Any
 import polars as pl
 
 from nous_pipelines.night_policy import NightPolicy
-from nous_pipelines.phases.phase import Phase, Tables
+from nous_pipelines.phases.phase import PINNED, REWOUND, Phase, Tables, first_reason
 from nous_pipelines.phases.proposals import Change, Proposal, Read
-from nous_pipelines.phases.taken_back import taken_back
+from nous_pipelines.phases.rulings import taken_back
 
 KEY = ["agent_id", "id"]
 PROCEDURE_COLUMNS = (
@@ -50,19 +50,16 @@ def procedure_phase(tables: Tables, *, policy: NightPolicy, night: date) -> Phas
 def _stays(policy: NightPolicy) -> pl.Expr:
     """Say why a procedure stays as it is; null where it is flagged, or trusted again."""
     is_active = pl.col("state") == "active"
-    return (
-        pl.when("is_pinned")
-        .then(pl.lit("pinned"))
-        .when("is_rewound")
-        .then(pl.lit("changed after the end of the night"))
-        .when("is_taken_back")
-        .then(pl.lit("a person took its review back"))
-        .when(is_active & (pl.col("judged") < policy.review_after_uses))
-        .then(pl.lit(f"used fewer than {policy.review_after_uses} times"))
-        .when(is_active & (policy.review_below_success <= RATE))
-        .then(pl.lit("works often enough"))
-        .when(~is_active & (policy.review_below_success > RATE))
-        .then(pl.lit("under review, and still fails too often"))
+    return first_reason(
+        PINNED,
+        REWOUND,
+        ("is_taken_back", "a person took its review back"),
+        (
+            is_active & (pl.col("judged") < policy.review_after_uses),
+            f"used fewer than {policy.review_after_uses} times",
+        ),
+        (is_active & (policy.review_below_success <= RATE), "works often enough"),
+        (~is_active & (policy.review_below_success > RATE), "under review, and still fails too often"),
     )
 
 

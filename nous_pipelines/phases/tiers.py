@@ -20,9 +20,9 @@ import polars as pl
 
 from nous_pipelines.night_policy import NightPolicy
 from nous_pipelines.nights import end_of
-from nous_pipelines.phases.phase import Phase, Tables
+from nous_pipelines.phases.phase import PINNED, REWOUND, Phase, Tables, first_reason
 from nous_pipelines.phases.proposals import Change, Proposal, Read
-from nous_pipelines.phases.taken_back import taken_back
+from nous_pipelines.phases.rulings import taken_back
 from nous_pipelines.snapshots.table_schemas import EPISODES, MEMORY, TableSchema
 
 TIERS = ("raw", "summary", "compressed", "fossil")
@@ -94,17 +94,12 @@ def cited_lately(uses: pl.DataFrame, *, policy: NightPolicy, night: date) -> pl.
 
 def waiting(is_moving: pl.Expr, is_sure: pl.Expr, policy: NightPolicy) -> pl.Expr:
     """Return why an episode stays as it is, null where nothing speaks against moving it."""
-    return (
-        pl.when("is_pinned")
-        .then(pl.lit("pinned"))
-        .when("is_rewound")
-        .then(pl.lit("changed after the end of the night"))
-        .when("is_taken_back")
-        .then(pl.lit("a person took its condensing back"))
-        .when(~is_moving & ~is_sure)
-        .then(pl.lit("no writer has completed it, so it keeps its summary"))
-        .when(~is_moving)
-        .then(pl.lit(f"cited within {policy.probe_days} days, so it stays one tier more detailed"))
+    return first_reason(
+        PINNED,
+        REWOUND,
+        ("is_taken_back", "a person took its condensing back"),
+        (~is_moving & ~is_sure, "no writer has completed it, so it keeps its summary"),
+        (~is_moving, f"cited within {policy.probe_days} days, so it stays one tier more detailed"),
     )
 
 

@@ -15,13 +15,12 @@ import polars as pl
 from nous_online.language.pairs.judging import Verdict
 from nous_pipelines.night_policy import NightPolicy
 from nous_pipelines.nights import end_of
+from nous_pipelines.phases.arrays import ends_of, numbered
 from nous_pipelines.phases.deciding import NO, OLD_AND_NEW, STANDING, STATED, YES, decided, standings
 from nous_pipelines.phases.neighbours import PLACE
-from nous_pipelines.phases.numbering import numbered
 from nous_pipelines.phases.phase import Phase, Tables
 from nous_pipelines.phases.proposals import NAMESPACE, Change, Proposal, Read
-from nous_pipelines.phases.successors import carried
-from nous_pipelines.phases.taken_back import parted
+from nous_pipelines.phases.rulings import carried, parted
 
 FACT_COLUMNS = ("id", "agent_id", "row_version", "contradiction_status", "superseded_by", *PLACE, *STATED, *STANDING)
 """What of the facts the phase looks at: nothing they say, only how they stand."""
@@ -75,7 +74,7 @@ def _with_heirs(
     heirs = dated.group_by("agent_id", "old_id", maintain_order=True).agg(
         superseded_at=pl.col("moment").first(), latest_id=pl.col("new_id").last()
     )
-    heirs = heirs.with_columns(new_id=_roots(heirs))
+    heirs = heirs.with_columns(new_id=ends_of(heirs, "old_id", "latest_id"))
     strangers = pl.concat(
         [_told_apart(heirs, judged), parted(heirs, undone, sides=OLD_AND_NEW), _opposed(heirs, standing)]
     )
@@ -103,16 +102,6 @@ def _opposed(heirs: pl.DataFrame, standing: pl.DataFrame) -> pl.DataFrame:
     ends = {"first_id": pl.min_horizontal("old_id", "new_id"), "second_id": pl.max_horizontal("old_id", "new_id")}
     found = heirs.with_columns(**ends).join(standing, on=["agent_id", *ends], how="semi")
     return found.select("agent_id", "old_id", "new_id")
-
-
-def _roots(heirs: pl.DataFrame) -> pl.Series:
-    """Follow each fact's latest successor to the end, doubling the step each time."""
-    old, new, facts = numbered(heirs, "old_id", "latest_id")
-    following = np.arange(len(facts))
-    following[old] = new
-    while (following[following] != following).any():
-        following = following[following]
-    return facts["id"].gather(following[old])
 
 
 def _touching(opposed: pl.DataFrame, retired: pl.DataFrame) -> pl.DataFrame:

@@ -15,9 +15,10 @@ import polars as pl
 
 from nous_pipelines.night_policy import NightPolicy
 from nous_pipelines.nights import end_of
-from nous_pipelines.phases.phase import Phase, Tables
+from nous_pipelines.phases.arrays import ends_of
+from nous_pipelines.phases.phase import PINNED, REWOUND, Phase, Tables, first_reason
 from nous_pipelines.phases.proposals import Change, Proposal, Read
-from nous_pipelines.phases.taken_back import taken_back
+from nous_pipelines.phases.rulings import taken_back
 from nous_pipelines.snapshots.table_schemas import FACTS, MEMORY, MOMENT, TableSchema
 
 HALF_LIVES_DAYS = (1, 14, 90)
@@ -113,18 +114,12 @@ def inherited_uses(uses: pl.DataFrame, facts: pl.DataFrame, *, night: date) -> p
 def heirs(facts: pl.DataFrame) -> pl.DataFrame:
     """Return the active fact at the end of each superseded fact's successors: agent_id, id, heir_id.
 
-    Each round looks twice as far ahead as the one before; facts that succeed each other in a circle have no heir.
-    What was changed after the night's end hands nothing on.
+    Facts that succeed each other in a circle have no heir. What was changed after the night's end hands nothing on.
     """
     superseded = facts.filter(pl.col("superseded_by").is_not_null(), ~pl.col("is_rewound"))
-    step = superseded.select(*KEY, heir_id="superseded_by")
-    for _ in range(len(step).bit_length()):
-        ahead = step.rename({"id": "heir_id", "heir_id": "next_id"})
-        step = step.join(ahead, on=["agent_id", "heir_id"], how="left").select(
-            *KEY, heir_id=pl.coalesce("next_id", "heir_id")
-        )
+    last = superseded.select(*KEY, heir_id=ends_of(superseded, "id", "superseded_by"))
     active = facts.filter(pl.col("state") == "active").select("agent_id", heir_id="id")
-    return step.join(active, on=["agent_id", "heir_id"], how="semi")
+    return last.join(active, on=["agent_id", "heir_id"], how="semi")
 
 
 def predecessors(facts: pl.DataFrame, uses: pl.DataFrame) -> pl.DataFrame:
@@ -229,17 +224,12 @@ def rank_phase(tables: Tables, *, policy: NightPolicy, night: date) -> Phase:
 
 
 def _stays() -> pl.Expr:
-    return (
-        pl.when("is_pinned")
-        .then(pl.lit("pinned"))
-        .when("is_rewound")
-        .then(pl.lit("changed after the end of the night"))
-        .when("is_taken_back")
-        .then(pl.lit("a person took back what its use had made of its weight"))
-        .when(pl.col("new_weight").is_null())
-        .then(pl.lit("its weight is what its use asks for"))
-        .when(pl.col("is_probe") & (pl.col("new_weight") < pl.col("rank_weight")))
-        .then(pl.lit("cited too lately to be lowered"))
+    return first_reason(
+        PINNED,
+        REWOUND,
+        ("is_taken_back", "a person took back what its use had made of its weight"),
+        (pl.col("new_weight").is_null(), "its weight is what its use asks for"),
+        (pl.col("is_probe") & (pl.col("new_weight") < pl.col("rank_weight")), "cited too lately to be lowered"),
     )
 
 

@@ -13,7 +13,7 @@ from nous_online.language.pairs.judging import Judge
 from nous_pipelines.night_policy import Policies
 from nous_pipelines.phases.phase import Phase
 from nous_pipelines.phases.proposals import Plan, Proposal
-from nous_pipelines.phases.successors import moved, successors
+from nous_pipelines.phases.rulings import moved, successors
 from nous_pipelines.snapshots.snapshot import Snapshot
 from nous_pipelines.snapshots.table_schemas import FACTS, MEMORY, TableSchema
 

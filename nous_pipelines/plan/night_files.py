@@ -13,9 +13,9 @@ from typing import Any
 import polars as pl
 
 from nous_online.core.errors import Refused, Unavailable
-from nous_pipelines.phases.phase import Phase
+from nous_pipelines.phases.phase import PHASE, Phase
 from nous_pipelines.phases.phase_table import SCHEMAS
-from nous_pipelines.phases.proposals import Plan
+from nous_pipelines.phases.proposals import PLAN, Plan
 from nous_pipelines.plan.left_out import CHECK, LeftOut
 from nous_pipelines.snapshots.copy_binary import write_parquet_atomically
 
@@ -118,11 +118,11 @@ class NightFiles:
 
     def read_phase(self, name: str) -> Phase:
         """Read what one phase found."""
-        return Phase.from_dict(self.read_json(name))
+        return PHASE.validate_python(self.read_json(name))
 
     def read_plan(self) -> Plan:
         """Read the plan of the night."""
-        return Plan.from_dict(self.read_json("plan"))
+        return PLAN.validate_python(self.read_json("plan"))
 
     def read_checked_plan(self) -> CheckedPlan:
         """Read the plan with what its checks said; raise `Refused` when they failed, or saw another plan."""

@@ -20,8 +20,7 @@ import polars as pl
 from nous_online.core.errors import InvalidInput, NotFound, NousError, Unavailable
 from nous_online.database.connection import Database
 from nous_pipelines.nights import FIRST_NIGHT
-from nous_pipelines.plan.night_columns import TABLES
-from nous_pipelines.plan.night_query import BLOCKS, NightQuery, message_of
+from nous_pipelines.plan.night_query import BLOCKS, TABLES, NightQuery, message_of
 from nous_pipelines.snapshots.copy_binary import read_parts, write_parquet_as_read
 from nous_pipelines.snapshots.snapshot import open_snapshot
 from nous_pipelines.snapshots.snapshot_tables import as_stored

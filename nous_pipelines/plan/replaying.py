@@ -10,8 +10,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from nous_pipelines.phases.arrays import vector_matrix
 from nous_pipelines.phases.proposals import Plan, Proposal
-from nous_pipelines.phases.vectors import vector_matrix
 from nous_pipelines.plan.evidence import RECALLED, Evidence, final_successor
 from nous_pipelines.snapshots.chunks import chunked
 

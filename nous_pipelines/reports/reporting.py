@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
 from types import MappingProxyType
@@ -13,21 +13,21 @@ from uuid import UUID
 import polars as pl
 from psycopg.rows import class_row
 
+from nous_online.core.kinds import KINDS
 from nous_online.database.connection import Database
 from nous_online.database.statements import statements
 from nous_online.language.pairs.judging import Verdict
 from nous_pipelines.phases.proposals import Proposal
 from nous_pipelines.plan.left_out import CHECK
 from nous_pipelines.plan.night_files import NightFiles
-from nous_pipelines.reports.advice import advice_for
 from nous_pipelines.reports.costs import Dimension, costs_of
 from nous_pipelines.reports.health import health_history
-from nous_pipelines.reports.moves import changed_of
 from nous_pipelines.reports.plan_account import NightAccount, about
 from nous_pipelines.reports.report import (
     LEFT_OUT,
     SHOWN,
     AgentLeftOut,
+    Changed,
     KeptApart,
     NightReport,
     Offender,
@@ -366,3 +366,100 @@ def rows_of(database: Database, value: type[T], query: LiteralString, parameters
         connection.cursor(row_factory=class_row(value)) as cursor,
     ):
         return cursor.execute(query, parameters).fetchall()
+
+
+# --- what a proposal does to each memory, in a few words: from what to what ---
+
+TOLD_COLUMNS = ("state", "compression_tier", "scope", "severity", "rank_weight", "confirmation_count")
+"""Of the columns a proposal sets, the first of these that changes says it all."""
+UNSAID = "…"
+
+
+def changed_of(
+    changes: Sequence[Mapping[str, Any]], before: Mapping[str, Mapping[str, Any]], texts: Mapping[str, str]
+) -> Iterator[Changed]:
+    """Yield what becomes of each memory; what only accompanies that is left out."""
+    for change in changes:
+        given = change.get("set", {})
+        if change["kind"] in KINDS and set(given) != {"contradiction_status"}:
+            was, becomes = move(before.get(change["id"], {}), given, texts)
+            yield Changed(change["kind"], change["id"], texts.get(change["id"], UNSAID), was, becomes)
+        elif change["kind"] == "link":
+            other = texts.get(given["to_id"], UNSAID)
+            told = f"linked to “{other}” ({given['kind']}, {given['weight']:.2f})"
+            yield Changed("link", change["id"], texts.get(change["id"], UNSAID), "", told)
+        elif change["kind"] == "contradiction":
+            a, b = (texts.get(given[side], UNSAID) for side in ("memory_a", "memory_b"))
+            yield Changed("contradiction", change["id"], a, "", f"contradicts “{b}”; both kept, open")
+
+
+def move(before: Mapping[str, Any], after: Mapping[str, Any], texts: Mapping[str, str]) -> tuple[str, str]:
+    """Return from what to what a memory moves, by the most telling of its columns."""
+    for column in TOLD_COLUMNS:
+        if column in after and after[column] != before.get(column):
+            return said(column, before.get(column)), successor(after, texts) or said(column, after[column])
+    if after.get("superseded_by"):
+        return "", successor(after, texts)
+    return "", f"{', '.join(sorted(after))} brought up to date"
+
+
+def successor(after: Mapping[str, Any], texts: Mapping[str, str]) -> str:
+    """Say by what a memory is superseded, if it is."""
+    heir = after.get("superseded_by")
+    return f"superseded by “{texts.get(heir, UNSAID)}”" if heir else ""
+
+
+def said(column: str, value: Any) -> str:
+    """Return a value of a column in words."""
+    if value is None:
+        return ""
+    if column == "rank_weight":
+        return f"weight {float(value):.2f}"
+    if column == "confirmation_count":
+        return {0: "never confirmed", 1: "confirmed once"}.get(value, f"confirmed {value} times")
+    return f"scope {value}" if column == "scope" else str(value)
+
+
+# --- what an operator can do when a check stops a night ---
+
+ADVICE: Mapping[str, tuple[str, tuple[str, ...]]] = {
+    "conservation": (
+        "A phase would lose memories, which no setting makes right: look at the memories named, and report it.",
+        (),
+    ),
+    "no_cycles": ("A phase would supersede memories in a circle: look at the memories named, and report it.", ()),
+    "reads_what_it_changes": ("A phase proposed what apply could not check: report it with the proposals named.", ()),
+    "blast_radius": (
+        "Look at what would leave (nous diff). If it is right, as after a large import, raise the limit that is named "
+        "for this run; if not, look for what was learned since the last good night.",
+        ("max_leaving_share", "max_leaving_count", "max_leaving_jump", "free_leaving_count"),
+    ),
+    "canaries": (
+        "The judge gets pairs with known answers wrong, so none of tonight's verdicts counts: look at the judge's "
+        "settings and model, then run the night again.",
+        (),
+    ),
+    "protected": (
+        "Unpin the memories named if they may go, or raise the trust of those that would take their place.",
+        (),
+    ),
+    "budget": (
+        "Raise the limit for this run, or let the offline judge decide: pairs without a verdict wait a night.",
+        ("max_cost_usd",),
+    ),
+    "recall_does_not_regress": (
+        "What was used lately would be harder to find: look at the proposals about the memories named. Merges that go "
+        "too far are held back by a higher similarity, demotions by a higher least weight, forgetting by a longer age.",
+        ("candidate_similarity", "min_demotion", "unused_after_days", "superseded_grace_days"),
+    ),
+    "policy": ("Put it right with `nous policy --agent NAME FIELD=NUMBER`, and run the night again.", ()),
+    "effect": ("A phase neither changed nor explained what it looked at, which is its own fault: report it.", ()),
+}
+OTHERWISE = ("Look at what the check names (nous diff), and run the night again when it is put right.", ())
+
+
+def advice_for(check: str, policy: Mapping[str, Any]) -> str:
+    """Return what to do about a failed check, with the policy fields it depends on as they were."""
+    sentence, names = ADVICE.get(check, OTHERWISE)
+    fields = ", ".join(f"{name} ({policy[name]} now)" for name in names if name in policy)
+    return f"{sentence} Policy fields: {fields}." if fields else sentence

@@ -118,16 +118,6 @@ def composed(query: Query) -> SQL | Composed:
     return SQL(query) if isinstance(query, str) else query
 
 
-def vector_matrix(vectors: pl.Series) -> NDArray[np.float32]:
-    """Return a list column of equally wide vectors as an (n, width) matrix; raise `InvalidInput` if they are not."""
-    widths = vectors.list.len().unique()
-    if vectors.null_count() or len(widths) > 1:
-        message = f"expected vectors of one width, got widths {widths.to_list()} and {vectors.null_count()} missing"
-        raise InvalidInput(message)
-    flat = vectors.list.explode(empty_as_null=False).to_numpy()
-    return flat.reshape(len(vectors), widths[0] if len(widths) else 0).astype(np.float32, copy=False)
-
-
 def write_parquet_atomically(table: pl.DataFrame, path: Path) -> None:
     """Write a table so that `path` is either absent or whole, even across a power cut.
 

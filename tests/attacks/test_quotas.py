@@ -14,7 +14,7 @@ from nous_online.core.policy import LearnPolicy
 from nous_online.database.connection import Database
 from nous_online.heart import Heart
 from nous_online.interfaces.api.problems import kind_of
-from nous_online.memories import quotas
+from nous_online.memories import status
 
 ENTRANCES: dict[str, Callable[[Heart], Any]] = {
     "learn": lambda heart: heart.learn("Tea helps"),
@@ -89,12 +89,12 @@ def test_repeats_are_not_taken_for_memories_and_a_higher_limit_makes_room(databa
 def test_a_measurement_stands_for_a_while_and_what_another_process_stored_is_seen_after_it(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(quotas, "STANDS_S", 0.0)
-    monkeypatch.setattr(quotas, "WORTH", 0.0)
+    monkeypatch.setattr(status, "STANDS_S", 0.0)
+    monkeypatch.setattr(status, "WORTH", 0.0)
     heart, other = opened(database, most_memories=2), opened(database, most_memories=10)
     heart.learn("Tea helps")
     other.learn_deferred([("Cats like fish", {}), ("Dogs like bones", {})])
-    quotas.KEPT.clear()
+    status.KEPT.clear()
 
     with pytest.raises(QuotaExceeded):
         heart.learn("Birds like seeds")

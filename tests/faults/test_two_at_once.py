@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 import psycopg
 
 from nous_online.heart import Heart
-from nous_online.memories.agent_erasure import count_rows, erase_agent
+from nous_online.memories.erasure import count_rows, erase_agent
 
 LINES = 40
 

@@ -15,10 +15,9 @@ from batch_answers import MODEL
 
 from nous_online.database.connection import Database
 from nous_online.language.claude.client import Claude
-from nous_pipelines.batches.batch_requests import Models
+from nous_pipelines.batches.batch_requests import Models, questions_of
 from nous_pipelines.batches.batch_rows import SQL
 from nous_pipelines.batches.collecting import Collected, collect
-from nous_pipelines.batches.questions import questions_of
 from nous_pipelines.batches.sending import AgentQuestions, SentBatches, send
 from nous_pipelines.phases.asking import TOLD_AS, with_hashes
 from nous_pipelines.phases.neighbours import FOUND

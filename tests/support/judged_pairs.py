@@ -17,7 +17,7 @@ from nous_pipelines.phases.merging import duplicate_clusters, merge_phase
 from nous_pipelines.phases.neighbours import READ, Neighbours, neighbours_of
 from nous_pipelines.phases.phase import Phase
 from nous_pipelines.phases.proposals import Proposal
-from nous_pipelines.phases.successors import carried
+from nous_pipelines.phases.rulings import carried
 from nous_pipelines.snapshots.table_schemas import CONTRADICTIONS
 
 NO_CONTRADICTIONS = CONTRADICTIONS.empty()

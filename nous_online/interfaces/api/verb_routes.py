@@ -50,8 +50,8 @@ from nous_online.interfaces.api.bodies import (
 )
 from nous_online.memories.contradictions import Contradiction
 from nous_online.memories.decisions import RESOLUTIONS
-from nous_online.memories.fact_statements import unrecorded_count
-from nous_online.memories.procedure_details import BANDS
+from nous_online.memories.levels import BANDS
+from nous_online.memories.store import unrecorded_count
 
 LONGEST_S = 31 * 24 * 3600
 OwnName = Annotated[str, text_of(200), SENDABLE]

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from nous_online.core.domain import Censor
     from nous_online.interfaces.code.patterns import LearnedPatterns
     from nous_online.memories.checking import Activation
-    from nous_online.memories.workflow_learning import LearnedWorkflow
+    from nous_online.memories.workflows import LearnedWorkflow
 
 
 @with_options(AssemblyDetails, SignalDetails)

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from nous_online.interfaces.imports.importing import ImportProgress, ImportReport
-    from nous_online.memories.agent_erasure import Erased
+    from nous_online.memories.erasure import Erased
 
 SHOWN_BAD_LINES = 20
 SHOWN_USERS = 10
@@ -356,7 +356,7 @@ def erase_named(  # noqa: PLR0913 (what the options say)
 ) -> Erased:
     """Erase an agent, or the part that is named, from the store, from copies and from exports; or count it."""
     from nous_online.interfaces.exports.restoring import erase_exports
-    from nous_online.memories.agent_erasure import Part, erase_everywhere, erase_some, installed_erasers
+    from nous_online.memories.erasure import Part, erase_everywhere, erase_some, installed_erasers
 
     erasers = [*installed_erasers(), partial(erase_exports, paths=exports)]
     if not memory_ids and user_id is None:

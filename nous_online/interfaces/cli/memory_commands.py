@@ -445,7 +445,7 @@ def show_fact(
 
     [dim]$[/dim] nous show $ID --json | jq '.statements[].content'
     """
-    from nous_online.memories.fact_statements import unrecorded_count
+    from nous_online.memories.store import unrecorded_count
 
     with opened(agent) as heart:
         fact, said, events = heart.get_fact(fact_id), heart.statements(fact_id), heart.history(fact_id)

@@ -18,7 +18,7 @@ from nous_online.core.errors import InvalidInput, Refused
 from nous_online.core.policy import WorkflowPolicy
 from nous_online.heart import Heart
 from nous_online.interfaces.code.shapes import FOREIGN, LARGEST, Shape, SourceShape, language_of, module_of, shape_of
-from nous_online.memories.procedure_details import ARROW
+from nous_online.memories.levels import ARROW
 from nous_online.memories.workflows import frequent_runs
 
 LEAST_EXAMPLES = 3

@@ -23,7 +23,7 @@ from nous_online.heart import Heart
 from nous_online.interfaces.console import lookups
 from nous_online.interfaces.console.console_state import Asked, OpenHeart
 from nous_online.interfaces.console.rendering import filled, page
-from nous_online.memories.fact_statements import is_founding, unrecorded_count
+from nous_online.memories.store import is_founding, unrecorded_count
 from nous_online.memories.undoing import standing
 from nous_online.recall.recalling import Recall
 

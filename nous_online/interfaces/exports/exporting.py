@@ -25,7 +25,7 @@ from nous_online.core.errors import InvalidInput, NotFound, Refused
 from nous_online.database.connection import Database, operated
 from nous_online.database.statements import statements
 from nous_online.interfaces.imports.records import parsed_object
-from nous_online.memories.agent_erasure import copying
+from nous_online.memories.erasure import copying
 
 FORMAT = 2
 """Counts how an export is written; one of a later format is refused. Format 1 had no statements."""

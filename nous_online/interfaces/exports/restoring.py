@@ -27,9 +27,9 @@ from nous_online.database.statements import statements
 from nous_online.interfaces.exports.exporting import BLOCKS as ROLES
 from nous_online.interfaces.exports.exporting import FORMAT, PACKED, TABLES, ExportWriter, Table, named, replaced
 from nous_online.interfaces.imports.records import parsed_object
+from nous_online.language.embedding import embedder_of
 from nous_online.memories import store
-from nous_online.memories.agent_erasure import Erasure, default_embedder_of
-from nous_online.memories.part_erasure import ERASED, TEXTS, erase_buried, unquoted, unquoting
+from nous_online.memories.erasure import ERASED, TEXTS, Erasure, erase_buried, unquoted, unquoting
 
 BLOCKS = statements("nous_online.interfaces.exports", "restoring.sql")
 RESTORE_TIMEOUT_S = 4 * 3600.0
@@ -101,7 +101,7 @@ def restore_agent(
         for block in ("check_rows", "check_later"):
             connection.execute(BLOCKS[block])
         connection.execute(ROLES["act_as_purge"])
-        erased = erase_buried(connection, agent_id, default_embedder_of())
+        erased = erase_buried(connection, agent_id, embedder_of)
         connection.execute(ROLES["act_as_night"])
     return Restored(agent_id, header.exported_at, rows, erased)
 

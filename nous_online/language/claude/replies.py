@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any, Protocol, TypeAlias, cast
 
+from nous_online.core.domain import Addable
 from nous_online.core.errors import Unavailable
 
 Request: TypeAlias = Mapping[str, Any]
@@ -33,21 +34,13 @@ class Failure(StrEnum):
 
 
 @dataclass(frozen=True)
-class Usage:
+class Usage(Addable):
     """Tokens of one or more requests. `input_tokens` counts neither those read from the cache nor those written."""
 
     input_tokens: int = 0
     output_tokens: int = 0
     cache_read_tokens: int = 0
     cache_write_tokens: int = 0
-
-    def __add__(self, other: Usage) -> Usage:
-        return Usage(
-            self.input_tokens + other.input_tokens,
-            self.output_tokens + other.output_tokens,
-            self.cache_read_tokens + other.cache_read_tokens,
-            self.cache_write_tokens + other.cache_write_tokens,
-        )
 
 
 @dataclass(frozen=True)

@@ -5,10 +5,9 @@ from datetime import date
 
 import dagster as dg
 
-from nous_pipelines.batches.batch_estimate import PlannedQuestions, asking_of
 from nous_pipelines.batches.second_judge import SecondJudge
 from nous_pipelines.batches.second_opinions import open_questions
-from nous_pipelines.batches.sending import AgentQuestions
+from nous_pipelines.batches.sending import AgentQuestions, PlannedQuestions, asking_of
 from nous_pipelines.orchestration.assets.night_assets import Inputs, night_asset, night_of
 from nous_pipelines.orchestration.resources import NightRun, as_metadata
 from nous_pipelines.phases.asking import TOLD

@@ -32,7 +32,7 @@ from nous_pipelines.phases.compared import Compared
 from nous_pipelines.phases.merging import JUDGED
 from nous_pipelines.phases.neighbours import COPY, FOUND, MOST_CANDIDATES, READ
 from nous_pipelines.phases.phase_table import Reads
-from nous_pipelines.phases.successors import FOLLOWED
+from nous_pipelines.phases.rulings import FOLLOWED
 
 FRESH_FOR = timedelta(days=2)  # a day before the night, and one in case a night was late
 COMPARED: Reads = {"facts": READ, "undone": None}

@@ -18,7 +18,7 @@ from nous_online.database import postgres
 from nous_online.database.scrub import NEEDS_SUPERUSER, scrub
 from nous_online.heart import Heart
 from nous_online.interfaces.cli import application
-from nous_online.memories import agent_erasure
+from nous_online.memories import erasure
 
 
 @pytest.fixture
@@ -34,7 +34,7 @@ def nous(
     monkeypatch.setenv("NOUS_DATABASE_URL", database_url)
     monkeypatch.setenv("NOUS_HOME", str(tmp_path / "home"))
     monkeypatch.setenv("NOUS_AGENT", "aria")
-    monkeypatch.setattr(agent_erasure, "installed_erasers", list)
+    monkeypatch.setattr(erasure, "installed_erasers", list)
     monkeypatch.setattr(hearts, "embedder_of", lambda _: heart.agent.embedder)
     settings.cache_clear()
     yield lambda *arguments: CliRunner().invoke(application(), arguments)

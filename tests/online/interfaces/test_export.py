@@ -19,9 +19,9 @@ from nous_online.database.connection import Database
 from nous_online.heart import Heart
 from nous_online.interfaces.exports.exporting import LEFT_BEHIND, TABLES, export_agent, write_pages
 from nous_online.interfaces.exports.restoring import restore_agent
-from nous_online.memories.agent_erasure import BLOCKS as ERASING
-from nous_online.memories.agent_erasure import erase_agent
-from nous_online.memories.fact_statements import unrecorded_count
+from nous_online.memories.erasure import BLOCKS as ERASING
+from nous_online.memories.erasure import erase_agent
+from nous_online.memories.store import unrecorded_count
 
 QUESTIONS = ("when does the office open?", "who sails a boat?", "retry the upload", "what happened at the harbour?")
 

@@ -16,7 +16,7 @@ from nous_online.database.postgres_programs import program
 from nous_online.database.requirements import require_isolation
 from nous_online.heart import Heart
 from nous_pipelines.plan.checks import CHECKS
-from nous_pipelines.reports.advice import ADVICE
+from nous_pipelines.reports.reporting import ADVICE
 
 PAGE = (Path(__file__).parents[3] / "docs/operating.md").read_text("utf-8")
 

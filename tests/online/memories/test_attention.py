@@ -10,12 +10,12 @@ from nous_online.memories.working_memory import (
     NOTE,
     Item,
     Session,
-    joined,
     overflow,
-    refocused,
+    parting_text,
     shortened,
-    told,
-    weighed,
+    with_items,
+    with_relevance,
+    with_task,
     without,
 )
 
@@ -61,7 +61,7 @@ def test_a_note_that_goes_is_set_aside_and_a_memory_that_goes_is_gone() -> None:
 def test_an_item_loaded_again_moves_to_the_end_and_keeps_what_the_agent_said_of_it() -> None:
     said = replace(item(1, 0.9), is_explicit=True)
 
-    (_, again) = joined([said, item(2, 0.5)], [item(1, 0.2, minute=5)])
+    (_, again) = with_items([said, item(2, 0.5)], [item(1, 0.2, minute=5)])
 
     assert (again.id.int, again.relevance, again.loaded_at.minute) == (1, 0.9, 5)
 
@@ -69,7 +69,7 @@ def test_an_item_loaded_again_moves_to_the_end_and_keeps_what_the_agent_said_of_
 def test_another_task_weighs_all_but_what_the_agent_said() -> None:
     said = replace(item(1, 0.9), is_explicit=True)
 
-    after = weighed([said, item(2, 0.5), item(3, 0.5)], {UUID(int=1): 0.1, UUID(int=2): 0.2})
+    after = with_relevance([said, item(2, 0.5), item(3, 0.5)], {UUID(int=1): 0.1, UUID(int=2): 0.2})
 
     assert [each.relevance for each in after] == [0.9, 0.2, 0.5]
 
@@ -79,17 +79,18 @@ def test_a_session_tells_its_task_its_notes_in_order_what_is_open_and_what_was_l
     session = replace(SESSION, items=items, open_threads=("ask Ann",))
 
     assert (
-        told(session, ["Ask early."]) == "Task: Plan the deploy\nfirst\nsecond\nStill open: ask Ann\nLesson: Ask early."
+        parting_text(session, ["Ask early."])
+        == "Task: Plan the deploy\nfirst\nsecond\nStill open: ask Ann\nLesson: Ask early."
     )
-    assert told(replace(SESSION, task=None), []) is None
+    assert parting_text(replace(SESSION, task=None), []) is None
 
 
 def test_an_earlier_task_is_told_once() -> None:
     session = SESSION
     for minute, task in enumerate(["Bake bread", "Plan the deploy", "Bake bread", "Bake bread"]):
-        session = refocused(session, task, note_id=UUID(int=minute), at=NOON.replace(minute=minute))
+        session = with_task(session, task, note_id=UUID(int=minute), at=NOON.replace(minute=minute))
 
-    assert told(session, []) == "Task: Bake bread\nEarlier task: Plan the deploy\nEarlier task: Bake bread"
+    assert parting_text(session, []) == "Task: Bake bread\nEarlier task: Plan the deploy\nEarlier task: Bake bread"
 
 
 def test_items_survive_being_stored() -> None:

@@ -12,7 +12,7 @@ from erased_rows import insert
 from nous_online.core.errors import NotFound
 from nous_online.database.connection import Database
 from nous_online.heart import Heart
-from nous_online.memories.cold_texts import FullText
+from nous_online.memories.episodes import FullText
 
 DETAIL = "Ada: the billing database moves to cluster seven. Ben: the old one is switched off in June."
 

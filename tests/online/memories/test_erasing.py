@@ -23,8 +23,8 @@ from nous_online.core.settings import settings
 from nous_online.database.connection import Database
 from nous_online.heart import Heart
 from nous_online.interfaces.cli import application
-from nous_online.memories import agent_erasure
-from nous_online.memories.agent_erasure import AgentTable, Erasure, count_rows, erase_agent, erase_everywhere
+from nous_online.memories import erasure
+from nous_online.memories.erasure import AgentTable, Erasure, count_rows, erase_agent, erase_everywhere
 
 NAME = "aria-7"
 SECRETS = ("zinfandel", "kumquat", "ocelot", "xylophone", NAME)
@@ -92,7 +92,7 @@ def ben(database: Database, embedder: WordEmbedder, judge: ScriptedJudge) -> Hea
 
 def tables(owner: psycopg.Connection) -> list[AgentTable]:
     with owner.transaction():
-        return agent_erasure.tables_in_order(owner)
+        return erasure.tables_in_order(owner)
 
 
 def rows_of(owner: psycopg.Connection, agent_id: str) -> dict[str, int]:
@@ -243,7 +243,7 @@ def wait_for_waiting(owner: psycopg.Connection, count: int) -> None:
 def test_a_night_at_work_for_too_long_keeps_the_agent(
     aria: Heart, owner: psycopg.Connection, database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(agent_erasure, "WAIT_S", 1)
+    monkeypatch.setattr(erasure, "WAIT_S", 1)
     before = rows_of(owner, NAME)
 
     with owner.transaction():
@@ -288,7 +288,7 @@ def test_erasing_an_agent_nobody_knows_is_refused(database_url: str) -> None:
 def nous(database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Result]]:
     monkeypatch.setenv("NOUS_DATABASE_URL", database_url)
     monkeypatch.setenv("NOUS_HOME", str(tmp_path / "home"))
-    monkeypatch.setattr(agent_erasure, "installed_erasers", list)
+    monkeypatch.setattr(erasure, "installed_erasers", list)
     settings.cache_clear()
     yield lambda *arguments, **options: CliRunner().invoke(application(), arguments, **options)
     settings.cache_clear()

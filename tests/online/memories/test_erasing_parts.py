@@ -19,9 +19,8 @@ from nous_online.core.errors import Conflict, InvalidInput, NotFound
 from nous_online.database.connection import Database
 from nous_online.heart import Heart
 from nous_online.language.pairs.judging import Verdict
-from nous_online.memories import agent_erasure
-from nous_online.memories.agent_erasure import Erased, erase_some
-from nous_online.memories.part_erasure import ROWS, WITHOUT_ROWS, Part
+from nous_online.memories import erasure
+from nous_online.memories.erasure import ROWS, WITHOUT_ROWS, Erased, Part, erase_some
 
 WORD = "zinfandel"
 """A word that occurs in nothing but what is to be erased."""
@@ -56,7 +55,7 @@ def known_to_planner(owner: psycopg.Connection) -> None:
 
 def test_every_table_of_an_agent_says_how_a_memory_leaves_it(owner: psycopg.Connection) -> None:
     with owner.transaction():
-        names = {table.name for table in agent_erasure.tables_in_order(owner)}
+        names = {table.name for table in erasure.tables_in_order(owner)}
 
     assert {table for table, _ in ROWS} | set(WITHOUT_ROWS) | {"lifecycle.tombstones"} >= names | {"lifecycle.plans"}
 
@@ -358,7 +357,7 @@ def test_an_agent_at_work_for_too_long_keeps_everything(
     heart: Heart, owner: psycopg.Connection, erase: Erase, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fact = heart.learn("The office opens at nine").memory
-    monkeypatch.setattr(agent_erasure, "WAIT_S", 1)
+    monkeypatch.setattr(erasure, "WAIT_S", 1)
 
     with owner.transaction():
         owner.execute("select pg_advisory_xact_lock(hashtextextended('night:aria', 0))")

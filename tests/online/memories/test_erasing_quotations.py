@@ -8,7 +8,7 @@ from uuid import UUID
 import psycopg
 from erased_rows import insert
 
-from nous_online.memories.agent_erasure import find_quotations
+from nous_online.memories.erasure import find_quotations
 
 NAME = "aria-7"
 A, B = UUID(int=1), UUID(int=2)

@@ -15,7 +15,7 @@ from nous_online.database.changes import Cause
 from nous_online.database.connection import Database
 from nous_online.heart import Heart
 from nous_online.memories import procedures
-from nous_online.memories.procedure_details import ProcedureDetails, new_procedure
+from nous_online.memories.procedures import ProcedureDetails, new_procedure
 
 MAY = datetime(2026, 5, 1, tzinfo=UTC)
 JUNE = datetime(2026, 6, 1, tzinfo=UTC)

@@ -207,7 +207,7 @@ def test_every_verb_of_a_heart_is_a_sessions_too() -> None:
     verbs = {name for group in Heart.__bases__ for name in vars(group) if not name.startswith("_")}
 
     assert len(verbs) > 40
-    assert {name for name in verbs if name not in vars(HeartSession)} == set()
+    assert {name for name in verbs if not hasattr(getattr(HeartSession, name), "__wrapped__")} == set()
     assert {"frame", "session_id", "user_id", "deadline_s"} <= takes(Heart.learn)
     assert all(takes(getattr(Heart, name)) for name in verbs)
 

@@ -21,7 +21,7 @@ from nous_online.core.texts import folded
 from nous_online.database.connection import Database
 from nous_online.heart import Heart
 from nous_online.language.pairs.judging import Verdict
-from nous_online.memories.fact_statements import unrecorded_count
+from nous_online.memories.store import unrecorded_count
 from nous_pipelines.plan.apply import apply_plan
 from nous_pipelines.plan.evidence import statements_of
 from nous_pipelines.plan.undo import Selection, undo

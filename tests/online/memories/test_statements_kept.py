@@ -23,7 +23,7 @@ from nous_online.interfaces.exports.exporting import export_agent
 from nous_online.interfaces.exports.restoring import restore_agent
 from nous_online.language.pairs.judging import Verdict
 from nous_online.memories.documents import Documents, Edit
-from nous_online.memories.fact_statements import unrecorded_count
+from nous_online.memories.store import unrecorded_count
 from nous_pipelines.plan.apply import apply_plan
 from nous_pipelines.plan.undo import Selection, undo
 

@@ -18,9 +18,9 @@ from benchmarks.anthropic_server import BatchPlay, LocalAnthropic, Play, PlayRou
 from nous_online.core.settings import settings
 from nous_online.database.connection import Database
 from nous_online.heart import Heart
-from nous_online.memories.agent_erasure import Erased, erase_everywhere
+from nous_online.memories.erasure import Erased, erase_everywhere
+from nous_pipelines.batches.batch_rows import FOLDER, results_root
 from nous_pipelines.batches.collecting import LOST_AFTER
-from nous_pipelines.batches.raw_results import FOLDER, results_root
 from nous_pipelines.orchestration.night_erasure import erase_nights
 from nous_pipelines.orchestration.retention import Retention, throw_away
 

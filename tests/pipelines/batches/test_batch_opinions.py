@@ -11,6 +11,7 @@ from nous_online.language.claude.judge import CANARIES
 from nous_online.language.claude.pair_prompt import PairAnswer
 from nous_online.language.claude.replies import Usage
 from nous_online.language.pairs.judging import JudgedStatement, Pair, Verdict
+from nous_pipelines.batches.batch_requests import Tried
 from nous_pipelines.batches.opinions import (
     GONE,
     NOT_BELIEVED,
@@ -23,7 +24,6 @@ from nous_pipelines.batches.opinions import (
     to_confirm,
 )
 from nous_pipelines.batches.outcomes import BatchOutcomes, Fate, Outcome
-from nous_pipelines.batches.questions import Tried
 
 MODEL = "claude-haiku-5-5"
 PAIR = Pair(

@@ -16,8 +16,7 @@ from benchmarks.anthropic_server.answers import pairs_in
 from nous_online.core.errors import InvalidInput
 from nous_online.language.claude.judge import CANARIES
 from nous_online.language.pairs.judging import JudgedStatement, Pair
-from nous_pipelines.batches.batch_requests import Models, Written, estimate, prefix, written
-from nous_pipelines.batches.questions import PairQuestion, Tried
+from nous_pipelines.batches.batch_requests import Models, PairQuestion, Tried, Written, estimate, prefix, written
 
 MODELS = Models(MODEL, "claude-sonnet-5-5")
 MAY = datetime(2026, 5, 1, tzinfo=UTC)

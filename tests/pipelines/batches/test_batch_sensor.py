@@ -17,7 +17,7 @@ from nous_online.core.settings import settings
 from nous_online.database.connection import Database
 from nous_online.heart import Heart
 from nous_online.interfaces.cli import application
-from nous_online.memories.agent_erasure import alone_with_copies
+from nous_online.memories.erasure import alone_with_copies
 from nous_pipelines.commands import batch_command
 from nous_pipelines.orchestration.sensors import batch_results, let_go
 

@@ -12,7 +12,7 @@ from night_runs import NIGHT, facts_in, options, proposals_in, remember
 from nous_online.core.errors import InvalidInput, NotFound, Unsupported
 from nous_online.database.connection import Database
 from nous_online.heart import Heart
-from nous_online.memories.agent_erasure import erase_agent
+from nous_online.memories.erasure import erase_agent
 from nous_pipelines.failpoints import go_on
 from nous_pipelines.orchestration.running import folder_of
 from nous_pipelines.snapshots.snapshot import take_snapshot

@@ -25,8 +25,8 @@ from nous_online.core.settings import settings
 from nous_online.database import postgres
 from nous_online.database.connection import Database
 from nous_online.heart import Heart
-from nous_online.memories import agent_erasure
-from nous_online.memories.agent_erasure import Erased, Part, erase_everywhere, erase_some
+from nous_online.memories import erasure
+from nous_online.memories.erasure import Erased, Part, erase_everywhere, erase_some
 from nous_pipelines import failpoints
 from nous_pipelines.orchestration.instance import dagster_instance, dagster_url
 from nous_pipelines.orchestration.night_erasure import erase_nights, night_folders
@@ -229,7 +229,7 @@ def test_a_night_at_work_is_not_erased_under_its_hands(
             assert everything(owner) == before
             refused.append(point)
 
-    monkeypatch.setattr(agent_erasure, "WAIT_S", 1)
+    monkeypatch.setattr(erasure, "WAIT_S", 1)
     monkeypatch.setattr(failpoints, "on_reach", erase_meanwhile)
     night = run_night(NIGHT.replace(day=4), options(database_url, home), instance=ran)
     erase(database_url)
@@ -246,7 +246,7 @@ def test_a_night_that_begins_during_an_erasing_waits_for_its_end(home: Path, dat
         step.setup_for_execution(build_init_resource_context())
         begun.set()
 
-    with agent_erasure.alone_with_copies(database_url):
+    with erasure.alone_with_copies(database_url):
         waiting = threading.Thread(target=begin)
         waiting.start()
         assert not begun.wait(1)

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nous_online.core.errors import InvalidInput
-from nous_pipelines.phases.duplicates import clusters, representatives
+from nous_pipelines.phases.duplicates import clusters
 
 
 def accepted(text):
@@ -124,29 +124,32 @@ def test_clusters_do_not_depend_on_order_or_direction_or_repetition_of_the_pairs
     assert clusters(as_table(shuffled)).equals(clusters(as_table(pairs)))
 
 
+def equals(text):
+    rows = [line.split() for line in text.strip().splitlines()]
+    return pl.DataFrame(rows, schema={"member_id": pl.String, "representative_id": pl.String}, orient="row")
+
+
 def test_exact_copies_follow_their_representative_into_its_cluster():
-    memories = pl.DataFrame({"id": ["a", "b", "c", "d", "e"], "content": ["tea", "Tea", "tea", "milk", "milk"]})
-    equals = representatives(memories, alike=["content"])
+    copies = equals("""
+        a a
+        b b
+        c a
+        d d
+        e d
+    """)
 
-    joined = clusters(accepted("a b 0.96"), equals=equals)
+    joined = clusters(accepted("a b 0.96"), equals=copies)
 
-    assert equals["representative_id"].to_list() == ["a", "b", "a", "d", "d"]
     assert members(joined) == {"a": ["a", "b", "c"], "d": ["d", "e"]}
 
 
-def test_copies_are_equal_only_within_every_column_named_alike():
-    memories = pl.DataFrame({"id": ["a", "b"], "agent_id": ["aria", "bran"], "content": ["tea", "tea"]})
-
-    equals = representatives(memories, alike=["agent_id", "content"])
-
-    assert clusters(accepted(""), equals=equals).rows() == []
+def test_a_memory_without_a_copy_or_an_accepted_pair_is_in_no_cluster():
+    assert clusters(accepted(""), equals=equals("a a\nb b")).rows() == []
 
 
 def test_refuses_an_accepted_memory_that_represents_nothing():
-    equals = representatives(pl.DataFrame({"id": ["a", "b"], "content": ["tea", "tea"]}), alike=["content"])
-
     with pytest.raises(InvalidInput, match="b was accepted as a duplicate but represents no memory"):
-        clusters(accepted("a b 1.0"), equals=equals)
+        clusters(accepted("a b 1.0"), equals=equals("a a\nb a"))
 
 
 def test_refuses_a_pair_without_similarity():

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from nous_pipelines.phases import links
 from nous_pipelines.phases.proposals import Read
-from nous_pipelines.plan.apply_chunk import decide
+from nous_pipelines.plan.apply import decide
 from nous_pipelines.plan.planning import planned
 
 

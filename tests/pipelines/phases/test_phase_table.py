@@ -24,7 +24,7 @@ from nous_pipelines.phases.phase_table import (
     NightPhase,
     NightTable,
 )
-from nous_pipelines.phases.taken_back import PAIRING
+from nous_pipelines.phases.rulings import PAIRING
 
 SCHEMA = Path(__file__).parents[3] / "sql" / "schema.sql"
 POLICY = {"candidate_similarity": 0.7, "neighbour_similarity": 0.7}

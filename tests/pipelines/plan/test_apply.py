@@ -29,7 +29,7 @@ APPLY = """
 import json, os, signal, sys
 from nous_online.database.connection import Database
 from nous_pipelines.plan.apply import apply_plan
-from nous_pipelines.phases.proposals import Plan
+from nous_pipelines.phases.proposals import PLAN
 
 url, last = sys.argv[1], int(sys.argv[2])
 
@@ -37,7 +37,7 @@ def progress(done, total):
     if done == last:
         os.kill(os.getpid(), signal.SIGKILL)
 
-plan = Plan.from_dict(json.load(sys.stdin))
+plan = PLAN.validate_python(json.load(sys.stdin))
 apply_plan(Database(url, role="nous_night"), plan, run_id="killed", on_progress=progress, chunk_size=int(sys.argv[3]))
 """
 

@@ -7,7 +7,7 @@ from night_runs import remember
 
 from nous_online.core.errors import Conflict
 from nous_online.database.connection import Database
-from nous_online.memories import agent_erasure
+from nous_online.memories import erasure
 from nous_pipelines.plan.apply import holding_night
 
 
@@ -57,13 +57,13 @@ def test_nights_of_different_agents_never_meet_while_they_are_not_very_many(nigh
 def test_erasing_an_agent_waits_for_a_night_of_very_many_that_holds_it(
     heart, night_database, database_url, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(agent_erasure, "WAIT_S", 1)
+    monkeypatch.setattr(erasure, "WAIT_S", 1)
     remember(heart, "cats like fish")
 
     with (
         holding_night(night_database, ["aria", *MANY]),
         pytest.raises(Conflict, match="a night or a call has been at work on agent 'aria'"),
     ):
-        agent_erasure.erase_agent(database_url, "aria", reason="asked for")
+        erasure.erase_agent(database_url, "aria", reason="asked for")
     with holding_night(night_database, MANY[:2]):
-        assert agent_erasure.erase_agent(database_url, "aria", reason="asked for").rows["heart.facts"] == 1
+        assert erasure.erase_agent(database_url, "aria", reason="asked for").rows["heart.facts"] == 1

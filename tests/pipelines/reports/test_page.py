@@ -13,9 +13,23 @@ import pytest
 from drawn import NIGHT
 
 from nous_online.core.errors import Unavailable
-from nous_pipelines.reports.charts import BOTTOM, HEIGHT, LEFT, RIGHT, TOP, WIDTH, Plot, chart, dollars, percent, short
 from nous_pipelines.reports.costs import Cost
-from nous_pipelines.reports.html_report import UNFOLDED, page_of, write_page
+from nous_pipelines.reports.html_report import (
+    BOTTOM,
+    HEIGHT,
+    LEFT,
+    RIGHT,
+    TOP,
+    UNFOLDED,
+    WIDTH,
+    Plot,
+    chart,
+    dollars,
+    page_of,
+    percent,
+    short,
+    write_page,
+)
 from nous_pipelines.reports.report import (
     Changed,
     KeptApart,

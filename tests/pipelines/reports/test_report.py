@@ -370,7 +370,7 @@ def test_a_table_that_is_gone_is_named_too(night):
 def test_every_check_has_advice():
     from nous_pipelines.night_policy import NightPolicy
     from nous_pipelines.plan.checks import CHECKS
-    from nous_pipelines.reports.advice import ADVICE
+    from nous_pipelines.reports.reporting import ADVICE
 
     assert set(ADVICE) == {*CHECKS, "policy"}
     assert {name for _, names in ADVICE.values() for name in names} <= set(NightPolicy().as_dict())

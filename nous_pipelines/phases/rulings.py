@@ -1,13 +1,14 @@
-"""What people decided about memories that gave way since: it holds for the memories that say so now."""
+"""What people decided, which no night proposes again: of a memory that gave way it holds for what says so now."""
 
 from __future__ import annotations
 
-import numpy as np
 import polars as pl
 
-from nous_pipelines.phases.numbering import numbered
+from nous_pipelines.phases.arrays import ends_of
 from nous_pipelines.snapshots.table_schemas import MEMORY, TableSchema
 
+PAIRING = ("merge", "supersede", "contradiction", "share")
+"""The kinds of change that say of several memories what they are to each other."""
 FOLLOWED = ("id", "agent_id", "state", "superseded_by")
 """The columns of a fact that tell what it gave way to."""
 MOVES = TableSchema("moves", "What each superseded fact leads to.", {
@@ -17,16 +18,44 @@ MOVES = TableSchema("moves", "What each superseded fact leads to.", {
 MOVED = ["agent_id", "id"]
 
 
+def taken_back(undone: pl.DataFrame, *kinds: str) -> pl.DataFrame:
+    """Return the memories to which a change of these kinds was undone (agent_id, id), marked `is_taken_back`."""
+    return (
+        undone.filter(pl.col("kind").is_in(list(kinds)))
+        .explode("targets", empty_as_null=False)
+        .select("agent_id", id="targets", is_taken_back=pl.lit(value=True))
+        .unique()
+    )
+
+
+def memberships(undone: pl.DataFrame) -> pl.DataFrame:
+    """Return (agent_id, group, id): which memories stand together in something a person undid."""
+    groups = undone.filter(pl.col("kind").is_in(list(PAIRING))).with_row_index("group")
+    return groups.explode("targets", empty_as_null=False).select("agent_id", "group", id="targets")
+
+
+def parted(pairs: pl.DataFrame, undone: pl.DataFrame, *, sides: tuple[str, str]) -> pl.DataFrame:
+    """Return the pairs (agent_id and both `sides`) that occur together in something a person took back, each once.
+
+    Memory by memory, not pair by pair: an undone merge of thousands of copies must not become millions of pairs.
+    """
+    one, other = sides
+    groups = memberships(undone)
+    return (
+        pairs.select("agent_id", one, other)
+        .unique(maintain_order=True)
+        .join(groups, left_on=["agent_id", one], right_on=["agent_id", "id"])
+        .join(groups, left_on=["agent_id", other, "group"], right_on=["agent_id", "id", "group"], how="semi")
+        .select("agent_id", one, other)
+        .unique(maintain_order=True)
+    )
+
+
 def successors(facts: pl.DataFrame) -> pl.DataFrame:
     """Return (agent_id, id, now_id) of each superseded fact: the last one comes to from it; `facts` need `FOLLOWED`."""
     edges = facts.filter(pl.col("state") == "superseded", pl.col("superseded_by").is_not_null())
-    old, new, named = numbered(edges, "id", "superseded_by")
-    following = np.arange(len(named))
-    following[old] = new
-    for _ in range(len(named).bit_length()):  # each round doubles the step, and a circle ends too
-        following = following[following]
-    columns = {"agent_id": edges["agent_id"], "id": edges["id"], "now_id": named["id"].gather(following[old])}
-    return pl.DataFrame(columns, schema=MOVES)
+    last = ends_of(edges, "id", "superseded_by")
+    return pl.DataFrame({"agent_id": edges["agent_id"], "id": edges["id"], "now_id": last}, schema=MOVES)
 
 
 def carried(

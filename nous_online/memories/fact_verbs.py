@@ -1,4 +1,4 @@
-"""Learning, confirming and looking up facts."""
+"""The verbs of facts: learning, confirming and looking them up."""
 
 from __future__ import annotations
 
@@ -14,15 +14,14 @@ from nous_online.core.errors import NotFound
 from nous_online.core.kinds import FACT, KINDS
 from nous_online.core.validation import checked_id, checked_optional, checked_said
 from nous_online.database.changes import get_memory
-from nous_online.memories import episodes, fact_statements, facts, memory_changes, sessions, splits, store
-from nous_online.memories.agent import Verbs, across_moves
-from nous_online.memories.replacement import named_facts
+from nous_online.memories import episodes, facts, memory_changes, store
+from nous_online.memories.agent import Verbs, situated
+from nous_online.memories.learning import named_facts
 
 
 class FactVerbs(Verbs):
     """What an agent does with facts."""
 
-    @across_moves
     def learn(
         self,
         content: Content,
@@ -41,15 +40,14 @@ class FactVerbs(Verbs):
         fact: it is stored, and the night looks at it again.
         """
         deadline = self.agent.deadline(deadline_s)
-        situated = sessions.situated(self.agent, details, FactDetails, deadline)
-        (told,) = episodes.drawn_from(self.agent, [situated], "source_episode_id", deadline)
+        in_session = situated(self.agent, details, FactDetails, deadline)
+        (told,) = episodes.drawn_from(self.agent, [in_session], "source_episode_id", deadline)
         new = facts.new_fact(content, cast("FactDetails", told), now=datetime.now(UTC), rights=self.agent.rights)
         learned = facts.learn(self.agent, new, deadline, replaces=named_facts(replaces))
         if self.agent.subscriptions:
             self.agent.awake.set()
         return learned
 
-    @across_moves
     def learn_deferred(self, entries: Sequence[tuple[str, FactDetails]], *, deadline_s: float | None = None) -> int:
         """Store many facts at once as they are, leave all matching to the night, and return how many were new.
 
@@ -129,8 +127,7 @@ class FactVerbs(Verbs):
 
     def get_fact(self, fact_id: UUID, *, deadline_s: float | None = None) -> Fact:
         """Return one fact in whatever state it is; raise `NotFound` when this agent has none of that id."""
-        with self.agent.transaction(self.agent.deadline(deadline_s)) as connection:
-            return get_memory(connection, self.agent.id, FACT, checked_id("fact_id", fact_id))
+        return self._get(FACT, fact_id, deadline_s)
 
     def statements(self, fact_id: UUID, *, deadline_s: float | None = None) -> list[Statement]:
         """Return what was said for a fact, word for word, the oldest first; for a fact in any state.
@@ -138,31 +135,20 @@ class FactVerbs(Verbs):
         Those of facts that were merged into it are among them. Confirmations from before statements were kept have no
         words: they are counted in `confirmation_count` alone. Raises `NotFound` when this agent has none of that id.
         """
-        with self.agent.transaction(self.agent.deadline(deadline_s)) as connection:
-            return fact_statements.statements_of(connection, self.agent.id, checked_id("fact_id", fact_id))
+        with self._transaction(deadline_s) as connection:
+            return store.statements_of(connection, self.agent.id, checked_id("fact_id", fact_id))
 
     def predecessors(self, fact_id: UUID, *, deadline_s: float | None = None) -> list[Fact]:
         """Return the facts that gave way to one, replaced by it or merged into it, the latest first.
 
         What it gave way to itself is its `superseded_by`. Raises `NotFound` when this agent has no fact of that id.
         """
-        with self.agent.transaction(self.agent.deadline(deadline_s)) as connection:
-            return memory_changes.predecessors(connection, self.agent.id, checked_id("fact_id", fact_id))
-
-    @across_moves
-    def split(self, statement_id: UUID, *, reason: str | None = None, deadline_s: float | None = None) -> Fact:
-        """Make a statement a fact of its own, and return that; `undo` joins the two again.
-
-        The fact it was taken for loses a confirmation, and the two stay apart: neither nights nor the same words,
-        learned again, join them. The first statement of a fact that was merged away brings that fact back. Raises
-        `NotFound`, and `Refused` for the statement that gave a fact its words.
-        """
-        return splits.split(
-            self.agent,
-            checked_id("statement_id", statement_id),
-            reason=checked_optional("reason", reason, max_characters=1000) or "a person said they are not the same",
-            deadline=self.agent.deadline(deadline_s),
-        )
+        known_id = checked_id("fact_id", fact_id)
+        with self._transaction(deadline_s) as connection:
+            get_memory(connection, self.agent.id, FACT, known_id)
+            gone = memory_changes.gave_way_to(connection, self.agent.id, known_id)
+            found = [get_memory(connection, self.agent.id, FACT, each) for each, _ in gone]
+        return sorted(found, key=lambda each: (each.learned_at, each.id), reverse=True)
 
     def get(self, memory_id: UUID, *, deadline_s: float | None = None) -> Any:
         """Return one memory of any kind in whatever state it is: a `Fact`, `Episode`, `Procedure` or `Censor`.
@@ -170,7 +156,7 @@ class FactVerbs(Verbs):
         Raises `NotFound` when this agent has none of that id.
         """
         wanted = checked_id("memory_id", memory_id)
-        with self.agent.transaction(self.agent.deadline(deadline_s)) as connection:
+        with self._transaction(deadline_s) as connection:
             for kind in KINDS.values():
                 with suppress(NotFound):
                     return get_memory(connection, self.agent.id, kind, wanted)
@@ -178,5 +164,5 @@ class FactVerbs(Verbs):
 
     def count(self, *, deadline_s: float | None = None) -> dict[str, int]:
         """Return how many facts the agent has in each state."""
-        with self.agent.transaction(self.agent.deadline(deadline_s)) as connection:
+        with self._transaction(deadline_s) as connection:
             return store.count_facts(connection, self.agent.id)

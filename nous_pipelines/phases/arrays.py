@@ -1,4 +1,4 @@
-"""Vectors between columns and matrices."""
+"""Columns as arrays: ids as small numbers, chains of ids followed to their ends, vectors as matrices."""
 
 from __future__ import annotations
 
@@ -9,6 +9,31 @@ from numpy.typing import NDArray
 from nous_online.core.errors import InvalidInput
 
 ROWS_AT_ONCE = 4096  # what is widened together: a few megabytes
+
+
+def numbered(pairs: pl.DataFrame, left: str, right: str) -> tuple[NDArray[np.int64], NDArray[np.int64], pl.DataFrame]:
+    """Return two columns of ids as places in the sorted table (agent_id, id) of all of them.
+
+    The same id of two agents is two memories.
+    """
+    sides = [pairs.select("agent_id", id=side) for side in (left, right)]
+    every = pl.concat(sides).unique().sort("agent_id", "id")
+    places = every.with_row_index("place")
+    first, second = (
+        side.join(places, on=["agent_id", "id"], maintain_order="left")["place"].to_numpy().astype(np.int64)
+        for side in sides
+    )
+    return first, second, every
+
+
+def ends_of(steps: pl.DataFrame, old: str, new: str) -> pl.Series:
+    """Return what one comes to from each `old` by going on to `new` as often as that leads on."""
+    first, second, named = numbered(steps, old, new)
+    following = np.arange(len(named))
+    following[first] = second
+    for _ in range(len(named).bit_length()):  # each round doubles the step, and a circle ends too
+        following = following[following]
+    return named["id"].gather(following[first])
 
 
 def vector_matrix(vectors: pl.Series) -> NDArray[np.float32]:

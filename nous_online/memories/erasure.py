@@ -1,0 +1,560 @@
+"""Erasing an agent, memories of it or all of one user: copies, rows, and what other rows say of them.
+
+An agent goes in one transaction with every row; what stays is a hash. Of a part, facts that others said too stay, in
+the words of the oldest statement left to them.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+from collections import Counter
+from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field, replace
+from graphlib import TopologicalSorter
+from importlib.metadata import entry_points
+from itertools import groupby
+from typing import Any, cast
+from uuid import UUID
+
+from psycopg import Connection
+from psycopg.errors import LockNotAvailable
+from psycopg.rows import class_row, dict_row
+from psycopg.sql import SQL, Composed, Identifier
+from psycopg.types.json import Jsonb
+
+from nous_online.core.domain import EmbeddingSpace
+from nous_online.core.errors import Conflict, InvalidInput, NotFound, Unsupported
+from nous_online.database.changes import plain
+from nous_online.database.connection import Database, connected
+from nous_online.database.driver_errors import translated
+from nous_online.database.statements import statements
+from nous_online.language.embedding import Embedder, embedder_of
+from nous_online.language.passages import passages
+from nous_online.memories.learning import slot_of
+from nous_online.memories.levels import stored_levels
+from nous_online.memories.store import vector_columns
+
+logger = logging.getLogger(__name__)
+BLOCKS = statements("nous_online.memories", "erasure.sql")
+ERASERS_GROUP = "nous.erasers"
+PLANS = "lifecycle.plans"
+WAIT_S = 60  # for a night or a call that is at work on the agent
+ERASE_TIMEOUT_S = 3600.0
+ERASED = "[erased]"
+LONG = 12
+"""From this many characters on a quotation is found within words too; a shorter one must stand between them."""
+MOST_PAIRS = 5_000_000
+"""Pairs of facts whose verdicts are looked for one by one, some seconds; beyond, all verdicts of the agent go."""
+ROWS = (
+    ("lifecycle.events", "by_memory_id"), ("heart.contradictions", "by_either_side"), ("heart.links", "by_either_end"),
+    ("heart.statements", "by_statement"), ("heart.censors", "by_id"), ("heart.facts", "by_id"),
+    ("heart.procedures", "by_id"), ("heart.completions", "by_episode"), ("heart.episode_artifacts", "by_episode"),
+    ("brain.decisions", "by_decision"), ("heart.episodes", "by_id"), ("heart.postings", "by_memory_id"),
+    ("heart.usage", "by_memory_id"), ("heart.requests", "by_memory_id"), ("heart.cold_texts", "by_memory_id"),
+    ("heart.next_embeddings", "by_memory_id"), ("heart.outbox", "by_memory_id"), ("heart.recalls", "by_recall"),
+    ("heart.sightings", "by_session"), ("heart.working_memory", "by_session"), ("heart.judgements", "by_pair"),
+)  # fmt: skip
+"""Tables with rows about a memory and how those are found, each before the tables it points to."""
+WITHOUT_ROWS = {
+    "heart.agents": "the agent stays",
+    "heart.api_keys": "keys are the agent's",
+    "heart.corpus_stats": "counts and lengths of all memories together",
+    "heart.llm_requests": "what was paid; it names pairs by their hashes",
+    "heart.outbox_cursors": "places in a queue",
+    "heart.term_stats": "words that nothing holds any more leave it",
+    "heart.webhooks": "addresses are the agent's",
+    "lifecycle.agent_policies": "the agent's",
+    "lifecycle.health": "counts",
+    "lifecycle.plans": "checked for quotations",
+    "lifecycle.proposals": "those about nothing else are deleted, of the others what they say of it",
+}
+"""The other tables of an agent, and why no row of theirs is deleted for a memory."""
+TEXTS = (
+    ("lifecycle.events", "reason", "text"), ("lifecycle.events", "before", "jsonb"),
+    ("lifecycle.events", "after", "jsonb"), ("lifecycle.proposals", "reason", "text"),
+    ("lifecycle.proposals", "evidence", "jsonb"), ("lifecycle.proposals", "changes", "jsonb"),
+    ("lifecycle.proposals", "outcome", "text"), ("lifecycle.plans", "checks", "jsonb"),
+    ("lifecycle.plans", "counts", "jsonb"), ("heart.contradictions", "note", "text"),
+    ("heart.contradictions", "judgement", "jsonb"), ("heart.contradictions", "proposed", "jsonb"),
+    ("heart.censors", "exceptions", "jsonb"), ("heart.censors", "last_activation", "jsonb"),
+    ("heart.working_memory", "task", "text"),
+    ("heart.working_memory", "items", "jsonb"), ("heart.working_memory", "open_threads", "jsonb"),
+    ("heart.completions", "draft", "jsonb"), ("heart.completions", "last_error", "text"),
+    ("heart.llm_requests", "error", "text"), ("heart.outbox_cursors", "last_error", "text"),
+    ("heart.outbox", "payload", "jsonb"), ("heart.recalls", "query", "text"), ("heart.links", "evidence", "jsonb"),
+)  # fmt: skip
+"""Where rows that stay may quote what is erased."""
+BEFORE_REWRITING = ("bury_part", "lower_counts", "point_past")
+BEFORE_DELETING = (
+    "drop_events_of_statements", "leave_recalls", "leave_working_memory", "leave_decisions", "leave_announcements",
+)  # fmt: skip
+"""What is done, in this order, before facts that stay take other words and before rows are deleted."""
+EmbedderOf = Callable[[EmbeddingSpace], Embedder | None]
+
+
+@dataclass(frozen=True)
+class Erasure:
+    """What is to be erased, for those who keep copies outside of the tables."""
+
+    url: str
+    agent_id: str
+    quotations: frozenset[str]
+    """The agent's texts and the ids of its memories and proposals: by them a copy is recognised."""
+    is_dry_run: bool
+    ids: frozenset[str] | None = None
+    """Of the rows to be erased, where that is a part of the agent; None is all of it."""
+
+
+@dataclass(frozen=True)
+class Erased:
+    """What was erased: rows of each table, and what others kept copies of."""
+
+    agent_id: str
+    rows: Mapping[str, int]
+    copies: Mapping[str, int] = field(default_factory=dict[str, int])
+    is_dry_run: bool = False
+    with_it: tuple[UUID, ...] = ()
+    """Memories that were not named and go with those that were: merged into them, or drawn from an episode."""
+    reworded: tuple[UUID, ...] = ()
+    """Facts that stay on fewer statements, perhaps in other words."""
+    told_in: tuple[UUID, ...] = ()
+    """Episodes that stay and may still tell it: facts were drawn from them."""
+
+    def __bool__(self) -> bool:
+        return bool(self.rows or self.copies)
+
+
+Eraser = Callable[[Erasure], Mapping[str, int]]
+"""Removes an agent from copies kept outside of the tables and returns how many of which; a second run finds none."""
+
+
+@dataclass(frozen=True)
+class AgentTable:
+    """A table that says whose its rows are, and by which column."""
+
+    schema: str
+    table: str
+    column: str
+
+    @property
+    def name(self) -> str:
+        """The name with its schema."""
+        return f"{self.schema}.{self.table}"
+
+    def composed(self, block: str) -> Composed:
+        """Fill the table into a statement."""
+        return SQL(BLOCKS[block]).format(table=Identifier(self.schema, self.table), column=Identifier(self.column))
+
+
+@dataclass(frozen=True)
+class Part:
+    """What of an agent is to be erased: memories by their ids, or everything of one user."""
+
+    memory_ids: tuple[UUID, ...] = ()
+    user_id: str | None = None
+
+    def __post_init__(self) -> None:
+        if bool(self.memory_ids) == (self.user_id is not None):
+            raise InvalidInput("say what to erase of the agent: memories by their ids, or a user; one of the two")
+
+
+@dataclass(frozen=True)
+class PartContents:
+    """Everything that goes with a part, by the ids of its rows: the parameters of the statements about it."""
+
+    agent_id: str
+    ids: list[UUID]
+    statements: list[UUID]
+    sessions: list[str]
+    recalls: list[UUID]
+    decisions: list[UUID]
+    touched: list[UUID]
+    """Facts that stay and lose some of their statements, or the episode they came from."""
+    drawn: list[UUID]
+    """Memories that were not named and go with those that were: merged into them, or drawn from them."""
+    episodes: list[UUID]
+    """Episodes that stay and tell in their own text what facts drawn from them said."""
+    pairs: list[str] = field(default_factory=list[str])
+
+
+def erase_everywhere(
+    url: str, agent_id: str, *, reason: str, is_dry_run: bool = False, erasers: Iterable[Eraser] | None = None
+) -> Erased:
+    """Erase an agent from the copies, the tables, and once more from the copies a call may have made meanwhile.
+
+    Raises `NotFound` when nothing is known of the agent, and `Conflict` when it, or a night, is at work for longer than
+    a minute. A failure half-way is mended by erasing again.
+    """
+    erasers = list(installed_erasers() if erasers is None else erasers)
+    if is_dry_run:
+        erasure = Erasure(url, agent_id, find_quotations(url, agent_id), is_dry_run=True)
+        erased = Erased(agent_id, count_rows(url, agent_id), erase_copies(erasure, erasers), is_dry_run=True)
+    else:
+        with alone_with_copies(url):
+            erasure = Erasure(url, agent_id, find_quotations(url, agent_id), is_dry_run=False)
+            copies = Counter(erase_copies(erasure, erasers))
+            rows = erase_agent(url, agent_id, reason=reason).rows
+            erased = Erased(agent_id, rows, {**(copies + Counter(erase_copies(erasure, erasers)))})
+    if not erased:
+        raise NotFound(f"agent {agent_id!r} is not known here, so there is nothing to erase; see `nous status --agent`")
+    return erased
+
+
+def erase_some(  # noqa: PLR0913 (those of `erase_everywhere`, and what embeds)
+    url: str,
+    agent_id: str,
+    part: Part,
+    *,
+    reason: str,
+    is_dry_run: bool = False,
+    erasers: Iterable[Eraser] | None = None,
+    embedder_of: EmbedderOf = embedder_of,
+) -> Erased:
+    """Erase memories of an agent, or everything of one user, from copies and tables, as `erase_everywhere` does.
+
+    With a fact go those that were merged into it, with an episode what was drawn from it. A fact that keeps statements
+    of others takes the words of the oldest of them. Raises `NotFound`, `Conflict`, and `Unsupported` where such a fact
+    can't be embedded here.
+    """
+    erasers = list(installed_erasers() if erasers is None else erasers)
+    with purging(url) as connection:
+        found = find_part(connection, agent_id, part)
+        rows = count_part(connection, found)
+        erasure = erasure_of(connection, url, found, is_dry_run=is_dry_run)
+        made = {} if is_dry_run else rewritings(connection, found, embedder_of)
+    if is_dry_run:
+        copies = Counter(erase_copies(erasure, erasers))
+    else:
+        with alone_with_copies(url):
+            copies = Counter(erase_copies(erasure, erasers))
+            with purging(url) as connection:
+                hold(connection, agent_id)
+                found = find_part(connection, agent_id, part)
+                erasure = erasure_of(connection, url, found, is_dry_run=False)
+                rows = erase_part(connection, found, made, erasure.quotations)
+            copies += Counter(erase_copies(erasure, erasers))
+        sweep(url, sorted({*rows, "heart.term_stats", *(table for table, _, _ in TEXTS)}))
+        logger.warning("a part of an agent was erased, %d rows: %s", sum(rows.values()), reason)
+    named = {"with_it": tuple(found.drawn), "reworded": tuple(found.touched), "told_in": tuple(found.episodes)}
+    return Erased(agent_id, rows, {**copies}, is_dry_run, **named)
+
+
+def erasure_of(connection: Connection, url: str, found: PartContents, *, is_dry_run: bool) -> Erasure:
+    """Return what erasers of copies need to know of a part."""
+    ids = frozenset(map(str, (*found.ids, *found.statements, *found.recalls, *found.decisions)))
+    return Erasure(url, found.agent_id, quotations_of(connection, found), is_dry_run, ids)
+
+
+def erase_agent(url: str, agent_id: str, *, reason: str) -> Erased:
+    """Delete every row of an agent in one transaction, leaving tombstones, and sweep the tables afterwards.
+
+    Raises `Conflict` when a night or a call is at work on it for longer than a minute; nothing was erased then.
+    The reason goes to the log, which does not name the agent.
+    """
+    with purging(url) as connection:
+        hold(connection, agent_id)
+        if count_rows_of(connection, agent_id):
+            connection.execute(BLOCKS["bury"], {"agent_id": agent_id})
+        key = {"agent_id": agent_id}
+        tables = tables_in_order(connection)
+        rows = {table.name: connection.execute(table.composed("delete_rows"), key).rowcount for table in tables}
+        rows[PLANS] = sum(
+            connection.execute(BLOCKS[b], key).rowcount for b in ("delete_own_plans", "leave_shared_plans")
+        )
+    erased = Erased(agent_id, {name: count for name, count in sorted(rows.items()) if count})
+    sweep(url, erased.rows)
+    if erased:
+        logger.warning("an agent was erased, %d rows: %s", sum(erased.rows.values()), reason)
+    return erased
+
+
+@contextmanager
+def copying(url: str, *, wait_s: float = ERASE_TIMEOUT_S) -> Generator[None]:
+    """Keep erasing away while memories are read and written to files: what is held in memory can't be erased.
+
+    An erasing at work is waited for; raises `DeadlineExceeded` when it does not end within `wait_s`, an hour.
+    """
+    with closing(connected(url, role="nous_night")) as connection:
+        with translated(wait_s):
+            connection.execute(BLOCKS["hold_copies"], {"wait": f"{wait_s:g}s"})
+        yield
+
+
+@contextmanager
+def alone_with_copies(url: str) -> Generator[None]:
+    """Wait for whoever is `copying`, and keep everybody else from it; raise `Conflict` after a minute."""
+    with closing(connected(url, role="nous_purge")) as connection:
+        connection.autocommit = False
+        try:
+            connection.execute(BLOCKS["hold_copies_alone"], {"wait": f"{WAIT_S}s"})
+        except LockNotAvailable as error:
+            message = f"a night has been at work for {WAIT_S} s, and what it holds would be written to files afterwards"
+            raise Conflict(f"{message}; wait for it, then erase again") from error
+        yield
+
+
+@contextmanager
+def purging(url: str) -> Generator[Connection]:
+    """Yield a connection in a transaction of the one role that may delete."""
+    with (
+        closing(Database(url, role="nous_purge", max_connections=1)) as database,
+        database.transaction(timeout_s=ERASE_TIMEOUT_S) as connection,
+    ):
+        yield connection
+
+
+def hold(connection: Connection, agent_id: str) -> None:
+    """Wait for whoever is at work on the agent, and keep everybody else waiting until the transaction ends."""
+    try:
+        connection.execute(BLOCKS["hold_agent"], {"agent_id": agent_id, "wait": f"{WAIT_S}s"})
+    except LockNotAvailable as error:
+        message = (
+            f"a night or a call has been at work on agent {agent_id!r} for {WAIT_S} s; wait for it, then erase again"
+        )
+        raise Conflict(message) from error
+
+
+def tables_in_order(connection: Connection) -> list[AgentTable]:
+    """Return the tables that hold rows of agents, each before those it points to."""
+    with connection.cursor(row_factory=class_row(AgentTable)) as cursor:
+        tables = {table.name: table for table in cursor.execute(BLOCKS["find_tables"]).fetchall()}
+    order: TopologicalSorter[str] = TopologicalSorter(dict.fromkeys(tables, ()))
+    for from_schema, from_table, to_schema, to_table in connection.execute(BLOCKS["find_references"]).fetchall():
+        order.add(f"{to_schema}.{to_table}", f"{from_schema}.{from_table}")
+    return [tables[name] for name in order.static_order() if name in tables]
+
+
+def count_rows(url: str, agent_id: str) -> dict[str, int]:
+    with purging(url) as connection:
+        return count_rows_of(connection, agent_id)
+
+
+def count_rows_of(connection: Connection, agent_id: str) -> dict[str, int]:
+    """Return how many rows an agent has in each table that has any."""
+    statements_by_name: dict[str, Composed] = {
+        **{table.name: table.composed("count_rows") for table in tables_in_order(connection)},
+        PLANS: SQL(BLOCKS["count_plans"]).format(),
+    }
+    counts = {
+        name: (connection.execute(statement, {"agent_id": agent_id}).fetchone() or (0,))[0]
+        for name, statement in sorted(statements_by_name.items())
+    }
+    return {name: count for name, count in counts.items() if count}
+
+
+def find_quotations(url: str, agent_id: str) -> frozenset[str]:
+    """Return everything by which a copy of an agent's memories can be recognised."""
+    with purging(url) as connection:
+        found = connection.execute(BLOCKS["find_quotations"], {"agent_id": agent_id}).fetchall()
+    return frozenset(row[0] for row in found)
+
+
+def installed_erasers() -> list[Eraser]:
+    """Return what the installed extras add."""
+    return [point.load() for point in entry_points(group=ERASERS_GROUP)]
+
+
+def erase_copies(erasure: Erasure, erasers: Iterable[Eraser]) -> dict[str, int]:
+    """Remove an agent from all copies and return how many of which."""
+    found: Counter[str] = Counter()
+    for eraser in erasers:
+        found.update(eraser(erasure))
+    return {name: count for name, count in sorted(found.items()) if count}
+
+
+def sweep(url: str, tables: Iterable[str]) -> None:
+    """Vacuum the tables rows were deleted from: their files hold the dead rows, the planner's statistics their values.
+
+    Before PostgreSQL 18 the statistics of a table that became empty can't be cleared; they go when it is filled again.
+    Before 17 the owner alone may vacuum.
+    """
+    with translated(ERASE_TIMEOUT_S), closing(connected(url, role="nous_purge")) as connection:
+        connection.execute(BLOCKS["act_as_purge"])
+        can_forget = connection.execute(BLOCKS["can_forget_statistics"]).fetchone() == (True,)
+        for name in tables:
+            schema, _, table = name.partition(".")
+            if can_forget:
+                connection.execute(BLOCKS["forget_statistics"], {"schema": schema, "table": table})
+            connection.execute(SQL(BLOCKS["sweep"]).format(table=Identifier(schema, table)))
+
+
+# --- a part of an agent ---
+
+
+def find_part(connection: Connection, agent_id: str, part: Part) -> PartContents:
+    """Return what goes with a part; raise `NotFound` where the agent has nothing of it."""
+    key = {"agent_id": agent_id, "ids": list(part.memory_ids), "user_id": part.user_id}
+    (row,) = connection.execute(BLOCKS["lookup_part"], key).fetchall()
+    found = PartContents(agent_id, *row)
+    missing = sorted(set(part.memory_ids) - set(found.ids))
+    if missing or not (found.ids or found.statements or found.sessions or found.recalls or found.decisions):
+        what = f"no memory {missing[0]}" if missing else f"nothing of user {part.user_id!r}"
+        raise NotFound(f"agent {agent_id!r} has {what}, so there is nothing to erase")
+    key |= vars(found)
+    (count,) = connection.execute(BLOCKS["count_pairs"], key).fetchall()
+    pairs = connection.execute(BLOCKS["all_pairs" if count[0] > MOST_PAIRS else "pairs_of"], key).fetchall()
+    return replace(found, pairs=sorted({pair for (pair,) in pairs}))
+
+
+def quotations_of(connection: Connection, found: PartContents) -> frozenset[str]:
+    """Return by which words copies of a part are recognised; what something that stays says too is none of them."""
+    return frozenset(text for (text,) in connection.execute(BLOCKS["part_quotations"], vars(found)))
+
+
+def count_part(connection: Connection, found: PartContents) -> dict[str, int]:
+    """Return how many rows of each table go with a part."""
+    counts = {
+        table: connection.execute(of_part("count_of_part", table, condition), vars(found)).fetchall()[0][0]
+        for table, condition in ROWS
+    }
+    return {table: count for table, count in sorted(counts.items()) if count}
+
+
+def of_part(block: str, table: str, condition: str) -> Composed:
+    """Fill a table and the condition for its rows into a statement."""
+    return SQL(BLOCKS[block]).format(table=Identifier(*table.split(".")), condition=SQL(BLOCKS[condition]))
+
+
+def rewritings(connection: Connection, found: PartContents, find_embedder: EmbedderOf) -> dict[UUID, dict[str, Any]]:
+    """Return what becomes of the facts that stay, as columns: the words of the oldest statement left, embedded again.
+
+    Embedding may take seconds: call it before the transaction that erases. Raises `Unsupported` where nobody can embed
+    for the agent's space.
+    """
+    with connection.cursor(row_factory=dict_row) as cursor:
+        told = {row["id"]: row for row in cursor.execute(BLOCKS["facts_told"], vars(found))}
+        left = cursor.execute(BLOCKS["remaining_statements"], vars(found)).fetchall()
+    by_fact = {fact_id: list(rows) for fact_id, rows in groupby(left, key=lambda row: row["fact_id"])}
+    reworded = [
+        fact_id for fact_id, rows in by_fact.items() if told[fact_id]["content"] not in {r["content"] for r in rows}
+    ]
+    vectors = vectors_of(connection, found.agent_id, [by_fact[fact_id][0] for fact_id in reworded], find_embedder)
+    made: dict[UUID, dict[str, Any]] = {}
+    for fact_id, rows in by_fact.items():
+        values: dict[str, Any] = {
+            "confirmation_count": max(0, sum(row["counts"] for row in rows) - 1),
+            "sources": list(dict.fromkeys(row["source"] for row in rows if row["source"])),
+        }
+        first = next((row for row in rows if row["content"] == told[fact_id]["content"]), rows[0])
+        if fact_id in reworded:
+            values |= words_of(rows[0], told[fact_id]) | vectors[rows[0]["content"], rows[0]["subject"]]
+        values |= {"source_episode_id": first["episode_id"], "source_decision_id": first["decision_id"]}
+        made[fact_id] = plain(values)
+    return made
+
+
+def words_of(statement: Mapping[str, Any], told: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the columns of a fact that follow from the statement it stands on now."""
+    content, subject = statement["content"], statement["subject"]
+    said = {"content": content, "context": None, "subject": subject, "slot": slot_of(content, subject)}
+    whence = {
+        "source": statement["source"],
+        "source_kind": statement["source_kind"],
+        "encoded_frame": statement["frame"],
+    }
+    return {**said, **whence, "learned_at": statement["said_at"], **stored_levels({**told, **said})}
+
+
+def vectors_of(
+    connection: Connection, agent_id: str, rows: Sequence[Mapping[str, Any]], find_embedder: EmbedderOf
+) -> dict[tuple[str, str | None], dict[str, Any]]:
+    """Return the vector columns for statements, by text and subject."""
+    if not rows:
+        return {}
+    with connection.cursor(row_factory=class_row(EmbeddingSpace)) as cursor:
+        (space,) = cursor.execute(BLOCKS["agent_space"], {"agent_id": agent_id}).fetchall()
+    embedder = find_embedder(space)
+    if embedder is None:
+        message = f"{len(rows)} facts take other words and nobody here embeds for {space.id!r}: set NOUS_EMBEDDING_URL"
+        raise Unsupported(message)
+    told = [(row["content"], row["subject"]) for row in rows]
+    texts = list(dict.fromkeys(text for each in told for text in passages(*each, None)))
+    vectors = dict(zip(texts, embedder.embed_documents(texts), strict=True))
+    return {each: vector_columns(*each, None, vectors, space.id) for each in told}
+
+
+def erase_part(
+    connection: Connection, found: PartContents, made: Mapping[UUID, Mapping[str, Any]], quotations: Collection[str]
+) -> dict[str, int]:
+    """Delete the rows of a part and whatever other rows say of it, and return how many rows of each table went.
+
+    To be called in a transaction of `nous_purge` that holds the agent, with what was found in it. Raises `Conflict`
+    when `made` was made for other facts than those that lose statements now.
+    """
+    if set(made) != set(found.touched):
+        raise Conflict(f"agent {found.agent_id!r} learned meanwhile what bears on it; erase again")
+    proposals = [row[0] for row in connection.execute(BLOCKS["proposals_about"], vars(found))]
+    parameters = {**vars(found), "proposals": proposals}
+    for block in BEFORE_REWRITING:
+        connection.execute(BLOCKS[block], parameters)
+    for fact_id, values in made.items():
+        given = {
+            "given": SQL(", ").join(map(Identifier, values)),
+            "given_of_r": SQL(", ").join(Identifier("r", name) for name in values),
+        }
+        key = {"agent_id": found.agent_id, "id": fact_id, "values": Jsonb(dict(values))}
+        connection.execute(SQL(BLOCKS["rewrite_fact"]).format(**given), key)
+    for block in BEFORE_DELETING:
+        connection.execute(BLOCKS[block], parameters)
+    rows = {
+        table: connection.execute(of_part("delete_of_part", table, condition), parameters).rowcount
+        for table, condition in ROWS
+    }
+    connection.execute(BLOCKS["blank_events"], parameters)
+    rows["lifecycle.proposals"] = connection.execute(BLOCKS["drop_proposals"], parameters).rowcount
+    connection.execute(BLOCKS["blank_proposals"], parameters)
+    connection.execute(BLOCKS["forget_words"], parameters)
+    unquote_rows(connection, found.agent_id, quotations)
+    return {table: count for table, count in sorted(rows.items()) if count}
+
+
+def unquote_rows(connection: Connection, agent_id: str, quotations: Collection[str]) -> None:
+    """Take quotations out of the rows that stay: their words in prose, never a term of ours."""
+    quoted = sorted({form for text in quotations for form in (text, json.dumps(text, ensure_ascii=False)[1:-1])})
+    if not quoted:
+        return
+    parameters: dict[str, Any] = {"agent_id": agent_id, "quoted": quoted}
+    connection.execute(BLOCKS["drop_quoting_verdicts"], parameters)
+    replace = unquoting(quotations)
+    for table, column, kind in TEXTS:
+        names = {"table": Identifier(*table.split(".")), "column": Identifier(column), "type": Identifier(kind)}
+        whose = SQL(BLOCKS["of_agents" if table == "lifecycle.plans" else "of_agent"]).format()
+        find, write = (SQL(BLOCKS[b]).format(**names, agent=whose) for b in ("find_quoting", "write_unquoted"))
+        for ctid, text in connection.execute(find, parameters).fetchall():
+            new = unquoted(json.loads(text), replace) if kind == "jsonb" else replace(text)
+            erased = json.dumps(new, ensure_ascii=False) if kind == "jsonb" else new
+            connection.execute(write, {"text": erased, "ctid": ctid})
+
+
+def unquoting(quotations: Iterable[str]) -> Callable[[str], str]:
+    """Return a function that takes quotations out of a text, the longest first."""
+    ordered = sorted(quotations, key=len, reverse=True)
+    either = "|".join(re.escape(text) if len(text) >= LONG else rf"(?<!\w){re.escape(text)}(?!\w)" for text in ordered)
+    pattern = re.compile(either)
+    return lambda text: pattern.sub(ERASED, text)
+
+
+def unquoted(value: Any, replace: Callable[[str], str]) -> Any:
+    """Return a JSON value with quotations taken out of its texts; one without a space is a term, unless long."""
+    if isinstance(value, str):
+        return replace(value) if len(value) >= LONG or any(map(str.isspace, value)) else value
+    if isinstance(value, Mapping):
+        inner = cast("Mapping[str, Any]", value)
+        return {name: unquoted(each, replace) for name, each in inner.items()}
+    if isinstance(value, list):
+        return [unquoted(each, replace) for each in cast("list[Any]", value)]
+    return value
+
+
+def erase_buried(connection: Connection, agent_id: str, find_embedder: EmbedderOf) -> int:
+    """Erase again, in a transaction of `nous_purge`, what came back after it was erased here; return how many."""
+    ids = tuple(row[0] for row in connection.execute(BLOCKS["buried"], {"agent_id": agent_id}))
+    if not ids:
+        return 0
+    found = find_part(connection, agent_id, Part(ids))
+    made = rewritings(connection, found, find_embedder)
+    erase_part(connection, found, made, quotations_of(connection, found))
+    return len(found.ids)
