@@ -106,6 +106,11 @@ class NewEpisode:
         """The key it is stored under, once."""
         return self.beginning.idempotency_key
 
+    @property
+    def user_id(self) -> str | None:
+        """The user it was with, if it was with one."""
+        return self.beginning.user_id
+
 
 @dataclass(frozen=True)
 class FullText:

@@ -497,7 +497,7 @@ class ImportRun:
 
 def line_of(entry: NewFact | NewEpisode) -> str:
     """Return an entry as a line that shows what it will be."""
-    text = entry.content if isinstance(entry, NewFact) else entry.title or entry.detail
+    text = entry.content if isinstance(entry, NewFact) else entry.change.title or entry.detail
     said_at = entry.learned_at if isinstance(entry, NewFact) else entry.ended_at
     line = " ".join(text.split())
     return f"{said_at:%Y-%m-%d}  {line if len(line) <= MOST_OF_A_LINE else f'{line[:MOST_OF_A_LINE]} …'}"
