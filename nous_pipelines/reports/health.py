@@ -77,11 +77,9 @@ def pair_figures(left: pl.DataFrame) -> dict[str, dict[str, int]]:
     return {row.pop("agent_id"): row for row in counts.to_dicts()}
 
 
-def health_history(
-    database: Database, night: date, *, agent_ids: Sequence[str] = (), nights: int = NIGHTS
-) -> tuple[NightFigures, ...]:
+def health_history(database: Database, night: date, *, agent_ids: Sequence[str] = ()) -> tuple[NightFigures, ...]:
     """Return the figures of the last nights up to one, oldest first, summed over some agents or all."""
-    values = {"night": night, "nights": nights, "agent_ids": list(agent_ids)}
+    values = {"night": night, "nights": NIGHTS, "agent_ids": list(agent_ids)}
     with (
         database.transaction(timeout_s=TIMEOUT_S) as connection,
         connection.cursor(row_factory=class_row(NightFigures)) as cursor,
