@@ -11,7 +11,6 @@ from typing import Any
 from uuid import UUID
 
 from psycopg import Connection
-from psycopg.rows import class_row
 from psycopg.types.json import Jsonb
 
 from nous_online.core.errors import Unavailable
@@ -200,28 +199,22 @@ def import_verdicts(
 
 def unfinished(database: Database, agent_ids: Sequence[str] = ()) -> list[BatchRow]:
     """Return the batches something is still to be done about, of some agents or all, the oldest first."""
-    return rows_of(database, "unfinished", {"agent_ids": list(agent_ids)})
+    return database.rows(BatchRow, SQL["unfinished"], {"agent_ids": list(agent_ids)})
 
 
 def given_up(database: Database, agent_id: str, *, since: datetime) -> list[BatchRow]:
     """Return the batches of an agent that failed and that the API may keep still, the oldest first."""
-    return rows_of(database, "given_up", {"agent_id": agent_id, "since": since})
+    return database.rows(BatchRow, SQL["given_up"], {"agent_id": agent_id, "since": since})
 
 
 def about(database: Database, agent_id: str, ids: Sequence[str]) -> list[BatchRow]:
     """Return the batches of an agent that ask about one of some memories, the oldest first."""
-    return rows_of(database, "about", {"agent_id": agent_id, "ids": list(ids)})
+    return database.rows(BatchRow, SQL["about"], {"agent_id": agent_id, "ids": list(ids)})
 
 
 def recent(database: Database, agent_ids: Sequence[str] = (), *, limit: int) -> list[BatchRow]:
     """Return every open batch, then the latest others, `limit` in all unless more are open."""
-    return rows_of(database, "recent", {"agent_ids": list(agent_ids), "limit": limit})
-
-
-def rows_of(database: Database, block: str, parameters: Mapping[str, Any]) -> list[BatchRow]:
-    """Return batches."""
-    with database.transaction() as connection, connection.cursor(row_factory=class_row(BatchRow)) as cursor:
-        return cursor.execute(SQL[block], parameters).fetchall()
+    return database.rows(BatchRow, SQL["recent"], {"agent_ids": list(agent_ids), "limit": limit})
 
 
 def last_imported(connection: Connection, model: str) -> list[tuple[list[str], list[str]]]:

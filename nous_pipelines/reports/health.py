@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from datetime import date, datetime
 
 import polars as pl
-from psycopg.rows import class_row
 from psycopg.types.json import Jsonb
 
 from nous_online.core.errors import Unavailable
@@ -80,11 +79,7 @@ def pair_figures(left: pl.DataFrame) -> dict[str, dict[str, int]]:
 def health_history(database: Database, night: date, *, agent_ids: Sequence[str] = ()) -> tuple[NightFigures, ...]:
     """Return the figures of the last nights up to one, oldest first, summed over some agents or all."""
     values = {"night": night, "nights": NIGHTS, "agent_ids": list(agent_ids)}
-    with (
-        database.transaction(timeout_s=TIMEOUT_S) as connection,
-        connection.cursor(row_factory=class_row(NightFigures)) as cursor,
-    ):
-        return tuple(cursor.execute(SQL["health_history"], values))
+    return tuple(database.rows(NightFigures, SQL["health_history"], values, timeout_s=TIMEOUT_S))
 
 
 def stale_ratio(figures: Mapping[str, float]) -> float:
