@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,6 @@ from nous_online.database.connection import Database
 from nous_online.database.statements import statements
 from nous_online.language.claude.judge import CANARIES
 from nous_online.language.claude.pair_prompt import PROMPT_VERSION
-from nous_online.language.claude.replies import Usage
 from nous_online.language.pairs.judging import Judgement
 from nous_pipelines.batches.batch_requests import Home, Sheet, Tried, prefix
 from nous_pipelines.batches.verdict_cache import store_verdicts
@@ -159,38 +158,15 @@ def is_open(database: Database, row: UUID) -> bool:
         return connection.execute(SQL["is_open"], {"id": row}).fetchone() is not None
 
 
-@dataclass(frozen=True)
-class Imported:
-    """What the results of a batch came to, as its row keeps it."""
-
-    request: Mapping[str, Any]
-    failed_count: int
-    usage: Usage
-    cost_usd: float
-    error: str | None
-
-
 def import_verdicts(
-    connection: Connection, row: BatchRow, judgements: Mapping[str, Judgement], imported: Imported
+    connection: Connection, row: BatchRow, judgements: Mapping[str, Judgement], values: Mapping[str, Any]
 ) -> bool:
-    """Store the verdicts of a batch and what they cost, at once; false, and nothing is stored, if somebody else has."""
-    values = {
-        "id": row.id,
-        "request": Jsonb(dict(imported.request)),
-        "failed_count": imported.failed_count,
-        "cost_usd": imported.cost_usd,
-        "error": imported.error,
-        **asdict(imported.usage),
-    }
-    if connection.execute(SQL["set_imported"], values).fetchone() is None:
+    """Store the verdicts of a batch and `values` of its row, at once; false, and nothing is, if somebody else has."""
+    if connection.execute(SQL["set_imported"], {"id": row.id, **values}).fetchone() is None:
         return False
-    store_verdicts(
-        connection,
-        [(row.agent_id, pair_hash) for pair_hash in judgements],
-        list(judgements.values()),
-        model=row.model,
-        prompt_version=row.prompt_version,
-    )
+    keys = [(row.agent_id, pair_hash) for pair_hash in judgements]
+    verdicts = list(judgements.values())
+    store_verdicts(connection, keys, verdicts, model=row.model, prompt_version=row.prompt_version)
     return True
 
 
