@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 from uuid import UUID
 
 from psycopg import Connection
+from psycopg.rows import class_row
 
 from nous_online.core.deadline import Deadline
 from nous_online.core.errors import DeadlineExceeded, QuotaExceeded
@@ -53,6 +54,46 @@ class Nights:
 
 
 @dataclass(frozen=True)
+class OpenQuestions:
+    """What only a person can decide, counted."""
+
+    contradictions: int = 0
+    doubts: int = 0
+    """Active facts that perhaps replace others."""
+    quarantined: int = 0
+    """Facts of sources that are not believed."""
+    procedures: int = 0
+    """Those that failed more often than they worked."""
+
+
+QUESTIONS = {
+    "contradictions": (
+        "contradiction is open",
+        "contradictions are open",
+        "`nous contradictions` and `nous resolve`, or the inbox of `nous console`",
+    ),
+    "doubts": ("fact perhaps replaces another", "facts perhaps replace others", "the inbox of `nous console`"),
+    "quarantined": (
+        "fact is quarantined",
+        "facts are quarantined",
+        "`nous console` lists the state quarantined; forget or restore each",
+    ),
+    "procedures": (
+        "procedure failed more often than it worked",
+        "procedures failed more often than they worked",
+        "`nous console` lists the state review",
+    ),
+}
+"""How each is said of one and of several, and where a person settles it."""
+
+
+def question(name: str, count: int) -> str:
+    """Say how many questions of one sort are open, and where a person settles them."""
+    one, many, how = QUESTIONS[name]
+    return f"{count:,} {one if count == 1 else many}: {how}"
+
+
+@dataclass(frozen=True)
 class Status:
     """The memories of one agent, counted by kind and state, how often it recalled, and what is still to be done."""
 
@@ -61,6 +102,9 @@ class Status:
     recalls: int
     waiting: WaitingWork
     nights: Nights
+    questions: OpenQuestions
+    needs: tuple[str, ...]
+    """What waits for a person, a sentence each, with how to settle it."""
 
 
 def status_of(connection: Connection, agent_id: str) -> Status:
@@ -69,7 +113,23 @@ def status_of(connection: Connection, agent_id: str) -> Status:
     (recalls,) = connection.execute(SQL["count_recalls"], {"agent_id": agent_id}).fetchone() or (0,)
     kinds = sorted({kind for kind, _, _ in rows})
     memories = {kind: {state: count for of, state, count in rows if of == kind} for kind in kinds}
-    return Status(agent_id, memories, recalls, waiting_of(connection, agent_id), nights_of(connection, agent_id))
+    waiting, nights = waiting_of(connection, agent_id), nights_of(connection, agent_id)
+    with connection.cursor(row_factory=class_row(OpenQuestions)) as cursor:
+        questions = cursor.execute(SQL["count_questions"], {"agent_id": agent_id}).fetchone() or OpenQuestions()
+    failing = connection.execute(SQL["failing_consumers"], {"agent_id": agent_id}).fetchall()
+    needs = [*needs_of(questions, waiting, nights), *(f"{who} failed {n} times: {error}" for who, n, error in failing)]
+    return Status(agent_id, memories, recalls, waiting, nights, questions, tuple(needs))
+
+
+def needs_of(questions: OpenQuestions, waiting: WaitingWork, nights: Nights) -> Iterator[str]:
+    """Yield what waits for a person, and how to settle it."""
+    yield from (question(name, count) for name, count in vars(questions).items() if count)
+    if waiting.set_aside:
+        ids = " ".join(map(str, waiting.set_aside_ids))
+        yield f"{waiting.set_aside:,} closed episodes that failed too often: {ids}; `nous retry` tries one again"
+    if nights.missed_from:
+        missed = f"nights have been missed since {nights.missed_from} (changes that wait: {nights.missed_changes:,})"
+        yield f"{missed}: run `nous night --backfill`, or `nous service install` for every night"
 
 
 def nights_of(connection: Connection, agent_id: str) -> Nights:

@@ -24,6 +24,25 @@ left join lifecycle.events e
     and e.effective_at >= coalesce(((l.night + 1)::timestamp at time zone 'UTC'), '-infinity')
 group by l.night
 
+-- name: count_questions
+-- What only a person can decide: open contradictions, active facts that perhaps replace active ones, memories of sources
+-- that are not believed, procedures that failed more often than they worked.
+select (select count(*) from heart.contradictions where agent_id = %(agent_id)s and status = 'open') as contradictions,
+       (select count(*) from heart.facts f
+        where f.agent_id = %(agent_id)s and f.state = 'active' and f.perhaps_replaces <> '{}'
+          and exists (select from heart.facts o
+                      where o.agent_id = f.agent_id and o.id = any(f.perhaps_replaces) and o.state = 'active')) as doubts,
+       (select count(*) from heart.facts where agent_id = %(agent_id)s and state = 'quarantined') as quarantined,
+       (select count(*) from heart.procedures where agent_id = %(agent_id)s and state = 'review') as procedures
+
+-- name: failing_consumers
+-- Who could not be told the next event: a webhook by its address, how often that failed, and why.
+select coalesce('the webhook to ' || w.url, 'the consumer ' || c.consumer), c.failed_count, coalesce(c.last_error, '')
+from heart.outbox_cursors c
+left join heart.webhooks w on w.agent_id = c.agent_id and 'webhook:' || w.id = c.consumer
+where c.agent_id = %(agent_id)s and c.failed_count > 0
+order by 1
+
 -- name: last_night
 select max(night) from lifecycle.plans where state = 'applied'
 

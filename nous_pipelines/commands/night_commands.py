@@ -214,7 +214,7 @@ def report(
     if html is not None:
         write_report(html, found, is_opened=open_page)
     if as_json:
-        show_json({**plain(found), "counts": found.counts, "cost_usd": found.cost_usd})
+        show_json({**plain(found), "counts": found.counts, "needs": found.needs, "cost_usd": found.cost_usd})
     elif html is None:
         show_report(found)
         told = [f"take it back: {command}, or --proposal ID (ids: --json)" for command in found.undo]

@@ -32,6 +32,7 @@ def markdown_of(report: NightReport) -> str:
     lines = [
         f"# Night {report.night}",
         f"{report.summary}. Plan `{report.plan_hash[:12]}`, {told_usd(report.cost_usd)}.",
+        *listed("## Needs you", (f"- {plain(need)}" for need in report.needs)),
         *stopped_lines(report),
         *(line for kind in report.kinds for line in kind_lines(report, kind)),
         *listed(

@@ -10,6 +10,7 @@ from datetime import date
 from typing import Any
 
 from nous_online.language.pairs.judging import Verdict
+from nous_online.memories.status import question
 from nous_pipelines.night_policy import NightPolicy
 from nous_pipelines.phases.phase_table import PRECEDENCE, PROPOSAL_KINDS
 from nous_pipelines.reports.costs import Cost
@@ -192,6 +193,10 @@ class NightFigures:
     figures: Mapping[str, float]
 
 
+MEASURED = {"contradictions": "contradictions_open", "procedures": "procedures_review"}
+"""Which figures of the store count questions that only a person can decide."""
+
+
 @dataclass(frozen=True)
 class NightReport:
     """Everything a person wants to know of one night; entries are cut to some of each kind, figures are whole."""
@@ -237,6 +242,18 @@ class NightReport:
             "planned": sum(self.number(kind, "proposed") for kind in PRECEDENCE),
             "waiting": sum(self.waiting_by_kind.values()),
         }
+
+    @property
+    def needs(self) -> list[str]:
+        """What waits for a person: what stopped the night or left somebody out, and what nobody else can decide."""
+        told = [f"the check {each.check} stopped the night: nothing was applied" for each in self.stopped]
+        told += [f"{each.agent_id} was left out: {each.step}" for each in self.left_out]
+        if self.health and self.health[-1].night == self.night:
+            figures = self.health[-1].figures
+            told += [
+                question(name, int(figures[figure])) for name, figure in MEASURED.items() if figures.get(figure, 0) > 0
+            ]
+        return told
 
     @property
     def cost_usd(self) -> float:

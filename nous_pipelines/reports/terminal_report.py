@@ -41,6 +41,8 @@ def show_report(report: NightReport, *, shown: int = SHOWN, nous: str = "nous") 
         f"\n[bold]Night {report.night}[/bold]   {counts['active_before']} active facts → {counts['active_after']}"
         f"   [dim]plan {report.plan_hash[:12]}   {told_usd(report.cost_usd)}[/dim]"
     )
+    for number, need in enumerate(report.needs or ("nothing",)):
+        show(Text.assemble(("" if number else "Needs you").ljust(11), (need, "yellow" if report.needs else "dim")))
     for stop in report.stopped:
         show(stopped_text(stop))
     for left in report.left_out:

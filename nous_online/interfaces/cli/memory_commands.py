@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from nous_online.core.domain import Fact, Memory, Statement
     from nous_online.heart import Heart
     from nous_online.memories.contradictions import Contradiction
-    from nous_online.memories.status import Nights, WaitingWork
+    from nous_online.memories.status import WaitingWork
     from nous_online.memories.undoing import PastChange
     from nous_online.recall.recalling import Recall
 
@@ -133,7 +133,7 @@ def few_lines(text: str, *, is_full: bool = False) -> str:
 
 
 def status(*, agent: AgentOption = None, as_json: JsonOption = False) -> None:
-    """Count what an agent remembers.
+    """Count what an agent remembers, and say what waits for a person.
 
     [bold]Examples[/bold]
 
@@ -156,18 +156,11 @@ def status(*, agent: AgentOption = None, as_json: JsonOption = False) -> None:
     show(f"{'recalls':<10} {found.recalls:,}")
     for line in waiting_lines(found.waiting):
         show(line)
-    show(f"{'nights':<10} {night_line(found.nights)}")
+    show(f"{'nights':<10} {f'the last was {found.nights.last}' if found.nights.last else 'none yet'}")
+    for number, need in enumerate(found.needs or ("nothing",)):
+        show(f"{'' if number else 'needs you':<10} {escaped(need)}")
     if not found.memories:
         show_note("no memories yet; teach it some with `nous learn` or `nous import`")
-
-
-def night_line(nights: Nights) -> str:
-    """Return which night was the last, and what to do about those that were missed."""
-    last = f"the last was {nights.last}" if nights.last else "none yet"
-    if nights.missed_from is None:
-        return last
-    waits = f"nights have been missed since {nights.missed_from} (changes that wait: {nights.missed_changes:,})"
-    return f"{last}; {waits}: run `nous night --backfill`, or `nous service install` for every night"
 
 
 def waiting_lines(waiting: WaitingWork) -> list[str]:
@@ -177,9 +170,6 @@ def waiting_lines(waiting: WaitingWork) -> list[str]:
         lines.append(
             f"{'':<10} {waiting.failed_episodes:,} failed and are tried again: {escaped(waiting.last_error or '')}"
         )
-    if waiting.set_aside:
-        ids = " ".join(map(str, waiting.set_aside_ids))
-        lines.append(f"{'set aside':<10} {waiting.set_aside:,} closed episodes that failed too often: {ids}")
     lines += [f"{'waiting':<10} {count:,} events for {escaped(consumer)}" for consumer, count in waiting.events.items()]
     return lines
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from datetime import date
 from typing import Any
@@ -24,8 +24,7 @@ from nous_online.interfaces.api import keys
 from nous_online.interfaces.console.console_changes import back_to
 from nous_online.interfaces.console.console_state import Filled, OpenHeart
 from nous_online.interfaces.console.rendering import page
-from nous_online.memories.status import Status, status_of
-from nous_online.queue.webhooks import Webhook
+from nous_online.memories.status import status_of
 
 router = APIRouter()
 SQL = statements("nous_online.interfaces.console", "console_system.sql")
@@ -67,7 +66,6 @@ def system(request: Request, heart: OpenHeart) -> HTMLResponse:
     own = {"agent_id": heart.agent.id}
     with heart.agent.transaction(heart.agent.deadline(None)) as connection:
         status = status_of(connection, heart.agent.id)
-        open_pairs, quarantined = connection.execute(SQL["waiting_for_somebody"], own).fetchone() or (0, 0)
         with connection.cursor(row_factory=class_row(MonthlyCost)) as cursor:
             costs = cursor.execute(SQL["costs_of_agent"], own).fetchall()
         found_keys = keys.listed(connection, heart.agent.id)
@@ -79,7 +77,7 @@ def system(request: Request, heart: OpenHeart) -> HTMLResponse:
         request,
         "system.html",
         is_live=True,
-        needs=[*needs_of(status, open_pairs, quarantined, hooks), *failed],
+        needs=[*status.needs, *failed],
         stands=status,
         states=sorted({state for counts in status.memories.values() for state in counts}),
         costs=costs,
@@ -89,22 +87,6 @@ def system(request: Request, heart: OpenHeart) -> HTMLResponse:
         agents=agents,
         why_none=why_none,
     )
-
-
-def needs_of(status: Status, open_pairs: int, quarantined: int, hooks: list[Webhook]) -> Iterator[str]:
-    """Yield what waits for a person, a sentence each."""
-    waiting = status.waiting
-    if open_pairs:
-        yield f"{open_pairs} contradictions wait in the inbox"
-    if quarantined:
-        yield f"{quarantined} facts are quarantined: list them with state quarantined, and forget or restore each"
-    if waiting.set_aside:
-        yield f"{waiting.set_aside} episodes failed too often and are tried no more: nous status says how to go on"
-    if status.nights.missed_from:
-        yield f"no night has run for {status.nights.missed_from} or later: nous night --backfill"
-    for hook in hooks:
-        if hook.failed_count:
-            yield f"the webhook to {hook.url} failed {hook.failed_count} times: {hook.last_error}"
 
 
 def looked_at() -> list[doctor.Check]:

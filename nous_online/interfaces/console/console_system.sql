@@ -16,11 +16,6 @@ left join lateral (select sum(memory_count)::int as memories from heart.corpus_s
 left join lateral (select max(night) as night from lifecycle.health h where h.agent_id = a.id) l on true
 order by memories desc, a.id limit %(limit)s
 
--- name: waiting_for_somebody
--- What a person is asked for: open contradictions, and memories of sources that are not believed.
-select (select count(*) from heart.contradictions where agent_id = %(agent_id)s and status = 'open'),
-       (select count(*) from heart.facts where agent_id = %(agent_id)s and state = 'quarantined')
-
 -- name: latest_change
 -- By what a page tells whether anything changed since: the last event announced, and the last change of a memory.
 select (select o.id from heart.outbox o where o.agent_id = %(agent_id)s order by o.written_xid desc, o.id desc limit 1),

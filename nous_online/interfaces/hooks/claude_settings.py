@@ -19,6 +19,7 @@ from nous_online.processes import python_module
 TOML = ".toml"
 TABLE = "mcp_servers"
 HEADER = re.compile(r"^[ \t]*\[", re.MULTILINE)
+LINE = re.compile(r"^[^\n]+$", re.MULTILINE)
 OURS = re.compile(rf"\bnous(?:\.exe|_online\.interfaces\.cli)?[\"']? hook (?:{'|'.join(EVENTS)})\b")
 BACKUP = ".before-nous"
 Fields = dict[str, Any]
@@ -141,7 +142,8 @@ def without_table(text: str | None, name: str) -> str | None:
     before = tables_of(text)
     if text is None or server_in(before, name) is None:
         return text
-    start = re.search(rf"^[ \t]*\[{TABLE}\.{name}\][^\n]*$", text, re.MULTILINE)
+    lines = (each for each in LINE.finditer(text) if each[0].strip().partition("]")[0] == f"[{TABLE}.{name}")
+    start = next(lines, None)
     if start is None:
         raise InvalidInput(f"{TABLE}.{name} is not a table of its own; take it out by hand, then try again")
     following = HEADER.search(text, start.end())

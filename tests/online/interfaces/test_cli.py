@@ -103,6 +103,25 @@ def test_learning_shows_what_is_near_and_replaces_it_by_id_or_by_key(nous: Calla
     assert (keyed["action"], keyed["memory"]["key"]) == ("superseded", "port")
 
 
+def test_status_says_what_waits_for_a_person_and_where_to_settle_it(
+    nous: Callable[..., Answer], owner: psycopg.Connection
+):
+    fact = nous("learn", "Ada lives in Rome", "--json").json["memory"]["id"]
+    well = nous("status")
+    owner.execute("set session_replication_role = replica")
+    owner.execute("update heart.facts set state = 'quarantined' where id = %s", [fact])
+    owner.execute(
+        "insert into heart.outbox_cursors (agent_id, consumer, last_xid, last_id, failed_count, last_error) "
+        "values ('default', 'brain', '0', 0, 3, 'oops')"
+    )
+    told, machine = nous("status"), nous("status", "--json").json
+
+    assert "needs you nothing" in " ".join(well.out.split())
+    assert "needs you 1 fact is quarantined: `nous console` lists the state quarantined" in " ".join(told.out.split())
+    assert "the consumer brain failed 3 times: oops" in told.out
+    assert (machine["questions"]["quarantined"], len(machine["needs"])) == (1, 2)
+
+
 def test_prints_one_json_object_and_nothing_else(nous: Callable[..., Answer], tmp_path: Path):
     file = tmp_path / "history.jsonl"
     file.write_text('{"content": "Deploys need two approvals"}\nbad\n')

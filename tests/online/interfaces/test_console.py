@@ -310,7 +310,7 @@ def test_the_page_about_the_system_tells_what_needs_somebody_and_takes_keys_and_
     led_to(pressed(console, "/system", f"/webhooks/{hook.id}/remove"))
     after = shown(console, "/system")
 
-    assert "1 contradictions wait in the inbox" in page
+    assert "1 contradiction is open" in page
     assert "<b>laptop" not in page
     assert "1,200" in page
     assert "0.2500" in page

@@ -86,7 +86,7 @@ def test_status_and_doctor_say_which_night_was_the_last_and_what_was_missed(nous
     assert before == {"last": "2026-06-01", "missed_from": None, "missed_changes": 0}
     assert after == {"last": "2026-06-01", "missed_from": "2026-06-03", "missed_changes": 1}
     missed = "nights have been missed since 2026-06-03 (changes that wait: 1): run `nous night --backfill`"
-    assert f"the last was 2026-06-01; {missed}" in " ".join(told.split())
+    assert f"the last was 2026-06-01 needs you {missed}" in " ".join(told.split())
     warned = "warning: nights were missed (agents that wait for one: 1): run `nous night --backfill`"
     assert f"the last was 2026-06-01; {warned}" in " ".join(checked.split())
 

@@ -30,6 +30,7 @@ from nous_pipelines.reports.html_report import (
     short,
     write_page,
 )
+from nous_pipelines.reports.markdown_report import markdown_of
 from nous_pipelines.reports.report import (
     Changed,
     KeptApart,
@@ -43,6 +44,7 @@ from nous_pipelines.reports.report import (
     Stopped,
     WaitingProposal,
 )
+from nous_pipelines.reports.terminal_report import show_report
 
 HOSTILE = """<script>alert("x")</script><img src=x onerror=alert(1)> " ' & {{ 7 * 7 }} javascript:alert(1)"""
 
@@ -192,6 +194,26 @@ def test_a_night_that_was_stopped_says_so_first():
     assert text.index("Stopped by protected: nothing was applied") < text.index("The store")
     assert "Never on Fridays id-1" in text
     assert "What to do. Unpin it." in text
+
+
+def test_what_needs_a_person_stands_at_the_head_of_every_report(capsys):
+    figures = {"facts_active": 10.0, "contradictions_open": 2.0, "procedures_review": 1.0}
+    asking = report(
+        stopped=(Stopped("protected", "1 pinned memory would leave", (), "Unpin it."),),
+        health=(NightFigures(NIGHT, figures),),
+    )
+    show_report(asking)
+    shown = [page_of(asking), markdown_of(asking), capsys.readouterr().out]
+    show_report(report())
+    calm = [page_of(report()), markdown_of(report()), capsys.readouterr().out]
+
+    assert asking.needs[0] == "the check protected stopped the night: nothing was applied"
+    assert asking.needs[1].startswith("2 contradictions are open: `nous contradictions`")
+    assert asking.needs[2].startswith("1 procedure failed more often than it worked")
+    for text in (" ".join(Outline(shown[0]).text.split()), *(" ".join(each.split()) for each in shown[1:])):
+        assert text.index("Needs you") < text.index("2 contradictions are open") < text.rindex("merged into")
+    assert ("Nothing needs you" in calm[0], "Needs you" in calm[1]) == (True, False)
+    assert "Needs you nothing" in " ".join(calm[2].split())
 
 
 def test_an_empty_night_before_any_was_measured_is_a_page_too():
