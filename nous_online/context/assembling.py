@@ -10,7 +10,7 @@ from uuid import UUID
 from psycopg import Connection
 from psycopg.types.json import Jsonb
 
-from nous_online.context.context_answer import TIERS, Context, ContextLine, Tier
+from nous_online.context.context_answer import POLICY, TIERS, Context, ContextLine, Tier
 from nous_online.context.context_lines import ContextEntry
 from nous_online.context.context_tiers import answering, pointers, tier_entries, topics_of
 from nous_online.context.known import (
@@ -36,7 +36,7 @@ from nous_online.core.deadline import Deadline
 from nous_online.core.details import AssemblyDetails
 from nous_online.core.fields import check_known, checked_details
 from nous_online.core.kinds import KINDS
-from nous_online.core.policy import DEFAULT_SESSION, ContextPolicy
+from nous_online.core.policy import DEFAULT_SESSION
 from nous_online.language.minilm import Vectors
 from nous_online.language.tokens import counting, tokens_of
 from nous_online.memories import sessions
@@ -46,7 +46,6 @@ from nous_online.recall.periods import periods_in
 from nous_online.recall.ranking import RecallPolicy
 from nous_online.recall.recall import Cue, recall
 
-POLICY = ContextPolicy()
 LINKED_FROM = 10
 """So many of the best answers are asked for what they are linked to."""
 
@@ -131,7 +130,7 @@ def checked_request(agent: Agent, details: AssemblyDetails, deadline: Deadline) 
             session = sessions.read(connection, agent.id, session_id or DEFAULT_SESSION)
     frame = told["frame"] or signals.activity or (session.frame if session else None)
     return ContextRequest(
-        budget=told["budget"] or usual_budget(frame, POLICY),
+        budget=told["budget"] or usual_budget(frame),
         frame=frame,
         query=told["query"],
         signals=signals,
@@ -161,9 +160,7 @@ def read_known(
     Beside a question or a task only what is likely is predicted, else whatever was used.
     """
     reach, session = request.reach, request.session
-    standing, pairs, decisions = (
-        ask(connection, name, reach, POLICY) for name in ("standing", "contradictions", "decisions")
-    )
+    standing, pairs, decisions = (ask(connection, name, reach) for name in ("standing", "contradictions", "decisions"))
     if reach.session_id and not reach.is_past and request.signals != Signals():
         see(connection, agent.id, request.signals, reach.session_id, reach.at)
     answered = [
@@ -176,7 +173,7 @@ def read_known(
     )
     predicted, _ = predict_memories(connection, agent.id, request.signals, asked, near, is_used_only=True)
     held = held_items(session.items) if session else []
-    best = [answer.id for each in answered[:1] for answer in answering(each, POLICY)[:LINKED_FROM]]
+    best = [answer.id for each in answered[:1] for answer in answering(each)[:LINKED_FROM]]
     ids = [each.memory_id for each in predicted] + [item.id for item in held if item.kind != NOTE]
     known = Known(
         memories=by_section(standing.fetchall()),
@@ -184,11 +181,11 @@ def read_known(
         decisions=decisions.fetchall(),
         answered=answered,
         predicted=predicted,
-        named=read_named(connection, reach, ids, best, POLICY),
+        named=read_named(connection, reach, ids, best),
         held=held,
         threads=session.open_threads if session else (),
     )
-    known = with_contradictions(connection, known, reach, POLICY)
+    known = with_contradictions(connection, known, reach)
     recalled = {answer.id for each in known.answered for answer in each.answers}
     listed = {memory.id for memories in known.memories.values() for memory in memories}
     return replace(known, use_counts=use_counts(connection, agent.id, sorted(recalled | listed)))
@@ -221,13 +218,13 @@ def answered_for(
 
 def arrangement(known: Known, request: ContextRequest) -> tuple[dict[Tier, list[Placed]], dict[Tier, int]]:
     """Return what each tier shows, and how many lines of each found no room."""
-    entries = tier_entries(known, policy=POLICY, at=request.reach.at)
-    topics = topics_of(known, entries, policy=POLICY)
+    entries = tier_entries(known, at=request.reach.at)
+    topics = topics_of(known, entries)
 
     def points(shown: Shown) -> list[ContextEntry]:
         return pointers(topics, shown, known.use_counts, count=POLICY.topics)
 
-    placed = arrange(entries, points, rooms=rooms(request.budget, frame=request.frame, policy=POLICY))
+    placed = arrange(entries, points, rooms=rooms(request.budget, frame=request.frame))
     shown = ids_of(line for tier in TIERS[:-1] for line in placed[tier])
     left_out: dict[Tier, int] = {tier: len(missing(entries[tier], placed[tier], shown)) for tier in TIERS[:-1]}
     return placed, {**left_out, "index": len(points(shown)) - len(placed["index"])}

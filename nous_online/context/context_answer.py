@@ -8,7 +8,9 @@ from typing import Literal
 from uuid import UUID
 
 from nous_online.core.domain import Detail
+from nous_online.core.policy import ContextPolicy
 
+POLICY = ContextPolicy()
 Tier = Literal["critical", "relevant", "background", "index"]
 TIERS: tuple[Tier, ...] = ("critical", "relevant", "background", "index")
 """The four tiers, the most important first; what one leaves of its share flows down to the next."""

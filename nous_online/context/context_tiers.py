@@ -10,7 +10,7 @@ from math import prod
 from typing import Any
 from uuid import UUID
 
-from nous_online.context.context_answer import Tier
+from nous_online.context.context_answer import POLICY, Tier
 from nous_online.context.context_lines import (
     ContextEntry,
     Level,
@@ -26,22 +26,21 @@ from nous_online.context.context_lines import (
     with_times,
 )
 from nous_online.context.known import ERROR, FILE, OPEN_QUESTION, Answered, Contradicting, Known
-from nous_online.core.policy import ContextPolicy
 from nous_online.memories.working_memory import NOTE
 from nous_online.recall.recall import FoundMemory, Recalled
 
 MOST_SURE = 0.99
 
 
-def tier_entries(known: Known, *, policy: ContextPolicy, at: datetime) -> dict[Tier, list[ContextEntry]]:
+def tier_entries(known: Known, *, at: datetime) -> dict[Tier, list[ContextEntry]]:
     """Return the entries of each tier but the index, the best first.
 
     A fact that an open contradiction names is marked as doubtful where it stands alone.
     """
     doubtful = frozenset(each for pair in known.contradictions for each in pair.ids)
     tiers: dict[Tier, Iterable[ContextEntry]] = {
-        "critical": critical(known, policy=policy),
-        "relevant": relevant(known, policy=policy),
+        "critical": critical(known),
+        "relevant": relevant(known),
         "background": background(known, at=at),
     }
     return {
@@ -58,23 +57,23 @@ def tier_entries(known: Known, *, policy: ContextPolicy, at: datetime) -> dict[T
 # --- critical ---
 
 
-def critical(known: Known, *, policy: ContextPolicy) -> Iterator[ContextEntry]:
+def critical(known: Known) -> Iterator[ContextEntry]:
     """Yield contradictions, what is pinned or forbidden, decisions, errors with their fixes, and open questions."""
     memories = known.memories
-    concerned = concerning(known, policy)
+    concerned = concerning(known)
     own = (each for each in known.contradictions if concerned is None or not concerned.isdisjoint(each.ids))
-    yield from map(contradiction, islice(own, policy.contradictions))
+    yield from map(contradiction, islice(own, POLICY.contradictions))
     pinned, questions = list[FoundMemory](), list[FoundMemory]()
     for each in memories.get("pinned", ()):
         is_question = each.kind == "fact" and each.category == OPEN_QUESTION
         (questions if is_question else pinned).append(each)
     yield from (entry_of(each.kind, vars(each), "pinned") for each in pinned)
     yield from decision_entries(known.decisions, is_current=True)
-    yield from fix_entries(known.answered, policy=policy)
+    yield from fix_entries(known.answered)
     yield from (
         entry_of("episode", vars(each), "failed lately", mark="failed: ")
         for each in memories.get("failure", ())
-        if each.trust >= policy.least_trust
+        if each.trust >= POLICY.least_trust
     )
     yield from (
         entry_of("censor", vars(each), f"{each.category}s what it warns of") for each in memories.get("censor", ())
@@ -82,18 +81,18 @@ def critical(known: Known, *, policy: ContextPolicy) -> Iterator[ContextEntry]:
     yield from (
         ContextEntry(NOTE, (), ("full", f"still open: {one_line(each)}"), "left open") for each in known.threads
     )
-    questions += [each for each in memories.get(OPEN_QUESTION, ()) if each.trust >= policy.least_trust]
+    questions += [each for each in memories.get(OPEN_QUESTION, ()) if each.trust >= POLICY.least_trust]
     yield from (entry_of("fact", vars(each), "an open question", mark="open question: ") for each in questions)
 
 
-def concerning(known: Known, policy: ContextPolicy) -> frozenset[UUID] | None:
+def concerning(known: Known) -> frozenset[UUID] | None:
     """Return the memories that bear on what was told: what answers it, is held in the session, pinned or likely.
 
     None where nothing was told: then every contradiction matters as much.
     """
     if not known.answered and not known.held:
         return None
-    answers = (answer.id for each in known.answered for answer in answering(each, policy))
+    answers = (answer.id for each in known.answered for answer in answering(each))
     pinned = (each.id for each in known.memories.get("pinned", ()))
     return frozenset(
         chain(answers, pinned, (item.id for item in known.held), (each.memory_id for each in known.predicted))
@@ -145,7 +144,7 @@ def decision_entries(rows: Iterable[Mapping[str, Any]], *, is_current: bool) -> 
             yield entry_of("decision", row, f"{told}, {why}" if why else told)
 
 
-def fix_entries(answered: Iterable[Answered], *, policy: ContextPolicy) -> Iterator[ContextEntry]:
+def fix_entries(answered: Iterable[Answered]) -> Iterator[ContextEntry]:
     """Yield what is near enough to the errors that were told, and trusted enough, to be acted on.
 
     First the best of each error, then the next.
@@ -153,8 +152,8 @@ def fix_entries(answered: Iterable[Answered], *, policy: ContextPolicy) -> Itera
     of_errors = [
         [
             answer_entry(answer, each)
-            for answer in each.answers[: policy.fixes_an_error]
-            if answer.score >= policy.least_fix_score and answer.memory.trust >= policy.least_trust
+            for answer in each.answers[: POLICY.fixes_an_error]
+            if answer.score >= POLICY.least_fix_score and answer.memory.trust >= POLICY.least_trust
         ]
         for each in answered
         if each.cue == ERROR
@@ -165,15 +164,15 @@ def fix_entries(answered: Iterable[Answered], *, policy: ContextPolicy) -> Itera
 # --- relevant ---
 
 
-def relevant(known: Known, *, policy: ContextPolicy) -> list[ContextEntry]:
+def relevant(known: Known) -> list[ContextEntry]:
     """Return what was predicted, recalled or held in the session, the likeliest to help first.
 
     What several signs speak for is the likelier: the chance that none of them is right is the product of theirs. Each
     that a recall put before an earlier memory goes in front of that one.
     """
-    answers = (answer_entry(answer, each) for each in known.answered for answer in answering(each, policy))
+    answers = (answer_entry(answer, each) for each in known.answered for answer in answering(each))
     signs: dict[UUID, list[ContextEntry]] = {}
-    for entry in chain(answers, likely_entries(known, policy), held_entries(known)):
+    for entry in chain(answers, likely_entries(known), held_entries(known)):
         signs.setdefault(entry.memory_ids[0], []).append(entry)
     ordered = sorted(map(unite, signs.values()), key=lambda entry: (-entry.value, entry.memory_ids))
     answered = (answer for each in known.answered for answer in each.answers)
@@ -194,9 +193,9 @@ def unite(entries: Sequence[ContextEntry]) -> ContextEntry:
     )
 
 
-def answering(answered: Answered, policy: ContextPolicy) -> list[Recalled]:
+def answering(answered: Answered) -> list[Recalled]:
     """Return the answers that are relevant to what was told, best first."""
-    least = policy.least_fix_score if answered.cue == ERROR else policy.least_score
+    least = POLICY.least_fix_score if answered.cue == ERROR else POLICY.least_score
     return [answer for answer in answered.answers if answer.score >= least]
 
 
@@ -211,7 +210,7 @@ def answer_entry(answer: Recalled, of: Answered) -> ContextEntry:
     return entry_of(answer.memory.kind, vars(answer.memory), reason, value=min(answer.score, MOST_SURE))
 
 
-def likely_entries(known: Known, policy: ContextPolicy) -> Iterator[ContextEntry]:
+def likely_entries(known: Known) -> Iterator[ContextEntry]:
     """Yield what is likely to be wanted.
 
     What stands in every context is left in its place: having been shown there would make it look wanted.
@@ -219,11 +218,11 @@ def likely_entries(known: Known, policy: ContextPolicy) -> Iterator[ContextEntry
     standing = {each.id for name, own in known.memories.items() if name != "latest" for each in own}
     memories = {each.memory.id: each.memory for each in known.named if each.memory.id not in standing}
     for each in known.predicted:
-        if each.memory_id in memories and (each.is_bearing or each.confidence >= policy.least_confidence):
+        if each.memory_id in memories and (each.is_bearing or each.confidence >= POLICY.least_confidence):
             reason = "; ".join(each.reasons) or "likely to be wanted"
             memory = memories[each.memory_id]
             entry = entry_of(memory.kind, vars(memory), reason, value=min(each.confidence, MOST_SURE))
-            yield replace(entry, is_sought=each.confidence >= policy.least_confidence)
+            yield replace(entry, is_sought=each.confidence >= POLICY.least_confidence)
 
 
 def held_entries(known: Known) -> Iterator[ContextEntry]:
@@ -279,7 +278,7 @@ Topic = tuple[tuple[UUID, ...], str]
 """Memories, and what to ask them for."""
 
 
-def topics_of(known: Known, entries: Mapping[Tier, Sequence[ContextEntry]], *, policy: ContextPolicy) -> list[Topic]:
+def topics_of(known: Known, entries: Mapping[Tier, Sequence[ContextEntry]]) -> list[Topic]:
     """Return what the index may point at: what is critical or relevant.
 
     Where nothing is relevant to what was told, it is the few nearest answers, too; where nothing was told, everything
@@ -289,7 +288,7 @@ def topics_of(known: Known, entries: Mapping[Tier, Sequence[ContextEntry]], *, p
     others: Iterable[FoundMemory] = ()
     if not entries["relevant"]:
         nearest = interleaved([[answer.memory for answer in each.answers] for each in known.answered])
-        others = islice(nearest, policy.nearest)
+        others = islice(nearest, POLICY.nearest)
         if not known.answered:
             nominated += entries["background"]
             others = known.memories.get("latest", ())

@@ -14,9 +14,8 @@ from psycopg import Connection, Cursor
 from psycopg.rows import DictRow, dict_row
 from psycopg.sql import SQL, Composable, Identifier, Literal
 
-from nous_online.context.context_answer import Predicted
+from nous_online.context.context_answer import POLICY, Predicted
 from nous_online.core.kinds import KINDS
-from nous_online.core.policy import ContextPolicy
 from nous_online.database.statements import statements
 from nous_online.memories.working_memory import Item
 from nous_online.recall.recall import BLOCKS as RECALL
@@ -98,19 +97,17 @@ class Known:
 # --- reading ---
 
 
-def ask(
-    connection: Connection, statement: str, reach: ContextReach, policy: ContextPolicy, **told: Any
-) -> Cursor[DictRow]:
+def ask(connection: Connection, statement: str, reach: ContextReach, **told: Any) -> Cursor[DictRow]:
     """Send one of the statements below; in a pipeline it is waited for when its rows are fetched."""
     parameters = {
         **vars(reach),
         "as_of": reach.at,
-        "recent_from": reach.at - timedelta(seconds=policy.recent_s),
+        "recent_from": reach.at - timedelta(seconds=POLICY.recent_s),
         "ids": None,
-        "pairs": policy.contradictions,
+        "pairs": POLICY.contradictions,
         **told,
     }
-    text = statements_of(policy, is_past=reach.is_past)[statement]
+    text = statements_of(is_past=reach.is_past)[statement]
     return connection.cursor(row_factory=dict_row).execute(text, parameters, prepare=True)
 
 
@@ -137,16 +134,16 @@ def pairs_of(rows: Sequence[DictRow]) -> Iterator[Contradicting]:
 
 
 def read_named(
-    connection: Connection, reach: ContextReach, ids: Sequence[UUID], linked_from: Sequence[UUID], policy: ContextPolicy
+    connection: Connection, reach: ContextReach, ids: Sequence[UUID], linked_from: Sequence[UUID]
 ) -> list[Linked]:
     """Return the memories of these ids and those linked to some others, as far as they stand and are in reach."""
     if not ids and not linked_from:
         return []
-    rows = ask(connection, "named", reach, policy, ids=list(ids), linked_from=list(linked_from)).fetchall()
+    rows = ask(connection, "named", reach, ids=list(ids), linked_from=list(linked_from)).fetchall()
     return [Linked(memory_of(row), row["weight"]) for row in rows]
 
 
-def with_contradictions(connection: Connection, known: Known, reach: ContextReach, policy: ContextPolicy) -> Known:
+def with_contradictions(connection: Connection, known: Known, reach: ContextReach) -> Known:
     """Return what is known with the open contradictions of what may be shown, that of the best answer in front."""
     recalled = (answer.memory for each in known.answered for answer in each.answers)
     standing = (memory for name, own in known.memories.items() if name != "latest" for memory in own)
@@ -154,7 +151,7 @@ def with_contradictions(connection: Connection, known: Known, reach: ContextReac
     ids = list(dict.fromkeys(memory.id for memory in shown if memory.contradiction_status != "none"))
     if not ids:
         return known
-    rows = ask(connection, "contradictions", reach, policy, ids=ids, pairs=policy.contradictions_shown).fetchall()
+    rows = ask(connection, "contradictions", reach, ids=ids, pairs=POLICY.contradictions_shown).fetchall()
     places = {each: place for place, each in enumerate(ids)}
     own = sorted(pairs_of(rows), key=lambda pair: min(places.get(each, len(ids)) for each in pair.ids))
     pairs = {each.ids: each for each in (*own, *known.contradictions)}
@@ -184,29 +181,29 @@ class Section:
     category: str | None = None
 
 
-def sections(policy: ContextPolicy) -> tuple[Section, ...]:
+def sections() -> tuple[Section, ...]:
     """Return what is read of each kind."""
-    pinned = ("is_pinned", "by_learning", policy.pinned)
+    pinned = ("is_pinned", "by_learning", POLICY.pinned)
     return (
         Section("pinned", "fact", *pinned),
         Section("pinned", "procedure", *pinned),
         Section("pinned", "censor", *pinned),
-        Section("pinned", "episode", "is_pinned", "by_start", policy.pinned),
-        Section("open_question", "fact", "is_of_category", "by_learning", policy.open_questions, OPEN_QUESTION),
+        Section("pinned", "episode", "is_pinned", "by_start", POLICY.pinned),
+        Section("open_question", "fact", "is_of_category", "by_learning", POLICY.open_questions, OPEN_QUESTION),
         *(
-            Section("convention", "fact", "is_of_category", "by_learning", policy.conventions, category)
+            Section("convention", "fact", "is_of_category", "by_learning", POLICY.conventions, category)
             for category in CONVENTIONS
         ),
-        Section("latest", "fact", "is_any", "by_learning", policy.latest),
-        Section("episode", "episode", "is_told", "by_start", policy.episodes),
-        Section("failure", "episode", "is_recent_failure", "by_start", policy.failures),
-        Section("workflow", "procedure", "is_any", "by_use", policy.workflows),
-        Section("censor", "censor", "is_blocking", "by_severity", policy.censors),
+        Section("latest", "fact", "is_any", "by_learning", POLICY.latest),
+        Section("episode", "episode", "is_told", "by_start", POLICY.episodes),
+        Section("failure", "episode", "is_recent_failure", "by_start", POLICY.failures),
+        Section("workflow", "procedure", "is_any", "by_use", POLICY.workflows),
+        Section("censor", "censor", "is_blocking", "by_severity", POLICY.censors),
     )
 
 
 @cache
-def statements_of(policy: ContextPolicy, *, is_past: bool) -> Mapping[str, bytes]:
+def statements_of(*, is_past: bool) -> Mapping[str, bytes]:
     """Return the statements a context asks, each once for all kinds it is about."""
     reference, file = (SQL(BLOCKS["normal_path"]).format(path=SQL(path)) for path in ("a.reference", "file"))
     parts = [
@@ -217,15 +214,15 @@ def statements_of(policy: ContextPolicy, *, is_past: bool) -> Mapping[str, bytes
             order=SQL(BLOCKS[section.order]),
             limit=Literal(section.limit),
         )
-        for section in sections(policy)
+        for section in sections()
     ]
     kinds = [SQL(BLOCKS["named_of_kind"]).format(**of_kind(kind, is_past=is_past)) for kind in KINDS]
     both = SQL("\nunion all\n")
     composed = {
         "standing": SQL(BLOCKS["standing"]).format(sections=both.join(parts)),
         "contradictions": SQL(BLOCKS["contradictions"]).format(**of_kind("fact", is_past=is_past)),
-        "decisions": SQL(BLOCKS["decisions"]).format(file=file, limit=Literal(policy.decisions)),
-        "named": SQL(BLOCKS["named"]).format(kinds=both.join(kinds), links=Literal(policy.links)),
+        "decisions": SQL(BLOCKS["decisions"]).format(file=file, limit=Literal(POLICY.decisions)),
+        "named": SQL(BLOCKS["named"]).format(kinds=both.join(kinds), links=Literal(POLICY.links)),
     }
     return {name: statement.as_bytes() for name, statement in composed.items()}
 

@@ -7,9 +7,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
-from nous_online.context.context_answer import TIERS, ContextLine, Tier
+from nous_online.context.context_answer import POLICY, TIERS, ContextLine, Tier
 from nous_online.context.context_lines import BULLET, ContextEntry, Level
-from nous_online.core.policy import ContextPolicy
 from nous_online.language.tokens import tokens_of
 
 HEADINGS: Mapping[Tier, str] = {
@@ -52,18 +51,18 @@ class Placed:
         return self.entry.costs[self.level] if self.level else self.entry.first_cost
 
 
-def rooms(budget: int, *, frame: str | None, policy: ContextPolicy) -> Mapping[Tier, int]:
+def rooms(budget: int, *, frame: str | None) -> Mapping[Tier, int]:
     """Return how many of the budget's tokens each tier may use before any flows down; what rounding leaves is added."""
     is_debugging = (frame or "").casefold() in DEBUGGING
-    shares = policy.debugging_shares if is_debugging else policy.shares
+    shares = POLICY.debugging_shares if is_debugging else POLICY.shares
     own = [int(budget * share) for share in shares]
     own[1] += budget - sum(own)
     return dict(zip(TIERS, own, strict=True))
 
 
-def usual_budget(frame: str | None, policy: ContextPolicy) -> int:
+def usual_budget(frame: str | None) -> int:
     """Return the budget of a frame in tokens, the usual one for a frame that has none of its own."""
-    return dict(policy.budgets).get((frame or "").casefold(), policy.budget)
+    return dict(POLICY.budgets).get((frame or "").casefold(), POLICY.budget)
 
 
 def arrange(

@@ -261,7 +261,7 @@ class NotedDetails(TypedDict, total=False):
         Special(
             "What it produced or was about: pairs of a kind (`commit`, `pr`, `adr`, `file`) and what names it in at "
             "most 200 characters.",
-            checks=checked_artifacts,
+            special=checked_artifacts,
         ),
     ]
     frame: Frame
@@ -342,17 +342,17 @@ class ProcedureFields(TypedDict, total=False):
         Sequence[str | Mapping[str, str]] | None,
         Special(
             'Of a workflow, in their order, each a name or {"name": …, "detail": …} (at most 100).',
-            checks=checked_steps,
+            special=checked_steps,
         ),
     ]
     template: Annotated[
         Mapping[str, Any] | None,
-        Special("Of a pattern: a JSON object to be filled in, at most 32 KiB.", checks=checked_template),
+        Special("Of a pattern: a JSON object to be filled in, at most 32 KiB.", special=checked_template),
     ]
     trigger: Annotated[str | None, Line("When it is wanted.", most=500)]
     hint: Annotated[
         str | None,
-        Special('One line that says it all; unless told, such as "deploy: test→build→stage".', checks=checked_hint),
+        Special('One line that says it all; unless told, such as "deploy: test→build→stage".', special=checked_hint),
     ]
     related_procedures: Annotated[Sequence[UUID | str] | None, MemoryIds("Procedures that go with it.", most=MAX_NAMES)]
     related_decision_ids: Annotated[
@@ -458,7 +458,7 @@ class DecisionDetails(TypedDict, total=False):
         Special(
             "What the agent calls it, such as `abc123` (at most 200 characters): names it wherever an id of a decision "
             "is asked for.",
-            checks=checked_new_reference,
+            special=checked_new_reference,
         ),
     ]
     idempotency_key: IdempotencyKey

@@ -47,6 +47,8 @@ class InputField:
 
     limits: ClassVar[str] = ""
     """What limits this kind of field has, with their unit."""
+    checks: ClassVar[Callable[[str, object], Any]] = staticmethod(lambda _name, value: value)
+    """What returns a value as it is stored, by the name an error calls it by."""
 
     @property
     def limit(self) -> str:
@@ -60,7 +62,7 @@ class InputField:
 
     def check(self, name: str, value: object, now: datetime | None = None) -> Any:
         """Return the value as it is stored; raise `InvalidInput` saying what to mend."""
-        return value
+        return self.checks(name, value)
 
 
 class Alias(InputField):
@@ -78,10 +80,10 @@ class Nested(InputField):
 class Special(InputField):
     """A value of a form of its own."""
 
-    checks: Callable[[str, object], Any]
+    special: Callable[[str, object], Any]
 
     def check(self, name: str, value: object, now: datetime | None = None) -> Any:
-        return self.checks(name, value)
+        return self.special(name, value)
 
 
 # --- texts ---
@@ -221,22 +223,19 @@ class Budget(Whole):
 class Flag(InputField):
     """Whether something is so."""
 
-    def check(self, name: str, value: object, now: datetime | None = None) -> Any:
-        return validation.checked_flag(name, value)
+    checks = staticmethod(validation.checked_flag)
 
 
 class MemoryId(InputField):
     """The id of a memory."""
 
-    def check(self, name: str, value: object, now: datetime | None = None) -> Any:
-        return validation.checked_id(name, value)
+    checks = staticmethod(validation.checked_id)
 
 
 class DecisionName(InputField):
     """What names a decision: its id or reference here, or its name elsewhere."""
 
-    def check(self, name: str, value: object, now: datetime | None = None) -> Any:
-        return validation.checked_decision(name, value)
+    checks = staticmethod(validation.checked_decision)
 
 
 # --- lists ---
@@ -246,9 +245,7 @@ class Names(InputField):
     """A list of short names."""
 
     limits = f"at most {MAX_NAMES} of them"
-
-    def check(self, name: str, value: object, now: datetime | None = None) -> Any:
-        return validation.checked_names(name, value)
+    checks = staticmethod(validation.checked_names)
 
 
 class Kinds(InputField):
@@ -282,24 +279,17 @@ class MemoryIds(InputField):
 
     most: int = MAX_IDS
     limits = "at most {most:,}"
+    of_entry: ClassVar[Callable[[str, object], Any]] = staticmethod(validation.checked_id)
 
     def check(self, name: str, value: object, now: datetime | None = None) -> Any:
         entry = f"an entry of {name}"
-        return validation.checked_list(name, value, lambda each: validation.checked_id(entry, each), most=self.most)
+        return validation.checked_list(name, value, lambda each: self.of_entry(entry, each), most=self.most)
 
 
-@dataclass(frozen=True)
-class DecisionNames(InputField):
+class DecisionNames(MemoryIds):
     """What names decisions."""
 
-    most: int = MAX_IDS
-    limits = "at most {most:,}"
-
-    def check(self, name: str, value: object, now: datetime | None = None) -> Any:
-        entry = f"an entry of {name}"
-        return validation.checked_list(
-            name, value, lambda each: validation.checked_decision(entry, each), most=self.most
-        )
+    of_entry = staticmethod(validation.checked_decision)
 
 
 @dataclass(frozen=True)

@@ -8,12 +8,13 @@ import selectors
 import socket
 import threading
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Mapping
 from contextlib import AbstractContextManager, closing, contextmanager, suppress
-from typing import Any, Literal, Self
+from typing import Any, Literal, LiteralString, Self, TypeVar
 
 import psycopg
 from pgvector.psycopg import register_vector
+from psycopg.rows import class_row
 from psycopg_pool import ConnectionPool, PoolTimeout
 
 from nous_online.core.domain import EmbeddingSpace
@@ -25,6 +26,7 @@ from nous_online.database.migrations import is_current, lock, migrate
 from nous_online.database.requirements import powers, require_capable, require_isolation
 from nous_online.database.statements import statements
 
+V = TypeVar("V")
 Role = Literal["nous_app", "nous_night", "nous_purge"]
 LOGIN_OF: dict[Role, str] = {
     "nous_app": postgres.LOGIN,
@@ -148,6 +150,16 @@ class Database:
                 call = {"agent_id": agent_id or "", "timeout": timeout, "keeps_space": keeps_space}
                 connection.execute(SQL["begin_call"], call)
                 yield connection
+
+    def rows(
+        self, value: type[V], query: LiteralString, parameters: Mapping[str, Any], *, timeout_s: float = 60.0
+    ) -> list[V]:
+        """Return the rows of one query as values of a dataclass; raises as `transaction` does."""
+        with (
+            self.transaction(timeout_s=timeout_s) as connection,
+            connection.cursor(row_factory=class_row(value)) as cursor,
+        ):
+            return cursor.execute(query, parameters).fetchall()
 
     @contextmanager
     def _borrowed(self, timeout_s: float) -> Generator[psycopg.Connection]:

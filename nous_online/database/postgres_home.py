@@ -27,6 +27,7 @@ UNQUOTABLE = frozenset('"$`\n' if os.sep == "\\" else '"$`\n\\')
 LOG_LINES = 20  # of server.log, quoted in errors
 LOG_BYTES = 16 * 2**20  # a longer server.log becomes server.log.1 at the next start
 POLL_S = 0.02
+DYING_S = 10.0  # for what a dead postmaster left behind
 LOGIN, NIGHT_LOGIN, OPERATOR_LOGIN = "nous_login", "nous_night_login", "nous_operator_login"
 """Who logs in for agents' calls, for nights, and for what an operator asks: none of them has rights of its own."""
 DAGSTER_LOGIN = "nous_dagster_login"
@@ -270,13 +271,13 @@ def shut_down(data: Path, *, timeout_s: float) -> bool:
     return True
 
 
-def clear_dead(data: Path, *, timeout_s: float = 10.0) -> None:
+def clear_dead(data: Path) -> None:
     """Remove postmaster.pid and socket of a dead postmaster, once nothing it left behind touches `data` any more.
 
     PostgreSQL itself would take the PID of a zombie, or of another program, for a live postmaster. To remove the file
     while a backend lives would let two servers write the same data, hence the killing; call it under the lock.
     """
-    until = time.monotonic() + timeout_s
+    until = time.monotonic() + DYING_S
     while leftovers := [process for process in psutil.process_iter() if _touches(process, data)]:
         for process in leftovers:
             with suppress(psutil.NoSuchProcess):

@@ -6,7 +6,7 @@ from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import Any, Unpack, cast
+from typing import Any, Unpack
 from uuid import UUID, uuid4
 
 from pgvector import Vector
@@ -29,7 +29,7 @@ from nous_online.core.errors import Conflict, InvalidInput, NotFound
 from nous_online.core.fields import check_known, checked_as, checked_details
 from nous_online.core.kinds import EPISODE
 from nous_online.core.policy import DEFAULT_SESSION, MAX_DETAIL_BYTES, SessionPolicy
-from nous_online.core.validation import checked_id, checked_optional, checked_text
+from nous_online.core.validation import checked_id, checked_list, checked_optional, checked_text
 from nous_online.database.changes import get_memory, locked_memory
 from nous_online.database.statements import statements
 from nous_online.language.minilm import Vectors
@@ -151,7 +151,9 @@ class SessionVerbs(Verbs):
         self, ids: Sequence[UUID], *, session_id: str = DEFAULT_SESSION, deadline_s: float | None = None
     ) -> WorkingMemory:
         """Let go of memories and notes by their ids; notes are kept for the session's episode."""
-        wanted = {checked_id("the id of an item", each) for each in checked_list("ids", ids)}
+        wanted = set(
+            checked_list("ids", ids, lambda each: checked_id("the id of an item", each), most=POLICY.max_capacity)
+        )
         with self._locked(session_id, deadline_s) as (connection, session):
             gone = [item for item in held_items(session.items) if item.id in wanted]
             left = replace(session, items=tuple(without(session.items, gone)))
@@ -242,18 +244,6 @@ def checked_session(value: object) -> str:
     if text is None:
         raise InvalidInput("session_id is empty; leave it out for the default session")
     return text
-
-
-def checked_list(name: str, values: object) -> Sequence[object]:
-    """Return the ids named in a list; None counts as an empty one."""
-    if values is None:
-        return ()
-    if isinstance(values, str) or not isinstance(values, Sequence):
-        raise InvalidInput(f"{name} must be a list of ids, got {values!r}")
-    entries = cast("Sequence[object]", values)
-    if len(entries) > POLICY.max_capacity:
-        raise InvalidInput(f"{name} has {len(entries):,} entries, the limit is {POLICY.max_capacity}")
-    return entries
 
 
 # --- what a session is about, and what it holds ---

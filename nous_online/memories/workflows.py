@@ -179,7 +179,7 @@ def steps_in(detail: str) -> tuple[Step, ...]:
     return tuple(Step(found["name"].strip(), found["detail"]) for found in _STEP_LINE.finditer(detail))
 
 
-def workflows_in(sequences: Sequence[StepSequence], policy: WorkflowPolicy = POLICY) -> list[FoundWorkflow]:
+def workflows_in(sequences: Sequence[StepSequence]) -> list[FoundWorkflow]:
     """Return the workflows of some sessions, the best supported first, then the longest; the latest session is last.
 
     Linear in the steps: at most 200 of a session and 20,000 of the latest sessions are read, and runs are at most 12
@@ -187,12 +187,12 @@ def workflows_in(sequences: Sequence[StepSequence], policy: WorkflowPolicy = POL
     """
     told = {each.session: each for each in sequences}
     read: dict[str, tuple[str, ...]] = {}
-    left = policy.most_steps_at_once
+    left = POLICY.most_steps_at_once
     for each in reversed(sequences):  # those of the latest sessions first
-        steps = each.steps[: min(policy.most_steps_read, left)]
+        steps = each.steps[: min(POLICY.most_steps_read, left)]
         left -= len(steps)
         read[each.session] = tuple(map(key_of_step, steps))
-    found = frequent_runs(dict(reversed(read.items())), policy)
+    found = frequent_runs(dict(reversed(read.items())))
     workflows = [describe(run, [told[session] for session in sessions]) for run, sessions in found.items()]
     return [each for each in workflows if not any(holds_credential(step.name) for step in each.steps)]
 

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from pathlib import Path
 from typing import Any
 from uuid import UUID
 
 from psycopg import Connection
-from psycopg.rows import class_row
 from psycopg.types.json import Jsonb
 
 from nous_online.core.errors import Unavailable
@@ -19,7 +18,6 @@ from nous_online.database.connection import Database
 from nous_online.database.statements import statements
 from nous_online.language.claude.judge import CANARIES
 from nous_online.language.claude.pair_prompt import PROMPT_VERSION
-from nous_online.language.claude.replies import Usage
 from nous_online.language.pairs.judging import Judgement
 from nous_pipelines.batches.batch_requests import Home, Sheet, Tried, prefix
 from nous_pipelines.batches.verdict_cache import store_verdicts
@@ -160,38 +158,15 @@ def is_open(database: Database, row: UUID) -> bool:
         return connection.execute(SQL["is_open"], {"id": row}).fetchone() is not None
 
 
-@dataclass(frozen=True)
-class Imported:
-    """What the results of a batch came to, as its row keeps it."""
-
-    request: Mapping[str, Any]
-    failed_count: int
-    usage: Usage
-    cost_usd: float
-    error: str | None
-
-
 def import_verdicts(
-    connection: Connection, row: BatchRow, judgements: Mapping[str, Judgement], imported: Imported
+    connection: Connection, row: BatchRow, judgements: Mapping[str, Judgement], values: Mapping[str, Any]
 ) -> bool:
-    """Store the verdicts of a batch and what they cost, at once; false, and nothing is stored, if somebody else has."""
-    values = {
-        "id": row.id,
-        "request": Jsonb(dict(imported.request)),
-        "failed_count": imported.failed_count,
-        "cost_usd": imported.cost_usd,
-        "error": imported.error,
-        **asdict(imported.usage),
-    }
-    if connection.execute(SQL["set_imported"], values).fetchone() is None:
+    """Store the verdicts of a batch and `values` of its row, at once; false, and nothing is, if somebody else has."""
+    if connection.execute(SQL["set_imported"], {"id": row.id, **values}).fetchone() is None:
         return False
-    store_verdicts(
-        connection,
-        [(row.agent_id, pair_hash) for pair_hash in judgements],
-        list(judgements.values()),
-        model=row.model,
-        prompt_version=row.prompt_version,
-    )
+    keys = [(row.agent_id, pair_hash) for pair_hash in judgements]
+    verdicts = list(judgements.values())
+    store_verdicts(connection, keys, verdicts, model=row.model, prompt_version=row.prompt_version)
     return True
 
 
@@ -200,28 +175,22 @@ def import_verdicts(
 
 def unfinished(database: Database, agent_ids: Sequence[str] = ()) -> list[BatchRow]:
     """Return the batches something is still to be done about, of some agents or all, the oldest first."""
-    return rows_of(database, "unfinished", {"agent_ids": list(agent_ids)})
+    return database.rows(BatchRow, SQL["unfinished"], {"agent_ids": list(agent_ids)})
 
 
 def given_up(database: Database, agent_id: str, *, since: datetime) -> list[BatchRow]:
     """Return the batches of an agent that failed and that the API may keep still, the oldest first."""
-    return rows_of(database, "given_up", {"agent_id": agent_id, "since": since})
+    return database.rows(BatchRow, SQL["given_up"], {"agent_id": agent_id, "since": since})
 
 
 def about(database: Database, agent_id: str, ids: Sequence[str]) -> list[BatchRow]:
     """Return the batches of an agent that ask about one of some memories, the oldest first."""
-    return rows_of(database, "about", {"agent_id": agent_id, "ids": list(ids)})
+    return database.rows(BatchRow, SQL["about"], {"agent_id": agent_id, "ids": list(ids)})
 
 
 def recent(database: Database, agent_ids: Sequence[str] = (), *, limit: int) -> list[BatchRow]:
     """Return every open batch, then the latest others, `limit` in all unless more are open."""
-    return rows_of(database, "recent", {"agent_ids": list(agent_ids), "limit": limit})
-
-
-def rows_of(database: Database, block: str, parameters: Mapping[str, Any]) -> list[BatchRow]:
-    """Return batches."""
-    with database.transaction() as connection, connection.cursor(row_factory=class_row(BatchRow)) as cursor:
-        return cursor.execute(SQL[block], parameters).fetchall()
+    return database.rows(BatchRow, SQL["recent"], {"agent_ids": list(agent_ids), "limit": limit})
 
 
 def last_imported(connection: Connection, model: str) -> list[tuple[list[str], list[str]]]:

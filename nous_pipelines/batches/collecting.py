@@ -9,6 +9,9 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from pathlib import Path
+from typing import Any
+
+from psycopg.types.json import Jsonb
 
 from nous_online.core.domain import Addable
 from nous_online.core.errors import NousError, Unavailable
@@ -30,7 +33,6 @@ from nous_online.language.pairs.judging import Pair
 from nous_pipelines.batches.batch_requests import brought_home
 from nous_pipelines.batches.batch_rows import (
     BatchRow,
-    Imported,
     facts_told,
     import_verdicts,
     is_open,
@@ -325,24 +327,25 @@ class Collector:
             looked_into.unlink(missing_ok=True)
 
 
-def imported(row: BatchRow, outcomes: BatchOutcomes, opinions: Opinions) -> Imported:
+def imported(row: BatchRow, outcomes: BatchOutcomes, opinions: Opinions) -> dict[str, Any]:
     """Return what the row of a batch keeps of its results; raise `InvalidInput` for a model without a price."""
-    return Imported(
-        request={
-            "pair_count": row.pair_count,
-            "account": row.account,
-            "again": dict(opinions.again),
-            "canaries_wrong": list(opinions.canaries_wrong),
-            "unknown_types": list(outcomes.unknown_types),
-            "duplicates": outcomes.duplicate_count,
-            "unknown": outcomes.unknown_count,
-            "broken": outcomes.broken_count,
-        },
-        failed_count=outcomes.failed_count,
-        usage=outcomes.usage,
-        cost_usd=cost_of(row.model, outcomes.usage, is_batch=True),
-        error="; ".join(alarms(opinions, outcomes)) or None,
-    )
+    request = {
+        "pair_count": row.pair_count,
+        "account": row.account,
+        "again": dict(opinions.again),
+        "canaries_wrong": list(opinions.canaries_wrong),
+        "unknown_types": list(outcomes.unknown_types),
+        "duplicates": outcomes.duplicate_count,
+        "unknown": outcomes.unknown_count,
+        "broken": outcomes.broken_count,
+    }
+    return {
+        "request": Jsonb(request),
+        "failed_count": outcomes.failed_count,
+        "cost_usd": cost_of(row.model, outcomes.usage, is_batch=True),
+        "error": "; ".join(alarms(opinions, outcomes)) or None,
+        **vars(outcomes.usage),
+    }
 
 
 def alarms(opinions: Opinions, outcomes: BatchOutcomes) -> tuple[str, ...]:

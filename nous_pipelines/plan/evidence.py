@@ -12,7 +12,7 @@ import polars as pl
 from nous_online.language.pairs.judging import Judge
 from nous_pipelines.night_policy import Policies
 from nous_pipelines.phases.phase import Phase
-from nous_pipelines.phases.proposals import Plan, Proposal
+from nous_pipelines.phases.proposals import Change, Plan, Proposal
 from nous_pipelines.phases.rulings import moved, successors
 from nous_pipelines.snapshots.snapshot import Snapshot
 from nous_pipelines.snapshots.table_schemas import FACTS, MEMORY, TableSchema
@@ -95,42 +95,31 @@ class Evidence:
         return frozenset(self.memories.filter(IS_LIVE)["id"])
 
     @cached_property
+    def changes(self) -> Sequence[Change]:
+        """Everything the plan changes."""
+        return [change for proposal in self.plan.proposals for change in proposal.changes]
+
+    @cached_property
     def of_plan(self) -> Mapping[str, dict[str, Any]]:
         """The rows of the memories the plan changes, or makes successors, by id."""
-        wanted = {change.id for proposal in self.plan.proposals for change in proposal.changes}
-        wanted |= set(self.successors.values())
+        wanted = {change.id for change in self.changes} | set(self.successors.values())
         return {row["id"]: row for row in self.memories.filter(pl.col("id").is_in(list(wanted))).to_dicts()}
 
     @cached_property
     def successors(self) -> Mapping[str, str]:
         """For each memory the plan supersedes, the memory that takes its place."""
-        return {
-            change.id: change.set["superseded_by"]
-            for proposal in self.plan.proposals
-            for change in proposal.changes
-            if change.set.get("superseded_by")
-        }
+        return {each.id: each.set["superseded_by"] for each in self.changes if each.set.get("superseded_by")}
 
     @cached_property
     def successions(self) -> Mapping[str, str | None]:
         """For each memory the plan supersedes, how it gives way."""
-        return {
-            change.id: change.set.get("succession")
-            for proposal in self.plan.proposals
-            for change in proposal.changes
-            if change.set.get("superseded_by")
-        }
+        return {each.id: each.set.get("succession") for each in self.changes if each.set.get("superseded_by")}
 
     @cached_property
     def updated(self) -> frozenset[str]:
         """The memories that give way to a later value, which need not answer the questions they answered."""
-        return frozenset(
-            change.id
-            for proposal in self.plan.proposals
-            if proposal.kind == "supersede"
-            for change in proposal.changes
-            if change.set.get("superseded_by")
-        )
+        updates = (change for each in self.plan.proposals if each.kind == "supersede" for change in each.changes)
+        return frozenset(change.id for change in updates if change.set.get("superseded_by"))
 
     @cached_property
     def said_counts(self) -> Mapping[str, int]:
@@ -142,22 +131,12 @@ class Evidence:
     @cached_property
     def archived(self) -> frozenset[str]:
         """The memories the plan archives, from where they can be restored."""
-        return frozenset(
-            change.id
-            for proposal in self.plan.proposals
-            for change in proposal.changes
-            if change.set.get("state") == "archived"
-        )
+        return frozenset(each.id for each in self.changes if each.set.get("state") == "archived")
 
     @cached_property
     def weights(self) -> Mapping[str, float]:
         """What the plan multiplies the relevance of a memory with, where it changes that."""
-        return {
-            change.id: change.set["rank_weight"]
-            for proposal in self.plan.proposals
-            for change in proposal.changes
-            if "rank_weight" in change.set
-        }
+        return {each.id: each.set["rank_weight"] for each in self.changes if "rank_weight" in each.set}
 
     @cached_property
     def leaving(self) -> frozenset[str]:

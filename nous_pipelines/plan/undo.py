@@ -83,8 +83,7 @@ def undo(database: Database, selection: Selection, *, reason: str, chunk_size: i
 
 def selected(database: Database, selection: Selection) -> list[AppliedProposal]:
     """Return the proposals of a selection that stand applied, in the order to undo them; raise `NotFound` for none."""
-    with database.transaction() as connection, connection.cursor(row_factory=class_row(AppliedProposal)) as cursor:
-        found = cursor.execute(SQL["applied_proposals"], vars(selection)).fetchall()
+    found = database.rows(AppliedProposal, SQL["applied_proposals"], vars(selection))
     if not found:
         wanted = ", ".join(f"{name}={value}" for name, value in vars(selection).items() if value is not None)
         raise NotFound(f"no applied proposal has {wanted or 'been found'}; `nous diff` shows what each night did")

@@ -72,14 +72,8 @@ def costs_of(
 
     With `nights_only` what agents asked outside of nights is left out.
     """
-    from psycopg.rows import class_row
-
     values = {"first": first, "last": last, "agent_ids": list(agent_ids), "nights_only": nights_only, "by": list(by)}
-    with (
-        database.transaction(timeout_s=TIMEOUT_S) as connection,
-        connection.cursor(row_factory=class_row(Cost)) as cursor,
-    ):
-        return cursor.execute(SQL["costs"], values).fetchall()
+    return database.rows(Cost, SQL["costs"], values, timeout_s=TIMEOUT_S)
 
 
 def cost_metadata(database: Database, night: date, *, agent_ids: Sequence[str] = ()) -> dict[str, Any]:

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from datetime import date, datetime
 
 import polars as pl
-from psycopg.rows import class_row
 from psycopg.types.json import Jsonb
 
 from nous_online.core.errors import Unavailable
@@ -77,16 +76,10 @@ def pair_figures(left: pl.DataFrame) -> dict[str, dict[str, int]]:
     return {row.pop("agent_id"): row for row in counts.to_dicts()}
 
 
-def health_history(
-    database: Database, night: date, *, agent_ids: Sequence[str] = (), nights: int = NIGHTS
-) -> tuple[NightFigures, ...]:
+def health_history(database: Database, night: date, *, agent_ids: Sequence[str] = ()) -> tuple[NightFigures, ...]:
     """Return the figures of the last nights up to one, oldest first, summed over some agents or all."""
-    values = {"night": night, "nights": nights, "agent_ids": list(agent_ids)}
-    with (
-        database.transaction(timeout_s=TIMEOUT_S) as connection,
-        connection.cursor(row_factory=class_row(NightFigures)) as cursor,
-    ):
-        return tuple(cursor.execute(SQL["health_history"], values))
+    values = {"night": night, "nights": NIGHTS, "agent_ids": list(agent_ids)}
+    return tuple(database.rows(NightFigures, SQL["health_history"], values, timeout_s=TIMEOUT_S))
 
 
 def stale_ratio(figures: Mapping[str, float]) -> float:

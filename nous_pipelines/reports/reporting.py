@@ -7,11 +7,10 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
 from types import MappingProxyType
-from typing import Any, LiteralString, TypeVar
+from typing import Any
 from uuid import UUID
 
 import polars as pl
-from psycopg.rows import class_row
 
 from nous_online.core.kinds import KINDS
 from nous_online.database.connection import Database
@@ -42,7 +41,6 @@ from nous_pipelines.reports.report import (
 )
 from nous_pipelines.snapshots.snapshot import Snapshot
 
-T = TypeVar("T")
 SQL = statements("nous_pipelines.reports", "report.sql")
 TIMEOUT_S = 120.0
 ID = re.compile(r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b")
@@ -172,7 +170,8 @@ def outlines_of(
     agent_ids: Sequence[str],
 ) -> tuple[list[Outline], dict[str, ReportedProposal]]:
     """Return all proposals of the night in outline, and those of its plan that were not decided, by id."""
-    outlines = rows_of(database, Outline, SQL["outlines"], {"night": night, "agent_ids": list(agent_ids)})
+    wanted = {"night": night, "agent_ids": list(agent_ids)}
+    outlines = database.rows(Outline, SQL["outlines"], wanted, timeout_s=TIMEOUT_S)
     if files.has("applied") and files.read_json("applied").get("hash") == account.hash:
         return outlines, {}
     known = {each.id for each in outlines}
@@ -221,7 +220,8 @@ def decided_of(
     """Return the proposals outlined, in their order, with everything a report says of them."""
     stored = [each for each in outlines if each.id not in planned]
     wanted = {"agent_ids": sorted({each.agent_id for each in stored}), "ids": [UUID(each.id) for each in stored]}
-    known = {**planned, **{each.id: each for each in rows_of(database, ReportedProposal, SQL["decided"], wanted)}}
+    decided = database.rows(ReportedProposal, SQL["decided"], wanted, timeout_s=TIMEOUT_S)
+    known = {**planned, **{each.id: each for each in decided}}
     return [known[each.id] for each in outlines if each.id in known]
 
 
@@ -229,7 +229,7 @@ def told_of(database: Database, wanted: Iterable[tuple[str, str]]) -> dict[str, 
     """Return how memories, given by agent and id, read; those that are gone are left out."""
     pairs = [(agent_id, UUID(memory)) for agent_id, memory in wanted]
     parameters = {"agent_ids": [agent_id for agent_id, _ in pairs], "ids": [memory for _, memory in pairs]}
-    return {each.id: each for each in rows_of(database, ReportedMemory, SQL["told"], parameters)}
+    return {each.id: each for each in database.rows(ReportedMemory, SQL["told"], parameters, timeout_s=TIMEOUT_S)}
 
 
 def said_of(database: Database, decided: Iterable[ReportedProposal]) -> dict[str, list[Quoted]]:
@@ -243,7 +243,7 @@ def said_of(database: Database, decided: Iterable[ReportedProposal]) -> dict[str
     agents, proposals, memories = zip(*named, strict=True) if named else ((), (), ())
     wanted = {"agent_ids": list(agents), "proposal_ids": list(proposals), "ids": list(memories)}
     found: dict[str, list[Quoted]] = {}
-    for each in rows_of(database, Quoted, SQL["said"], wanted) if named else ():
+    for each in database.rows(Quoted, SQL["said"], wanted, timeout_s=TIMEOUT_S) if named else ():
         found.setdefault(each.proposal_id, []).append(each)
     return found
 
@@ -357,15 +357,6 @@ def stopped_by(
         )
         for check in broken
     )
-
-
-def rows_of(database: Database, value: type[T], query: LiteralString, parameters: Mapping[str, Any]) -> list[T]:
-    """Return the rows of a query as values."""
-    with (
-        database.transaction(timeout_s=TIMEOUT_S) as connection,
-        connection.cursor(row_factory=class_row(value)) as cursor,
-    ):
-        return cursor.execute(query, parameters).fetchall()
 
 
 # --- what a proposal does to each memory, in a few words: from what to what ---

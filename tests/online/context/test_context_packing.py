@@ -25,7 +25,6 @@ from nous_online.core.fields import checked_details
 from nous_online.core.policy import ContextPolicy
 from nous_online.language.tokens import tokens_of
 
-POLICY = ContextPolicy()
 TEXTS = st.text(max_size=300) | st.text(alphabet="🦊ß部署\n\u2028 a", max_size=2_000)
 
 
@@ -62,7 +61,7 @@ def test_a_context_never_has_a_token_too_many_and_no_memory_twice(critical, rele
     wanted = {"critical": critical, "relevant": relevant, "background": background}
     nominated = [*critical, *relevant, *background]
 
-    placed = arrange(wanted, point_at(nominated), rooms=rooms(budget, frame=frame, policy=POLICY))
+    placed = arrange(wanted, point_at(nominated), rooms=rooms(budget, frame=frame))
     lines = lines_of(placed)
     text = "\n".join(render(lines).values())
 
@@ -80,7 +79,7 @@ def test_what_finds_room_costs_no_more_than_the_room(wanted, room):
 
 @given(entries(), st.integers(1, 3_000))
 def test_the_same_entries_are_packed_the_same_way(wanted, budget):
-    shares = rooms(budget, frame=None, policy=POLICY)
+    shares = rooms(budget, frame=None)
 
     once, again = (arrange({"relevant": wanted}, point_at(wanted), rooms=shares) for _ in range(2))
 
@@ -120,7 +119,7 @@ def test_an_entry_too_long_for_the_room_makes_way_for_shorter_ones():
 
 def test_what_a_tier_leaves_flows_down():
     background = [entry(number, "background line") for number in range(300)]
-    shares = rooms(1_000, frame=None, policy=POLICY)
+    shares = rooms(1_000, frame=None)
 
     placed = arrange({"background": background}, point_at([]), rooms=shares)
 
@@ -129,7 +128,7 @@ def test_what_a_tier_leaves_flows_down():
 
 def test_what_the_last_tier_leaves_flows_back_to_what_matters():
     relevant = [entry(number, "relevant line") for number in range(300)]
-    shares = rooms(1_000, frame=None, policy=POLICY)
+    shares = rooms(1_000, frame=None)
 
     placed = arrange({"relevant": relevant}, lambda shown: [], rooms=shares)
 
@@ -142,7 +141,7 @@ def test_a_full_tier_leaves_the_others_their_share():
         for place, tier in enumerate(TIERS[:-1])
     }
     nominated = [each for own in wanted.values() for each in own]
-    shares = rooms(2_000, frame=None, policy=POLICY)
+    shares = rooms(2_000, frame=None)
 
     placed = arrange(wanted, point_at(nominated), rooms=shares)
 
@@ -157,7 +156,7 @@ def test_what_is_pinned_borrows_from_the_lower_tiers():
         for place, tier in enumerate(TIERS[:-1])
     }
     wanted = {**crowd, "critical": [*crowd["critical"], pin]}
-    shares = rooms(8_000, frame=None, policy=POLICY)
+    shares = rooms(8_000, frame=None)
 
     placed = arrange(wanted, point_at([]), rooms=shares)
 
@@ -169,7 +168,7 @@ def test_what_is_pinned_borrows_from_the_lower_tiers():
 def test_each_pinned_entry_has_a_line_before_any_is_told_in_full():
     pins = [entry(number, "pinned " * 100, f"pin {number}", is_pinned=True) for number in range(20)]
 
-    placed = arrange({"critical": pins}, point_at([]), rooms=rooms(1_000, frame=None, policy=POLICY))
+    placed = arrange({"critical": pins}, point_at([]), rooms=rooms(1_000, frame=None))
 
     assert [each.entry for each in placed["critical"]] == pins
 
@@ -177,7 +176,7 @@ def test_each_pinned_entry_has_a_line_before_any_is_told_in_full():
 def test_a_memory_without_room_in_its_tier_falls_to_the_next():
     crowd = [entry(number, f"critical line {number}") for number in range(50)]
     wanted = {"critical": crowd, "relevant": [crowd[-1]]}
-    shares = rooms(400, frame=None, policy=POLICY)
+    shares = rooms(400, frame=None)
 
     placed = arrange(wanted, point_at([]), rooms=shares)
 
@@ -187,13 +186,13 @@ def test_a_memory_without_room_in_its_tier_falls_to_the_next():
 def test_the_index_is_one_line_of_pointers():
     crowd = [entry(number, "a line that is much too long to be shown " * 9) for number in range(3)]
 
-    lines = lines_of(arrange({"relevant": crowd}, point_at(crowd), rooms=rooms(60, frame=None, policy=POLICY)))
+    lines = lines_of(arrange({"relevant": crowd}, point_at(crowd), rooms=rooms(60, frame=None)))
 
     assert render(lines) == {"index": "# Ask me about\n- topic 0, topic 1, topic 2"}
 
 
 def test_nothing_to_show_is_an_empty_text_without_headings():
-    placed = arrange({}, lambda shown: [], rooms=rooms(8_000, frame=None, policy=POLICY))
+    placed = arrange({}, lambda shown: [], rooms=rooms(8_000, frame=None))
 
     assert render(lines_of(placed)) == {}
 
@@ -202,14 +201,14 @@ def test_nothing_to_show_is_an_empty_text_without_headings():
 
 
 def test_a_context_is_divided_as_the_living_memory_says():
-    assert rooms(8_000, frame=None, policy=POLICY) == {
+    assert rooms(8_000, frame=None) == {
         "critical": 2_000, "relevant": 3_000, "background": 2_000, "index": 1_000,
     }  # fmt: skip
 
 
 @pytest.mark.parametrize("frame", ["debug", "debugging", "Debugging"])
 def test_while_debugging_what_is_critical_has_more_room(frame):
-    assert rooms(8_000, frame=frame, policy=POLICY) == {
+    assert rooms(8_000, frame=frame) == {
         "critical": 3_000, "relevant": 2_500, "background": 1_500, "index": 1_000,
     }  # fmt: skip
 
@@ -217,18 +216,18 @@ def test_while_debugging_what_is_critical_has_more_room(frame):
 @pytest.mark.parametrize("budget", [1, 7, 13, 999, 12_345])
 @pytest.mark.parametrize("frame", ["debug", "task"])
 def test_rounding_loses_no_token(budget, frame):
-    assert sum(rooms(budget, frame=frame, policy=POLICY).values()) == budget
+    assert sum(rooms(budget, frame=frame).values()) == budget
 
 
 def test_the_budget_is_that_of_the_frame_unless_one_is_told():
-    assert usual_budget(None, POLICY) == 8_000
-    assert usual_budget("juggling", POLICY) == 8_000
-    assert usual_budget("Conversation", POLICY) == 3_000
+    assert usual_budget(None) == 8_000
+    assert usual_budget("juggling") == 8_000
+    assert usual_budget("Conversation") == 3_000
     assert checked_details(AssemblyDetails, {"budget": 500, "frame": "conversation"})["budget"] == 500
 
 
 def test_the_budgets_of_frames_lie_between_three_and_twelve_thousand_tokens():
-    budgets = [tokens for _, tokens in POLICY.budgets]
+    budgets = [tokens for _, tokens in ContextPolicy.budgets]
 
     assert (min(budgets), max(budgets)) == (3_000, 12_000)
 
