@@ -94,7 +94,7 @@ def listed(title: str, entries: Iterable[str]) -> list[str]:
 
 
 def urgent_lines(report: NightReport) -> Iterator[str]:
-    """Yield what needs a person, what stopped the night, whom it accuses and what to do; and the same of agents that it left out."""
+    """Yield what needs a person; what stopped the night, whom it accuses and what to do; and whom it left out."""
     yield from listed("## Needs you", (f"- {plain(need)}" for need in report.needs))
     for stop in report.stopped:
         yield f"## Stopped by {stop.check}: nothing was applied"
