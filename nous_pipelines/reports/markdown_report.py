@@ -32,8 +32,7 @@ def markdown_of(report: NightReport) -> str:
     lines = [
         f"# Night {report.night}",
         f"{report.summary}. Plan `{report.plan_hash[:12]}`, {told_usd(report.cost_usd)}.",
-        *listed("## Needs you", (f"- {plain(need)}" for need in report.needs)),
-        *stopped_lines(report),
+        *urgent_lines(report),
         *(line for kind in report.kinds for line in kind_lines(report, kind)),
         *listed(
             f"## Went stale, refused, taken back or left out ({report.not_in_force_count})",
@@ -94,8 +93,9 @@ def listed(title: str, entries: Iterable[str]) -> list[str]:
     return [title, "\n".join(lines)] if lines else []
 
 
-def stopped_lines(report: NightReport) -> Iterator[str]:
-    """Yield what stopped the night, whom it accuses and what to do; and the same of agents that it left out."""
+def urgent_lines(report: NightReport) -> Iterator[str]:
+    """Yield what needs a person; what stopped the night, whom it accuses and what to do; and whom it left out."""
+    yield from listed("## Needs you", (f"- {plain(need)}" for need in report.needs))
     for stop in report.stopped:
         yield f"## Stopped by {stop.check}: nothing was applied"
         yield plain(stop.description)

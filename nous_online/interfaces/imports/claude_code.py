@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath, PureWindowsPath
@@ -12,14 +11,7 @@ from typing import Any
 from nous_online.core.errors import InvalidInput
 from nous_online.interfaces.imports.import_files import ImportItem, ReaderState, fields_of, list_of, objects_of_lines
 from nous_online.interfaces.imports.records import imported_moment
-from nous_online.interfaces.imports.sessionize import (
-    STILL_GOING_ON,
-    Conversation,
-    Message,
-    episode_of,
-    is_going_on,
-    stretches,
-)
+from nous_online.interfaces.imports.sessionize import Message, SessionRead, items_of_session
 
 SPOKEN = ("user", "assistant")
 TITLES = {"summary": "summary", "ai-title": "aiTitle", "custom-title": "customTitle"}
@@ -33,7 +25,10 @@ TOLD_INPUTS = ("description", "command", "pattern", "query", "url", "prompt")
 MOST_OF_AN_INPUT, MOST_OF_AN_ERROR = 200, 300
 MAX_REFERENCE_CHARACTERS = 200
 BOOKKEEPING = ("<local-command-", "<command-name>", "<command-message>", "<bash-stdout>", "[Request interrupted")
-REMINDER = re.compile(r"<(system-reminder|task-notification)>.*?(?:</\1>|\Z)", re.DOTALL)
+REMINDER = re.compile(
+    r"<(system-reminder|task-notification)>.*?(?:</\1>|\Z)(?:\s*Read the output file to retrieve the result: \S+)?",
+    re.DOTALL,
+)
 SUBJECT = re.compile(r"""(?:-[a-z]*m|--message|--title|-t)[ =](?:"\$\(cat <<-?['"]?\w+['"]?\s*|["'])([^\n"]{4,200})""")
 QUOTES = " \"'"
 ANSWERED = re.compile(r'"([^"\n]{1,400})"="([^"\n]{1,400})"')
@@ -42,23 +37,25 @@ ASKING, PLANNING = "AskUserQuestion", "ExitPlanMode"
 COMMITS = re.compile(r"\bgit commit\b|\bgh pr create\b")
 COMMITTED = re.compile(r"^\[[\w./-]{1,100}(?: \(root-commit\))? ([0-9a-f]{7,40})\] ", re.MULTILINE)
 PULL_REQUEST = re.compile(r"https://[\w.-]{1,100}/[\w.-]{1,100}/[\w.-]{1,100}/pull/\d{1,9}\b")
+SUMMARY_PART = re.compile(
+    r"^\d\. (Primary Request and Intent|Key Technical Concepts|Files and Code Sections|Errors and fixes|Problem Solving"
+    r"|All user messages|Pending Tasks|Current Work|Optional Next Step):?[ \t]*$",
+    re.MULTILINE | re.IGNORECASE,
+)
+"""The parts of a summary that Claude Code goes on with when there is no more room for the session itself."""
+PASSING_PARTS = frozenset({"all user messages", "pending tasks", "current work", "optional next step"})
+ASKED_PARTS = frozenset({"primary request and intent"})
 Fields = Mapping[str, Any]
 
 
 @dataclass
-class CodingSession:
-    """A session as it is read: its id and title, and what was left out of it."""
+class CodingSession(SessionRead):
+    """A session of Claude Code while it is read."""
 
-    path: Path
-    title: str | None = None
-    id: str = ""
-    committing: set[str] = field(default_factory=set[str])
-    """The ids of tool calls that commit, or open a pull request: their results name what came of it."""
     asking: set[str] = field(default_factory=set[str])
     """The ids of tool calls that ask the user something: their results are what the user decided."""
-    left_out: Counter[str] = field(default_factory=Counter[str])
-    at: ImportItem = field(default_factory=lambda: ImportItem(0, 0))
-    problems: list[ImportItem] = field(default_factory=list[ImportItem])
+    is_begun: bool = False
+    """Something was said in it before the line the reader stands at."""
 
     def await_result(self, tool: str, call: Fields, call_id: str) -> None:
         """Keep the id of a call whose result says what came of it, or what the user decided."""
@@ -67,33 +64,11 @@ class CodingSession:
         elif tool == ASKING:
             self.asking.add(call_id)
 
-    def conversation(self) -> Conversation:
-        """Return what is known of the session now."""
-        name = self.id or self.path.stem
-        return Conversation(name, f"claude-code:{name}", self.title)
-
 
 def items_of_sessions(path: Path, reading: ReaderState) -> Iterator[ImportItem]:
     """Yield the episodes of a session, and what was wrong with some of its lines."""
-    session = CodingSession(path)
-    for together in stretches(messages_of(session, reading), stored_until=reading.stored_until):
-        yield from drained(session)
-        if not reading.is_over and is_going_on(together, now=reading.now):
-            session.left_out[STILL_GOING_ON] += 1
-            continue
-        episode = episode_of(together, session.conversation())
-        if episode:
-            left_out = session.left_out + episode.left_out
-            session.left_out.clear()
-            yield ImportItem(session.at.number, session.at.end, episode.record, episode.name, left_out=left_out)
-    yield from drained(session)
-    yield ImportItem(session.at.number, session.at.end, left_out=dict(session.left_out))
-
-
-def drained(session: CodingSession) -> Iterator[ImportItem]:
-    """Yield the problems met so far, each once."""
-    yield from session.problems
-    session.problems.clear()
+    session = CodingSession(path, "claude-code")
+    yield from items_of_session(session, messages_of(session, reading), reading)
 
 
 def messages_of(session: CodingSession, reading: ReaderState) -> Iterator[Message]:
@@ -107,11 +82,12 @@ def messages_of(session: CodingSession, reading: ReaderState) -> Iterator[Messag
         try:
             message = message_of(fields, session)
         except InvalidInput as error:
-            session.problems.append(ImportItem(place.number, place.end, problem=str(error)))
+            session.note_problem(str(error))
             continue
         if message and not reading.seen.is_new(message.id.encode(), within="claude-code messages"):
             session.left_out[REPEATED] += 1
         elif message:
+            session.is_begun = True
             yield message
 
 
@@ -129,7 +105,7 @@ def message_of(fields: Fields, session: CodingSession) -> Message | None:
     if fields.get("isSidechain") is True:
         session.left_out[SUBAGENTS] += 1
         return None
-    return spoken(fields, "assistant" if fields.get("isCompactSummary") is True else kind, session)
+    return spoken(fields, kind, session)
 
 
 def spoken(fields: Fields, speaker: str, session: CodingSession) -> Message | None:
@@ -145,9 +121,25 @@ def spoken(fields: Fields, speaker: str, session: CodingSession) -> Message | No
         raise InvalidInput(f"the content of a message must be text or a list, got {type(content).__name__}")
     blocks = [{"type": "text", "text": content}] if isinstance(content, str) else list_of(said["content"])
     told, artifacts = told_in(blocks, cwd=fields.get("cwd"), session=session)
-    if not told and not artifacts:
+    if fields.get("isCompactSummary") is True:
+        speaker, told = "assistant", [lasting_of("\n".join(told), is_begun=session.is_begun)]
+    if not any(told) and not artifacts:
         return None
     return Message(message_id, said_at, speaker, "\n".join(told), tuple(artifacts), tuple(place_of(fields)))
+
+
+def lasting_of(summary: str, *, is_begun: bool) -> str:
+    """Return what a summary of the session so far tells that lasts: not what it was about to do, which comes next.
+
+    Where the session began before it, what was asked for is told there.
+    """
+    heads = [*SUMMARY_PART.finditer(summary)]
+    if not heads:
+        return summary
+    ends = [*(head.start() for head in heads[1:]), len(summary)]
+    passing = PASSING_PARTS | (ASKED_PARTS if is_begun else frozenset())
+    parts = [(head[1].casefold(), summary[head.start() : end]) for head, end in zip(heads, ends, strict=True)]
+    return "\n".join(part.strip() for name, part in parts if name not in passing)
 
 
 def place_of(fields: Fields) -> Iterator[str]:

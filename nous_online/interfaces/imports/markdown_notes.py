@@ -43,6 +43,13 @@ LEADS = (":", "\uff1a")
 """How words end that say what a list is about: they are told with each of its items."""
 SHORTEST = 3
 """Characters; less is a mark and no statement."""
+FILE_NAME = re.compile(r"\A\[[^\]\n]{1,200}\.mdx?\]\([^)\s]{1,2000}\)\s*(?:[\u2014\u2013:-]+)\s+(?=\S)")
+"""An entry of an index begins with the page it is about, by its file's name: what follows is what it says."""
+BLANK_FIELD = re.compile(r"(?:[^:\n]{1,60}: )?(?:\([^()\d]{1,100}\)|\?+|TBD|TODO|N/A)", re.IGNORECASE)
+FORM_LINE = re.compile(r"[A-Z][\w /-]{0,40}: \S.*")
+FORM_LINES = 2
+"""Lines from which a paragraph of such lines alone is a form: each tells something else."""
+BLANKS = "places that nobody filled in"
 CODE = "blocks of code (a note about it is kept, the code is not)"
 
 
@@ -80,7 +87,9 @@ class Page:
 
     def note(self, line: int, text: str, tags: tuple[str, ...] = ()) -> Iterator[PageNote]:
         """Yield a statement that stands where the page was read to, unless it is too short to be one."""
-        if len(text) >= SHORTEST:
+        if BLANK_FIELD.fullmatch(text):
+            self.left_out[BLANKS] += 1
+        elif len(text) >= SHORTEST:
             yield PageNote(line, text, tuple(title for _, title in self.headings), self.under, tags)
 
 
@@ -156,8 +165,9 @@ def notes_of(text: str, page: Page) -> Iterator[PageNote]:
     for place, token in enumerate(tokens):
         line = start + 1 + (token.map[0] if token.map else 0)
         if token.type == "inline":
-            leads = place + 2 < len(tokens) and tokens[place + 2].type.endswith("list_open")
-            yield from read_text(token.content, tokens[place - 1], line, page, leads_to_list=leads)
+            follows = tokens[place + 2].type if place + 2 < len(tokens) else ""
+            for number, text_of_one in enumerate(statements_of(token.content)):
+                yield from read_text(text_of_one, tokens[place - 1], line + number, page, follows=follows)
         elif token.type == "html_block":
             yield from page.note(line, cleaned(HTML_TAG.sub(" ", token.content)))
         elif token.type == "tr_close":
@@ -186,7 +196,13 @@ def enter_or_leave(token: Token, page: Page) -> None:
             pass
 
 
-def read_text(text: str, before: Token, line: int, page: Page, *, leads_to_list: bool) -> Iterator[PageNote]:
+def statements_of(text: str) -> list[str]:
+    """Return a paragraph as one statement, or a form line by line."""
+    lines = text.splitlines()
+    return lines if len(lines) >= FORM_LINES and all(map(FORM_LINE.fullmatch, lines)) else [text]
+
+
+def read_text(text: str, before: Token, line: int, page: Page, *, follows: str) -> Iterator[PageNote]:
     """Yield the statement that a line or a paragraph is; headings, cells and what leads to a list go with others."""
     if before.type == "heading_open":
         begin_section(int(before.tag[1:]), cleaned(text), page)
@@ -199,12 +215,15 @@ def read_text(text: str, before: Token, line: int, page: Page, *, leads_to_list:
     said = cleaned(text[box.end() :] if box else text)
     if page.under and page.under.endswith(LEADS):
         said = f"{page.under} {said}"
-    if not (leads_to_list and said.endswith(LEADS)):
+    is_lead, leads_to_list = said.endswith(LEADS), follows.endswith("list_open")
+    if is_lead and follows == "list_item_close":
+        page.left_out[BLANKS] += 1
+    elif not (is_lead and leads_to_list):
         yield from page.note(line, said, ({" ": "open"}.get(box[1], "done"),) if box else ())
     shown = "" if holds_credential(said) else said[:MAX_STATEMENT_CHARACTERS]
     if is_item:
         page.above[-1] = shown
-    elif leads_to_list and said.endswith(LEADS):
+    elif leads_to_list and is_lead:
         page.lead = shown
 
 
@@ -236,7 +255,7 @@ def cleaned(text: str) -> str:
         return f"\x00{len(spans) - 1}\x00"
 
     line = without_comments(" ".join(each.strip() for each in text.replace("\x00", "").splitlines()))
-    plain = CODE_SPAN.sub(kept, line)
+    plain = CODE_SPAN.sub(kept, FILE_NAME.sub("", line))
     plain = WIKI_LINK.sub(lambda found: found[2] or found[1], plain)
     plain = EMPHASIS.sub(r"\2", LINK.sub(r"\1", plain))
     return KEPT_SPAN.sub(lambda found: spans[int(found[1])], plain).strip()

@@ -38,8 +38,8 @@ from nous_online.interfaces.imports.sessionize import HIDDEN_FACTS
 from nous_online.language.writing.credentials import holds_credential
 
 Fields = Mapping[str, Any]
-BOLD_LINE = re.compile(r"^(?:\*\*|__)([^*_\n]{1,100})(?:\*\*|__):?[ \t]*$", re.MULTILINE)
-"""A line in bold is the heading of what follows."""
+EMPHASISED_LINE = re.compile(r"^(\*\*|__|\*|_)([^*_\n]{1,100})\1:?[ \t]*$", re.MULTILINE)
+"""A line in bold or italics is the heading of what follows."""
 
 
 def fact_item(place: ImportItem, fields: Mapping[str, Any], name: str | None = None) -> ImportItem:
@@ -62,7 +62,7 @@ def items_of_text(text: str, place: ImportItem, fields: Mapping[str, Any], *, na
     `named` tells the text from others of its source: a statement that was there before is known again.
     """
     page = Page({})
-    for note in notes_of(BOLD_LINE.sub(r"## \1", text), page):
+    for note in notes_of(EMPHASISED_LINE.sub(r"## \2", text), page):
         if is_secret(note):
             yield replace(place, left_out={HIDDEN_FACTS: 1})
             continue
@@ -138,7 +138,8 @@ def memory_fields(memory: Fields) -> dict[str, Any]:
     )
     metadata = fields_of(memory.get("metadata"))
     categories = [tag for tag in listed(memory.get("categories")) if tag]
-    told = {**metadata, **{name: memory[name] for name in OF_WHOM if memory.get(name)}}
+    others = {name: value for name, value in metadata.items() if name != "category"}
+    told = {**others, **{name: memory[name] for name in OF_WHOM if memory.get(name)}}
     tags = [*categories, *(f"{name}:{value}"[:100] for name, value in told.items() if isinstance(value, str | int))]
     own_id = None if memory.get("id") is None else id_text("id", memory["id"])
     return {

@@ -72,6 +72,8 @@ OUTCOME: Mapping[str, float] = {
 """Weights of what tells a decision, a cause or a fix, found in the same way (0.74)."""
 HOLDING = ("decision", "cause", "mended", "planned", "rule", "preference")
 ARTICLES = ("the ", "a ", "an ", "our ")
+CODE_NAME = re.compile(r"[a-z][\w-]{0,60}(?:[/_.]\w|[A-Z])")
+"""A path or a name in code stays as it is written: `src/app.py` is another file than `Src/app.py`."""
 SUBJECT = re.compile(r"\w[\w '&./#-]{0,48}\w")
 
 
@@ -190,7 +192,7 @@ def stated(point: Point) -> str:
     """Return a point as a text that stands alone: its question, who says "I", its days as dates, no opening "so"."""
     first = " ".join(opened(point.sentences[0].text.split())) or point.sentences[0].text
     text = " ".join([first, *(sentence.text for sentence in point.sentences[1:])])
-    text = text[:1].upper() + text[1:]
+    text = text if CODE_NAME.match(text) else text[:1].upper() + text[1:]
     is_fragment = word_count(text) <= FRAGMENT and not VERBS.search(text)  # a longer one has a verb that is not known
     names = point.speaker and (point.question or OWN.search(straight(text)) or WE.match(text) or is_fragment)
     said = f"{point.speaker}: {text}" if names else text

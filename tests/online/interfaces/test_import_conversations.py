@@ -118,7 +118,12 @@ def test_a_session_tells_what_calls_were_for_what_was_planned_answered_objected_
         answered(5, 'User has answered: "Which lock?"="The second one".', call=4),
         answered(6, "It was rejected. To tell you how to proceed, the user said:\nUse main", call=2, is_error=True),
         said("user", 7, "Decided so far: the cache stays.", isCompactSummary=True),
-        said("user", 8, "Go on.<task-notification>\n<id>7</id>\n</task-notification>"),
+        said(
+            "user",
+            8,
+            "Go on.<task-notification>\n<id>7</id>\n</task-notification>\n"
+            "Read the output file to retrieve the result: /tmp/7",
+        ),
     )
 
     import_history(heart, [written(tmp_path / "s.jsonl", *session)])
@@ -132,6 +137,42 @@ def test_a_session_tells_what_calls_were_for_what_was_planned_answered_objected_
     assert "user: Use main" in lines
     assert "assistant: Decided so far: the cache stays." in lines
     assert lines[-1] == "user: Go on."
+
+
+SUMMARY = """This session is being continued from a previous conversation that ran out of context.
+Analysis:
+1. I looked at the store.
+
+Summary:
+1. Primary Request and Intent:
+   The user wants retries.
+2. Key Technical Concepts:
+   - Retries back off twofold
+4. Errors and fixes:
+   - The lock was taken twice: fixed by an id
+6. All user messages:
+   - "Go on"
+7. Pending Tasks:
+   - Write the tests
+9. Optional Next Step:
+   Run the linter."""
+
+
+@pytest.mark.parametrize("is_first", [True, False])
+def test_of_a_summary_that_goes_on_with_a_session_what_lasts_is_told(
+    heart: Heart, owner: psycopg.Connection, tmp_path: Path, *, is_first: bool
+):
+    summary = said("user", 7, SUMMARY, isCompactSummary=True)
+    before = [] if is_first else [said("user", 1, "Retries, please.")]
+
+    import_history(heart, [written(tmp_path / "s.jsonl", *before, summary, said("user", 8, "Thanks."))])
+
+    (episode,) = episodes(owner)
+    assert "Retries back off twofold" in episode["detail"]
+    assert "fixed by an id" in episode["detail"]
+    assert ("The user wants retries" in episode["detail"]) == is_first
+    for passing in ("I looked", "Go on", "Write the tests", "linter", "ran out of context"):
+        assert passing not in episode["detail"]
 
 
 def test_each_stretch_of_a_session_has_the_branches_it_was_on(heart: Heart, owner: psycopg.Connection, tmp_path: Path):

@@ -181,6 +181,28 @@ def test_names_of_code_stay_as_they_are_written(line: str, content: str):
     assert [note.text for note in notes_of(line, Page({}))] == [content]
 
 
+def test_an_index_a_form_and_what_nobody_filled_in_are_read_as_such(
+    heart: Heart, owner: psycopg.Connection, tmp_path: Path
+):
+    page = (
+        "# Memory\n\n- [release.md](release.md) \u2014 Releases are cut on Tuesdays\n"
+        "- [The lock](lock.md) \u2014 is held for a minute\n- Decision style:\n- Interests: (learned in time)\n\n"
+        "First name: Ada\nLast name: ?\nOccupation: Pilot, of gliders\n\nAda said\nit: soon.\n"
+    )
+    (tmp_path / "MEMORY.md").write_text(page, "utf-8")
+
+    report = import_history(heart, [tmp_path / "MEMORY.md"])
+
+    assert [content for (content,) in facts_of(owner, "content")] == [
+        "Ada said it: soon.",
+        "First name: Ada",
+        "Occupation: Pilot, of gliders",
+        "Releases are cut on Tuesdays",
+        "The lock \u2014 is held for a minute",
+    ]
+    assert dict(report.skipped)["places that nobody filled in"] == 3
+
+
 def test_what_leads_to_a_list_is_told_with_each_of_its_items():
     page = (
         "React when:\n- mail from Ada comes in\n- at night:\n  - the pager rings\n\nTell Ben. Always:\n\nNobody else."

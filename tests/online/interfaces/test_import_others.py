@@ -46,7 +46,7 @@ CONVERSATION = {
     ],
 }  # fmt: skip
 MEMORIES = {
-    "conversations_memory": "**Work context**\n\nAda teaches ethics in Porto.\n\n**Interests**\n\n- chess\n- trains",
+    "conversations_memory": "**Work context**\n\nAda teaches ethics in Porto.\n\n*Interests*\n\n- chess\n- trains",
     "project_memories": {"p-1": "The book has seven parts."},
     "account_uuid": "u",
 }

@@ -128,6 +128,13 @@ def test_a_point_opens_without_hey_so_and_but_and_names_who_says_i() -> None:
     assert points("Orla: So, but I moved the ledger to Olm in March.") == ["Orla: I moved the ledger to Olm in March."]
 
 
+@pytest.mark.parametrize("name", ["src/pay/retry.py", "retryCount", "retry_count"])
+def test_a_point_that_opens_with_a_name_in_code_keeps_it_as_it_is_written(name: str) -> None:
+    (found, *_) = points(f"assistant: {name} limits how often the payment is tried again.\nuser: Fine by me then.")
+
+    assert found.startswith(name)
+
+
 def test_entries_below_a_label_are_labelled() -> None:
     notes = "We met in Olm.\n\nLessons, for the wall:\n1. Rehearse with the full data.\n2. Never skip an error."
 
