@@ -64,7 +64,6 @@ WITHOUT_ROWS = {
     "heart.corpus_stats": "counts and lengths of all memories together",
     "heart.llm_requests": "what was paid; it names pairs by their hashes",
     "heart.outbox_cursors": "places in a queue",
-    "heart.webhooks": "addresses that events are sent to",
     "heart.term_stats": "words that nothing holds any more leave it",
     "heart.webhooks": "addresses are the agent's",
     "lifecycle.agent_policies": "the agent's",
