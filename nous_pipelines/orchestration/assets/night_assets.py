@@ -82,16 +82,14 @@ class Inputs:
 
     @classmethod
     def of(cls, night_run: NightRun, night: date, reads: Reads) -> "Inputs":
-        """Open the tables of a night; what reads the snapshot alone makes sure that it is settled."""
+        """Open the tables of a night."""
         files, engine = night_run.files(night), night_run.engine
-        names = [name for name in reads if name not in SNAPSHOT_TABLES]
-        if not names:
-            night_run.settle(night)
         made = {
             name: read_whole(files, name, reads[name])
             if engine.shares_memory or name == CHANGED.name
             else files.folder / f"{name}.parquet"
-            for name in names
+            for name in reads
+            if name not in SNAPSHOT_TABLES
         }
         return cls(reads, night_run.chunks(night), made, files, engine)
 

@@ -8,11 +8,8 @@ from nous_pipelines.orchestration.assets.night_assets import night_asset, night_
 from nous_pipelines.orchestration.resources import NightRun, as_metadata
 from nous_pipelines.snapshots.snapshot import late_rows, take_snapshot
 
-YESTERDAY = dg.TimeWindowPartitionMapping(start_offset=-1, end_offset=-1)
-
 
 @night_asset(
-    deps=[dg.AssetDep("snapshot", partition_mapping=YESTERDAY)],
     kinds={"postgres", "parquet"},
     description="The store at the end of the night, read in one transaction; taken again for memories that come late.",
 )
