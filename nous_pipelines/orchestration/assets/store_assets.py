@@ -24,6 +24,7 @@ def snapshot(context: dg.AssetExecutionContext, night_run: NightRun) -> dg.Mater
     night_run.files(night).leave_out_nobody()
     return dg.MaterializeResult(
         metadata={
+            "dagster/row_count": sum(taken.counts.values()),
             **taken.counts,
             "folder": str(taken.folder),
             "taken_at": taken.taken_at.isoformat(),
