@@ -5,8 +5,7 @@ from __future__ import annotations
 from base64 import b64encode
 from html import escape
 
-from nous_pipelines.reports.charts import BOTTOM, HEIGHT, LEFT, RIGHT, WIDTH, Chart, chart
-from nous_pipelines.reports.html_report import PLOTS
+from nous_pipelines.reports.html_report import BOTTOM, HEIGHT, LEFT, PLOTS, RIGHT, WIDTH, Chart, chart
 from nous_pipelines.reports.report import NightReport
 
 COLOURS = ("#2a6fdb", "#c2571a", "#2e8b57", "#7a52b3")

@@ -8,8 +8,7 @@ from xml.etree import ElementTree
 import pytest
 
 from nous_pipelines.reports.chart_images import MOST_NIGHTS, svg_of
-from nous_pipelines.reports.charts import Chart, Plot, chart
-from nous_pipelines.reports.html_report import PLOTS
+from nous_pipelines.reports.html_report import PLOTS, Chart, Plot, chart
 
 SVG = "{http://www.w3.org/2000/svg}"
 FIGURES = [(date(2026, 6, 1) + timedelta(days=day), {"a": float(day), "b": 3.0}) for day in range(MOST_NIGHTS)]
