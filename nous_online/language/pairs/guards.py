@@ -45,7 +45,7 @@ from nous_online.language.pairs.reading import (
 
 Guard = Callable[[Reading, Reading], Iterable[str]]
 EMPTY_SET: frozenset[str] = frozenset()
-IMPLYING = {
+IMPLYING: dict[tuple[bool, float], frozenset[str]] = {
     (False, 1): frozenset({"one", "a", "an", "single"}),
     (False, 2): frozenset({"both", "either", "pair", "couple", "twice", "twin", "twins"}),
     (False, 3): frozenset({"trio", "triple"}),
