@@ -21,7 +21,7 @@ from sklearn.linear_model import LogisticRegression
 
 from nous_online.core.policy import LearnPolicy
 from nous_online.language.minilm import LocalMiniLM, session
-from nous_online.language.pairs.judging import MOST_FAR_WORDS
+from nous_online.language.pairs.judging import MOST_SHORT_WORDS
 from nous_online.language.pairs.pair_features import LEAST_SIMILARITY
 from nous_online.language.pairs.reader import LEAST_CHANCE, OUTCOMES, encodings, is_in_depth, scores, shared_content
 from nous_online.language.pairs.wordings import never_same, other_conditions, other_things
@@ -163,7 +163,7 @@ def least_for(likely: NDArray[np.float64], most: float) -> float:
 def is_far(texts: Sequence[tuple[str, str]]) -> NDArray[np.bool_]:
     """Tell of each pair whether the reader alone may call it the same: short statements whose vectors are not near."""
     first, second = (LocalMiniLM().embed_documents(side) for side in zip(*texts, strict=True))
-    is_short = [max(len(text.split()) for text in pair) <= MOST_FAR_WORDS for pair in texts]
+    is_short = [max(len(text.split()) for text in pair) <= MOST_SHORT_WORDS for pair in texts]
     return ((first * second).sum(axis=1) < LEAST_SIMILARITY) & np.array(is_short)
 
 

@@ -29,6 +29,7 @@ from nous_online.language.lexicon import (
     word_list,
 )
 from nous_online.language.pairs.reading import (
+    NOON,
     Date,
     Number,
     Reading,
@@ -43,6 +44,18 @@ from nous_online.language.pairs.reading import (
 )
 
 Guard = Callable[[Reading, Reading], Iterable[str]]
+EMPTY_SET: frozenset[str] = frozenset()
+IMPLYING: dict[tuple[bool, float], frozenset[str]] = {
+    (False, 1): frozenset({"one", "a", "an", "single"}),
+    (False, 2): frozenset({"both", "either", "pair", "couple", "twice", "twin", "twins"}),
+    (False, 3): frozenset({"trio", "triple"}),
+    (True, 50): frozenset({"half", "halves"}),
+}
+"""Words that may stand for a number, by whether it is of percent; "one" and "a" may, and need not."""
+VOWELS = frozenset("aeiouyáéíóúäöüæøå")
+HOURS_OF_CLOCK = frozenset(map(float, range(1, 13)))
+PRONOUN = frozenset({"I"})  # "Trask I" and "What I said": alone it is no numeral that tells two apart
+NOTHING = "none"  # what a reason says of a statement that gives nothing of a kind
 VALUE = "value"  # how the reason begins that tells two values of one kind apart
 PLACING = frozenset({"in", "on", "at"})
 COURTESIES = frozenset({"please", "kindly", "remember", "note", "reminder"})
@@ -105,16 +118,26 @@ def _numbers(a: Reading, b: Reading) -> Iterable[str]:
         yield f"number {_listed(n.shown for n in only_a)} ≠ {_listed(n.shown for n in only_b)}"
 
 
+def gives_one_number(reason: str) -> bool:
+    """Tell whether a reason says no more than that one of two statements gives a number and the other gives none."""
+    return reason.startswith(f"number {NOTHING} ≠") or (reason.startswith("number") and reason.endswith(f"≠ {NOTHING}"))
+
+
 def unmatched_numbers(a: Reading, b: Reading) -> list[Number]:
-    """Return the quantities of `a` that `b` states nowhere; a lone 1 may be written "one", "a" or not at all."""
-    loose = {"one", "a", "an", "single"} & set(b.words)
+    """Return the quantities of `a` that `b` states nowhere: in figures, in a word for it, as a date or as an hour."""
     return [
         number
         for number in a.numbers
         if not any(same_number(number, other) for other in b.numbers)
-        and not (number.shown == "1" and loose)
+        and IMPLYING.get((number.dimension == "share", number.bare), EMPTY_SET).isdisjoint(b.words)
         and not any(number.bare in {date.year, date.day} for date in b.dates)
+        and not (number.dimension is None and number.bare in HOURS_OF_CLOCK and _is_hour(number.bare, b.times))
     ]
+
+
+def _is_hour(hour: float, times: Iterable[int]) -> bool:
+    """Tell whether a bare number can be the hour of one of some times: "before ten" and "until 10 a.m."."""
+    return any((time - hour * 60) % NOON == 0 for time in times)
 
 
 def same_number(a: Number, b: Number) -> bool:
@@ -161,7 +184,7 @@ def missing_identifiers(a: Reading, b: Reading) -> list[str]:
 
 
 def _numerals(a: Reading, b: Reading) -> Iterable[str]:
-    if a.numerals != b.numerals:
+    if a.numerals != b.numerals and (a.numerals | b.numerals) != PRONOUN:
         yield f"numeral {_listed(sorted(a.numerals))} ≠ {_listed(sorted(b.numerals))}"
 
 
@@ -228,7 +251,15 @@ def unmatched_names(a: Reading, b: Reading) -> list[str]:
         if not _spelled(name.lower(), b.words, joined)
         and not (name.isupper() and len(name) > 1 and name.lower() in initials)
         and not any(name[0].lower() in acronym for acronym in shortened)
+        and not any(_abbreviates(*sorted((name.lower(), other.lower()), key=len)) for other in b.names)
     ]
+
+
+def _abbreviates(short: str, name: str) -> bool:
+    """Tell whether a few letters are a name without its vowels: "St" and "Street", "CPH" and "Copenhagen"."""
+    letters = iter(name)
+    is_short = 2 <= len(short) <= 4 and len(name) >= len(short) + 2 and short[0] == name[0]
+    return is_short and VOWELS.isdisjoint(short[1:]) and all(letter in letters for letter in short)
 
 
 def _spelled(name: str, spoken: Sequence[str], joined: str) -> bool:
@@ -351,7 +382,7 @@ def _phrases(left: list[str], right: list[str], *, before: list[str]) -> tuple[s
 
 
 def _listed(parts: Iterable[str]) -> str:
-    return ", ".join(list(parts)[:3]) or "none"
+    return ", ".join(list(parts)[:3]) or NOTHING
 
 
 GUARDS: dict[str, Guard] = {

@@ -14,7 +14,7 @@ from typing import Literal, Protocol, TypeAlias
 
 from nous_online.core.texts import unseen
 from nous_online.language.pairs import reader
-from nous_online.language.pairs.guards import denied, differences
+from nous_online.language.pairs.guards import denied, differences, gives_one_number
 from nous_online.language.pairs.pair_features import (
     LEAST_SIMILARITY,
     conflict_rows,
@@ -29,6 +29,7 @@ from nous_online.language.pairs.reader import Chances, calibration, read_pairs, 
 from nous_online.language.pairs.slots import shared_slot
 from nous_online.language.pairs.wordings import (
     FEW_CHANGED,
+    NAMES_MOVED,
     may_be_same,
     never_same,
     other_conditions,
@@ -66,12 +67,10 @@ DENIED_FROM = 0.1
 TWO_VALUES_FROM = 0.93
 """The same of two values of what reads as one slot: of the changes of FactConsolidation 1 in 1,000 is given it."""
 LEAST_FAR, LEAST_HALF_FAR = 0.4, 0.5  # cosines from which `SURE_OF_FAR`, and from which `same_at` suffices
-SURE_OF_FAR, FAR_SAME_HELD = 0.85, 0.99
-"""The reader's chance in both orders, and how often it was right: in 242 of 243 pairs of hands 6, 8 and 21.
-
-Of 16,000 pairs of neighbours 6 were read so. From 0.7 on, or in longer statements, half of `facts_pairs` was misread.
-"""
-MOST_FAR_WORDS = 12  # of a statement that it may say this of
+SURE_OF_FAR, SURE_OF_LONG, FAR_SAME_HELD = 0.85, 0.9, 0.99
+"""The reader's chance in both orders of statements further apart, and of longer ones; and how often it was right: in
+321 of 322 far pairs of hands 6, 8 and 21; of 21,000 pairs of neighbours 12 were read so."""
+MOST_SHORT_WORDS, MOST_FAR_WORDS = 12, 24  # of a far statement for which `same_at` suffices, and `SURE_OF_LONG`
 LEAST_NEAR_WORDS = 6
 """Of near statements that trees may call the same: in shorter ones a single word decides ("directed", "produced")."""
 TREES_SURE_FROM = 0.85
@@ -82,7 +81,12 @@ Chosen by hands 6, 8 and 21 of `training/pairs`, of whose 389 near pairs that ar
 looking at the fact pairs and WebNLG of `benchmarks dedup` too: those figures are of rows the choice has seen.
 """
 SMALL_WORD = "a small word that decides"  # why two near statements are kept apart that differ in few words
-NOT_AGAINST = 0.2  # chance of `same` from which trees are not against what the reader is sure of
+AGREED_FROM = 0.5
+"""The reader's chance in both orders from which names in another order keep no two near statements apart that the trees
+find the same as well: all 49 pairs of the hands of `training/pairs` that are so are the same. The same words in another
+order are left out ("only the mother may consent", "the mother may only consent"), and so are small words."""
+NOT_AGAINST, SURE_AGAINST = 0.2, 0.9
+"""Chance of `same` from which trees are not against what the reader is sure of, and its chance where they are."""
 SURE_OF_NEAR = 0.85  # the reader's chance of `same` in both orders from which it is sure of near ones
 UNSURE_UPDATE = 0.79  # confidence of an update that opens a contradiction instead of retiring: under `SURE_FROM`
 
@@ -180,7 +184,7 @@ class Judge(Protocol):
 class OfflineJudge:
     """A small model that reads both statements, beside rules for what is exact: no key, 2.5 milliseconds a pair."""
 
-    prompt_version = "reader-3"
+    prompt_version = "reader-4"
 
     @property
     def name(self) -> str:
@@ -215,7 +219,7 @@ class OfflineJudge:
                 later=later(pair),
                 is_harmless=harmless[i],
                 reading=readings[i],
-                kept_apart=_kept_apart(pair, readings[i]),
+                kept_apart=_kept_apart(pair, readings[i], same[i]),
                 words=max(len(pair.a.text.split()), len(pair.b.text.split())),
                 changed=words_changed(pair.a.text, pair.b.text),
                 changed_chance=chance_of_change(pair, readings[i]),
@@ -254,12 +258,20 @@ def is_harmless(pair: Pair) -> bool:
     return pair.similarity >= LEAST_SIMILARITY and may_be_same(pair.a.text, pair.b.text)
 
 
-def _kept_apart(pair: Pair, reading: Chances | None) -> tuple[str, ...]:
-    """Return `never_same` of a pair the reader takes for one thing said again or changed; of others nothing asks it."""
+def _kept_apart(pair: Pair, reading: Chances | None, trees: float) -> tuple[str, ...]:
+    """Return `never_same` of a pair the reader takes for one thing said again or changed; of others nothing asks it.
+
+    A number that one of two far statements alone gives keeps no two apart that the reader is sure of: "the account is
+    locked after a third wrong password", "… after three". Nor do names in another order where the trees agree.
+    """
     if reading is None or max(reading.same, reading.change) < UNRELATED_BELOW:
         return ()
-    is_small = pair.similarity >= LEAST_SIMILARITY and other_small_words(pair.a.text, pair.b.text)
-    return (*never_same(pair.a.text, pair.b.text), *((SMALL_WORD,) if is_small else ()))
+    apart = never_same(pair.a.text, pair.b.text)
+    if pair.similarity < LEAST_SIMILARITY:
+        return () if reading.same >= SURE_OF_FAR and all(map(gives_one_number, apart)) else apart
+    if apart == (NAMES_MOVED,) and trees >= TREES_SURE_FROM and reading.same >= AGREED_FROM:
+        apart = ()
+    return (*apart, SMALL_WORD) if other_small_words(pair.a.text, pair.b.text) else apart
 
 
 def chance_of_change(pair: Pair, reading: Chances | None) -> float:
@@ -408,18 +420,19 @@ def _as_read(seen: Seen, reading: Chances, model: PairModel) -> tuple[Verdict, f
 def _held_same(seen: Seen, reading: Chances, model: PairModel) -> float | None:
     """Return how sure it is that two statements say the same, None where it is not; both orders were read.
 
-    The reader alone says it of short far ones. Of near ones trees and reader must both say so, the trees surely, or the
+    The reader alone says it of far ones. Of near ones trees and reader must both say so, the trees surely, or the
     reader surely where many words differ. Asking in addition how near the phrases are that stand in each other's place
     was tried: of 45 pairs that differ in one small word 17 still came out the same.
     """
     limits = calibration()
     if seen.similarity < LEAST_SIMILARITY:
         least = limits.same_at if seen.similarity >= LEAST_HALF_FAR else SURE_OF_FAR
-        is_same = seen.similarity >= LEAST_FAR and reading.same >= least and seen.words <= MOST_FAR_WORDS
-        return FAR_SAME_HELD if is_same else None
+        is_same = reading.same >= (least if seen.words <= MOST_SHORT_WORDS else SURE_OF_LONG)
+        return FAR_SAME_HELD if is_same and seen.similarity >= LEAST_FAR and seen.words <= MOST_FAR_WORDS else None
     if seen.same >= TREES_SURE_FROM and reading.same >= READ_LIKE_FROM and seen.words >= LEAST_NEAR_WORDS:
         return max(limits.held("same", reading.same), model.same.held(seen.same))
-    is_same = reading.same >= SURE_OF_NEAR and seen.same >= NOT_AGAINST and seen.changed > FEW_CHANGED
+    least = SURE_OF_NEAR if seen.same >= NOT_AGAINST else SURE_AGAINST
+    is_same = reading.same >= least and seen.changed > FEW_CHANGED
     return limits.held("same", reading.same) if is_same else None
 
 

@@ -15,7 +15,7 @@ from itertools import pairwise
 
 from nous_online.language.lexicon import COPULAS, FUNCTION_WORDS, MONTHS, NUMBER_WORDS, UNITS, tables, word_list
 
-SINGULAR_VERBS, NEVER_NAMES = word_list("singular_verbs"), word_list("never_names")
+SINGULAR_VERBS, NO_NAMES = word_list("singular_verbs"), word_list("never_names") | NUMBER_WORDS.keys()
 ALIASES: dict[str, str] = tables()["aliases"]
 SCALES = {
     "hundred": 1e2, "k": 1e3, "thousand": 1e3, "m": 1e6, "million": 1e6, "bn": 1e9, "billion": 1e9, "trillion": 1e12,
@@ -122,13 +122,28 @@ _SLASHED = re.compile(r"(?<![\w/.])(\d{1,2})[/.](\d{1,2})[/.](\d{4}|\d{2})(?![\w
 _BARE_MONTH = re.compile(
     r"(?<=\b[a-z]\s)|(?<=[a-z,]\s)(January|February|March|April|May|June|July|August|September|October|November|December)\b"
 )
-_SPOKEN_MINUTES = (
+_SPOKEN_AMOUNTS = (
     (re.compile(r"\bhalf an hour\b", re.IGNORECASE), "30 minutes"),
     (re.compile(r"\b(?:three quarters|three-quarters) of an hour\b", re.IGNORECASE), "45 minutes"),
     (re.compile(r"\b(?:a )?quarter of an hour\b", re.IGNORECASE), "15 minutes"),
     (re.compile(r"\b(?:an hour and a half|one and a half hours)\b", re.IGNORECASE), "90 minutes"),
+    (re.compile(r"\b(?:a |one )?fortnight\b", re.IGNORECASE), "14 days"),
+    (re.compile(r"\bhalf a dozen\b", re.IGNORECASE), "6"),
+    (re.compile(r"\b(?:a|one) dozen\b", re.IGNORECASE), "12"),
+    (re.compile(r"\b(?:a|one) (?=(?:hundred|thousand|million|billion)\b)", re.IGNORECASE), "1 "),
+    (re.compile(r"\bone (?=point\b)", re.IGNORECASE), "1 "),
+    (re.compile(r"(?<!\w)'(?=[4-9]\d(?![\w']))"), "19"),
 )
 _AGES = re.compile(r"\b(under|over)-(\d{1,3})s?\b", re.IGNORECASE)
+_MINUS = re.compile(r"\bminus (?=\d)", re.IGNORECASE)
+_POINT = re.compile(r"\b(\d{1,3}) point (\d)\b(?! ?\d)", re.IGNORECASE)
+_HUNDREDS = re.compile(
+    r"(?<![\d.,])(\d{1,2}) hundred\b(?: (?:and )?(\d{1,2})(?![\d:]|[.,]\d| ?(?:%|hundred)))?", re.IGNORECASE
+)
+_THOUSANDS = re.compile(
+    r"(?<![\d.,])(\d{1,3}) thousand,? (?:and )?(\d{1,3})(?![\d:]|[.,]\d| ?(?:%|hundred|thousand))", re.IGNORECASE
+)
+"""Numbers of several parts whose words are in digits already: "6 thousand 4 hundred and 12"."""
 _IDENTIFIER = re.compile(r"(?P<token>[\w@#](?:[@#.:+=&?%~-]*+[\w/]++)*+)[@#.:+=&?%~-]*+")
 _NUMBER = re.compile(
     r"(?P<sign>(?<![\w.)-])-\s?)?(?P<money>[$€£¥])?\s?(?P<digits>\d{1,3}(?:,\d{3})+(?:\.\d+)?(?!\d)|\d+(?:\.\d+)*)"
@@ -138,7 +153,8 @@ _NUMBER = re.compile(
 _TENS = "|".join(word for word, value in NUMBER_WORDS.items() if value >= 20)
 _SMALL = "|".join(sorted((word for word, value in NUMBER_WORDS.items() if value < 20), key=len, reverse=True))
 _SPELLED = re.compile(
-    rf"\b(?:(?P<tens>{_TENS})(?:[\s-](?P<units>{_SMALL}|one)\b)?|(?P<few>{_SMALL})|(?P<ordinal>{'|'.join(ORDINAL_WORDS)}))\b",
+    rf"\b(?:(?P<tens>{_TENS})(?:[\s-](?P<units>{_SMALL}|one)\b)?|(?P<few>{_SMALL})|(?P<ordinal>{'|'.join(ORDINAL_WORDS)}))\b"
+    rf"|\b(?P<limit>under|over)-(?P<ages>{_SMALL})s\b",
     re.IGNORECASE,
 )
 _ENDINGS = (("ingly", 8), ("edly", 7), ("ies", 5), ("ing", 6), ("ed", 5), ("es", 5), ("s", 4), ("ly", 6), ("e", 5))
@@ -354,12 +370,17 @@ def _take_numbers(plain: str, marks: _Marks) -> tuple[tuple[Number, ...], frozen
     def in_digits(match: re.Match[str]) -> str:
         if match["ordinal"]:
             return f"{ORDINAL_WORDS[match['ordinal'].lower()]}th"
+        if match["limit"]:
+            return f"{match['limit']} {NUMBER_WORDS[match['ages'].lower()]}"
         parts = (match["tens"], match["units"], match["few"])
         return str(sum(NUMBER_WORDS.get(part.lower(), 1) for part in parts if part))
 
-    for spoken, written in _SPOKEN_MINUTES:
+    for spoken, written in _SPOKEN_AMOUNTS:
         plain = spoken.sub(written, plain)
     digits = _SPELLED.sub(in_digits, plain)  # "twenty-five" → "25", "third" → "3th"; "one" stays, often a pronoun
+    digits = _POINT.sub(r"\1.\2", _MINUS.sub("-", digits))
+    digits = _HUNDREDS.sub(lambda match: str(100 * int(match[1]) + int(match[2] or 0)), digits)
+    digits = _THOUSANDS.sub(lambda match: str(1_000 * int(match[1]) + int(match[2])), digits)
 
     def keep(match: re.Match[str]) -> str:
         if match["ordinal"]:
@@ -401,7 +422,7 @@ def _names(cased: tuple[str, ...]) -> tuple[str, ...]:
         if word[0].isalpha():
             lower = word.lower()
             follower = cased[index + 1] if index + 1 < len(cased) else ""
-            usable = word[0].isupper() and len(word) > 1 and lower not in NEVER_NAMES and not titled
+            usable = word[0].isupper() and len(word) > 1 and lower not in NO_NAMES and not titled
             if usable and (not opening or (word.isupper() and len(word) > 1) or _opens_as_name(lower, follower)):
                 found.append(word)
             opening = False

@@ -244,6 +244,7 @@ OWNED = re.compile(r"['\u2019]s\b")
 NOT = re.compile(r"n['\u2019]t\b")
 PASSED_OVER = frozenset({"a", "an", "the", "do", "does", "did"})
 TENSES = tuple(frozenset(words.split()) for words in ("is are am", "was were", "has have had", "will"))
+NAMES_MOVED = "names in another order"
 FEW_CHANGED = 6  # words, among which one small word may decide
 DECIDING = word_list("deciding")  # small words that make another statement of close wording, and that models read over
 
@@ -266,7 +267,7 @@ def never_same(a: str, b: str) -> tuple[str, ...]:
         return exact_differences(a, b)
     names = [[name.lower() for name in read(text).names] for text in (a, b)]
     first, second = ([name for name in own if name in names[0] and name in names[1]] for own in names)
-    return (*differences(a, b), *(("names in another order",) if first != second else ()))
+    return (*differences(a, b), *((NAMES_MOVED,) if first != second else ()))
 
 
 def other_small_words(a: str, b: str) -> bool:

@@ -47,6 +47,14 @@ tags are mutable, so pulls may differ    | tags are not mutable, so pulls may no
 the job fails to start                   | the job starts                           | negation
 Marlow is part of Orrin County, Tuscany  | Marlow is part of Tessel County, Tuscany | name Orrin ≠ Tessel
 it was the second attempt on 3rd street  | it was the second attempt on 4th street  | ordinal 3 ≠ 4
+it has three hundred and forty seats     | it has three hundred and fifty seats     | number 340 ≠ 350
+it holds two thousand one hundred litres | it holds two thousand two hundred litres | number 2100 ≠ 2200
+it freezes below minus ten               | it freezes below ten                     | number 10 ≠ 10
+the gym is for over-sixteens             | the gym is for over-eighteens            | number 16 ≠ 18
+the note is due in a fortnight           | the note is due in three weeks           | number 14 ≠ 3
+they built it in '87                     | they built it in 1978                    | number 1987 ≠ 1978
+nobody calls before ten                  | nobody calls before 9 a.m.               | number 10 ≠ none
+they own half of the mill                | they own 60% of the mill                 | number none ≠ 60
 """
 
 MAY_BE_DUPLICATES = """
@@ -84,6 +92,22 @@ the park covers 12.5 sq km               | the park covers 12.5 square kilometre
 Sørby runs the shop                      | Sorby runs the shop
 the backup seldom fails                  | the backup rarely fails
 one user complained                      | 1 user complained
+it has three hundred and forty seats     | it has 340 seats
+the tank takes six thousand four hundred | the tank takes 6,400
+the fund holds one point two million     | the fund holds 1.2 million
+it freezes below minus ten               | it freezes below -10
+the pool is for under-twelves            | the pool is for under 12s
+the note is due in a fortnight           | the note is due in two weeks
+there are a hundred grosh to the tolar   | there are 100 grosh to the tolar
+half a dozen nurses run it               | six nurses run it
+they built it in '87                     | they built it in 1987
+nobody calls before ten                  | nobody calls before 10 a.m.
+they own half of the mill                | they own 50% of the mill
+two firms bid for it                     | both firms bid for it
+Twelve boats lie at the pier             | At the pier lie 12 boats
+they live in Mill Street                 | they live in Mill St
+the plane lands at Copenhagen            | the plane lands at CPH
+What I heard was wrong                   | what came to my ears was wrong
 """
 
 

@@ -5,7 +5,7 @@ import pytest
 from nous_online.core.policy import LearnPolicy
 from nous_online.language.pairs.judging import JudgedStatement, OfflineJudge, Pair, Verdict
 from nous_online.language.pairs.reader import calibration, read_pairs
-from nous_online.language.pairs.wordings import other_conditions, other_roles, other_things
+from nous_online.language.pairs.wordings import never_same, other_conditions, other_roles, other_things
 
 EARLIER = datetime(2025, 1, 1, tzinfo=UTC)
 LATER = datetime(2025, 2, 1, tzinfo=UTC)
@@ -163,6 +163,39 @@ NEAR_STRANGERS = """
 def test_near_statements_of_some_length_are_the_same_where_trees_and_reader_say_so():
     assert set(judged_rows(NEAR_REPEATS, similarity=0.97)) == {Verdict.SAME}
     assert Verdict.SAME not in judged_rows(NEAR_STRANGERS, similarity=0.97)
+
+
+MOVED_REPEATS = """
+    The novel Low Water is followed by The Salt Year | The Salt Year follows the novel Low Water
+    The city of Marrow is served by Hatch International Airport | Hatch International Airport serves the city of Marrow
+    The length of the runway at Hatch Airport is 2776 | Hatch Airport has a runway with a length of 2776
+"""
+MOVED_STRANGERS = """
+    The novel Low Water is followed by The Salt Year | The novel The Salt Year is followed by Low Water
+    The Corn Exchange was built before the Harbour Hall was | The Harbour Hall was built before the Corn Exchange was
+    The city of Marrow is governed from the town of Hatch | The town of Hatch is governed from the city of Marrow
+    The instructor watches the girl tie the boat to the pier | The girl watches the instructor tie the boat to the pier
+"""
+
+
+def test_names_that_changed_places_are_the_same_only_where_trees_and_reader_say_so():
+    assert all(never_same(*line.strip().split(" | ")) for line in MOVED_STRANGERS.split("\n")[1:-1])
+    assert judged_rows(MOVED_REPEATS, similarity=0.95).count(Verdict.SAME) >= 2
+    assert any(never_same(*line.strip().split(" | ")) for line in MOVED_REPEATS.split("\n")[1:-1])
+    assert Verdict.SAME not in judged_rows(MOVED_STRANGERS, similarity=0.97)
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "similarity", "is_same"),
+    [
+        ("The account is locked after three wrong passwords", "get your password wrong a third time and the account locks", 0.7, True),  # noqa: E501
+        ("The account is locked after three wrong passwords", "get your password wrong a third time and the account locks", 0.9, False),  # noqa: E501
+        ("children under 18 get in free on club nights", "minors pay nothing on club nights", 0.7, True),
+        ("children under 18 get in free on club nights", "children under 16 pay nothing on club nights", 0.7, False),
+    ],
+)  # fmt: skip
+def test_a_number_that_one_alone_gives_keeps_no_far_statements_apart(one, other, similarity, is_same):
+    assert (judged(one, other, similarity=similarity, first=None, second=None).verdict is Verdict.SAME) == is_same
 
 
 def test_trust_and_who_is_asked_first_do_not_change_the_verdict():
